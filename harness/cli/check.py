@@ -15,11 +15,14 @@ from harness.cli.options import (
     AgentCommands,
     CellTimeout,
     ExpectedFailures,
+    Generated,
     HandsOver,
     Jobs,
     MaxRequests,
     Paths,
     ReportOptions,
+    SaveFolder,
+    Seed,
     StrictOptions,
     TargetOptions,
     Variants,
@@ -92,6 +95,9 @@ class AdapterCheckOptions(SuiteCheckOptions):
     adapter: Annotated[str | None, argument("NAME|MODULE:ATTR", "The adapter to check.")] = None
     adapter_commands: AdapterCommands = None
     hand_over: HandsOver = False
+    generate: Generated = None
+    seed: Seed = 0
+    save: SaveFolder = None
     init: Annotated[
         Literal["python", "command"] | None,
         option(

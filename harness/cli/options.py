@@ -175,6 +175,13 @@ AgentCommands: TypeAlias = Annotated[
 AgentApi: TypeAlias = Annotated[
     str | None, option("--api NAME", "API that the loop or agent uses, unless it names one itself.", ADAPTERS)
 ]
+Generated: TypeAlias = Annotated[
+    int | None, option("--generate N", "Play N generated conversations instead, and shrink those that fail.", min=1)
+]
+Seed: TypeAlias = Annotated[int, option("--seed S", "Seed of the generated conversations.", show_default=False)]
+SaveFolder: TypeAlias = Annotated[
+    str | None, option("--save DIR", "Folder for the smallest failing conversations. Default: generated.")
+]
 HandsOver: TypeAlias = Annotated[bool, option("--hand-over", "Continue conversations on other targets.")]
 MaxRequests: TypeAlias = Annotated[int | None, option("--max-requests N", "Send at most N requests.", min=1)]
 

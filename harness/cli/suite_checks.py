@@ -14,8 +14,9 @@ import typer
 
 from harness.apis import registry
 from harness.checks.adapter_check import RECUTS, AdapterCheck
-from harness.cli.check import SuiteCheckOptions
+from harness.cli.check import AdapterCheckOptions, SuiteCheckOptions
 from harness.cli.execution import Execution, play, play_check
+from harness.cli.generating import generate
 from harness.cli.settings import combined, project_adapters, settings
 from harness.model.errors import UsageError
 from harness.results import Blame, CellResult, Checked, Finding, Kind, RunResult, Severity, Verdict
@@ -37,6 +38,8 @@ def check_suite(typed: SuiteCheckOptions, **subject: Any) -> int:
             "agent, by harness check agent module:drive or --agent-command './agent'. 'harness help adapters' and "
             f"'harness help loops' explain both.{several}"
         )
+    if isinstance(typed, AdapterCheckOptions) and typed.generate is not None:
+        return generate(replace(options, adapters=chosen), typed.generate, typed.seed, typed.save)
     if options.hand_over:
         return play(replace(options, adapters=chosen, jobs=typed.jobs), "reference")
     streamed = not typed.variants or "stream" in typed.variants

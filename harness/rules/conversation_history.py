@@ -212,8 +212,9 @@ def _texts(evidence: Evidence) -> Iterator[RuleViolation]:
             # no text of the caller is lost, and no API has a field for this one
             yield req.reading.violation(message, part.pointer, part.text, severity=Severity.WARNING)
         refusals = _refusals(req)
-        wanted = [*_runs(given_texts)]
-        sent = [*_runs((role, part) for role, part in sent_texts if part not in retold and not _is_any(part, refusals))]
+        wanted = [*_runs(each for each in given_texts if each not in refusals)]
+        kept = [(role, part) for role, part in sent_texts if part not in retold]
+        sent = [*_runs((role, part) for role, part in kept if (role, part and part.text) not in refusals)]
         for position in range(max(len(wanted), len(sent))):
             role, given = wanted[position] if position < len(wanted) else ("", [])
             found_role, found = sent[position] if position < len(sent) else ("", [])
@@ -232,13 +233,12 @@ def _texts(evidence: Evidence) -> Iterator[RuleViolation]:
             break
 
 
-def _refusals(req: ChatExchange) -> Sequence[str]:
-    """Return the refusals of the history. APIs without refusals get their words as text, or not at all."""
-    return [part.text for message in req.chat.request.messages for part in message.parts if isinstance(part, Refusal)]
-
-
-def _is_any(part: TextView | None, texts: Sequence[str]) -> bool:
-    return part is not None and part.text in texts
+def _refusals(req: ChatExchange) -> Sequence[tuple[str, str | None]]:
+    """Return the refusals of the history, with the assistant's role. APIs without refusals get their words as text, or
+    not at all.
+    """
+    parts = [part for message in req.chat.request.messages for part in message.parts]
+    return [(Role.ASSISTANT.value, part.text) for part in parts if isinstance(part, Refusal)]
 
 
 def _first_difference(

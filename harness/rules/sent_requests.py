@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from harness.apis.jsonvalue import equal, join, parsed, resolve
+from harness.apis.jsonvalue import as_object, equal, join, parsed, resolve
 from harness.apis.response_rules import Subject
 from harness.equivalence.request_meaning import is_model_name
 from harness.model.messages import JSON, ChatRequest, Opaque, Role
@@ -267,7 +267,7 @@ def _wrong_cache_marks(evidence: Evidence) -> Iterator[RuleViolation]:
         request, marks = req.chat.request, req.view.cache_marks
         if marks is None:
             continue
-        for there, place in ((req.view.tools, "/tools"), (req.view.system, "/system")):
+        for there, place in ((req.view.tools, "/tools"), (request.system and req.view.system, "/system")):
             found = [mark for mark in marks if mark.startswith(place)]
             if request.cache and there and not found:
                 yield req.reading.violation("a cache mark was requested and is not sent", place, None, "a cache mark")
@@ -301,7 +301,8 @@ def _provider_fields(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.chat_exchanges:
         api, request = req.view.api, req.chat.request
         body = parsed(req.reading.exchange.request.body)
-        given = {key: value for key, value in request.provider_metadata.get(api, {}).items() if key != "tools"}
+        fields = as_object(request.provider_metadata.get(api))
+        given = {key: value for key, value in fields.items() if key != "tools"}
         yield from _lost_fields(req, given, body, "")
         pointers = {tool.name: tool.pointer for tool in req.view.tools}
         for tool in request.tools:
@@ -310,7 +311,7 @@ def _provider_fields(evidence: Evidence) -> Iterator[RuleViolation]:
                 declared = resolve(body, pointer)
                 inner = resolve(declared, "/function")
                 sent = {**declared, **inner} if isinstance(declared, dict) and isinstance(inner, dict) else declared
-                yield from _lost_fields(req, tool.provider_metadata[api], sent, pointer)
+                yield from _lost_fields(req, as_object(tool.provider_metadata[api]), sent, pointer)
 
 
 def _lost_fields(req: ChatExchange, given: Mapping[str, JSON], sent: JSON, pointer: str) -> Iterator[RuleViolation]:

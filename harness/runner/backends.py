@@ -242,6 +242,18 @@ class ReferenceBackend(OfflineBackend):
             yield environment
 
 
+class GeneratedBackend(OfflineBackend):
+    """The reference server in this process, for many short conversations. Injected clients need no socket."""
+
+    mode: Mode = "reference"
+
+    @contextmanager
+    def stage(self, cell: Cell, keep: Keep | None = None) -> Generator[CellEnvironment, None, None]:
+        """See `Backend.stage`."""
+        with self.reference_stage(cell, keep) as environment:
+            yield environment
+
+
 class _UntimedTransport(httpx2.HTTPTransport):
     """A transport that ignores the SDK's timeout. A late response means that this process was stopped for a while."""
 

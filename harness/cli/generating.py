@@ -1,0 +1,76 @@
+"""`--generate`: play generated conversations, and save the smallest that shows each fault."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import typer
+import yaml
+
+from harness.cli.execution import cell_time_limit, environment, play
+from harness.cli.selection import select
+from harness.cli.settings import EffectiveOptions
+from harness.model import distribution
+from harness.model.errors import UsageError
+from harness.results import CellResult
+from harness.rules.rule import all_rules
+from harness.runner.backends import GeneratedBackend
+from harness.runner.cells import Cell
+from harness.runner.suite_run import Run
+from harness.scenarios.schema import Scenario
+from harness.stdio.workers import WorkerPool
+
+FOLDER = "generated"
+"""Folder of saved conversations, if `--save` names none."""
+
+
+def generate(options: EffectiveOptions, count: int, seed: int, folder: str | None) -> int:
+    """Search for faults of the chosen targets, save a scenario for each, and report them as a run does.
+
+    Raises:
+        UsageError: Hypothesis is not installed, or a scenario cannot be written.
+    """
+    try:
+        from harness.checks.generation import named, search  # noqa: PLC0415 - Hypothesis is an extra
+    except ModuleNotFoundError as error:
+        install = distribution.install("generate")
+        raise UsageError(f"--generate: it needs the package 'hypothesis'. Install it with: {install}") from error
+    files: list[Path] = []
+    with environment("reference"), WorkerPool(cell_time_limit(options, "reference"), offline=True) as workers:
+        chosen = select(options, workers).targets
+        targets = chosen if options.targets else chosen[:1]
+        with Run(GeneratedBackend(), all_rules(), strict=bool(options.strict), scope=options.scope) as run:
+
+            def played(cell: Cell) -> CellResult:
+                return run([cell], jobs=1).cells[0]
+
+            for target in targets:
+                found = search(target, count, seed, played)
+                typer.echo(f"{target.name}: {count} conversations, {len(found)} causes of failures (seed {seed})")
+                where = Path(folder or FOLDER) / target.name
+                files += [_write(where, scenario) for scenario in named(found)]
+    if not files:
+        return 0
+    typer.echo(f"The smallest conversation of each cause is in {folder or FOLDER}:")
+    names = [target.cassettes.partition("@")[0] for target in targets]
+    return play(replace(options, paths=[*map(str, files)], targets=names, words=None), "reference")
+
+
+def _write(folder: Path, scenario: Scenario) -> Path:
+    path = folder / f"{scenario.id}.yaml"
+    document = scenario.model_dump(mode="json", exclude_unset=True, by_alias=True)
+    text = yaml.dump(document, Dumper=_PlainDumper, sort_keys=False, allow_unicode=True, width=110)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--save: {path} cannot be written: {error.strerror}.") from error
+    return path
+
+
+class _PlainDumper(yaml.SafeDumper):
+    """A dumper without aliases, which scenario files do not allow."""
+
+    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - the same for all values
+        return True
