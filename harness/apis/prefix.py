@@ -314,7 +314,8 @@ def _in_turns(then: list[PrefixPiece], now: list[PrefixPiece], *, trimmed: bool,
     at, has_thought = 0, False
     for index, each in enumerate(then):
         other = now[at] if at < len(now) else None
-        if other is not None and _is_repeated(each, other, trimmed=trimmed, is_last=index == len(then) - 1):
+        grows = index == len(then) - 1 and (at == len(now) - 1 or each.value.startswith('["assistant"'))
+        if other is not None and _is_repeated(each, other, trimmed=trimmed, grows=grows):
             has_thought = has_thought or each.is_thought
             at += 1
         elif each.is_thought and may_leave and not has_thought:
@@ -324,11 +325,11 @@ def _in_turns(then: list[PrefixPiece], now: list[PrefixPiece], *, trimmed: bool,
     return None
 
 
-def _is_repeated(then: PrefixPiece, now: PrefixPiece, *, trimmed: bool, is_last: bool) -> bool:
+def _is_repeated(then: PrefixPiece, now: PrefixPiece, *, trimmed: bool, grows: bool) -> bool:
     if then.value == now.value or (trimmed and then.name == now.name == "result" and then.answers == now.answers):
         return True
-    # the last text may be longer: its answer failed, and the user sent more
-    return is_last and then.name == now.name == "text" and now.value.startswith(then.value.removesuffix('",null]]'))
+    # the last text may be longer: its answer failed and the user sent more, or a paused answer goes on
+    return grows and then.name == now.name == "text" and now.value.startswith(then.value.removesuffix('",null]]'))
 
 
 def _kind_of(changed: PrefixPiece, then: Sequence[PrefixPiece], now: Sequence[PrefixPiece]) -> ChangeKind:

@@ -20,7 +20,7 @@ from harness.apis.prefix import (
 )
 from harness.apis.profiles import Profile
 from harness.apis.response_rules import Subject
-from harness.apis.view import PartView, TextView
+from harness.apis.view import CallView, PartView, TextView
 from harness.equivalence.request_meaning import with_ids_of
 from harness.model.messages import JSON, JSON_INSTRUCTION, Message, ToolResult
 from harness.results import Kind, ServedTranscript, Severity
@@ -112,23 +112,25 @@ def _without_contents(message: Message) -> Message:
 
 def _pairs_in_recording(evidence: Evidence) -> Iterator[tuple[ClientRequest, ClientRequest]]:
     """Yield each request of a recording after the last request whose answer it contains."""
-    earlier: list[tuple[ClientRequest, frozenset[str], frozenset[str]]] = []
+    earlier: list[tuple[ClientRequest, frozenset[str], Mapping[str, bool]]] = []
     for reading in evidence.readings:
         if reading.request is None:
             continue
         req = ClientRequest(reading.index, reading, reading.request)
         sent = frozenset(each.value for each in evidence.cached(_pieces, req))
         for before, its_pieces, answer in reversed(earlier):
-            if not answer.isdisjoint(sent - its_pieces) and _last_text(evidence, before) in sent:
+            repeated = answer.keys() & (sent - its_pieces)
+            if any(answer[value] or _last_text(evidence, before) in sent for value in repeated):
                 yield before, req
                 break
         answer = reading.answer.parts if reading.answer else ()
-        told = (part_piece(part, "assistant").value for part in answer if _identifies(part))
-        earlier.append((req, sent, frozenset(told)))
+        identified = {part_piece(part, "assistant").value: _is_unlike_others(part) for part in answer}
+        earlier.append((req, sent, identified))
 
 
-def _identifies(part: PartView) -> bool:
-    return not isinstance(part, TextView) or bool(part.text.strip())
+def _is_unlike_others(part: PartView) -> bool:
+    """Return whether a part identifies its conversation. Tests often get the same text in several conversations."""
+    return not isinstance(part, TextView) and not (isinstance(part, CallView) and part.id is None)
 
 
 def _last_text(evidence: Evidence, req: ClientRequest) -> str | None:

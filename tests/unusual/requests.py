@@ -7,10 +7,11 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Any, cast
 
-from harness.model.messages import ChatRequest, Part, ToolCall, ToolChoice
+from harness.model.messages import ChatRequest, Part, Tool, ToolCall, ToolChoice
 from harness.model.protocols import Capability
 from harness.results import Verdict
 from tests.broken.fault import ALL, GEMINI, OPENAI, Wrap, Wrapped, asks, client, edited_parts, sends
+from tests.broken.prefixes import tools
 from tests.unusual.form import Form
 
 
@@ -147,6 +148,21 @@ def _required_reversed(*, in_place: bool) -> Wrap:
     return asks(asked)
 
 
+def _keys_turned(asked: int, given: tuple[Tool, ...]) -> tuple[Tool, ...]:
+    """Schemas have their keys in another order each time, as a map without order gives them."""
+    if asked % 2:
+        return given
+    return tuple(replace(tool, parameters=dict(reversed(tool.parameters.items()))) for tool in given)
+
+
+def _required_lost(asked: int, given: tuple[Tool, ...]) -> tuple[Tool, ...]:
+    """Schemas lose their list of required properties every second time."""
+    if asked % 2:
+        return given
+    kept = ({key: value for key, value in tool.parameters.items() if key != "required"} for tool in given)
+    return tuple(replace(tool, parameters=each) for tool, each in zip(given, kept, strict=True))
+
+
 def _empty_arguments_as(text: str) -> Wrap:
     """A call without arguments goes back with another text for them."""
 
@@ -263,6 +279,16 @@ FORMS = (
         asks(lambda request: replace(request, model=f"{request.model}-2026-08-07")),
         asks(lambda request: replace(request, model=f"{request.model}-mini")),
         "model-named",
+    ),
+    Form(
+        "tool-keys-in-another-order-each-time",
+        "prefix-with-media",
+        ALL,
+        tools(_keys_turned),
+        tools(_required_lost),
+        "tool-declaration-changed",
+        verdict=Verdict.NOTE,
+        notes={"prefix-changed"},
     ),
     Form(
         "arguments-rewritten", "arguments-floats", ALL, client(_Reordering), client(_Stringifying), "arguments-changed"
