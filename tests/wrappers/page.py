@@ -27,6 +27,7 @@ STYLE = (
 #matrix tbody th { position: sticky; left: 0; background: var(--ground); }
 #matrix thead th { position: sticky; top: 0; z-index: 2; background: var(--ground); }
 #matrix td { white-space: nowrap; }
+article.cause { margin: .5rem 0; }
 .stale { background: var(--bad-ground); color: var(--bad); padding: .5rem .75rem; font-weight: 700; }
 """
 )
