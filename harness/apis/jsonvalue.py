@@ -173,7 +173,10 @@ def canonical(value: JSON) -> str:
     """Serialize a value so that equal values have the same string: keys are sorted, and whole floats are written as
     integers.
     """
-    return json.dumps(_whole(value), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return _CANONICAL.encode(_whole(value))
+
+
+_CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
 def _whole(value: JSON) -> JSON:
