@@ -58,7 +58,7 @@ def _matched(exchange: GatewayExchange) -> Iterator[tuple[CallView, CallView]]:
 @exchange_fact(
     "gateway-arguments",
     "arguments of the history",
-    "the model reads another call than it made",
+    "the model reads a call that it did not make",
     stated=lambda request: bool(request.calls),
 )
 def _arguments(exchange: GatewayExchange) -> Outcomes:
@@ -120,7 +120,7 @@ def _mapped(exchange: GatewayExchange) -> dict[str, str | None]:
 @exchange_fact(
     "gateway-results",
     "results",
-    "the model reads another answer than the tool's",
+    "the model reads something that the tool did not return",
     stated=lambda request: bool(request.results),
 )
 def _results(exchange: GatewayExchange) -> Outcomes:

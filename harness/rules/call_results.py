@@ -61,7 +61,7 @@ def _reordered_calls(evidence: Evidence) -> Iterator[RuleViolation]:
     "calls-split",
     "Calls of one answer are sent back together, before their results.",
     source=_IDS + "; anthropic-results-in-one-message, gemini-responses-counted",
-    because="that they were made at the same time is gone, and the model learns to call one tool at a time",
+    because="the model no longer sees that it made them together, and learns to call one tool at a time",
     remedy="send the calls of one answer back together, in one assistant turn before their results",
 )
 def _calls_split(evidence: Evidence) -> Iterator[RuleViolation]:
@@ -92,10 +92,10 @@ def _requests(evidence: Evidence) -> Iterator[tuple[int, RequestView]]:
 
 @RULES.add(
     "result-missing",
-    "Every call is answered.",
+    "Every call has a result.",
     source="anthropic-call-answered-next, openai-chat-calls-answered, openai-responses-result-has-call, "
     "gemini-responses-counted",
-    because="the model never learns what its call gave",
+    because="the model never learns the result of its call",
     remedy="send {result} for each call, also where the tool failed",
 )
 def _result_missing(evidence: Evidence) -> Iterator[RuleViolation]:
@@ -118,7 +118,7 @@ def _turn_of(view: RequestView, wanted: PartView) -> int:
     "Every result answers a call before it, by its id.",
     source="anthropic-result-has-call, openai-chat-result-has-call, openai-responses-result-has-call, "
     "gemini-responses-counted",
-    because="a result that answers no call is lost on the model",
+    because="the model cannot use a result without a call",
     remedy="put the id of the call into {result_id}, and send no result without its call",
 )
 def _result_orphan(evidence: Evidence) -> Iterator[RuleViolation]:
@@ -154,7 +154,7 @@ def _result_ambiguous(evidence: Evidence) -> Iterator[RuleViolation]:
 
 @RULES.add(
     "result-duplicate",
-    "A call is answered once.",
+    "A call has one result.",
     source="anthropic-one-result-a-call, openai-responses-result-has-call, gemini-responses-counted",
     because="the model reads two answers to one call",
     remedy="send one result for each call",
@@ -248,7 +248,7 @@ def _answers_any(turn: TurnView, ids: set[str | None]) -> bool:
 
 @RULES.add(
     "result-swapped",
-    "A call is answered with its own result, also when another is of the same tool.",
+    "A call gets its own result, even if the same tool is called twice.",
     source="harness.model.messages: ids",
     because="the model takes one call's answer for another's",
     remedy="match results to calls by their ids, not by the order in which the tools finish",

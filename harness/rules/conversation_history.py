@@ -115,7 +115,7 @@ RULES = RuleTable(Subject.HISTORY, _HISTORY)
     "history-append-only",
     "Earlier messages are sent again unchanged, before new ones.",
     source=_HISTORY + "; anthropic-thinking-bound-to-prefix",
-    because="the model reads another history than it had, and the provider refuses a changed signed prefix",
+    because="the model reads a different history, and the provider refuses a changed signed prefix",
     remedy="send the earlier messages unchanged, and add new ones after them",
 )
 def _append_only(evidence: Evidence) -> Iterator[RuleViolation]:
@@ -189,7 +189,7 @@ def _without_trimmed_results(turn: TurnView, trims: bool) -> TurnView:
 @RULES.add(
     "text-changed",
     "Texts of the conversation arrive unchanged.",
-    because="the model reads other words than were given",
+    because="the model reads different words",
     remedy="send the text as it was given: do not trim, join, escape or reword it",
 )
 def _texts(evidence: Evidence) -> Iterator[RuleViolation]:

@@ -39,7 +39,7 @@ RULES = RuleTable(Subject.RESPONSES, "anthropic-usage, openai-chat-usage, openai
 
 @RULES.add(
     "response-text",
-    "The text is the answer's, unchanged.",
+    "The adapter returns the text of the answer unchanged.",
     source=_RESPONSE,
     because="the caller reads other words than the model's; which part type a refusal has is a convention",
     remedy="return all text of the answer, in its order and unchanged",
@@ -63,9 +63,9 @@ def _text(evidence: Evidence) -> Iterator[RuleViolation]:
 
 @RULES.add(
     "response-calls",
-    "The calls are the answer's: all, in order, with their arguments.",
+    "The adapter returns all calls of the answer, in order, with their arguments.",
     source=_RESPONSE,
-    because="the caller runs other calls than the model made",
+    because="the caller runs calls that the model did not make",
     remedy="return each call of the answer with its id, its name and {arguments} parsed, in the answer's order",
 )
 def _calls(evidence: Evidence) -> Iterator[RuleViolation]:
@@ -97,7 +97,7 @@ def _calls(evidence: Evidence) -> Iterator[RuleViolation]:
 
 @RULES.add(
     "stop-reason",
-    "The stop reason is the wire's, in canonical words.",
+    "The adapter returns the stop reason of the answer, as a canonical value.",
     source="anthropic-stop-reasons, openai-chat-stop-reasons, openai-responses-stop-reasons, gemini-stop-reasons",
     because="the caller cannot tell why the model stopped",
     remedy="map {stop} to the word of `StopReason` that is expected",
@@ -130,8 +130,8 @@ def _of_a_refusal(wire: ResponseView) -> str:
 
 @RULES.add(
     "usage",
-    "The usage is the wire's, counted in one convention.",
-    because="the caller computes with other numbers than the provider; a missing count is not wrong",
+    "The adapter returns the token counts of the answer, counted by one convention.",
+    because="the caller's token counts differ from the provider's; a missing count is not wrong",
     remedy="read the counts from {usage}, and count cached tokens among the input",
 )
 def _usage(evidence: Evidence) -> Iterator[RuleViolation]:
@@ -159,8 +159,8 @@ def _usage_offered(evidence: Evidence) -> Iterator[RuleViolation]:
     "response-model",
     "The returned model is the one that the answer names.",
     source=_RESPONSE,
-    because="the caller takes the answer for another model's, and its price too; to hand on the one "
-    "that was asked for is the adapter's own affair",
+    because="the caller assigns the answer and its price to another model; returning the requested name is only a "
+    "convention",
     remedy="return the model that the answer names, or none",
 )
 def _model(evidence: Evidence) -> Iterator[RuleViolation]:
@@ -292,7 +292,7 @@ def _provider_answers(evidence: Evidence) -> Iterator[tuple[ParsedExchange, Resp
     "provider-id-missing",
     "The API issues an id for each call.",
     source="anthropic-call-fields, openai-chat-calls-answered, openai-responses-result-has-call",
-    because="nothing says which call a result answers",
+    because="a result cannot be matched to its call",
     **_PROVIDER,
 )
 def _missing_ids(evidence: Evidence) -> Iterator[RuleViolation]:
@@ -343,7 +343,7 @@ def _provider_stop_reason(evidence: Evidence) -> Iterator[RuleViolation]:
 
 @RULES.add(
     "provider-usage-missing",
-    "The response says how many tokens it took.",
+    "The response reports its token counts.",
     because="the cost of the answer is unknown",
     **_PROVIDER,
 )

@@ -77,12 +77,12 @@ RULES = RuleTable(Subject.ERRORS, _EXPECT)
 
 @RULES.add(
     "declared-and-declined",
-    "An adapter does not decline what it declares: `Unsupported` is for what it does not declare.",
+    "An adapter does not decline a capability that it declares; `Unsupported` is for the others.",
     subject=Subject.REQUESTS,
     source="harness.model.protocols: Capability; harness.model.errors: Unsupported",
     kind=Kind.LOSS,
     because="the request does not reach the model, although the adapter declares the capability",
-    remedy="send the request, or take what the adapter cannot do out of its capabilities",
+    remedy="send the request, or remove the capability from those that the adapter declares",
 )
 def _declared_but_declined(evidence: Evidence) -> Iterator[RuleViolation]:
     """Report a declined request although the adapter and the model declare all capabilities that it needs.
@@ -195,7 +195,7 @@ def _uncommon(schema: JSON) -> Iterator[str]:
 
 @RULES.add(
     "chat-failure",
-    "A chat fails if the provider did, by the canonical error of its status or code, and only then.",
+    "A chat fails exactly if the provider fails, with the canonical error for the status or code.",
     source="harness.model.errors; anthropic-stream-error, openai-responses-stream-error",
     because="the caller takes a failure for an answer, or an answer for a failure",
     also=("chat-refused",),
@@ -211,7 +211,7 @@ def _chat_failures(evidence: Evidence) -> Iterator[RuleViolation]:
 
 @RULES.add(
     "error-retry-after",
-    "An error has the provider's waiting time, and none if there is none.",
+    "An error has the provider's waiting time, or none if the provider sent none.",
     source="harness.model.errors: ProviderError",
     because="the caller does not know how long to wait, and retries too early",
     remedy="set the error's `retry_after` to what the header or the body says, and to none where they say nothing",
@@ -228,7 +228,7 @@ def _wrong_waits(evidence: Evidence) -> Iterator[RuleViolation]:
     "An error has the provider's message.",
     source="harness.model.errors: ProviderError",
     kind=Kind.CONVENTION,
-    because="programs use the error's class and status; a reader of its text does not learn what was wrong",
+    because="a reader of the error does not learn what was wrong; programs use its class and status",
     remedy="put the provider's own message into the error's text",
 )
 def _missing_messages(evidence: Evidence) -> Iterator[RuleViolation]:
@@ -252,7 +252,7 @@ def _turns(evidence: Evidence) -> Iterator[tuple[int, Scenario, list[tuple[int, 
     "The turn ends as the scenario expects.",
     subject=Subject.RESPONSES,
     because="the scenario defines the outcome",
-    remedy="compare what the adapter returned with the expectation: it is what the scenario's answers amount to",
+    remedy="compare what the adapter returned with the expectation, which follows from the scenario's answers",
 )
 def _unmet_expectations(evidence: Evidence) -> Iterator[RuleViolation]:
     for turn, scenario, chats in _turns(evidence):
@@ -313,7 +313,7 @@ def _is_mended(evidence: Evidence, chat: int) -> bool:
     "The loop ends within its bound.",
     subject=Subject.RESPONSES,
     because="an endless loop keeps costing money",
-    remedy="stop asking when the answer has no calls, and count the answers against the bound",
+    remedy="send no further request when the answer has no calls, and count the answers against the bound",
 )
 def _iteration_bound(evidence: Evidence) -> Iterator[RuleViolation]:
     for turn, scenario, chats in _turns(evidence):
@@ -329,7 +329,7 @@ def _iteration_bound(evidence: Evidence) -> Iterator[RuleViolation]:
     "model-choice",
     "A live model makes the calls of the script.",
     subject=Subject.RESPONSES,
-    because="the rest of the conversation departs from the scenario",
+    because="the rest of the conversation differs from the scenario",
     severity=Severity.WARNING,
     blame=Blame.MODEL,
 )

@@ -56,11 +56,11 @@ RULES = RuleTable(Subject.SYSTEM_PROMPT, _SYSTEM)
 
 @RULES.add(
     "json-mode-ignored",
-    "JSON is requested by the mechanism of the profile, with and without tools.",
+    "JSON output is requested by the API's own setting, with and without tools.",
     subject=Subject.JSON_MODE,
     source=_JSON_SOURCE
     + "; anthropic-output-format, openai-chat-word-json, openai-responses-word-json, gemini-json-output",
-    because="the caller asked for JSON, and nothing makes the model give it",
+    because="the caller requested JSON, and the model may answer with any text",
     remedy="ask for JSON by {json}, with tools and without",
 )
 def _missing_json_mode(evidence: Evidence) -> Iterator[RuleViolation]:
@@ -92,7 +92,7 @@ def _has_instruction(req: ChatExchange) -> bool:
     "JSON is requested only if the caller requests it.",
     subject=Subject.JSON_MODE,
     source=_JSON_SOURCE,
-    because="the caller asked for text, and the model is held to JSON",
+    because="the caller wanted text, and the model must answer with JSON",
     remedy="leave {json} out if the caller did not request JSON",
 )
 def _unwanted_json(evidence: Evidence) -> Iterator[RuleViolation]:
@@ -105,10 +105,10 @@ def _unwanted_json(evidence: Evidence) -> Iterator[RuleViolation]:
 
 @RULES.add(
     "json-schema-changed",
-    "The schema arrives intact but for documented rewrites.",
+    "The schema is sent unchanged, except for documented rewrites.",
     subject=Subject.JSON_MODE,
     source=_JSON_SOURCE + "; anthropic-strict-closed, openai-chat-strict-schema, gemini-json-output",
-    because="the model is held to another schema than the caller's",
+    because="the model follows a different schema than the caller's",
     remedy="send the schema as it was given, in {json}",
 )
 def _changed_schema(evidence: Evidence) -> Iterator[RuleViolation]:
@@ -124,11 +124,11 @@ def _changed_schema(evidence: Evidence) -> Iterator[RuleViolation]:
 
 @RULES.add(
     "json-answer",
-    "The answer parses and conforms.",
+    "The answer is valid JSON and conforms to the schema.",
     subject=Subject.JSON_MODE,
     source=_JSON_SOURCE,
-    because="the caller cannot read what it asked for",
-    remedy="return the text of the answer as it came: it is the JSON",
+    because="the caller cannot read the JSON that it requested",
+    remedy="return the text of the answer unchanged: it is the JSON",
 )
 def _wrong_answer(evidence: Evidence) -> Iterator[RuleViolation]:
     """Report an answer that is not JSON or violates the schema.
@@ -231,9 +231,9 @@ def _missing_prompt(evidence: Evidence) -> Iterator[RuleViolation]:
 
 @RULES.add(
     "system-in-message",
-    "The system prompt is in no message.",
+    "The system prompt is not in a user or assistant message.",
     because="the model takes the instructions for a message of the user",
-    remedy="put the system prompt into {system}, and not among what the user and the assistant say",
+    remedy="put the system prompt into {system}, not into a message of the user or the assistant",
 )
 def _prompt_in_message(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.chat_exchanges:
@@ -296,10 +296,10 @@ def _changed_prompt(evidence: Evidence) -> Iterator[RuleViolation]:
 
 @RULES.add(
     "system-place",
-    "The system prompt is in the API's place for it.",
+    "The system prompt is in the field that the API has for it.",
     source="anthropic-system-field, openai-chat-system-anywhere, openai-responses-system-places, "
     "gemini-system-instruction",
-    because="instructions in another place have another weight",
+    because="the model gives instructions elsewhere a different weight",
     remedy="put the system prompt into {system}",
 )
 def _misplaced_prompt(evidence: Evidence) -> Iterator[RuleViolation]:
@@ -333,10 +333,10 @@ def _trailing_prompt(evidence: Evidence) -> Iterator[RuleViolation]:
 
 @RULES.add(
     "system-when-absent",
-    "Without a system prompt, or with an empty one, nothing is sent in its place.",
+    "No system prompt is sent if the caller gave none or an empty one.",
     source=_SYSTEM + "; anthropic-no-empty-text, anthropic-system-field",
-    because="the model gets instructions that nobody gave",
-    remedy="send nothing as a system prompt where there is none or an empty one",
+    because="the model gets instructions that the caller did not give",
+    remedy="send no system prompt if the request has none or an empty one",
 )
 def _unwanted_prompt(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.chat_exchanges:

@@ -52,7 +52,7 @@ def _look(name: str, requirement: str, *, of_clients: bool = False, **fields: An
 
 _look(
     "loop-system",
-    "The system prompt that a loop or a client was given is among the instructions of each of its requests.",
+    "Each request of a loop or a client contains its system prompt.",
     subject=Subject.SYSTEM_PROMPT,
     because="the model does not know its instructions",
     of_clients=True,
@@ -60,8 +60,8 @@ _look(
 )(missing_system_prompt)
 _look(
     "loop-tools",
-    "The tools that a loop was given are declared in each of its requests, as they were given.",
-    because="the model cannot call what is there, or reads another description of it",
+    "Each request of a loop declares its tools unchanged.",
+    because="the model cannot call a tool, or reads a wrong description of it",
     remedy="declare all tools in {tools} of each request, with their names, descriptions and schemas unchanged",
 )(changed_tools)
 _look(
@@ -74,9 +74,9 @@ _look(
 )(missing_messages)
 _look(
     "loop-settings",
-    "The model and the settings that a loop was given are those of the first request of each turn.",
+    "The first request of each turn has the model and the settings of the loop.",
     subject=Subject.REQUESTS,
-    because="the model answers under other settings than the caller's",
+    because="the model answers with other settings than the caller's",
     remedy="send the model and the settings that the loop was given with the first request of each turn",
 )(changed_settings)
 
@@ -129,7 +129,7 @@ def _fits(run: ToolRun, call: _Call, *, exact: bool) -> bool:
 @_look(
     "tool-run-otherwise",
     "A tool is run with the arguments that the model gave.",
-    because="something else is done than the model asked for",
+    because="the tool does something that the model did not ask for",
     remedy="run the tool with the arguments of the model's call, by its name and id",
 )
 def run_with_other_arguments(given: LoopInputs) -> Iterator[RuleViolation]:
@@ -162,7 +162,7 @@ def run_uncalled(given: LoopInputs) -> Iterator[RuleViolation]:
 @_look(
     "tool-run-again",
     "A tool is run once for each call of the model.",
-    because="what was to be done once is done twice",
+    because="the tool does twice what it should do once",
     remedy="run a tool once for each call",
 )
 def run_again(given: LoopInputs) -> Iterator[RuleViolation]:
@@ -188,7 +188,7 @@ def _is_again(run: ToolRun, before: ToolRun, call: _Call) -> bool:
 @_look(
     "tool-run-missing",
     "A tool that the model calls is run.",
-    because="the model takes something for done that was not",
+    because="the model assumes that the tool ran, although it did not",
     remedy="run the tool that the model calls, and send its result",
 )
 def run_missing(given: LoopInputs) -> Iterator[RuleViolation]:
@@ -225,7 +225,7 @@ def cut_call_run(given: LoopInputs) -> Iterator[RuleViolation]:
 
 @_look(
     "cut-call-answered",
-    "A call that was cut off by max_tokens or by the end of its stream does not go back, and has no result.",
+    "A call that was cut off by max_tokens or by the end of its stream is not sent back and has no result.",
     because="the model reads that its call failed, and not that it was cut off: it writes the same again",
     of_clients=True,
     remedy="leave a call that was cut out of the history, and send no result for it",
@@ -257,7 +257,7 @@ def _cut_call_in_request(given: LoopInputs, cut: CutCall, reading: ParsedExchang
     "A loop completes the conversation unless a failure prevents it.",
     subject=Subject.ERRORS,
     because="the conversation breaks off",
-    remedy="look at the exception: the loop has to go on, or to end without one, where nothing is lost",
+    remedy="look at the exception: the loop must continue, or end without an exception, if nothing was lost",
 )
 def _failed_loop(given: LoopInputs) -> Iterator[RuleViolation]:
     driven = given.driven
@@ -271,7 +271,7 @@ def _failed_loop(given: LoopInputs) -> Iterator[RuleViolation]:
     "A loop sends its requests to the declared API.",
     subject=Subject.REQUESTS,
     because="those requests are not checked",
-    remedy="send to `endpoint.base_url` by the API that the loop is declared with",
+    remedy="send requests to `endpoint.base_url`, in the format of the API that the loop declares",
 )
 def _other_endpoints(given: LoopInputs) -> Iterator[RuleViolation]:
     for each in given.driven.elsewhere if given.driven is not None else ():
@@ -284,7 +284,7 @@ def _other_endpoints(given: LoopInputs) -> Iterator[RuleViolation]:
     subject=Subject.REQUESTS,
     source="harness help serve",
     because="a part of the conversation did not happen",
-    remedy="keep asking until the answer has no calls",
+    remedy="send requests until an answer has no calls",
 )
 def _unfinished_script(evidence: Evidence) -> Iterator[RuleViolation]:
     transcript = evidence.transcript

@@ -55,8 +55,8 @@ RULES = RuleTable(Subject.REQUESTS, _REPLAY)
 
 @RULES.add(
     "recorded-request",
-    "The request that is sent now means what the recorded one meant.",
-    because="the recorded answer belongs to another question",
+    "The request has the same meaning as the recorded one.",
+    because="the recorded answer belongs to a different request",
     remedy="send what was recorded again, or record the cell anew if the change is meant: 'harness record'",
 )
 def _changed_requests(evidence: Evidence) -> Iterator[RuleViolation]:
@@ -171,7 +171,7 @@ def _unplayed_exchanges(evidence: Evidence) -> Iterator[RuleViolation]:
     "cassette-stale",
     "A cassette belongs to the current version of the scenario.",
     source="harness.cassettes.cassette",
-    because="what was recorded answers another scenario",
+    because="the recorded answers belong to an older version of the scenario",
     blame=Blame.CASSETTE,
 )
 def _stale_cassette(evidence: Evidence) -> Iterator[RuleViolation]:
@@ -183,7 +183,7 @@ def _stale_cassette(evidence: Evidence) -> Iterator[RuleViolation]:
     CASSETTE_AGE_RULE,
     "A dated cassette is no older than --max-age.",
     source="harness.cassettes.survey",
-    because="what a provider answers may have changed since",
+    because="the provider's answers may have changed since then",
     severity=Severity.WARNING,
     blame=Blame.CASSETTE,
 )
@@ -240,7 +240,7 @@ def is_same_answer(evidence: Evidence, whole: Sequence[Chat]) -> bool:
     subject=Subject.STREAMING,
     source="harness.model.messages: Finish",
     because="one of the two versions of an answer is wrong; provider fields are a convention",
-    remedy="collect every text, call, count and the stop reason of a stream, as they are in the whole answer",
+    remedy="collect all texts, calls and counts of a stream and its stop reason, so that nothing of the answer is lost",
 )
 def _equals_whole(evidence: Evidence) -> Iterator[RuleViolation]:
     answered = list(takewhile(lambda chat: chat.response is not None, evidence.transcript.chats))
@@ -298,7 +298,7 @@ def _values_at(place: str, response: ChatResponse, wire: ResponseView) -> tuple[
 
 @RULES.add(
     "stream-recut",
-    "Where the network cuts a stream makes no difference.",
+    "The chunks in which a stream arrives make no difference.",
     subject=Subject.STREAMING,
     source="harness.results: ReplayVariant",
     because="the answer depends on the network; a framing that official SDKs cannot parse is a convention",

@@ -23,7 +23,7 @@ RULES = RuleTable(
 
 @RULES.add(
     "limits",
-    "Nothing is sent that the provider refuses; each limit reports under an id of its own.",
+    "No request is sent that the provider refuses; each limit has an id of its own.",
     subject=Subject.LIMITS,
     source="harness list facts",
     kind=Kind.LIMIT,
@@ -55,7 +55,7 @@ _MAX_RETRIES = 5
     "one-request-per-chat",
     "One chat is one HTTP request: no continuation, no second question, no undeclared retry.",
     source="harness.model.protocols: ChatClient; gemini-sdk-automatic",
-    because="the caller pays for extra requests, and the answer belongs to another question",
+    because="the caller pays for extra requests, and the answer belongs to a different request",
     remedy="send one request for each chat, without retries or follow-up questions that are not declared",
 )
 def _one_request(evidence: Evidence) -> Iterator[RuleViolation]:
@@ -144,9 +144,9 @@ def _is_alike(one: ParsedExchange, other: ParsedExchange) -> bool:
 
 @RULES.add(
     "exchange-unreadable",
-    "Requests and responses are of the API that the adapter names.",
+    "Requests and responses have the format of the API that the adapter names.",
     because="the exchange cannot be judged",
-    remedy="send JSON as the API has it, to its own path",
+    remedy="send JSON in the API's format, to the API's path",
 )
 def _unparsed_exchanges(evidence: Evidence) -> Iterator[RuleViolation]:
     for reading in evidence.readings:
@@ -185,7 +185,7 @@ def requested_settings(request: ChatRequest) -> dict[str, JSON]:
     "setting-lost",
     "Settings that were given are sent.",
     source="harness.model.messages: ChatRequest",
-    because="the model answers under other settings than the caller's",
+    because="the model answers with other settings than the caller's",
     remedy="send the setting in the API's own field for it",
 )
 def _settings(evidence: Evidence) -> Iterator[RuleViolation]:
@@ -258,7 +258,7 @@ def _unwanted_limits(evidence: Evidence, req: ChatExchange) -> Iterator[RuleViol
     "cache-mark",
     "Tools and system prompt have cache marks if the caller requests them, where the API has them.",
     source="harness.model.messages: ChatRequest; anthropic-four-cache-marks",
-    because="the caller pays for what was to be cached",
+    because="the caller pays for tokens that should be cached",
     remedy="set a cache mark on the tools and on the system prompt where `cache` is on",
 )
 def _wrong_cache_marks(evidence: Evidence) -> Iterator[RuleViolation]:
@@ -372,8 +372,8 @@ def _includes(sent: JSON, given: JSON) -> bool:
     "request-changed-in-place",
     "An adapter leaves the request, its tools and its messages as the caller gave them.",
     source="harness.model.protocols: ChatClient",
-    because="the caller's own tools and history are changed, and each later request carries that",
-    remedy="copy what has to be changed: leave the request, its tools and its messages as they were given",
+    because="the caller's own tools and history are changed, and so is each later request",
+    remedy="copy what must be changed, and leave the request, its tools and its messages unchanged",
 )
 def _changed_in_place(evidence: Evidence) -> Iterator[RuleViolation]:
     for index, chat in enumerate(evidence.transcript.chats):

@@ -242,8 +242,8 @@ def _wrong_end(evidence: Evidence, streamed: _Streamed) -> tuple[int, str] | Non
 
 @RULES.add(
     "stream-text",
-    "The pieces of text and thinking add up to the response's.",
-    because="a client that shows the pieces shows another text than the answer",
+    "The streamed pieces of text and thinking add up to those of the response.",
+    because="a client that shows the pieces shows a wrong text",
     remedy="emit each piece of text and thinking once: together they are the response's",
 )
 def _text(evidence: Evidence) -> Iterator[RuleViolation]:
@@ -273,7 +273,7 @@ def _first_text(reading: ParsedExchange | None) -> str:
     "The pieces of a call's arguments add up to its arguments.",
     source=_EVENTS + "; anthropic-stream-arguments, openai-chat-call-deltas, openai-chat-no-arguments, "
     "openai-responses-stream-order",
-    because="a client that reads the pieces runs another call than the answer's",
+    because="a client that reads the pieces runs a wrong call",
     remedy="emit each piece of arguments once, under the index of its call: together they are its arguments",
 )
 def _arguments(evidence: Evidence) -> Iterator[RuleViolation]:
@@ -323,7 +323,7 @@ def _is_whole(text: str) -> bool:
     "stream-call-identity",
     "A call starts with the id and the name that it has in the response.",
     source=_EVENTS + "; openai-chat-call-deltas",
-    because="a client that reads the pieces answers another call",
+    because="a client that reads the pieces answers the wrong call",
     remedy="start a call with the id and the name that it has in the response",
 )
 def _identity(evidence: Evidence) -> Iterator[RuleViolation]:
@@ -408,8 +408,8 @@ def _cut_answers(evidence: Evidence) -> Iterator[RuleViolation]:
     "stream-requested",
     "The request asks for a stream, with its token count, exactly if the caller does.",
     source="harness.model.protocols; openai-chat-stream-usage",
-    because="the caller waits for pieces, or for a count, that nobody asked for; of a stream that is gathered "
-    "nothing is lost",
+    because="the caller waits for a stream or a count that was not requested; a stream that the adapter collects "
+    "loses nothing",
     remedy="request a stream by {stream}, and a whole answer without it",
 )
 def _wrong_stream_request(evidence: Evidence) -> Iterator[RuleViolation]:

@@ -72,7 +72,7 @@ RULES = RuleTable(Subject.TOOLS, _TOOLS)
 @RULES.add(
     "tools-declared",
     "The tools that were given are declared, and no others.",
-    because="the model can call what is not there, or cannot call what is",
+    because="the model can call a tool that does not exist, or cannot call one that does",
     remedy="declare exactly the tools of the request in {tools}",
 )
 def _wrong_declarations(evidence: Evidence) -> Iterator[RuleViolation]:
@@ -104,7 +104,7 @@ def _wrong_provider_tools(req: ChatExchange) -> Iterator[RuleViolation]:
 
 @RULES.add(
     "tool-declaration-changed",
-    "Names, descriptions and schemas arrive intact but for documented rewrites.",
+    "Names, descriptions and schemas of tools are sent unchanged, except for documented rewrites.",
     source=_TOOLS
     + "; anthropic-tool-schema-object, openai-chat-tools-form, openai-responses-tool-form, gemini-schema-fields",
     because="the model reads another description of the tool",
@@ -135,7 +135,7 @@ def _declaration_changed(evidence: Evidence) -> Iterator[RuleViolation]:
     "tool-choice",
     "The tool choice is the one that was given.",
     source="anthropic-choice-form, openai-chat-choice-form, openai-responses-choice-form, gemini-allowed-names",
-    because="the model is free where it was bound, or bound where it was free",
+    because="the model may choose where it must not, or must call where it may choose",
     remedy="send the tool choice of the request in {choice}",
 )
 def _choice(evidence: Evidence) -> Iterator[RuleViolation]:
@@ -168,7 +168,7 @@ def _carried_calls(evidence: Evidence) -> Iterator[tuple[ClientRequest, Expected
 @RULES.add(
     "arguments-changed",
     "The arguments of a call are sent back as the model gave them.",
-    because="the model reads another call than it made",
+    because="the model reads a call that it did not make",
     remedy="send the arguments of an earlier call back as the model gave them, in {arguments}",
 )
 def _arguments(evidence: Evidence) -> Iterator[RuleViolation]:
@@ -192,7 +192,7 @@ def _arguments(evidence: Evidence) -> Iterator[RuleViolation]:
     "arguments-no-object",
     "Arguments are an object.",
     source="anthropic-call-fields, openai-chat-call-form, openai-responses-call-form, gemini-function-call-form",
-    because="no tool can be called so",
+    because="a tool cannot be called with other values",
     remedy="send an object as the arguments of a call, `{{}}` where there are none",
 )
 def _arguments_unlike_objects(evidence: Evidence) -> Iterator[RuleViolation]:
@@ -218,8 +218,8 @@ def _answers(evidence: Evidence) -> Iterator[tuple[int, MatchedResult]]:
 
 @RULES.add(
     "result-changed",
-    "What the tool answered arrives intact.",
-    because="the model reads another answer than the tool's",
+    "The result of a tool is sent unchanged.",
+    because="the model reads something that the tool did not return",
     remedy="send what the tool returned, unchanged, as the content of {result}",
 )
 def _result_changed(evidence: Evidence) -> Iterator[RuleViolation]:
@@ -242,7 +242,7 @@ def _result_changed(evidence: Evidence) -> Iterator[RuleViolation]:
 
 @RULES.add(
     "result-renamed",
-    "A result has the name of its call.",
+    "A result has the name of the called tool.",
     source="gemini-function-response-form",
     because="the model reads the answer of another tool",
     remedy="give the result the name of its call",

@@ -94,8 +94,8 @@ def _vectors(evidence: Evidence) -> Iterator[RuleViolation]:
 
 @RULES.add(
     "embedding-dimensions",
-    "Vectors have the length that was asked for and is declared, and the provider is asked for that.",
-    because="vectors of another length fit no index",
+    "Vectors have the declared length, and the request asks for it.",
+    because="vectors of another length do not fit the index",
     remedy="send the dimensions that were asked for, and declare the length that the vectors have",
 )
 def _dimensions(evidence: Evidence) -> Iterator[RuleViolation]:
@@ -136,8 +136,8 @@ def _model(evidence: Evidence) -> Iterator[RuleViolation]:
 
 @RULES.add(
     "embedding-mismatch",
-    "A query of an index that something else has made is refused before anything is sent.",
-    because="a comparison of vectors of two models gives an answer that means nothing",
+    "A query of an index that another model made is refused before a request is sent.",
+    because="comparing vectors of two models gives a meaningless result",
     remedy="compare name, model and dimensions with those of the index, and raise EmbeddingMismatch before sending",
 )
 def _mismatch(evidence: Evidence) -> Iterator[RuleViolation]:
@@ -158,7 +158,7 @@ def _mismatch(evidence: Evidence) -> Iterator[RuleViolation]:
     "embedding-failed",
     "Embedding returns vectors, unless it must be refused.",
     because="the provider returned vectors, and the caller has none",
-    remedy="read the answer at the line of the exception: the vectors are in it",
+    remedy="fix the reading of the answer at the line of the exception: the vectors are in the answer",
 )
 def _failed(evidence: Evidence) -> Iterator[RuleViolation]:
     for step in _made(evidence):

@@ -82,4 +82,4 @@ def test_a_malformed_call_is_handed_on_as_none() -> None:
         ]
         handed_on = with_parts(response, [ToolCall(wire["id"], "get_weather", dict(arguments))])
         finding = only(with_chat(transcript, response=handed_on), "truncated-call")
-        assert (finding.expected, finding.pointer) == (CUT, "/choices/0/message/tool_calls/0/function/arguments")
+        assert (finding.actual, finding.pointer) == (CUT, "/choices/0/message/tool_calls/0/function/arguments")
