@@ -5,6 +5,7 @@ exceptions back. `Memory` stores the library's own messages. `decline` rejects r
 See `harness help adapters` for their use. The built-in adapters do not use them.
 """
 
+from harness.bridge.call_log import call, log_call
 from harness.bridge.completions import Chunks, completion, events, response, stop_reason
 from harness.bridge.error_translation import failures
 from harness.bridge.openai_messages import (
@@ -23,11 +24,13 @@ from harness.bridge.openai_messages import (
 __all__ = [
     "Chunks",
     "Memory",
+    "call",
     "completion",
     "completion_request",
     "decline",
     "events",
     "failures",
+    "log_call",
     "messages",
     "needed_capabilities",
     "response",

@@ -1,30 +1,107 @@
-"""Log of the arguments that wrappers pass to their library, for `harness reproduce`."""
+"""Log of the calls that wrappers make to their library, for `harness reproduce`."""
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Generator
+import inspect
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
 
-_LOG: ContextVar[list[dict[str, Any]] | None] = ContextVar("_LOG", default=None)
+_T = TypeVar("_T")
+
+
+@dataclass
+class LoggedCall:
+    """A call of a function that has only code of the library.
+
+    `before` is the number of requests that were sent before. `result` is the value that the function returned, and
+    `joined` the message that the chunks of a stream were joined to, by the function `join`.
+    """
+
+    function: Callable[..., object]
+    args: tuple[object, ...]
+    kwargs: Mapping[str, object]
+    before: int = 0
+    result: object = None
+    join: Callable[..., object] | None = None
+    joined: object = None
+
+    @property
+    def is_stream(self) -> bool:
+        """Return whether the call returned chunks."""
+        return isinstance(self.result, Iterator)
+
+    @property
+    def is_awaited(self) -> bool:
+        """Return whether the call returned an awaitable."""
+        return inspect.isawaitable(self.result)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundMethod:
+    """A method of a client that is reached by several attributes, such as `chat.completions.create`."""
+
+    client: object
+    path: tuple[str, ...]
+
+    def __call__(self, *args: object, **kwargs: object) -> object:
+        """Call the method."""
+        found: Any = self.client
+        for name in self.path:
+            found = getattr(found, name)
+        return found(*args, **kwargs)
+
+
+_Log = tuple[list[LoggedCall], Callable[[], int]]
+_LOG: ContextVar[_Log | None] = ContextVar("_LOG", default=None)
 
 
 @contextmanager
-def logged_calls() -> Generator[list[dict[str, Any]]]:
-    """Yield a list to which the arguments of each call are appended, in the form of OpenAI Chat."""
-    calls: list[dict[str, Any]] = []
-    token = _LOG.set(calls)
+def logged_calls(sent: Callable[[], int]) -> Generator[list[LoggedCall]]:
+    """Yield a list to which each call is appended. `sent` returns the number of requests so far."""
+    calls: list[LoggedCall] = []
+    token = _LOG.set((calls, sent))
     try:
         yield calls
     finally:
         _LOG.reset(token)
 
 
-def log_call(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Add the arguments of a call to the log, if there is one, and return them."""
-    calls = _LOG.get()
-    if calls is not None:
-        calls.append(copy.deepcopy(arguments))
-    return arguments
+def call(function: Callable[..., _T], *args: Any, **kwargs: Any) -> _T:
+    """Call a function that has only code of the library, and log the call if there is a log.
+
+    `harness reproduce` writes the source of the function and its arguments into a script.
+    """
+    logged = log_call(function, *args, **kwargs)
+    result = function(*args, **kwargs)
+    if logged is not None:
+        logged.result = result
+    return result
+
+
+def log_call(function: Callable[..., object], *args: Any, **kwargs: Any) -> LoggedCall | None:
+    """Log a call that the wrapper makes in another form, if there is a log."""
+    log = _LOG.get()
+    if log is None:
+        return None
+    calls, sent = log
+    calls.append(LoggedCall(function, cast("tuple[object, ...]", _copied(args)), cast("Any", _copied(kwargs)), sent()))
+    return calls[-1]
+
+
+def log_joined(joined: object, join: Callable[..., object] | None) -> None:
+    """Add to the last call the message that its chunks were joined to."""
+    calls, _ = _LOG.get() or ([], None)
+    if calls:
+        calls[-1].joined, calls[-1].join = joined, join
+
+
+def _copied(value: object) -> object:
+    """Return a copy of lists and dictionaries that has the same objects in it."""
+    if isinstance(value, dict):
+        return {name: _copied(each) for name, each in cast("dict[str, object]", value).items()}
+    if isinstance(value, list):
+        return [_copied(each) for each in cast("list[object]", value)]
+    return tuple(map(_copied, cast("tuple[object, ...]", value))) if type(value) is tuple else value

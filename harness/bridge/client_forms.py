@@ -13,7 +13,7 @@ from typing import Any
 from harness.adapters.anthropic.requests import encode as encode_for_anthropic
 from harness.adapters.gemini.requests import encode as encode_for_gemini
 from harness.adapters.openai_responses import SDK
-from harness.bridge.openai_messages import Memory, chat_arguments
+from harness.bridge.openai_messages import Memory, completion_request
 from harness.model.errors import Unsupported
 from harness.model.messages import ChatRequest, Role, Text
 from harness.platform.environment import importing_sdk
@@ -58,7 +58,7 @@ _CONVERSATION = ("history", "truncation")
 
 def _openai(request: ChatRequest, memory: Memory, _model: str, names: frozenset[str]) -> dict[str, Any]:
     system = first(SYNONYMS["system"], names)
-    made = chat_arguments(replace(request, system=None) if system else request, memory)
+    made = completion_request(replace(request, system=None) if system else request, memory)
     if system and request.system:
         made["system"] = request.system
     wanted = made.get("response_format")

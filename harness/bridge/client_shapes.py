@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from harness import plugins
 from harness.bridge.annotated_values import as_annotated, hints_of
-from harness.bridge.call_log import log_call
+from harness.bridge.call_log import BoundMethod, call
 from harness.bridge.client_answers import read_answer, read_stream
 from harness.bridge.client_forms import (
     ANTHROPIC,
@@ -289,13 +289,12 @@ class ShapedClient:
                 arguments[parameter] = value
             elif name not in SETTINGS:
                 raise Unsupported(self._shape.name, name, "its method takes no such argument")
-        log_call(arguments)
         typed = {method.parameter(each, form) for each in (form.messages, "tools")}
         arguments |= {
             name: as_annotated(value, method.hints.get(name)) for name, value in arguments.items() if name in typed
         }
-        call = cast("Callable[..., object]", _attribute(self._client, method.path))
-        return self._run(call(**self._given, **arguments))
+        function = BoundMethod(self._client, method.path) if method.path else self._client
+        return self._run(call(cast("Callable[..., object]", function), **self._given, **arguments))
 
     def _run(self, answer: object) -> object:
         return self._runner.run(_awaited(answer)) if inspect.isawaitable(answer) else answer
@@ -452,23 +451,6 @@ def _config(factory: object) -> tuple[str, type] | None:
     return None
 
 
-def call_code(shape: ClientShape, value: object) -> str | None:
-    """Return code that makes a client's call, as the body of a function with the parameters `base_url`, `model` and
-    `arguments`. Return `None` if the client takes no base URL.
-    """
-    own = {"base_url": "base_url", "api_key": "'none'", "model": "model"}
-    if not shape.has_base_url or _config(value) is not None:
-        return None
-    called = shape.name.partition(":")[2]
-    if shape.whole.path:
-        made = ", ".join(f"{name}={own[key]}" for key, name in _constructor_names(value).items())
-        called = ".".join((f"{called}({made})", *shape.whole.path))
-    given = "".join(f"{name}={own[key]}, " for key, name in shape.given.items())
-    return (
-        f"answer = {called}({given}**arguments)\nreturn asyncio.run(answer) if inspect.isawaitable(answer) else answer"
-    )
-
-
 def _make(factory: Callable[..., object], base_url: str, api_key: str, model: str) -> object:
     values = {"base_url": base_url, "api_key": api_key, "model": model}
     method = _method_of((), factory)
@@ -488,7 +470,7 @@ def _make(factory: Callable[..., object], base_url: str, api_key: str, model: st
             f"its constructor needs {', '.join(missing)}. Write a function that makes it, as in try_it.py: "
             f"'def make(base_url, api_key, model): return {name}(...)'. Then: harness try try_it:make",
         )
-    return factory(**arguments)
+    return call(factory, **arguments)
 
 
 def _attribute(client: object, path: tuple[str, ...]) -> object | None:

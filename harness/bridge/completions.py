@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
+from harness.bridge.call_log import log_joined
 from harness.bridge.openai_messages import Memory, plain, without_calls
 from harness.model.errors import MalformedResponse
 from harness.model.messages import (
@@ -168,6 +169,11 @@ def stop_reason(word: str | None) -> StopReason:
     return _STOP_REASONS.get((word or "").lower(), StopReason.UNKNOWN)
 
 
+def stop_words(reason: StopReason) -> list[str]:
+    """Return the terms for a stop reason, in lower case."""
+    return [word for word, known in _STOP_REASONS.items() if known is reason]
+
+
 def synthesised_id(place: int, request: ChatRequest) -> str:
     """Return an id for a call that has none. It depends only on the position of the call in the conversation."""
     before = sum(len(message.tool_calls) for message in request.messages)
@@ -254,6 +260,7 @@ def events(  # noqa: PLR0913 - what a library's stream needs
         taken.append(chunk)
         yield from made.add(read(chunk) if read else chunk)
     answer = whole(taken) if whole else made.completion
+    log_joined(answer if whole else None, whole)
     own = answer if read and whole else None
     whole_answer = read(answer) if read and whole else answer
     yield from made.end(response(whole_answer, request, memory, own=own, parsed=parsed))

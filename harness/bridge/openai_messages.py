@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, cast
 
-from harness.bridge.call_log import log_call
 from harness.model.errors import Unsupported
 from harness.model.messages import (
     ChatRequest,
@@ -64,7 +63,7 @@ def messages(
     return found
 
 
-def chat_arguments(
+def completion_request(
     request: ChatRequest,
     memory: Memory | None = None,
     *,
@@ -87,18 +86,6 @@ def chat_arguments(
         **settings(request),
     }
     return {name: value for name, value in named.items() if value is not None}
-
-
-def completion_request(
-    request: ChatRequest,
-    memory: Memory | None = None,
-    *,
-    system: str = "system",
-    failed: Mapping[str, Any] | None = None,
-    longest_id: int | None = None,
-) -> dict[str, Any]:
-    """Return the arguments of `chat_arguments`, and log them for `harness reproduce`."""
-    return log_call(chat_arguments(request, memory, system=system, failed=failed, longest_id=longest_id))
 
 
 def settings(request: ChatRequest) -> dict[str, Any]:

@@ -2,41 +2,57 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import datetime as dt
+import functools
+import inspect
+import json
 import os
+import re
 import shlex
+import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import PackageNotFoundError, version
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path
-from typing import Annotated, Any
+from types import ModuleType
+from typing import Annotated, Any, cast
 
 import typer
 
-from harness import wrappers
+from harness import bridge, wrappers
 from harness.apis import registry
 from harness.apis.fact import Fact
 from harness.bridge import client_shapes
-from harness.bridge.call_log import logged_calls
+from harness.bridge.call_log import LoggedCall, logged_calls
 from harness.cassettes.loopback_server import serve
-from harness.checks.reproduction import LibraryCall, Reproduction, call_of
+from harness.checks.node_script import CALL_LOG, NodeProgram
+from harness.checks.reproduction import Reproduction
+from harness.checks.script_code import CannotWrite, Raw
 from harness.cli import execution
 from harness.cli.app import complete_scenarios
-from harness.cli.options import AdapterOptions, NoColour, StrictOptions, VariantOfCell
+from harness.cli.options import AdapterOptions, NoColour, StrictOptions, VariantOfCell, option
+from harness.cli.outputs import load_run
 from harness.cli.settings import EffectiveOptions, combined, completed
 from harness.cli.show import PlayedCell, play_cell
+from harness.kit.thread import failure
 from harness.model.errors import UsageError
 from harness.model.http import HttpRequest, HttpResponse
+from harness.model.messages import JSON, ToolCall, ToolResult
 from harness.model.protocols import Endpoint
 from harness.reports.words import what_to_do
-from harness.results import Exchange, Finding
+from harness.results import CellResult, DrivenTranscript, Finding
 from harness.runner.backends import NO_KEY
-from harness.runner.cells import Cell
-from harness.runner.excerpts import SUBJECTS_OF_ANSWERS
+from harness.runner.cells import Cell, conversation_for, with_final_calls
 from harness.runner.tool_loop import run_scenario
+from harness.scenarios.canonical import MissingResult, ToolFailure, UnknownTool, answer, called_before
+from harness.scenarios.schema import Scenario
 from harness.stdio import adapter_specs
 
 
@@ -54,6 +70,11 @@ class ReproduceOptions(StrictOptions, AdapterOptions):
         ),
     ]
     variants: VariantOfCell = None
+    rule: Annotated[str | None, option("--rule ID", "Reproduce a finding of this rule. Default: the worst.")] = None
+    saved: Annotated[
+        Path | None,
+        option("--from RUN.json", "Take target, model, adapter and variant from a failed cell of this saved run."),
+    ] = None
     output: Annotated[
         Path, typer.Option("--output", metavar="DIR", help="Folder to write to; existing files are not overwritten.")
     ] = Path()
@@ -61,88 +82,202 @@ class ReproduceOptions(StrictOptions, AdapterOptions):
 
 
 def reproduce(typed: ReproduceOptions) -> int:
-    """Write a stand-alone Python script that shows a cell's worst finding, and the text of an issue to report it.
+    """Write a stand-alone script that shows a cell's worst finding, and the text of an issue to report it.
 
-    Runs the cell against the reference server. The script needs only the library: it sends the recorded answers to the
-    library and compares the library's requests. If harness does not know how an adapter calls its library, only the
-    issue is written.
+    Runs the cell against the reference server. The script needs only the library. It gives the recorded answers to the
+    library, and compares what the library sends or returns. A script is only written if it fails with the fault here.
+    For an adapter whose calls of a library are not known, a `curl` command sends the wrong request to the provider.
+
+    Exit codes: 0 if a script is written, 1 if only the issue is, 2 for wrong usage.
     """
+    typed = typed if typed.saved is None else _from_run(typed, typed.saved)
     any_variant = not typed.variants
     options = completed(combined(typed, paths=[typed.cell], jobs="1"), "reference")
-    with execution.environment("reference"):
+    with execution.environment("reference"), tempfile.TemporaryDirectory() as folder:
+        log = os.environ[CALL_LOG] = str(Path(folder) / "calls.jsonl")
         played = play_cell(options, "reference", any_variant=any_variant)
-        finding = _finding(played)
+        finding = _finding(played, typed.rule)
         spec = (options.adapters or [played.cell.target.adapter.name])[0]
-        call = _library_call(spec, played.cell.target.api)
-        made = _reproduction(played, finding, spec, call, options)
+        made = _reproduction(played, finding, spec, options)
+        program = _node_program(played, spec, Path(log))
     name = f"reproduce_{played.cell.scenario.id.replace('-', '_')}"
-    written: list[Path] = []
-    if call is not None and len(made.arguments) > (finding.exchange or 0):
-        written.append(_write(typed.output / f"{name}.py", made.script(f"{name}.py", call)))
-    written.append(_write(typed.output / f"{name}.md", made.issue()))
     typer.echo(f"{finding.message} ({finding.rule})")
-    typer.echo(f"Written: {', '.join(map(str, written))}")
-    if len(written) == 1:
-        typer.echo(
-            f"No Python file: how {spec} calls its library is not known. 'harness help try' tells for what it is."
-        )
-    else:
-        typer.echo(f"Run where the library is installed: {shlex.join([Path(sys.executable).name, str(written[0])])}")
-        typer.echo(f"It was run here: {_tried(written[0])}")
+    kind = ".py" if program is None else ".mjs"
+    script, printed, reason = _shown(made, f"{name}{kind}", program)
+    wire = registry.api(played.cell.target.api)
+    curl = "" if script or made.calls or program is not None else made.curl(wire)
+    texts = {kind: script, ".sh": curl, ".md": made.issue(printed)}
+    written, *others = [_write(typed.output / f"{name}{kind}", text) for kind, text in texts.items() if text]
+    typer.echo(f"Written: {', '.join(map(str, (written, *others)))}")
+    if not script:
+        typer.echo(f"No script of the library's call: {reason}")
+        return 0 if curl else 1
+    runner = Path(sys.executable).name if program is None else "node"
+    typer.echo(f"Run where the library is installed: {shlex.join([runner, str(written)])}")
+    typer.echo(f"It was run here: {printed.splitlines()[-1]}")
     return 0
 
 
-def _finding(played: PlayedCell) -> Finding:
-    """Return the worst finding about a request."""
-    found = [each for each in played.result.findings if _is_about_a_request(each)]
-    wrong = [each for each in found if each.fails and each.follows is None] or [each for each in found if each.fails]
+def _from_run(typed: ReproduceOptions, file: Path) -> ReproduceOptions:
+    """Return the options that play a failed cell of a saved run again."""
+    run = load_run(file, "--from")
+    cells = [each for each in run.cells if each.scenario == typed.cell and any(one.fails for one in each.findings)]
+    cells = [each for each in cells if each.variant in (typed.variants or [each.variant])]
+    cells = [each for each in cells if each.target in (typed.targets or [each.target])]
+    if not cells:
+        raise UsageError(f"--from {file}: it has no cell of {typed.cell!r} with a finding that fails it.")
+    words = [*run.invocation.targets.get(cells[0].target, ("--target", cells[0].target))]
+    given: dict[str, list[str]] = {"adapters": [], "adapter_commands": [], "targets": [], "models": []}
+    for name, value in zip(words[::2], words[1::2], strict=False):
+        field = f"{name.removeprefix('--').replace('-', '_')}s"
+        if field not in given:
+            raise UsageError(f"--from {file}: {name} of this run is not an option of reproduce.")
+        given[field].append(value)
+    chosen: dict[str, Any] = {name: values or None for name, values in given.items()}
+    scenario = run.invocation.scenarios.get(typed.cell, typed.cell)
+    return replace(typed, cell=scenario, variants=[cells[0].variant], **chosen)
+
+
+def _finding(played: PlayedCell, rule: str | None) -> Finding:
+    """Return the worst finding, or the worst of a rule."""
+    result: CellResult = played.result
+    found = [each for each in result.findings if each.fails and each.rule == (rule or each.rule)]
+    wrong = [each for each in found if each.follows is None] or found
     if not wrong or played.evidence is None:
+        named = f" of the rule {rule}" if rule else ""
         raise UsageError(
-            f"{played.cell.scenario.id}: no failed finding of this cell is about a request, and only a request can be "
-            "compared without harness. 'harness show' prints its findings."
+            f"{played.cell.scenario.id}: this cell has no failed finding{named}. 'harness show' prints its findings."
         )
     return wrong[0]
 
 
-def _is_about_a_request(finding: Finding) -> bool:
-    is_about_answer = finding.of_response or (finding.subject in SUBJECTS_OF_ANSWERS and not finding.pointer)
-    return finding.exchange is not None and not is_about_answer
-
-
-def _reproduction(
-    played: PlayedCell, finding: Finding, spec: str, call: LibraryCall | None, options: EffectiveOptions
-) -> Reproduction:
-    cell, evidence = played.cell, played.evidence
-    exchanges: Sequence[Exchange] = [each.exchange for each in evidence.readings] if evidence is not None else []
-    packages = [] if call is None else [each.partition("[")[0] for each in call.packages]
-    wire = registry.api(cell.target.api)
+def _reproduction(played: PlayedCell, finding: Finding, spec: str, options: EffectiveOptions) -> Reproduction:
+    cell = played.cell
+    readings = () if played.evidence is None else played.evidence.readings
+    found = _wrapper(spec)
+    calls, results, origin = _logged(cell, spec, [each.exchange.response for each in readings])
     return Reproduction(
-        spec,
-        {name: number for name in packages if (number := _version(name))} | {"Python": sys.version.split()[0]},
-        cell.variant == "stream",
-        cell.target.model,
-        _base_path(spec, wire.base_path),
+        spec if found is None else f"{found[0].library}-{found[1].lower()}",
+        _module(spec),
+        _packages(*found) if found is not None else [],
+        _versions(found),
+        origin,
+        _base_path(spec, registry.api(cell.target.api).base_path),
         finding,
-        exchanges,
-        _logged_arguments(cell, spec, exchanges) if call is not None else (),
+        readings,
+        calls,
+        results,
+        isinstance(getattr(played.evidence, "transcript", None), DrivenTranscript),
         _fact(finding, cell.target.api),
         what_to_do(finding),
         options.as_of or dt.date.today().isoformat(),  # noqa: DTZ011 - the user's day
     )
 
 
-def _library_call(spec: str, api: str) -> LibraryCall | None:
-    client = adapter_specs.client_of(spec)
-    if client is not None:
-        value, method = client_shapes.load(client)
-        module, _, attribute = client.partition(":")
-        code = client_shapes.call_code(client_shapes.recognise(value, client, method), value)
-        if code is None:
-            return None
-        setup = f"import asyncio\nimport inspect\n\nfrom {module} import {attribute.partition('.')[0]}"
-        return LibraryCall((), setup, code)
-    found = wrappers.find(spec)
-    return None if found is None else call_of(found[0].library, api)
+def _wrapper(spec: str) -> tuple[wrappers.Wrapper, str] | None:
+    """Return the wrapper that a specification names, and its attribute."""
+    programs = [each for each in wrappers.WRAPPERS if isinstance(each, wrappers.NodeWrapper)]
+    commands = {each.spec(attribute): (each, attribute) for each in programs for attribute in each.imports}
+    return commands.get(spec) or wrappers.find(spec)
+
+
+def _node_program(played: PlayedCell, spec: str, log: Path) -> NodeProgram | None:
+    """Return the program of a wrapper for Node, with the calls that it made."""
+    found = _wrapper(spec)
+    if found is None or not isinstance(found[0], wrappers.NodeWrapper) or not log.exists():
+        return None
+    calls = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    results: defaultdict[str, list[JSON]] = defaultdict(list)
+    transcript = None if played.evidence is None else played.evidence.transcript
+    for each in transcript.runs if isinstance(transcript, DrivenTranscript) else ():
+        result = _tool_result(played.cell.scenario, ToolCall("", each.name, each.arguments), each.answers)
+        results[each.name].append(f"Error: {result.text}" if result.is_error else result.text)
+    return NodeProgram(Path(found[0].module), found[1].lower(), calls, results)
+
+
+def _tool_result(scenario: Scenario, call: ToolCall, answers: int) -> ToolResult:
+    """Return the scenario's result for a call of a tool after this number of answers."""
+    try:
+        return answer(scenario, call, called_before(scenario, answers - 1))
+    except (ToolFailure, UnknownTool, MissingResult) as raised:
+        return failure(call, raised)
+
+
+def _shown(made: Reproduction, file: str, program: NodeProgram | None) -> tuple[str, str, str]:
+    """Return the first script that fails with the fault, and its output. Without one, return the reason."""
+    if not made.calls and program is None:
+        return "", "", f"how {made.subject} calls its library is not known ('harness help try')."
+    reason = "the finding has no value that a script could compare."
+    try:
+        node = (program.script(made, each, file) for each in made.claims()) if program is not None else ()
+        for script in node or made.scripts(file):
+            beside = None if program is None else Path.cwd()  # Node looks for packages in the folders above a script
+            with tempfile.TemporaryDirectory(dir=beside) as folder:
+                (Path(folder) / file).write_text(script, encoding="utf-8")
+                printed = _output(Path(folder) / file)
+            last = printed.splitlines()[-1]
+            if last.startswith("AssertionError") and (shown := _with_exception(script, printed, made.finding)):
+                return shown, printed, ""
+            reason = f"without harness, the fault is not seen. The last line of the script's output: {last}"
+    except CannotWrite as unknown:
+        reason = f"an argument of the library's call cannot be written as code: {unknown}."
+    return "", "", reason
+
+
+def _with_exception(script: str, printed: str, finding: Finding) -> str:
+    """Return a script that fails with an exception so that it accepts no other one.
+
+    Return an empty text if the exception is a fault of the script.
+    """
+    raised = re.search(r"^raised: (\w+)\(", printed, re.MULTILINE)
+    check = re.search(r"^assert (error is None|requests),", script, re.MULTILINE)
+    if check is None or raised is None:
+        return script
+    name = raised[1]
+    if name in _OF_SCRIPTS and name not in finding.message:
+        return ""
+    failed = "error is not None" if check[1] == "error is None" else "not requests"
+    other = f"if {failed} and type(error).__name__ != {name!r}:\n    raise error\n"
+    return script[: check.start()] + other + script[check.start() :]
+
+
+_OF_SCRIPTS = ("NameError", "ImportError", "ModuleNotFoundError", "SyntaxError", "TypeError", "IndexError")
+"""Exceptions that may come from a wrong script."""
+
+
+def _module(spec: str) -> ModuleType | None:
+    """Return the module of a wrapper or an adapter, or `None` if a client needs none."""
+    found = _wrapper(spec)
+    name = spec.rsplit(maxsplit=1)[-1].partition(":")[0] if found is None else found[0].module
+    is_own = found is not None or (":" in spec and adapter_specs.client_of(spec) is None)
+    return import_module(name) if is_own and not spec.startswith("$") else None
+
+
+def _packages(wrapper: wrappers.Wrapper, attribute: str) -> list[str]:
+    """Return the distributions of an adapter, with the versions that are installed."""
+    if isinstance(wrapper, wrappers.NodeWrapper):
+        return [f"{each}@{wrapper.version(each)}" for each in wrapper.imports[attribute]]
+    used = {each.partition(".")[0] for each in wrapper.imports[attribute]}
+    provides = packages_distributions()
+    needed = {name for package in used for name in provides.get(package, [])}
+    return [
+        f"{each.split('>')[0].split('<')[0]}=={number}"
+        for each, name in zip(wrapper.tried, wrapper.distributions, strict=True)
+        if name in needed and (number := wrapper.version(name)) is not None
+    ]
+
+
+_SDKS = ("openai", "anthropic", "google-genai")
+
+
+def _versions(found: tuple[wrappers.Wrapper, str] | None) -> dict[str, str]:
+    """Return the installed versions of a library, of SDKs and of the language."""
+    if found is not None and isinstance(found[0], wrappers.NodeWrapper):
+        command = [shutil.which("node") or "node", "--version"]
+        node = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603
+        return {**found[0].installed, "Node": node.removeprefix("v")}
+    names = [*(found[0].distributions if found is not None else ()), *_SDKS]
+    return {name: number for name in names if (number := _version(name))} | {"Python": sys.version.split()[0]}
 
 
 def _base_path(spec: str, own: str) -> str:
@@ -150,19 +285,50 @@ def _base_path(spec: str, own: str) -> str:
     return own if path is None else path.rstrip("/")
 
 
-def _logged_arguments(cell: Cell, spec: str, exchanges: Sequence[Exchange]) -> Sequence[dict[str, Any]]:
-    """Run the adapter once more in this process, with the same answers, and return the arguments of its calls."""
-    answers = [each.response for each in exchanges if each.response is not None]
-    given = iter(answers)
+def _logged(
+    cell: Cell, spec: str, answers: Sequence[HttpResponse | None]
+) -> tuple[Sequence[LoggedCall], Mapping[str, Sequence[object]], str]:
+    """Run the adapter once more in this process, with the same answers. Return its calls, the results of a loop's tools
+    by name, and the address of its server.
+    """
+    client = adapter_specs.client_of(spec)
+    if spec.startswith(adapter_specs.COMMAND_PREFIX) or (client is not None and not _has_base_url(client)):
+        return [], {}, ""
+    given = [each for each in answers if each is not None]
+    sent = list[HttpRequest]()
+    results: defaultdict[str, list[object]] = defaultdict(list)
 
-    def respond(_: HttpRequest) -> HttpResponse:
-        return next(given, answers[-1])
+    def respond(request: HttpRequest) -> HttpResponse:
+        sent.append(request)
+        return given[min(len(sent), len(given)) - 1]
+
+    def run_tool(call: ToolCall) -> ToolResult:
+        result = _tool_result(scenario, call, len(sent))
+        results[call.name].append(Raw(f"ToolFailed({result.text!r})") if result.is_error else result.content)
+        return result
 
     adapter = adapter_specs.adapter(spec)
-    with serve(respond) as server, logged_calls() as calls, contextlib.suppress(Exception):
+    scenario = with_final_calls(cell.scenario, adapter.final_call) if adapter.final_call else cell.scenario
+    with serve(respond) as server, logged_calls(lambda: len(sent)) as calls, contextlib.suppress(Exception):
         endpoint = Endpoint(server.origin + registry.api(cell.target.api).base_path, NO_KEY)
-        run_scenario(cell.scenario, replace(cell.target, adapter=adapter), endpoint, lambda _: None, cell.variant)
-    return calls
+        if adapter.drive is None:
+            run_scenario(scenario, replace(cell.target, adapter=adapter), endpoint, lambda _: None, cell.variant)
+        else:
+            conversation = conversation_for(scenario, cell.variant, run_tool)
+            _drive(adapter.drive, endpoint, cell.target.model, conversation)
+    return calls, results, server.origin
+
+
+def _has_base_url(client: str) -> bool:
+    value, method = client_shapes.load(client)
+    return client_shapes.recognise(value, client, method).has_base_url
+
+
+def _drive(drive: Any, *arguments: object) -> None:
+    function, given = (drive.func, drive.args) if isinstance(drive, functools.partial) else (drive, ())
+    running = bridge.call(cast("Callable[..., object]", function), *cast("tuple[object, ...]", given), *arguments)
+    if inspect.iscoroutine(running):
+        asyncio.run(running)
 
 
 def _fact(finding: Finding, api: str) -> Fact | None:
@@ -182,17 +348,21 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _tried(script: Path) -> str:
-    """Run a script and return the last line of its output."""
+def _output(script: Path) -> str:
+    """Run a script and return its output, without the lines of a traceback."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path.cwd()), os.environ.get("PYTHONPATH", "")])}
-    command = [sys.executable, script.name]
+    is_node = script.suffix == ".mjs"
+    command = ["node", str(script)] if is_node else [sys.executable, script.name]
     try:
         done = subprocess.run(  # noqa: S603 - a file that was just written
             command, cwd=script.parent, env=environment, capture_output=True, text=True, timeout=_SECONDS, check=False
         )
     except subprocess.TimeoutExpired:
         return f"it took longer than {_SECONDS:g} seconds."
-    return (done.stdout.strip() or done.stderr.strip() or "it printed nothing").splitlines()[-1]
+    lines = done.stderr.strip().splitlines() or [""]
+    failed = (f"AssertionError: {each.partition(': ')[2]}" for each in lines if each.startswith("AssertionError"))
+    ended = next(failed, lines[-1]) if done.returncode else "the script ended normally"
+    return f"{done.stdout.strip()}\n{ended}".strip()
 
 
 _SECONDS = 60.0

@@ -16,9 +16,7 @@ class AISuite:
     """A client for one provider, which is named in a prefix of the model name."""
 
     def __init__(self, provider: str, endpoint: Endpoint, model: str) -> None:
-        where = {"api_key": endpoint.api_key, "base_url": endpoint.base_url, "max_retries": 0}
-        client = aisuite.Client({provider: where})
-        self._complete = partial(client.chat.completions.create, f"{provider}:{model}")
+        self._complete = partial(bridge.call, ask, bridge.call(create, provider, endpoint), f"{provider}:{model}")
         self._memory, self._is_openai = bridge.Memory(), provider == "openai"
 
     def chat(self, request: ChatRequest) -> ChatResponse:
@@ -39,6 +37,17 @@ class AISuite:
         given = bridge.completion_request(request, self._memory, longest_id=64 if self._is_openai else None)
         renamed = {"max_tokens": "max_completion_tokens"} if self._is_openai else {"stop": "stop_sequences"}
         return {renamed.get(name, name): value for name, value in given.items()}
+
+
+def create(provider: str, endpoint: Endpoint) -> Any:
+    """Return a client for one provider."""
+    where = {"api_key": endpoint.api_key, "base_url": endpoint.base_url, "max_retries": 0}
+    return aisuite.Client({provider: where})
+
+
+def ask(client: Any, model: str, **arguments: Any) -> Any:
+    """Return a completion, or the chunks of a stream."""
+    return client.chat.completions.create(model, **arguments)
 
 
 _CAPABILITIES = frozenset(map(Capability, ("system-prompt", "tools", "parallel-tool-calls", "history", "truncation")))

@@ -18,10 +18,8 @@ class AnyLLM:
     """A client of one provider. `provider` is the name that any-llm uses for it."""
 
     def __init__(self, provider: str, endpoint: Endpoint, model: str) -> None:
-        options = {"max_retries": 0}
-        where = {"api_base": endpoint.base_url, "api_key": endpoint.api_key, "client_args": options}
         self._usage = {"stream_options": {"include_usage": True}} if provider == "openai" else {}
-        self._complete: Any = partial(any_llm.completion, model, provider=provider, **where)
+        self._complete: Any = partial(bridge.call, ask, provider, endpoint, model)
         self._memory, self._longest_id = bridge.Memory(), 64 if provider == "openai" else None
         self._parsed = provider == "anthropic"
 
@@ -40,6 +38,12 @@ class AnyLLM:
 
     def _arguments(self, request: ChatRequest) -> dict[str, Any]:
         return bridge.completion_request(request, self._memory, longest_id=self._longest_id)
+
+
+def ask(provider: str, endpoint: Endpoint, model: str, **arguments: Any) -> Any:
+    """Return a completion, or the chunks of a stream."""
+    where = {"api_base": endpoint.base_url, "api_key": endpoint.api_key, "client_args": {"max_retries": 0}}
+    return any_llm.completion(model, provider=provider, **where, **arguments)
 
 
 _NAMES = (

@@ -21,12 +21,12 @@ class Haystack:
     """A client that uses one of Haystack's chat generators."""
 
     def __init__(self, create: Callable[[Endpoint, str], Any], provider: str, endpoint: Endpoint, model: str) -> None:
-        self._generator, self._memory = create(endpoint, model), bridge.Memory()
+        self._generator, self._memory = bridge.call(create, endpoint, model), bridge.Memory()
         self._is_openai = provider == "openai"
 
     def chat(self, request: ChatRequest) -> ChatResponse:
         with bridge.failures():
-            answer = self._generator.run(**self._arguments(request))["replies"][0]
+            answer = bridge.call(ask, self._generator, **self._arguments(request))
         return bridge.response(openai_form(answer), request, self._memory, own=answer, parsed=not self._is_openai)
 
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
@@ -34,7 +34,7 @@ class Haystack:
         if self._is_openai:
             arguments["generation_kwargs"]["stream_options"] = {"include_usage": True}
         with bridge.failures():
-            answer = self._generator.run(**arguments, streaming_callback=chunks.append)["replies"][0]
+            answer = bridge.call(ask, self._generator, **arguments, streaming_callback=chunks.append)
             how = {"whole": lambda _: answer, "read": openai_form, "parsed": not self._is_openai}
             yield from bridge.events(chunks, request, self._memory, **how)
 
@@ -52,6 +52,11 @@ class Haystack:
             "tools": [Tool(**each["function"], function=_never_run) for each in bridge.tools(request)] or None,
             "generation_kwargs": {name: value for name, value in given.items() if value is not None},
         }
+
+
+def ask(generator: Any, **arguments: Any) -> ChatMessage:
+    """Return the reply."""
+    return generator.run(**arguments)["replies"][0]
 
 
 def own_form(message: dict[str, Any]) -> ChatMessage:

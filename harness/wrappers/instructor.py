@@ -18,25 +18,31 @@ class Instructor:
     """A client that uses Instructor's mode `JSON_SCHEMA`."""
 
     def __init__(self, endpoint: Endpoint, model: str) -> None:
-        client = openai.OpenAI(base_url=endpoint.base_url, api_key=endpoint.api_key, max_retries=0)
-        self._client = instructor.from_openai(client, mode=instructor.Mode.JSON_SCHEMA)
+        self._client = bridge.call(create, endpoint)
         self._model, self._memory = model, bridge.Memory()
 
     def chat(self, request: ChatRequest) -> ChatResponse:
         given: dict[str, Any] = bridge.completion_request(request, self._memory, longest_id=64)
-        given["max_completion_tokens"] = given.pop("max_tokens", None) or openai.omit
-        form = given.pop("response_format", None)
         with bridge.failures():
-            if form is None:
-                answer = self._client.create(response_model=None, model=self._model, max_retries=1, **given)
-            else:
-                model = model_of(form["json_schema"])
-                answer = self._client.create_with_completion(
-                    response_model=model, model=self._model, max_retries=1, **given
-                )[1]
-            return bridge.response(answer, request, self._memory)
+            return bridge.response(bridge.call(ask, self._client, self._model, **given), request, self._memory)
 
     def close(self) -> None: ...
+
+
+def create(endpoint: Endpoint) -> Any:
+    """Return a client."""
+    client = openai.OpenAI(base_url=endpoint.base_url, api_key=endpoint.api_key, max_retries=0)
+    return instructor.from_openai(client, mode=instructor.Mode.JSON_SCHEMA)
+
+
+def ask(client: Any, model: str, **arguments: Any) -> Any:
+    """Return a completion."""
+    arguments["max_completion_tokens"] = arguments.pop("max_tokens", None) or openai.omit
+    form = arguments.pop("response_format", None)
+    if form is None:
+        return client.create(response_model=None, model=model, max_retries=1, **arguments)
+    own = model_of(form["json_schema"])
+    return client.create_with_completion(response_model=own, model=model, max_retries=1, **arguments)[1]
 
 
 def model_of(form: dict[str, Any]) -> type[BaseModel]:

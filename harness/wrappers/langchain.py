@@ -17,35 +17,50 @@ class LangChain:
     """A client that uses one of LangChain's chat models."""
 
     def __init__(self, create: Callable[[Endpoint, str], Any], provider: str, endpoint: Endpoint, model: str) -> None:
-        self._model, self._memory = create(endpoint, model), bridge.Memory()
+        self._model, self._memory = bridge.call(create, endpoint, model), bridge.Memory()
         self._names = {"max_tokens": "max_output_tokens"} if provider == "gemini" else {}
         self._choices = {"required": "any", **({"none": {"type": "none"}} if provider == "anthropic" else {})}
         self._longest_id, self._parsed = 64 if provider == "openai" else None, provider == "anthropic"
 
     def chat(self, request: ChatRequest) -> ChatResponse:
         with bridge.failures():
-            answer = self._bound(request).invoke(self._messages(request))
+            answer = bridge.call(ask, self._model, **self._arguments(request))
         return bridge.response(openai_form(answer), request, self._memory, own=answer, parsed=self._parsed)
 
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
         with bridge.failures():
-            chunks = self._bound(request).stream(self._messages(request))
+            chunks = bridge.call(stream, self._model, **self._arguments(request))
             how = {"whole": join, "read": openai_form, "parsed": self._parsed}
             yield from bridge.events(chunks, request, self._memory, **how)
 
     def close(self) -> None: ...
 
-    def _messages(self, request: ChatRequest) -> list[Any]:
-        failed = {"status": "error"}
-        return bridge.messages(request, self._memory, failed=failed, longest_id=self._longest_id)
-
-    def _bound(self, request: ChatRequest) -> Any:
+    def _arguments(self, request: ChatRequest) -> dict[str, Any]:
         choice = request.tool_choice.name if isinstance(request.tool_choice, NamedTool) else request.tool_choice
-        chosen = {"tool_choice": self._choices.get(choice, choice)} if choice else {}
-        bound = self._model.bind_tools(bridge.tools(request), **chosen) if request.tools else self._model
         form = bridge.response_format(request)
         given = {**bridge.settings(request), **({"response_format": form} if form else {})}
-        return bound.bind(**{self._names.get(name, name): value for name, value in given.items()})
+        return {
+            "messages": bridge.messages(request, self._memory, failed={"status": "error"}, longest_id=self._longest_id),
+            "tools": bridge.tools(request),
+            "choice": {"tool_choice": self._choices.get(choice, choice)} if choice else {},
+            "settings": {self._names.get(name, name): value for name, value in given.items()},
+        }
+
+
+def bind(model: Any, tools: list[Any], choice: dict[str, Any], settings: dict[str, Any]) -> Any:
+    """Return the model with its tools and settings."""
+    bound = model.bind_tools(tools, **choice) if tools else model
+    return bound.bind(**settings)
+
+
+def ask(model: Any, messages: list[Any], tools: list[Any], choice: dict[str, Any], settings: dict[str, Any]) -> Any:
+    """Return the message of an answer."""
+    return bind(model, tools, choice, settings).invoke(messages)
+
+
+def stream(model: Any, messages: list[Any], tools: list[Any], choice: dict[str, Any], settings: dict[str, Any]) -> Any:
+    """Return the chunks of an answer."""
+    return bind(model, tools, choice, settings).stream(messages)
 
 
 def join(chunks: list[Any]) -> AIMessage:

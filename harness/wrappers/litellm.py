@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # otherwise the import fetches prices from the network
 import litellm
@@ -19,9 +20,7 @@ class LiteLLM:
     """A client for one provider, which is named in a prefix of the model name."""
 
     def __init__(self, provider: str, endpoint: Endpoint, model: str) -> None:
-        base = f"{endpoint.base_url}/v1beta" if provider == "gemini" else endpoint.base_url
-        where = {"api_base": base, "api_key": endpoint.api_key, "num_retries": 0, "max_retries": 0}
-        self._complete = partial(litellm.completion, f"{provider}/{model}", **where)
+        self._complete = partial(bridge.call, ask, provider, endpoint, model)
         self._memory, self._longest_id = bridge.Memory(), 64 if provider == "openai" else None
         self._parsed = provider == "anthropic"
 
@@ -35,13 +34,24 @@ class LiteLLM:
         usage = {"include_usage": True}
         with bridge.failures():
             chunks = self._complete(**self._arguments(request), stream=True, stream_options=usage)
-            whole = litellm.stream_chunk_builder
-            yield from bridge.events(chunks, request, self._memory, whole=whole, parsed=self._parsed)
+            yield from bridge.events(chunks, request, self._memory, whole=join, parsed=self._parsed)
 
     def close(self) -> None: ...
 
     def _arguments(self, request: ChatRequest) -> dict[str, object]:
         return bridge.completion_request(request, self._memory, longest_id=self._longest_id)
+
+
+def ask(provider: str, endpoint: Endpoint, model: str, **arguments: Any) -> Any:
+    """Return a completion, or the chunks of a stream."""
+    base = f"{endpoint.base_url}/v1beta" if provider == "gemini" else endpoint.base_url
+    where = {"api_base": base, "api_key": endpoint.api_key, "num_retries": 0, "max_retries": 0}
+    return litellm.completion(f"{provider}/{model}", **where, **arguments)
+
+
+def join(chunks: list[Any]) -> Any:
+    """Return the completion that the chunks of a stream add up to."""
+    return litellm.stream_chunk_builder(chunks)
 
 
 _NAMES = (

@@ -19,12 +19,12 @@ class LlamaIndex:
     """A client that uses one of LlamaIndex's LLMs."""
 
     def __init__(self, create: Callable[[Endpoint, str], Any], provider: str, endpoint: Endpoint, model: str) -> None:
-        self._llm, self._memory = create(endpoint, model), bridge.Memory()
+        self._llm, self._memory = bridge.call(create, endpoint, model), bridge.Memory()
         self._is_openai = provider == "openai"
 
     def chat(self, request: ChatRequest) -> harness.ChatResponse:
         with bridge.failures():
-            answer = (self._llm.chat_with_tools if request.tools else self._llm.chat)(**self._arguments(request))
+            (answer,) = bridge.call(ask, self._llm, **self._arguments(request))
         return bridge.response(
             openai_form([answer]), request, self._memory, own=answer.message, parsed=not self._is_openai
         )
@@ -32,8 +32,7 @@ class LlamaIndex:
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
         usage, given = {"stream_options": {"include_usage": True}} if self._is_openai else {}, []
         with bridge.failures():
-            stream = self._llm.stream_chat_with_tools if request.tools else self._llm.stream_chat
-            chunks = stream(**self._arguments(request), **usage)
+            chunks = bridge.call(stream, self._llm, **self._arguments(request), **usage)
             answer = bridge.Chunks(request)
             for chunk in chunks:
                 given.append(chunk)
@@ -57,12 +56,27 @@ class LlamaIndex:
             given["response_format"] = form
         history = bridge.messages(request, self._memory, longest_id=64 if self._is_openai else None)
         messages = [each if isinstance(each, ChatMessage) else own_form(each) for each in history]
-        tools = [
-            FunctionTool(fn=_never_run, metadata=SchemaMetadata(each["function"])) for each in bridge.tools(request)
-        ]
-        if not tools:
-            return {"messages": messages, **given}
-        return {"tools": tools, "chat_history": messages, "allow_parallel_tool_calls": True, **given}
+        return {"messages": messages, "tools": bridge.tools(request), **given}
+
+
+def ask(llm: Any, messages: list[Any], tools: list[Any], **settings: Any) -> list[ChatResponse]:
+    """Return the answer as the only response."""
+    if not tools:
+        return [llm.chat(messages, **settings)]
+    return [llm.chat_with_tools(**tool_arguments(messages, tools), **settings)]
+
+
+def stream(llm: Any, messages: list[Any], tools: list[Any], **settings: Any) -> Iterator[ChatResponse]:
+    """Return the responses of a stream. Each has everything that has arrived."""
+    if not tools:
+        return llm.stream_chat(messages, **settings)
+    return llm.stream_chat_with_tools(**tool_arguments(messages, tools), **settings)
+
+
+def tool_arguments(messages: list[Any], tools: list[Any]) -> dict[str, Any]:
+    """Return the arguments of a request with tools."""
+    own = [FunctionTool(fn=_never_run, metadata=SchemaMetadata(each["function"])) for each in tools]
+    return {"tools": own, "chat_history": messages, "allow_parallel_tool_calls": True}
 
 
 class SchemaMetadata(ToolMetadata):

@@ -36,16 +36,18 @@ class PydanticAI:
     """A client that uses one of Pydantic AI's models."""
 
     def __init__(self, create: Callable[[Endpoint, str], Any], provider: str, endpoint: Endpoint, model: str) -> None:
-        self._model, self._memory = create(endpoint, model), bridge.Memory()
+        self._model, self._memory = bridge.call(create, endpoint, model), bridge.Memory()
         self._longest_id, self._parsed = 64 if provider == "openai" else None, provider == "anthropic"
 
     def chat(self, request: ChatRequest) -> ChatResponse:
         with bridge.failures():
-            answer = model_request_sync(self._model, **self._arguments(request))
+            answer = bridge.call(model_request_sync, self._model, **self._arguments(request))
         return bridge.response(openai_form(answer), request, self._memory, own=answer, parsed=self._parsed)
 
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
-        with bridge.failures(), model_request_stream_sync(self._model, **self._arguments(request)) as stream:
+        arguments = self._arguments(request)
+        bridge.log_call(streamed, self._model, **arguments)
+        with bridge.failures(), model_request_stream_sync(self._model, **arguments) as stream:
             whole = lambda _: stream.response  # noqa: E731 - what the library joined
             yield from bridge.events(stream, request, self._memory, whole=whole, read=openai_form, parsed=self._parsed)
 
@@ -56,7 +58,8 @@ class PydanticAI:
         if isinstance(schema, JsonMode):
             raise Unsupported("pydantic-ai", "json-mode", "its models take a schema")
         form = OutputObjectDefinition(schema.schema, schema.name) if schema else None
-        tools = [ToolDefinition(**definition(each["function"])) for each in bridge.tools(request)]
+        functions = [{**each["function"]} for each in bridge.tools(request)]
+        tools = [ToolDefinition(parameters_json_schema=each.pop("parameters"), **each) for each in functions]
         mode = "native" if form else "text"
         wanted = ModelRequestParameters(function_tools=tools, output_mode=mode, output_object=form)
         settings = {**bridge.settings(request), "tool_choice": tool_choice(request)}
@@ -77,10 +80,10 @@ class PydanticAI:
         return found
 
 
-def definition(function: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of `ToolDefinition` for a tool."""
-    schema = function["parameters"]
-    return {"name": function["name"], "description": function["description"], "parameters_json_schema": schema}
+def streamed(model: Any, **arguments: Any) -> Any:
+    """Return the response that the library joins a stream to."""
+    with model_request_stream_sync(model, **arguments) as stream:
+        return [*stream] and stream.response
 
 
 def user_parts(message: Message, names: dict[str, str], longest: int | None) -> list[Any]:
@@ -94,15 +97,9 @@ def user_parts(message: Message, names: dict[str, str], longest: int | None) -> 
         )
         for each in message.tool_results
     ]
-    content_parts = [content((part,))[0] for part in message.parts if not isinstance(part, ToolResult)]
-    return [
-        *results,
-        *(
-            [own.UserPromptPart(content_parts[0] if len(content_parts) == 1 else content_parts)]
-            if content_parts
-            else []
-        ),
-    ]
+    others = [content((part,))[0] for part in message.parts if not isinstance(part, ToolResult)]
+    prompt = [own.UserPromptPart(others[0] if len(others) == 1 else others)] if others else []
+    return [*results, *prompt]
 
 
 def content(given: Any) -> Any:
@@ -116,8 +113,7 @@ def content(given: Any) -> Any:
 def media(part: Any) -> Any:
     """Return an image or a file as Pydantic AI's own object."""
     if part.data is None:
-        kind = own.ImageUrl if isinstance(part, Image) else own.DocumentUrl
-        return kind(url=part.uri)
+        return (own.ImageUrl if isinstance(part, Image) else own.DocumentUrl)(url=part.uri)
     return own.BinaryContent(data=part.data, media_type=part.media_type)
 
 

@@ -1,3 +1,5 @@
+"""`harness reproduce`: scripts that show a fault without harness."""
+
 from __future__ import annotations
 
 import os
@@ -8,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Command
+from tests.examples import plain_http
 
 CLIENT = """
 import httpx2
@@ -21,27 +24,70 @@ class Client:
         sent = [dict(each) for each in messages]
         for each in sent:
             if "tool_call_id" in each:
-                each["tool_call_id"] = each["tool_call_id"][:9]
+                each["tool_call_id"] = each["tool_call_id"]
         body = {"model": self.model, "messages": sent, "tools": tools, **options}
         headers = {"authorization": "Bearer none"}
-        return self.http.post("chat/completions", json=body, headers=headers).raise_for_status().json()
+        answer = self.http.post("chat/completions", json=body, headers=headers).raise_for_status().json()
+        return answer
 
     def close(self):
         self.http.close()
 """
-MENDED = CLIENT.replace('["tool_call_id"][:9]', '["tool_call_id"]')
+CUTS_IDS = CLIENT.replace('= each["tool_call_id"]', '= each["tool_call_id"][:9]')
+LOSES_CALLS = CLIENT.replace(
+    "        return answer\n",
+    '        answer["choices"][0]["message"].get("tool_calls", [])[1:] = []\n        return answer\n',
+)
+CRASHES = CLIENT.replace("        return answer\n", '        answer["usage"]["prompt"]\n        return answer\n')
 SPEC = "client@openai-chat own_client:Client"
+TARGET = ("--adapter", SPEC, "--target", "openai-chat", "--model", "own_client:Client=gpt-5.4")
+
+LOOP = """
+import json
+import urllib.request
+
+from harness import Capability, Conversation, Endpoint, Loop
+
+
+def post(url: str, body: dict) -> dict:
+    heads = {"content-type": "application/json", "authorization": "Bearer none"}
+    with urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode(), heads)) as answer:
+        return json.load(answer)["choices"][0]["message"]
+
+
+def drive(endpoint: Endpoint, model: str, given: Conversation) -> None:
+    names = ("name", "description", "parameters")
+    tools = [{"type": "function", "function": {name: getattr(each, name) for name in names}} for each in given.tools]
+    more = {"max_completion_tokens": given.max_tokens} if given.max_tokens else {}
+    history = [{"role": "system", "content": given.system}] if given.system else []
+    for turn in given.turns:
+        history.append({"role": "user", "content": turn.text})
+        while True:
+            body = {"model": model, "messages": history, "tools": tools, **more}
+            said = post(f"{endpoint.base_url}/chat/completions", body)
+            history.append(said)
+            if not said.get("tool_calls"):
+                break
+            for call in said["tool_calls"]:
+                found = {tool.name: tool for tool in given.tools}[call["function"]["name"]]
+                text = found.text(json.loads(call["function"]["arguments"]))
+                history.append({"role": "tool", "tool_call_id": call["id"], "content": text.upper()})
+
+
+LOOP = Loop("own", "openai-chat", drive, frozenset({Capability.TOOLS, Capability.SYSTEM_PROMPT, Capability.HISTORY}))
+"""
 
 
 @pytest.fixture(autouse=True)
 def apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.delitem(sys.modules, "own_client", raising=False)
+    for name in ("own_client", "own_loop", "own_adapter"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
 
 
-def run(folder: Path) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, script: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "reproduce_call_single.py"],
+        [sys.executable, script],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(folder)},
         capture_output=True,
@@ -50,45 +96,91 @@ def run(folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_reproduction_fails_with_the_fault_and_passes_without_it(harness: Command, folder: Path) -> None:
-    (folder / "own_client.py").write_text(CLIENT)
-    words = ["reproduce", "call-single", "--adapter", SPEC, "--target", "openai-chat"]
-    done = harness(*words, "--model", f"{SPEC.split()[1]}=gpt-5.4")
+def code_of(folder: Path, script: str) -> str:
+    return (folder / script).read_text().partition('"""\n\nfrom __future__')[2]
 
-    assert done.code == 0, done.err
-    assert "Written: reproduce_call_single.py, reproduce_call_single.md" in done.out
+
+@pytest.mark.parametrize(
+    ("faulty", "scenario", "words"),
+    [
+        (CUTS_IDS, "call-single", "sent: "),
+        (LOSES_CALLS, "call-identical-twice", "returned: [('ping', {'host': 'db-1.internal'})]"),
+        (CRASHES, "history-two-turns", "KeyError('prompt')"),
+    ],
+    ids=["request", "answer", "exception"],
+)
+def test_a_script_fails_with_the_fault_and_passes_without_it(
+    harness: Command, folder: Path, faulty: str, scenario: str, words: str
+) -> None:
+    (folder / "own_client.py").write_text(faulty)
+    name = f"reproduce_{scenario.replace('-', '_')}"
+
+    done = harness("reproduce", scenario, *TARGET)
+
+    assert done.code == 0, done.out + done.err
+    assert f"Written: {name}.py, {name}.md" in done.out
+    assert "harness" not in code_of(folder, f"{name}.py")
+    failed = run(folder, f"{name}.py")
+    assert failed.returncode == 1
+    assert failed.stderr.splitlines()[-1].startswith("AssertionError: ")
+    assert words in failed.stdout
+    issue = (folder / f"{name}.md").read_text()
+    assert "**What happens.**" in issue
+    assert words in issue
+
+    (folder / "own_client.py").write_text(CLIENT)
+    mended = run(folder, f"{name}.py")
+    assert mended.returncode == 0, mended.stderr
+
+
+def test_a_loop_is_copied_into_the_script_without_what_is_of_harness(harness: Command, folder: Path) -> None:
+    (folder / "own_loop.py").write_text(LOOP)
+
+    done = harness("reproduce", "call-single", "--adapter", "own_loop:LOOP", *TARGET[2:4], "--model", "own=gpt-5.4")
+
+    assert done.code == 0, done.out + done.err
+    code = code_of(folder, "reproduce_call_single.py")
+    assert "def drive(endpoint, model: str, given) -> None:" in code
+    assert "harness" not in code
+    failed = run(folder, "reproduce_call_single.py")
+    assert failed.stderr.splitlines()[-1].startswith("AssertionError: the result of")
     script = (folder / "reproduce_call_single.py").read_text()
-    assert "harness" not in script.partition('"""\n\nimport')[2]
-    faulty = run(folder)
-    assert (faulty.returncode, "The fault is there." in faulty.stdout) == (1, True), faulty.stderr
-    issue = (folder / "reproduce_call_single.md").read_text()
-    assert "**What happens.** Request 2: the result" in issue
-    assert '`/messages/2/tool_call_id` is `"call_' in issue
-    assert '"tool_call_id": "call_' in issue
-
-    (folder / "own_client.py").write_text(MENDED)
-    mended = run(folder)
-    assert (mended.returncode, "The fault is mended." in mended.stdout) == (0, True), mended.stdout
+    (folder / "mended.py").write_text(script.replace("text.upper()", "text"))
+    assert run(folder, "mended.py").returncode == 0
 
 
-def test_the_text_of_an_issue_is_written_for_any_adapter(harness: Command, folder: Path) -> None:
-    (folder / "own_client.py").write_text(CLIENT)
-    (folder / "own_adapter.py").write_text(
-        "from harness.bridge.client_shapes import adapter_for\n"
-        "from own_client import Client\n"
-        'ADAPTER = adapter_for(Client, "own", "openai-chat", lambda url: url)\n'
-    )
-    words = ("--target", "openai-chat", "--model", "own=gpt-5.4", "--output", "found")
+def test_a_cell_of_a_saved_run_is_reproduced(harness: Command, folder: Path) -> None:
+    (folder / "own_client.py").write_text(CUTS_IDS)
+    played = ("run", "call-single", "--mode", "reference", "--report", "json:run.json", *TARGET)
+    assert harness(*played).code == 1
+
+    done = harness("reproduce", "call-single", "--from", "run.json")
+    assert (done.code, "reproduce_call_single.py" in done.out) == (0, True), done.err
+
+    none = harness("reproduce", "system-plain", "--from", "run.json")
+    assert (none.code, "it has no cell of 'system-plain'" in none.err) == (2, True)
+
+
+def test_the_wrong_request_of_an_adapter_without_a_library_is_a_command_of_curl(harness: Command, folder: Path) -> None:
+    source = Path(plain_http.__file__).read_text(encoding="utf-8")
+    (folder / "own_adapter.py").write_text(source.replace("short(call_id)", "short(call_id)[:9]"))
+    words = ("--target", "openai-chat", "--output", "found")
 
     done = harness("reproduce", "call-single", "--adapter", "own_adapter:ADAPTER", *words)
-    assert (done.code, [each.name for each in (folder / "found").iterdir()]) == (0, ["reproduce_call_single.md"])
-    assert "No Python file: how own_adapter:ADAPTER calls its library is not known" in done.out
+
+    assert done.code == 0, done.err
+    assert "No script of the library's call: how own_adapter:ADAPTER calls its library is not known" in done.out
+    assert sorted(each.name for each in (folder / "found").iterdir()) == [
+        "reproduce_call_single.md",
+        "reproduce_call_single.sh",
+    ]
+    command = (folder / "found" / "reproduce_call_single.sh").read_text()
+    assert "curl 'https://api.openai.com/v1/chat/completions'" in command
+    assert '-H "authorization: Bearer $OPENAI_API_KEY"' in command
+    assert '# Wrong is /messages/2/tool_call_id: "call_' in command
 
     again = harness("reproduce", "call-single", "--adapter", "own_adapter:ADAPTER", *words)
-    assert (again.code, again.err) == (
-        2,
-        "harness: found/reproduce_call_single.md: it exists. Remove it, or name another folder by --output.\n",
-    )
+    assert (again.code, "exists. Remove it, or name another folder by --output." in again.err) == (2, True)
 
 
 def test_a_cell_without_a_finding_is_not_reproduced(harness: Command, folder: Path) -> None:
@@ -97,16 +189,18 @@ def test_a_cell_without_a_finding_is_not_reproduced(harness: Command, folder: Pa
     )
 
     assert done.code == 2
-    assert "no failed finding of this cell is about a request" in done.err
+    assert "this cell has no failed finding" in done.err
     assert not list(folder.glob("reproduce*"))
 
 
-def test_what_was_made_of_an_answer_is_not_reproduced(harness: Command, folder: Path) -> None:
+def test_a_stream_that_ends_early_is_reproduced_with_an_sdk(harness: Command, folder: Path) -> None:
     pytest.importorskip("openai")
     spec = "client@openai-chat openai:OpenAI"  # the SDK ends a cut stream without an error
     words = ("--variant", "stream", "--target", "openai-chat", "--model", "openai:OpenAI=gpt-5.4")
 
     done = harness("reproduce", "stream-cut-in-arguments", "--adapter", spec, *words)
 
-    assert done.code == 2
-    assert "no failed finding of this cell is about a request" in done.err
+    assert done.code == 0, done.out + done.err
+    code = code_of(folder, "reproduce_stream_cut_in_arguments.py")
+    assert "client = OpenAI(" in code
+    assert "answer = [*client.chat.completions.create(" in code

@@ -84,9 +84,8 @@ def row(wrapper: Wrapper, adapter: str, python: Path, folder: Path, scenarios: S
     report.unlink(missing_ok=True)
     words = ["run", *scenarios, "--mode", "reference", "-n", "1", "--adapter", adapter, *chosen]
     command = [str(python), "-m", "harness", *words, "--report", f"json:{report}"]
-    paths = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
-        command, cwd=folder, env=paths, capture_output=True, text=True, timeout=MAX_SECONDS, check=False
+        command, cwd=folder, env=paths(), capture_output=True, text=True, timeout=MAX_SECONDS, check=False
     )
     known = {"library": wrapper.library, "adapter": adapter, "kind": wrapper.kind, "api": api, "played": today()}
     known |= {"versions": versions(python, folder, wrapper), "command": " ".join(["harness", *words])}
@@ -95,6 +94,11 @@ def row(wrapper: Wrapper, adapter: str, python: Path, folder: Path, scenarios: S
     run = RunResult.from_json(report.read_text(encoding="utf-8"))
     verdicts = Counter(cell.verdict.value for cell in run.cells)
     return {**known, "verdicts": verdicts, "features": squares(run), "causes": described(run, wrapper.library)}
+
+
+def paths() -> dict[str, str]:
+    """Return the environment of processes that import this checkout."""
+    return {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
 def squares(run: RunResult) -> dict[str, dict[str, int]]:
@@ -153,9 +157,8 @@ def versions(python: Path, folder: Path, wrapper: Wrapper) -> dict[str, str]:
         "import json, platform, sys; from harness.wrappers import find; wrapper, _ = find(sys.argv[1]); "
         "print(json.dumps({**wrapper.installed, 'python': platform.python_version()}))"
     )
-    paths = {**os.environ, "PYTHONPATH": str(ROOT)}
     words = [str(python), "-c", code, wrapper.library]
-    done = subprocess.run(words, cwd=folder, env=paths, capture_output=True, text=True, check=True)
+    done = subprocess.run(words, cwd=folder, env=paths(), capture_output=True, text=True, check=True)
     found: dict[str, str] = json.loads(done.stdout)
     return found
 

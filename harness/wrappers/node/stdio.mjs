@@ -1,6 +1,7 @@
 // The protocol of adapter commands (harness help stdio), for wrappers of libraries. A wrapper passes its functions.
 
 import { createHash } from "node:crypto";
+import { appendFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -10,6 +11,13 @@ const require = createRequire(join(process.cwd(), "here.js"));
 
 /** Import a package that is installed where the command runs. */
 export const load = (name) => import(pathToFileURL(require.resolve(name)).href);
+
+/** Call a function that has only code of the library; `harness reproduce` reads the log of its name and arguments. */
+export function call(ask, ...given) {
+  const log = process.env.HARNESS_CALL_LOG;
+  if (log) appendFileSync(log, JSON.stringify([ask.name, ...given]) + "\n");
+  return ask(...given);
+}
 
 export class Declined extends Error {
   constructor(feature, reason) {

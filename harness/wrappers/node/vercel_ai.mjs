@@ -1,20 +1,50 @@
 // The Vercel AI SDK as adapters: node vercel_ai.mjs openai | responses | anthropic
 
-import { Declined, EMPTY, Memory, load, parts, response, serve, short, text } from "./stdio.mjs";
+import { Declined, EMPTY, Memory, call, load, parts, response, serve, short, text } from "./stdio.mjs";
 
 const kind = process.argv[2];
 const api = { openai: "openai-chat", responses: "openai-responses", anthropic: "anthropic" }[kind];
-const { generateText, jsonSchema, streamText, tool } = await load("ai");
+const longest = kind === "anthropic" ? undefined : 64;
 let memory = new Memory();
 
+// --- calls of the library, which harness reproduce copies ---
+const { generateText, jsonSchema, streamText, tool } = await load("ai");
 const PROVIDERS = {
   openai: async ({ base_url, api_key }, model) => (await load("@ai-sdk/openai")).createOpenAI({ baseURL: base_url, apiKey: api_key }).chat(model),
   responses: async ({ base_url, api_key }, model) => (await load("@ai-sdk/openai")).createOpenAI({ baseURL: base_url, apiKey: api_key }).responses(model),
   anthropic: async ({ base_url, api_key }, model) => (await load("@ai-sdk/anthropic")).createAnthropic({ baseURL: `${base_url}/v1`, apiKey: api_key })(model),
 };
+
+async function options(endpoint, model, { tools, ...given }) {
+  const made = tools.map(({ name, description, parameters }) => [name, tool({ description, inputSchema: jsonSchema(parameters) })]);
+  return { ...given, model: await PROVIDERS[kind](endpoint, model), maxRetries: 0, ...(made.length && { tools: Object.fromEntries(made) }) };
+}
+
+async function ask(endpoint, model, given) {
+  return generateText(await options(endpoint, model, given));
+}
+
+async function stream(endpoint, model, given) {
+  return streamText({ ...(await options(endpoint, model, given)), onError: () => {} });
+}
+
+async function* chunks(result) {
+  let failed;
+  for await (const part of result.fullStream) {
+    if (part.type === "error") failed = part.error;
+    yield part;
+  }
+  if (failed) throw failed;
+}
+
+async function read(result) {
+  const calls = (await result.toolCalls).map((call) => ({ id: call.toolCallId, name: call.toolName, input: call.input }));
+  return { text: await result.text, calls, reason: (await result.rawFinishReason) ?? (await result.finishReason), written: (await result.usage).outputTokens };
+}
+// --- end ---
+
 const STOP = { stop: "end_turn", length: "max_tokens", "tool-calls": "tool_use", "content-filter": "refusal", error: "error" };
 const RAW = { refusal: "refusal", stop_sequence: "stop_sequence", pause_turn: "pause" };
-const longest = kind === "anthropic" ? undefined : 64;
 
 function output(result) {
   return { type: result.is_error ? "error-text" : "text", value: result.text ?? result.content }; // the text keeps large integers
@@ -41,20 +71,20 @@ function messages(request) {
   });
 }
 
-async function given({ endpoint, model, request }) {
-  const tools = (request.tools ?? []).map((each) => [each.name, tool({ description: each.description, inputSchema: jsonSchema({ ...EMPTY, ...each.parameters }) })]);
+function given({ endpoint, model, request }) {
+  const tools = (request.tools ?? []).map((each) => ({ ...each, parameters: { ...EMPTY, ...each.parameters } }));
   const choice = request.tool_choice?.name ? { type: "tool", toolName: request.tool_choice.name } : request.tool_choice;
-  return {
-    model: await PROVIDERS[kind](endpoint, request.model || model),
+  const asked = {
     messages: messages(request),
-    maxRetries: 0,
     ...(request.system && { system: request.system }),
-    ...(tools.length && { tools: Object.fromEntries(tools), ...(choice && { toolChoice: choice }) }),
+    tools,
+    ...(tools.length && choice && { toolChoice: choice }),
     ...(request.max_tokens && { maxOutputTokens: request.max_tokens }),
     ...(request.temperature != null && { temperature: request.temperature }),
     ...(request.top_p != null && { topP: request.top_p }),
     ...(request.stop && { stopSequences: request.stop }),
   };
+  return [endpoint, request.model || model, asked];
 }
 
 async function answer(result, request) {
@@ -76,23 +106,20 @@ async function answer(result, request) {
   return made;
 }
 
-const chat = async (params) => answer(await generateText(await given(params)), params.request);
+const chat = async (params) => answer(await call(ask, ...given(params)), params.request);
 
-async function stream(params, event) {
-  let failed;
-  const result = streamText({ ...(await given(params)), onError: () => {} });
+async function streamed(params, event) {
+  const result = await call(stream, ...given(params));
   const begun = [];
-  for await (const part of result.fullStream) {
-    if (part.type === "error") failed = part.error;
+  for await (const part of chunks(result)) {
     if (part.type === "text-delta") event({ type: "text_delta", text: part.text });
     if (part.type === "tool-input-start") event({ type: "tool_call_start", index: begun.push(part.id) - 1, id: part.id, name: part.toolName });
     if (part.type === "tool-input-delta") event({ type: "arguments_delta", index: begun.indexOf(part.id), text: part.delta });
   }
-  if (failed) throw failed;
   const made = await answer(result, params.request);
   parts(made.message, "tool_call").forEach((call) => event({ type: "tool_call_end", index: begun.indexOf(call.id) }));
   return made;
 }
 
 const capabilities = ["system-prompt", "tools", "parallel-tool-calls", "tool-choice", "forced-tool-choice", "vision", "history", "truncation", "streaming"];
-await serve({ name: `vercel-ai-${kind}`, api, capabilities, chat, stream, close: () => (memory = new Memory()) });
+await serve({ name: `vercel-ai-${kind}`, api, capabilities, chat, stream: streamed, close: () => (memory = new Memory()) });
