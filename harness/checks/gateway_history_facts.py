@@ -233,7 +233,7 @@ def _prefix(exchange: GatewayExchange) -> Outcomes:
         yield preserved(same=True)
     for change in found:
         message = f"{_CHANGES[change.section]} differ from those that arrived with the request before"
-        yield lost(message, "", change.pointer, *(_value(piece) for piece in (change.now, change.then)))
+        yield lost(message, "", change.pointer, _value(change.now), _value(change.then))
 
 
 _CHANGES: Mapping[Section, str] = {
