@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import sys
@@ -17,7 +18,7 @@ from urllib.parse import urlsplit
 from harness.apis.api import Api
 from harness.apis.fact import Fact
 from harness.apis.jsonvalue import as_list, as_object, join, keys, loads, parsed, resolve
-from harness.apis.view import ResponseView
+from harness.apis.view import ResponseView, WireError
 from harness.bridge.call_log import LoggedCall
 from harness.bridge.completions import stop_reason, stop_words
 from harness.checks.script_code import ScriptCode, json_code, wrapper_source
@@ -370,8 +371,11 @@ def _is_about_request(finding: Finding) -> bool:
 
 
 def _right_request(finding: Finding) -> JSON:
-    """Return the request of the shipped adapter that a finding shows, if there is one."""
-    return next((parsed(each.text.encode()) for each in finding.exhibits), None)
+    """Return the request of the shipped adapter that a finding shows, if there is one. Other exhibits are no JSON."""
+    for each in finding.exhibits:
+        with contextlib.suppress(WireError):
+            return parsed(each.text.encode())
+    return None
 
 
 def _missing(wrong: JSON, right: JSON, pointer: str = "") -> str | None:

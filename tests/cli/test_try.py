@@ -127,6 +127,8 @@ def test_three_planted_defects_are_named_in_25_lines(harness: Command, project: 
     assert sent.split()[-1].strip(chr(34)) in right
     assert "   see      harness reproduce json-mode --from .harness/try.json" in lines
     assert lines[-1] == "More: harness check adapter 'client@openai-chat own_client:Wrong'"
+    assert harness("reproduce", "json-mode", "--from", ".harness/try.json").code == 0
+    assert (project / "reproduce_json_mode.py").is_file()
 
 
 def test_a_right_client_passes(harness: Command, project: Path) -> None:
