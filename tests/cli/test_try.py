@@ -39,6 +39,9 @@ class Client:
     def change(self, body):
         pass
 
+    def close(self):
+        self.http.close()
+
 
 class Wrong(Client):
     def change(self, body):
