@@ -30,7 +30,6 @@ from harness.scenarios.schema import (
     StepSpec,
     ToolSpec,
     TurnSpec,
-    fields_of,
 )
 
 
@@ -81,9 +80,11 @@ def settings_of(scenario: Scenario, turn_index: int) -> Settings:
 
 def request_fields(scenario: Scenario, turn_index: int) -> ProviderMetadata:
     """Return the tools that the provider runs and the verbatim fields of a turn, as `ChatRequest.provider_metadata`."""
-    offered = {api: {"tools": cast("JSON", tools)} for api, tools in scenario.provider_tools.items()}
-    fields = fields_of(settings_of(scenario, turn_index).fields)
-    return {api: {**offered.get(api, {}), **fields.get(api, {})} for api in dict.fromkeys((*offered, *fields))}
+    fields = settings_of(scenario, turn_index).fields
+    found: dict[str, dict[str, JSON]] = {api: dict(given) for api, given in fields.items()}
+    for api, offered in scenario.provider_tools.items():
+        found.setdefault(api, {})["tools"] = cast("JSON", offered)
+    return found
 
 
 def tools(scenario: Scenario) -> tuple[Tool, ...]:
