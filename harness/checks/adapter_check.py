@@ -61,7 +61,7 @@ history-two-turns history-long-ids history-foreign-metadata system-plain system-
 choice-none choice-none-behind-results choice-named json-mode json-schema json-with-tools schema-references
 schema-recursive schema-optional tool-description-long schema-nested-arrays image-from-user file-from-user
 audio-from-user thinking-tool-loop thinking-provider-tool seeds-code-generator-cache seeds-code-search-embeddings
-stop-max-tokens stop-refusal usage-cached-prompt usage-cached-unasked
+stop-max-tokens stop-refusal fields-request-metadata usage-cached-prompt usage-cached-unasked
 stream-split-characters stream-parallel-long-arguments stream-cut-in-arguments stream-error-behind-text
 error-400 error-429-retry-after error-in-tool-loop body-html connection-cut
 """

@@ -175,6 +175,7 @@ ELSEWHERE = {
     "anthropic-version",  # a header that is missing: test_limits
     "anthropic-thinking-altered",  # what was said before: test_memory
     "anthropic-thinking-signature",
+    "anthropic-thinking-bound",
     "gemini-signature-corrupted",
 }
 """Limits that no body breaks by itself."""

@@ -18,6 +18,7 @@ from tests.cli.conftest import Command, command_of
 
 NARROWER = {
     "--model": {"serve", "list", "check server", "check gateway", "try"},  # names a model alone, without a target
+    "--from": {"reproduce"},  # a run that is kept
     "--to": {"adopt", "accept"},  # where to: a folder, a file
     "--strict": {"list"},  # what is not fresh fails
 }

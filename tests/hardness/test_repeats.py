@@ -46,6 +46,7 @@ def reported(folder: Path, words: tuple[str, ...], environment: Mapping[str, str
     assert done.returncode == 0, done.stderr.decode()
     document = json.loads((folder / "run.json").read_text())
     assert document.pop("timing")
+    assert document.pop("checkout")["project"] == folder.name
     return document
 
 
