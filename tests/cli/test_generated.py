@@ -9,21 +9,10 @@ import pytest
 
 from tests.cli.conftest import Command
 
-BROKEN = '''
+BROKEN = """
 from dataclasses import replace
 
 from harness.adapters.anthropic import ADAPTER as SHIPPED
-from harness.model.messages import Message, ToolResult
-
-
-def swapped(message):
-    """Results of parallel calls get each other's contents."""
-    results = message.tool_results
-    if len(results) < 2:
-        return message
-    contents = [result.content for result in results][::-1]
-    mixed = iter(replace(result, content=content) for result, content in zip(results, contents, strict=True))
-    return Message(message.role, tuple(next(mixed) if isinstance(p, ToolResult) else p for p in message.parts))
 
 
 class Broken:
@@ -31,8 +20,8 @@ class Broken:
         self.client = client
 
     def chat(self, request):
-        tools = tuple(replace(tool, name=tool.name.replace("-", "_")) for tool in request.tools)
-        return self.client.chat(replace(request, tools=tools, messages=tuple(map(swapped, request.messages))))
+        tools = tuple(replace(tool, name=tool.name.lower()) for tool in request.tools)
+        return self.client.chat(replace(request, tools=tools, system=None))
 
     def close(self):
         self.client.close()
@@ -44,7 +33,7 @@ ADAPTER = replace(
     capabilities=SHIPPED.capabilities - {"streaming"},
     connect=lambda endpoint, model: Broken(SHIPPED.connect(endpoint, model)),
 )
-'''
+"""
 
 
 def test_no_generated_conversation_fails_with_a_shipped_adapter(harness: Command) -> None:
@@ -60,16 +49,16 @@ def test_each_fault_is_shown_by_a_small_conversation(
 ) -> None:
     (tmp_path / "broken_client.py").write_text(BROKEN)
     monkeypatch.chdir(tmp_path)
-    arguments = ("check", "adapter", "broken_client:ADAPTER", "--generate", "150", "--save", "found")
+    arguments = ("check", "adapter", "broken_client:ADAPTER", "--generate", "40", "--save", "found")
 
     done = harness(*arguments)
 
     assert done.code == 1
     saved = {path.name: path.read_text() for path in Path("found/broken").iterdir()}
-    assert {"generated-result-swapped.yaml", "generated-tools-declared.yaml"} <= saved.keys()
-    assert len(saved["generated-tools-declared.yaml"].splitlines()) <= 30
+    assert {"generated-system-missing.yaml", "generated-tools-declared.yaml"} <= saved.keys()
+    assert len(saved["generated-tools-declared.yaml"].splitlines()) <= 25
     again = harness("run", "--mode", "reference", "--adapter", "broken_client:ADAPTER", "found/broken")
-    assert "result-swapped" in again.out
+    assert "system-missing" in again.out
     assert "tools-declared" in again.out
     harness(*arguments)
     assert {path.name: path.read_text() for path in Path("found/broken").iterdir()} == saved
