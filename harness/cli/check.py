@@ -96,7 +96,7 @@ class AdapterCheckOptions(SuiteCheckOptions):
     adapter_commands: AdapterCommands = None
     hand_over: HandsOver = False
     generate: Generated = None
-    seed: Seed = 0
+    seed: Seed = None
     save: SaveFolder = None
     init: Annotated[
         Literal["python", "command"] | None,

@@ -178,7 +178,7 @@ AgentApi: TypeAlias = Annotated[
 Generated: TypeAlias = Annotated[
     int | None, option("--generate N", "Play N generated conversations instead, and shrink those that fail.", min=1)
 ]
-Seed: TypeAlias = Annotated[int, option("--seed S", "Seed of the generated conversations.", show_default=False)]
+Seed: TypeAlias = Annotated[int | None, option("--seed S", "Seed of the generated conversations. Default: 0.")]
 SaveFolder: TypeAlias = Annotated[
     str | None, option("--save DIR", "Folder for the smallest failing conversations. Default: generated.")
 ]

@@ -38,8 +38,12 @@ def check_suite(typed: SuiteCheckOptions, **subject: Any) -> int:
             "agent, by harness check agent module:drive or --agent-command './agent'. 'harness help adapters' and "
             f"'harness help loops' explain both.{several}"
         )
-    if isinstance(typed, AdapterCheckOptions) and typed.generate is not None:
-        return generate(replace(options, adapters=chosen), typed.generate, typed.seed, typed.save)
+    if isinstance(typed, AdapterCheckOptions):
+        if typed.generate is not None:
+            return generate(replace(options, adapters=chosen), typed.generate, typed.seed or 0, typed.save)
+        for name, given in {"--seed": typed.seed, "--save": typed.save}.items():
+            if given is not None:
+                raise UsageError(f"{name}: it is for generated conversations: add --generate N.")
     if options.hand_over:
         return play(replace(options, adapters=chosen, jobs=typed.jobs), "reference")
     streamed = not typed.variants or "stream" in typed.variants

@@ -8,17 +8,21 @@ from harness.reports.groups import targets
 from harness.results import CellResult, Presentation, Report, RunResult, Verdict
 from harness.results.features import FEATURES, OF_ADAPTER
 
-_CARRIED = (Verdict.PASS, Verdict.NOTE, Verdict.WARN)
+_LOST = (Verdict.FAIL, Verdict.ERROR, Verdict.EXPECTED_FAILURE)
+_UNKNOWN = (Verdict.MISSING, Verdict.INCONCLUSIVE)
 
 
 def support(cells: Sequence[CellResult]) -> str:
     """Return whether a feature is carried, refused by the adapter, absent from the API, or lost.
 
-    An adapter refuses what it does not declare or what it raises `Unsupported` for. Lost means that a cell failed.
+    An adapter refuses what it does not declare or what it raises `Unsupported` for. Lost means that a cell failed. A
+    feature is unknown if a cell has no recording or no result.
     """
     played = [cell for cell in cells if cell.verdict is not Verdict.NOT_APPLICABLE]
-    if any(cell.verdict not in _CARRIED for cell in played):
+    if any(cell.verdict in _LOST for cell in played):
         return "LOST"
+    if any(cell.verdict in _UNKNOWN for cell in played):
+        return "unknown"
     if played:
         return "carried"
     refused = any((cell.reason or "").startswith(OF_ADAPTER) for cell in cells)
@@ -41,7 +45,8 @@ def _render(run: RunResult, _presentation: Presentation) -> str:
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     legend = (
         "carried: the scenario passes. refused: the adapter says that it cannot. absent: the API or the model has "
-        "nothing for it.\nLOST: the adapter takes it and loses it; 'harness show SCENARIO --target TARGET' shows where."
+        "nothing for it.\nLOST: the adapter takes it and loses it: see 'harness show SCENARIO --target TARGET'.\n"
+        "unknown: nothing was played, such as without a recording."
     )
     return "\n".join([*lines, "", legend, ""])
 

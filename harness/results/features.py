@@ -43,5 +43,7 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
 }
 """Names of features, with the ids of their scenarios."""
 
-OF_ADAPTER = "the adapter"
-"""Start of the reason why a cell does not apply, if the adapter cannot do it. Otherwise the API or the model cannot."""
+OF_ADAPTER = ("the adapter", "it declines")
+"""Starts of the reason why a cell does not apply, if the adapter or loop cannot do it. Otherwise the API or the model
+cannot.
+"""

@@ -69,3 +69,10 @@ def test_a_feature_that_an_adapter_loses_is_named(
     found = rows(done.out)
     assert (found["service tier"], found["seed"], found["images"]) == ("LOST", "LOST", "refused")
     assert (found["safety settings"], found["JSON mode"]) == ("absent", "carried")
+
+
+def test_a_feature_without_a_recording_is_unknown_and_not_lost(harness: Command, tmp_path: Path) -> None:
+    arguments = ("--report", "features", "--cassettes", str(tmp_path), "--target", "anthropic")
+    done = harness("run", "call-parallel-different-tools", *arguments)
+
+    assert rows(done.out) == {"parallel calls": "unknown"}

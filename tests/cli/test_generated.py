@@ -70,3 +70,10 @@ def test_a_missing_package_is_named(harness: Command, monkeypatch: pytest.Monkey
 
     assert done.code == 2
     assert "it needs the package 'hypothesis'" in done.err
+
+
+def test_options_of_generated_conversations_need_them(harness: Command) -> None:
+    done = harness("check", "adapter", "openai-chat", "--seed", "4")
+
+    assert done.code == 2
+    assert "--seed: it is for generated conversations: add --generate N." in done.err
