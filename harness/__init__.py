@@ -58,7 +58,7 @@ if TYPE_CHECKING:
         UsageError,
         provider_error,
     )
-    from harness.model.loops import Conversation, ConversationTool, Loop
+    from harness.model.http import Command, Completed
     from harness.model.messages import (
         JSON,
         SYNTHESISED_ID,
@@ -93,7 +93,6 @@ if TYPE_CHECKING:
         ToolResult,
         Usage,
     )
-    from harness.model.process import Command, Completed
     from harness.model.protocols import (
         Adapter,
         AsyncChatClient,
@@ -102,12 +101,15 @@ if TYPE_CHECKING:
         AsyncStreamingChatClient,
         Capability,
         ChatClient,
+        Conversation,
+        ConversationTool,
         EmbeddingProvider,
         Embeddings,
         Endpoint,
         FinalCall,
         Generation,
         GenerationProvider,
+        Loop,
         MessageHandler,
         PauseHandler,
         ProcessRunner,
@@ -121,8 +123,7 @@ _MODULES = (
     "model.errors",
     "model.messages",
     "model.protocols",
-    "model.process",
-    "model.loops",
+    "model.http",
     "kit.thread",
     "kit.handlers",
     "kit.workspace",
@@ -245,7 +246,7 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     if name in __all__:
-        from importlib import import_module  # noqa: PLC0415 - who asks for nothing pays nothing
+        from importlib import import_module  # noqa: PLC0415 - `import harness` stays cheap
 
         for module in _MODULES:
             found = vars(import_module(f"harness.{module}")).get(name)

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
 from harness.model.errors import HarnessError, PluginError, UnknownName
-from harness.model.loops import Loop
-from harness.model.protocols import Adapter, Capability, Embeddings, FinalCall, Requirement, Route
+from harness.model.protocols import Adapter, Capability, Embeddings, FinalCall, Loop, Requirement, Route
 from harness.platform import exceptions
 from harness.platform.exceptions import shorten
 

@@ -37,13 +37,13 @@ from harness.model.errors import (
     Unsupported,
     provider_error,
 )
+from harness.model.http import Command
 from harness.model.messages import ChatResponse, Message, Opaque, Refusal, Role, StopReason, Text, Usage
-from harness.model.process import Command
 from harness.model.protocols import Adapter, Capability, Requirement, Route
 
 if TYPE_CHECKING:
+    from harness.model.http import Completed
     from harness.model.messages import ChatRequest
-    from harness.model.process import Completed
     from harness.model.protocols import ChatClient, Endpoint, ProcessRunner
 
 

@@ -11,7 +11,7 @@ from pydantic import Field, JsonValue, model_validator
 from harness.apis.jsonvalue import equal, type_of
 from harness.apis.schemas import image_side, json_bytes
 from harness.documents.fields import Pattern, Strict, misfit
-from harness.documents.patterns import covers
+from harness.documents.json_schema import covers
 from harness.model.messages import JSON
 
 _OPERATORS = (

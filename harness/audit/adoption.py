@@ -22,7 +22,7 @@ from harness.cassettes.cassette_files import write_file
 from harness.cassettes.tape_player import load
 from harness.cassettes.tape_recorder import learned, redactor, request_as_stored, response_as_stored, spoken, text
 from harness.model.errors import CassetteError
-from harness.platform.credentials import is_secret_header
+from harness.platform.environment import is_secret_header
 from harness.platform.files import read_file
 from harness.results import Severity
 from harness.rules.rule import all_rules

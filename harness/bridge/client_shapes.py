@@ -14,10 +14,8 @@ from functools import partial
 from typing import Any, cast
 
 from harness import plugins
-from harness.bridge.annotated_values import as_annotated, hints_of
 from harness.bridge.call_log import BoundMethod, call
-from harness.bridge.client_answers import read_answer, read_stream
-from harness.bridge.client_forms import (
+from harness.bridge.client_formats import (
     ANTHROPIC,
     FORMS,
     GEMINI,
@@ -27,7 +25,11 @@ from harness.bridge.client_forms import (
     SETTINGS,
     SYNONYMS,
     Form,
+    as_annotated,
     first,
+    hints_of,
+    read_answer,
+    read_stream,
 )
 from harness.bridge.error_translation import failures
 from harness.bridge.openai_messages import Memory

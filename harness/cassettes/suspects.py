@@ -19,7 +19,7 @@ from harness.apis.view import WireError
 from harness.cassettes.cassette import Interaction
 from harness.cassettes.redact import REDACTED
 from harness.model.messages import JSON
-from harness.platform.credentials import is_secret_field, words
+from harness.platform.environment import is_secret_field, words
 
 _LAST = frozenset(
     {"apikey", "credential", "credentials", "key", "passphrase", "passwd", "password", "pwd", "secret", "token"}

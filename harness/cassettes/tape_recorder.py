@@ -27,8 +27,8 @@ from harness.cassettes.redact.urls import carried, secrets
 from harness.cassettes.suspects import suspects, unallowed
 from harness.model.errors import CassetteError
 from harness.model.http import HttpRequest, HttpResponse
-from harness.platform import credentials
-from harness.platform.credentials import is_secret_field, is_secret_header
+from harness.platform import environment
+from harness.platform.environment import is_secret_field, is_secret_header
 
 Taken: TypeAlias = Callable[[HttpRequest], bool]
 
@@ -85,8 +85,8 @@ def redactor(requests: Collection[HttpRequest] = (), learned: Iterable[str] = ()
 
     It also redacts the secrets in `requests` and the `learned` secrets of exchanges.
     """
-    in_addresses = (secret for url in credentials.secret_addresses() for secret in secrets(url))
-    found = {*credentials.secret_values(), *in_addresses, *_carried(requests), *learned}
+    in_addresses = (secret for url in environment.secret_addresses() for secret in secrets(url))
+    found = {*environment.secret_values(), *in_addresses, *_carried(requests), *learned}
     return Redactor(found, shaped=True, answered=HEADERS)
 
 

@@ -11,8 +11,17 @@ import httpx2
 
 from harness.cassettes.content_encoding import decode
 from harness.cassettes.player import Converter, ExchangeLog, Player
-from harness.model.http import Delivery, Ending, HttpRequest, HttpResponse
-from harness.model.process import Command, Completed, from_response, to_request, to_response
+from harness.model.http import (
+    Command,
+    Completed,
+    Delivery,
+    Ending,
+    HttpRequest,
+    HttpResponse,
+    from_response,
+    to_request,
+    to_response,
+)
 from harness.model.protocols import ProcessRunner
 
 Handler: TypeAlias = Callable[[HttpRequest], HttpResponse]

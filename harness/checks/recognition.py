@@ -29,16 +29,15 @@ from harness import plugins
 from harness.apis import registry
 from harness.apis.api import Api
 from harness.bridge import client_shapes
-from harness.bridge.client_forms import ANTHROPIC, GEMINI, OPENAI
+from harness.bridge.client_formats import ANTHROPIC, GEMINI, OPENAI
 from harness.bridge.client_shapes import ClientShape, ShapedClient
 from harness.cassettes.client_patches import intercepted
 from harness.cassettes.loopback_server import serve
 from harness.cassettes.redirect import is_local
 from harness.model.errors import HarnessError, PluginError
 from harness.model.http import HttpRequest, HttpResponse
-from harness.model.loops import Conversation, Loop
 from harness.model.messages import ChatRequest, Message, Role, Text, Tool
-from harness.model.protocols import Adapter, Endpoint
+from harness.model.protocols import Adapter, Conversation, Endpoint, Loop
 from harness.platform.environment import is_hidden
 from harness.platform.exceptions import exception_summary
 from harness.runner.serve_router import served_apis

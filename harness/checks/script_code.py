@@ -15,8 +15,7 @@ from types import ModuleType
 from typing import Any, cast
 
 from harness.bridge.call_log import BoundMethod
-from harness.model.loops import Conversation, ConversationTool
-from harness.model.protocols import Endpoint
+from harness.model.protocols import Conversation, ConversationTool, Endpoint
 
 _WIDTH = 110
 _OWN = "harness"

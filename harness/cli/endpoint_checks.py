@@ -43,7 +43,7 @@ from harness.cli.settings import fact_files, fact_options, scope_for, settings
 from harness.kit import factories
 from harness.model.errors import UnknownName, UsageError
 from harness.model.protocols import Route
-from harness.platform import credentials
+from harness.platform import environment
 from harness.platform.environment import hidden_variables
 from harness.platform.project import NamedGateway, NamedServer
 from harness.reports.words import estimated, plain
@@ -297,7 +297,7 @@ def _price(options: ServerOptions) -> Price | None:
 def _server_key(server: ServerUnderTest) -> str:
     """Return the key to send. A local server may not need one."""
     variables = server.api.key_variables
-    found = credentials.read_key(variables)
+    found = environment.read_key(variables)
     if found is None and server.api.is_provider(server.base_url):
         raise UsageError(f"check server: the provider itself wants a key: set {' or '.join(variables)}.")
     return found or NO_KEY
@@ -335,7 +335,7 @@ def _play_gateway(  # noqa: PLR0913, PLR0917 - the parts of a check
     client = pairs[0].way.client
     endpoint = GatewayEndpoint(
         client_base_url(client, options.url),
-        credentials.read_key(client.key_variables) or NO_KEY,
+        environment.read_key(client.key_variables) or NO_KEY,
         options.cell_timeout or _ANSWER_SECONDS,
         headers_of(options),
     )

@@ -16,7 +16,7 @@ from pathlib import Path
 from harness.cli.main import print_error
 from harness.cli.options import ReportOptions
 from harness.model.errors import FileError, HarnessError, UsageError
-from harness.platform import checkout, files
+from harness.platform import files, project
 from harness.platform.files import read_file
 from harness.reports import REPORTS
 from harness.reports.annotations import MAX_ANNOTATIONS, RepositoryLine, annotation, path_in
@@ -103,7 +103,7 @@ class Summary(Output):
 def current_checkout() -> Checkout:
     """Return the project in the working folder, and its commit."""
     here = Path()
-    return Checkout(checkout.project_name(here), checkout.commit(here))
+    return Checkout(project.project_name(here), project.commit(here))
 
 
 def outputs(given: Sequence[str]) -> list[Output]:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from random import Random
 from typing import Any
 
-from harness.documents.patterns import CostlyPattern, search
+from harness.documents.json_schema import CostlyPattern, search
 from harness.equivalence.schema_forms import KINDS, Branch, NormalForm, resolve_cycle
 from harness.model.messages import JSON
 

@@ -21,8 +21,8 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from harness.apis import registry
 from harness.model.errors import EmbeddingMismatch, Unsupported, UsageError
+from harness.model.http import Command, Completed
 from harness.model.messages import ChatRequest, ChatResponse, Message
-from harness.model.process import Command, Completed
 from harness.model.protocols import (
     AsyncChatClient,
     AsyncEmbeddingProvider,

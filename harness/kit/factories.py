@@ -41,7 +41,7 @@ from harness.kit.client import (
 )
 from harness.model.errors import MissingKey, UnknownName, UsageError
 from harness.model.protocols import Adapter, Capability, Embeddings, Endpoint, MaxTokensField, Route
-from harness.platform.credentials import read_key
+from harness.platform.environment import read_key
 
 
 @dataclass(frozen=True, slots=True)

@@ -382,7 +382,7 @@ class IterationLimit(HarnessError):
 
 
 class ToolFailed(HarnessError):
-    """A failed tool of `harness.kit.workspace` or of a conversation (`harness.model.loops`).
+    """A failed tool of `harness.kit.workspace` or of a conversation (`harness.model.protocols`).
 
     `str(error)` is the reason, which the model may read. It does not contain paths outside the workspace.
     """

@@ -1,17 +1,19 @@
-"""The environment of a run: current time, hidden variables and installed packages."""
+"""The environment of a run: time, installed packages, hidden variables, and API keys, and names of secret values."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import unquote
 
-from harness.model.errors import MissingDependency, OutdatedDependency
+from harness.model.errors import MissingDependency, OutdatedDependency, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -140,3 +142,214 @@ def _numbers(text: str) -> list[int]:
     while numbers and not numbers[-1]:
         numbers.pop()
     return numbers
+
+
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+
+_SECRET = frozenset(
+    {
+        *("apikey", "assertion", "authkey", "authorization", "bearer", "cookie", "cookies", "cred", "credential"),
+        *("credentials", "creds", "dsn", "jwt", "keytab", "otp", "passcode", "passphrase", "passwd", "password"),
+        *("passwords", "pwd", "sas", "secret", "secrets", "sig", "signature", "token", "webhook", "webhooks"),
+    }
+)
+_ENDINGS = ("apikey", "accesskey", "secretkey", "authkey", "passwd", "password", "passphrase", "secret", "token")
+"""Endings of compound words that mark a secret: `PGPASSWORD`, `AUTHTOKEN`."""
+
+_PASS = re.compile(r"pat|sk|auth|(?:admin|app|db|ftp|mail|mysql|pg|proxy|redis|root|smtp|sql|ssh|user)?pass")
+
+_KEYS = frozenset({"key", "keys"})
+_BEFORE_KEY = frozenset(
+    {
+        *(
+            "access",
+            "account",
+            "admin",
+            "api",
+            "app",
+            "application",
+            "auth",
+            "client",
+            "consumer",
+            "deploy",
+            "encryption",
+        ),
+        *("hmac", "host", "integration", "license", "master", "private", "project", "secret", "server", "service"),
+        *("session", "shared", "signing", "storage", "subscription", "write", "x"),
+    }
+)
+"""Words that, before `key`, mark a secret. Other keys belong to tables, caches or keyboards."""
+
+_ABOUT = frozenset(
+    {
+        *("alg", "algorithm", "budget", "count", "counts", "details", "dir", "directory", "enabled", "expiration"),
+        *("expires", "expiry", "file", "filename", "format", "header", "hint", "in", "issuer", "length", "limit"),
+        *("max", "method", "min", "mode", "name", "path", "policy", "prefix", "provider", "region", "required"),
+        *("scheme", "scope", "scopes", "size", "sock", "socket", "ttl", "type", "usage", "version"),
+    }
+)
+"""Last words of names that describe a secret but do not contain it: `token_type`, `SSH_AUTH_SOCK`."""
+
+_COUNTED = frozenset(
+    {
+        *("bos", "cached", "candidates", "completion", "context", "continuation", "cursor", "eos", "idempotency"),
+        *("input", "max", "min", "next", "num", "output", "pad", "page", "pagination", "prev", "previous", "prompt"),
+        *("reasoning", "resume", "special", "start", "stop", "sync", "thinking", "thought", "total"),
+    }
+)
+"""Words before `token` which show that it is not a secret, but a unit of text or a position in a list. Before
+`signature`, they mark a signature that a model issued.
+"""
+
+
+@lru_cache(maxsize=4096)
+def is_secret_field(name: str) -> bool:
+    """Return whether a field or URL parameter with this name has a secret value.
+
+    The name is split into words, whatever its spelling: `OPENAI_API_KEY_2`, `x-auth-token`, `clientSecret`,
+    `PGPASSWORD`.
+    """
+    found = words(name)
+    if not found or found[-1] in _ABOUT:
+        return False
+    return any(_is_secret(word, found[:at]) for at, word in enumerate(found))
+
+
+@lru_cache(maxsize=1024)
+def is_secret_header(name: str) -> bool:
+    """Return whether the value of a header with this name is secret or identifies the user."""
+    found = words(name)
+    if is_secret_field(name) or found[-1:] in (["key"], ["organization"], ["project"]):
+        return True
+    return any(word in {"auth", "session"} for word in found) or found[-2:] == ["organization", "id"]
+
+
+@lru_cache(maxsize=1024)
+def is_secret_variable(name: str) -> bool:
+    """Return whether an environment variable with this name has a secret value."""
+    found = words(name)
+    if not found or found[-1] in _ABOUT or found in (["pwd"], ["oldpwd"], ["pgp", "key"]):
+        return False
+    return is_secret_field(name) or any(word in _KEYS or _PASS.fullmatch(word) for word in found)
+
+
+def words(name: str) -> list[str]:
+    """Split a name into words, in lower case."""
+    return [word.lower() for word in _WORD.findall(name)]
+
+
+def _is_secret(word: str, before: list[str]) -> bool:
+    if word in _KEYS:
+        return bool(before) and before[-1] in _BEFORE_KEY
+    if word in ("token", "signature") and before and before[-1] in _COUNTED:
+        return False
+    return word in _SECRET or word.endswith(_ENDINGS)
+
+
+_ACCOUNT = re.compile(r"(?:ORG_ID|ORGANIZATION|PROJECT_ID)$")
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_PATH = re.compile(r"(?:~|\.{0,2})/|[A-Za-z]:\\\\")
+_SETTING = re.compile(r"(?:^|[;\s])([\w -]+?)\s*=\s*([^;\s]+)")
+"""Matches a setting in a connection string, such as `Password=value;` or `password=value`."""
+
+_ARMOR = re.compile(r"-----(?:BEGIN|END) [A-Z0-9 ]+-----")
+
+_WHITE_SPACE = {"\n": "a newline", "\r": "a carriage return", "\t": "a tab", " ": "a space"}
+
+
+def read_key(variables: Iterable[str], environ: Mapping[str, str] = os.environ) -> str | None:
+    """Return the key from the first of the variables that is set, or `None` if none is set.
+
+    Raises:
+        UsageError: See `check_key`.
+    """
+    name = next((name for name in variables if environ.get(name)), None)
+    if name is None:
+        return None
+    check_key(name, environ[name])
+    return environ[name]
+
+
+def check_key(name: str, value: str) -> None:
+    """Check that the key in the variable `name` can be sent in a header. Keys copied from a file often end in a
+    newline.
+
+    Raises:
+        UsageError: It cannot be sent. The message does not contain the key.
+    """
+    flaw = _header_problem(value)
+    if flaw is not None:
+        raise UsageError(f"{name}: the key {flaw}, and no header takes that. Set the variable again without it.")
+
+
+def secret_values(environ: Mapping[str, str] = os.environ) -> list[str]:
+    """Return the keys, tokens, passwords and accounts found in environment variables.
+
+    Variables that a run does not use are included, because an adapter may read any of them. For a URL, only the
+    password is returned. See `secret_addresses` for variables whose value is a secret URL.
+    """
+    return [part for name, value in environ.items() for part in _secrets_in(name, value)]
+
+
+def secret_addresses(environ: Mapping[str, str] = os.environ) -> list[str]:
+    """Return the URLs in environment variables that may be secret.
+
+    These are the base URLs of providers, and URLs in variables with a secret name, such as webhooks.
+    """
+    return [
+        value
+        for name, value in environ.items()
+        if (name.startswith(PREFIXES) and name.endswith("_BASE_URL"))
+        or (_SCHEME.match(value) and is_secret_variable(name))
+    ]
+
+
+def _secrets_in(name: str, value: str) -> list[str]:
+    if name.startswith(PREFIXES) and name.endswith("CUSTOM_HEADERS"):  # lines of `name: value`
+        return [part.partition(": ")[2] or part for part in value.splitlines()]
+    if _SCHEME.match(value):
+        user, at, _ = value.partition("://")[2].partition("/")[0].rpartition("@")
+        password = user.partition(":")[2] if at else ""
+        return [password, unquote(password)] if password else []
+    within = [*_secrets_in_json(value), *(setting for key, setting in _SETTING.findall(value) if is_secret_field(key))]
+    if within:
+        return within
+    is_account = name.startswith(PREFIXES) and _ACCOUNT.search(name) is not None
+    if not (is_account or is_secret_variable(name)) or _PATH.match(value) or value.lower() in words(name):
+        return []
+    return [_ARMOR.sub("", value)]
+
+
+def _secrets_in_json(value: str) -> list[str]:
+    """Return the secrets in a JSON object, such as the key file of a service account."""
+    if not value.lstrip().startswith("{"):
+        return []
+    try:
+        left = [json.loads(value)]
+    except (ValueError, RecursionError):
+        return []
+    found: list[str] = []
+    while left:
+        node: Any = left.pop()
+        for key, each in cast("dict[str, Any]", node).items() if isinstance(node, dict) else ():
+            if isinstance(each, str) and (is_secret_field(key) or "private" in words(key)):
+                found.append(_ARMOR.sub("", each))
+            else:
+                left.append(each)
+        left += cast("list[Any]", node) if isinstance(node, list) else []
+    return found
+
+
+def _header_problem(value: str) -> str | None:
+    if not value.strip():
+        return "is nothing but white space"
+    for beginning, character in (("ends in", value[-1]), ("begins with", value[0])):
+        if character in _WHITE_SPACE:
+            return f"{beginning} {_WHITE_SPACE[character]}"
+    for character, name in _WHITE_SPACE.items():
+        if character in value:
+            return f"has {name} in it"
+    if not value.isascii():
+        return "has a character in it that is not ASCII"
+    return None if value.isprintable() else "has a control character in it"

@@ -226,7 +226,7 @@ class ServedTranscript(Transcript):
 
 @dataclass(frozen=True, slots=True)
 class DrivenTranscript(ServedTranscript):
-    """The transcript of a tool loop that received a conversation (`harness.model.loops`) and the base URL of a session.
+    """The transcript of a tool loop that received a `harness.Conversation` and the base URL of a session.
 
     The loop's behaviour is visible in its requests and in `runs`. `failure` is its exception, or the way its process
     ended. `is_stopped` is set if the process ended early or was stopped. `elsewhere` describes requests to APIs other

@@ -30,7 +30,7 @@ from harness.rules.loop_requests import (
 from harness.rules.rule import RuleTable, RuleViolation
 from harness.scenarios.canonical import settings_of
 
-RULES = RuleTable(Subject.TOOLS, "harness.model.loops")
+RULES = RuleTable(Subject.TOOLS, "harness.model.protocols")
 
 _Look: TypeAlias = Callable[[LoopInputs], Iterator[RuleViolation]]
 

@@ -27,8 +27,7 @@ from harness.cassettes.redact import Redactor
 from harness.cassettes.redact.urls import origin
 from harness.cassettes.transport import Handler, HandlerRunner, HandlerTransport, replaying
 from harness.model.errors import CassetteMissing
-from harness.model.http import HttpRequest, HttpResponse
-from harness.model.process import ORIGIN
+from harness.model.http import ORIGIN, HttpRequest, HttpResponse
 from harness.model.protocols import Capability, Endpoint, ProcessRunner, Route
 from harness.platform.environment import hidden_variables
 from harness.reference_server.script_session import ScriptSession

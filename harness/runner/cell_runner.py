@@ -20,9 +20,8 @@ from harness.cassettes.cell_recording import CellRecording
 from harness.cassettes.preflight import Preflight
 from harness.kit.thread import failure
 from harness.model.errors import CassetteError, CassetteMissing, CassetteTaken, Unsupported, UsageError
-from harness.model.loops import Drive
 from harness.model.messages import ToolCall, ToolResult
-from harness.model.protocols import Endpoint
+from harness.model.protocols import Drive, Endpoint
 from harness.platform.exceptions import class_name, exception_text, origin, text_with_line, traceback_text
 from harness.results import (
     CellResult,

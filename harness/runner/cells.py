@@ -9,9 +9,8 @@ from http import HTTPStatus
 
 from harness.apis import registry
 from harness.apis.registry import Target
-from harness.model.loops import Conversation, ConversationTool
 from harness.model.messages import Message, ToolCall, ToolResult
-from harness.model.protocols import Capability, FinalCall
+from harness.model.protocols import Capability, Conversation, ConversationTool, FinalCall
 from harness.results import CellResult, Exchange, Mode, Verdict
 from harness.results.run_result import CellKey
 from harness.scenarios.canonical import settings_of, user_message

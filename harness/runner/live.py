@@ -25,7 +25,7 @@ from harness.kit import factories
 from harness.kit.client import LocalRunner
 from harness.model.errors import MissingKey, UsageError
 from harness.model.protocols import ProcessRunner, Route
-from harness.platform import credentials
+from harness.platform import environment
 from harness.results import Mode, Provenance
 from harness.runner.backends import NO_KEY, Backend, CellEnvironment, Responder
 from harness.runner.cells import Cell
@@ -193,7 +193,7 @@ class LiveBackend(Backend):
                 "set the environment variable by which the command is sent elsewhere."
             )
         variables = target.key_variables
-        found = credentials.read_key(variables)
+        found = environment.read_key(variables)
         if found is not None:
             return found
         if target.name in self._base_urls or target.adapter.route is Route.PROCESS:
@@ -213,7 +213,7 @@ class LiveBackend(Backend):
         if target.adapter.route is Route.PROCESS:  # the command may read any of them
             for name in target.key_variables:
                 if os.environ.get(name):
-                    credentials.check_key(name, os.environ[name])
+                    environment.check_key(name, os.environ[name])
         needed = target.adapter.requires
         if needed is not None and needed.extra is None and shutil.which(needed.name) is None:
             raise UsageError(

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from harness.documents.json_schema import misfits
-from harness.documents.patterns import CostlyPattern, search
+from harness.documents.json_schema import CostlyPattern, misfits, search
 from harness.model.messages import JSON, StopReason, ToolCall
 from harness.scenarios.schema import CallMatcher, CountMatcher, ErrorMatcher, Expectation, TextMatcher
 

@@ -28,14 +28,13 @@ from harness.apis import registry
 from harness.apis.api import Api
 from harness.bridge import client_shapes
 from harness.model.errors import PluginError, UnknownName
-from harness.model.loops import Loop
-from harness.model.protocols import Adapter
+from harness.model.protocols import Adapter, Loop
 from harness.platform.exceptions import shorten
 from harness.plugins import ADAPTERS
 from harness.stdio import agent_program
 
 if TYPE_CHECKING:
-    from harness.model.loops import Drive
+    from harness.model.protocols import Drive
 
 COMMAND_PREFIX = "$ "
 """Prefix of specifications that are commands. It looks like a shell prompt."""

@@ -21,9 +21,8 @@ from threading import BoundedSemaphore, Lock
 from typing import Any, TypeAlias, cast
 
 from harness.model.errors import PluginError, Unsupported
-from harness.model.loops import Conversation, Loop
 from harness.model.messages import JSON, ToolCall, ToolResult
-from harness.model.protocols import Endpoint
+from harness.model.protocols import Conversation, Endpoint, Loop
 from harness.platform.exceptions import shorten
 from harness.stdio.adapter_process import MAX_LINE_BYTES, BrokenCommand
 from harness.stdio.protocol import DescribedConversation, DescribedTool, UserTurn, to_json
@@ -65,7 +64,7 @@ class _AgentProgram:
     base_urls: tuple[str, ...]
 
     def __call__(self, endpoint: Endpoint, model: str, conversation: Conversation) -> None:
-        """See `harness.model.loops.Drive`. Raises `BrokenCommand` if the program misbehaves."""
+        """See `harness.model.protocols.Drive`. Raises `BrokenCommand` if the program misbehaves."""
         environment = {
             **os.environ,
             **dict.fromkeys(self.keys, endpoint.api_key),

@@ -22,6 +22,7 @@ from harness.model.errors import (
     UsageError,
     provider_error,
 )
+from harness.model.http import Completed
 from harness.model.messages import (
     JSON,
     ChatRequest,
@@ -37,7 +38,6 @@ from harness.model.messages import (
     ToolChoice,
     ToolResult,
 )
-from harness.model.process import Completed
 from harness.model.protocols import FinalCall, Requirement
 from harness.model.typed_json import BY_TYPE, type_name
 from harness.platform.exceptions import Origin, Relayed, shorten
@@ -234,7 +234,7 @@ class UserTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedConversation:
-    """A conversation for an adapter that owns its tool loop. See `harness.model.loops.Conversation`."""
+    """A conversation for an adapter that owns its tool loop. See `harness.model.protocols.Conversation`."""
 
     turns: tuple[UserTurn, ...]
     tools: tuple[DescribedTool, ...] = ()

@@ -37,10 +37,18 @@ from harness.model.errors import (
     Unsupported,
     UsageError,
 )
-from harness.model.loops import Conversation, ConversationTool, Drive
+from harness.model.http import Command, Completed
 from harness.model.messages import JSON, ChatRequest, ChatResponse, Finish, Message, StreamEvent, ToolCall, ToolResult
-from harness.model.process import Command, Completed
-from harness.model.protocols import Adapter, EmbeddingProvider, Embeddings, Endpoint, Route
+from harness.model.protocols import (
+    Adapter,
+    Conversation,
+    ConversationTool,
+    Drive,
+    EmbeddingProvider,
+    Embeddings,
+    Endpoint,
+    Route,
+)
 from harness.platform.exceptions import (
     class_name,
     exception_summary,

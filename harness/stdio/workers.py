@@ -15,10 +15,9 @@ from typing import Any, NoReturn, Self
 
 from harness import plugins
 from harness.model.errors import PluginError, UsageError
-from harness.model.loops import Conversation
+from harness.model.http import Command
 from harness.model.messages import JSON, ChatRequest, ChatResponse, Finish, StreamEvent, ToolCall
-from harness.model.process import Command
-from harness.model.protocols import Adapter, Capability, Embeddings, Endpoint, ProcessRunner, Route
+from harness.model.protocols import Adapter, Capability, Conversation, Embeddings, Endpoint, ProcessRunner, Route
 from harness.platform.environment import is_hidden
 from harness.stdio import adapter_specs
 from harness.stdio.adapter_process import AdapterBroke, AdapterProcess, BrokenCommand, ErrorResponse
@@ -349,7 +348,7 @@ def _embeddings(known: Embeddings | None, process: AdapterProcess, name: str) ->
 
 
 def _drive(process: AdapterProcess, name: str, endpoint: Endpoint, model: str, conversation: Conversation) -> None:
-    """Implements `harness.model.loops.Drive` for a loop in a worker. The conversation's tools run in this process."""
+    """Implements `Drive` for a loop in a worker. The conversation's tools run in this process."""
     tools = {tool.name: tool.run for tool in conversation.tools}
     address: JSON = to_json(EndpointAddress(endpoint.base_url, endpoint.api_key, endpoint.server))
     params: JSON = {"endpoint": address, "model": model, "conversation": conversation_json(conversation)}

@@ -17,6 +17,7 @@ from harness.model.errors import (
     ServerError,
     Unsupported,
 )
+from harness.model.http import Command, Completed
 from harness.model.messages import (
     ChatRequest,
     ChatResponse,
@@ -32,7 +33,6 @@ from harness.model.messages import (
     Tool,
     Usage,
 )
-from harness.model.process import Command, Completed
 from harness.model.protocols import ChatClient, Endpoint
 
 ASKED = ChatRequest("claude-opus-5-5", (Message.user("What is 2 + 2?"),), system="Be brief.", max_tokens=64)

@@ -21,9 +21,8 @@ from harness.apis.view import (
     ToolView,
     WireError,
 )
-from harness.model.http import HttpRequest, HttpResponse
+from harness.model.http import Command, Completed, HttpRequest, HttpResponse, from_response, to_request, to_response
 from harness.model.messages import StopReason, Usage
-from harness.model.process import Command, Completed, from_response, to_request, to_response
 from tests.apis import samples
 
 PROFILE = registry.api("claude-cli").profile_for("claude-opus-5-5")

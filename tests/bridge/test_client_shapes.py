@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness.bridge.client_answers import as_completion
+from harness.bridge.client_formats import as_completion
 from harness.bridge.client_shapes import ShapedClient, recognise
 from harness.model.errors import MalformedResponse, PluginError, RateLimited, Unsupported
 from harness.model.messages import (

@@ -14,9 +14,17 @@ from harness.cassettes.player import ExchangeLog
 from harness.cassettes.transport import HandlerRunner, LoggingRunner
 from harness.kit.client import LocalRunner
 from harness.model.errors import ConnectionFailed, ServerError
-from harness.model.http import Delivery, HttpResponse
+from harness.model.http import (
+    Command,
+    Completed,
+    Delivery,
+    HttpResponse,
+    from_request,
+    from_response,
+    to_request,
+    to_response,
+)
 from harness.model.messages import ChatRequest, Message
-from harness.model.process import Command, Completed, from_request, from_response, to_request, to_response
 from harness.model.protocols import ChatClient, Endpoint
 from tests.cassettes.samples import Kept
 

@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 
 from harness import Capability, Conversation, Endpoint, Image, JsonSchema, Loop, Message, NamedTool, Text
-from harness.model.loops import PLAIN_LOOP
+from harness.model.protocols import PLAIN_LOOP
 
 MORE = ("streaming", "tool-choice", "forced-tool-choice", "json-mode", "json-schema", "vision", "retries")
 

@@ -14,7 +14,7 @@ from typing import Any
 import httpx2
 
 from harness import Capability, Conversation, ConversationTool, Endpoint, FinalCall, Loop, ToolFailed, Unsupported
-from harness.model.loops import PLAIN_LOOP
+from harness.model.protocols import PLAIN_LOOP
 
 Body = dict[str, Any]
 

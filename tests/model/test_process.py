@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.model.http import HttpResponse
-from harness.model.process import Command, Completed, from_request, from_response, to_request, to_response
+from harness.model.http import Command, Completed, HttpResponse, from_request, from_response, to_request, to_response
 
 TEXTS = st.text(st.characters(exclude_categories=()), max_size=20)
 COMMAND = Command(("/opt/bin/claude", "--print", ""), "18 °C\n", {"BOUND": "64"}, ("HOME", "PATH"))

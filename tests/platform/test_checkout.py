@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.platform.checkout import commit, project_name
+from harness.platform.project import commit, project_name
 
 
 def test_a_repository_has_a_commit_and_says_that_files_were_changed(tmp_path: Path) -> None:

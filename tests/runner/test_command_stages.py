@@ -14,8 +14,8 @@ import pytest
 from harness.apis.registry import Target
 from harness.cassettes.library import Library
 from harness.model.errors import UsageError
+from harness.model.http import Command, Completed, from_request, from_response
 from harness.model.messages import ChatRequest, ChatResponse
-from harness.model.process import Command, Completed, from_request, from_response
 from harness.model.protocols import Adapter, ChatClient, Endpoint, ProcessRunner
 from harness.results import CellResult, Verdict
 from harness.rules.rule import all_rules

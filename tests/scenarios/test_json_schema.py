@@ -13,8 +13,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from harness.apis.anthropic.checks import example_limits
-from harness.documents.json_schema import UndecidedSchema, Validator, is_simple, lost_reference
-from harness.documents.patterns import CostlyPattern, search
+from harness.documents.json_schema import CostlyPattern, UndecidedSchema, Validator, is_simple, lost_reference, search
 from harness.equivalence.schema_changes import accepts, change
 from harness.equivalence.schema_instances import matching
 from harness.model.messages import JSON

@@ -1,4 +1,4 @@
-"""The `claude` command line in print mode. Each chat runs the command once (`harness.model.process`).
+"""The `claude` command line in print mode. Each chat runs the command once (`harness.model.http`).
 
 Facts apply to version 2.1.197, observed with a loopback server in place of the provider. In these modules, "result"
 means the JSON object that the command prints to stdout.

@@ -10,8 +10,7 @@ from harness.apis.jsonvalue import join
 from harness.apis.limits import Violation
 from harness.apis.services import RuleSet
 from harness.apis.view import WireError
-from harness.model.http import HttpRequest
-from harness.model.process import Command
+from harness.model.http import Command, HttpRequest
 
 FACTS = Facts.beside(__file__)
 

@@ -9,8 +9,7 @@ from urllib.parse import urlsplit
 
 from harness.apis.jsonvalue import join, loads
 from harness.apis.view import FormatView, RequestView, SettingView, SystemView, TextView, ToolView, TurnView, WireError
-from harness.model.http import HttpRequest
-from harness.model.process import METHOD, Command, from_request
+from harness.model.http import COMMAND_METHOD, Command, HttpRequest, from_request
 
 _SWITCHES = frozenset(
     {
@@ -138,7 +137,7 @@ _STATEFUL = ("--continue", "--resume", "--from-pr")
 def recognises(request: HttpRequest) -> bool:
     """Return whether the request is a run of the executable `claude`."""
     parts = urlsplit(request.url)
-    return request.method == METHOD and parts.scheme == "process" and parts.path == "/claude"
+    return request.method == COMMAND_METHOD and parts.scheme == "process" and parts.path == "/claude"
 
 
 def command_of(request: HttpRequest) -> Command:

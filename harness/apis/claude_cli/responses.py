@@ -11,9 +11,8 @@ from harness.apis.limits import Violation
 from harness.apis.profiles import Profile
 from harness.apis.server import number, token
 from harness.apis.view import ErrorView, ModelStep, OpaqueView, PartView, RequestView, ResponseView, TextView, WireError
-from harness.model.http import HttpResponse
+from harness.model.http import Completed, HttpResponse, from_response, to_response
 from harness.model.messages import JSON, StopReason, Usage
-from harness.model.process import Completed, from_response, to_response
 
 _STOP_REASONS = {
     "end_turn": StopReason.END_TURN,

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from urllib.parse import unquote_plus
 
 from harness.cassettes.redact.json_strings import REDACTED, Slice, pieces
-from harness.platform.credentials import is_secret_field
+from harness.platform.environment import is_secret_field
 
 _SHAPES = re.compile(
     rb"""(?<![A-Za-z0-9_-])(?:

@@ -35,7 +35,7 @@ from harness.cassettes.redact.urls import bare, secrets
 from harness.model.errors import HarnessError, UsageError
 from harness.model.http import EXHAUSTED, Delivery, HttpRequest, HttpResponse
 from harness.model.messages import JSON
-from harness.platform import credentials
+from harness.platform import environment
 from harness.platform.exceptions import traceback_text
 
 T = TypeVar("T")
@@ -78,11 +78,11 @@ class Redactor:
         # APIs of other packages have variables of their own.
         own = [name for api in registry.apis() for name in api.key_variables if os.environ.get(name)]
         servers = [name for api in registry.apis() if (name := api.base_url_variable) and os.environ.get(name)]
-        at = (*urls, *credentials.secret_addresses(), *(os.environ[name] for name in servers))
+        at = (*urls, *environment.secret_addresses(), *(os.environ[name] for name in servers))
         in_urls = (secret for url in at for secret in secrets(url))
         in_headers = [part for value in (headers or {}).values() for part in (value, *value.split())]
         public = {*models, *(name for each in registry.targets() for name in (each.name, each.api, each.model))}
-        every = [*credentials.secret_values(), *(os.environ[name] for name in own), *in_urls, *in_headers]
+        every = [*environment.secret_values(), *(os.environ[name] for name in own), *in_urls, *in_headers]
         return cls([each for each in every if each not in public], shaped=shaped)
 
     def request(self, request: HttpRequest, *, fields: Chosen | None = None) -> HttpRequest:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from harness.platform.credentials import is_secret_field
+from harness.platform.environment import is_secret_field
 
 PLACEHOLDER = "REDACTED"
 

@@ -1,24 +1,254 @@
-"""Conversion of what clients return, in any usual form, to responses and stream events of the contract."""
+"""Conversion of requests to the arguments of third-party clients, and of their results to responses and stream events.
+
+A client takes the message format of its own API, OpenAI's, or a single prompt. A form returns the arguments under the
+names of the provider's SDK; `SYNONYMS` lists further names for them. Messages and tools are converted to the classes
+that the client's method is annotated with.
+"""
 
 from __future__ import annotations
 
 import base64
+import inspect
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
+import typing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from enum import Enum
 from itertools import chain
 from types import ModuleType
 from typing import Any, cast
 
 from harness.adapters.anthropic import responses as anthropic_responses
+from harness.adapters.anthropic.requests import encode as encode_for_anthropic
 from harness.adapters.gemini import responses as gemini_responses
+from harness.adapters.gemini.requests import encode as encode_for_gemini
 from harness.adapters.openai_responses import SDK
 from harness.bridge.completions import NO_STOP_REASON, completion, events, response
-from harness.bridge.openai_messages import Memory, plain
-from harness.model.errors import MalformedResponse
-from harness.model.messages import JSON, ChatRequest, ChatResponse, Finish, StreamEvent
+from harness.bridge.openai_messages import Memory, completion_request, plain
+from harness.model.errors import MalformedResponse, Unsupported
+from harness.model.messages import JSON, ChatRequest, ChatResponse, Finish, Role, StreamEvent, Text
 from harness.platform.environment import importing_sdk
+
+_ALIASES = {
+    "arguments": ("args", "input"),
+    "parameters": ("schema", "input_schema", "json_schema"),
+    "tool_call_id": ("call_id", "tool_use_id"),
+    "content": ("text",),
+}
+"""Fields of OpenAI's messages, calls and tools → names that classes have for them."""
+
+
+_OWN_MODULES = ("builtins", "typing", "collections.abc")
+"""Modules whose classes JSON is not converted to."""
+
+
+def hints_of(value: object) -> Mapping[str, object]:
+    """Return the annotations of a function or of a class's constructor; `{}` if they cannot be resolved."""
+    try:
+        return typing.get_type_hints(cast("type", value).__init__ if inspect.isclass(value) else value)
+    except Exception:  # noqa: BLE001 - annotations of the user's code
+        return {}
+
+
+def as_annotated(value: object, hint: object) -> Any:
+    """Return JSON as instances of the classes in an annotation. JSON that fits none of them is returned unchanged."""
+    members = [hint, *typing.get_args(hint)]
+    if isinstance(value, list):
+        inner = next((typing.get_args(each)[0] for each in members if _is_list(each)), None)
+        return [as_annotated(each, inner) for each in cast("list[object]", value)]
+    for each in members:
+        if not inspect.isclass(each) or each.__module__ in _OWN_MODULES:
+            continue
+        if issubclass(each, Enum) and isinstance(value, str) and value in {member.value for member in each}:
+            return each(value)
+        if isinstance(value, dict) and not issubclass(each, Mapping):
+            made = _instance(cast("dict[str, Any]", value), each)
+            if made is not None:
+                return made
+    return "" if value is None and hint is str else cast("object", value)
+
+
+def _is_list(hint: object) -> bool:
+    origin = typing.get_origin(hint)
+    is_iterable = inspect.isclass(origin) and issubclass(origin, Iterable) and not issubclass(origin, Mapping)
+    return is_iterable and bool(typing.get_args(hint))
+
+
+def _instance(value: dict[str, Any], kind: Callable[..., object]) -> object | None:
+    """Return an instance of a class for a message, a call or a tool, or `None` if the class has other fields."""
+    hints = hints_of(kind)
+    known: dict[str, Any] = {**value.get("function", {}), **value}
+    for name, others in _ALIASES.items():
+        known |= {other: known[name] for other in others if name in known}
+    for name in ("arguments", *_ALIASES["arguments"]):
+        if isinstance(known.get(name), str) and hints.get(name) is not str:
+            known[name] = json.loads(known[name])
+    try:
+        names = inspect.signature(kind).parameters.keys() & known.keys()
+        return kind(**{name: as_annotated(known[name], hints.get(name)) for name in names}) if names else None
+    except (TypeError, ValueError):
+        return None
+
+
+SYNONYMS: Mapping[str, tuple[str, ...]] = {
+    "messages": ("messages", "msgs", "conversation", "chat_history", "history", "turns"),
+    "contents": ("contents", "messages", "history", "conversation"),
+    "prompt": ("prompt", "question", "text", "query", "user_message", "user_input", "message", "user", "content"),
+    "system": ("system", "system_prompt", "system_instruction", "instructions", "system_message", "sp"),
+    "tools": ("tools", "tool_definitions", "tool_schemas", "tool_specs"),
+    "max_tokens": ("max_completion_tokens", "max_tokens", "max_output_tokens", "maxtok"),
+    "temperature": ("temperature", "temp"),
+    "max_output_tokens": ("max_output_tokens", "max_tokens"),
+    "stop": ("stop", "stop_sequences"),
+    "stop_sequences": ("stop_sequences", "stop"),
+    "json_mode": ("json_mode", "json_output", "as_json"),
+    "json_schema": ("json_schema", "response_schema", "output_schema", "schema"),
+}
+"""Names that methods have for an argument, in the order of preference."""
+
+SETTINGS = frozenset({"max_tokens", "max_output_tokens", "temperature", "top_p", "stop", "stop_sequences"})
+"""Arguments that are left out if a method has no parameter for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A way to take requests. `messages` is the argument that holds the conversation.
+
+    `arguments` takes the request, the memory, the model and the names of the method's parameters. `capabilities` maps
+    arguments to the capabilities that a method has if it takes them; the key "" applies to every method.
+    """
+
+    name: str
+    messages: str
+    arguments: Callable[[ChatRequest, Memory, str, frozenset[str]], dict[str, Any]]
+    capabilities: Mapping[str, tuple[str, ...]]
+
+
+_TOOLS = {"tools": ("tools", "parallel-tool-calls"), "tool_choice": ("tool-choice", "forced-tool-choice")}
+_CONVERSATION = ("history", "truncation")
+
+
+def _openai(request: ChatRequest, memory: Memory, _model: str, names: frozenset[str]) -> dict[str, Any]:
+    system = first(SYNONYMS["system"], names)
+    made = completion_request(replace(request, system=None) if system else request, memory)
+    if system and request.system:
+        made["system"] = request.system
+    wanted = made.get("response_format")
+    if wanted is None or "response_format" in names:
+        return made
+    kind, schema = wanted["type"], wanted.get("json_schema", {}).get("schema")
+    if kind == "json_object" and first(SYNONYMS["json_mode"], names):
+        return {**without(made, "response_format"), "json_mode": True}
+    if schema is not None and first(SYNONYMS["json_schema"], names):
+        return {**without(made, "response_format"), "json_schema": schema}
+    return made
+
+
+def _anthropic(request: ChatRequest, _memory: Memory, model: str, _names: frozenset[str]) -> dict[str, Any]:
+    made = without(encode_for_anthropic(request, model), "model")
+    match made.get("system"):
+        case [{"type": "text", "text": str(text), **rest}] if not rest:
+            return {**made, "system": text}
+        case _:
+            return made
+
+
+def _gemini(request: ChatRequest, _memory: Memory, model: str, names: frozenset[str]) -> dict[str, Any]:
+    made: dict[str, Any] = {_snake(key): value for key, value in encode_for_gemini(request, model).items()}
+    match made.pop("system_instruction", None):
+        case {"parts": [{"text": str(text)}]}:
+            made["system"] = text
+        case None:
+            pass
+        case other:
+            made["system"] = other
+    settings = {_snake(key): value for key, value in made.pop("generation_config", {}).items()}
+    if "config" in names:
+        system = {"system_instruction": made.pop("system")} if "system" in made else {}
+        config = {**system, **settings, **without(made, "contents")}
+        return {"contents": made["contents"], **({"config": config} if config else {})}
+    if "generation_config" in names:
+        return {**made, "generation_config": settings} if settings else made
+    return {**made, **settings}
+
+
+def _responses(request: ChatRequest, _memory: Memory, model: str, names: frozenset[str]) -> dict[str, Any]:
+    with importing_sdk(RESPONSES.name, SDK, "openai"):
+        from harness.adapters.openai_responses.requests import encode  # noqa: PLC0415 - imports the SDK
+    made = without(encode(request, model), "model")
+    return made if "store" in names else without(made, "store", "include")
+
+
+def _prompt(request: ChatRequest, memory: Memory, _model: str, names: frozenset[str]) -> dict[str, Any]:
+    last = request.messages[-1]
+    if last.role is not Role.USER or any(not isinstance(part, Text) for part in last.parts):
+        raise Unsupported("the client", "a message that is not a text of the user", "its method takes a prompt")
+    before = replace(request, messages=request.messages[:-1])
+    made = _openai(before, memory, "", names)
+    history = first(SYNONYMS["messages"], names)
+    if made["messages"] and history is None:
+        raise Unsupported("the client", "a conversation of several turns", "its method takes a prompt")
+    prompt = "".join(part.text for part in last.parts if isinstance(part, Text))
+    return {**(made if history else without(made, "messages")), "prompt": prompt}
+
+
+_OUTPUT = {
+    "response_format": ("json-mode", "json-schema"),
+    "json_mode": ("json-mode",),
+    "json_schema": ("json-schema",),
+}
+
+OPENAI = Form("openai-chat", "messages", _openai, {"": ("system-prompt", *_CONVERSATION), **_TOOLS, **_OUTPUT})
+ANTHROPIC = Form(
+    "anthropic",
+    "messages",
+    _anthropic,
+    {
+        "": _CONVERSATION,
+        "system": ("system-prompt", "json-mode"),
+        **_TOOLS,
+        "output_config": ("json-schema",),
+        "thinking": ("thinking",),
+    },
+)
+GEMINI = Form(
+    "gemini",
+    "contents",
+    _gemini,
+    {
+        "": _CONVERSATION,
+        "system": ("system-prompt",),
+        "tools": _TOOLS["tools"],
+        "tool_config": _TOOLS["tool_choice"],
+        "generation_config": ("json-mode", "json-schema"),
+        "config": ("system-prompt", *_TOOLS["tools"], *_TOOLS["tool_choice"], "json-mode", "json-schema", "thinking"),
+    },
+)
+RESPONSES = Form(
+    "openai-responses",
+    "input",
+    _responses,
+    {"": ("system-prompt", *_CONVERSATION), **_TOOLS, "text": ("json-mode", "json-schema"), "reasoning": ("thinking",)},
+)
+PROMPT = Form("prompt", "prompt", _prompt, {"system": ("system-prompt",), "messages": _CONVERSATION, **_OUTPUT})
+
+FORMS = {each.name: each for each in (OPENAI, ANTHROPIC, GEMINI, RESPONSES, PROMPT)}
+
+
+def first(known: tuple[str, ...], names: frozenset[str]) -> str | None:
+    """Return the first of the known names that is among the names of a method's parameters."""
+    return next((name for name in known if name in names), None)
+
+
+def without(made: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """Return the arguments without some of them."""
+    return {name: value for name, value in made.items() if name not in names}
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"[A-Z]", lambda found: f"_{found[0].lower()}", name)
+
 
 _TEXTS = ("text", "content", "output_text", "message", "answer", "response", "reply", "output", "result", "delta")
 _CALLS = ("tool_calls", "calls", "function_calls", "tool_uses", "tool_call", "function_call")
