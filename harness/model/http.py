@@ -75,7 +75,7 @@ def endpoint(url: str) -> str:
 COMMAND_METHOD = "RUN"
 """HTTP method of a command."""
 
-ORIGIN = "process://local"
+COMMAND_ORIGIN = "process://local"
 """Origin of the URL of a command; the path is the name of the executable."""
 
 _JSON = {"content-type": "application/json"}
@@ -116,7 +116,9 @@ def to_request(command: Command) -> HttpRequest:
         "environment": dict(command.environment),
         "inherited": [*command.inherited],
     }
-    return HttpRequest(COMMAND_METHOD, f"{ORIGIN}/{PurePath(command.argv[0]).name}", dict(_JSON), _encoded(body))
+    return HttpRequest(
+        COMMAND_METHOD, f"{COMMAND_ORIGIN}/{PurePath(command.argv[0]).name}", dict(_JSON), _encoded(body)
+    )
 
 
 def to_response(completed: Completed) -> HttpResponse:

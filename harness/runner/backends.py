@@ -27,7 +27,7 @@ from harness.cassettes.redact import Redactor
 from harness.cassettes.redact.urls import origin
 from harness.cassettes.transport import Handler, HandlerRunner, HandlerTransport, replaying
 from harness.model.errors import CassetteMissing
-from harness.model.http import ORIGIN, HttpRequest, HttpResponse
+from harness.model.http import COMMAND_ORIGIN, HttpRequest, HttpResponse
 from harness.model.protocols import Capability, Endpoint, ProcessRunner, Route
 from harness.platform.environment import hidden_variables
 from harness.reference_server.script_session import ScriptSession
@@ -162,8 +162,8 @@ class Backend(ABC):
         """
         route = target.adapter.route
         if route is Route.PROCESS:
-            tap = ExchangeLog(ORIGIN, ORIGIN, keep)
-            yield Endpoint(ORIGIN, NO_KEY, processes=end.runner(tap), server=target.service), tap
+            tap = ExchangeLog(COMMAND_ORIGIN, COMMAND_ORIGIN, keep)
+            yield Endpoint(COMMAND_ORIGIN, NO_KEY, processes=end.runner(tap), server=target.service), tap
         elif route is Route.CLIENT and end.client is None:
             tap = ExchangeLog(url, url, keep)
             with httpx2.Client(transport=end.transport(tap), trust_env=False, timeout=TIMEOUT_SECONDS) as own:
