@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from harness.reports.groups import targets
-from harness.results import CellResult, Presentation, Report, RunResult, Verdict
-from harness.results.features import FEATURES, OF_ADAPTER
+from harness.results import CellResult, Lacking, Presentation, Report, RunResult, Verdict
+from harness.results.features import FEATURES
 
 _LOST = (Verdict.FAIL, Verdict.ERROR, Verdict.EXPECTED_FAILURE)
 _UNKNOWN = (Verdict.MISSING, Verdict.INCONCLUSIVE)
@@ -25,7 +25,7 @@ def support(cells: Sequence[CellResult]) -> str:
         return "unknown"
     if played:
         return "carried"
-    refused = any((cell.reason or "").startswith(OF_ADAPTER) for cell in cells)
+    refused = any(cell.lacking is Lacking.ADAPTER for cell in cells)
     return "refused" if refused else "absent" if cells else "-"
 
 

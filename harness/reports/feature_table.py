@@ -16,7 +16,7 @@ from harness.reports.badge import RunEvidence, evidence, sources, today
 from harness.reports.groups import facts, model_of, scope, targets
 from harness.reports.markdown_report import escaped
 from harness.reports.words import plain, verdict
-from harness.results import CellResult, Presentation, Report, RunResult, Verdict
+from harness.results import CellResult, Lacking, Presentation, Report, RunResult, Verdict
 from harness.results.features import FEATURES
 
 _VERDICT_WORDS = {
@@ -35,9 +35,13 @@ _VERDICT_WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Cell counts for one feature and target, by the word for the verdict."""
+    """Cell counts for one feature and target, by the word for the verdict.
+
+    `unplayed` says why no cell applies: the adapter refuses the feature, or it is absent from the API or the model.
+    """
 
     counted: Counter[str]
+    unplayed: str = "not applicable"
 
     @property
     def word(self) -> str:
@@ -49,7 +53,7 @@ class Tally:
         """The verdict with its number of cells: `pass 37`, `fail 3 of 37`."""
         number, total = self.counted[self.word], self.counted.total() - self.counted["not applicable"]
         if not total or not number:
-            return self.word
+            return self.unplayed if self.word == "not applicable" else self.word
         return f"{self.word} {number}" if number == total else f"{self.word} {number} of {total}"
 
 
@@ -86,7 +90,9 @@ def _of(run: RunResult, cell: CellResult) -> Iterator[tuple[str, str]]:
 
 
 def _tally(cells: Sequence[CellResult]) -> Tally:
-    return Tally(Counter(_VERDICT_WORDS[cell.verdict] for cell in cells))
+    lacking = {cell.lacking for cell in cells} - {None}
+    unplayed = "refused" if Lacking.ADAPTER in lacking else "absent" if lacking else "not applicable"
+    return Tally(Counter(_VERDICT_WORDS[cell.verdict] for cell in cells), unplayed)
 
 
 _MARKS = {

@@ -42,8 +42,3 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
     "embeddings": ("seeds-code-search-embeddings",),
 }
 """Names of features, with the ids of their scenarios."""
-
-OF_ADAPTER = ("the adapter", "it declines")
-"""Starts of the reason why a cell does not apply, if the adapter or loop cannot do it. Otherwise the API or the model
-cannot.
-"""

@@ -143,6 +143,14 @@ class Verdict(StrEnum):
     EXPECTED_FAILURE = "expected-failure"
 
 
+class Lacking(StrEnum):
+    """What lacks the feature that a cell needs, so that the cell is not applicable."""
+
+    API = "api"
+    MODEL = "model"
+    ADAPTER = "adapter"
+
+
 def verdict_of(findings: Iterable[Finding]) -> Verdict:
     """Return the verdict of a cell from its findings. In order of precedence: a finding that fails the cell, an
     expected failure, a warning, a note.
@@ -225,7 +233,7 @@ class CellResult:
     `printed` is the output of an adapter in another process and `traceback` the traceback of an exception; both are
     shortened. `conversation` is set only if a report needs it. `hidden` counts the findings out of scope, by rule.
     `seconds` is the duration; it is ignored when results are compared. `hand_over` is set if the conversation began on
-    another target.
+    another target. `lacking` is set if the cell is not applicable because API, model or adapter lack a feature.
     """
 
     scenario: str
@@ -247,6 +255,7 @@ class CellResult:
     seconds: float | None = field(default=None, compare=False)
     hidden: Mapping[str, int] = field(default_factory=dict[str, int])
     hand_over: HandOver | None = None
+    lacking: Lacking | None = None
 
     @property
     def key(self) -> CellKey:
@@ -390,6 +399,7 @@ class RunResult:
                 "conversation": not conversations,
                 "hidden": not cell.hidden,
                 "hand_over": not cell.hand_over,
+                "lacking": cell.lacking is None,
             }
             dumped = _cell().dump_python(cell, mode="json", exclude={name for name, out in apart.items() if out})
             yield between + "\n    " + _dumped(dumped).replace("\n", "\n    ")

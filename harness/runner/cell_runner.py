@@ -27,6 +27,7 @@ from harness.results import (
     CellResult,
     DrivenTranscript,
     EmbeddingTranscript,
+    Lacking,
     Mode,
     ServedTranscript,
     Transcript,
@@ -36,7 +37,16 @@ from harness.rules.evidence import Evidence
 from harness.rules.replays import is_unreadable_variant
 from harness.runner.backends import NO_KEY, Backend, CellEnvironment
 from harness.runner.budget import Budget
-from harness.runner.cells import Cell, HandedHistory, NoHistory, conversation_for, not_applicable, with_final_calls
+from harness.runner.cells import (
+    Absence,
+    Cell,
+    HandedHistory,
+    NoHistory,
+    absent,
+    conversation_for,
+    not_applicable,
+    with_final_calls,
+)
 from harness.runner.differences import observe
 from harness.runner.hand_over import HandOverCell, handed_history, no_history
 from harness.runner.hand_over_outcome import with_hand_over
@@ -104,9 +114,9 @@ class CellRunner:
 
     def _run_cell(self, cell: Cell) -> JudgedCell:
         result = cell.result()
-        reason = not_applicable(cell, self._backend.mode)
-        if reason is not None:
-            return JudgedCell(replace(result, verdict=Verdict.NOT_APPLICABLE, reason=reason))
+        absence = absent(cell, self._backend.mode)
+        if absence is not None:
+            return JudgedCell(absence.result(result))
         try:
             if cell.target.adapter.drive is not None:
                 return self._run_loop_cell(cell, result)
@@ -174,7 +184,7 @@ class CellRunner:
         drive = run_loop(cell, self._backend)
         if drive.declined is not None:
             reason = f"it declines before anything is sent: {drive.declined}"
-            return JudgedCell(replace(result, verdict=Verdict.NOT_APPLICABLE, reason=reason))
+            return JudgedCell(Absence(reason, Lacking.ADAPTER).result(result))
         evidence = Evidence(drive.transcript)
         judged = self._judge_loop(result, drive, evidence)
         return JudgedCell(

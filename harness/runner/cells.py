@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 
 from harness.apis import registry
 from harness.apis.registry import Target
 from harness.model.messages import Message, ToolCall, ToolResult
 from harness.model.protocols import Capability, Conversation, ConversationTool, FinalCall
-from harness.results import CellResult, Exchange, Mode, Verdict
+from harness.results import CellResult, Exchange, Lacking, Mode, Verdict
 from harness.results.run_result import CellKey
 from harness.scenarios.canonical import settings_of, user_message
 from harness.scenarios.schema import FaultSpec, Scenario, TurnSpec, Variant
@@ -207,27 +207,46 @@ def _why_absent(scenario: Scenario, api: str) -> str | None:
 
 def not_applicable(cell: Cell, mode: Mode) -> str | None:
     """Return why a cell cannot run in a mode, or `None` if it can."""
+    absence = absent(cell, mode)
+    return None if absence is None else absence.reason
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """The reason why a cell cannot run. `lacking` is `None` if neither API, model nor adapter is the reason."""
+
+    reason: str
+    lacking: Lacking | None = None
+
+    def result(self, result: CellResult) -> CellResult:
+        """Return the result as not applicable."""
+        return replace(result, verdict=Verdict.NOT_APPLICABLE, reason=self.reason, lacking=self.lacking)
+
+
+def absent(cell: Cell, mode: Mode) -> Absence | None:
+    """Return why a cell cannot run in a mode and what lacks the feature, or `None` if it can run."""
     scenario, target = cell.scenario, cell.target
     if target.adapter.drive is not None and (reason := why_not_drivable(scenario, target.adapter.capabilities)):
-        return reason
+        return Absence(reason, Lacking.ADAPTER)
     if reason := _why_absent(scenario, target.api):
-        return reason
+        return Absence(reason, Lacking.API)
     required = set(scenario.requires)
     if cell.variant == "stream":
         required.add(Capability.STREAMING)
     by_adapter = sorted(required - target.adapter.capabilities)
     if by_adapter:
-        return f"the adapter {target.adapter.name!r} does not have: {', '.join(by_adapter)}"
+        return Absence(f"the adapter {target.adapter.name!r} does not have: {', '.join(by_adapter)}", Lacking.ADAPTER)
     by_profile = sorted(required & target.profile.lacks)
     if by_profile:
-        return f"{target.model} (profile {target.profile.name}) does not have: {', '.join(by_profile)}"
+        reason = f"{target.model} (profile {target.profile.name}) does not have: {', '.join(by_profile)}"
+        return Absence(reason, Lacking.MODEL)
     if scenario.profiles is not None and target.profile.name not in scenario.profiles:
-        return f"it holds only for the profiles {', '.join(scenario.profiles)}"
+        return Absence(f"it holds only for the profiles {', '.join(scenario.profiles)}", Lacking.MODEL)
     foreign = sorted(each for each in scenario.provocations if each not in registry.api(target.api).provocations)
     if foreign:
-        return f"the API {target.api} has nothing that could do it: {', '.join(foreign)}"
+        return Absence(f"the API {target.api} has nothing that could do it: {', '.join(foreign)}", Lacking.API)
     if target.adapter.drive is None and (reason := _why_only_clients(scenario)):
-        return reason
+        return Absence(reason)
     if scenario.scripted and mode == "live":
-        return "scripted: no model does this when asked, so it is never sent to a provider"
+        return Absence("scripted: no model does this when asked, so it is never sent to a provider")
     return None

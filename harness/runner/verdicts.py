@@ -33,6 +33,7 @@ from harness.results import (
     Exchange,
     Finding,
     Kind,
+    Lacking,
     ServedTranscript,
     Severity,
     ToolExecution,
@@ -49,6 +50,7 @@ from harness.rules.replays import CASSETTE_AGE_RULE
 from harness.rules.rule import Rule, all_rules
 from harness.runner import excerpts
 from harness.runner.backends import CellEnvironment
+from harness.runner.cells import Absence
 from harness.runner.costs import spending
 from harness.runner.differences import Observations
 from harness.runner.excerpts import ShippedRequests, excerpt, shipped_requests
@@ -138,7 +140,7 @@ class CellJudge:
         said_no = declined_chat(evidence)
         if said_no is not None and verdict is not Verdict.FAIL:
             why = why_declined(evidence, said_no)
-            return replace(result, verdict=Verdict.NOT_APPLICABLE, provenance=None, reason=why)
+            return Absence(why, Lacking.ADAPTER).result(replace(result, provenance=None))
         return result
 
     def _weighed(self, finding: Finding) -> Finding:

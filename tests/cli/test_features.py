@@ -76,3 +76,13 @@ def test_a_feature_without_a_recording_is_unknown_and_not_lost(harness: Command,
     done = harness("run", "call-parallel-different-tools", *arguments)
 
     assert rows(done.out) == {"parallel calls": "unknown"}
+
+
+def test_the_table_says_what_lacks_a_feature(harness: Command) -> None:
+    done = harness("run", "audio-from-user", "fields-seed", "--target", "anthropic", "--report", "table")
+
+    lines = [line.split("|")[1:3] for line in done.out.splitlines() if line.startswith("| ")]
+    assert {name.strip(): word.strip() for name, word in lines if name.strip() in {"audio", "seed"}} == {
+        "audio": "refused",
+        "seed": "absent",
+    }
