@@ -15,6 +15,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
@@ -143,7 +144,7 @@ def rules_of(api: Api, fact: Fact, model: str, fact_selection: FactSelection) ->
     return api.services.rules_of(profile, (fact.service or [OWN])[0])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class JudgedExample:
     """An example with its violations. `id` is the id of its limit or its fact."""
 
@@ -154,7 +155,13 @@ class JudgedExample:
     refused: bool
     rule_set: RuleSet
     request: HttpRequest
-    found: tuple[Violation, ...]
+
+    @cached_property
+    def found(self) -> tuple[Violation, ...]:
+        """All violations of the request."""
+        of_embeddings = self.api.embeddings is not None and self.api.embeddings.recognises(self.request)
+        judge = self.api.judge_embeddings if of_embeddings else self.api.judge
+        return tuple(judge(self.request, self.rule_set))
 
     @property
     def fault(self) -> str | None:
@@ -183,7 +190,7 @@ class JudgedExample:
 def judged(
     api: Api, facts: Facts, fact: Fact, fact_selection: FactSelection = SHIPPED, base_url: str = "https://example.com"
 ) -> Iterator[JudgedExample]:
-    """Judge the examples of a fact and of its limits. Raises `ValueError` for an unknown base."""
+    """Yield the examples of a fact and of its limits. Raises `ValueError` for an unknown base."""
     entries: list[tuple[str, Key, bool, Example]] = []
     for holder, place in ((fact, ()), *((each, ("limits", at)) for at, each in enumerate(fact.limits))):
         for name, refused, examples in (("refuses", True, holder.refuses), ("accepts", False, holder.accepts)):
@@ -193,9 +200,7 @@ def judged(
         model = str(example.get("model", model_of(api, fact)))
         rule_set = rules_of(api, fact, model, fact_selection)
         request = request_of(api, bases, example, model, base_url)
-        of_embeddings = api.embeddings is not None and api.embeddings.recognises(request)
-        found = (api.judge_embeddings if of_embeddings else api.judge)(request, rule_set)
-        yield JudgedExample(api, fact, name, key, refused, rule_set, request, tuple(found))
+        yield JudgedExample(api, fact, name, key, refused, rule_set, request)
 
 
 def problems(file: Path) -> list[FileError]:

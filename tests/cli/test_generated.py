@@ -44,6 +44,7 @@ def test_no_generated_conversation_fails_with_a_shipped_adapter(harness: Command
     assert done.out.endswith("20 conversations, 0 causes of failures (seed 0)\n")
 
 
+@pytest.mark.usefixtures("in_process")
 def test_each_fault_is_shown_by_a_small_conversation(
     harness: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

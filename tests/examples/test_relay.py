@@ -1,5 +1,6 @@
 """An API of another distribution, through the public command, as whoever has installed that distribution has it."""
 
+import json
 import os
 import re
 import subprocess
@@ -13,13 +14,14 @@ import pytest
 from harness import plugins
 from harness.apis import registry
 from harness.results import Blame, CellResult, RunResult, Verdict
+from tests.once import once
 
 RELAY = Path(__file__).parent / "relay"
 OURS = Path(plugins.__file__).parent.parent
 BROKEN = "tests.examples.broken_relay"
 CALLS = "call-parallel-same-tool"
 
-Harness = Callable[..., subprocess.CompletedProcess[str]]
+Harness = Callable[..., str]
 
 
 @pytest.fixture(scope="module")
@@ -38,34 +40,73 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
-def harness(site: Path, tmp_path: Path) -> Harness:
-    """The command, in a folder of its own, where Relay is installed."""
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, (site, RELAY, OURS)))}
+SUITE = ("--mode", "reference", "--adapter", "relay", "--recut", "1", "--report", "json")
+FAULTS = ("--adapter", f"{BROKEN}:SWAPPED", "--adapter", f"{BROKEN}:FORGETFUL", "--report", "json")
+COMMANDS = (
+    ("run", CALLS, "--variant", "whole", "--report", "json"),
+    ("run", "-k", "result or streaming", *SUITE),
+    ("run", CALLS, "--mode", "reference", "--variant", "whole", *FAULTS),
+    ("list", "targets"),
+    ("list", "rules"),
+    ("providers",),
+    ("record", CALLS, "--from", "reference", "--target", "relay"),
+    ("run", CALLS, "--target", "relay", "--report", "json"),
+    ("audit", "cassettes"),
+    ("audit", "--redrive", "cassettes"),
+    ("run", "badge.yaml", "--mode", "reference", "--target", "relay", "--report", "json"),
+)
+PROGRAM = """
+import io, json, sys
+from contextlib import redirect_stdout
+from harness.cli.main import main
 
-    def command(*words: str, status: int = 0) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [sys.executable, "-P", "-m", "harness", *words],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == status, done.stdout + done.stderr
-        return done
+ended = []
+for words in json.loads(sys.argv[1]):
+    with redirect_stdout(io.StringIO()) as shown:
+        ended.append((words, main(words), shown.getvalue()))
+print(json.dumps(ended))
+"""
+BADGE = """
+version: 1
+id: badge
+title: A part without a type
+covers: [history]
+requires: [history]
+turns:
+  - {user: Hello, model: [{text: Hello., raw: {relay: [{badge: gold}]}}]}
+  - {user: Again, model: [{text: Again.}]}
+"""
 
-    return command
+
+@pytest.fixture(scope="module")
+def harness(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Harness:
+    """The output of each command. One process runs them all, in a folder of its own, where Relay is installed."""
+
+    def run(folder: Path) -> list[tuple[list[str], int, str]]:
+        (folder / "badge.yaml").write_text(BADGE)
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, (site, RELAY, OURS)))}
+        command = [sys.executable, "-P", "-c", PROGRAM, json.dumps(COMMANDS)]
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert len([*(folder / "cassettes").rglob("*.yaml")]) == 2
+        return json.loads(done.stdout)
+
+    ended = {tuple(words): (code, out) for words, code, out in once(tmp_path_factory, "relay", run)}
+
+    def shown(*words: str, status: int = 0) -> str:
+        code, out = ended[words]
+        assert code == status, out
+        return out
+
+    return shown
 
 
-def played(done: subprocess.CompletedProcess[str]) -> tuple[CellResult, ...]:
-    return tuple(RunResult.from_json(done.stdout).cells)
+def played(shown: str) -> tuple[CellResult, ...]:
+    return tuple(RunResult.from_json(shown).cells)
 
 
 def test_the_suite_plays_it_whole_and_streamed(harness: Harness) -> None:
-    sample = "result or streaming"
-    words = ("--mode", "reference", "--adapter", "relay", "--recut", "1", "--report", "json")
-    cells = played(harness("run", "-k", sample, *words))
+    cells = played(harness("run", "-k", "result or streaming", *SUITE))
     assert [(cell.scenario, cell.findings) for cell in cells if cell.findings] == []
     assert {cell.target for cell in cells} == {"relay"}
     assert sum(cell.verdict is Verdict.PASS for cell in cells) > 15
@@ -77,9 +118,7 @@ def test_the_suite_plays_it_whole_and_streamed(harness: Harness) -> None:
 
 
 def test_faults_of_its_adapters_and_its_limits_are_found(harness: Harness) -> None:
-    adapters = ("--adapter", f"{BROKEN}:SWAPPED", "--adapter", f"{BROKEN}:FORGETFUL")
-    words = ("--mode", "reference", "--variant", "whole", *adapters, "--report", "json")
-    cells = played(harness("run", CALLS, *words, status=1))
+    cells = played(harness("run", CALLS, "--mode", "reference", "--variant", "whole", *FAULTS, status=1))
 
     found = {cell.target: {finding.rule for finding in cell.findings} for cell in cells}
     assert found == {
@@ -90,10 +129,10 @@ def test_faults_of_its_adapters_and_its_limits_are_found(harness: Harness) -> No
 
 
 def test_it_is_listed_with_all_others(harness: Harness) -> None:
-    (target,) = [line for line in harness("list", "targets").stdout.splitlines() if line.startswith("relay ")]
+    (target,) = [line for line in harness("list", "targets").splitlines() if line.startswith("relay ")]
     assert target.split()[:6] == ["relay", "relay", "relay", "relay-1", "relay-1", "RELAY_KEY"]
 
-    rules = harness("list", "rules").stdout.splitlines()
+    rules = harness("list", "rules").splitlines()
     (limit,) = [line for line in rules if line.startswith("relay-call-unanswered")]
     assert re.split(r"  +", limit)[1:7] == [
         "limit",
@@ -104,17 +143,15 @@ def test_it_is_listed_with_all_others(harness: Harness) -> None:
         "Every call is answered in the turn behind it.",
     ]
 
-    assert "relay" in harness("providers").stdout
+    assert "relay" in harness("providers")
 
 
-def test_it_is_recorded_replayed_and_audited(harness: Harness, tmp_path: Path) -> None:
+def test_it_is_recorded_replayed_and_audited(harness: Harness) -> None:
     harness("record", CALLS, "--from", "reference", "--target", "relay")
-    assert len([*(tmp_path / "cassettes").rglob("*.yaml")]) == 2
-
     cells = played(harness("run", CALLS, "--target", "relay", "--report", "json"))
     assert [(cell.variant, cell.verdict) for cell in cells] == [("whole", Verdict.PASS), ("stream", Verdict.PASS)]
 
-    audit = harness("audit", "cassettes").stdout
+    audit = harness("audit", "cassettes")
     assert re.search(r"^relay +4 +0 +4 +0 ", audit, re.MULTILINE), audit
     harness("audit", "--redrive", "cassettes")  # Relay has no reader for redrives
 
@@ -137,12 +174,6 @@ def test_its_key_reaches_no_output(site: Path) -> None:
     assert done.stdout == "the key is REDACTED\n"
 
 
-def test_scenarios_put_its_wire_parts_into_answers(harness: Harness, tmp_path: Path) -> None:
-    (tmp_path / "badge.yaml").write_text(
-        "version: 1\nid: badge\ntitle: A part without a type\ncovers: [history]\nrequires: [history]\n"
-        "turns:\n"
-        "  - {user: Hello, model: [{text: Hello., raw: {relay: [{badge: gold}]}}]}\n"
-        "  - {user: Again, model: [{text: Again.}]}\n"
-    )
+def test_scenarios_put_its_wire_parts_into_answers(harness: Harness) -> None:
     cells = played(harness("run", "badge.yaml", "--mode", "reference", "--target", "relay", "--report", "json"))
     assert [cell.verdict for cell in cells] == [Verdict.PASS, Verdict.PASS]

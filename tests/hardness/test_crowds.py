@@ -93,10 +93,6 @@ def test_threads_that_record_at_once_lose_and_cross_nothing(tmp_path: Path) -> N
     threaded(tmp_path, 8, 12)
 
 
-def test_of_processes_that_record_the_same_cells_one_records_each(tmp_path: Path) -> None:
-    contended(tmp_path, 2, 2)
-
-
 @pytest.mark.long
 def test_eight_processes_with_a_hundred_recordings_each(tmp_path: Path, figure: Figure) -> None:
     crowded(tmp_path, 8, 100)

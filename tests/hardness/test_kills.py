@@ -129,10 +129,6 @@ def measured(folder: Path, jobs: int, kills: int) -> Counter[str]:
     return met
 
 
-def test_a_killed_recording_loses_nothing(tmp_path: Path) -> None:
-    assert measured(tmp_path, 4, 1)["kills"] == 1
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("jobs", [1, 4])
 def test_five_hundred_killed_recordings_lose_nothing(tmp_path: Path, figure: Figure, jobs: int) -> None:
