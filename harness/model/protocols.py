@@ -71,7 +71,9 @@ class Capability(StrEnum):
     PROVIDER_TOOLS = "provider-tools"
     """Passes provider-run tools to the model. They are the entries of `tools` in the request's `provider_metadata`."""
     PROVIDER_FIELDS = "provider-fields"
-    """Sends the fields in the `provider_metadata` of the request and its tools as they stand."""
+    """Sends the fields in the `provider_metadata` of the request and its tools as they stand. The request's field
+    `extra_headers` has HTTP headers, such as `anthropic-beta`.
+    """
     EMBEDDINGS = "embeddings"
     """Has `Adapter.embeddings`: turns texts into vectors."""
 

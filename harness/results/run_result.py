@@ -144,7 +144,7 @@ class Verdict(StrEnum):
 
 
 class Lacking(StrEnum):
-    """What lacks the feature that a cell needs, so that the cell is not applicable."""
+    """The reason why a cell is not applicable: API, model or adapter lack the feature that it needs."""
 
     API = "api"
     MODEL = "model"

@@ -16,7 +16,7 @@ from typing import Any, TypedDict, TypeVar, Unpack
 from harness.apis import registry
 from harness.apis.api import Api, elsewhere, endpoint_violation
 from harness.apis.embeddings import EmbeddingFormat, EmbeddingView, VectorView
-from harness.apis.jsonvalue import resolve
+from harness.apis.jsonvalue import parsed, resolve
 from harness.apis.limits import Violation
 from harness.apis.services import RuleSet
 from harness.apis.view import CallView, RequestView, ResponseView, TurnView, WireError
@@ -24,7 +24,7 @@ from harness.cassettes.cassette import REFERENCE_URL
 from harness.equivalence.request_meaning import Pairing, pair_results
 from harness.kit.thread import failure, trimmed_result
 from harness.model.http import EXHAUSTED
-from harness.model.messages import JSON, Message, Text, ToolCall, ToolResult
+from harness.model.messages import JSON, Message, Opaque, Role, Text, ToolCall, ToolResult
 from harness.results import (
     Blame,
     Chat,
@@ -205,6 +205,19 @@ class ChatExchange(ClientRequest):
     def is_verbatim(self, pointer: str) -> bool:
         """Return whether the caller gave the value at a pointer as a field of the API."""
         return resolve(self.chat.request.provider_metadata.get(self.view.api), pointer) is not None
+
+    def is_own_entry(self, pointer: str) -> bool:
+        """Return whether a pointer is in an entry that the caller gave as a part of the API, such as a system message
+        in mid-conversation.
+        """
+        given = [
+            part.raw
+            for message in self.chat.request.messages
+            for part in (message.parts if message.role is Role.USER else ())
+            if isinstance(part, Opaque) and part.api == self.view.api
+        ]
+        entry = "/".join(pointer.split("/")[:3])
+        return bool(given) and resolve(parsed(self.reading.exchange.request.body), entry) in given
 
 
 class Evidence:

@@ -180,9 +180,12 @@ def _system_of(req: ChatExchange) -> str | None:
 
 
 def _prompts(req: ChatExchange) -> list[SystemView]:
-    """Return the system texts without JSON instructions. Several blocks count as one text."""
+    """Return the system texts without JSON instructions and without the caller's own parts of the API. Several blocks
+    count as one text.
+    """
     system = _system_of(req)
-    system_texts = fold_system_texts(req.view.system, system) if system else [*req.view.system]
+    given = tuple(part for part in req.view.system if not (part.before_turn and req.is_own_entry(part.pointer)))
+    system_texts = fold_system_texts(given, system) if system else [*given]
     if req.chat.request.response_format is None:
         return system_texts
     tool = schema_tool(req)

@@ -292,17 +292,19 @@ def _model(evidence: Evidence) -> Iterator[RuleViolation]:
 
 @RULES.add(
     "provider-field-lost",
-    "The fields that the caller gives for an API are in the request as they were given.",
+    "The fields and headers that the caller gives for an API are in the request as they were given.",
     source="harness.model.messages: provider_metadata",
     because="the caller asked for something that no other field expresses, and does not get it",
-    remedy="add `provider_metadata` of the request to its body, and that of a tool to its declaration",
+    remedy="add `provider_metadata` of the request to its body, its `extra_headers` to the headers, and that of a tool "
+    "to its declaration",
 )
 def _provider_fields(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.chat_exchanges:
         api, request = req.view.api, req.chat.request
         body = parsed(req.reading.exchange.request.body)
         fields = as_object(request.provider_metadata.get(api))
-        given = {key: value for key, value in fields.items() if key != "tools"}
+        given = {key: value for key, value in fields.items() if key not in ("tools", "extra_headers")}
+        yield from _lost_headers(req, as_object(fields.get("extra_headers")))
         yield from _lost_fields(req, given, body, "")
         pointers = {tool.name: tool.pointer for tool in req.view.tools}
         for tool in request.tools:
@@ -312,6 +314,16 @@ def _provider_fields(evidence: Evidence) -> Iterator[RuleViolation]:
                 inner = resolve(declared, "/function")
                 sent = {**declared, **inner} if isinstance(declared, dict) and isinstance(inner, dict) else declared
                 yield from _lost_fields(req, as_object(tool.provider_metadata[api]), sent, pointer)
+
+
+def _lost_headers(req: ChatExchange, given: Mapping[str, JSON]) -> Iterator[RuleViolation]:
+    """Report headers that are missing or lack a value. A header may list more values."""
+    headers = {name.lower(): value for name, value in req.reading.exchange.request.headers.items()}
+    for name, value in given.items():
+        found = headers.get(name.lower())
+        if {*re.split(r", *", str(value))} - {*re.split(r", *", found or "")}:
+            message = f"the header {name!r} that the caller gave is missing or changed"
+            yield req.reading.violation(message, "", found, value)
 
 
 def _lost_fields(req: ChatExchange, given: Mapping[str, JSON], sent: JSON, pointer: str) -> Iterator[RuleViolation]:

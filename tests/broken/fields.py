@@ -14,12 +14,13 @@ RESPONSES = ("openai-responses",)
 REQUEST_FIELDS = {
     "fields-parallel-calls-off": (*CLAUDE, *BOTH_OPENAI),
     "fields-choice-among-some": (*BOTH_OPENAI, *GEMINI),
-    "fields-service-tier": (*CLAUDE, *BOTH_OPENAI),
+    "fields-service-tier": (*CLAUDE, *BOTH_OPENAI, *GEMINI),
     "fields-request-metadata": (*CLAUDE, *BOTH_OPENAI),
     "fields-seed": ("openai-chat", *GEMINI),
     "fields-safety-settings": GEMINI,
     "fields-not-stored": (*BOTH_OPENAI, *GEMINI),
-    "fields-context-editing": RESPONSES,
+    "fields-context-editing": (*CLAUDE, *RESPONSES),
+    "compaction-item": (*CLAUDE, *RESPONSES),
     "fields-for-one-turn": (*CLAUDE, *BOTH_OPENAI, *GEMINI),
     "fields-system-blocks": (*CLAUDE, *GEMINI),
 }
@@ -61,11 +62,17 @@ FAULTS: Table = {
         for scenario, targets in TOOL_FIELDS.items()
     ],
     Expected("provider-part-lost", BODY): [
-        Fault(f"{scenario}-dropped", scenario, asks(lambda request: _without_parts_of(Role.USER, request)), RESPONSES)
-        for scenario in ("approval-of-a-call", "free-form-tool")
+        Fault(f"{scenario}-dropped", scenario, asks(lambda request: _without_parts_of(Role.USER, request)), on)
+        for scenario, on in (
+            ("approval-of-a-call", RESPONSES),
+            ("free-form-tool", RESPONSES),
+            ("system-in-conversation", ("anthropic-opus-5", *BOTH_OPENAI)),
+        )
     ],
     Expected("opaque-state-lost", everywhere(".*")): [
-        Fault(f"{scenario}-dropped", scenario, asks(lambda request: _without_parts_of(Role.ASSISTANT, request)), on)
-        for scenario, on in (("compaction-item", RESPONSES), ("citations-sent-back", CLAUDE))
+        Fault(
+            f"{scenario}-part-dropped", scenario, asks(lambda request: _without_parts_of(Role.ASSISTANT, request)), on
+        )
+        for scenario, on in (("compaction-item", (*CLAUDE, *RESPONSES)), ("citations-sent-back", (*CLAUDE, *RESPONSES)))
     ],
 }

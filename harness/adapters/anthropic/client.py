@@ -75,8 +75,9 @@ class AnthropicClient:
 
     def _parameters(self, request: ChatRequest) -> dict[str, Any]:
         body = encode(request, self._model)
+        headers = body.pop("extra_headers", None)
         unknown = {name: body.pop(name) for name in body.keys() - _PARAMETERS}
-        return {**body, "extra_body": unknown, "timeout": TIMEOUT_SECONDS}
+        return {**body, "extra_body": unknown, "extra_headers": headers, "timeout": TIMEOUT_SECONDS}
 
     def close(self) -> None:
         """Close the HTTP client, unless the caller provided it."""

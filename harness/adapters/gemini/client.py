@@ -128,11 +128,12 @@ class GeminiClient:
         # The body is an extra body: the SDK's types drop unknown fields, rename others and write signatures in another
         # alphabet (gemini-casing, gemini-sdk-drops-fields; `test_metadata_of_tool_and_request`).
         body = cast("dict[str, Any]", encode(request, self._model))
+        headers = body.pop("extra_headers", None)
         _check_text(body)
         config = _Config(
             automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
             automatic_continuation=False,
-            http_options=types.HttpOptions(extra_body=body),
+            http_options=types.HttpOptions(extra_body=body, headers=headers),
             **settings,
         )
         return {"model": request.model or self._model, "contents": _EMPTY_CONTENT, "config": config}

@@ -44,7 +44,8 @@ class ChatCompletionsClient(SdkClient):
             body |= {"stream": True, "stream_options": {"include_usage": True}}
         whole: Any = merged(body, own(request.provider_metadata, API))
         create: Any = self.sdk.chat.completions.with_streaming_response.create
-        return create(model=OMIT, messages=OMIT, extra_body=whole)
+        headers = whole.pop("extra_headers", None)
+        return create(model=OMIT, messages=OMIT, extra_body=whole, extra_headers=headers)
 
 
 class OpenAIEmbeddings:

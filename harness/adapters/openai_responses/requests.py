@@ -61,7 +61,9 @@ class ResponsesClient(SdkClient):
         if streamed:
             body["stream"] = True
         create: Any = self.sdk.responses.with_streaming_response.create
-        return create(extra_body=merged(body, own(request.provider_metadata, API)))
+        whole: Any = merged(body, own(request.provider_metadata, API))
+        headers = whole.pop("extra_headers", None)
+        return create(extra_body=whole, extra_headers=headers)
 
 
 def encode(request: ChatRequest, model: str) -> dict[str, JSON]:

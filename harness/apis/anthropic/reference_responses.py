@@ -211,6 +211,8 @@ def _taken_apart(block: dict[str, JSON], seed: str, label: str) -> tuple[dict[st
             return block | {"thinking": "", "signature": ""}, _thinking(block, seed, label)
         case {"type": str(kind), "input": value} if kind.endswith("tool_use"):
             return block | {"input": {}}, _input(value, seed, label)
+        case {"type": "compaction"}:  # one delta with the whole summary
+            return {"type": "compaction", "content": None}, iter([block | {"type": "compaction_delta"}])
         case _:
             return block, iter(())
 
