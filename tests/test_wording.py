@@ -33,17 +33,19 @@ SENTENCE_END = re.compile(r"(?<=[.!?;:])\s+")
 SECTION = re.compile(r"\n\s*\n|\n\s*(?:Args|Raises|Returns|Yields|Attributes|Example|\S+:)")
 
 
-def docstrings(tree: ast.AST) -> Iterator[tuple[int, str]]:
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """All statements inside a node. `ast.walk` also walks through every expression, which takes ten times as long."""
+    for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for each in getattr(node, name, ()):
+            yield each
+            yield from statements(each)
+
+
+def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Every docstring of a module, those of attributes included, with its line."""
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        for each in body if isinstance(body, list) else ():
-            if (
-                isinstance(each, ast.Expr)
-                and isinstance(each.value, ast.Constant)
-                and isinstance(each.value.value, str)
-            ):
-                yield each.lineno, each.value.value.strip()
+    for each in statements(tree):
+        if isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant) and isinstance(each.value.value, str):
+            yield each.lineno, each.value.value.strip()
 
 
 def problems(source: str) -> Iterator[str]:
@@ -82,7 +84,7 @@ def test_docstrings_and_comments_are_plain() -> None:
 def test_no_class_name_is_defined_twice() -> None:
     places: defaultdict[str, list[str]] = defaultdict(list)
     for path in MODULES:
-        for node in ast.walk(parse(path.read_text())):
+        for node in statements(parse(path.read_text())):
             if isinstance(node, ast.ClassDef):
                 places[node.name].append(f"{path.relative_to(ROOT)}:{node.lineno}")
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from importlib.metadata import version
@@ -159,7 +158,7 @@ def test_a_broken_sdk_installation_is_named(harness: Command, cassettes: Path, m
 def test_with_the_network_shut_a_replay_runs_and_a_server_is_missed(cassettes: Path) -> None:
     if subprocess.run(["unshare", "-rn", "true"], capture_output=True, check=False).returncode:
         pytest.skip("this machine does not let us make a network namespace")
-    command = ["unshare", "-rn", sys.executable, "-m", "harness", "run", "call-single"]
+    command = ["unshare", "-rn", sys.executable, "-m", "harness", "run", "call-single", "--target=anthropic"]
 
     replayed, served = (
         subprocess.run([*command, *words], cwd=ROOT, capture_output=True, text=True, check=False)
@@ -175,18 +174,11 @@ def test_with_the_network_shut_a_replay_runs_and_a_server_is_missed(cassettes: P
 
 
 @pytest.mark.skipif(not suite.shipped("cassettes").is_dir(), reason="no cassettes are shipped with this checkout")
-def test_shipped_scenarios_pass_strictly_from_any_folder() -> None:
-    played = subprocess.run(
-        [sys.executable, "-m", "harness", "run", "--strict", "-k", "call-"],  # .ci/run plays all
-        cwd="/",
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def test_shipped_scenarios_pass_strictly_from_any_folder(harness: Command) -> None:
+    played = harness("run", "--strict", "-k", "call-")  # .ci/run plays all
 
-    assert played.returncode == 0, played.stdout + played.stderr
-    assert len(played.stdout.splitlines()) <= 60
+    assert played.code == 0, played.out + played.err
+    assert len(played.out.splitlines()) <= 60
 
 
 def test_sound_is_sent_by_the_models_that_are_made_for_it(harness: Command) -> None:
