@@ -11,6 +11,7 @@ from threading import Lock
 
 from harness.apis import registry
 from harness.apis.api import Api
+from harness.apis.prices import price_version
 from harness.apis.response_rules import RESPONSE_RULES, ResponseRule, Subject
 from harness.apis.server import json_response
 from harness.apis.view import RequestView, TextView, WireError
@@ -39,7 +40,6 @@ from harness.reference_server.conversation_server import ConversationServer
 from harness.results import CellResult, Checked, Invocation, Provenance, Rate, RunResult, Spending
 from harness.rules.conversation_report import max_conversation_chars
 from harness.runner.backends import NO_KEY
-from harness.runner.costs import price_version
 from harness.runner.tool_loop import ADAPTER_EXCEPTIONS
 from harness.scenarios.schema import Scenario, TurnSpec, Variant
 

@@ -13,6 +13,7 @@ from typing import Literal
 
 from harness.apis.eventstream import is_event_stream, starts_as_one
 from harness.apis.jsonvalue import loads
+from harness.apis.prices import cost
 from harness.apis.response_rules import (
     ARGUMENTS,
     CALL_ID,
@@ -62,7 +63,6 @@ from harness.results import (
     verdict_of,
 )
 from harness.rules.conversation_report import fit_exchanges, shown_exchange
-from harness.runner.costs import cost
 from harness.runner.excerpts import around, excerpt, json_lines, marked_line
 from harness.scenarios.schema import Variant
 

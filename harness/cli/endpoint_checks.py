@@ -19,6 +19,7 @@ import typer
 from harness import plugins
 from harness.apis import registry
 from harness.apis.fact_files import FactSelection
+from harness.apis.prices import price_version
 from harness.apis.profiles import ShippedTarget
 from harness.apis.response_rules import RESPONSE_RULES
 from harness.cassettes.loopback_server import serve
@@ -51,7 +52,6 @@ from harness.results import CellResult, Invocation, Mode, RunResult
 from harness.runner import expected_failures
 from harness.runner.backends import NO_KEY
 from harness.runner.cells import Cell
-from harness.runner.costs import price_version
 from harness.runner.plan import variants
 from harness.runner.served_session import SessionOptions
 from harness.runner.verdicts import known_finding_ids

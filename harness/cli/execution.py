@@ -16,6 +16,7 @@ import typer
 
 import harness
 from harness.apis import registry
+from harness.apis.prices import price_version
 from harness.apis.registry import Target
 from harness.cassettes.library import Library
 from harness.cassettes.redact import Redactor
@@ -35,7 +36,6 @@ from harness.results import CellResult, Invocation, Mode, RunResult, Verdict
 from harness.runner import expected_failures
 from harness.runner.budget import Budget, estimate
 from harness.runner.cells import Cell, not_applicable, scenarios_of
-from harness.runner.costs import price_version
 from harness.runner.expected_failures import ExpectedFailure
 from harness.runner.live import RateLimits, RateOptions, base_urls_of
 from harness.runner.plan import Plan, cell_seconds

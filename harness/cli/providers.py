@@ -17,6 +17,7 @@ import typer
 
 from harness import plugins
 from harness.apis import registry
+from harness.apis.prices import price_version
 from harness.apis.profiles import ShippedTarget
 from harness.apis.registry import Target, targets_for
 from harness.cassettes.redact import Redactor
@@ -35,7 +36,6 @@ from harness.model.protocols import Capability, Requirement, Route
 from harness.platform.environment import is_older
 from harness.reports.words import count, estimated, plain
 from harness.runner.costs import models as known_models
-from harness.runner.costs import price_version
 from harness.runner.live import LiveBackend
 from harness.runner.probing import FactProbe, Probe, ProbeResult, estimate_cost, fact_probes, proposal
 

@@ -19,6 +19,7 @@ from typing import Literal
 
 import pytest
 
+from harness.apis.prices import price_version
 from harness.cassettes.library import Library
 from harness.platform import files
 from harness.reports.words import count, forecast, money
@@ -26,7 +27,6 @@ from harness.results import CellResult
 from harness.runner.backends import ReferenceBackend, ReplayBackend
 from harness.runner.budget import estimate
 from harness.runner.cells import Cell, not_applicable
-from harness.runner.costs import price_version
 from harness.runner.live import LiveBackend, base_urls_of
 from harness.runner.plan import Plan
 from harness.runner.recorder import Recorder, survey_cells, without_fresh, without_held

@@ -15,6 +15,7 @@ from harness.platform.exceptions import Origin
 from harness.results import Blame, Chat, Exchange, Kind, Severity
 from harness.rules.evidence import Evidence, ParsedExchange
 from harness.rules.rule import RuleViolation
+from harness.rules.unchanged_prefix import refused_change_of_caller
 from harness.scenarios.match import TurnError, TurnOutcome, error_name, mismatches
 from harness.scenarios.schema import Expectation
 
@@ -376,6 +377,8 @@ def _refusal_blame(evidence: Evidence, exchange: int | None, status: int) -> Bla
     others."""
     if exchange is None or status >= 500 or status == 429:
         return Blame.PROVIDER
+    if refused_change_of_caller(evidence, evidence.readings[exchange]) is not None:
+        return Blame.SCENARIO
     if evidence.transcript.scripted:
         return Blame.ADAPTER
     return Blame.ADAPTER if evidence.is_refused(evidence.readings[exchange]) else Blame.PROVIDER

@@ -11,7 +11,7 @@ from harness.apis.view import OpaqueView, ProviderReport
 from harness.results import Blame, Kind, Severity
 from harness.rules.evidence import ClientRequest, Evidence, ParsedExchange, RuleViolation
 from harness.rules.rule import RuleTable
-from harness.rules.unchanged_prefix import change_words, changes_between, continued_requests
+from harness.rules.unchanged_prefix import as_the_scenario_asks, change_words, changes_between, continued_requests
 
 RULES = RuleTable(Subject.HISTORY)
 
@@ -120,6 +120,6 @@ def _change_since(evidence: Evidence, issuer: ParsedExchange | None, reading: Pa
     for with_callers in (False, True):
         for before, req in chain:
             for change in changes_between(evidence, before, req, with_callers=with_callers):
-                whose = ", as the caller asked" if with_callers else ""
+                whose = as_the_scenario_asks(evidence) if with_callers else ""
                 return f"{change_words(change)}{f' at {change.pointer}' if change.pointer else ''}{whose}", with_callers
     return "tools, system prompt and messages are unchanged, as far as they are recorded", False

@@ -15,6 +15,7 @@ from harness.results import Blame, Kind, Severity
 from harness.rules.chat_endings import has_broken_answers, is_retriable
 from harness.rules.evidence import ChatExchange, ClientRequest, Evidence, ParsedEmbeddingExchange, ParsedExchange
 from harness.rules.rule import RuleTable, RuleViolation
+from harness.rules.unchanged_prefix import binding_facts, refused_change_of_caller, sentence
 
 RULES = RuleTable(
     Subject.REQUESTS, "anthropic-endpoint, openai-chat-endpoint, openai-responses-endpoint, gemini-endpoint"
@@ -35,6 +36,10 @@ def _limits(evidence: Evidence) -> Iterator[RuleViolation]:
         for violation in evidence.violations(reading):
             left_out = evidence.is_left_out_by_caller(reading, violation)
             message = f"{violation.message} The caller has left it out." if left_out else violation.message
+            is_prefix = not {*violation.source.split(", ")}.isdisjoint(binding_facts(evidence.rule_set(reading)))
+            asked = refused_change_of_caller(evidence, reading) if is_prefix else None
+            if asked is not None:
+                message = f"{violation.message} {sentence(asked, evidence)}"
             yield reading.violation(
                 message,
                 violation.pointer,
@@ -45,6 +50,7 @@ def _limits(evidence: Evidence) -> Iterator[RuleViolation]:
                 source=violation.source,
                 kind=Kind.CONVENTION if left_out else None,
                 remedy=violation.limit.remedy,
+                blame=Blame.SCENARIO if asked else None,
             )
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from itertools import pairwise
 
 from harness.apis.fact import ChangedPrefix
@@ -18,14 +19,19 @@ from harness.apis.prefix import (
     prefix_pieces,
     tokens,
 )
+from harness.apis.prices import cost
 from harness.apis.profiles import Profile
 from harness.apis.response_rules import Subject
+from harness.apis.services import RuleSet
 from harness.apis.view import CallView, PartView, TextView
+from harness.cassettes.cassette import REFERENCE_URL
 from harness.equivalence.request_meaning import with_ids_of
-from harness.model.messages import JSON, JSON_INSTRUCTION, Message, ToolResult
-from harness.results import Kind, ServedTranscript, Severity
-from harness.rules.evidence import ChatExchange, ClientRequest, Evidence
+from harness.model.messages import JSON, JSON_INSTRUCTION, Message, ToolResult, Usage
+from harness.results import Blame, Kind, ServedTranscript, Severity
+from harness.rules.evidence import ChatExchange, ClientRequest, Evidence, ParsedExchange
 from harness.rules.rule import RuleTable, RuleViolation
+from harness.scenarios.canonical import settings_of, system_of
+from harness.scenarios.schema import Scenario
 
 _SOURCE = "harness.kit.thread: history is append-only"
 RULES = RuleTable(Subject.HISTORY, _SOURCE)
@@ -43,6 +49,10 @@ def _changed_prefix(evidence: Evidence) -> Iterator[RuleViolation]:
     for before, req in continued_requests(evidence):
         for change in changes_between(evidence, before, req):
             yield _violation(evidence, before, req, change)
+        for change in caller_changes_between(evidence, before, req):
+            if binding(evidence, req, change):
+                found = _violation(evidence, before, req, change, as_asked=True)
+                yield replace(found, severity=Severity.NOTE, blame=Blame.SCENARIO)
 
 
 def continued_requests(evidence: Evidence) -> Iterator[tuple[ClientRequest, ClientRequest]]:
@@ -61,13 +71,70 @@ def changes_between(
     requested.
     """
     then, now = evidence.cached(_pieces, before), evidence.cached(_pieces, req)
-    caller = None if with_callers else _caller_changes(before, req)
+    caller = None if with_callers else _caller_changes(evidence, before, req)
     leaves = _rule_set(evidence, req).first_thoughts_may_leave
     found = prefix_changes(then, now, caller, may_leave=leaves)
     if any(change.kind == "history" for change in found):  # ids that the API did not issue may differ
         view = with_ids_of(before.view, req.view, evidence.issued_ids)
         found = prefix_changes(then, _pieces(evidence, replace(req, view=view)), caller, may_leave=leaves)
     return found
+
+
+def caller_changes_between(evidence: Evidence, before: ClientRequest, req: ClientRequest) -> list[PrefixChange]:
+    """Return the changes of the prefix that the caller requested, in sections without other changes."""
+    if _caller_changes(evidence, before, req) in (None, CallerChanges()):
+        return []
+    own = {change.section for change in changes_between(evidence, before, req)}
+    every = changes_between(evidence, before, req, with_callers=True)
+    return [change for change in every if change.section not in own and change.kind != "key-order"]
+
+
+def refused_change_of_caller(evidence: Evidence, reading: ParsedExchange) -> PrefixChange | None:
+    """Return the change that the caller requested, if the provider treats reasoning after it differently and the client
+    changed nothing else.
+    """
+    pairs = (pair for pair in continued_requests(evidence) if pair[1].reading.index == reading.index)
+    for before, req in pairs:
+        if not any(binding(evidence, req, change) for change in changes_between(evidence, before, req)):
+            bound = (each for each in caller_changes_between(evidence, before, req) if binding(evidence, req, each))
+            return next(bound, None)
+    return None
+
+
+def sentence(change: PrefixChange, evidence: Evidence) -> str:
+    """Return a sentence that describes a change that the caller requested."""
+    words = change_words(change) + as_the_scenario_asks(evidence)
+    return f"{words[:1].upper()}{words[1:]}."
+
+
+def as_the_scenario_asks(evidence: Evidence) -> str:
+    """Return a clause for a change that the caller requested."""
+    scenario = evidence.transcript.scenario
+    return f", as the scenario {scenario.id} asks" if scenario else ", as the caller asked"
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """The treatment of reasoning after a changed prefix, with the ids of the facts that document it."""
+
+    treatment: ChangedPrefix
+    facts: tuple[str, ...]
+
+
+def binding(evidence: Evidence, req: ClientRequest, change: PrefixChange) -> Binding | None:
+    """Return the treatment of the reasoning after a change, or `None` if there is none or only the prompt cache is
+    lost.
+    """
+    rule_set = evidence.rule_set(req.reading)
+    treatment, facts = rule_set.profile.changed_prefix, [*binding_facts(rule_set)]
+    return Binding(treatment, tuple(facts)) if treatment and facts and change.bound else None
+
+
+def binding_facts(rule_set: RuleSet) -> Iterator[str]:
+    """Yield the ids of the facts by which the called service binds reasoning to its prefix."""
+    for fact in rule_set.profile.facts:
+        if fact.is_at(rule_set.services) and fact.profile and fact.profile.changed_prefix:
+            yield fact.id
 
 
 def _rule_set(evidence: Evidence, req: ClientRequest) -> Profile:
@@ -79,15 +146,16 @@ def _pieces(evidence: Evidence, req: ClientRequest) -> tuple[PrefixPiece, ...]:
     return prefix_pieces(
         req.view,
         parsed(req.reading.exchange.request.body),
+        settings=_rule_set(evidence, req).prefix_settings,
         trailing=_rule_set(evidence, req).trailing_places,
         ignored=(JSON_INSTRUCTION,) if asks_for_json else (),
     )
 
 
-def _caller_changes(before: ClientRequest, req: ClientRequest) -> CallerChanges | None:
+def _caller_changes(evidence: Evidence, before: ClientRequest, req: ClientRequest) -> CallerChanges | None:
     """Return the changes that the caller requested, or `None` if the caller's requests are unknown."""
     if not (isinstance(before, ChatExchange) and isinstance(req, ChatExchange)):
-        return None
+        return _scenario_changes(evidence.transcript.scenario, before.index, req.index)
     then, now = before.chat.request, req.chat.request
     given = {tool.name: tool for tool in then.tools}, {tool.name: tool for tool in now.tools}
     changed = {name for name in {*given[0], *given[1]} if given[0].get(name) != given[1].get(name)}
@@ -97,11 +165,25 @@ def _caller_changes(before: ClientRequest, req: ClientRequest) -> CallerChanges 
     earlier, kept = then.messages, now.messages[: len(then.messages)]
     trimmed = earlier != kept and [*map(_without_contents, earlier)] == [*map(_without_contents, kept)]
     return CallerChanges(
+        settings=(then.thinking, then.response_format) != (now.thinking, now.response_format),
         tools=frozenset(changed),
         tool_order=next(orders) != next(orders),
         system=(then.system, then.response_format) != (now.system, now.response_format),
         results=trimmed,
         history=not trimmed and earlier != kept,
+    )
+
+
+def _scenario_changes(scenario: Scenario | None, before: int, now: int) -> CallerChanges | None:
+    """Return the changes that a scenario requests of a client between two answers of its script."""
+    if scenario is None:
+        return None
+    turns = [turn for turn, spec in enumerate(scenario.turns) for _ in spec.model]
+    first, last = turns[before], turns[now]
+    return CallerChanges(
+        settings=settings_of(scenario, first) != settings_of(scenario, last),
+        tools=frozenset(tool.name for tool in scenario.tools if first < tool.from_turn <= last),
+        system=system_of(scenario, first) != system_of(scenario, last),
     )
 
 
@@ -143,6 +225,7 @@ _MESSAGES: Mapping[ChangeKind, str] = {
     "tool-changed": "the tool {name} is declared in another way than in the request before",
     "tool-missing": "the tool {name} was declared in the request before, and is missing",
     "tool-added": "the tool {name} was not declared in the request before",
+    "setting": "the setting {name} differs from the request before",
     "key-order": "the tool {name} is declared with its keys in another order than in the request before",
     "system": "the system prompt is not the one of the request before",
     "thinking-dropped": "reasoning that the request before contained is missing",
@@ -150,7 +233,7 @@ _MESSAGES: Mapping[ChangeKind, str] = {
     "history": "a part of the conversation is missing or differs from the request before",
 }
 
-_CONSEQUENCES: Mapping[ChangedPrefix, str] = {
+CONSEQUENCES: Mapping[ChangedPrefix, str] = {
     "refuses": "the provider refuses the reasoning after it",
     "refuses-some-accounts": "the provider refuses the reasoning after it, for accounts created since 2026-08-31",
     "drops-reasoning": "the provider drops the reasoning after it",
@@ -170,35 +253,54 @@ def change_words(change: PrefixChange) -> str:
     return _MESSAGES[change.kind].format(name=named.name if named else "")
 
 
-def _violation(evidence: Evidence, before: ClientRequest, req: ClientRequest, change: PrefixChange) -> RuleViolation:
+def _violation(
+    evidence: Evidence, before: ClientRequest, req: ClientRequest, change: PrefixChange, *, as_asked: bool = False
+) -> RuleViolation:
     one, other = change.then, change.now
     expected, actual = _shown(before, one), _shown(req, other)
     if change.kind == "tool-order":
         expected, actual = _tool_names(before), _tool_names(req)
-    message = change_words(change)
+    message = change_words(change) + (as_the_scenario_asks(evidence) if as_asked else "")
     if change.kind == "key-order":  # no source says that a provider compares it
         place = other.pointer if other else ""
         return req.reading.violation(
             message, place, actual, expected, kind=Kind.CONVENTION, severity=Severity.NOTE, case=change.kind
         )
-    rule_set = evidence.rule_set(req.reading)
-    facts = [fact for fact in rule_set.profile.facts if fact.is_at(rule_set.services)]
-    sources = [fact.id for fact in facts if fact.profile and fact.profile.changed_prefix]
-    treatment = rule_set.profile.changed_prefix if sources and change.bound else None
-    if treatment:
-        consequence = _CONSEQUENCES[treatment]
-    else:
-        lost = tokens(evidence.cached(_pieces, before)[change.unchanged :])
-        consequence = f"about {lost} tokens cannot be read from the prompt cache"
+    bound = binding(evidence, req, change)
+    consequence = CONSEQUENCES[bound.treatment] if bound else _cache_loss(evidence, before, req, change)
     return req.reading.violation(
         f"{message}; {consequence}",
         change.pointer,
         actual,
         expected,
-        kind=_KINDS[treatment] if treatment else Kind.CONVENTION,
-        source=", ".join(sources) if treatment else None,
+        kind=_KINDS[bound.treatment] if bound else Kind.CONVENTION,
+        source=", ".join(bound.facts) if bound else None,
         case=change.kind,
     )
+
+
+_REQUESTS = 1000
+"""Number of requests to which prices refer. One request costs less than a cent."""
+
+
+def _cache_loss(evidence: Evidence, before: ClientRequest, req: ClientRequest, change: PrefixChange) -> str:
+    """Return a clause for the tokens of the earlier request that are read again, with the provider's prices."""
+    lost = tokens(evidence.cached(_pieces, before)[change.unchanged :])
+    message = f"about {lost} tokens cannot be read from the prompt cache"
+    transcript, request = evidence.transcript, req.reading.exchange.request
+    url = None if transcript.scripted or request.url.startswith(REFERENCE_URL) else request.url
+    model = evidence.api.model_of(request) or transcript.model
+    full, cached = (
+        cost(transcript.api, model, Usage(lost, 0, cache_read_tokens=read), url=url) for read in (None, lost)
+    )
+    if not full or cached is None or full == cached:
+        return message
+    prices = f"{_dollars(full * _REQUESTS)} instead of {_dollars(cached * _REQUESTS)}"
+    return f"{message}, which costs {prices} per {_REQUESTS:,} requests"
+
+
+def _dollars(amount: Decimal) -> str:
+    return f"${amount:,.2f}" if amount >= 1 else f"${float(amount):.2g}"
 
 
 def _shown(req: ClientRequest, piece: PrefixPiece | None) -> JSON:

@@ -15,6 +15,7 @@ from threading import Lock
 
 from harness.apis import registry
 from harness.apis.api import Api
+from harness.apis.prices import cost
 from harness.apis.registry import Target
 from harness.apis.view import ResponseView
 from harness.model.errors import UsageError
@@ -25,7 +26,7 @@ from harness.results import Exchange, Spending
 from harness.results.run_result import CellKey
 from harness.runner.backends import ReplayBackend
 from harness.runner.cells import Cell, not_applicable
-from harness.runner.costs import cost, paid_usage
+from harness.runner.costs import paid_usage
 from harness.runner.recorder import Withheld
 from harness.runner.tool_loop import ADAPTER_EXCEPTIONS, run_scenario
 

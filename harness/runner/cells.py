@@ -118,6 +118,8 @@ def _why_not_turns(scenario: Scenario) -> str | None:
     every = [settings_of(scenario, index) for index in range(len(scenario.turns))]
     if any("system" in turn.model_fields_set for turn in scenario.turns):
         return "a loop is given one system prompt, and here it changes"
+    if any(tool.from_turn for tool in scenario.tools):
+        return "a loop is given its tools once, and here one is added"
     if any(settings != every[0] for settings in every):
         return "a loop is given its settings once, and here they change"
     if every[0].cache or any(each is not None for each in (every[0].temperature, every[0].top_p, every[0].stop)):

@@ -32,6 +32,7 @@ from harness.model.messages import JSON, JSON_INSTRUCTION, ArgumentsDelta, JsonM
 from harness.results import Chat, Difference
 from harness.rules.chat_endings import is_retriable
 from harness.rules.evidence import ChatExchange, Evidence
+from harness.rules.unchanged_prefix import CONSEQUENCES, binding, caller_changes_between, continued_requests
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,6 +357,15 @@ def _opaque(evidence: Evidence) -> Iterator[str]:
             yield f"{part.kind} in an entry of its own" if len(turn.parts) == 1 else f"{part.kind} part"
         elif isinstance(part, CallView | TextView) and part.opaque is not None:
             yield f"signature on the {'call' if isinstance(part, CallView) else 'text'}"
+
+
+@_fact(Subject.HISTORY, "after a change of the prefix that the scenario asks for", _whole_cell)
+def _asked_change(evidence: Evidence) -> Iterator[str]:
+    for before, req in continued_requests(evidence):
+        for change in caller_changes_between(evidence, before, req):
+            bound = binding(evidence, req, change)
+            effect = CONSEQUENCES[bound.treatment] if bound else "the prompt cache is lost"
+            yield f"{change.section}: {effect}"
 
 
 @_fact(Subject.RESPONSES, "stop word with calls", _responses)

@@ -20,6 +20,7 @@ from harness.apis.api import Api
 from harness.apis.examples import request_of
 from harness.apis.fact import Example, Fact
 from harness.apis.fact_files import today
+from harness.apis.prices import cost
 from harness.apis.registry import Target
 from harness.apis.server import waiting_time
 from harness.apis.services import OTHER, OWN, RuleSet
@@ -32,7 +33,6 @@ from harness.model.messages import Usage
 from harness.platform.exceptions import shorten
 from harness.results import Spending
 from harness.runner.backends import TIMEOUT_SECONDS
-from harness.runner.costs import cost
 from harness.runner.live import NO_SUCH_PATH, LiveBackend, reach_hint
 
 _BYTES_PER_TOKEN = 4

@@ -47,7 +47,12 @@ def scenario_json(scenario: Scenario) -> dict[str, JSON]:
         "covers": [subject.value for subject in scenario.covers],
         "system": scenario.system,
         "tools": [
-            {"name": tool.name, "description": tool.description, "parameters": tool.arguments_schema}
+            {
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": tool.arguments_schema,
+                **({"from_turn": tool.from_turn} if tool.from_turn else {}),
+            }
             for tool in scenario.tools
         ],
         "turns": [_turn_json(scenario, index) for index in range(len(scenario.turns))],

@@ -11,6 +11,7 @@ from functools import partial
 from threading import Lock
 from typing import Generic, Self, TypeVar
 
+from harness.apis.prices import price_version
 from harness.cassettes.preflight import Preflight
 from harness.platform.environment import utc_now
 from harness.results import CellResult, Mode, RunResult, Verdict
@@ -23,7 +24,6 @@ from harness.runner.backends import Backend
 from harness.runner.budget import Budget
 from harness.runner.cell_runner import CellRunner
 from harness.runner.cells import Cell
-from harness.runner.costs import price_version
 from harness.runner.differences import ObservedValues, difference_rows
 from harness.runner.executors import MIN_CELLS_PER_FORK, MIN_FOREIGN_CELLS_PER_FORK, can_fork, cpu_count, run_forked
 from harness.runner.expected_failures import Expectations, ExpectedFailure

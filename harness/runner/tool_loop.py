@@ -174,7 +174,7 @@ class _ToolLoop:
             model=self._model,
             messages=tuple(map(hand, self._earlier)) if messages else (),
             system=system_of(scenario, turn),
-            tools=tuple(map(hand, tools(scenario))),
+            tools=tuple(map(hand, tools(scenario, turn))),
             tool_choice=settings.choice(),
             response_format=hand(settings.format()),
             max_tokens=settings.max_tokens or DEFAULT_MAX_TOKENS,

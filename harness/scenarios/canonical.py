@@ -87,9 +87,10 @@ def request_fields(scenario: Scenario, turn_index: int) -> ProviderMetadata:
     return found
 
 
-def tools(scenario: Scenario) -> tuple[Tool, ...]:
-    """Return the declared tools."""
-    return tuple(tool.tool() for tool in scenario.tools)
+def tools(scenario: Scenario, turn_index: int = -1) -> tuple[Tool, ...]:
+    """Return the tools that a turn declares; by default, those of the last turn, which are all tools."""
+    turn = turn_index % max(len(scenario.turns), 1)
+    return tuple(tool.tool() for tool in scenario.tools if tool.from_turn <= turn)
 
 
 class ToolFailure(Exception):

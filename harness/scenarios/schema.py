@@ -246,6 +246,9 @@ class ToolSpec(Strict):
         description="`client`: the client of `harness serve` runs this tool itself, as a coding agent runs its shell. "
         "Any result is accepted. Only served clients and driven loops can play the scenario.",
     )
+    from_turn: int = Field(
+        default=0, ge=0, description="Index of the first turn whose requests declare the tool; absent: all declare it."
+    )
 
     @property
     def arguments_schema(self) -> dict[str, JSON]:

@@ -99,12 +99,22 @@ def _tools(scenario: Scenario) -> Iterator[Problem]:
             yield Problem(("tools", index, "name"), f"a second tool with the name {tool.name!r}.")
         declared.add(tool.name)
         yield from _results(tool, ("tools", index, "results"))
+        yield from _first_turn(scenario, tool, ("tools", index, "from_turn"))
     called = {name for step in _script(scenario) for name, _ in step.named_calls}
     for index, name in enumerate(scenario.undeclared_tools):
         if name in declared:
             yield Problem(("undeclared_tools", index), f"the tool {name!r} is declared.")
         elif name not in called:
             yield Problem(("undeclared_tools", index), f"the model never calls {name!r}.")
+
+
+def _first_turn(scenario: Scenario, tool: ToolSpec, path: Path) -> Iterator[Problem]:
+    count = len(scenario.turns)
+    if tool.from_turn and tool.from_turn >= count:
+        yield Problem(path, f"there is no turn {tool.from_turn}: the scenario has {count}, from 0 on.")
+    for number, turn in enumerate(scenario.turns[: tool.from_turn]):
+        if any(name == tool.name for step in turn.model for name, _ in step.named_calls):
+            yield Problem(path, f"the model calls {tool.name!r} in turn {number}, before it is declared.")
 
 
 def _results(tool: ToolSpec, path: Path) -> Iterator[Problem]:

@@ -43,6 +43,11 @@ def _reversed(asked: int, given: tuple[Tool, ...]) -> tuple[Tool, ...]:
     return given[::-1] if asked % 2 else given
 
 
+def _reversed_when_added(_asked: int, given: tuple[Tool, ...]) -> tuple[Tool, ...]:
+    """The tools are collected anew once there is another one, last one first."""
+    return given[::-1] if len(given) > 2 else given
+
+
 def _by_completion(asked: int, given: tuple[Tool, ...]) -> tuple[Tool, ...]:
     """The tool servers are asked at once, and another one is the first to respond each time."""
     first = asked % len(given)
@@ -130,6 +135,9 @@ FAULTS: Table = {
         Fault("tools-reversed", "prefix-with-thinking", tools(_reversed), WITH_THINKING),
         Fault("tools-reversed-without-thinking", "prefix-with-media", tools(_reversed)),
         Fault("tools-by-completion", "prefix-with-media", tools(_by_completion)),
+    ],
+    Expected("prefix-changed", TOOL, 3, case="tool-order"): [
+        Fault("tools-reversed-by-an-addition", "tool-added", tools(_reversed_when_added)),
     ],
     Expected("prefix-changed", TOOL, case="tool-changed"): [
         Fault("required-rewritten", "prefix-with-media", tools(_required_rewritten)),

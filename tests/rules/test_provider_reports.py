@@ -199,4 +199,4 @@ def test_a_system_prompt_that_the_caller_changed_is_a_note(name: str) -> None:
     found = of("state-dropped", Run(reporting(dropped, of="system"), RULES)([asked]).cells[0])
     assert found
     assert {(each.severity, each.blame) for each in found} == {(Severity.NOTE, Blame.SCENARIO)}
-    assert all("as the caller asked" in each.message for each in found)
+    assert all(", as the scenario " in each.message for each in found)

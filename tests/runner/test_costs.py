@@ -16,13 +16,14 @@ from genai_prices import calc_price
 from genai_prices.data_snapshot import get_snapshot
 
 from harness.apis import registry
+from harness.apis.prices import cost
 from harness.cassettes.transport import Handler
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import Usage
 from harness.model.protocols import Capability
 from harness.results import CellResult, Spending, total_usage
 from harness.runner.cells import Cell
-from harness.runner.costs import ModelInfo, cost, models
+from harness.runner.costs import ModelInfo, models
 from harness.runner.suite_run import Run
 from harness.stdio import adapter_specs
 from tests.stages import InProcess, shipped_scenarios, shipped_targets
@@ -97,7 +98,7 @@ def test_prices_come_with_the_package_and_without_a_request() -> None:
         "import socket, threading\n"
         "def refuse(*a, **k): raise AssertionError('a connection')\n"
         "socket.socket.connect = socket.create_connection = socket.getaddrinfo = refuse\n"
-        "from harness.runner.costs import cost, priced_models\nfrom harness.model.messages import Usage\n"
+        "from harness.apis.prices import cost, priced_models\nfrom harness.model.messages import Usage\n"
         "assert cost('anthropic', 'claude-opus-5-5', Usage(10, 5)) and priced_models('gemini', '')\n"
         "assert [each.name for each in threading.enumerate()] == ['MainThread']\n"
     )

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from harness.apis import registry
+from harness.apis.prices import cost
 from harness.apis.registry import Target
 from harness.cassettes.transport import Handler
 from harness.model.http import HttpRequest, HttpResponse
@@ -15,7 +16,6 @@ from harness.model.protocols import Endpoint
 from harness.results import Spending
 from harness.runner.budget import estimate
 from harness.runner.cells import Cell
-from harness.runner.costs import cost
 from harness.runner.suite_run import Run
 from tests.stages import InProcess, shipped_scenarios, shipped_targets
 

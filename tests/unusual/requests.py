@@ -155,6 +155,16 @@ def _keys_turned(asked: int, given: tuple[Tool, ...]) -> tuple[Tool, ...]:
     return tuple(replace(tool, parameters=dict(reversed(tool.parameters.items()))) for tool in given)
 
 
+def _sorted(_asked: int, given: tuple[Tool, ...]) -> tuple[Tool, ...]:
+    """The tools are sorted by name, so that an added one stands between the others."""
+    return tuple(sorted(given, key=lambda tool: tool.name))
+
+
+def _first_two(_asked: int, given: tuple[Tool, ...]) -> tuple[Tool, ...]:
+    """The tools are those of the first turn, for the whole conversation."""
+    return given[:2]
+
+
 def _required_lost(asked: int, given: tuple[Tool, ...]) -> tuple[Tool, ...]:
     """Schemas lose their list of required properties every second time."""
     if asked % 2:
@@ -289,6 +299,14 @@ FORMS = (
         "tool-declaration-changed",
         verdict=Verdict.NOTE,
         notes={"prefix-changed"},
+    ),
+    Form(
+        "tools-sorted",
+        "tool-added",
+        ALL,
+        tools(_sorted),
+        tools(_first_two),
+        "tools-declared",
     ),
     Form(
         "arguments-rewritten", "arguments-floats", ALL, client(_Reordering), client(_Stringifying), "arguments-changed"
