@@ -13,8 +13,7 @@ from harness.apis import registry
 from harness.apis.view import WireError
 from harness.cassettes.cassette import Cassette, Interaction, Metadata
 from harness.cassettes.cassette_files import dumps, write_file
-from harness.cassettes.journal import Journal, Leftover
-from harness.cassettes.library import Library
+from harness.cassettes.library import Journal, Leftover, Library
 from harness.cassettes.player import normalised
 from harness.cassettes.redact import Redactor
 from harness.cassettes.suspects import suspects, unallowed
@@ -121,7 +120,9 @@ class CellRecording:
             refused = unallowed(found, self._allowed, "--allow-secret")
             if refused is not None:
                 journal = self._journal.path
-                where = f"What was answered is in {journal}, which nobody else may read; to delete it: rm '{journal}'"
+                where = (
+                    f"The responses so far are in {journal}, which only you may read. To delete them: rm '{journal}'"
+                )
                 raise CassetteTaken(str(self._path), f"{refused}. {where}.")
         begun = self._journal.leftover.metadata if self.taken else None
         recorded_at = begun.recorded_at if begun else self._metadata.recorded_at
@@ -145,16 +146,18 @@ class CellRecording:
     ) -> None:
         kept = [each for each in self._interactions if _is_answer(each, self._metadata.api)]
         if self.taken:
-            self.notes.append(f"Took up {_exchanges(self.taken, 'answered ')} of {self._path} without asking again.")
+            self.notes.append(
+                f"Reused {_exchanges(self.taken, 'answered ')} of {self._path} without sending a request."
+            )
         if self._completed or not (kept or self._left):
             left = self._journal.remove()
             self.notes += [left] if left else []
         else:
             self._journal.close()
             self.notes.append(
-                f"{self._path} is not complete. What was answered ({_exchanges(len(kept) + len(self._left))}) is in "
-                f"{self._journal.path.name}, and the next recording of the cell takes it up; delete the file to ask "
-                "again."
+                f"{self._path} is not complete. Its responses so far ({_exchanges(len(kept) + len(self._left))}) are "
+                f"in {self._journal.path.name}, and the next recording of the cell reuses them. To request them again, "
+                "delete the file."
             )
         if error is None and self._failure is not None:
             raise self._failure  # an SDK may have reported it as a connection failure

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from harness.apis import jsonvalue
-from harness.apis.api import Api
-from harness.apis.embeddings import EmbeddingView
+from harness.apis.api import Api, EmbeddingView
 from harness.apis.view import RequestView, WireError
 from harness.cassettes.redact import REQUEST_HEADERS
 from harness.equivalence.request_meaning import normal_form, with_ids_of

@@ -15,8 +15,16 @@ from typing import Any, TypeAlias
 from harness.cassettes.cassette import Cassette, Metadata
 from harness.cassettes.cassette_files import prepare
 from harness.cassettes.cell_recording import answers
-from harness.cassettes.journal import Journal, Leftover, leftover, path_of
-from harness.cassettes.library import Library, check_free, is_paid, recorded_on
+from harness.cassettes.library import (
+    Journal,
+    Leftover,
+    Library,
+    check_free,
+    is_paid,
+    journal_path,
+    leftover,
+    recorded_on,
+)
 from harness.model.errors import CassetteError, CassetteTaken, UsageError
 from harness.platform import files
 from harness.results import Variant
@@ -244,22 +252,22 @@ def _look(library: Library, metadata: Metadata, found: Preflight, *, force: bool
         found.fresh.add(place_of(metadata))
         if unsaved:
             found.notes.append(
-                f"{path_of(path)} holds {_exchanges(unsaved)} of a recording that did not come to its end. It stays, "
-                f"since {path.name} is fresh: record with --force, and without --missing, to take it up."
+                f"{journal_path(path)} has {_exchanges(unsaved)} of an unfinished recording. It is kept, but not used, "
+                f"because {path.name} is fresh. To continue it, record with --force and without --missing."
             )
         return
     if missing and standing is not None and is_paid(standing) and not force:
         found.held[place_of(metadata)] = (
-            f"not recorded: what is there was recorded live{recorded_on(standing)}, before the scenario or the model "
-            "changed, and may have been paid for: --force replaces it"
+            f"not recorded: the cassette was recorded live{recorded_on(standing)}, before the scenario or the model "
+            "changed, and may have been paid for. --force replaces it."
         )
         return
     if present is not None and not force and place_of(metadata) not in found.outdated:
         check_free(path, standing, metadata)
     if unsaved:
         found.notes.append(
-            f"{path_of(path)} holds {_exchanges(unsaved)} of a recording that did not come to its end: what is asked "
-            "for again is taken up."
+            f"{journal_path(path)} has {_exchanges(unsaved)} of an unfinished recording. They are used where "
+            "the adapter sends the same requests again."
         )
 
 
@@ -277,8 +285,8 @@ def _clear(path: Path, metadata: Metadata, left: Leftover, found: Preflight) -> 
         found.notes.append(kept)
     elif answers(left):
         found.notes.append(
-            f"{path_of(path)} was left by a recording that was killed once its cassette was complete: it held nothing "
-            "that the cassette does not have, and was removed."
+            f"{journal_path(path)} was left by a recording that was killed after its cassette was complete. It had "
+            "nothing that the cassette does not have, and was removed."
         )
 
 

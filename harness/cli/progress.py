@@ -25,7 +25,7 @@ from harness.runner.cells import Cell
 
 _WRITE_INTERVAL_SECONDS = 10.0
 _BAR_DELAY_SECONDS = 1.0
-_NOT_FINISHED = "the run was begun and did not come to its end"
+_NOT_FINISHED = "the run has not finished"
 
 
 class PartialReports:

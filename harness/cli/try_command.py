@@ -30,7 +30,7 @@ from harness.reports import worst_causes
 from harness.reports.words import count
 from harness.results import Checked, Presentation, RunResult
 from harness.runner.cells import Cell
-from harness.runner.improvised_router import BASE_PATH, ImprovisedRouter
+from harness.runner.serve_router import BASE_PATH, ImprovisedRouter
 from harness.runner.served_session import SessionOptions
 from harness.stdio import adapter_specs
 from harness.stdio.workers import WorkerPool

@@ -25,8 +25,8 @@ from harness.platform import files
 from harness.reports.words import count, forecast, money
 from harness.results import CellResult
 from harness.runner.backends import ReferenceBackend, ReplayBackend
-from harness.runner.budget import estimate
 from harness.runner.cells import Cell, not_applicable
+from harness.runner.costs import estimate
 from harness.runner.live import LiveBackend, base_urls_of
 from harness.runner.plan import Plan
 from harness.runner.recorder import Recorder, survey_cells, without_fresh, without_held

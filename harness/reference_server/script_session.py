@@ -17,8 +17,7 @@ from dataclasses import dataclass, replace
 from http import HTTPStatus
 from threading import Lock
 
-from harness.apis.api import Api, endpoint_violation
-from harness.apis.embeddings import EmbeddingFormat
+from harness.apis.api import Api, EmbeddingFormat, endpoint_violation
 from harness.apis.eventstream import separators_escaped
 from harness.apis.jsonvalue import parsed_object
 from harness.apis.limits import Violation

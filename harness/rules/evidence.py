@@ -14,8 +14,7 @@ from operator import eq
 from typing import Any, TypedDict, TypeVar, Unpack
 
 from harness.apis import registry
-from harness.apis.api import Api, elsewhere, endpoint_violation
-from harness.apis.embeddings import EmbeddingFormat, EmbeddingView, VectorView
+from harness.apis.api import Api, EmbeddingFormat, EmbeddingView, VectorView, elsewhere, endpoint_violation
 from harness.apis.jsonvalue import parsed, resolve
 from harness.apis.limits import Violation
 from harness.apis.services import RuleSet

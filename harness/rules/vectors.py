@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from harness.apis.embeddings import VectorView
+from harness.apis.api import VectorView
 from harness.apis.response_rules import Subject
 from harness.apis.view import TextView
 from harness.results import Blame, Embedded, EmbeddingTranscript

@@ -36,7 +36,6 @@ from harness.results import (
 from harness.rules.evidence import Evidence
 from harness.rules.replays import is_unreadable_variant
 from harness.runner.backends import NO_KEY, Backend, CellEnvironment
-from harness.runner.budget import Budget
 from harness.runner.cells import (
     Absence,
     Cell,
@@ -47,6 +46,7 @@ from harness.runner.cells import (
     not_applicable,
     with_final_calls,
 )
+from harness.runner.costs import Budget
 from harness.runner.differences import observe
 from harness.runner.hand_over import HandOverCell, handed_history, no_history
 from harness.runner.hand_over_outcome import with_hand_over

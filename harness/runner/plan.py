@@ -14,8 +14,8 @@ from harness.results import Mode
 from harness.rules import EVERYTHING, Scope
 from harness.rules.rule import all_rules
 from harness.runner.backends import Backend, ReferenceBackend, ReplayBackend
-from harness.runner.budget import Budget
 from harness.runner.cells import VARIANTS
+from harness.runner.costs import Budget
 from harness.runner.expected_failures import ExpectedFailure
 from harness.runner.live import LiveBackend, RateLimits
 from harness.runner.recorder import Recorder

@@ -21,9 +21,9 @@ from harness.rules.conversation_report import build_conversation, max_conversati
 from harness.rules.evidence import Evidence
 from harness.rules.rule import Rule
 from harness.runner.backends import Backend
-from harness.runner.budget import Budget
 from harness.runner.cell_runner import CellRunner
 from harness.runner.cells import Cell
+from harness.runner.costs import Budget
 from harness.runner.differences import ObservedValues, difference_rows
 from harness.runner.executors import MIN_CELLS_PER_FORK, MIN_FOREIGN_CELLS_PER_FORK, can_fork, cpu_count, run_forked
 from harness.runner.expected_failures import Expectations, ExpectedFailure

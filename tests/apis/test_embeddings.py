@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from harness.apis import registry
-from harness.apis.embeddings import EmbeddingFormat, EmbeddingView
+from harness.apis.api import EmbeddingFormat, EmbeddingView
 from harness.apis.view import TextView, WireError
 from harness.model.http import HttpRequest, HttpResponse
 

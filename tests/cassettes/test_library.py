@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.cassettes.cell_recording import CellRecording
-from harness.cassettes.journal import Journal, path_of
-from harness.cassettes.library import Library
+from harness.cassettes.library import Journal, Library, journal_path
 from harness.cassettes.preflight import Claim
 from harness.cassettes.redact import Redactor
 from harness.model.errors import CassetteError, CassetteMissing, CassetteTaken
@@ -206,7 +205,7 @@ def test_a_journal_that_cannot_be_removed_is_told(tmp_path: Path, monkeypatch: p
         recording.keep(request("a"), response("a"))
         recording.complete()
         monkeypatch.setattr(Path, "unlink", refuse)
-    journal = path_of(library.path("openai-chat", "weather", "whole"))
+    journal = journal_path(library.path("openai-chat", "weather", "whole"))
     assert recording.notes == [
         f"{journal} could not be removed: Operation not permitted. It is of no more use; remove it."
     ]

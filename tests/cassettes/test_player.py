@@ -10,7 +10,7 @@ import yaml
 
 from harness.cassettes.cassette import Cassette, Interaction
 from harness.cassettes.cassette_files import dumps, loads
-from harness.cassettes.journal import read_journal
+from harness.cassettes.library import read_journal
 from harness.cassettes.player import Player
 from harness.model.errors import CassetteError
 from harness.model.http import EXHAUSTED, Delivery, HttpRequest, HttpResponse

@@ -11,8 +11,7 @@ import pytest
 
 from harness.cassettes import cell_recording
 from harness.cassettes.cell_recording import CellRecording
-from harness.cassettes.journal import Journal, Leftover, leftover, path_of, read_journal
-from harness.cassettes.library import Library
+from harness.cassettes.library import Journal, Leftover, Library, journal_path, leftover, read_journal
 from harness.cassettes.redact import Redactor
 from harness.model.errors import CassetteError, CassetteTaken
 from harness.model.http import Delivery, HttpResponse
@@ -51,8 +50,8 @@ def test_an_incomplete_recording_leaves_the_cassette_as_it_was_and_what_was_answ
     place = tmp_path / "weather" / "openai-chat.yaml"
     assert told == [
         (
-            f"{place} is not complete. What was answered (1 exchange) is in openai-chat.yaml.journal, and the "
-            "next recording of the cell takes it up; delete the file to ask again."
+            f"{place} is not complete. Its responses so far (1 exchange) are in openai-chat.yaml.journal, and "
+            "the next recording of the cell reuses them. To request them again, delete the file."
         )
     ]
 
@@ -68,7 +67,7 @@ def test_what_was_left_is_answered_without_asking_again(tmp_path: Path) -> None:
         recording.complete()
     assert library.load("openai-chat", "weather", "whole").interactions == cassette("a", "b", "c").interactions
     assert recording.notes == [
-        f"Took up 2 answered exchanges of {tmp_path}/weather/openai-chat.yaml without asking again."
+        f"Reused 2 answered exchanges of {tmp_path}/weather/openai-chat.yaml without sending a request."
     ]
     assert library.journals() == []
 
@@ -223,7 +222,7 @@ def test_a_journal_that_goes_while_it_is_opened_is_begun_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, again: bool
 ) -> None:
     library = Library(tmp_path)
-    path = path_of(library.path(METADATA.target, METADATA.scenario, METADATA.variant))
+    path = journal_path(library.path(METADATA.target, METADATA.scenario, METADATA.variant))
     begun_and_gone(monkeypatch, path, again=again)
 
     with CellRecording(library, METADATA, Redactor()) as recording:
@@ -244,7 +243,7 @@ def test_nothing_is_left_by_a_journal_that_goes_while_it_is_opened(
     found = leftover(path)
     assert found is not None
     assert len(found.interactions) == 1
-    begun_and_gone(monkeypatch, path_of(path), again=False)
+    begun_and_gone(monkeypatch, journal_path(path), again=False)
 
     assert leftover(path) is None
 

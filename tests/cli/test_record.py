@@ -14,8 +14,8 @@ from harness.cli import execution
 from harness.model.http import HttpRequest, HttpResponse
 from harness.reference_server.script_session import ScriptSession
 from harness.reports.words import money
-from harness.runner.budget import estimate
 from harness.runner.cells import Cell, not_applicable
+from harness.runner.costs import estimate
 from harness.scenarios.load import load_file
 from harness.scenarios.suite import shipped
 from tests.cli.conftest import Command

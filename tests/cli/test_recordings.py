@@ -12,7 +12,7 @@ import pytest
 from harness.apis import registry
 from harness.cassettes.cassette import Metadata
 from harness.cassettes.cassette_files import read
-from harness.cassettes.journal import Journal, path_of
+from harness.cassettes.library import Journal, journal_path
 from harness.cassettes.loopback_server import serve
 from harness.cli.progress import Progress
 from harness.model.http import HttpRequest, HttpResponse
@@ -111,19 +111,20 @@ def test_what_was_answered_before_a_failure_is_not_asked_again(place: Place) -> 
     assert place.provider.asked == ["a 1", "a 2", "a 2"]
     assert said(failed) == [
         (
-            "cassettes/a/openai-chat.yaml is not complete. What was answered (1 exchange) is in "
-            "openai-chat.yaml.journal, and the next recording of the cell takes it up; delete the file to ask again."
+            "cassettes/a/openai-chat.yaml is not complete. Its responses so far (1 exchange) are in "
+            "openai-chat.yaml.journal, and the next recording of the cell reuses them. To request them again, delete "
+            "the file."
         )
     ]
     assert said(again) == [
         (
-            "cassettes/a/openai-chat.yaml.journal holds 1 answered exchange of a recording that did not come to its "
-            "end: what is asked for again is taken up."
+            "cassettes/a/openai-chat.yaml.journal has 1 answered exchange of an unfinished recording. They are used "
+            "where the adapter sends the same requests again."
         ),
-        "Took up 1 answered exchange of cassettes/a/openai-chat.yaml without asking again.",
+        "Reused 1 answered exchange of cassettes/a/openai-chat.yaml without sending a request.",
     ]
     assert len(read(cassette("a")).interactions) == 2
-    assert not path_of(cassette("a")).exists()
+    assert not journal_path(cassette("a")).exists()
 
 
 def test_answers_that_are_taken_up_count_for_nothing(place: Place) -> None:
@@ -267,7 +268,7 @@ def test_what_was_to_be_replaced_goes_on_with_what_was_not(place: Place, monkeyp
 
 def test_a_journal_of_a_complete_cassette_is_removed(place: Place) -> None:
     place("scenarios/a.yaml", "--max-requests", "1")
-    journal = path_of(cassette("a"))
+    journal = journal_path(cassette("a"))
     left = journal.read_bytes()
     place("scenarios/a.yaml")
     journal.write_bytes(left)
@@ -276,8 +277,8 @@ def test_a_journal_of_a_complete_cassette_is_removed(place: Place) -> None:
 
     assert outcome.code == 0
     assert said(outcome)[0] == (
-        "cassettes/a/openai-chat.yaml.journal was left by a recording that was killed once its cassette was complete: "
-        "it held nothing that the cassette does not have, and was removed."
+        "cassettes/a/openai-chat.yaml.journal was left by a recording that was killed after its cassette was complete. "
+        "It had nothing that the cassette does not have, and was removed."
     )
     assert not journal.exists()
 
@@ -293,8 +294,8 @@ def test_a_fresh_cassette_keeps_the_journal_of_its_replacement(place: Place) -> 
     outcome = place("scenarios/a.yaml", "--missing")
 
     assert said(outcome)[0] == (
-        "cassettes/a/openai-chat.yaml.journal holds 1 answered exchange of a recording that did not come to its end. "
-        "It stays, since openai-chat.yaml is fresh: record with --force, and without --missing, to take it up."
+        "cassettes/a/openai-chat.yaml.journal has 1 answered exchange of an unfinished recording. It is kept, but not "
+        "used, because openai-chat.yaml is fresh. To continue it, record with --force and without --missing."
     )
     assert cassette("a").read_bytes() == before
 
@@ -333,7 +334,7 @@ def test_a_possible_secret_is_refused_with_its_place(place: Place, folder: Path)
     assert refused.code == 2
     assert left == 0o600
     told = " ".join(refused.out.split())
-    assert f"What was answered is in {journal}, which nobody else may read; to delete it: rm '{journal}'." in told
+    assert f"The responses so far are in {journal}, which only you may read. To delete them: rm '{journal}'." in told
     assert "a/openai-chat request 0 /messages/0/content (The password)" in " ".join(refused.out.split())
     assert "--allow-secret 'a/openai-chat request 0 /messages/0/content'" in " ".join(refused.out.split())
     assert allowed.code == 0

@@ -12,7 +12,7 @@ from harness.cassettes.loopback_server import serve
 from harness.checks.recognition import recognise_here
 from harness.checks.server_check import ScriptedServer
 from harness.model.http import HttpRequest
-from harness.runner.improvised_router import BASE_PATH, ImprovisedRouter, example_value
+from harness.runner.serve_router import BASE_PATH, ImprovisedRouter, example_value
 from harness.runner.served_session import SessionOptions
 from tests.cli.conftest import Command
 

@@ -23,7 +23,7 @@ from urllib.parse import quote
 import pytest
 
 from harness.apis import registry
-from harness.cassettes import journal
+from harness.cassettes import library
 from harness.cassettes.loopback_server import LoopbackServer, serve
 from harness.cassettes.redact import Redactor
 from harness.cli.main import main
@@ -86,13 +86,13 @@ def outputs(
 ) -> Callable[[str], Outputs]:
     """A place to work in, with its own temporary folder, and with journals kept that would be gone."""
     made: list[Outputs] = []
-    remove = journal.Journal.remove
+    remove = library.Journal.remove
 
-    def kept(self: journal.Journal) -> None:
+    def kept(self: library.Journal) -> None:
         made[-1].journals.append(self.path.read_bytes() if self.path.exists() else b"")
         remove(self)
 
-    monkeypatch.setattr(journal.Journal, "remove", kept)
+    monkeypatch.setattr(library.Journal, "remove", kept)
 
     def make(name: str) -> Outputs:
         folder = tmp_path / name

@@ -70,7 +70,7 @@ class Place:
         assert len(self.library.paths()) == CELLS
         assert self.library.journals() == []
         found = sum(before.unfinished.values())
-        assert ended.err.count("Took up ") == len(before.unfinished)
+        assert ended.err.count("Reused ") == len(before.unfinished)
         assert len(self.provider.asked()) <= CELLS * (STEPS_TAKEN + 1) + 1, found
 
 
@@ -129,10 +129,10 @@ def broken(place: Place, failure: str) -> None:
     place.tidy()
     assert ended.code == 1, ended.err
     assert Disk.read(place.library).unfinished == {"steps-00": 1}
-    assert "What was answered (1 exchange) is in openai-chat.yaml.journal" in ended.err
+    assert "Its responses so far (1 exchange) are in openai-chat.yaml.journal" in ended.err
     again = place.record("--missing")
     assert again.code == 0, again.err
-    assert "Took up 1 answered exchange of cassettes/steps-00/openai-chat.yaml" in again.err
+    assert "Reused 1 answered exchange of cassettes/steps-00/openai-chat.yaml" in again.err
     asked = Counter((each.cell, each.step) for each in place.provider.asked())
     assert asked == {(f"steps-{cell:02}", step): 1 + (cell == 0 and step == 1) for cell in (0, 1) for step in (0, 1, 2)}
 

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from harness.cassettes.cell_recording import answers
-from harness.cassettes.journal import read_journal
-from harness.cassettes.library import Library
+from harness.cassettes.library import Library, read_journal
 from tests.hardness.commands import Ended, harness
 from tests.hardness.conftest import Figure
 from tests.hardness.provider import Provider, providing, write_scenarios
@@ -24,10 +23,10 @@ CELLS, STEPS = 8, 2
 MOST = 9
 """Requests of a run after which it is killed at the latest."""
 
-FOUND = re.compile(r"(\S+)\.journal holds (\d+) answered exchanges? of a recording that did not come to its end: ")
-TOOK_UP = re.compile(r"Took up (\d+) answered exchanges? of (\S+) without asking again\.")
+FOUND = re.compile(r"(\S+)\.journal has (\d+) answered exchanges? of an unfinished recording\. They ")
+TOOK_UP = re.compile(r"Reused (\d+) answered exchanges? of (\S+) without sending a request\.")
 FRESH = re.compile(r"(\d+) chosen cells? with a fresh cassette: ")
-CLEARED = re.compile(r"(\S+)\.journal was left by a recording that was killed once its cassette was complete: ")
+CLEARED = re.compile(r"(\S+)\.journal was left by a recording that was killed after its cassette was complete\. ")
 
 
 @dataclass(frozen=True)

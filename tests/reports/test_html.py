@@ -11,8 +11,7 @@ from functools import cache
 from html.parser import HTMLParser
 from typing import Any
 
-from harness.reports.html import REPORT
-from harness.reports.html.data import GLYPHS
+from harness.reports.html import GLYPHS, REPORT
 from harness.results import (
     Blame,
     Body,

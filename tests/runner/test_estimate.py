@@ -14,8 +14,8 @@ from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import Usage
 from harness.model.protocols import Endpoint
 from harness.results import Spending
-from harness.runner.budget import estimate
 from harness.runner.cells import Cell
+from harness.runner.costs import estimate
 from harness.runner.suite_run import Run
 from tests.stages import InProcess, shipped_scenarios, shipped_targets
 

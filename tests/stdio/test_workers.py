@@ -207,7 +207,7 @@ def test_a_worker_ends_with_a_killed_run_and_the_report_says_so(folder: Path) ->
         os.kill(worker, signal.SIGKILL)
         pytest.fail("the worker outlived the run")
     left = json.loads((folder / "run.json").read_text())
-    assert (left["finished"], left["stopped"]) == (False, "the run was begun and did not come to its end")
+    assert (left["finished"], left["stopped"]) == (False, "the run has not finished")
 
 
 STOPS = """

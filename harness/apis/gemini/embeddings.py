@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from urllib.parse import unquote, urlsplit
 
-from harness.apis.embeddings import EmbeddingFormat, EmbeddingView, VectorView, seeded_vector, vector_of
+from harness.apis.api import EmbeddingFormat, EmbeddingView, VectorView, seeded_vector, vector_of
 from harness.apis.gemini.proto import ProtoMessage, limit, repeated
 from harness.apis.jsonvalue import body_of, parsed
 from harness.apis.limits import Violation

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from harness.apis.embeddings import EmbeddingFormat, EmbeddingView, VectorView, seeded_vector, vector_of
+from harness.apis.api import EmbeddingFormat, EmbeddingView, VectorView, seeded_vector, vector_of
 from harness.apis.fact_files import ApiLimits
 from harness.apis.jsonvalue import as_object, body_of, join, parsed, string
 from harness.apis.limits import Violation

@@ -12,8 +12,7 @@ from typing import TypeAlias
 from harness.apis.api import StreamShape
 from harness.apis.eventstream import written
 from harness.apis.jsonvalue import as_list, as_object, is_blank
-from harness.apis.openai_chat.responses import DIALECTS, OPENAI, ChatDialect, call_as, dialect_of
-from harness.apis.openai_chat.streams import WHOLE, fold
+from harness.apis.openai_chat.responses import DIALECTS, OPENAI, WHOLE, ChatDialect, call_as, dialect_of, fold
 from harness.apis.openai_common import cached_prompt
 from harness.apis.registry import Profile
 from harness.apis.server import event_stream, fragments, interleaved, number, token

@@ -13,8 +13,7 @@ from harness.apis.eventstream import sent_objects, written, written_by_type
 from harness.apis.jsonvalue import as_list, string
 from harness.apis.openai_common import cached_prompt, error_object, type_and_code
 from harness.apis.openai_responses.requests import NAME, item_kind
-from harness.apis.openai_responses.responses import OPENAI, ResponsesDialect, dialect_of
-from harness.apis.openai_responses.streams import FIELDS, TERMINAL, TEXTS
+from harness.apis.openai_responses.responses import OPENAI, STRING_FIELDS, TERMINAL, TEXTS, ResponsesDialect, dialect_of
 from harness.apis.registry import Profile
 from harness.apis.server import event_stream, fragments, interleaved, message, number, signature, token
 from harness.apis.view import ModelStep, ProviderReport, Provocation, RequestView
@@ -227,7 +226,7 @@ def _events(body: Fields, seed: str, dialect: ResponsesDialect, *, at_once: bool
 def _item(item: Fields, index: int, seed: str) -> Iterator[tuple[str, Fields]]:
     kind = item_kind(item)
     family = _STRINGS.get(kind, "")
-    key = FIELDS.get(family, "")
+    key = STRING_FIELDS.get(family, "")
     written_out = isinstance(item.get(key), str)
     lists = [where for where in _LISTS if isinstance(item.get(where), list)] if kind in ("message", "reasoning") else []
     begun: Fields = {**item, **{where: [] for where in lists}}
