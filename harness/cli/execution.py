@@ -201,7 +201,7 @@ class Execution:
         Raises:
             UsageError: an option is wrong, or names something that does not exist.
         """
-        jobs, expected = _jobs(self.options.jobs), _expected(self.options)
+        jobs, expected = _jobs(self.options.jobs), expected_failures_of(self.options)
         chosen = select(self.options, workers)
         whole = self._wanted(chosen.cells)
         shard = None if self.options.shard is None else Shard.parsed(self.options.shard)
@@ -379,7 +379,8 @@ def _executor(
         yield partial(executors.run_sent, crew, plan)
 
 
-def _expected(options: EffectiveOptions) -> list[ExpectedFailure]:
+def expected_failures_of(options: EffectiveOptions) -> list[ExpectedFailure]:
+    """Return the entries of the file of expected failures."""
     file = options.expected_failures
     return (
         expected_failures.load(Path(file), known_finding_ids(fact_options(options.as_of, options.facts)))

@@ -8,15 +8,14 @@ from pathlib import Path
 import typer
 import yaml
 
-from harness.cli.execution import cell_time_limit, environment, play
+from harness.checks.generation import named, search
+from harness.cli.execution import cell_time_limit, environment, expected_failures_of, play
 from harness.cli.selection import select
-from harness.cli.settings import EffectiveOptions
-from harness.model import distribution
+from harness.cli.settings import EffectiveOptions, completed
 from harness.model.errors import UsageError
-from harness.results import CellResult
 from harness.rules.rule import all_rules
 from harness.runner.backends import GeneratedBackend
-from harness.runner.cells import Cell
+from harness.runner.plan import variants
 from harness.runner.suite_run import Run
 from harness.scenarios.schema import Scenario
 from harness.stdio.workers import WorkerPool
@@ -29,27 +28,27 @@ def generate(options: EffectiveOptions, count: int, seed: int, folder: str | Non
     """Search for faults of the chosen targets, save a scenario for each, and report them as a run does.
 
     Raises:
-        UsageError: Hypothesis is not installed, or a scenario cannot be written.
+        UsageError: A scenario cannot be written.
     """
-    try:
-        from harness.checks.generation import named, search  # noqa: PLC0415 - Hypothesis is an extra
-    except ModuleNotFoundError as error:
-        install = distribution.install("generate")
-        raise UsageError(f"--generate: it needs the package 'hypothesis'. Install it with: {install}") from error
+    options = completed(options, "reference")
     files: list[Path] = []
     with environment("reference"), WorkerPool(cell_time_limit(options, "reference"), offline=True) as workers:
-        chosen = select(options, workers).targets
-        targets = chosen if options.targets else chosen[:1]
-        with Run(GeneratedBackend(), all_rules(), strict=bool(options.strict), scope=options.scope) as run:
-
-            def played(cell: Cell) -> CellResult:
-                return run([cell], jobs=1).cells[0]
-
+        chosen = select(options, workers)
+        targets = chosen.targets if options.targets else chosen.targets[:1]
+        run = Run(
+            GeneratedBackend(),
+            all_rules(),
+            expected=expected_failures_of(options),
+            recuts=options.recuts,
+            strict=bool(options.strict),
+            scope=options.scope,
+        )
+        with run:
             for target in targets:
-                found = search(target, count, seed, played)
+                names = variants(options.variants or (), "--variant")
+                found = search(target, count, seed, lambda cell: run([cell], jobs=1).cells[0], names)
                 typer.echo(f"{target.name}: {count} conversations, {len(found)} causes of failures (seed {seed})")
-                where = Path(folder or FOLDER) / target.name
-                files += [_write(where, scenario) for scenario in named(found)]
+                files += [write(Path(folder or FOLDER) / target.name, scenario) for scenario in named(found)]
     if not files:
         return 0
     typer.echo(f"The smallest conversation of each cause is in {folder or FOLDER}:")
@@ -57,10 +56,13 @@ def generate(options: EffectiveOptions, count: int, seed: int, folder: str | Non
     return play(replace(options, paths=[*map(str, files)], targets=names, words=None), "reference")
 
 
-def _write(folder: Path, scenario: Scenario) -> Path:
+def write(folder: Path, scenario: Scenario) -> Path:
+    """Write a scenario into a folder, and return its file."""
     path = folder / f"{scenario.id}.yaml"
     document = scenario.model_dump(mode="json", exclude_unset=True, by_alias=True)
-    text = yaml.dump(document, Dumper=_PlainDumper, sort_keys=False, allow_unicode=True, width=110)
+    text = yaml.dump(
+        document, Dumper=_PlainDumper, sort_keys=False, allow_unicode=True, default_flow_style=None, width=110
+    )
     try:
         folder.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")

@@ -242,12 +242,20 @@ def _prompt_in_message(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.chat_exchanges:
         system = _system_of(req)
         texts = [part for turn in req.view.turns for part in turn.parts if isinstance(part, TextView)]
-        found = [part for part in texts if system is not None and system in part.text]
+        found = [part for part in texts if system is not None and _is_prompt(system, part.text)]
         if system is None or not found or any(system in message.text for message in req.chat.request.messages):
             continue
         for part in found:
             message = "the system prompt is in a message of the conversation"
             yield req.reading.violation(message, part.pointer, part.text)
+
+
+def _is_prompt(system: str, text: str) -> bool:
+    """Return whether a text contains the system prompt. A short one is in many texts by chance."""
+    return system in text if len(system) >= _MIN_RECOGNISABLE_CHARS else system == text
+
+
+_MIN_RECOGNISABLE_CHARS = 8
 
 
 @RULES.add(

@@ -142,7 +142,10 @@ def _moved_state(
 
 def _parts_to_return(response: ResponseView) -> Iterator[PartView]:
     """Yield the parts of a response that must be in the history, and the parts that mark their place. Truncated calls
-    are omitted."""
+    are omitted, and the reasoning before them if nothing else is left: OpenAI refuses a reasoning item alone."""
+    kept = [part for part in response.parts if not (isinstance(part, CallView) and part.malformed is not None)]
+    if len(kept) < len(response.parts) and all(isinstance(part, OpaqueView) for part in kept):
+        return
     for part in response.parts:
         if isinstance(part, CallView) and part.malformed is not None:
             continue

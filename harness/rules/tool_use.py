@@ -150,6 +150,9 @@ def _choice(evidence: Evidence) -> Iterator[RuleViolation]:
         found = request_meaning.wire_choice(sent, names)
         if not req.view.tools and not wanted.forced:
             continue  # the model cannot call anything; tools-declared checks the declarations
+        own_fields = request.provider_metadata.get(evidence.transcript.api)
+        if sent and isinstance(own_fields, dict) and sent.pointer.split("/")[1] in own_fields:
+            continue  # the caller gave the field itself; provider-field-lost checks it
         if found != wanted:
             message = "the tool choice of the request is not the one that was given"
             yield req.reading.violation(

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from harness.checks.drawing import Document, draw
+from harness.checks.shrinking import smallest
 from tests.cli.conftest import Command
+from tests.stages import shipped_targets
 
 BROKEN = """
 from dataclasses import replace
@@ -50,27 +57,56 @@ def test_each_fault_is_shown_by_a_small_conversation(
 ) -> None:
     (tmp_path / "broken_client.py").write_text(BROKEN)
     monkeypatch.chdir(tmp_path)
-    arguments = ("check", "adapter", "broken_client:ADAPTER", "--generate", "40", "--save", "found")
-
-    done = harness(*arguments)
+    done = harness("check", "adapter", "broken_client:ADAPTER", "--generate", "8", "--save", "found")
 
     assert done.code == 1
     saved = {path.name: path.read_text() for path in Path("found/broken").iterdir()}
     assert {"generated-system-missing.yaml", "generated-tools-declared.yaml"} <= saved.keys()
-    assert len(saved["generated-tools-declared.yaml"].splitlines()) <= 25
-    again = harness("run", "--mode", "reference", "--adapter", "broken_client:ADAPTER", "found/broken")
-    assert "system-missing" in again.out
-    assert "tools-declared" in again.out
-    harness(*arguments)
-    assert {path.name: path.read_text() for path in Path("found/broken").iterdir()} == saved
+    assert max(len(text.splitlines()) for text in saved.values()) <= 15
+    assert "at fault: adapter; 1 cell, which fails only for this" in done.out
 
 
-def test_a_missing_package_is_named(harness: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "harness.checks.generation", None)
-    done = harness("check", "adapter", "openai-chat", "--generate", "3")
+def test_a_seed_draws_the_same_conversations_in_every_process() -> None:
+    drawn = "import sys, json; from tests.cli.test_generated import documents; print(json.dumps(documents()))"
+    other = subprocess.run([sys.executable, "-c", drawn], capture_output=True, text=True, check=True)
 
-    assert done.code == 2
-    assert "it needs the package 'hypothesis'" in done.err
+    assert json.loads(other.stdout) == documents()
+
+
+def documents() -> list[Document]:
+    target = shipped_targets()["gemini-3"]
+    return [draw(target, f"7/{number}") for number in range(20)]
+
+
+@pytest.mark.parametrize(
+    ("value", "fails", "small"),
+    [
+        ({"a": [1, {"b": "long text"}], "c": 7}, lambda value: "b" in json.dumps(value), {"a": [{"b": ""}]}),
+        ([3.5, -40, "x" * 900 + "y" + "x" * 99], lambda value: "y" in str(value), ["y"]),
+        ({"n": 2**60}, lambda value: value.get("n", 0) > 5, {"n": 2**60}),
+        ({"n": {"n": {"n": {}}}}, lambda value: "n" in value, {"n": {}}),
+        ([True, None, 812.0], lambda value: len(value) == 3, [True, None, 0]),
+    ],
+)
+def test_a_value_is_shrunk_while_it_fails(value: Any, fails: Callable[[Any], bool], small: Any) -> None:
+    before = json.dumps(value)
+
+    assert smallest(value, fails) == small
+    assert json.dumps(value) == before
+
+
+def test_shrinking_ends_after_a_number_of_tries_and_keeps_atomic_members() -> None:
+    tried: list[object] = []
+
+    assert smallest({"a": ["x"] * 5, "b": "long"}, lambda value: not tried.append(value), tries=0) == {
+        "a": ["x"] * 5,
+        "b": "long",
+    }
+    assert tried == []
+    assert smallest({"a": ["x"] * 5, "b": "long"}, lambda value: len(value) == 2, atomic=("a",)) == {
+        "a": ["x"] * 5,
+        "b": "",
+    }
 
 
 def test_options_of_generated_conversations_need_them(harness: Command) -> None:

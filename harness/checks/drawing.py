@@ -1,0 +1,493 @@
+"""Drawing of conversations at random, from what the contract and the capabilities of a target allow."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Container, Iterator, Mapping, Sequence
+from functools import cache
+from random import Random
+from typing import Any, TypeAlias, TypeVar, get_args
+
+from pydantic import ValidationError
+
+from harness.apis import registry
+from harness.apis.registry import Target
+from harness.apis.view import Provocation
+from harness.model.messages import JSON
+from harness.model.protocols import Capability
+from harness.scenarios import suite
+from harness.scenarios.load import load_paths
+from harness.scenarios.schema import FaultSpec, FaultStatus, Scenario
+from harness.scenarios.validation import possible_failures, problems, used_capabilities
+
+Document: TypeAlias = dict[str, Any]
+"""A scenario as in its file."""
+
+Item = TypeVar("Item")
+
+
+def draw(target: Target, seed: str) -> Document:
+    """Return a conversation that a target can play. The same `seed` gives the same conversation."""
+    random = Random(seed)  # noqa: S311 - no secret
+    while True:
+        document = _Drawing(random, target).document()
+        if valid_scenario(document) is not None:
+            return document
+
+
+def valid_scenario(document: Document) -> Scenario | None:
+    """Return the scenario of a document with the capabilities and errors that follow from it, or `None` if it is none.
+
+    The document gets these capabilities and errors, too.
+    """
+    document.pop("requires", None)
+    last = document.get("turns", [{}])[-1:]
+    try:
+        for turn in last:
+            turn.pop("expect", None)
+        scenario = Scenario.model_validate_json(json.dumps(document))
+        if errors := _errors(scenario):
+            last[0]["expect"] = {"error": {"name": errors}}
+        document |= {"requires": sorted(used_capabilities(scenario))}
+        scenario = Scenario.model_validate_json(json.dumps(document))
+    except (ValidationError, ValueError, AttributeError, TypeError):
+        return None
+    return None if any(True for _ in problems(scenario)) else scenario
+
+
+def _errors(scenario: Scenario) -> list[str]:
+    """Return the errors that may end the last turn."""
+    turn = scenario.turns[-1] if scenario.turns else None
+    if turn is None:
+        return []
+    if len(turn.model) == scenario.max_iterations and turn.model[-1].whole_calls:
+        return ["iteration-limit"]
+    return list(dict.fromkeys(failure.name for failure in possible_failures(scenario, turn)))
+
+
+@cache
+def _bases() -> tuple[tuple[Scenario, Document], ...]:
+    """Return the shipped scenarios with parts of one API, such as the results of its own tools."""
+    shipped = load_paths([suite.shipped("scenarios")])
+    return tuple(
+        (each, each.model_dump(mode="json", exclude_unset=True, by_alias=True))
+        for each in shipped
+        if each.provider_tools or each.apis_with_fields or each.profiles
+    )
+
+
+def _applies(scenario: Scenario, target: Target) -> bool:
+    able = target.adapter.capabilities - target.profile.lacks
+    return (
+        able.issuperset(scenario.requires)
+        and (scenario.profiles is None or target.profile.name in scenario.profiles)
+        and (not scenario.provider_tools or target.api in scenario.provider_tools)
+        and (not scenario.apis_with_fields or target.api in scenario.apis_with_fields)
+    )
+
+
+_ODD_TEXTS = (
+    *("\u2028", "\u2029", "\u0085", "\u00a0", "\ufeff", "\u200b", "👩‍👩‍👧", "ß\u0301", "日本語", "𝒳", "العربية"),
+    *("\\n", '"', "\\", "{{x}}", "{x}", "%s", "<tool_call>", "</s>", "\t", "\r\n", "\n\n", "\x7f", "data: [DONE]\n\n"),
+    *("null", "0", "[]", "{}", '{"a": 1}', "```json\n{}\n```", "event: message_stop\n", " ", "é", "e\u0301"),
+)
+_CHARACTERS = ((0x20, 0x7E), (0xA1, 0x17F), (0x370, 0x3FF), (0x4E00, 0x4FFF), (0x1F300, 0x1F5FF), (0x2000, 0x206F))
+_TOOL_NAMES = (
+    *("get", "get_2", "get-2", "Get", "_get", "g" * 64, "text", "function", "tool_use", "final-answer", "a", "_"),
+    *("get_weather_in_a_city_with_a_very_long_name_0123456789_abcdefghi", "call_0", "functions-get", "x-y-z"),
+)
+_FIELD_NAMES = (
+    "city",
+    "a",
+    "type",
+    "id",
+    "name",
+    "properties",
+    "b_2",
+    "X",
+    "camelCase",
+    "required",
+    "items",
+    "$x",
+    "ü",
+)
+_INTEGERS = (0, 1, -1, 2**31, -(2**31), 2**53, -(2**53), 2**53 - 1, 10**15)
+_FLOATS = (0.1, -0.5, 1e-7, 1.5e300, 5e-324, 1e22, 3.141592653589793, -2.5, 100.25)
+_PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
+_SOUND = "UklGRiQAAABXQVZFZm10IBAAAAABAAEARKwAAIhYAQACABAAZGF0YQAAAAA="
+_PDF = "JVBERi0xLjQKJSVFT0YK"
+_CALL_IDS = (
+    *("call_{}", "toolu_{}", "functions.get:{}", "x{}", "call_" + "0" * 24 + "{}", "{}-" + "f" * 200, "üñ {}", "{}"),
+)
+
+
+class _Drawing:
+    """Draws the parts of a conversation."""
+
+    def __init__(self, random: Random, target: Target) -> None:
+        self._random = random
+        self._target = target
+        self._able: Container[Capability] = target.adapter.capabilities - target.profile.lacks
+        self._tools: list[Document] = []
+        self._settings: Document = {}
+        self._is_based = False
+
+    def document(self) -> Document:
+        """Return the document of a scenario. It may be inconsistent."""
+        document: Document = {
+            "version": 1,
+            "id": "generated",
+            "title": "A conversation that was generated",
+            "covers": ["history"],
+            "scripted": True,
+        }
+        if Capability.EMBEDDINGS in self._able and self._maybe(0.1):
+            return {**document, "variants": ["whole"], "embeddings": self._embeddings()}
+        base = self._base()
+        self._is_based = bool(base)
+        self._tools = base.get("tools", [])
+        if Capability.TOOLS in self._able and (self._tools or not base):
+            names = {tool["name"] for tool in self._tools}
+            drawn = [self._tool() for _ in range(self._random.choice((0, 1, 1, 2, 3)))]
+            self._tools += {tool["name"]: tool for tool in drawn if tool["name"] not in names}.values()
+        self._settings = base.get("settings", {}) if base else self._drawn_settings()
+        turns = [*base.get("turns", ()), *(self._turn() for _ in range(self._count_turns(base)))]
+        for tool in self._tools:
+            tool.setdefault("results", self._results(tool, turns))
+        document |= {key: base[key] for key in ("provider_tools", "profiles", "variants") if key in base}
+        document |= {"turns": turns}
+        if self._tools:
+            document["tools"] = self._tools
+        if self._settings:
+            document["settings"] = self._settings
+        if "system" in base or self._may_have_system(0.5):
+            document["system"] = base.get("system") or self._text()
+        if "history" in base or (Capability.HISTORY in self._able and self._maybe(0.15)):
+            document["history"] = base.get("history") or self._history()
+        return document | self._trouble(document)
+
+    def _base(self) -> Document:
+        """Return a shipped scenario with parts of the target's API, or an empty document."""
+        if not self._maybe(0.15):
+            return {}
+        chosen = [document for scenario, document in _bases() if _applies(scenario, self._target)]
+        return json.loads(json.dumps(self._one_of(chosen))) if chosen else {}
+
+    def _count_turns(self, base: Document) -> int:
+        if not base:
+            return self._random.choice((1, 1, 1, 2, 3)) if Capability.HISTORY in self._able else 1
+        return self._random.choice((0, 1)) if Capability.HISTORY in self._able and not base.get("faults") else 0
+
+    def _may_have_system(self, chance: float) -> bool:
+        """Return whether to draw a system prompt. Fields of a base may have one already."""
+        return Capability.SYSTEM_PROMPT in self._able and not self._is_based and self._maybe(chance)
+
+    def _maybe(self, chance: float = 0.5) -> bool:
+        return self._random.random() < chance
+
+    def _one_of(self, choices: Sequence[Item]) -> Item:
+        return self._random.choice(choices)
+
+    # --- values ---
+
+    def _text(self) -> str:
+        """Return a text: short, long or empty, perhaps with characters that parsers confuse."""
+        match self._random.randrange(8):
+            case 0 | 1:
+                return self._one_of(("Hello.", "What is the weather in Oslo?", "18 °C, and rain.", "a", "no"))
+            case 2 | 3:
+                return f"a{self._one_of(_ODD_TEXTS)}{self._one_of(('x', '', 'ü'))}"
+            case 4:
+                return "".join(self._characters())
+            case 5:
+                return self._one_of(_ODD_TEXTS) + self._word()
+            case 6:
+                return f"{self._word()} " * self._random.choice((3, 40, 400))
+            case _:
+                return self._word()
+
+    def _word(self) -> str:
+        return f"word-{self._random.randrange(10**6)}"
+
+    def _characters(self) -> Iterator[str]:
+        for _ in range(self._random.randint(1, 30)):
+            yield chr(self._random.randint(*self._one_of(_CHARACTERS)))
+        yield "."
+
+    def _integer(self) -> int:
+        return self._one_of(_INTEGERS) if self._maybe() else self._random.randint(-1000, 1000)
+
+    def _number(self) -> float:
+        return self._one_of(_FLOATS) if self._maybe() else self._integer()
+
+    def _json(self, depth: int = 2) -> JSON:
+        match self._random.randrange(9 if depth else 7):
+            case 0:
+                return None
+            case 1:
+                return self._maybe()
+            case 2:
+                return self._integer()
+            case 3:
+                return self._number()
+            case 4:
+                return self._one_of(("", "0", "null", "true", "[]"))
+            case 5 | 6:
+                return self._text()
+            case 7:
+                return [self._json(depth - 1) for _ in range(self._random.randint(0, 3))]
+            case _:
+                names = self._random.sample(_FIELD_NAMES, self._random.randint(0, 3))
+                return {name: self._json(depth - 1) for name in names}
+
+    # --- settings ---
+
+    def _drawn_settings(self) -> Document:
+        settings: Document = {}
+        if self._maybe(0.3):
+            settings["max_tokens"] = self._one_of((16, 1024, 4096))
+        if self._tools and Capability.TOOL_CHOICE in self._able and self._maybe(0.3):
+            forced = ["required", {"tool": self._one_of(self._tools)["name"]}]
+            settings["tool_choice"] = self._one_of(
+                ["auto", "none", *(forced if Capability.FORCED_TOOL_CHOICE in self._able else ())]
+            )
+        elif self._maybe(0.3):
+            settings |= self._format()
+        if Capability.THINKING in self._able and not settings and self._maybe():
+            settings = {"thinking": {"effort": self._one_of(("low", "medium", "high"))}, "max_tokens": 8192}
+        if Capability.CACHE_MARKS in self._able and self._maybe(0.3):
+            settings["cache"] = True
+        if self._target.profile.sampling == "any" and self._maybe(0.2):
+            settings |= {"temperature": self._one_of((0, 0.25, 1)), "top_p": self._one_of((0.5, 1))}
+        return settings
+
+    def _format(self) -> Document:
+        if self._tools and Capability.JSON_WITH_TOOLS not in self._able:
+            return {}
+        formats: list[Any] = ["json"] if Capability.JSON_MODE in self._able else []
+        if Capability.JSON_SCHEMA in self._able:
+            formats.append({"json_schema": self._object(1, strict=True), "name": self._one_of(("response", "a-1_B"))})
+        return {"response_format": self._one_of(formats)} if formats else {}
+
+    # --- tools ---
+
+    def _tool(self) -> Document:
+        letters = "abcdefghijklmnopqrstuvwxyzABC_-0123456789"
+        name = self._one_of(_TOOL_NAMES) if self._maybe() else "t" + "".join(self._random.choices(letters, k=8))
+        tool: Document = {"name": name}
+        if self._maybe(0.8):
+            tool["description"] = self._text()
+        return {**tool, "parameters": self._object(2)} if self._maybe(0.8) else tool
+
+    def _object(self, depth: int, *, strict: bool = False) -> Document:
+        names = self._random.sample(_FIELD_NAMES, self._random.randint(1, 3))
+        properties = {name: self._schema(depth - 1, strict=strict) for name in names}
+        schema: Document = {"type": "object", "properties": properties}
+        required = names if strict else [name for name in names if self._maybe(0.7)]
+        schema |= {"required": required} if required else {}
+        return schema | ({"additionalProperties": False} if strict or self._maybe() else {})
+
+    def _schema(self, depth: int, *, strict: bool) -> Document:
+        kinds = ["string", "integer", "number", "boolean", "enum", *(("array", "object") if depth else ())]
+        kind = self._one_of([*kinds, *(() if strict else ("map", "nullable", "bounds"))])
+        described = {"description": self._text()} if self._maybe(0.3) else {}
+        match kind:
+            case "enum":
+                return {"type": "string", "enum": ["a", "b c", "ü"], **described}
+            case "array":
+                return {"type": "array", "items": self._schema(depth - 1, strict=strict), **described}
+            case "object":
+                return self._object(depth, strict=strict) | described
+            case "map":
+                return {"type": "object", "additionalProperties": {"type": "number"}, **described}
+            case "nullable":
+                return {"anyOf": [{"type": "string"}, {"type": "null"}], **described}
+            case "bounds":
+                return {"type": "integer", "minimum": 0, "maximum": 10, **described}
+            case _:
+                return {"type": kind, **described}
+
+    def _value(self, schema: Mapping[str, Any]) -> JSON:
+        """Return a value that conforms to a schema."""
+        if "enum" in schema:
+            return self._one_of(schema["enum"])
+        if "anyOf" in schema:
+            return self._value(self._one_of(schema["anyOf"]))
+        match schema.get("type"):
+            case "object" if "properties" in schema:
+                kept = schema.get("required", ())
+                given = {name: each for name, each in schema["properties"].items() if name in kept or self._maybe()}
+                return {name: self._value(each) for name, each in given.items()}
+            case "object":
+                names = self._random.sample(_FIELD_NAMES, self._random.randint(0, 2))
+                return {name: self._number() for name in names} if "additionalProperties" in schema else {}
+            case "array":
+                return [self._value(schema["items"]) for _ in range(self._random.randint(0, 3))]
+            case "string":
+                return self._one_of(("", self._text()))
+            case "integer":
+                return self._random.randint(0, 10) if "minimum" in schema else self._integer()
+            case "number":
+                return self._number()
+            case "null":
+                return None
+            case _:
+                return self._maybe()
+
+    def _results(self, tool: Document, turns: list[Document]) -> list[Document]:
+        """Return the results of a tool: one for all calls, or one for each."""
+        name = tool["name"]
+        steps = [step for turn in turns for step in turn["model"]]
+        calls = [call[name] for step in steps for call in step.get("calls", ()) if name in call]
+        apart = [each for each in calls if each] if self._maybe(0.3) else []
+        results = [{"when": arguments, **self._result()} for arguments in _distinct(apart)]
+        return [*results, self._result()]
+
+    def _result(self) -> Document:
+        match self._random.randrange(8):
+            case 0:
+                return {"error": self._json()}
+            case 1:
+                return {"raise": self._text()}
+            case 2:
+                parts: list[Document] = [{"text": self._text()} for _ in range(self._random.randint(1, 2))]
+                if Capability.IMAGE_RESULTS in self._able and self._maybe():
+                    parts.append({"image": {"media_type": "image/png", "data": _PIXEL}})
+                return {"parts": parts}
+            case _:
+                return {"return": self._json()}
+
+    # --- turns ---
+
+    def _turn(self) -> Document:
+        turn: Document = {"user": self._user()}
+        if self._may_have_system(0.1):
+            turn["system"] = self._one_of((None, self._text()))
+        if self._maybe(0.1) and not self._is_based and "thinking" not in self._settings:
+            turn["settings"] = self._drawn_settings()
+        settings = turn.get("settings", self._settings)
+        return {**turn, "model": [*self._steps(settings), self._last(settings)]}
+
+    def _user(self) -> Any:
+        text = {"text": self._text() or "a"}
+        media = {
+            Capability.VISION: {"image": {"media_type": "image/png", "data": _PIXEL}},
+            Capability.FILES: {"file": {"media_type": "application/pdf", "data": _PDF}},
+            Capability.AUDIO: {"audio": {"media_type": "audio/wav", "data": _SOUND}},
+        }
+        drawn = [part for capability, part in media.items() if capability in self._able and self._maybe(0.2)]
+        if not drawn and self._maybe(0.8):
+            return text["text"]
+        parts = [text, *drawn, *([{"text": self._text() or "b"}] if self._maybe(0.3) else ())]
+        self._random.shuffle(parts)
+        return parts
+
+    def _steps(self, settings: Document) -> Iterator[Document]:
+        """Yield the model's answers with calls."""
+        choice = settings.get("tool_choice")
+        if not self._tools or choice == "none":
+            return
+        fewest = 1 if choice not in (None, "auto") else 0
+        most = 4 if Capability.PARALLEL_TOOL_CALLS in self._able else 1
+        for number in range(max(fewest, self._random.choice((0, 1, 1, 1, 2, 3)))):
+            tools = self._tools
+            if number == 0 and isinstance(choice, dict):
+                tools = [tool for tool in tools if tool["name"] == choice["tool"]]
+            calls = [self._call(tools) for _ in range(self._random.choice((1, 1, most, self._random.randint(1, most))))]
+            if len(calls) > 1 and self._maybe(0.2):
+                calls[-1] = calls[0]  # identical calls
+            step: Document = {"calls": calls}
+            if len(calls) > 1 and self._maybe(0.3):
+                step["answers"] = self._random.sample(range(len(calls)), len(calls))
+            yield self._thought(settings) | ({**step, "text": self._text()} if self._maybe(0.4) else step)
+
+    def _thought(self, settings: Document) -> Document:
+        return {"thinking": self._text() or "a"} if "thinking" in settings and self._maybe(0.7) else {}
+
+    def _call(self, tools: Sequence[Document]) -> Document:
+        tool = self._one_of(tools)
+        return {tool["name"]: self._value(tool["parameters"]) if tool.get("parameters") else {}}
+
+    def _last(self, settings: Document) -> Document:
+        form = settings.get("response_format")
+        if form is not None:
+            value = {"a": self._json()} if form == "json" else self._value(form["json_schema"])
+            return {"text": json.dumps(value, ensure_ascii=self._maybe())}
+        text = self._text()
+        cut: list[Document] = [{"text": text, "stop": "max_tokens"}]
+        if self._tools and settings.get("tool_choice") in (None, "auto"):
+            cut += [{"calls": [self._call(self._tools)], "truncated": True}]
+        ends: list[Document] = [
+            *([{"text": text}] * 8),
+            {"refusal": text},
+            {"text": ""},
+            {"text": text, "served": "served-model-2026-01-01"},
+            *(cut if Capability.TRUNCATION in self._able else ()),
+        ]
+        return self._thought(settings) | self._one_of(ends)
+
+    # --- history, faults and provocations ---
+
+    def _history(self) -> list[Document]:
+        """Return an earlier conversation, whose ids may come from any provider."""
+        messages: list[Document] = [{"role": "user", "text": self._text() or "a"}]
+        if self._tools and self._maybe(0.7):
+            form = self._one_of(_CALL_IDS)
+            most = 3 if Capability.PARALLEL_TOOL_CALLS in self._able else 1
+            calls: list[Document] = []
+            for number in range(self._random.randint(1, most)):
+                ((name, arguments),) = self._call(self._tools).items()
+                calls.append({"id": form.format(number), "name": name, "arguments": arguments})
+            foreign = {"metadata": {"vendor-of-old": {"signature": "bm90"}}} if self._maybe(0.3) else {}
+            messages.append({"role": "assistant", "calls": calls, **foreign})
+            results = [{"call_id": call["id"], "content": self._json(), "is_error": self._maybe(0.2)} for call in calls]
+            messages.append({"role": "user", "results": self._random.sample(results, len(results))})
+        return [*messages, {"role": "assistant", "text": self._text() or "b"}]
+
+    def _trouble(self, document: Document) -> Document:
+        """Return a fault of the provider, an unusual stream, or neither."""
+        turns = document["turns"]
+        answers = sum(len(turn["model"]) for turn in turns)
+        match self._random.randrange(12):
+            case 0:
+                fault = {"answer": answers - 1, **self._fault()}
+                in_streams = FaultSpec.model_validate(fault).is_of_streams
+                return {"faults": [fault], **({"variants": ["stream"]} if in_streams else {})}
+            case 1:
+                return {"faults": [{"answer": self._random.randrange(answers), "connection": "slow"}]}
+            case 2:
+                known = sorted(registry.api(self._target.api).provocations)
+                chosen = self._random.sample(known, min(1, len(known)))
+                streamed = {"variants": ["stream"]} if {*chosen} - {Provocation.EMPTY_ARGUMENTS} else {}
+                return {"provocations": [each.value for each in chosen], **streamed}
+            case 3 if self._tools and len(turns) > 1:
+                return {"trim": {"tools": [self._one_of(self._tools)["name"]]}}
+            case 4 if "calls" in turns[-1]["model"][0]:
+                steps = [step for step in turns[-1]["model"] if step.get("calls") and not step.get("truncated")]
+                turns[-1]["model"] = steps
+                return {"max_iterations": len(steps)}
+            case _:
+                return {}
+
+    def _fault(self) -> Document:
+        at = {"at": self._one_of((0, 0.2, 0.5, 0.9, 0.99, "end"))}
+        status = self._one_of(get_args(FaultStatus))
+        return self._one_of(
+            (
+                {"status": status, **({"retry_after": self._one_of((0, 7, 1.5))} if status in (429, 503) else {})},
+                {"stream_error": self._one_of((429, 500, 529)), **at},
+                {"body": self._one_of(("empty", "invalid-json", "html", "wrong-type"))},
+                {"connection": self._one_of(("cut", "cut-clean", "reset")), **at},
+            )
+        )
+
+    def _embeddings(self) -> Document:
+        texts = [self._text() or "a" for _ in range(self._random.randint(1, 4))]
+        queries: list[Document] = [{"text": self._text() or "a"} for _ in range(self._random.randint(0, 2))]
+        if queries and self._maybe(0.3):
+            queries[-1]["indexed_with"] = self._one_of(({"model": "another"}, {"provider": "x"}, {"dimensions": 9}))
+        return {"dimensions": self._one_of((1, 3, 128)), "texts": texts, "queries": queries}
+
+
+def _distinct(values: Sequence[JSON]) -> list[JSON]:
+    return [json.loads(text) for text in dict.fromkeys(map(json.dumps, values))]
