@@ -24,7 +24,7 @@ from harness.adapters.anthropic.requests import encode as encode_for_anthropic
 from harness.adapters.gemini import responses as gemini_responses
 from harness.adapters.gemini.requests import encode as encode_for_gemini
 from harness.adapters.openai_responses import SDK
-from harness.bridge.completions import NO_STOP_REASON, completion, events, response
+from harness.bridge.completions import NO_REFUSAL, NO_STOP_REASON, NO_USAGE, completion, events, response
 from harness.bridge.openai_messages import Memory, completion_request, plain
 from harness.model.errors import MalformedResponse, Unsupported
 from harness.model.messages import JSON, ChatRequest, ChatResponse, Finish, Role, StreamEvent, Text
@@ -282,10 +282,11 @@ def read_answer(answer: object, request: ChatRequest, memory: Memory, *, parsed:
     is_wire = isinstance(body, dict) and "choices" in body
     made = cast("dict[str, Any]", as_completion(answer))
     choice: Mapping[str, Any] = plain(next(iter(made["choices"]), None))
-    if is_wire or choice["finish_reason"]:
-        return response(made, request, memory if is_wire else None, parsed=parsed)
-    choice = {**choice, "finish_reason": _usual_reason(choice["message"]["tool_calls"])}
-    return _without_reason(response({**made, "choices": [choice]}, request, parsed=parsed))
+    if is_wire:
+        return response(made, request, memory, parsed=parsed)
+    lacks = {NO_REFUSAL: not made.get("has_refusal"), NO_STOP_REASON: not choice["finish_reason"]}
+    choice = {**choice, "finish_reason": choice["finish_reason"] or _usual_reason(choice["message"]["tool_calls"])}
+    return _without(response({**made, "choices": [choice]}, request, parsed=parsed), lacks)
 
 
 def read_stream(
@@ -347,14 +348,17 @@ def as_completion(answer: object) -> object:
     made = [_call(each) for each in calls]
     reason = next((found[key] for key in _REASONS if found.get(key)), None)
     used = _plain_fields(found.get("usage"))
-    return completion(
+    refusal = found.get("refusal")
+    seen = completion(
         text if isinstance(text, str) else json.dumps(jsonable(text), ensure_ascii=False),
         made,
         reason=str(getattr(reason, "value", reason)) if reason else None,
         model=found.get("model"),
+        refusal=refusal if isinstance(refusal, str) else None,
         read=used.get("prompt_tokens", used.get("input_tokens")),
         written=used.get("completion_tokens", used.get("output_tokens")),
     )
+    return {**seen, "has_refusal": "refusal" in found}
 
 
 def jsonable(value: object) -> JSON:
@@ -450,9 +454,10 @@ def _call(call: object) -> dict[str, Any]:
 def _own_events(items: Iterable[object], request: ChatRequest, *, parsed: bool) -> Iterator[StreamEvent]:
     """Convert a stream of texts and objects. An object that repeats the whole text adds none."""
     text, calls, reason = "", list[object](), None
+    has_refusal = has_usage = False
 
     def chunks() -> Iterator[object]:
-        nonlocal text, reason
+        nonlocal text, reason, has_refusal, has_usage
         for item in items:
             made: dict[str, Any] = cast("dict[str, Any]", as_completion(item))
             choice = made["choices"][0]
@@ -464,20 +469,25 @@ def _own_events(items: Iterable[object], request: ChatRequest, *, parsed: bool) 
                 call.setdefault("index", len(calls))
                 calls.append(call)
             reason = choice["finish_reason"] or reason
+            has_refusal, has_usage = has_refusal or bool(made.get("has_refusal")), has_usage or bool(made["usage"])
             yield made
         if reason is None:
             yield completion(reason=_usual_reason(calls))
 
     for event in events(chunks(), request, parsed=parsed):
-        yield Finish(_without_reason(event.response)) if isinstance(event, Finish) and reason is None else event
+        lacks = {NO_REFUSAL: not has_refusal, NO_USAGE: not has_usage, NO_STOP_REASON: reason is None}
+        yield Finish(_without(event.response, lacks)) if isinstance(event, Finish) else event
 
 
 def _usual_reason(calls: Sequence[object]) -> str:
     return "tool_calls" if calls else "stop"
 
 
-def _without_reason(answer: ChatResponse) -> ChatResponse:
-    return replace(answer, raw_stop_reason=None, reported={**answer.reported, NO_STOP_REASON: True})
+def _without(answer: ChatResponse, lacks: Mapping[str, bool]) -> ChatResponse:
+    """Return an answer that reports which fields the client's answers do not have."""
+    raw = None if lacks[NO_STOP_REASON] else answer.raw_stop_reason
+    missing: dict[str, JSON] = {key: True for key, is_missing in lacks.items() if is_missing}
+    return replace(answer, raw_stop_reason=raw, reported={**answer.reported, **missing})
 
 
 def _joined(items: Iterator[object]) -> object:

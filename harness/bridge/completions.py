@@ -34,11 +34,11 @@ from harness.model.messages import (
 )
 
 EMPTY_ARGUMENTS, UNREADABLE_CALLS, INDICES = "empty-arguments", "unreadable-calls", "indices"
-NO_STOP_REASON = "no-stop-reason"
+NO_STOP_REASON, NO_USAGE, NO_REFUSAL = "no-stop-reason", "no-usage", "no-refusal"
 """Keys of `ChatResponse.reported`.
 
 Their values are the positions of calls with empty arguments, the calls whose arguments are not a JSON object, the
-indices of streamed calls, and `True` if the library returns no stop reason.
+indices of streamed calls, and `True` if the library returns no stop reason, no token counts or no refusals.
 """
 
 _STOP_REASONS = {

@@ -17,11 +17,13 @@ from harness.scenarios.schema import Scenario
 class AdapterCheck:
     """Selection of the cells of an adapter check.
 
-    `everything` selects the whole suite instead of the sample. `named` is set if the user named the targets.
+    `everything` selects the whole suite instead of the sample. `named` is set if the user named the targets. No cell is
+    started after `seconds`.
     """
 
     everything: bool = False
     named: bool = False
+    seconds: float | None = None
 
     def select_cells(self, cells: Sequence[Cell]) -> Sequence[Cell]:
         """Select the cells to run.

@@ -29,7 +29,7 @@ from harness import plugins
 from harness.apis import registry
 from harness.apis.api import Api
 from harness.bridge import client_shapes
-from harness.bridge.client_formats import ANTHROPIC, GEMINI, OPENAI
+from harness.bridge.client_formats import ANTHROPIC, GEMINI, OPENAI, RESPONSES
 from harness.bridge.client_shapes import ClientShape, ShapedClient
 from harness.cassettes.client_patches import intercepted
 from harness.cassettes.loopback_server import serve
@@ -221,11 +221,15 @@ def _client(name: str, shape: ClientShape) -> Recognised:
         place, redirects = "" if seen.path == registry.api(seen.api).base_path else seen.path or "/", ""
     ignored = ("setting-lost",) if shape.lacks_settings else ()
     ignored += ("system-when-absent",) if shape.has_default_system else ()
+    ignored += ("error-flag",) if shape.form is OPENAI and seen.api not in _OPENAI_APIS else ()
     own = " in the API's own format" if kind == adapter_specs.NATIVE else ""
     sentence = f"a client of {seen.api}, called as {shape.sentence}{own}{redirects}"
     model = None if seen.model == shape.model else seen.model
     return Recognised(f"{kind}@{seen.api}{place} {name}", sentence, ignored=ignored, model=model)
 
+
+_OPENAI_APIS = (OPENAI.name, RESPONSES.name)
+"""APIs whose results have no mark for errors, as the messages of OpenAI's form."""
 
 FOREIGN_FORMS = (ANTHROPIC.name, GEMINI.name)
 """Forms other than OpenAI's."""

@@ -41,7 +41,7 @@ from harness.runner.live import RateLimits, RateOptions, base_urls_of
 from harness.runner.plan import Plan, cell_seconds
 from harness.runner.recorder import Recorder, claim_cassettes, without_fresh, without_held
 from harness.runner.shards import ResumedCells, Shard, definitions, resumed_cells
-from harness.runner.suite_run import Execute, ResultCollector, Run
+from harness.runner.suite_run import EarlyStop, Execute, ResultCollector, Run
 from harness.runner.verdicts import known_finding_ids
 from harness.runner.versions import versions
 from harness.scenarios import suite
@@ -308,7 +308,8 @@ class Execution:
             plan.budget.foresee([cell for number, cell in enumerate(cells) if number not in resumed.cells])
         try:
             with _executor(options, self.mode, plan, selection.targets) as elsewhere:
-                playing = partial(run, jobs=jobs, enough=options.failure_limit, elsewhere=elsewhere, skip=resumed.cells)
+                stop = EarlyStop(options.failure_limit, None if self.check is None else self.check.seconds)
+                playing = partial(run, jobs=jobs, stop=stop, elsewhere=elsewhere, skip=resumed.cells)
                 return self._with_progress(playing, cells, collector)
         except BaseException:
             if self.recorder is not None:

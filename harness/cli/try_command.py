@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shlex
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -29,22 +29,22 @@ from harness.plugins import ADAPTERS
 from harness.reports import worst_causes
 from harness.reports.words import count
 from harness.results import Checked, Presentation, RunResult
-from harness.runner.cells import Cell
+from harness.runner.cells import Cell, not_applicable
 from harness.runner.serve_router import BASE_PATH, ImprovisedRouter
 from harness.runner.served_session import SessionOptions
 from harness.stdio import adapter_specs
 from harness.stdio.workers import WorkerPool
 
 _SAMPLED_IDS = """
-call-single call-sequential call-parallel-same-tool call-identical-twice call-without-parameters call-malformed
-arguments-escapes arguments-large-integers result-error result-null history-two-turns system-plain
-system-changed choice-named json-mode json-schema json-with-tools stop-max-tokens stop-refusal usage-cached-prompt
-stream-split-characters stream-parallel-long-arguments stream-cut-in-arguments error-400 error-in-tool-loop
-thinking-tool-loop image-from-user
+call-parallel-same-tool system-changed json-mode history-two-turns call-identical-twice stop-max-tokens choice-named
+stream-parallel-long-arguments settings-sampling arguments-escapes json-with-tools thinking-tool-loop result-error
+call-sequential stop-refusal arguments-large-integers call-without-parameters stream-cut-in-arguments json-schema
+stream-split-characters error-in-tool-loop error-400 usage-cached-prompt result-null image-from-user call-malformed
+call-single system-plain
 """
 
-TRIAL_SAMPLE = frozenset(_SAMPLED_IDS.split())
-"""Ids of the scenarios in the sample. They find the most frequent defects within a few seconds."""
+TRIAL_SAMPLE = tuple(_SAMPLED_IDS.split())
+"""Ids of the scenarios in the sample, those that find the most defects first."""
 
 STREAMED_SAMPLE = frozenset(
     [
@@ -81,28 +81,40 @@ class TryOptions:
 
 @dataclass(frozen=True, slots=True)
 class TrialCheck(AdapterCheck):
-    """Selection of the cells of a trial: some scenarios, and one target of the API."""
+    """Selection of the cells of a trial: some scenarios in order, each with one target of the API.
 
-    scenarios: frozenset[str] = TRIAL_SAMPLE
+    `target` is the only target if its model was chosen.
+    """
+
+    scenarios: tuple[str, ...] = TRIAL_SAMPLE
+    target: str | None = None
 
     def select_cells(self, cells: Sequence[Cell]) -> Sequence[Cell]:
         """Select the cells to run: whole answers, and the streams that differ most from them.
 
-        They have a target whose provider issues ids for calls, if there is one, so that lost ids show.
+        Their target is one whose provider issues ids for calls, if there is one, so that lost ids show. A scenario that
+        its model does not support gets another target.
         """
         with_ids = [cell for cell in cells if cell.target.profile.call_ids]
-        return [
-            cell
-            for cell in first_target_cells(with_ids or cells)
-            if cell.scenario.id in self.scenarios and (cell.variant == "whole" or cell.scenario.id in STREAMED_SAMPLE)
-        ]
+        first = first_target_cells(with_ids or cells)
+        others = [cell for cell in cells if cell.target.name != first[0].target.name]
+        chosen: dict[tuple[int, str], Cell] = {}
+        for cell in [*first, *others]:
+            name = cell.scenario.id
+            is_wanted = name in self.scenarios and (cell.variant == "whole" or name in STREAMED_SAMPLE)
+            if not is_wanted or self.target not in (None, cell.target.name):
+                continue
+            key = self.scenarios.index(name), cell.variant
+            if key not in chosen or (not_applicable(chosen[key]) and not not_applicable(cell)):
+                chosen[key] = cell
+        return [chosen[key] for key in sorted(chosen)]
 
     def report(self, every: Sequence[Cell], played: Sequence[Cell], result: RunResult, play: Play) -> Checked:  # noqa: ARG002
         """Return an empty report: a trial does not look for further capabilities."""
         return Checked()
 
 
-_MODEL_PROBE = TrialCheck(scenarios=frozenset({"call-single", "system-plain"}))
+_MODEL_PROBE = TrialCheck(scenarios=("call-single", "system-plain"))
 """Cells that show whether the default model accepts the requests at all."""
 
 
@@ -112,6 +124,7 @@ def try_(typed: TryOptions) -> int:
     Prints how the subject was recognised, plays a sample of the suite, and prints three defects with the wrong and the
     right value. 'harness check' plays more. Exit codes as for 'harness run'.
     """
+    started = time.monotonic()
     if (typed.subject is None) == (typed.command is None):
         raise UsageError(_QUESTION)
     if typed.subject is not None and "://" in typed.subject:
@@ -137,7 +150,7 @@ def try_(typed: TryOptions) -> int:
         ignored=[*found.ignored],
     )
     shows = ("harness", "reproduce", "--from", file) if not _is_loop(found.spec) else None
-    code = play_check(options, _MODEL_PROBE, partial(_with_sample, models, shows))
+    code = play_check(options, _MODEL_PROBE, _Trial(models, shows, started).with_sample)
     typer.echo(f"More: {_check_command(found)}")
     return code
 
@@ -152,26 +165,41 @@ def _private_file() -> str:
     return str(folder / "try.json")
 
 
-def _with_sample(
-    models: Sequence[str] | None,
-    shows: tuple[str, ...] | None,
-    execution: Execution,
-    workers: WorkerPool,
-    result: RunResult,
-) -> RunResult:
-    """Play the sample with the given model. Its reports name the command `shows`.
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """The sample of a trial that began at the monotonic time `started`. Its reports name the command `shows`."""
 
-    Without a model, use another one if the client's requests exceed a limit of the default model.
-    """
-    cell, finding = next(((each, found) for each in result.cells if (found := exceeded_limit(each))), (None, None))
-    model = models[0] if models else None
-    if model is None and cell is not None and finding is not None:
-        model = accepting_model(execution, workers, cell, finding)
-    options = execution.options
-    if model is not None and result.cells:
-        options = replace(options, models=[f"{result.cells[0].target}={model}"])
-    sampled = replace(execution, options=options, check=TrialCheck()).result(workers)
-    return replace(sampled, invocation=replace(sampled.invocation, show=shows or sampled.invocation.show))
+    models: Sequence[str] | None
+    shows: tuple[str, ...] | None
+    started: float
+
+    def with_sample(self, execution: Execution, workers: WorkerPool, result: RunResult) -> RunResult:
+        """Play the sample with the given model, until the time is over.
+
+        Without a model, use another one if the client's first requests exceed a limit of the default model. A later
+        request may exceed a limit because the client loses a part of an answer, which is a defect with any model.
+        """
+        limits = ((each, found) for each in result.cells if (found := exceeded_limit(each)) and not found.exchange)
+        cell, finding = next(limits, (None, None))
+        model = self.models[0] if self.models else None
+        if model is None and cell is not None and finding is not None:
+            model = accepting_model(execution, workers, cell, finding)
+        options = execution.options
+        target = result.cells[0].target if model is not None and result.cells else None
+        if target is not None:
+            options = replace(options, models=[f"{target}={model}"])
+        check = TrialCheck(target=target, seconds=max(self.started + _SECONDS - time.monotonic(), _LEAST_SECONDS))
+        sampled = replace(execution, options=options, check=check).result(workers)
+        if sampled.unplayed:
+            done = len(sampled.cells)
+            total = count(done + sampled.unplayed, "cell")
+            typer.echo(f"The time is over: {done} of the sample's {total} were played. 'harness check' plays more.")
+        show = self.shows or sampled.invocation.show
+        return replace(sampled, unplayed=0, invocation=replace(sampled.invocation, show=show))
+
+
+_SECONDS, _LEAST_SECONDS = 16.0, 4.0
+"""Time from the start of the command after which no further cell is played, and the least time for the sample."""
 
 
 def _is_loop(spec: str) -> bool:

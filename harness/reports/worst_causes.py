@@ -26,8 +26,16 @@ def render(run: RunResult, presentation: Presentation) -> str:
     """
     page = Page(presentation)
     lines: list[str] = []
-    for wrapped in (2, 1):  # lines of a cause's message and of its remedy, as far as there is space
-        lines = [line for part in _parts(run) for line in _rendered(page, part, wrapped)]
+    # Spend the space on the other causes first, then on second lines of messages and remedies, then on blank lines.
+    for is_spaced, wrapped, listed in (
+        (True, 2, 4),
+        (False, 2, 4),
+        (False, 2, 1),
+        (True, 2, 0),
+        (False, 2, 0),
+        (True, 1, 0),
+    ):
+        lines = [line for part in _parts(run, is_spaced, listed) for line in _rendered(page, part, wrapped)]
         if len(lines) <= _MAX_LINES:
             break
     return "\n".join(lines) + "\n"
@@ -43,12 +51,13 @@ def _rendered(page: Page, part: RenderableType, wrapped: int) -> list[str]:
     return [*lines[: wrapped - 1], f"{lines[wrapped - 1][: page.width - 2]} …"] if len(lines) > wrapped else lines
 
 
-def _parts(run: RunResult) -> Iterator[RenderableType]:
+def _parts(run: RunResult, is_spaced: bool, listed: int) -> Iterator[RenderableType]:
+    """Yield the parts of the report. At most `listed` further causes have a line of their own."""
     word, totals = words.verdict(run)
     yield heading(f"{word}  {totals}")
     found = by_rule(run)
     for number, same in enumerate(found[:MAX_CAUSES], 1):
-        yield ""
+        yield from [""] if is_spaced or number == 1 else []
         yield from _cause(run, number, same)
     broken = groups.broken(run)
     for reason, places in broken[: max(MAX_CAUSES - len(found), 0)]:
@@ -56,9 +65,12 @@ def _parts(run: RunResult) -> Iterator[RenderableType]:
         yield _cut(f"error in {words.count(groups.cells_of(places), 'cell')}: {reason or 'no reason is known'}", "bold")
         yield _command("see", groups.look(run, places[0].cells[0]))
     yield ""
-    if len(found) > MAX_CAUSES:
-        more = ", ".join(same[0].rule for same in found[MAX_CAUSES:])
-        yield _cut(f"and {words.count(len(found) - MAX_CAUSES, 'more cause')}: {more}")
+    others = found[MAX_CAUSES:]
+    for number, same in enumerate(others[:listed], MAX_CAUSES + 1):
+        yield _cut(f"{number}  {same[0].message} ({same[0].rule})")
+    if others[listed:]:
+        more = ", ".join(same[0].rule for same in others[listed:])
+        yield _cut(f"and {words.count(len(others[listed:]), 'more cause')}: {more}")
     elif not found and not broken:
         yield heading("Nothing is wrong in this sample.")
 

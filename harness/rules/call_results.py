@@ -157,14 +157,18 @@ def _result_ambiguous(evidence: Evidence) -> Iterator[RuleViolation]:
     "A call has one result.",
     source="anthropic-one-result-a-call, openai-responses-result-has-call, gemini-responses-counted",
     because="the model reads two answers to one call",
-    remedy="send one result for each call",
+    remedy="send one result for each call, with the id of that call in {result_id}",
 )
 def _result_duplicate(evidence: Evidence) -> Iterator[RuleViolation]:
     for exchange, view in _requests(evidence):
         pairing = evidence.pairing(view)
-        for call, results in zip(pairing.calls, pairing.results, strict=True):
+        pairs = [*zip(pairing.calls, pairing.results, strict=True)]
+        for call, results in pairs:
+            turn = next((turn for turn in view.turns if any(part is call for part in turn.parts)), None)
+            twins = [other for other, own in pairs if turn and not own and any(part is other for part in turn.parts)]
+            without = f", and the call {twins[0].id or twins[0].name!r} next to it has no result" if twins else ""
             for result in results[1:]:
-                message = f"the call {call.id or call.name!r} of {call.name} is answered more than once"
+                message = f"the call {call.id or call.name!r} of {call.name} is answered more than once{without}"
                 yield RuleViolation(message, exchange, result.id_pointer, len(results), 1)
 
 

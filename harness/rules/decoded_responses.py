@@ -48,9 +48,10 @@ def _text(evidence: Evidence) -> Iterator[RuleViolation]:
     for reading, wire, given in _answers(evidence):
         if given.text == wire.text:
             continue
-        # the stop reason shows that the text is a refusal
-        is_refusal = given.stop_reason is StopReason.REFUSAL and given.text == wire.text + wire.refusal
-        refused = "a refusal is returned as text, with the stop reason of a refusal"
+        with_refusal = given.text == wire.text + wire.refusal
+        is_refusal = with_refusal and (given.stop_reason is StopReason.REFUSAL or _has_text_only(given))
+        reason = ", with the stop reason of a refusal" if given.stop_reason is StopReason.REFUSAL else ""
+        refused = f"a refusal is returned as text{reason}"
         message = refused if is_refusal else "the text that the adapter returns is not the answer's"
         yield reading.response_violation(
             message,
@@ -74,6 +75,13 @@ def _calls(evidence: Evidence) -> Iterator[RuleViolation]:
         cut = [call for _, call in cut_calls(wire, given)]  # reported by truncated-call
         whole = [call for call in given.tool_calls if not any(call is other for other in cut)]
         if [call.name for call in issued] != [call.name for call in whole]:
+            unreadable = [as_object(each) for each in as_list(given.reported.get("unreadable-calls"))]
+            broken = next((each for each in unreadable if each.get("name") in {call.name for call in issued}), None)
+            if broken is not None:
+                message = f"the arguments of {broken['name']} are returned as a text that is no JSON object"
+                right: list[JSON] = [call.arguments for call in issued if call.name == broken["name"]]
+                yield reading.response_violation(message, issued[0].pointer, broken["arguments"], right)
+                continue
             message = "the calls that the adapter returns are not the answer's"
             yield reading.response_violation(
                 message,
@@ -108,6 +116,7 @@ def _stop_reason(evidence: Evidence) -> Iterator[RuleViolation]:
             word = (given.raw_stop_reason or "").lower()
             one_word = word in _ENDS and wire.stop_reason is StopReason.STOP_SEQUENCE
             absent = given.reported.get("no-stop-reason") is True
+            is_in_text = bool(wire.refusal) and wire.refusal in given.text and _has_text_only(given)
             message = (
                 f"the provider's stop reason {wire.raw_stop_reason!r}{_of_a_refusal(wire)} means "
                 f"{wire.stop_reason.value}, and the adapter reports {'none' if absent else given.stop_reason.value}"
@@ -117,9 +126,16 @@ def _stop_reason(evidence: Evidence) -> Iterator[RuleViolation]:
                 "",
                 given.stop_reason.value,
                 wire.stop_reason.value,
-                kind=Kind.CONVENTION if absent or (one_word and given.stop_reason is StopReason.END_TURN) else None,
+                kind=Kind.CONVENTION
+                if absent or is_in_text or (one_word and given.stop_reason is StopReason.END_TURN)
+                else None,
                 case=f"{wire.stop_reason.value}: {given.stop_reason.value}",
             )
+
+
+def _has_text_only(given: ChatResponse) -> bool:
+    """Return whether the client's answers have no field for a refusal, so that it can only return it as text."""
+    return given.reported.get("no-refusal") is True
 
 
 def _of_a_refusal(wire: ResponseView) -> str:

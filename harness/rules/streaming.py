@@ -428,4 +428,8 @@ def _wrong_stream_request(evidence: Evidence) -> Iterator[RuleViolation]:
             yield reading.violation(flaw, "", not wanted, wanted, kind=kind)
         elif wanted and evidence.api.traits.counts_when_asked and reading.request.usage_pointer is None:
             message = "the request does not ask for the tokens of its stream to be counted"
-            yield reading.violation(message, "/stream_options", None, {"include_usage": True})
+            chat = reading.exchange.chat
+            given = None if chat is None else evidence.transcript.chats[chat].response
+            reads_none = given is not None and given.reported.get("no-usage") is True
+            kind = Kind.CONVENTION if reads_none else None
+            yield reading.violation(message, "/stream_options", None, {"include_usage": True}, kind=kind)

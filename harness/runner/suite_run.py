@@ -92,16 +92,17 @@ def is_judged(cell: CellResult) -> bool:
     return cell.verdict not in (Verdict.NOT_APPLICABLE, Verdict.MISSING)
 
 
-class MaxFail:
-    """Counts failures for `--maxfail`; `None` means no limit."""
+class EarlyStop:
+    """Condition for no further cell: the failures of `--maxfail`, or a time limit. `None` means no limit."""
 
-    def __init__(self, enough: int | None) -> None:
-        self._left = enough
+    def __init__(self, failures: int | None = None, seconds: float | None = None) -> None:
+        self._left = failures
+        self._end = None if seconds is None else time.monotonic() + seconds
 
     @property
     def over(self) -> bool:
-        """True once the limit is reached."""
-        return self._left == 0
+        """True once a limit is reached."""
+        return self._left == 0 or (self._end is not None and time.monotonic() > self._end)
 
     def take(self, cell: CellResult) -> None:
         """Count a finished cell."""
@@ -222,7 +223,7 @@ class Run:
         *,
         jobs: int | None = None,
         progress: Progress | None = None,
-        enough: int | None = None,
+        stop: EarlyStop | None = None,
         collector: ResultCollector | None = None,
         elsewhere: Execute | None = None,
         skip: Container[int] = (),
@@ -230,7 +231,7 @@ class Run:
         """Run the cells, `jobs` at a time. If they are recorded, their cassettes are checked first.
 
         Without `jobs`, cells run one at a time. If they are offline and use built-in adapters, they run in one process
-        per processor instead. After `enough` failures no further cell starts. `collector` is the collector to use; a
+        per processor instead. After `stop` no further cell starts. `collector` is the collector to use; a
         caller that passes one can read results during the run. `elsewhere` runs the cells in other processes. Cells
         whose numbers are in `skip` are not run; only live runs support this.
 
@@ -242,17 +243,17 @@ class Run:
             cells = without_fresh(cells, self.surveyed(cells))
         self._room = max_conversation_chars(len(cells))
         collector = self.collector(cells) if collector is None else collector
-        patience = MaxFail(enough)
+        stop = EarlyStop() if stop is None else stop
 
         def done(number: int, judged: JudgedCell) -> None:
             with self._lock:
                 collector.add(number, judged)
-                patience.take(judged.result)
+                stop.take(judged.result)
                 if progress:
                     progress(judged.result)
 
         try:
-            self._dispatch(cells, jobs, done, patience, elsewhere, skip)
+            self._dispatch(cells, jobs, done, stop, elsewhere, skip)
         finally:
             self._runner.survey = None
         result = collector.result(self.mode)
@@ -332,7 +333,7 @@ class Run:
         cells: Sequence[Cell],
         jobs: int | None,
         done: OnCellDone,
-        patience: MaxFail,
+        stop: EarlyStop,
         elsewhere: Execute | None,
         skip: Container[int],
     ) -> None:
@@ -343,12 +344,12 @@ class Run:
             with closing(elsewhere(cells)) as playing:
                 for number, judged in playing:
                     done(number, self._raise_here(cells[number]) if judged is None else judged)
-                    if patience.over:
+                    if stop.over:
                         break
             return
         with self:
             lines = self._queues((each for each in enumerate(cells) if each[0] not in skip), jobs or 1)
-            shared = [(ThreadSafeIterator(iter(each), until=lambda: patience.over), number) for each, number in lines]
+            shared = [(ThreadSafeIterator(iter(each), until=lambda: stop.over), number) for each, number in lines]
             if sum(number for _, number in shared) == 1:
                 self._run_queue(shared[0][0], done)
             else:

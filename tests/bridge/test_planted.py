@@ -12,10 +12,20 @@ import pytest
 
 from harness import bridge
 from harness.model.errors import provider_error
-from harness.model.messages import ChatRequest, ChatResponse, StopReason, StreamEvent
+from harness.model.messages import (
+    JSON,
+    ChatRequest,
+    ChatResponse,
+    Refusal,
+    StopReason,
+    StreamEvent,
+    Text,
+    ToolCall,
+    Usage,
+)
 from harness.model.protocols import Adapter, ChatClient, Endpoint
 from harness.results import CellResult, Kind, Severity, Verdict
-from tests.broken.fault import Wrap, answers, sends
+from tests.broken.fault import Wrap, answers, finishes, sends
 from tests.broken.playing import played, said
 
 Edit = Callable[[dict[str, Any]], None]
@@ -184,6 +194,49 @@ def _worded(word: str) -> Wrap:
 def test_a_lost_stop_sequence_is_found(word: str, kind: Kind) -> None:
     result = played("stop-sequence", "anthropic", _worded(word))
     assert [(finding.rule, finding.kind) for finding in result.findings] == [("stop-reason", kind)]
+
+
+@pytest.mark.parametrize(("reported", "kind"), [({"no-refusal": True}, {Kind.CONVENTION}), ({}, {Kind.LOSS})])
+def test_a_client_that_has_only_texts_may_return_a_refusal_as_one(reported: dict[str, Any], kind: set[Kind]) -> None:
+    def as_text(answer: ChatResponse) -> ChatResponse:
+        parts = tuple(Text(part.text) if isinstance(part, Refusal) else part for part in answer.message.parts)
+        message = replace(answer.message, parts=parts)
+        return replace(answer, message=message, stop_reason=StopReason.END_TURN, reported=reported)
+
+    result = played("stop-refusal", "openai-chat", answers(as_text))
+    found = {finding.kind for finding in result.findings if finding.rule in ("response-text", "stop-reason")}
+    assert found == kind, said(result.findings)
+
+
+@pytest.mark.parametrize(("reported", "kind"), [({"no-usage": True}, Kind.CONVENTION), ({}, Kind.LOSS)])
+def test_a_client_without_token_counts_need_not_request_them(reported: dict[str, Any], kind: Kind) -> None:
+    def uncounted(_api: str, body: dict[str, Any]) -> None:
+        body.pop("stream_options", None)
+
+    ended = finishes(lambda answer: replace(answer, usage=Usage(), reported=reported))
+    wrap = sends(uncounted)
+    result = played("stream-split-characters", "openai-chat", lambda each: ended(wrap(each)), variant="stream")
+    assert {finding.kind for finding in result.findings if finding.rule == "stream-requested"} == {kind}
+
+
+def _joined_to_the_first(answer: ChatResponse) -> ChatResponse:
+    """A client that adds the arguments of all calls to the first one, which is no JSON object then."""
+    first, *others = [part for part in answer.message.parts if isinstance(part, ToolCall)]
+    message = replace(answer.message, parts=tuple(replace(each, arguments={}) for each in others))
+    joined: JSON = [{"name": first.name, "arguments": '{"city": "Paris"}{"city": "Tokyo"}'}]
+    return replace(
+        answer, message=message, stop_reason=StopReason.MALFORMED_CALL, reported={"unreadable-calls": joined}
+    )
+
+
+def test_arguments_that_are_joined_to_another_call_are_shown_once() -> None:
+    result = played("call-parallel-same-tool", "openai-chat", finishes(_joined_to_the_first), variant="stream")
+    shown = [each for each in result.findings if each.severity is Severity.ERROR and each.follows is None]
+    assert "response-calls" in {each.rule for each in shown}, said(result.findings)
+    assert "stop-reason" not in {each.rule for each in shown}, said(result.findings)
+    found = next(each for each in shown if each.rule == "response-calls")
+    assert found.message == "the arguments of get_weather are returned as a text that is no JSON object"
+    assert found.actual == '{"city": "Paris"}{"city": "Tokyo"}'
 
 
 @pytest.mark.parametrize(("reported", "kind"), [({"no-stop-reason": True}, Kind.CONVENTION), ({}, Kind.LOSS)])

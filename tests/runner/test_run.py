@@ -27,7 +27,7 @@ from harness.runner.backends import ReferenceBackend, ReplayBackend
 from harness.runner.cells import Cell, cells
 from harness.runner.expected_failures import ExpectedFailure
 from harness.runner.recorder import Recorder
-from harness.runner.suite_run import Run
+from harness.runner.suite_run import EarlyStop, Run
 from harness.scenarios.schema import Scenario
 from tests.broken.fault import sends
 from tests.scenarios.files import MINIMAL, WITH_TOOLS, changed, scenario
@@ -204,7 +204,7 @@ def test_nothing_is_played_behind_the_last_failure_that_is_borne(made: Made, tar
         raise KeyError("usage")
 
     chosen = [Cell(made(), chatting(target, noting), "whole")] * 5
-    result = Run(InProcess(), all_rules())(chosen, jobs=1, enough=2)
+    result = Run(InProcess(), all_rules())(chosen, jobs=1, stop=EarlyStop(2))
     assert (len(asked), len(result.cells), result.unplayed) == (2, 2, 3)
 
 
