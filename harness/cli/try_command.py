@@ -105,7 +105,9 @@ class TrialCheck(AdapterCheck):
             if not is_wanted or self.target not in (None, cell.target.name):
                 continue
             key = self.scenarios.index(name), cell.variant
-            if key not in chosen or (not_applicable(chosen[key]) and not not_applicable(cell)):
+            if key not in chosen or (
+                not_applicable(chosen[key], "reference") and not not_applicable(cell, "reference")
+            ):
                 chosen[key] = cell
         return [chosen[key] for key in sorted(chosen)]
 
@@ -174,7 +176,7 @@ class _Trial:
     started: float
 
     def with_sample(self, execution: Execution, workers: WorkerPool, result: RunResult) -> RunResult:
-        """Play the sample with the given model, until the time is over.
+        """Play the sample with the given model, within the time limit.
 
         Without a model, use another one if the client's first requests exceed a limit of the default model. A later
         request may exceed a limit because the client loses a part of an answer, which is a defect with any model.

@@ -227,7 +227,7 @@ def test_a_program_is_played_with_its_own_prompts_and_tools(harness: Command, fo
 
     wrong = harness("try", "--command", f"{sys.executable} program.py swap")
     assert wrong.code == 1
-    assert "is answered more than once, and the call '" in wrong.out
+    assert "of read is answered more than once, and the call" in wrong.out
     assert "then it ended with exit code 1" in wrong.out
 
     dropped = harness("try", "--command", f"{sys.executable} program.py drop")
