@@ -85,18 +85,19 @@ def sendable(history: Sequence[Message], api: str) -> tuple[Message, ...]:
         for place, message in enumerate(history, 1)
         if place == len(history) or not message.parts or not all(_is_foreign(part, api) for part in message.parts)
     )
-    return _without_unanswered_calls(tuple(own_messages))
+    return _without_unanswered_calls(tuple(own_messages), api)
 
 
 def _is_foreign(part: Part, api: str) -> bool:
     return isinstance(part, Opaque) and part.api != api
 
 
-def _without_unanswered_calls(history: Sequence[Message]) -> tuple[Message, ...]:
+def _without_unanswered_calls(history: Sequence[Message], api: str) -> tuple[Message, ...]:
     """Return the history without calls that have no result, because every API rejects them.
 
-    The calls of the last message are kept. So are all calls if a result has the id of no call, since it may answer one.
-    A message that then has no text left is left out, since its reasoning belongs to the calls.
+    The calls of the last message and asynchronous calls of this API are kept. So are all calls if a result has the id
+    of no call, since it may answer one. A message that then has no text left is left
+    out, since its reasoning belongs to the calls.
     """
     answered = Counter(result.call_id for message in history for result in message.tool_results)
     if answered.keys() - {call.id for message in history for call in message.tool_calls}:
@@ -107,7 +108,8 @@ def _without_unanswered_calls(history: Sequence[Message]) -> tuple[Message, ...]
         gone: list[Part] = []
         for call in calls:
             answered[call.id] -= 1
-            if answered[call.id] < 0 and place < len(history) - 1:
+            is_pending = own(call.provider_metadata, api).get("async") is True
+            if answered[call.id] < 0 and place < len(history) - 1 and not is_pending:
                 gone.append(call)
         parts = tuple(part for part in message.parts if not any(part is each for each in gone))
         if not gone or len(gone) < len(calls) or message.text:

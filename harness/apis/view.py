@@ -88,7 +88,7 @@ class CallView:
 
     `arguments` is the parsed value of any type. `malformed` is the raw text if it is not JSON, or if the response may
     have ended early; such a call must not run. `item_id` is the id of the item (Responses `fc_…`). `opaque` is state of
-    the call (thoughtSignature).
+    the call (thoughtSignature). The result of an `asynchronous` call may come in a later turn.
     """
 
     id: str | None
@@ -100,6 +100,7 @@ class CallView:
     malformed: str | None = None
     item_id: str | None = None
     opaque: JSON = None
+    asynchronous: bool = False
 
 
 ErrorMark: TypeAlias = Literal["flag", "error-key", "error-text"]
@@ -368,7 +369,8 @@ class ModelStep:
 
     `raw` are wire parts that come verbatim before the text. `truncated`: the response reaches its limit in the last
     call's arguments. `provocations`: stream behaviour that no recording shows. `prefix`: cached part of the request.
-    `served`: the model's name in the response, if it differs. `reports`: statements about the request.
+    `served`: the model's name in the response, if it differs. `reports`: statements about the request. `call_fields`:
+    further wire fields of each call.
     """
 
     text: str | None = None
@@ -382,6 +384,7 @@ class ModelStep:
     prefix: Prefix = Prefix()
     served: str | None = None
     reports: tuple[ProviderReport, ...] = ()
+    call_fields: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
 
 
 _REDACTED = re.compile(r"redacted|scrubbed|\*{3}|…|^[<\[{].*[>\]}]$", re.IGNORECASE)

@@ -63,7 +63,13 @@ class RunTool:
     call: ToolCall
 
 
-Turn = Generator[Ask | RunTool, "ChatResponse | ToolResult", ChatResponse]
+class Later:
+    """Returned by an asynchronous tool in place of a result. The caller sends the `ToolResult` in a later user message,
+    on APIs with asynchronous tools.
+    """
+
+
+Turn = Generator[Ask | RunTool, "ChatResponse | ToolResult | Later", ChatResponse]
 
 
 class Thread:
@@ -114,9 +120,9 @@ class Thread:
                 raise TypeError("an Ask expects a ChatResponse")
             self.messages += (response.message,)
             used += response.usage
-            yield from self._tools(response, handler, used)
+            answered = yield from self._tools(response, handler, used)
             paused = not response.tool_calls and _is_paused(response)
-            if not (response.tool_calls or paused):
+            if not (answered or paused):
                 return replace(response, usage=used)
             on_pause = getattr(handler, "on_pause", None) if paused else None
             if on_pause is not None:
@@ -127,8 +133,10 @@ class Thread:
 
     def _tools(
         self, response: ChatResponse, handler: MessageHandler | None, used: Usage
-    ) -> Generator[RunTool, ChatResponse | ToolResult, None]:
+    ) -> Generator[RunTool, ChatResponse | ToolResult | Later, bool]:
+        """Run the calls of a response. Return whether a call has a result now."""
         results: list[ToolResult] = []
+        begun = 0
         try:
             on_usage = getattr(handler, "on_usage", None)  # `isinstance` with a protocol is slow
             if on_usage is not None:
@@ -139,15 +147,19 @@ class Thread:
                 if handler:
                     handler.on_tool_use(call)
                 result = yield RunTool(call)
-                if not isinstance(result, ToolResult):
+                if not isinstance(result, ToolResult | Later):
                     raise TypeError("a RunTool expects a ToolResult")
+                begun += 1
+                if isinstance(result, Later):
+                    continue
                 results.append(result)
                 if handler:
                     handler.on_tool_result(result)
         finally:
-            results += [_not_run(call) for call in response.tool_calls[len(results) :]]
+            results += [_not_run(call) for call in response.tool_calls[begun:]]
             if results:
                 self.messages += (Message(Role.USER, tuple(results)),)
+        return bool(results)
 
     def send(
         self,
@@ -245,7 +257,7 @@ def _no_tool(call: ToolCall, _state: object = None) -> ToolResult:
     raise LookupError(f"there is no tool {call.name!r}")
 
 
-def run_tool(tool: ToolFunction, call: ToolCall) -> ToolResult:
+def run_tool(tool: ToolFunction, call: ToolCall) -> ToolResult | Later:
     """Run a tool. An exception becomes an error result with the exception's text."""
     try:
         return as_result(call, tool(call))
@@ -253,7 +265,7 @@ def run_tool(tool: ToolFunction, call: ToolCall) -> ToolResult:
         return failure(call, raised)
 
 
-async def run_tool_async(tool: AsyncToolFunction, call: ToolCall) -> ToolResult:
+async def run_tool_async(tool: AsyncToolFunction, call: ToolCall) -> ToolResult | Later:
     """Run an asynchronous tool; see `run_tool`."""
     try:
         return as_result(call, await tool(call))
@@ -261,14 +273,14 @@ async def run_tool_async(tool: AsyncToolFunction, call: ToolCall) -> ToolResult:
         return failure(call, raised)
 
 
-def as_result(call: ToolCall, answer: object) -> ToolResult:
-    """Convert a tool's return value to the result of its call. If the value is not a `ToolResult`, it becomes the
-    content.
+def as_result(call: ToolCall, answer: object) -> ToolResult | Later:
+    """Convert a tool's return value to the result of its call. If the value is neither a `ToolResult` nor `Later`, it
+    becomes the content.
 
     Raises:
         TypeError: the value is neither JSON, nor a part, nor a list or tuple of parts.
     """
-    if isinstance(answer, ToolResult):
+    if isinstance(answer, ToolResult | Later):
         return answer
     several: tuple[object, ...] = tuple(cast("Any", answer)) if isinstance(answer, list | tuple) else (answer,)
     parts = tuple(part for part in several if isinstance(part, Text | Image | File | Opaque))

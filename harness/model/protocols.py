@@ -74,6 +74,8 @@ class Capability(StrEnum):
     """Sends the fields in the `provider_metadata` of the request and its tools as they stand. The request's field
     `extra_headers` has HTTP headers, such as `anthropic-beta`.
     """
+    ASYNC_TOOLS = "async-tools"
+    """Accepts the result of an asynchronous tool in a later turn than its call."""
     EMBEDDINGS = "embeddings"
     """Has `Adapter.embeddings`: turns texts into vectors."""
 

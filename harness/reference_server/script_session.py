@@ -209,6 +209,7 @@ class ScriptSession:
             self._prefixes.of(request, parsed_object(sent.body), self._profile),
             step.served,
             self._memory.reports(),
+            step.call_fields.get(api, {}),
         )
 
     def _answers(self, step: ModelStep, seed: str, view: RequestView, request: HttpRequest) -> HttpResponse:

@@ -101,12 +101,23 @@ def _requests(evidence: Evidence) -> Iterator[tuple[int, RequestView]]:
 def _result_missing(evidence: Evidence) -> Iterator[RuleViolation]:
     for exchange, view in _requests(evidence):
         pairing = evidence.pairing(view)
+        given = _given_results(evidence, exchange)
         for call, results in zip(pairing.calls, pairing.results, strict=True):
+            if call.asynchronous and call.id not in given:
+                continue  # its result may come in a later turn
             if not results and not any(part is call for part in view.turns[-1].parts):  # its result may follow
                 message = f"the call {call.id or call.name!r} of {call.name} has no result"
                 yield RuleViolation(
                     message, exchange, call.pointer, [result.call_id for result in view.results], call.id
                 )
+
+
+def _given_results(evidence: Evidence, exchange: int) -> frozenset[str]:
+    """Return the ids of the results that the caller gave."""
+    requests = (req.chat.request for req in evidence.chat_exchanges if req.reading.index == exchange)
+    return frozenset(
+        result.call_id for each in requests for message in each.messages for result in message.tool_results
+    )
 
 
 def _turn_of(view: RequestView, wanted: PartView) -> int:
@@ -128,6 +139,27 @@ def _result_orphan(evidence: Evidence) -> Iterator[RuleViolation]:
         for result in evidence.pairing(view).orphans:
             message = f"the result {result.call_id or result.name!r} answers no call before it"
             yield RuleViolation(message, exchange, result.id_pointer, result.call_id, [call.id for call in view.calls])
+
+
+@RULES.add(
+    "new-result-lost",
+    "If the provider keeps the conversation, new results and texts are sent.",
+    source="openai-responses-result-has-call, openai-responses-state-conflict",
+    because="the provider has the call and not its result, and the model answers without the new message",
+    remedy="send the request's messages, and {result} for calls that only the provider has",
+)
+def _new_result_lost(evidence: Evidence) -> Iterator[RuleViolation]:
+    """Report new results and texts that are missing. Other rules compare whole histories."""
+    for req in evidence.chat_exchanges if evidence.is_kept_by_provider else ():
+        results = {result.call_id for result in req.view.results}
+        texts = "".join(part.text for turn in req.view.turns for part in turn.parts if isinstance(part, TextView))
+        for message in req.chat.request.messages:
+            for result in message.tool_results:
+                if result.call_id not in results:
+                    what = f"the result {result.call_id!r} of {result.name} is not sent"
+                    yield req.reading.violation(what, "", [*results], result.call_id)
+            if message.text not in texts:
+                yield req.reading.violation("a text of the new message is not sent", "", texts, message.text)
 
 
 @RULES.add(
@@ -194,7 +226,7 @@ def _result_misplaced(evidence: Evidence) -> Iterator[RuleViolation]:
         for call, results in zip(pairing.calls, pairing.results, strict=True):
             for result in results[:1]:
                 start, end = places[id(call)] + 1, places[id(result)]
-                if start == end:
+                if start == end or call.asynchronous:
                     continue
                 seen_result = False
                 for part, role in zip(order[start:end], roles[start:end], strict=True):

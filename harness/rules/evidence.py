@@ -241,6 +241,12 @@ class Evidence:
             return Blame.CASSETTE
         return Blame.ADAPTER if self.transcript.scripted else Blame.MODEL
 
+    @property
+    def is_kept_by_provider(self) -> bool:
+        """Return whether the scenario sends only new messages, because the provider keeps the conversation."""
+        scenario = self.transcript.scenario
+        return scenario is not None and scenario.kept_by_provider
+
     def cached(self, derive: Callable[[Evidence, H], T], req: H) -> T:
         """Return `derive(self, req)`, cached per request, since pairing calls takes most of the rules' time."""
         key = (derive, req.index)

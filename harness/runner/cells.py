@@ -105,9 +105,11 @@ def why_not_drivable(scenario: Scenario, capabilities: AbstractSet[Capability]) 
     """Return why a tool loop with these capabilities cannot run a scenario, or `None` if it can."""
     if scenario.embeddings is not None:
         return "embeddings are no conversation"
+    if Capability.ASYNC_TOOLS in scenario.requires:
+        return "a loop is given each result at once"
     if scenario.history:
         return "a loop begins its conversations itself, and this one continues another"
-    if scenario.trim is not None:
+    if scenario.trim is not None or scenario.kept_by_provider:
         return "what is left out of a history is the loop's own affair"
     if unseen := sorted(UNOBSERVABLE.intersection(scenario.requires)):
         return f"what a loop makes of it is not seen from outside: {', '.join(unseen)}"

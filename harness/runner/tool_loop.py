@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import astuple, dataclass, replace
+from itertools import takewhile
 
 from harness.apis.registry import Target
 from harness.kit.client import EmbeddingRecord
 from harness.kit.handlers import CollectingHandler
-from harness.kit.thread import Thread, failure, trimmed
+from harness.kit.thread import Later, Thread, failure, trimmed
 from harness.model import errors
 from harness.model.errors import (
     ChatError,
@@ -23,7 +24,7 @@ from harness.model.errors import (
     ProviderError,
     UsageError,
 )
-from harness.model.messages import ChatRequest, ChatResponse, StreamEvent, ToolCall, ToolResult
+from harness.model.messages import ChatRequest, ChatResponse, Message, Role, StreamEvent, ToolCall, ToolResult
 from harness.model.protocols import Adapter, EmbeddingProvider, Endpoint
 from harness.platform.exceptions import class_name, exception_text, root_origin, text_with_line, traceback_text
 from harness.results import Chat, Embedded, ToolExecution
@@ -35,13 +36,14 @@ from harness.scenarios.canonical import (
     answer,
     event_word,
     history,
+    matching_result,
     request_fields,
     settings_of,
     system_of,
     tools,
     user_message,
 )
-from harness.scenarios.schema import EmbeddingsSpec, QuerySpec, Scenario, Variant
+from harness.scenarios.schema import EmbeddingsSpec, QuerySpec, Scenario, TurnSpec, Variant
 from harness.stdio.sync_client import ADAPTER_EXCEPTIONS, SyncClient, TrackedObjects
 from harness.stdio.workers import ForeignAdapter
 
@@ -146,16 +148,20 @@ class _ToolLoop:
         self._executions: list[ToolExecution] = []
         self._handled: list[tuple[str, ...]] = []
         self._handed = TrackedObjects()
+        self._turn = 0
+        self._pending: list[tuple[int, ToolResult]] = []
+        """Results of asynchronous tools, each with the turn in which it is sent."""
 
     def converse(self, client: SyncClient) -> ScenarioRun:
         scenario = self.scenario
         thread = Thread(self._template(0, messages=True), max_iterations=scenario.max_iterations)
         for index, turn in enumerate(scenario.turns):
             thread.template = self._template(index)
+            self._turn = index
             asking, handler = _ScriptOrderClient(self, thread, index, client), _EventHandler()
             try:
                 opening = self._opening if index == 0 else None
-                thread.send(asking, opening or user_message(turn), self.run, handler)
+                thread.send(asking, opening or self._user_message(turn), self.run, handler)
                 if scenario.trim is not None:
                     thread.messages = trimmed(thread.messages, scenario.trim.tools)
             except IterationLimit as error:
@@ -166,6 +172,11 @@ class _ToolLoop:
             finally:
                 self._handled.append(tuple(map(event_word, handler.events)))
         return ScenarioRun(tuple(self._chats), tuple(self._executions), tuple(self._handled))
+
+    def _user_message(self, turn: TurnSpec) -> Message:
+        due = [result for when, result in self._pending if when == self._turn]
+        message = user_message(turn)
+        return replace(message, parts=(*due, *message.parts)) if due else message
 
     def _template(self, turn: int, *, messages: bool = False) -> ChatRequest:
         scenario, settings = self.scenario, settings_of(self.scenario, turn)
@@ -210,11 +221,17 @@ class _ToolLoop:
         self._chats.append(replace(chat, response=handed.response(response), events=tuple(events)))
         return response
 
-    def run(self, call: ToolCall) -> ToolResult:
-        """Run a tool: record the call and return the scenario's result."""
+    def run(self, call: ToolCall) -> ToolResult | Later:
+        """Run a tool: record the call and return the scenario's result, or `Later` if it is due in a later turn."""
+        tool, earlier = self.scenario.tool_named(call.name), [each.call for each in self._executions]
+        chosen = matching_result(tool, call, earlier) if tool is not None else None
         execution = self._execution(self._handed.original(call))
         self._executions.append(execution)
-        return self._handed.hand(execution.result)
+        result = self._handed.hand(execution.result)
+        if chosen is None or not chosen.turns_later:
+            return result
+        self._pending.append((self._turn + chosen.turns_later, result))
+        return Later()
 
     def _execution(self, call: ToolCall) -> ToolExecution:
         chat = len(self._chats) - 1
@@ -237,6 +254,8 @@ class _ScriptOrderClient:
     def chat(self, request: ChatRequest) -> ChatResponse:
         if self.reorder():
             request = replace(request, messages=self._thread.messages)
+        if self._conversation.scenario.kept_by_provider:
+            request = replace(request, messages=_since_last_answer(request.messages))
         response = self._conversation.ask(request, self._turn, self._answers, self._client)
         self._answers += 1
         return response
@@ -256,6 +275,11 @@ class _ScriptOrderClient:
             return False
         self._thread.messages = (*before, replace(last, parts=tuple(results[position] for position in order)))
         return True
+
+
+def _since_last_answer(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    new = takewhile(lambda message: message.role is Role.USER, reversed(messages))
+    return tuple(reversed([*new]))
 
 
 class _EventHandler(CollectingHandler):

@@ -206,6 +206,11 @@ class ResultSpec(Strict):
     return_: JsonValue = Field(default=None, alias="return", description="The result, any JSON value.")
     parts: list[PartSpec] | None = Field(default=None, description="A result of several parts, or with an image.")
     error: JsonValue = Field(default=None, description="A result with the error flag set.")
+    turns_later: int = Field(
+        default=0,
+        ge=0,
+        description="Number of turns after which the result is sent, with the user message. For asynchronous tools.",
+    )
     raise_: str | None = Field(default=None, alias="raise", description="The tool raises an exception with this text.")
 
     @model_validator(mode="after")
@@ -461,6 +466,10 @@ class StepSpec(Strict):
     raw: dict[str, list[JsonValue]] = Field(
         default_factory=dict, description="Content parts by API, sent verbatim before the text."
     )
+    call_fields: VerbatimFields = Field(
+        default_factory=dict,
+        description="Fields of this answer's calls, by API, that are sent back with the calls, such as `caller`.",
+    )
     answers: list[int] | None = Field(
         default=None, description="The order of the results, as indices of calls; absent: the order of the calls."
     )
@@ -672,6 +681,11 @@ class Scenario(Strict):
     )
     trim: TrimSpec | None = Field(
         default=None, description="Trimming of the history between two turns; absent: the history is append-only."
+    )
+    kept_by_provider: bool = Field(
+        default=False,
+        description="The provider keeps the conversation, as settings.fields tell it: a request has only the messages "
+        "since the last answer.",
     )
     side: list[SideSpec] = Field(
         default_factory=list[SideSpec],

@@ -208,6 +208,13 @@ def _choice_is_followed(scenario: Scenario, path: Path, turn: TurnSpec) -> Itera
         yield Problem(first, f"tool_choice forces {choice.tool!r}: the first answer must call it and nothing else.")
 
 
+def _has_answered_calls(scenario: Scenario, step: StepSpec) -> bool:
+    """Return whether calls of a response have results in its turn, so that a request with them follows."""
+    tools = [tool for name, _ in step.whole_calls if (tool := scenario.tool_named(name)) is not None]
+    late = tools and all(result.turns_later for tool in tools for result in tool.results)
+    return bool(step.whole_calls) and not late
+
+
 def _turn_ends(scenario: Scenario, path: Path, turn: TurnSpec) -> Iterator[Problem]:
     limit = scenario.max_iterations
     model = (*path, "model")
@@ -221,7 +228,7 @@ def _turn_ends(scenario: Scenario, path: Path, turn: TurnSpec) -> Iterator[Probl
         elif not step.whole_calls and not pauses and (endless or not last):
             why = "expect.error is iteration-limit" if endless else "more answers follow"
             yield Problem((*model, index), f"an answer without calls ends the turn, and {why}.")
-        elif step.whole_calls and last and not errors and not turn.ends_with_call:
+        elif last and not errors and not turn.ends_with_call and _has_answered_calls(scenario, step):
             reason = "the turn ends in a call. Add the model's answer to the results, or ends_with_call: true."
             yield Problem((*model, index), reason)
     if turn.ends_with_call and (errors or not turn.model[-1].whole_calls):
@@ -481,6 +488,7 @@ def used_capabilities(scenario: Scenario) -> frozenset[Capability]:
         Capability.HISTORY: bool(len(scenario.turns) > 1 or scenario.history),
         Capability.PROVIDER_TOOLS: bool(scenario.provider_tools),
         Capability.PROVIDER_FIELDS: bool(scenario.apis_with_fields),
+        Capability.ASYNC_TOOLS: any(result.turns_later for tool in scenario.tools for result in tool.results),
         Capability.EMBEDDINGS: scenario.embeddings is not None,
         Capability.TRUNCATION: any(step.truncated or step.stop is StopReason.MAX_TOKENS for step in steps),
     }

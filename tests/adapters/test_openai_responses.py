@@ -258,8 +258,8 @@ def test_fields_that_the_api_refuses_stay_with_the_caller() -> None:
     """openai-responses-reasoning-status-refused: "Unknown parameter: 'input[3].status'."."""
     thought = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"}
     asks = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "f", "arguments": "{}"}
-    taken = {"status": "completed", "namespace": "n", "caller": {"type": "direct"}}
-    shown = {"async": True, "output_index": 1}
+    taken = {"status": "completed", "namespace": "n", "caller": {"type": "direct"}, "async": True}
+    shown = {"output_index": 1}
     response = decoded(answer({**thought, "status": "completed"}, {**asks, **taken, **shown}))
     reasoning, called = response.message.parts
     assert isinstance(reasoning, Thinking)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from harness.model.messages import ChatRequest, Message, Opaque, Role
-from tests.broken.fault import OPENAI, Expected, Fault, Table, asks, edited_message
-from tests.broken.places import BODY, everywhere
+from harness.apis.jsonvalue import as_object
+from harness.model.messages import ChatRequest, Message, Opaque, Part, Role, Text, ToolCall, ToolResult
+from tests.broken.fault import OPENAI, Expected, Fault, Table, asks, edited_message, edited_parts
+from tests.broken.places import BODY, CALL, everywhere
 
 CLAUDE, BOTH_OPENAI, GEMINI = ("anthropic",), OPENAI, ("gemini-3",)
 RESPONSES = ("openai-responses",)
@@ -21,19 +22,21 @@ REQUEST_FIELDS = {
     "fields-not-stored": (*BOTH_OPENAI, *GEMINI),
     "fields-context-editing": (*CLAUDE, *RESPONSES),
     "compaction-item": (*CLAUDE, *RESPONSES),
+    "conversation-kept": RESPONSES,
     "fields-for-one-turn": (*CLAUDE, *BOTH_OPENAI, *GEMINI),
     "fields-system-blocks": (*CLAUDE, *GEMINI),
 }
 TOOL_FIELDS = {
     "fields-strict-tool": (*CLAUDE, *BOTH_OPENAI),
     "fields-deferred-tool": (*CLAUDE, *RESPONSES),
-    "fields-called-by-program": CLAUDE,
+    "fields-called-by-program": (*CLAUDE, *RESPONSES),
+    "tool-asynchronous": RESPONSES,
 }
 
 
 def _without_fields(request: ChatRequest) -> ChatRequest:
     kept = {
-        api: {key: value for key, value in fields.items() if key == "tools"}
+        api: {key: value for key, value in as_object(fields).items() if key == "tools"}
         for api, fields in request.provider_metadata.items()
     }
     return replace(request, provider_metadata=kept)
@@ -50,6 +53,23 @@ def _without_parts_of(role: Role, request: ChatRequest) -> ChatRequest:
         return edited_message(message, lambda part: None if isinstance(part, Opaque) else part)
 
     return replace(request, messages=tuple(map(kept, request.messages)))
+
+
+def _bare(part: Part) -> Part:
+    return replace(part, provider_metadata={}) if isinstance(part, ToolCall) else part
+
+
+def _without_pending_calls(request: ChatRequest) -> ChatRequest:
+    answered = {result.call_id for message in request.messages for result in message.tool_results}
+    return edited_parts(request, lambda part: None if isinstance(part, ToolCall) and part.id not in answered else part)
+
+
+def _without_results(request: ChatRequest) -> ChatRequest:
+    return edited_parts(request, lambda part: None if isinstance(part, ToolResult) else part)
+
+
+def _without_new_text(request: ChatRequest) -> ChatRequest:
+    return edited_parts(request, lambda part: Text("?") if part == Text("Is that early?") else part)
 
 
 FAULTS: Table = {
@@ -69,7 +89,27 @@ FAULTS: Table = {
             ("system-in-conversation", ("anthropic-opus-5", *BOTH_OPENAI)),
         )
     ],
+    Expected("call-missing", BODY): [
+        Fault("pending-call-dropped", "tool-asynchronous", asks(_without_pending_calls), RESPONSES)
+    ],
+    Expected("result-missing", CALL, 2): [
+        Fault("late-result-dropped", "tool-asynchronous", asks(_without_results), RESPONSES)
+    ],
+    Expected("new-result-lost", BODY, 1): [
+        Fault("kept-result-dropped", "conversation-kept", asks(_without_results), RESPONSES)
+    ],
+    Expected("new-result-lost", BODY, 2): [
+        Fault("kept-text-changed", "conversation-kept", asks(_without_new_text), RESPONSES)
+    ],
     Expected("opaque-state-lost", everywhere(".*")): [
+        Fault(f"{scenario}-call-fields-dropped", scenario, asks(lambda request: edited_parts(request, _bare)), on)
+        for scenario, on in (
+            ("fields-called-by-program", (*CLAUDE, *RESPONSES)),
+            ("fields-deferred-tool", RESPONSES),
+            ("tool-asynchronous", RESPONSES),
+        )
+    ]
+    + [
         Fault(
             f"{scenario}-part-dropped", scenario, asks(lambda request: _without_parts_of(Role.ASSISTANT, request)), on
         )

@@ -51,7 +51,8 @@ def connect(endpoint: Endpoint, model: str) -> ChatClient:
 ADAPTER = Adapter(
     name=API,
     api=API,
-    capabilities=CHAT_CAPABILITIES | {Capability.THINKING, Capability.PROVIDER_FIELDS, Capability.PROVIDER_TOOLS},
+    capabilities=CHAT_CAPABILITIES
+    | {Capability.THINKING, Capability.PROVIDER_FIELDS, Capability.PROVIDER_TOOLS, Capability.ASYNC_TOOLS},
     connect=connect,
     requires=SDK,
     route=Route.CLIENT,

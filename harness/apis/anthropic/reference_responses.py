@@ -87,6 +87,7 @@ def _content(step: ModelStep, seed: str) -> list[JSON]:
                 "name": name,
                 "input": dict(islice(arguments.items(), len(arguments) // 2)) if cut_short else arguments,
                 "caller": {"type": "direct"},
+                **step.call_fields,
             }
         )
     return content

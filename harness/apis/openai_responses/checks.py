@@ -95,8 +95,8 @@ def _results(items: list[dict[str, JSON]], *, stateful: bool, adjacent: bool) ->
     answered: set[tuple[str, str]] = set()
     for index, item in enumerate(items):
         kind, call_id = item_kind(item), item.get("call_id")
-        if not isinstance(call_id, str) or item.get("async") is True:
-            continue  # the result of an asynchronous function may follow later
+        if not isinstance(call_id, str):
+            continue
         if kind in _CALLS:
             waiting.setdefault((kind, call_id), []).append(index)
         elif kind in _ANSWERS:
@@ -104,12 +104,14 @@ def _results(items: list[dict[str, JSON]], *, stateful: bool, adjacent: bool) ->
             calls = waiting.get(key)
             if calls:
                 call = calls.pop(0)
-                yield from _detached(items, call, index) if adjacent else ()
+                yield from _detached(items, call, index) if adjacent and not items[call].get("async") else ()
             elif key in answered or not stateful:
                 yield _unasked(call_id, index, again=key in answered)
             answered.add(key)
     for (_, call_id), calls in waiting.items():
         for index in calls:
+            if items[index].get("async") is True:
+                continue  # the result of an asynchronous tool may follow in a later request
             text = f"No tool output was found for the function call {call_id}."
             yield limit("result-missing").broken(text, join("/input", index), actual=call_id)
 

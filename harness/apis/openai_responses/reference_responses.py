@@ -107,6 +107,7 @@ def _output(step: ModelStep, seed: str, profile: Profile) -> list[JSON]:
             "name": name,
             "arguments": json.dumps(arguments, ensure_ascii=False, separators=(",", ":")),
             "status": "completed",
+            **step.call_fields,
         }
         for index, (name, arguments) in enumerate(step.calls)
     )

@@ -48,7 +48,7 @@ NAME = "openai-responses"
 _DATA_URL = re.compile(r"data:([^;,]*)[^,]*;base64,", re.IGNORECASE)
 _UNFINISHED = ("in_progress", "incomplete")
 _DIRECT: JSON = {"type": "direct"}
-_MARKS = ("namespace", "caller")
+_MARKS = ("namespace", "caller", "async")
 
 
 def item_kind(item: dict[str, JSON]) -> str:
@@ -131,6 +131,8 @@ def _call(item: dict[str, JSON], pointer: str) -> CallView:
     marks: dict[str, JSON] = {key: item[key] for key in _MARKS if item.get(key) is not None}
     if equal(marks.get("caller"), _DIRECT):  # the default if there is no caller
         del marks["caller"]
+    if marks.get("async") is False:
+        del marks["async"]
     return CallView(
         id=string(item.get("call_id")),
         name=string(item.get("name")) or "",
@@ -141,6 +143,7 @@ def _call(item: dict[str, JSON], pointer: str) -> CallView:
         malformed=malformed,
         item_id=string(item.get("id")),
         opaque=marks or None,
+        asynchronous=item.get("async") is True,
     )
 
 
