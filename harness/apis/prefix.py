@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import takewhile
@@ -358,8 +358,7 @@ class BoundThoughts:
     """The prefixes after which a provider issued reasoning in one conversation."""
 
     def __init__(self) -> None:
-        self._fixed: tuple[PrefixPiece, ...] = ()
-        self._entries: tuple[_Entry, ...] = ()
+        self._last: Callable[[], tuple[list[PrefixPiece], list[_Entry]]] = lambda: ([], [])
         self._issued: dict[str, tuple[OpaqueView, tuple[PrefixPiece, ...]]] = {}
 
     def receive(
@@ -372,10 +371,17 @@ class BoundThoughts:
         may_leave: bool = False,
     ) -> list[PrefixMismatch]:
         """Remember a request, and return its reasoning whose prefix changed."""
-        said = [each for each in view.system if each.place not in trailing]
-        self._fixed = tuple(_fixed(view, body, settings, [each for each in said if not each.before_turn]))
-        self._entries = tuple(_entries(view, [each for each in said if each.before_turn]))
-        pieces = (*self._fixed, *_joined(self._entries))
+
+        def parts() -> tuple[list[PrefixPiece], list[_Entry]]:
+            said = [each for each in view.system if each.place not in trailing]
+            fixed = [*_fixed(view, body, settings, [each for each in said if not each.before_turn])]
+            return fixed, [*_entries(view, [each for each in said if each.before_turn])]
+
+        self._last = parts
+        if not self._issued:
+            return []
+        fixed, entries = parts()
+        pieces = (*fixed, *_joined(entries))
         found: list[PrefixMismatch] = []
         for at, piece in enumerate(pieces):
             issued = self._issued.get(piece.value) if piece.is_thought else None
@@ -389,8 +395,9 @@ class BoundThoughts:
         """Bind the reasoning of a response to the last request and to the parts before it."""
         for at, part in enumerate(parts):
             if isinstance(part, OpaqueView) and part.kind in _THOUGHTS:
-                before = (*self._entries, *(("assistant", each) for each in parts[:at]))
-                self._issued[part_piece(part, "assistant").value] = part, (*self._fixed, *_joined(before))
+                fixed, entries = self._last()
+                before = (*entries, *(("assistant", each) for each in parts[:at]))
+                self._issued[part_piece(part, "assistant").value] = part, (*fixed, *_joined(before))
 
 
 def _is_prefix_kept(then: Sequence[PrefixPiece], now: Sequence[PrefixPiece], *, may_leave: bool) -> bool:
