@@ -36,21 +36,33 @@ def draw(target: Target, seed: str) -> Document:
 
 
 def valid_scenario(document: Document) -> Scenario | None:
-    """Return the scenario of a document with the capabilities and errors that follow from it, or `None` if it is none.
+    """Return the scenario of a document with the capabilities that it uses, or `None` if it is none.
 
-    The document gets these capabilities and errors, too.
+    If it must expect other errors than it does, it expects those that can happen. The document is changed accordingly.
     """
-    document.pop("requires", None)
-    last = document.get("turns", [{}])[-1:]
+    scenario = _consistent(document)
+    turns = document.get("turns")
+    if scenario is not None or not turns:
+        return scenario
     try:
-        for turn in last:
-            turn.pop("expect", None)
+        errors = _errors(Scenario.model_validate_json(json.dumps(document)))
+    except (ValidationError, AttributeError, TypeError):
+        return None
+    expected = {key: value for key, value in turns[-1].pop("expect", {}).items() if key != "error"}
+    if errors:
+        expected["error"] = {"name": errors}
+    if expected:
+        turns[-1]["expect"] = expected
+    return _consistent(document)
+
+
+def _consistent(document: Document) -> Scenario | None:
+    document.pop("requires", None)
+    try:
         scenario = Scenario.model_validate_json(json.dumps(document))
-        if errors := _errors(scenario):
-            last[0]["expect"] = {"error": {"name": errors}}
-        document |= {"requires": sorted(used_capabilities(scenario))}
+        document["requires"] = sorted(used_capabilities(scenario))
         scenario = Scenario.model_validate_json(json.dumps(document))
-    except (ValidationError, ValueError, AttributeError, TypeError):
+    except (ValidationError, AttributeError, TypeError):
         return None
     return None if any(True for _ in problems(scenario)) else scenario
 
@@ -66,7 +78,7 @@ def _errors(scenario: Scenario) -> list[str]:
 
 
 @cache
-def _bases() -> tuple[tuple[Scenario, Document], ...]:
+def bases() -> tuple[tuple[Scenario, Document], ...]:
     """Return the shipped scenarios with parts of one API, such as the results of its own tools."""
     shipped = load_paths([suite.shipped("scenarios")])
     return tuple(
@@ -170,7 +182,7 @@ class _Drawing:
         """Return a shipped scenario with parts of the target's API, or an empty document."""
         if not self._maybe(0.15):
             return {}
-        chosen = [document for scenario, document in _bases() if _applies(scenario, self._target)]
+        chosen = [document for scenario, document in bases() if _applies(scenario, self._target)]
         return json.loads(json.dumps(self._one_of(chosen))) if chosen else {}
 
     def _count_turns(self, base: Document) -> int:

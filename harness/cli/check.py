@@ -15,14 +15,12 @@ from harness.cli.options import (
     AgentCommands,
     CellTimeout,
     ExpectedFailures,
-    Generated,
+    GenerateOptions,
     HandsOver,
     Jobs,
     MaxRequests,
     Paths,
     ReportOptions,
-    SaveFolder,
-    Seed,
     StrictOptions,
     TargetOptions,
     Variants,
@@ -80,7 +78,7 @@ def _kind(arguments: list[str]) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SuiteCheckOptions(TargetOptions, StrictOptions, ReportOptions):
+class SuiteCheckOptions(GenerateOptions, TargetOptions, StrictOptions, ReportOptions):
     """Options shared by `check adapter` and `check agent`."""
 
     everything: Annotated[bool, option("--all", "The whole suite and every target of the API; takes minutes.")] = False
@@ -95,9 +93,6 @@ class AdapterCheckOptions(SuiteCheckOptions):
     adapter: Annotated[str | None, argument("NAME|MODULE:ATTR", "The adapter to check.")] = None
     adapter_commands: AdapterCommands = None
     hand_over: HandsOver = False
-    generate: Generated = None
-    seed: Seed = None
-    save: SaveFolder = None
     init: Annotated[
         Literal["python", "command"] | None,
         option(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import typer
 import yaml
 
 from harness.checks.generation import named, search
 from harness.cli.execution import cell_time_limit, environment, expected_failures_of, play
+from harness.cli.options import GenerateOptions
 from harness.cli.selection import select
 from harness.cli.settings import EffectiveOptions, completed
 from harness.model.errors import UsageError
@@ -24,26 +26,40 @@ FOLDER = "generated"
 """Folder of saved conversations, if `--save` names none."""
 
 
-def generate(options: EffectiveOptions, count: int, seed: int, folder: str | None) -> int:
+def is_generated(typed: GenerateOptions) -> bool:
+    """Return whether a command plays generated conversations.
+
+    Raises:
+        UsageError: Other options contradict them, or need them.
+    """
+    if typed.generate is None:
+        for name, given in {"--seed": typed.seed, "--save": typed.save}.items():
+            if given is not None:
+                raise UsageError(f"{name}: it is for generated conversations: add --generate N.")
+        return False
+    if getattr(typed, "mode", None) not in (None, "reference"):
+        raise UsageError("--generate: it is played against the reference server only: leave --mode out.")
+    return True
+
+
+def generate(options: EffectiveOptions, model: str | None = None, *, every: bool = False) -> int:
     """Search for faults of the chosen targets, save a scenario for each, and report them as a run does.
+
+    Without `every`, only the first target is searched, unless the options name targets. Its model may be given.
 
     Raises:
         UsageError: A scenario cannot be written.
     """
+    count, seed, folder = options.generate or 0, options.seed or 0, options.save
     options = completed(options, "reference")
     files: list[Path] = []
     with environment("reference"), WorkerPool(cell_time_limit(options, "reference"), offline=True) as workers:
         chosen = select(options, workers)
-        targets = chosen.targets if options.targets else chosen.targets[:1]
-        run = Run(
-            GeneratedBackend(),
-            all_rules(),
-            expected=expected_failures_of(options),
-            recuts=options.recuts,
-            strict=bool(options.strict),
-            scope=options.scope,
-        )
-        with run:
+        if model is not None:
+            options = replace(options, models=[f"{chosen.targets[0].name}={model}"])
+            chosen = select(options, workers)
+        targets = chosen.targets if options.targets or every else chosen.targets[:1]
+        with generated_run(options) as run:
             for target in targets:
                 names = variants(options.variants or (), "--variant")
                 found = search(target, count, seed, lambda cell: run([cell], jobs=1).cells[0], names)
@@ -56,16 +72,31 @@ def generate(options: EffectiveOptions, count: int, seed: int, folder: str | Non
     return play(replace(options, paths=[*map(str, files)], targets=names, words=None), "reference")
 
 
+def generated_run(options: EffectiveOptions) -> Run:
+    """Return a run for conversations that are not in a file."""
+    return Run(
+        GeneratedBackend(),
+        all_rules(),
+        expected=expected_failures_of(options),
+        recuts=options.recuts,
+        strict=bool(options.strict),
+        scope=options.scope,
+    )
+
+
+def text_of(scenario: Scenario) -> str:
+    """Return a scenario as in its file."""
+    document = scenario.model_dump(mode="json", exclude_unset=True, by_alias=True)
+    layout: Any = {"sort_keys": False, "allow_unicode": True, "default_flow_style": None, "width": 110}
+    return str(cast("Any", yaml).dump(document, Dumper=_PlainDumper, **layout))
+
+
 def write(folder: Path, scenario: Scenario) -> Path:
     """Write a scenario into a folder, and return its file."""
     path = folder / f"{scenario.id}.yaml"
-    document = scenario.model_dump(mode="json", exclude_unset=True, by_alias=True)
-    text = yaml.dump(
-        document, Dumper=_PlainDumper, sort_keys=False, allow_unicode=True, default_flow_style=None, width=110
-    )
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        path.write_text(text_of(scenario), encoding="utf-8")
     except OSError as error:
         raise UsageError(f"--save: {path} cannot be written: {error.strerror}.") from error
     return path

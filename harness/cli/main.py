@@ -25,6 +25,7 @@ HEADINGS = {
         "check": "Check an adapter, an agent, a server or a gateway, and print a scorecard.",
         "record": "Record cassettes, from a provider or from the bundled reference server.",
         "show": "Play one cell and print its conversation, its HTTP exchanges and its findings.",
+        "shrink": "Shrink a failing conversation to the smallest scenario that still fails.",
         "reproduce": "Write a stand-alone script that shows a finding, and the text of an issue to report it.",
         "serve": "Run the reference server for a client in any language, and judge its requests.",
     },

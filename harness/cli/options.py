@@ -138,7 +138,7 @@ MaxAge: TypeAlias = Annotated[
     str | None,
     option(
         "--max-age AGE",
-        "Age at which a recording counts as old: 90d, 12w. A run warns of old recordings, or fails with --strict.",
+        "Warn of recordings older than this: 90d, 12w. With --strict they fail the run.",
         FINDINGS,
     ),
 ]
@@ -174,13 +174,6 @@ AgentCommands: TypeAlias = Annotated[
 ]
 AgentApi: TypeAlias = Annotated[
     str | None, option("--api NAME", "API that the loop or agent uses, unless it names one itself.", ADAPTERS)
-]
-Generated: TypeAlias = Annotated[
-    int | None, option("--generate N", "Play N generated conversations instead, and shrink those that fail.", min=1)
-]
-Seed: TypeAlias = Annotated[int | None, option("--seed S", "Seed of the generated conversations. Default: 0.")]
-SaveFolder: TypeAlias = Annotated[
-    str | None, option("--save DIR", "Folder for the smallest failing conversations. Default: generated.")
 ]
 HandsOver: TypeAlias = Annotated[bool, option("--hand-over", "Continue conversations on other targets.")]
 MaxRequests: TypeAlias = Annotated[int | None, option("--max-requests N", "Send at most N requests.", min=1)]
@@ -339,7 +332,16 @@ class PlayOptions(AdapterOptions, FindingOptions, ReportOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions(PlayOptions, StrictOptions, LoopOptions):
+class GenerateOptions:
+    """Options of commands that can play generated conversations."""
+
+    generate: Annotated[int | None, option("--generate N", "Play N generated conversations.", min=1)] = None
+    seed: Annotated[int | None, option("--seed S", "Seed of the generated conversations. Default: 0.")] = None
+    save: Annotated[str | None, option("--save DIR", "Folder for the failing ones, shrunk.")] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(GenerateOptions, PlayOptions, StrictOptions, LoopOptions):
     """Options of `run`."""
 
     hand_over: HandsOver = False
@@ -373,7 +375,7 @@ class RunOptions(PlayOptions, StrictOptions, LoopOptions):
     ] = None
     executor: Annotated[
         str | None,
-        option("--executor URL", "Run cells on Dask workers: dask://HOST:PORT, or dask://local?workers=N.", SCALE),
+        option("--executor URL", "Run cells on Dask workers.", SCALE, hidden=True),
     ] = None
     resume: Annotated[
         Path | None, option("--resume RUN.json", "Keep the finished cells of this live run, and run the others.", LIVE)

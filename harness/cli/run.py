@@ -41,8 +41,10 @@ def run(typed: RunOptions) -> int:
     Exit codes: 1 not conformant, or an expected failure did not happen;
     2 wrong usage, missing cassettes, or nothing ran; 130 interrupted; else 0.
     """
-    from harness.cli import execution, settings, watch  # noqa: PLC0415 - help and completion need the options alone
+    from harness.cli import execution, generating, settings, watch  # noqa: PLC0415 - help and completion need the options alone
 
+    if generating.is_generated(typed):
+        return generating.generate(settings.combined(typed), every=True)
     options, mode = settings.combined(typed), typed.mode or ("reference" if typed.hand_over else "replay")
     return watch.watch(options, mode, execution.play) if options.watch else execution.play(options, mode)
 

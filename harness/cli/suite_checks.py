@@ -14,9 +14,9 @@ import typer
 
 from harness.apis import registry
 from harness.checks.adapter_check import RECUTS, AdapterCheck
-from harness.cli.check import AdapterCheckOptions, SuiteCheckOptions
+from harness.cli.check import SuiteCheckOptions
 from harness.cli.execution import Execution, play, play_check
-from harness.cli.generating import generate
+from harness.cli.generating import generate, is_generated
 from harness.cli.settings import combined, project_adapters, settings
 from harness.model.errors import UsageError
 from harness.results import Blame, CellResult, Checked, Finding, Kind, RunResult, Severity, Verdict
@@ -38,12 +38,8 @@ def check_suite(typed: SuiteCheckOptions, **subject: Any) -> int:
             "agent, by harness check agent module:drive or --agent-command './agent'. 'harness help adapters' and "
             f"'harness help loops' explain both.{several}"
         )
-    if isinstance(typed, AdapterCheckOptions):
-        if typed.generate is not None:
-            return generate(replace(options, adapters=chosen), typed.generate, typed.seed or 0, typed.save)
-        for name, given in {"--seed": typed.seed, "--save": typed.save}.items():
-            if given is not None:
-                raise UsageError(f"{name}: it is for generated conversations: add --generate N.")
+    if is_generated(typed):
+        return generate(replace(options, adapters=chosen))
     if options.hand_over:
         return play(replace(options, adapters=chosen, jobs=typed.jobs), "reference")
     streamed = not typed.variants or "stream" in typed.variants

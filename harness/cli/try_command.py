@@ -18,8 +18,9 @@ from harness.checks.adapter_check import AdapterCheck, Play, first_target_cells
 from harness.checks.recognition import EndedProgram, Recognised, keyless_environment, recognise, run_program
 from harness.cli.check import ServerOptions
 from harness.cli.execution import Execution, play_check
+from harness.cli.generating import generate, is_generated
 from harness.cli.main import print_error
-from harness.cli.options import NoColour, argument, option
+from harness.cli.options import GenerateOptions, NoColour, argument, option
 from harness.cli.outputs import on_screen
 from harness.cli.serve import variables_for
 from harness.cli.settings import combined, fact_options
@@ -60,7 +61,7 @@ STREAMED_SAMPLE = frozenset(
 
 
 @dataclass(frozen=True, kw_only=True)
-class TryOptions:
+class TryOptions(GenerateOptions):
     """Options of `try`."""
 
     subject: Annotated[
@@ -141,6 +142,9 @@ def try_(typed: TryOptions) -> int:
         raise UsageError(found.question)
     typer.echo(f"{typed.subject or typed.command}: taken for {found.sentence}.")
     models = typed.models or ([found.model] if found.model else None)
+    if is_generated(typed):
+        own = combined(typed, adapters=[found.spec], models=None, api=None, ignored=[*found.ignored])
+        return generate(own, models[0] if models else None)
     file = _private_file()
     options = combined(
         typed,

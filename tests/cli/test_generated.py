@@ -66,6 +66,69 @@ def test_each_fault_is_shown_by_a_small_conversation(
     assert "at fault: adapter; 1 cell, which fails only for this" in done.out
 
 
+@pytest.mark.parametrize("command", [("run", "--adapter"), ("try",)])
+def test_other_commands_play_generated_conversations(harness: Command, command: tuple[str, ...]) -> None:
+    done = harness(*command, "gemini", "--generate", "2", "--seed", "3")
+
+    assert done.code == 0
+    assert "gemini-4: 2 conversations, 0 causes of failures (seed 3)\n" in done.out
+
+
+def test_generated_conversations_are_not_replayed(harness: Command) -> None:
+    done = harness("run", "--generate", "2", "--mode", "replay")
+
+    assert done.code == 2
+    assert "it is played against the reference server only: leave --mode out" in done.err
+
+
+FAILING = """
+version: 1
+id: too-short
+title: A scenario that expects another end
+covers: [tools]
+requires: [history, system-prompt, tools]
+system: You are a guide.
+scripted: true
+tools:
+  - name: get_tide
+    parameters: {type: object, properties: {place: {type: string}}}
+    results: [{return: {metres: 3}}]
+turns:
+  - user: Hello. Who are you?
+    model: [{text: A guide.}]
+  - user: When is high water?
+    model: [{calls: [{get_tide: {place: Harlesiel}}]}, {text: At noon.}]
+    expect: {stop_reason: max_tokens, text: {contains: noon}}
+"""
+
+
+def test_a_failing_scenario_is_shrunk(harness: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("too-short.yaml").write_text(FAILING)
+
+    done = harness("shrink", "too-short.yaml", "--target", "anthropic")
+
+    assert done.code == 1
+    assert done.out.startswith("generated/too-short-small-1.yaml: 11 lines, for expectation\n")
+    small = Path("generated/too-short-small-1.yaml").read_text()
+    assert "stop_reason: max_tokens" in small
+    assert "tools:" not in small
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("call-single", "--target", "anthropic"), "call-single: it does not fail, so that there is nothing to shrink"),
+        (("call-single",), "call-single: name one target, as in --target anthropic"),
+    ],
+)
+def test_only_a_failing_cell_is_shrunk(harness: Command, arguments: tuple[str, ...], message: str) -> None:
+    done = harness("shrink", *arguments)
+
+    assert done.code == 2
+    assert message in done.err
+
+
 def test_a_seed_draws_the_same_conversations_in_every_process() -> None:
     drawn = "import sys, json; from tests.cli.test_generated import documents; print(json.dumps(documents()))"
     other = subprocess.run([sys.executable, "-c", drawn], capture_output=True, text=True, check=True)
