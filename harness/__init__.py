@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         generation_provider,
     )
     from harness.kit.handlers import CollectingHandler, ConsoleHandler, PartialArguments, QueueHandler, Streamed
-    from harness.kit.thread import Handout, Thread, ask, trimmed
+    from harness.kit.thread import Handout, Later, Thread, ask, trimmed
     from harness.kit.workspace import Workspace
     from harness.model.errors import (
         AuthenticationFailed,
@@ -180,6 +180,7 @@ __all__ = [
     "IterationLimit",
     "JsonMode",
     "JsonSchema",
+    "Later",
     "LocalRunner",
     "Loop",
     "MalformedResponse",

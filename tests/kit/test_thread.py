@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness.kit.handlers import CollectingHandler, Done, Said
-from harness.kit.thread import Ask, RunTool, Thread, ask, failure
+from harness.kit.thread import Ask, Later, RunTool, Thread, ask, failure
 from harness.model.errors import ConnectionFailed, IterationLimit, RateLimited
 from harness.model.messages import (
     ChatRequest,
@@ -29,7 +29,7 @@ from harness.model.messages import (
 from harness.model.protocols import MessageHandler
 
 TEMPLATE = ChatRequest("m", (), max_tokens=100)
-Tool = Callable[[ToolCall], ToolResult]
+Tool = Callable[[ToolCall], ToolResult | Later]
 Send = Callable[..., ChatResponse]
 
 
@@ -77,7 +77,7 @@ def send_sync(thread: Thread, model: Model, user: str | Message, tool: Tool, *ha
 
 
 def send_async(thread: Thread, model: Model, user: str | Message, tool: Tool, *handler: MessageHandler) -> ChatResponse:
-    async def run(call: ToolCall) -> ToolResult:
+    async def run(call: ToolCall) -> ToolResult | Later:
         await asyncio.sleep(0)
         return tool(call)
 
@@ -155,6 +155,26 @@ def test_results_share_a_message_in_the_order_of_calls(send: Send) -> None:
         says("Done").message,
     )
     assert model.requests[1].messages == thread.messages[:3]
+
+
+def test_a_later_result_comes_with_a_later_message(send: Send) -> None:
+    thread = Thread(TEMPLATE)
+    model = Model([says("Begun.", call(1), call(2, "sub")), says("One."), says("Booked.")])
+
+    def tool(called: ToolCall) -> ToolResult | Later:
+        return Later() if called.name == "add" else echo(called)
+
+    assert send(thread, model, "Go", tool).text == "One."  # the other call has a result
+    assert thread.messages[2] == Message(Role.USER, (ToolResult("c2", "sub", {"n": 2}),))
+    late = Message(Role.USER, (ToolResult("c1", "add", {"n": 1}), Text("And now?")))
+    assert send(thread, model, late, echo).text == "Booked."
+    assert model.requests[-1].messages[-1] == late
+
+
+def test_a_turn_ends_if_all_results_come_later(send: Send) -> None:
+    thread = Thread(TEMPLATE)
+    assert send(thread, Model([says("Begun.", call(1))]), "Go", lambda _call: Later()).text == "Begun."
+    assert thread.messages == (Message.user("Go"), says("Begun.", call(1)).message)
 
 
 @pytest.mark.parametrize("stop", list(StopReason))
