@@ -202,8 +202,11 @@ class ChatExchange(ClientRequest):
     chat: Chat
 
     def is_verbatim(self, pointer: str) -> bool:
-        """Return whether the caller gave the value at a pointer as a field of the API."""
-        return resolve(self.chat.request.provider_metadata.get(self.view.api), pointer) is not None
+        """Return whether the caller gave the value at a pointer as a field of the API. Protobuf JSON also has keys in
+        snake case, too.
+        """
+        given = self.chat.request.provider_metadata.get(self.view.api)
+        return given is not None and resolve(_with_plain_keys(given), _plain_key(pointer)) is not None
 
     def is_own_entry(self, pointer: str) -> bool:
         """Return whether a pointer is in an entry that the caller gave as a part of the API, such as a system message
@@ -217,6 +220,18 @@ class ChatExchange(ClientRequest):
         ]
         entry = "/".join(pointer.split("/")[:3])
         return bool(given) and resolve(parsed(self.reading.exchange.request.body), entry) in given
+
+
+def _plain_key(key: str) -> str:
+    return key.replace("_", "").lower()
+
+
+def _with_plain_keys(value: JSON) -> JSON:
+    if isinstance(value, list):
+        return [*map(_with_plain_keys, value)]
+    if isinstance(value, dict):
+        return {_plain_key(key): _with_plain_keys(inner) for key, inner in value.items()}
+    return value
 
 
 class Evidence:

@@ -136,6 +136,31 @@ def _told_in_a_frame(*, cut: bool, merged: bool) -> Wrap:
     return sends(sent)
 
 
+def _texts_in_parts(*, drop: bool) -> Wrap:
+    """Texts are lists of parts; or the last word of each is not there."""
+
+    def sent(_api: str, body: dict[str, Any]) -> None:
+        for item in body["input"]:
+            if item.get("role") == "user":
+                text = item["content"].rpartition(" ")[0] if drop else item["content"]
+                item |= {"type": "message", "content": [{"type": "input_text", "text": text}]}
+
+    return sends(sent)
+
+
+def _last_output(*, drop: bool) -> Wrap:
+    """The result of an asynchronous call comes after the user's text; or it is not there."""
+
+    def sent(_api: str, body: dict[str, Any]) -> None:
+        items = body["input"]
+        at = next((at for at, item in enumerate(items) if item.get("type") == "function_call_output"), None)
+        if at is not None:
+            output = items.pop(at)
+            items[at + 1 : at + 1] = [] if drop else [output]
+
+    return sends(sent)
+
+
 def _required_reversed(*, in_place: bool) -> Wrap:
     """The required properties are told in another order, by changing a copy of the tools or the tools themselves."""
 
@@ -254,6 +279,22 @@ FORMS = (
             }
         ),
         "tools-declared",
+    ),
+    Form(
+        "kept-conversation-in-parts",
+        "conversation-kept",
+        ("openai-responses",),
+        _texts_in_parts(drop=False),
+        _texts_in_parts(drop=True),
+        "new-result-lost",
+    ),
+    Form(
+        "late-result-behind-the-text",
+        "tool-asynchronous",
+        ("openai-responses",),
+        _last_output(drop=False),
+        _last_output(drop=True),
+        "result-missing",
     ),
     Form(
         "fields-in-snake-case",
