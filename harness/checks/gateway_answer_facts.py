@@ -36,7 +36,7 @@ def _where(view: ResponseView) -> str:
     return next((part.pointer for part in view.parts if isinstance(part, TextView)), "")
 
 
-@response_fact("gateway-answer-text", "answer's text", "the client reads other words than the model said")
+@response_fact("gateway-answer-text", "answer's text", "the client gets another text than the model wrote")
 def _text(sent: ResponseView, received: ResponseView) -> Outcomes:
     """The text of the answer reaches the client unchanged."""
     if sent.text == received.text:
@@ -93,7 +93,7 @@ _TELLING_CHARACTERS = 16
 
 
 @response_fact(
-    "gateway-answer-unsent", "answer's own parts", "the client shows and sends back what no model said or did"
+    "gateway-answer-unsent", "answer's own parts", "the client shows and sends back something that no model produced"
 )
 def _unsent(sent: ResponseView, received: ResponseView) -> Outcomes:
     """An answer contains reasoning, and calls and results of provider tools, only if the upstream sent them."""
@@ -168,7 +168,7 @@ def _refusal(exchange: GatewayExchange) -> Outcomes:
         yield lost(message, place, "", received.text or received.refusal or None, sent.refusal, severity)
 
 
-@response_fact("gateway-answer-calls", "answer's calls", "the client runs other calls than the model made")
+@response_fact("gateway-answer-calls", "answer's calls", "the client runs calls that the model did not make")
 def _calls(sent: ResponseView, received: ResponseView) -> Outcomes:
     """All calls of the answer reach the client, in their order, and no truncated call arrives as a complete one."""
     whole = [call for call in sent.calls if call.malformed is None]
@@ -179,7 +179,7 @@ def _calls(sent: ResponseView, received: ResponseView) -> Outcomes:
         if invented is None or _says_so(call, invented, received):
             yield preserved(same=len(received.calls) == len(sent.calls))
         else:
-            message = f"the call of {call.name} was cut short, and arrives as a whole one"
+            message = f"the call of {call.name} was cut off, but arrives as a complete call"
             yield lost(message, call.pointer, invented.pointer, invented.arguments, call.malformed)
             return
     if cut and len(found) > len(whole):
@@ -220,9 +220,7 @@ def _arguments(exchange: GatewayExchange) -> Outcomes:
     return argument_outcomes(_matched(exchange))
 
 
-@exchange_fact(
-    "gateway-answer-ids", "answer's call ids", "the client cannot say which call a result answers", of_answer=True
-)
+@exchange_fact("gateway-answer-ids", "answer's call ids", "the client cannot match results to calls", of_answer=True)
 def _ids(exchange: GatewayExchange) -> Outcomes:
     """Each call reaches the client with an id of its own."""
     # The client's API may have no ids.
@@ -262,7 +260,7 @@ def _word_for_calls(exchange: GatewayExchange, received: ResponseView) -> str | 
 @exchange_fact(
     "gateway-answer-stop-reason",
     "answer's stop reason",
-    "the client cannot tell a whole answer from one that was cut",
+    "the client cannot tell a complete answer from one that was cut off",
     of_answer=True,
 )
 def _stop(exchange: GatewayExchange) -> Outcomes:
@@ -293,7 +291,7 @@ def _stop(exchange: GatewayExchange) -> Outcomes:
 @exchange_fact(
     "gateway-answer-usage",
     "answer's usage",
-    "the client reckons with other numbers than it is billed for",
+    "the client counts other numbers of tokens than it is billed for",
     of_answer=True,
 )
 def _usage(exchange: GatewayExchange) -> Outcomes:
@@ -378,9 +376,11 @@ def _status(exchange: GatewayExchange) -> Outcomes:
     error = _failure(exchange)
     if error is not None:
         status = error.meant or error.status
-        yield lost(f"the upstream fails ({status}: {error.message}), and the client is not told", "", "", None, status)
+        yield lost(
+            f"the upstream fails ({status}: {error.message}), but the client gets no error", "", "", None, status
+        )
     elif last.unread is not None:
-        yield lost(f"the upstream fails ({last.unread}), and the client is not told")
+        yield lost(f"the upstream fails ({last.unread}), but the client gets no error")
 
 
 def _failure(exchange: GatewayExchange) -> ErrorView | None:
@@ -404,7 +404,7 @@ def _error_text(exchange: GatewayExchange) -> Outcomes:
     else:
         refused = (found[0].meant or found[0].status) in _FOR_THE_CLIENT
         severity = Severity.ERROR if refused else Severity.WARNING
-        message = "the text of the upstream's error does not reach the client"
+        message = "the message of the upstream's error does not reach the client"
         yield lost(message, "", "", found[1].message, found[0].message, severity)
 
 
@@ -443,12 +443,15 @@ def _wait(exchange: GatewayExchange) -> Outcomes:
         yield preserved(same=True)
     else:
         what = "does not arrive" if received.retry_after is None else "arrives as another"
-        message = f"the time to wait before asking again (retry-after) {what}"
+        message = f"the time to wait before a retry (retry-after) {what}"
         yield lost(message, "", "", received.retry_after, sent.retry_after)
 
 
 @exchange_fact(
-    "gateway-answer", "answer arrives", "the client has no answer, or takes a part of one for the whole", of_answer=True
+    "gateway-answer",
+    "answer arrives",
+    "the client has no answer, or takes part of an answer for all of it",
+    of_answer=True,
 )
 def _arrives(exchange: GatewayExchange) -> Outcomes:
     """A complete answer reaches the client completely, and a truncated answer does not look complete."""

@@ -178,7 +178,7 @@ class GatewayCheck:
         if reason is not None:
             return replace(result, verdict=Verdict.NOT_APPLICABLE, reason=reason), JudgedRun()
         if each.target.name in self._unreached:
-            reason = f"it was not played: nothing of this gateway reaches {each.upstream.name}"
+            reason = f"it was not played, because no request of this gateway reaches {each.upstream.name}"
             return replace(result, verdict=Verdict.INCONCLUSIVE, reason=reason), JudgedRun()
         unexpected = len(self.upstream.unexpected)
         what = play_cell(cell, each.way, self.endpoint, self.upstream)
@@ -267,7 +267,7 @@ def _sentence(text: str) -> str:
 def _required_route(each: GatewayRoute, origin: str) -> str:
     base = origin + each.way.upstream.base_url_ending
     return (
-        f"It has to route the model name {each.target.model!r} to {each.upstream.model!r} of {each.upstream.api}, at "
+        f"It must route the model name {each.target.model!r} to {each.upstream.model!r} of {each.upstream.api}, at "
         f"{base}. 'harness help gateways' shows how."
     )
 

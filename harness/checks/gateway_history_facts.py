@@ -185,7 +185,7 @@ def _plain(result: ResultView) -> list[JSON]:
 @exchange_fact(
     "gateway-error-flag",
     "error flag",
-    "the model takes a failure for an answer, or an answer for a failure",
+    "the model takes a failure for a result, or a result for a failure",
     stated=lambda request: any(result.error_mark for result in request.results),
 )
 def _errors(exchange: GatewayExchange) -> Outcomes:
@@ -263,8 +263,8 @@ def _value(piece: PrefixPiece | None) -> JSON:
 STATE = GatewayFact(
     "gateway-opaque-state",
     "signatures and state",
-    "Signatures and other state that the upstream issued come back to it untouched.",
-    "the model goes on without its own reasoning, or the provider refuses it",
+    "Signatures and other state that the upstream issued are sent back to it unchanged.",
+    "the model continues without its own reasoning, or the provider refuses the request",
 )
 """Fact that is judged over a whole conversation, by the state that is sent back to the upstream."""
 

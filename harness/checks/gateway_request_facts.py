@@ -48,7 +48,7 @@ def _system(sent: RequestView, arrived: RequestView) -> Outcomes:
     elif any(text in "".join(found) for text in joined_texts(given)):
         yield preserved(same=False)
     elif any(text in part.text for text in joined_texts(given) for _, part in _user_texts(arrived)):
-        yield lost("the system prompt reaches the upstream as words of the user", place, "", None, "".join(given))
+        yield lost("the system prompt reaches the upstream as a user message", place, "", None, "".join(given))
     else:
         what = "arrives changed" if any(found) else "does not arrive"
         yield lost(f"the system prompt {what}", place, there, "".join(found) if found else None, "".join(given))
@@ -72,7 +72,7 @@ def _runs(view: RequestView) -> list[tuple[str, list[TextView]]]:
     return [(role, [part for _, part in run]) for role, run in groupby(texts, key=lambda text: text[0])]
 
 
-@request_fact("gateway-texts", "message texts", "the model reads other words than were said")
+@request_fact("gateway-texts", "message texts", "the model reads another text than the client sent")
 def _texts(sent: RequestView, arrived: RequestView) -> Outcomes:
     """The texts of the conversation reach the upstream unchanged, each with its role."""
     given, found = _runs(sent), _runs(arrived)
@@ -237,7 +237,7 @@ def _descriptions(exchange: GatewayExchange) -> Outcomes:
             yield lost(message, tool.pointer, found.pointer, found.description, tool.description)
 
 
-@exchange_fact("gateway-tool-schemas", "tool schemas", "the model makes arguments that the tool does not take")
+@exchange_fact("gateway-tool-schemas", "tool schemas", "the model makes arguments that the tool does not accept")
 def _schemas(exchange: GatewayExchange) -> Outcomes:
     """The schemas of tools keep their meaning and their wording."""
     for tool, found in _common(exchange):
@@ -296,7 +296,7 @@ def _choice(sent: RequestView, arrived: RequestView) -> Outcomes:
             yield preserved(same=arrived.tool_choice is not None and sent.tool_choice.mode == arrived.tool_choice.mode)
         return
     yield lost(
-        "the tool choice arrives as another one",
+        "another tool choice arrives",
         sent.tool_choice.pointer if sent.tool_choice else "",
         arrived.tool_choice.pointer if arrived.tool_choice else "",
         request_meaning.describe_choice(found, names),
@@ -320,7 +320,7 @@ def _format(sent: RequestView, arrived: RequestView) -> Outcomes:
     if found is None:
         yield _emulated_format(sent, arrived, wanted)
     elif found.kind != wanted.kind:
-        yield lost("JSON is requested in another way", wanted.pointer, found.pointer, found.kind, wanted.kind)
+        yield lost("JSON is requested in a different way", wanted.pointer, found.pointer, found.kind, wanted.kind)
     elif wanted.kind == "json":
         yield preserved(same=True)
     else:
@@ -440,7 +440,7 @@ def _fact(slug: str, name: str, setting: str, because: str) -> GatewayFact:
     return GatewayFact(
         f"gateway-{slug}",
         name,
-        f"The setting {setting} reaches the upstream as given, and is not made up.",
+        f"The setting {setting} reaches the upstream unchanged, and is not invented.",
         because,
         check,
         lambda request: setting in request.settings,

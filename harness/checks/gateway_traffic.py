@@ -199,7 +199,7 @@ class Upstream:
         """Respond to a request from the gateway."""
         current = self._current
         if current is None:
-            return self._reject_unexpected(request, "it arrived outside of any cell")
+            return self._reject_unexpected(request, "it arrived while no cell was running")
         wire = current.conversation.wire
         if wire.recognises(replace(request, body=wire.least_body)):
             return current.answer(request)
@@ -260,7 +260,7 @@ class UpstreamConversation:
 def _owner_of_path(request: HttpRequest) -> str:
     for api in registry.apis():
         if api.provider_url.startswith("http") and api.recognises(replace(request, body=api.least_body)):
-            return f"; it is one of {api.name}"
+            return f"; {api.name} has this path"
     return ""
 
 
@@ -405,8 +405,8 @@ def await_listening(url: str, seconds: float, alive: Callable[[], None] = lambda
         except OSError as error:
             if time.monotonic() >= until:
                 raise UsageError(
-                    f"check gateway {url}: nobody listens there after {seconds:g} s: {error.strerror or error}. "
-                    "Start the gateway, or have it started by --command."
+                    f"check gateway {url}: no server listens there after {seconds:g} s: {error.strerror or error}. "
+                    "Start the gateway, or let --command start it."
                 ) from None
             time.sleep(_POLL_SECONDS)
         else:

@@ -51,7 +51,7 @@ _NO_ACCESS = frozenset({401, 402, 403})
 _REFUSED = frozenset({400, 422})
 
 
-_FAILS = f"it was not run, since {PLAIN} is answered with an error"
+_FAILS = f"it was not run, because {PLAIN} is answered with an error"
 
 _VARIANTS: Mapping[Variant, tuple[Variant, ...]] = {"whole": ("whole", "stream"), "stream": ("stream",)}
 """Variants that fail together: if whole answers fail, streams fail too."""
@@ -106,14 +106,14 @@ def greet(server: ServerUnderTest, line: RetryingClient) -> ServerUnderTest:
             response = line(request)
         except NoResponse as reason:
             raise UsageError(
-                f"check server {shown(server.base_url)}: nothing answers at {shown(request.url)}: {reason}. Is the "
+                f"check server {shown(server.base_url)}: no answer from {shown(request.url)}: {reason}. Is the "
                 "server up?"
             ) from None
         if response.status in _NO_SUCH_PATH or 300 <= response.status < 400:
             raise UsageError(
-                f"check server {shown(server.base_url)}: {request.method} {shown(request.url)} was answered with HTTP "
-                f"{response.status}: {_words(server, response)}. Name the base URL as SDKs take it"
-                f"{_ending(server)}, and by --model one of its models."
+                f"check server {shown(server.base_url)}: {request.method} {shown(request.url)} was answered with "
+                f"HTTP {response.status}: {_words(server, response)}. "
+                f"Give the base URL as for an SDK{_ending(server)}, and one of the server's models as --model."
                 f"{suggestion(server.api, server.base_url, request.url)}"
             )
         if response.status in _NO_ACCESS:

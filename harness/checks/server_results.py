@@ -193,7 +193,7 @@ class ServerCellBuilder:
         tries = [out for each in judged for name, out in each.session.tries if name == check.counted]
         if not check.never or not tries or any(tries):
             return
-        times = f"{len(tries)} asked for" + ("; --repeat 10 tells more" if len(tries) < 10 else "")
+        times = f"{len(tries)} asked for" + ("; --repeat 10 is more certain" if len(tries) < 10 else "")
         last = judged[-1].session.replies[0]
         yield replace(
             _finding_of(self.server, check, Severity.WARNING, f"{check.never} ({times})"),
@@ -237,7 +237,7 @@ class Price:
     def of(text: str, place: str = "--price") -> Price:
         """Parse `IN,OUT`. Raises `UsageError`, which mentions `place`, the option or setting that contains the text."""
         message = (
-            f"{place} {text!r}: it has to be two prices in US dollars for a million tokens, read and written, as in "
+            f"{place} {text!r}: expected two prices in US dollars per million tokens, for input and output, as in "
         )
         message += "0.15,0.60."
         try:
@@ -266,7 +266,7 @@ def spending(  # noqa: PLR0913 - what was sent, and where
 
 _VALUE = re.compile(r"'[^']*'|\d+")
 
-BECAUSE = "clients read what the API promises, and break or lose something where an answer has it otherwise"
+BECAUSE = "clients rely on the API, and fail or lose data if an answer differs"
 """Consequence of a broken promise."""
 
 

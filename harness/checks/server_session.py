@@ -327,7 +327,7 @@ class CheckSession:
                 a promise.
         """
         if any(call.malformed is not None for call, _ in results):
-            raise Inconclusive("the arguments of a call are no JSON object, so that it cannot be answered")
+            raise Inconclusive("the arguments of a call are not a JSON object, so the call has no result")
         answer = reply.view.body if reply.view is not None else None
         return self._answered(
             self.server.request_builder.append_answer(reply.body, answer, results), refused, self.stream
@@ -466,7 +466,7 @@ def conclusive(reply: Reply) -> ResponseView:
     if view is None:
         raise SessionEnded
     if view.stop_reason in _UNHELPFUL:
-        raise Inconclusive(f"the answer stopped for {view.stop_reason.value}")
+        raise Inconclusive(f"the answer ended with the stop reason {view.stop_reason.value}")
     return view
 
 
@@ -549,7 +549,7 @@ class ServerCheck(BaseModel):
         if self.needs and not getattr(server.request_builder, self.needs):
             return self.lack
         if any(getattr(server.profile, name) != "native" for name in self.native):
-            return "the API has none of its own with this model: adapters emulate it"
+            return "the API does not have this for the model; adapters emulate it"
         return None
 
 

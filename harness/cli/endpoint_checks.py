@@ -489,7 +489,7 @@ def first_model(url: str) -> str | None:
     """Return the first model that a server lists at `URL/models`, or `None` if it lists none.
 
     Raises:
-        UsageError: nothing answers at the URL.
+        UsageError: no answer from the URL.
     """
     try:
         answer = httpx2.get(f"{url.rstrip('/')}/models", timeout=_MODELS_SECONDS)

@@ -225,7 +225,7 @@ def _library_answers(evidence: Evidence) -> Iterator[tuple[ParsedExchange, Respo
     "A library reports that an answer ends in calls if the provider does.",
     source=_BRIDGE + "; anthropic-stop-reasons, openai-chat-stop-reasons",
     because="a loop that follows the stop reason runs none of the calls",
-    remedy="have the library report that an answer with calls ends in calls, as {stop} says",
+    remedy="have the library report that an answer with calls ends with calls, as {stop} says",
 )
 def _library_stop_reason(evidence: Evidence) -> Iterator[RuleViolation]:
     for reading, wire, given in _library_answers(evidence):

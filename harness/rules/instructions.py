@@ -229,7 +229,7 @@ def _missing_prompt(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.chat_exchanges:
         system = _system_of(req)
         if system is not None and not any(part.text for part in _prompts(req)):
-            yield req.reading.violation("the system prompt is nowhere in the API's place for it", "", None, system)
+            yield req.reading.violation("the request has no system prompt where the API expects it", "", None, system)
 
 
 @RULES.add(

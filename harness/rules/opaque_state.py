@@ -25,7 +25,7 @@ RULES = RuleTable(Subject.HISTORY)
     "Signatures, reasoning items and unknown parts are sent back unchanged, in their place.",
     source="anthropic-thinking-verbatim, openai-responses-reasoning-back, openai-responses-phase, "
     "gemini-thought-signature",
-    because="the model goes on without its own reasoning, or the provider refuses it; nulls are a convention",
+    because="the model continues without its own reasoning, or the provider refuses the request; nulls are a note",
     remedy="send {state} back unchanged, where they were",
 )
 def _lost_state(evidence: Evidence) -> Iterator[RuleViolation]:

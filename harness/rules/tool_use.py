@@ -263,7 +263,7 @@ def _result_renamed(evidence: Evidence) -> Iterator[RuleViolation]:
     "error-flag",
     "A failed tool's result is marked.",
     source="anthropic-result-is-error, gemini-function-response-form",
-    because="the model takes a failure for an answer, or an answer for a failure",
+    because="the model takes a failure for a result, or a result for a failure",
     remedy="mark the result of a failed tool by {failed}",
 )
 def _error_mark(evidence: Evidence) -> Iterator[RuleViolation]:

@@ -141,8 +141,9 @@ def test_a_listing_fits_and_cuts_no_name(
 
 GOLDEN = """\
 anthropic-choice-forced (limit: error)
-  No call is forced on models that choose by themselves.
-  to do:    send `tool_choice` auto or none: the model takes no forced call; `harness show` has the place
+  `tool_choice` forces no call on models that do not support it.
+  to do:    send `tool_choice` auto or none, because the model does not support forced calls; `harness show` has \
+the place
   rests on: anthropic-no-forced-choice: A tool choice of the type `any` or `tool` is refused, on messages and on \
 count_tokens; auto and none are fine.
 """

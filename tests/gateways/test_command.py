@@ -218,7 +218,7 @@ def test_unreached_upstream_error_quotes_both_ends(front: Front, scenario: str) 
     assert arrived.splitlines()[-1] == (
         f"harness: check gateway {front.url}: the gateway answers HTTP 404 and has sent no chat to the reference "
         "server: no such model. What arrived at the reference server: POST /v1/responses: anthropic has no such path; "
-        "it is one of openai-responses. It has to route the model name 'claude-opus-5-5' to 'claude-opus-5-5' of "
+        "it is one of openai-responses. It must route the model name 'claude-opus-5-5' to 'claude-opus-5-5' of "
         f"anthropic, at http://127.0.0.1:{front.port}. 'harness help gateways' shows how."
     )
 
@@ -358,8 +358,8 @@ def test_waiting_for_the_gateway_ends_after_the_given_seconds() -> None:
 
     assert code == 2
     assert arrived.getvalue().splitlines()[-1] == (
-        f"harness: check gateway {url}: nobody listens there after 0 s: Connection refused. Start the gateway, or have "
-        "it started by --command."
+        f"harness: check gateway {url}: no server listens there after 0 s: Connection refused. "
+        "Start the gateway, or let --command start it."
     )
 
 

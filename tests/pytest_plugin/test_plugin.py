@@ -119,7 +119,7 @@ def test_each_cell_is_an_item_and_findings_are_the_text_of_a_failure(project: py
     done.stdout.fnmatch_lines(
         [
             "*_ prompted on forgetful[[]whole] _*",
-            "system-missing (loss, error, blame: adapter): the system prompt is nowhere in the API's place for it",
+            "system-missing (loss, error, blame: adapter): the request has no system prompt where the API expects it",
             "  at:       request 1",
             "  actual:   (nothing)",
             '  expected: "Be brief."',
@@ -158,7 +158,7 @@ def test_the_evidence_is_said_once_be_the_summary_as_long_as_it_may(
         "FAILED scenarios/prompted.yaml::forgetful[whole] - system-missing (loss, error, blame: adapter)",
     ]
     failure = next(ET.parse(project.path / "junit.xml").iter("failure"))  # noqa: S314 - pytest wrote it
-    message = "system-missing (loss, error, blame: adapter): the system prompt is nowhere in the API's place for it"
+    message = "system-missing (loss, error, blame: adapter): the request has no system prompt where the API expects it"
     assert failure.get("message") == message
     assert (failure.text or "").count("Be brief.") == 1
 

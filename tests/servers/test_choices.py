@@ -64,7 +64,7 @@ CHOICES = (
     (
         "server-escapes",
         instead(lambda view: "<<<" in said(view), lambda view: ESCAPED if TEXT in said(view) else WRITTEN),
-        "the model escaped the text, which the server does not do to another",
+        "the model escaped the text; the server does not escape another one",
     ),
     (
         "server-choice-required",
@@ -76,7 +76,7 @@ CHOICES = (
         always(ModelStep(calls=(("get_weather", {"city": "Antwerp"}),))),
         "the model called a tool that the question does not need",
     ),
-    ("server-length", always(ModelStep(text="one, two")), "the model said less than the bound"),
+    ("server-length", always(ModelStep(text="one, two")), "the model wrote less than the limit"),
     ("server-stop-sequence", always(ModelStep(text="I would rather not.")), "the model did not count"),
     ("server-text", always(ModelStep(text="")), "the model answered nothing"),
     ("server-different-calls", always(CITY_FOR_BOTH), OTHERWISE),

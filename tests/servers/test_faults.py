@@ -88,7 +88,7 @@ def test_why_a_conversation_is_refused_is_found_out(refused: Callable[[RequestVi
     (finding,) = cells["server-history"].findings
     assert said in finding.message
     assert cells["server-result-error"].verdict is Verdict.INCONCLUSIVE
-    assert cells["server-result-error"].reason == "the same conversation is refused where the tool has not failed"
+    assert cells["server-result-error"].reason == "the same conversation is also refused if the tool has not failed"
 
 
 def _crashing(when: Callable[[RequestView], bool]) -> Change:
@@ -110,7 +110,7 @@ def test_a_server_that_fails_for_every_stream_has_one_cause(api: str) -> None:
     said = "streams do not work: HTTP 500: Internal Server Error"
     assert _findings(run) == [("stream", "server-text", said)]
     unplayed = {cell.reason for cell in run.cells if cell.scenario == "server-call" and cell.variant == "stream"}
-    assert unplayed == {"it was not run, since server-text is answered with an error"}
+    assert unplayed == {"it was not run, because server-text is answered with an error"}
 
 
 @pytest.mark.parametrize(

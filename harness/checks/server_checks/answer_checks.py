@@ -40,7 +40,7 @@ def _text(session: CheckSession) -> None:
         message = (view.usage.output_tokens or 0) - (view.usage.reasoning_tokens or 0)
         if message < _LOST_TOKENS or any(isinstance(part, OpaqueView) for part in view.parts):
             raise Inconclusive("the model answered nothing")
-        session.fail(f"the answer has no text, and counts {message} tokens of it: what was said is lost", reply)
+        session.fail(f"the answer has no text, but counts {message} tokens of text, so the text was lost", reply)
 
 
 BOUND_TOKENS = 16
@@ -58,11 +58,11 @@ def _length(session: CheckSession) -> None:
     if view is None or view.stop_reason is StopReason.MAX_TOKENS:
         return
     if len(view.text) > BOUND_TOKENS * _MAX_WORD_CHARACTERS:
-        message = f"the answer is longer than its bound of {BOUND_TOKENS} tokens, and does not say that it was cut"
+        message = f"the answer is longer than its limit of {BOUND_TOKENS} tokens, and does not say that it was cut"
     elif _fills(reply) and _fills(session.ask(request)):
-        message = f"two answers take their bound of {BOUND_TOKENS} tokens, and do not say that they were cut"
+        message = f"two answers reach their limit of {BOUND_TOKENS} tokens, and do not say that they were cut"
     else:
-        raise Inconclusive("the model said less than the bound")
+        raise Inconclusive("the model wrote less than the limit")
     session.fail(message, reply, actual=view.raw_stop_reason, expected="max_tokens")
 
 
@@ -82,10 +82,10 @@ _END = "FIVE"
 @plays("server-stop-sequence")
 def _stop(session: CheckSession) -> None:
     request = session.question(stop=[_END])
-    reply = session.ask(request, refused="a stop sequence is refused")
+    reply = session.ask(request, refused="the server refuses a stop sequence")
     text = conclusive(reply).text
     if _END in text:
-        session.fail("the answer goes on where the request has it stop", reply, actual=text)
+        session.fail("the answer continues after the stop sequence", reply, actual=text)
     elif "FOUR" not in text:
         raise Inconclusive("the model did not count")
 
@@ -151,7 +151,7 @@ def _refused(session: CheckSession, reply: Reply, what: str, *, severity: Severi
     """Check that an invalid request is refused as a client error."""
     status = reply.response.status
     if status >= 500:
-        message = f"{what} is answered with HTTP {status}, as if the server had failed: clients send it again and again"
+        message = f"{what} is answered with HTTP {status}, as if the server had failed, so clients retry it"
         session.fail(message, reply, actual=status, expected=400)
     elif status < 400 and (reply.view is None or reply.view.error is None):
         session.fail(f"{what} is accepted", reply, actual=status, expected=400, severity=severity)
@@ -186,7 +186,7 @@ def _taken_or_refused(session: CheckSession, reply: Reply, what: str) -> None:
     """
     status, view = reply.response.status, reply.view
     if status >= 500 or view is None:
-        message = f"{what} is answered with HTTP {status}: it has to be refused or ignored"
+        message = f"{what} is answered with HTTP {status}: it must be refused or ignored"
         session.fail(message, reply, actual=status, expected=400)
     else:
         session.record_try(f"accepts {what} silently", came_out=view.error is None)
@@ -208,7 +208,7 @@ def _undeclared(session: CheckSession) -> None:
         max_tokens=session.server.longest,
     )
     _taken_or_refused(
-        session, session.send(session.server.body_of(request)), "a tool choice of a tool that is not declared"
+        session, session.send(session.server.body_of(request)), "a tool choice that names an undeclared tool"
     )
 
 
@@ -242,7 +242,7 @@ def _named(session: CheckSession) -> None:
     names = _names(
         session,
         session.question(tools=[WEATHER, TIME], tool_choice=NamedTool(TIME.name)),
-        "the choice of one tool by its name is refused",
+        "the tool choice that names a tool is refused",
     )
     if set(names) != {TIME.name}:
         message = f"the request names {TIME.name}, and the answer calls {', '.join(names) or 'nothing'}"
@@ -253,7 +253,7 @@ def _named(session: CheckSession) -> None:
 def _one(session: CheckSession) -> None:
     reply = session.ask(
         session.question(tools=[WEATHER, TIME], tool_choice="auto"),
-        refused="the switch that forbids several calls is refused",
+        refused="the setting that forbids several calls is refused",
         way=["one_call"],
     )
     calls = session.calls(reply)
@@ -271,9 +271,9 @@ def _json(session: CheckSession, request: ChatRequest, refused: str) -> JSON:
     try:
         return loads(view.text)
     except WireError as damage:
-        fenced = " (it stands in a fence of Markdown)" if view.text.lstrip().startswith("```") else ""
-        session.fail(f"the answer is to be JSON, and is {damage.reason}{fenced}", reply, actual=view.text)
-        raise Inconclusive("the answer is no JSON") from None
+        fenced = " (inside a Markdown code fence)" if view.text.lstrip().startswith("```") else ""
+        session.fail(f"the answer must be JSON, but is {damage.reason}{fenced}", reply, actual=view.text)
+        raise Inconclusive("the answer is not JSON") from None
 
 
 @plays("server-json-mode")

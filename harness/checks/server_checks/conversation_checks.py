@@ -25,7 +25,7 @@ from harness.checks.server_session import (
 from harness.equivalence.schema_changes import accepts
 from harness.model.messages import JSON, ChatRequest, Message, NamedTool, Role, Tool, ToolCall, ToolResult
 
-CALLED = "calls the tool that it is asked to call"
+CALLED = "calls the tool that the prompt asks for"
 FITS = "makes arguments that fit the schema of a tool that is not strict"
 
 _OWN_IDS = "the server refuses results under the ids that it issued itself"
@@ -52,7 +52,7 @@ def _call(session: CheckSession) -> None:
     second = session.send_results(first, results, refused=_OWN_IDS)
     view = conclusive(second)
     if view.calls:
-        raise Inconclusive("the model called again, though it had its result")
+        raise Inconclusive("the model repeated a call although it had the result")
     session.record_try("uses the result of a tool", came_out="18" in view.text)
     session.send_text(second, "And what is it in Oslo? Use get_weather again.")
 
@@ -62,7 +62,7 @@ def _parallel(session: CheckSession) -> None:
     first = session.ask(session.question(tools=[WEATHER], tool_choice="auto"))
     conclusive(first)
     calls = first.view.calls if first.view is not None else ()
-    session.record_try("calls two tools at once where it is asked to", came_out=len(calls) > 1)
+    session.record_try("makes two calls at once if the prompt asks for it", came_out=len(calls) > 1)
     calls = session.calls(first, 2)
     results = [(call, {"temp_c": 20 + number}) for number, call in enumerate(calls)]
     in_order = any(call.id is None for call in calls)  # then their order is all that tells them apart
@@ -116,7 +116,7 @@ def _check_mixed(session: CheckSession, reply: Reply) -> None:
         raise Inconclusive(OTHERWISE)
     ping, weather = calls[PING.name], calls[WEATHER.name]
     if accepts(WEATHER.parameters, ping.arguments) and weather.arguments == {}:
-        message = f"the arguments of {WEATHER.name} arrive at {PING.name}, which has no parameters"
+        message = f"{PING.name} has no parameters, but gets the arguments of {WEATHER.name}"
         session.fail(message, reply, ping.arguments_pointer, actual=ping.arguments, expected={})
         raise SessionEnded
     if not _is_mixed(reply):
@@ -171,7 +171,7 @@ def _escapes(session: CheckSession) -> None:
         # a model may do that where it is hard; a server does it everywhere
         _, _, plain = _saved_note(session, PLAIN)
         if not isinstance(plain, str) or plain not in _twice(PLAIN):
-            raise Inconclusive("the model escaped the text, which the server does not do to another")
+            raise Inconclusive("the model escaped the text; the server does not escape another one")
         session.fail("the arguments are escaped twice", reply, call.arguments_pointer, actual=given, expected=TEXT)
     elif given != TEXT and call.malformed is None:
         raise Inconclusive("the model wrote another text")
@@ -204,7 +204,9 @@ def _check_instruction(session: CheckSession, name: str, way: Sequence[str], ref
     without = conclusive(session.ask(replace(request, system=None))).usage.input_tokens
     counted = view.usage.input_tokens
     if counted is not None and without is not None and counted >= without + _MIN_PROMPT_TOKENS:
-        raise Inconclusive(f"the model does not follow the prompt, of which {counted - without} tokens are counted")
+        raise Inconclusive(
+            f"the model does not follow the prompt, although {counted - without} tokens of it are counted"
+        )
 
 
 _MIN_PROMPT_TOKENS = 8
@@ -218,20 +220,20 @@ def _system(session: CheckSession) -> None:
 
 @plays("server-developer")
 def _developer(session: CheckSession) -> None:
-    _check_instruction(session, _OBEYED, ("developer",), "a message of the developer is refused")
+    _check_instruction(session, _OBEYED, ("developer",), "a developer message is refused")
 
 
 @plays("server-parts")
 def _parts(session: CheckSession) -> None:
     request = session.question()
-    reply = session.ask(request, refused="a text of the user as a list of parts is refused", way=["parted"])
+    reply = session.ask(request, refused="a user message whose content is a list of parts is refused", way=["parted"])
     view = conclusive(reply)
     session.record_try(
-        "reads a text that comes as a list of parts", came_out="13" in view.text or "thirteen" in view.text
+        "reads a text that is sent as a list of parts", came_out="13" in view.text or "thirteen" in view.text
     )
 
 
-_STRINGS = "reads texts that come as plain strings"
+_STRINGS = "reads texts that are sent as plain strings"
 
 
 @plays("server-strings")
@@ -269,8 +271,8 @@ def _history(session: CheckSession) -> None:
 
     def refused() -> str:
         if session.refuses(plain):
-            return "a conversation that came from elsewhere is refused, even without calls"
-        return "a conversation is refused whose call has an id of another server's"
+            return "a conversation that another server began is refused, even without calls"
+        return "a conversation is refused because a call has another server's id"
 
     reply = session.ask(request, refused=refused)
     session.record_try("reads the conversation before", came_out="kyoto" in conclusive(reply).text.casefold())
@@ -285,8 +287,8 @@ def _failed(session: CheckSession) -> None:
 
     def refused() -> str:
         if session.refuses(_elsewhere("the station is offline", failed=False, question=session.prompt)):
-            raise Inconclusive("the same conversation is refused where the tool has not failed")
-        return "a conversation is refused in which a tool has failed"
+            raise Inconclusive("the same conversation is also refused if the tool has not failed")
+        return "a conversation with the result of a failed tool is refused"
 
     reply = session.ask(request, refused=refused)
-    session.record_try("reads that a tool has failed", came_out=_NO.search(conclusive(reply).text) is not None)
+    session.record_try("understands that a tool has failed", came_out=_NO.search(conclusive(reply).text) is not None)
