@@ -370,7 +370,7 @@ class ResponseChecks:
 
     def _refusal(self, response: HttpResponse) -> Iterator[ResponseViolation]:
         if not response.body:
-            yield ERROR_BODY.broken(f"HTTP {response.status} comes without a body: clients cannot see what is wrong")
+            yield ERROR_BODY.broken(f"HTTP {response.status} has no body, so clients cannot see what is wrong")
             return
         yield from _typed(response, stream=False)
         try:

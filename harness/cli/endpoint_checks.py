@@ -210,7 +210,7 @@ def headers_of(options: EndpointOptions, environ: Mapping[str, str] = os.environ
 
 def _header_name(name: str, place: str) -> str:
     if not _HEADER_NAME.fullmatch(name):
-        raise UsageError(f"{place}: this is no name of a header.")
+        raise UsageError(f"{place}: this is not a header name.")
     if name.lower() in _FRAMING_HEADERS:
         raise UsageError(f"{place}: {name} belongs to the request's body and cannot be chosen.")
     return name.lower()
@@ -277,7 +277,7 @@ def _check_selection(options: ServerOptions) -> CheckSelection:
         only = _matching_checks(options.words, only or RULES)
     selection = CheckSelection(only or None, cast("tuple[Variant, ...]", chosen), options.repeat or 1)
     if not any(selection.cells()):
-        raise UsageError("--only, --variant: none of these checks is played in that variant.")
+        raise UsageError("--only, --variant: none of these checks runs in that variant.")
     return selection
 
 

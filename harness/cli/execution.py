@@ -78,7 +78,7 @@ def record(typed: RecordOptions) -> int:
     if typed.stale and typed.missing:
         raise UsageError("--stale: it selects cells that have a cassette, and --missing the others. Leave one out.")
     if typed.max_age is not None and not typed.stale:
-        raise UsageError(f"--max-age {typed.max_age}: it says which cassettes are stale: add --stale.")
+        raise UsageError(f"--max-age {typed.max_age}: it defines which cassettes are stale, so add --stale.")
     mode: Mode = "live" if typed.origin == "provider" else "reference"
     options = completed(combined(typed), mode, records=True)
     folder = Path(options.cassettes or options.folder)
@@ -155,10 +155,10 @@ def cassette_libraries(options: EffectiveOptions) -> tuple[list[Library], str]:
     given = options.cassettes
     if given is not None:
         if Path(given).is_file():
-            raise UsageError(f"--cassettes {given}: this is a file. Name the folder that holds the cassettes.")
+            raise UsageError(f"--cassettes {given}: this is a file. Name the folder of the cassettes.")
         if not Path(given).is_dir():
             raise UsageError(
-                f"--cassettes {given}: there is no such folder. 'harness record --cassettes {given}' would make it."
+                f"--cassettes {given}: there is no such folder. 'harness record --cassettes {given}' would create it."
             )
         return [Library(Path(given))], given
     is_own = options.paths or Path(options.folder).is_dir()
@@ -369,7 +369,7 @@ def _executor(
     from harness.runner import executors  # noqa: PLC0415 - few runs need Dask
 
     if mode == "live":
-        raise UsageError("--executor: it is for what is played offline: --mode replay or reference.")
+        raise UsageError("--executor: it applies only to offline runs (--mode replay or reference).")
     own = [target.name for target in targets if isinstance(target.adapter, ForeignAdapter)]
     if own:
         raise UsageError(
@@ -411,7 +411,7 @@ def _check_live_options(options: EffectiveOptions, mode: Mode) -> None:
     }
     for option, value in live_only.items():
         if value and mode != "live":
-            raise UsageError(f"{option}: it is for what is sent live: add --mode live, or record --from provider.")
+            raise UsageError(f"{option}: it applies only to live requests: add --mode live, or record --from provider.")
     if options.concurrency and options.jobs not in (None, "1"):
         raise UsageError("--concurrency: it counts the cells of each target, and -n those of all. Leave one out.")
 
@@ -440,7 +440,9 @@ def base_urls_for(given: Sequence[str] | None, mode: Mode, targets: Sequence[Tar
     known = sorted({target.name for target in targets} | {shipped.name for shipped in registry.all_targets()})
     for target, url in base_urls.items():
         if mode != "live":
-            raise UsageError("--base-url: it is for what is sent live: add --mode live, or record --from provider.")
+            raise UsageError(
+                "--base-url: it applies only to live requests: add --mode live, or record --from provider."
+            )
         if target not in known:
             raise UnknownName("target", target, known, "--base-url")
         if not factories.is_base_url(url):
@@ -498,10 +500,10 @@ def print_cost_forecast(cells: Sequence[Cell], base_urls: Mapping[str, str], max
 def _print_fresh(number: int, left: int, *, stale: bool) -> None:
     if number and stale:
         again = f"{count(left, 'cell')} to record again" if left else "nothing to record again"
-        _print(f"{count(number, 'chosen cell')} without a stale cassette: --stale leaves what is there; {again}.")
+        _print(f"{count(number, 'chosen cell')} without a stale cassette, which --stale does not replace; {again}.")
     elif number:
         rest = f"{count(left, 'cell')} to record" if left else "nothing to record"
-        _print(f"{count(number, 'chosen cell')} with a fresh cassette: --missing leaves what is there; {rest}.")
+        _print(f"{count(number, 'chosen cell')} with a fresh cassette, which --missing does not replace; {rest}.")
 
 
 def _print_stopped(

@@ -152,10 +152,9 @@ def evidence(fact: Fact, indent: str) -> Iterator[str]:
 
 
 def _limit(limit: Limit, facts: Mapping[str, Fact]) -> Iterator[str]:
-
     yield f"{limit.id} (limit: {severity(limit)})"
     yield from _wrapped(limit.sentence)
-    yield f"  to do:    {limit.remedy or 'keep to it in what the adapter sends'}; `harness show` has the place"
+    yield f"  to do:    {limit.remedy or 'change the request accordingly'}; `harness show` has the place"
     for source in limit.facts:
         if source in facts:
             yield f"  rests on: {source}: {facts[source].says}"
@@ -186,7 +185,7 @@ def _of_server(topic: str) -> Iterator[str]:
         promise = RESPONSE_RULES[topic]
         yield f"{topic} (promise of a server; subject {promise.subject}; blame provider)"
         yield from _wrapped(promise.sentence)
-        yield "  seen in:  every answer, whatever it was asked for"
+        yield "  seen in:  every answer, whatever the request was"
         yield f"  because:  {BECAUSE}"
         yield f"  source:   {promise.source}"
     if topic in CHECKS:

@@ -49,11 +49,11 @@ _DESCRIPTIONS = {
 
 _NEXT = {
     ProjectKind.ADAPTER: (
-        "Put your client into my_adapter.py, where it says so. The template already runs.",
+        "Put your client into the marked place in my_adapter.py. The template already runs.",
         "  harness check my_adapter:ADAPTER                                a scorecard, within a minute",
     ),
     ProjectKind.LOOP: (
-        "Put your loop into my_loop.py, where it says so. The template already runs.",
+        "Put your loop into the marked place in my_loop.py. The template already runs.",
         "  harness check agent my_loop:drive --api openai-chat    the same of a loop",
     ),
     ProjectKind.TESTS: (

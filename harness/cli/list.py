@@ -132,7 +132,7 @@ def _inventory(folder: str | None, max_age: str | None) -> list[StoredCassette]:
     options = completed(EffectiveOptions(cassettes=folder, max_age=max_age), "replay")
     path = Path(options.cassettes or options.folder)
     if not path.is_dir():
-        raise UsageError(f"{path}: there is no such folder of cassettes. 'harness record' makes it.")
+        raise UsageError(f"{path}: there is no such folder of cassettes. 'harness record' creates it.")
     with hidden_variables(), WorkerPool(CELL_SECONDS, offline=True) as workers:
         cells = select(options, workers).cells
     found = Inventory(cells, scenarios_of(options.paths)[0], options.outdated).of(Library(path))

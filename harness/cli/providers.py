@@ -204,7 +204,7 @@ def probe(  # noqa: PLR0913 - a parameter for each option
             at = {target.name: live.address(target) for target in chosen_targets}
             probes = fact_probes(chosen_targets, at, service, chosen or ())
             if not probes:
-                raise UsageError("none of the facts of these targets can be probed. 'harness list facts' shows them.")
+                raise UsageError("no fact of these targets can be probed. 'harness list facts' shows them.")
             for target in chosen_targets:
                 live.check(target)
             _print_probe_forecast(probes, max_requests)
@@ -241,7 +241,7 @@ def _check_written(path: Path | None, targets: Sequence[Target]) -> None:
     if len(apis) > 1:
         raise UsageError(f"--write: a file of facts is about one API, and the targets speak {' and '.join(apis)}.")
     if path.exists():
-        raise UsageError(f"--write {path}: this exists already. Name another file; --facts takes several.")
+        raise UsageError(f"--write {path}: this file exists. Name another file; --facts takes several.")
     if not path.parent.is_dir():
         raise UsageError(f"--write {path}: there is no such folder.")
 

@@ -59,7 +59,7 @@ def report(typed: SavedReportOptions) -> int:
     presentation = presented(typed, all_differences=typed.all_differences)
     wanted = outputs(typed.reports or ())
     if typed.against and not any(each.report.compares for each in wanted):
-        raise UsageError("--against: none of these reports compares runs: add --report html:PATH.")
+        raise UsageError("--against: no chosen report compares runs: add --report html:PATH.")
     saved = load_run(typed.run)
     earlier = sorted((load_run(each, "--against") for each in typed.against or ()), key=lambda run: run.played_at or "")
     presentation = replace(presentation, against=tuple(earlier))

@@ -231,7 +231,7 @@ def _recognised(typed: TryOptions) -> Recognised:
         return Recognised(f"{adapter_specs.COMMAND_PREFIX}{command}", f"an adapter, run by {command}")
     found = recognise(name)
     if found.question and typed.api is not None:
-        return Recognised(f"{adapter_specs.CLIENT}@{typed.api} {name}", f"a client of {typed.api}, as --api says")
+        return Recognised(f"{adapter_specs.CLIENT}@{typed.api} {name}", f"a client of {typed.api}, because of --api")
     if ":" not in name and f"no module {name.partition('.')[0]!r}" in found.question:
         known = ", ".join([*ADAPTERS.names(), *(each.library for each in wrappers.WRAPPERS)])
         return Recognised(

@@ -192,8 +192,8 @@ def test_missing_records_what_is_missing(place: Place) -> None:
 
     assert (some.code, none.code, none.out) == (0, 0, "")
     assert place.provider.asked == ["b 1", "b 2", "a 1", "a 2", "c 1", "c 2"]
-    assert said(some) == ["1 chosen cell with a fresh cassette: --missing leaves what is there; 2 cells to record."]
-    assert said(none) == ["3 chosen cells with a fresh cassette: --missing leaves what is there; nothing to record."]
+    assert said(some) == ["1 chosen cell with a fresh cassette, which --missing does not replace; 2 cells to record."]
+    assert said(none) == ["3 chosen cells with a fresh cassette, which --missing does not replace; nothing to record."]
     assert RunResult.from_json(Path("run.json").read_text()).finished
 
 

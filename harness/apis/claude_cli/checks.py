@@ -76,7 +76,7 @@ def _isolation(command: Command, given: CliArguments) -> Iterator[Violation]:
         yield limit("attachments").broken(message, "/environment", expected="1")
     sources = given.value("--setting-sources")
     if sources is None or sources.text:
-        message = "settings, hooks and CLAUDE.md of the user or the project are taken into account"
+        message = "settings, hooks and CLAUDE.md of the user or the project are used"
         pointer = sources.pointer if sources else "/argv"
         yield limit("setting-sources").broken(message, pointer, expected="")
     for missing, option, what in (
