@@ -10,8 +10,8 @@ from pydantic import Field, JsonValue, model_validator
 
 from harness.apis.jsonvalue import equal, type_of
 from harness.apis.schemas import image_side, json_bytes
-from harness.documents.fields import Pattern, Strict, misfit
 from harness.documents.json_schema import covers
+from harness.documents.strict_models import Pattern, Strict, misfit
 from harness.model.messages import JSON
 
 _OPERATORS = (

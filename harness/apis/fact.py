@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, model_va
 
 from harness.apis.condition import Condition
 from harness.apis.matching import Conditions
-from harness.documents.fields import Strict, misfit
+from harness.documents.strict_models import Strict, misfit
 from harness.model.protocols import Capability
 
 Verdict = Literal["refused", "accepted", "behaviour"]

@@ -18,8 +18,8 @@ from harness.apis.jsonvalue import keys, parsed, resolve
 from harness.apis.limits import Limit, Violation, adapt_words, filled, full, lesser, remedy
 from harness.apis.matching import ConditionFilter, Conditions, RequestData, SchemaPlaces
 from harness.apis.view import WireError
-from harness.documents.diagnostics import describe, explain
 from harness.documents.document import MAX_BYTES, YamlDocument, read
+from harness.documents.strict_models import describe, explain
 from harness.model.errors import FactsError, UsageError
 from harness.model.http import HttpRequest
 from harness.model.messages import JSON

@@ -35,9 +35,9 @@ from harness.apis.response_rules import (
     ResponseViolation,
 )
 from harness.apis.view import CallView, RequestView, ResponseView, WireError
-from harness.documents.diagnostics import describe
 from harness.documents.document import read
 from harness.documents.json_schema import Path, SchemaFailure, Validator
+from harness.documents.strict_models import describe
 from harness.model.http import HttpResponse
 from harness.model.messages import JSON, StopReason
 

@@ -12,7 +12,7 @@ from pydantic import Field
 from harness.apis.fact import Day, Effects
 from harness.apis.profiles import ShippedTarget
 from harness.documents.document import read
-from harness.documents.fields import Strict
+from harness.documents.strict_models import Strict
 from harness.model.errors import FactsError
 
 _FILE = Path(__file__).with_name("servers.yaml")

@@ -20,7 +20,7 @@ from harness.apis.profiles import Profile
 from harness.apis.view import RequestView, ResponseView, WireError
 from harness.cassettes.cassette import Cassette
 from harness.cassettes.redact import REQUEST_HEADERS, RESPONSE_HEADERS, masked
-from harness.cassettes.redact.urls import bare
+from harness.cassettes.redact.secret_patterns import bare
 from harness.model.http import EXHAUSTED, HttpRequest, HttpResponse, endpoint
 from harness.results import Exchange
 

@@ -24,7 +24,7 @@ from harness.cassettes.cassette_files import read
 from harness.cassettes.compare import RequestDifference, differences, in_bodies
 from harness.cassettes.player import asks_for_stream, normalised
 from harness.cassettes.redact import Redactor
-from harness.cassettes.redact.urls import bare
+from harness.cassettes.redact.secret_patterns import bare
 from harness.cassettes.tape_recorder import Taken, TapeExchange, request_as_stored, spoken
 from harness.model.errors import CassetteError
 from harness.model.http import EXHAUSTED, HttpRequest, HttpResponse

@@ -22,8 +22,15 @@ from harness.cassettes.client_patches.connection_bytes import Keep
 from harness.cassettes.compare import RequestDifference
 from harness.cassettes.content_encoding import missing
 from harness.cassettes.redact import RESPONSE_HEADERS, Redactor
-from harness.cassettes.redact.key_patterns import Chosen, asks_for_token, has_tokens, is_anything_but_form, values
-from harness.cassettes.redact.urls import carried, secrets
+from harness.cassettes.redact.secret_patterns import (
+    Chosen,
+    asks_for_token,
+    carried,
+    has_tokens,
+    is_anything_but_form,
+    secrets,
+    values,
+)
 from harness.cassettes.suspects import suspects, unallowed
 from harness.model.errors import CassetteError
 from harness.model.http import HttpRequest, HttpResponse

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from harness.apis.api import Api
 from harness.apis.eventstream import DONE, events, is_event_stream
-from harness.cassettes.redact.urls import shown
+from harness.cassettes.redact.secret_patterns import shown
 from harness.model.http import HttpResponse
 from harness.model.messages import JSON
 

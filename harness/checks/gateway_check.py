@@ -13,7 +13,7 @@ from harness.apis.fact_files import FactSelection
 from harness.apis.profiles import ShippedTarget
 from harness.apis.registry import Target
 from harness.cassettes.redact import Redactor
-from harness.cassettes.redact.urls import shown
+from harness.cassettes.redact.secret_patterns import shown
 from harness.checks.checked_endpoints import suggestion
 from harness.checks.finding_scope import EVERY_FINDING, FindingPolicy
 from harness.checks.gateway_exchange import ApiPair, GatewayExchange, GatewayFact, Side
@@ -55,8 +55,8 @@ from harness.rules.evidence import Evidence
 from harness.runner.cells import VARIANTS, Cell, cells, not_applicable
 from harness.runner.live import NO_SUCH_PATH
 from harness.runner.plan import Plan
+from harness.runner.recorder import versions
 from harness.runner.suite_run import Progress
-from harness.runner.versions import versions
 from harness.scenarios.schema import Scenario, Variant
 
 

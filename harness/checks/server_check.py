@@ -16,7 +16,7 @@ from harness.apis.response_rules import RESPONSE_RULES, ResponseRule, Subject
 from harness.apis.server import json_response
 from harness.apis.view import RequestView, TextView, WireError
 from harness.cassettes.redact import Redactor
-from harness.cassettes.redact.urls import origin, shown
+from harness.cassettes.redact.secret_patterns import origin, shown
 from harness.checks.checked_endpoints import suggestion
 from harness.checks.finding_scope import EVERY_FINDING, FindingPolicy
 from harness.checks.server_checks import CHECKS

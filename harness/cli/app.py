@@ -17,7 +17,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from harness.cli.main import COMMANDS, COMPLETING, SUMMARY, print_error
-from harness.model import distribution
+from harness.model import errors
 from harness.model.errors import HarnessError
 
 INTERRUPTED = 130
@@ -130,7 +130,7 @@ def _with_parameters(function: Callable[..., int | None]) -> Callable[..., int |
 def _version(wanted: bool) -> None:
     if wanted:
         try:
-            typer.echo(f"harness {version(distribution.NAME)}")
+            typer.echo(f"harness {version(errors.DISTRIBUTION)}")
         except PackageNotFoundError:
             typer.echo("harness (not installed)")
         raise typer.Exit

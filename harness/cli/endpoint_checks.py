@@ -24,7 +24,7 @@ from harness.apis.profiles import ShippedTarget
 from harness.apis.response_rules import RESPONSE_RULES
 from harness.cassettes.loopback_server import serve
 from harness.cassettes.redact import Redactor
-from harness.cassettes.redact.urls import shown
+from harness.cassettes.redact.secret_patterns import shown
 from harness.checks import gateway_findings, gateway_traffic
 from harness.checks.checked_endpoints import client_base_url
 from harness.checks.finding_scope import FindingPolicy

@@ -20,7 +20,7 @@ from harness.apis.prices import price_version
 from harness.apis.registry import Target
 from harness.cassettes.library import Library
 from harness.cassettes.redact import Redactor
-from harness.cassettes.redact.urls import shown as shown_url
+from harness.cassettes.redact.secret_patterns import shown as shown_url
 from harness.checks.adapter_check import AdapterCheck
 from harness.cli.options import RecordOptions
 from harness.cli.outputs import current_checkout, load_run, presented, with_pipeline
@@ -39,11 +39,10 @@ from harness.runner.costs import Budget, estimate
 from harness.runner.expected_failures import ExpectedFailure
 from harness.runner.live import RateLimits, RateOptions, base_urls_of
 from harness.runner.plan import Plan, cell_seconds
-from harness.runner.recorder import Recorder, claim_cassettes, without_fresh, without_held
+from harness.runner.recorder import Recorder, claim_cassettes, versions, without_fresh, without_held
 from harness.runner.shards import ResumedCells, Shard, definitions, resumed_cells
 from harness.runner.suite_run import EarlyStop, Execute, ResultCollector, Run
 from harness.runner.verdicts import known_finding_ids
-from harness.runner.versions import versions
 from harness.scenarios import suite
 from harness.stdio.workers import ForeignAdapter, WorkerPool
 

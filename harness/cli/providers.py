@@ -21,7 +21,7 @@ from harness.apis.prices import price_version
 from harness.apis.profiles import ShippedTarget
 from harness.apis.registry import Target, targets_for
 from harness.cassettes.redact import Redactor
-from harness.cassettes.redact.urls import shown
+from harness.cassettes.redact.secret_patterns import shown
 from harness.cli.execution import base_urls_for
 from harness.cli.list import aligned
 from harness.cli.options import BaseUrls, FactFiles, MaxRequests, Models, Targets, option
@@ -30,7 +30,7 @@ from harness.cli.progress import interruptible
 from harness.cli.settings import fact_files, fact_options, named_values
 from harness.kit import factories
 from harness.kit.factories import Provider
-from harness.model import distribution
+from harness.model import errors
 from harness.model.errors import UsageError
 from harness.model.protocols import Capability, Requirement, Route
 from harness.platform.environment import is_older
@@ -89,7 +89,7 @@ def _needed(requirement: Requirement | None) -> dict[str, Any] | None:
     if requirement.extra is None:
         found = shutil.which(requirement.name) is not None
         return {"name": requirement.name, "version": "" if found else None, "at_least": None, "install": None}
-    install = distribution.install(requirement.extra)
+    install = errors.install_command(requirement.extra)
     try:
         installed = version(requirement.name)
     except PackageNotFoundError:

@@ -32,9 +32,8 @@ from harness.apis.fact import Fact
 from harness.bridge import client_shapes
 from harness.bridge.call_log import LoggedCall, logged_calls
 from harness.cassettes.loopback_server import serve
-from harness.checks.node_script import CALL_LOG, NodeProgram
 from harness.checks.reproduction import Reproduction
-from harness.checks.script_code import CannotWrite, Raw
+from harness.checks.script_code import CALL_LOG, CannotWrite, NodeProgram, Raw
 from harness.cli import execution
 from harness.cli.app import complete_scenarios
 from harness.cli.options import AdapterOptions, NoColour, StrictOptions, VariantOfCell, option

@@ -21,7 +21,7 @@ from harness.apis.response_rules import Subject
 from harness.cli.main import print_error
 from harness.cli.settings import EffectiveOptions, fact_options, named_values
 from harness.kit.client import LocalRunner
-from harness.model import distribution
+from harness.model import errors
 from harness.model.errors import MissingDependency, UsageError
 from harness.model.protocols import Adapter, Endpoint
 from harness.platform import files
@@ -217,7 +217,7 @@ def _without_sdk(adapters: Mapping[str, Adapter]) -> dict[str, str]:
     if len(absent) == len(adapters):
         raise UsageError(
             "none of the SDKs that the shipped adapters need is installed. Install one or all, as in: "
-            f"{distribution.install('all')} (in a checkout: pip install -e '.[all]')"
+            f"{errors.install_command('all')} (in a checkout: pip install -e '.[all]')"
         )
     return absent
 

@@ -13,7 +13,7 @@ from harness import plugins
 from harness.apis import registry
 from harness.apis.fact_files import FactSelection, parse_day
 from harness.cassettes.preflight import Outdated
-from harness.cassettes.redact.urls import shown
+from harness.cassettes.redact.secret_patterns import shown
 from harness.checks.finding_scope import scope
 from harness.cli.options import RunOptions
 from harness.model.errors import UnknownName, UsageError

@@ -42,10 +42,16 @@ import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from harness.model.distribution import install
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+DISTRIBUTION = "toolcall-harness"
+"""Name of the distribution. The one named `harness` is an unrelated project."""
+
+
+def install_command(extra: str) -> str:
+    """Return the command that installs this package with `extra`."""
+    return f"pip install '{DISTRIBUTION}[{extra}]'"
 
 
 class HarnessError(Exception):
@@ -96,7 +102,7 @@ class MissingDependency(UsageError):
     def __str__(self) -> str:
         return (
             f"the adapter {self.adapter!r} needs the package {self.module!r}, which is not installed. "
-            f"Install it with: {install(self.extra)} (in a checkout: pip install -e '.[{self.extra}]')"
+            f"Install it with: {install_command(self.extra)} (in a checkout: pip install -e '.[{self.extra}]')"
         )
 
 
@@ -110,7 +116,7 @@ class OutdatedDependency(MissingDependency):
     def __str__(self) -> str:
         return (
             f"the adapter {self.adapter!r} needs the package {self.module!r} from {self.at_least} on, and "
-            f"{self.installed} is installed. Bring it up with: {install(self.extra)} "
+            f"{self.installed} is installed. Bring it up with: {install_command(self.extra)} "
             f"(in a checkout: pip install -e '.[{self.extra}]')"
         )
 

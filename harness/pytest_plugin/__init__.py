@@ -1,7 +1,7 @@
 """The pytest plug-in: scenario files become items, one for each cell, with the findings as the text of a failure.
 
 It does nothing unless scenarios are configured: in `[tool.harness]` (`harness help config`), or by its own options,
-which take precedence. `harness.pytest_plugin.cell_items` then does the work:
+which take precedence. `harness.pytest_plugin.scenario_items` then does the work:
 
 ```toml
 [tool.pytest]
@@ -10,7 +10,7 @@ harness_adapters = ["mypackage.adapter:ADAPTER"]
 ```
 
 The fixture `harness_client` is for tests of an application's own code. It makes a client without key or network, whose
-model follows a scenario (`harness.pytest_plugin.scenario_fixtures`):
+model follows a scenario (`harness.pytest_plugin.scenario_items`):
 
 ```python
 def test_my_agent(harness_client):
@@ -19,7 +19,7 @@ def test_my_agent(harness_client):
 ```
 
 The fixtures `harness_adapter` and `harness_play` play scenarios in your own tests
-(`harness.pytest_plugin.scenario_fixtures`):
+(`harness.pytest_plugin.scenario_items`):
 
 ```python
 @pytest.mark.parametrize("harness_adapter", [ADAPTER, "openai-chat"])
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from harness.model.protocols import Adapter
-    from harness.pytest_plugin.scenario_fixtures import Offline, Play
+    from harness.pytest_plugin.scenario_items import Offline, Play
     from harness.pytest_plugin.taping import Tape
 
 
@@ -149,7 +149,7 @@ def pytest_configure(config: pytest.Config) -> None:
     scenarios = config.getini("harness_scenarios") or _scenarios(config.rootpath)
     if scenarios is None or (scenarios and _may_select_scenarios(config, scenarios)):
         _collect_less(config)
-        config.pluginmanager.register(import_module("harness.pytest_plugin.cell_items"), "harness-cells")
+        config.pluginmanager.register(import_module("harness.pytest_plugin.scenario_items"), "harness-cells")
 
 
 def _collect_less(config: pytest.Config) -> None:
@@ -193,8 +193,8 @@ def _may_select_scenarios(config: pytest.Config, scenarios: Sequence[Path]) -> b
 
 @pytest.fixture
 def harness_client() -> Iterator[Offline]:
-    """Makes clients that work offline; see `harness.pytest_plugin.scenario_fixtures`."""
-    with import_module("harness.pytest_plugin.scenario_fixtures").Offline() as offline:
+    """Makes clients that work offline; see `harness.pytest_plugin.scenario_items`."""
+    with import_module("harness.pytest_plugin.scenario_items").Offline() as offline:
         yield offline
 
 
@@ -215,13 +215,13 @@ def _tape_of_mark(request: pytest.FixtureRequest) -> None:  # pyright: ignore[re
 @pytest.fixture
 def harness_adapter(request: pytest.FixtureRequest, harness_adapter_name: str) -> Adapter:
     """Provides each adapter of the project's settings in turn. A test may override or parametrise it."""
-    return import_module("harness.pytest_plugin.scenario_fixtures").adapter(request.config, harness_adapter_name)
+    return import_module("harness.pytest_plugin.scenario_items").adapter(request.config, harness_adapter_name)
 
 
 @pytest.fixture
 def harness_play(request: pytest.FixtureRequest, harness_adapter: Adapter | str) -> Play:
-    """Plays scenarios with `harness_adapter`; see `harness.pytest_plugin.scenario_fixtures`."""
-    return import_module("harness.pytest_plugin.scenario_fixtures").Play(request.node, harness_adapter)
+    """Plays scenarios with `harness_adapter`; see `harness.pytest_plugin.scenario_items`."""
+    return import_module("harness.pytest_plugin.scenario_items").Play(request.node, harness_adapter)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

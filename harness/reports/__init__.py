@@ -7,15 +7,15 @@ from harness.results import Report
 
 BUILT_IN = {
     "archive": "harness.reports.run_json:ARCHIVE",
-    "badge": "harness.reports.badge:REPORT",
-    "features": "harness.reports.feature_list:REPORT",
+    "badge": "harness.reports.published_reports:BADGE",
+    "features": "harness.reports.published_reports:FEATURES_REPORT",
     "github": "harness.reports.annotations:GITHUB",
     "gitlab": "harness.reports.annotations:GITLAB",
     "html": "harness.reports.html:REPORT",
     "json": "harness.reports.run_json:JSON_REPORT",
     "junit": "harness.reports.junit:JUNIT",
     "markdown": "harness.reports.markdown_report:REPORT",
-    "table": "harness.reports.feature_table:REPORT",
+    "table": "harness.reports.published_reports:REPORT",
     "terminal": "harness.reports.terminal:REPORT",
     "worst": "harness.reports.worst_causes:REPORT",
     "xunit": "harness.reports.junit:XUNIT",

@@ -24,7 +24,7 @@ from harness.cassettes.library import Library
 from harness.cassettes.player import ExchangeLog, Keep, Player, as_asked
 from harness.cassettes.preflight import Outdated
 from harness.cassettes.redact import Redactor
-from harness.cassettes.redact.urls import origin
+from harness.cassettes.redact.secret_patterns import origin
 from harness.cassettes.transport import Handler, HandlerRunner, HandlerTransport, replaying
 from harness.model.errors import CassetteMissing
 from harness.model.http import COMMAND_ORIGIN, HttpRequest, HttpResponse

@@ -28,12 +28,12 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 from urllib.parse import parse_qs, urlsplit
 
 from harness.cassettes.library import Library
-from harness.model import distribution
+from harness.model import errors
 from harness.model.errors import HarnessError, UsageError
 from harness.platform.environment import hidden_variables
 from harness.runner.cells import Cell
+from harness.runner.recorder import versions
 from harness.runner.verdicts import JudgedCell
-from harness.runner.versions import versions
 from harness.scenarios import suite
 from harness.stdio.workers import ForeignAdapter
 
@@ -314,7 +314,7 @@ class DaskExecutor:
             if isinstance(there, Exception):
                 raise UsageError(
                     f"--executor {self._address}: the worker {worker} cannot play cells: {there}. Install there what "
-                    f"is here, as in: {distribution.install('all,dask')}"
+                    f"is here, as in: {errors.install_command('all,dask')}"
                 )
             self._compare(worker, here, there)
 
@@ -375,7 +375,7 @@ def _client(address: str, stack: contextlib.ExitStack) -> Any:
         import distributed  # noqa: PLC0415 - an extra, and large  # pyright: ignore[reportMissingImports]
     except ModuleNotFoundError:
         raise UsageError(
-            f"--executor {address}: Dask is not installed: {distribution.install('dask')} (in a checkout: "
+            f"--executor {address}: Dask is not installed: {errors.install_command('dask')} (in a checkout: "
             "pip install -e '.[dask]')"
         ) from None
     of: Any = distributed

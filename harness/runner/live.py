@@ -19,7 +19,7 @@ from harness.apis.registry import Target
 from harness.apis.server import waiting_time
 from harness.cassettes.player import ExchangeLog, Keep
 from harness.cassettes.redact import Redactor
-from harness.cassettes.redact.urls import origin
+from harness.cassettes.redact.secret_patterns import origin
 from harness.cassettes.transport import ALONE, Handler, LoggingRunner, LoggingTransport, Proxy
 from harness.kit import factories
 from harness.kit.client import LocalRunner

@@ -25,7 +25,7 @@ from harness.apis.registry import Target
 from harness.apis.server import waiting_time
 from harness.apis.services import OTHER, OWN, RuleSet
 from harness.apis.view import WireError
-from harness.cassettes.redact.urls import shown
+from harness.cassettes.redact.secret_patterns import shown
 from harness.cassettes.transport import ALONE
 from harness.model.errors import UnknownName, UsageError
 from harness.model.http import HttpRequest, HttpResponse

@@ -1,4 +1,6 @@
-"""Records the cells of a run, and lists the state of recorded cassettes."""
+"""Records the cells of a run, and lists the state of recorded cassettes. Each recording names the versions of the
+installed packages that can affect it.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +8,62 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from threading import Lock
 from typing import Any, cast
 
+from harness import plugins
+from harness.apis import registry
 from harness.cassettes.cassette import Metadata
 from harness.cassettes.cassette_files import read
 from harness.cassettes.cell_recording import CellRecording
 from harness.cassettes.library import Library
 from harness.cassettes.preflight import Claim, Outdated, Place, Preflight, preflight
 from harness.cassettes.redact import Redactor
+from harness.model import errors
 from harness.model.errors import CassetteError, CassetteTaken
+from harness.model.protocols import Adapter
 from harness.platform.environment import utc_now
 from harness.results import EmbeddingTranscript, Transcript, Variant
 from harness.runner.backends import Backend
 from harness.runner.cells import Cell, not_applicable
-from harness.runner.versions import sdk_version
 from harness.scenarios.load import digest, sent, sent_digest
 from harness.scenarios.schema import Scenario
 from harness.stdio.workers import RunCancelled
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of the installed packages that can affect results."""
+    found = {package: _version(package) for package in _packages()}
+    return {package: number for package, number in found.items() if number is not None}
+
+
+def sdk_version(adapter: Adapter) -> dict[str, str]:
+    """Return the version of an adapter's SDK; empty if the adapter needs no SDK or it is not installed."""
+    needed = adapter.requires
+    number = _version(needed.name) if needed is not None and needed.extra is not None else None
+    return {} if needed is None or number is None else {needed.name: number}
+
+
+@cache
+def _packages() -> tuple[str, ...]:
+    """Return the packages that can affect results. Cached, because reading their metadata takes longer than running a
+    cell.
+    """
+    needed = (plugins.adapter(shipped.adapter).requires for shipped in registry.shipped_targets())
+    sdks = (each.name for each in needed if each is not None and each.extra is not None)
+    return tuple(dict.fromkeys((errors.DISTRIBUTION, *sdks, "httpx2")))
+
+
+@cache
+def _version(package: str) -> str | None:
+    """Return the version of an installed package, or `None`. Cached, because each lookup takes milliseconds."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,8 @@ from harness.rules import Scope
 from harness.runner.cells import Cell, scenarios_of
 from harness.runner.differences import ObservedValues, difference_rows
 from harness.runner.expected_failures import Expectations, ExpectedFailure, to_expectation
+from harness.runner.recorder import versions
 from harness.runner.suite_run import is_judged
-from harness.runner.versions import versions
 from harness.scenarios.load import digest, lines
 from harness.scenarios.schema import Scenario
 

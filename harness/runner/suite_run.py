@@ -28,9 +28,8 @@ from harness.runner.differences import ObservedValues, difference_rows
 from harness.runner.executors import MIN_CELLS_PER_FORK, MIN_FOREIGN_CELLS_PER_FORK, can_fork, cpu_count, run_forked
 from harness.runner.expected_failures import Expectations, ExpectedFailure
 from harness.runner.live import RateLimits
-from harness.runner.recorder import Recorder, survey_cells, without_fresh
+from harness.runner.recorder import Recorder, survey_cells, versions, without_fresh
 from harness.runner.verdicts import CellJudge, JudgedCell
-from harness.runner.versions import versions
 from harness.stdio.workers import ForeignAdapter
 
 

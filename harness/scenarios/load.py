@@ -12,8 +12,8 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from harness.documents.diagnostics import describe, explain, hint, path_of
 from harness.documents.document import MAX_BYTES, YamlDocument, read
+from harness.documents.strict_models import describe, explain, hint, path_of
 from harness.model.errors import FileError, ScenarioError
 from harness.platform.files import read_file
 from harness.scenarios import validation

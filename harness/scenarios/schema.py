@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from harness.apis.response_rules import Subject
 from harness.apis.view import Provocation
-from harness.documents.fields import (
+from harness.documents.strict_models import (
     LIST,
     MAPPING,
     NUMBER,

@@ -12,7 +12,7 @@ import pytest
 from harness.apis import registry
 from harness.cassettes.library import Library
 from harness.cassettes.loopback_server import serve
-from harness.cassettes.redact.urls import secrets, shown
+from harness.cassettes.redact.secret_patterns import secrets, shown
 from harness.cli import execution
 from harness.kit import factories
 from harness.model.errors import UsageError

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import harness.adapters.openai_chat.requests  # what is loaded here is not loaded anew by each run inside this process
-import harness.pytest_plugin.cell_items  # noqa: F401
+import harness.pytest_plugin.scenario_items  # noqa: F401
 from harness.stdio import adapter_specs
 from harness.stdio.workers import WorkerPool
 

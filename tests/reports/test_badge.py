@@ -11,9 +11,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from harness.reports import badge
-from harness.reports import feature_table as table
-from harness.reports.badge import evidence
+from harness.reports import published_reports
+from harness.reports.published_reports import evidence
 from harness.results import Definition, Part, Presentation, RunResult, Verdict
 from tests.reports.runs import PROVIDER, both, cell, failed, hostile, skipped
 
@@ -24,7 +23,9 @@ UNTIL = "2027-02-21"
 
 
 def made(run: RunResult, today: str = "2026-11-23") -> dict[str, Any]:
-    return json.loads(badge.render(run, Presentation(form=".json", today=dt.date.fromisoformat(today))))
+    return json.loads(
+        published_reports.render_badge(run, Presentation(form=".json", today=dt.date.fromisoformat(today)))
+    )
 
 
 def test_a_badge_states_result_origin_and_validity() -> None:
@@ -86,7 +87,7 @@ def test_a_badge_of_a_run_too_long_ago_says_only_that() -> None:
 
 
 def test_the_svg_loads_nothing() -> None:
-    text = badge.render(GREEN, Presentation())
+    text = published_reports.render_badge(GREEN, Presentation())
     root = ET.fromstring(text)  # noqa: S314 - our own XML
 
     assert root.get("aria-label") == f"tool calling: 2 of 2 cells, reference server only, until {UNTIL}"
@@ -95,7 +96,7 @@ def test_the_svg_loads_nothing() -> None:
     about = root.findtext("{http://www.w3.org/2000/svg}desc") or ""
     assert f"Run {evidence(GREEN).run} of 2026-11-23, harness 0.1.0." in about
     assert re.findall(r"https?://[^\"]+", text) == ["http://www.w3.org/2000/svg"]
-    assert "expired" in badge.render(GREEN, Presentation(today=dt.date(2028, 1, 1)))
+    assert "expired" in published_reports.render_badge(GREEN, Presentation(today=dt.date(2028, 1, 1)))
 
 
 def test_a_run_is_known_by_what_came_out_and_not_by_when() -> None:
@@ -149,22 +150,22 @@ Run RUN of 2026-11-23, harness 0.1.0.
 
 
 def test_a_table_has_what_each_target_makes_of_each_feature() -> None:
-    assert table.render(featured(), Presentation()) == TABLE.replace("RUN", evidence(featured()).run)
+    assert published_reports.render_table(featured(), Presentation()) == TABLE.replace("RUN", evidence(featured()).run)
 
 
 def test_a_table_of_a_run_too_long_ago_is_struck_through() -> None:
     late = Presentation(today=dt.date(2027, 2, 22))
-    text = table.render(featured(), late)
-    page = table.render(featured(), replace(late, form=".html"))
+    text = published_reports.render_table(featured(), late)
+    page = published_reports.render_table(featured(), replace(late, form=".html"))
 
     assert text.startswith(f"**Expired on {UNTIL}: this table was true on 2026-11-23 and proves nothing now.**")
     assert "| id-matching | ~~✅ pass 2~~ | ~~✅ pass 2~~ |" in text
     assert '<table class="expired"><caption>Expired on' in page
-    assert table.render(replace(featured(), played_at=None), late).startswith("**Not dated")
+    assert published_reports.render_table(replace(featured(), played_at=None), late).startswith("**Not dated")
 
 
 def test_a_table_in_html_says_the_same_and_loads_nothing() -> None:
-    page = table.render(featured(), Presentation(form=".html"))
+    page = published_reports.render_table(featured(), Presentation(form=".html"))
     root = ET.fromstring(f"<div>{page}</div>")  # noqa: S314 - our own markup, which is XML as well
 
     rows = [[each.text for each in row] for row in root.iter("tr")]
@@ -180,7 +181,7 @@ def test_names_of_somebody_else_are_text(form: str) -> None:
     asked = {"a": Definition("1", ("<script>|x|</script>",))}
     run = replace(GREEN, cells=(cell("a", "<b>|`"), *hostile().cells), definitions=asked)
 
-    text = table.render(run, Presentation(form=form))
+    text = published_reports.render_table(run, Presentation(form=form))
 
     assert "<script>" not in text
     assert "<b>" not in text

@@ -29,9 +29,8 @@ from harness.cassettes.redact.json_strings import (
     parts,
     pieces,
 )
-from harness.cassettes.redact.key_patterns import Chosen, shapes, without
 from harness.cassettes.redact.secret_encodings import FRAME, Alphabet, SecretEncoding, View, encodings_of, fold, written
-from harness.cassettes.redact.urls import bare, secrets
+from harness.cassettes.redact.secret_patterns import Chosen, bare, secrets, shapes, without
 from harness.model.errors import HarnessError, UsageError
 from harness.model.http import EXHAUSTED, Delivery, HttpRequest, HttpResponse
 from harness.model.messages import JSON
