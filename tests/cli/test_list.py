@@ -177,7 +177,7 @@ def test_everything_that_a_report_names_is_explained() -> None:
 def test_every_term_is_explained() -> None:
     contributing = (Path(__file__).parent.parent.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
     glossary = re.findall(
-        r"^\| ([\w ]+) \|", contributing.partition("## Glossary")[2].partition("\n## ")[0], re.MULTILINE
+        r"^\| ([\w -]+) \|", contributing.partition("## Glossary")[2].partition("\n## ")[0], re.MULTILINE
     )
 
     assert 10 < len(glossary) <= 21  # with the head of the table
