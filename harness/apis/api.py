@@ -15,10 +15,19 @@ from harness.apis.fact import Breach, Fact
 from harness.apis.fact_files import SHIPPED, CompiledFacts, Facts, FactSelection, limit_from, today
 from harness.apis.limits import Limit, Violation, bracketed, lesser
 from harness.apis.matching import SchemaPlaces
-from harness.apis.profiles import ApiTerms, IssuedState, Profile, ShippedTarget, Traits, derived, matching
+from harness.apis.profiles import (
+    ApiTerms,
+    IssuedState,
+    Profile,
+    RuleSet,
+    Services,
+    ShippedTarget,
+    Traits,
+    derived,
+    matching,
+)
 from harness.apis.response_rules import ResponseCheck
 from harness.apis.server import ServerEndpoints, number
-from harness.apis.services import RuleSet, Services
 from harness.apis.view import ModelStep, Provocation, RequestView, ResponseView, TextView, WireError
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import JSON, StopReason, Usage

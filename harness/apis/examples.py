@@ -25,7 +25,7 @@ from harness.apis.fact import Example, Fact
 from harness.apis.fact_files import SHIPPED, Facts, FactSelection, read_fact_file
 from harness.apis.limits import Violation
 from harness.apis.matching import RequestData
-from harness.apis.services import OWN, RuleSet
+from harness.apis.profiles import OWN, RuleSet
 from harness.documents.document import MAX_BYTES, read
 from harness.model.errors import FactsError, FileError
 from harness.model.http import HttpRequest

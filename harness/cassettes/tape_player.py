@@ -21,8 +21,7 @@ from harness.apis.prefix import prefix_changes, prefix_pieces
 from harness.apis.view import WireError
 from harness.cassettes.cassette import Cassette
 from harness.cassettes.cassette_files import read
-from harness.cassettes.compare import RequestDifference, differences, in_bodies
-from harness.cassettes.player import asks_for_stream, normalised
+from harness.cassettes.player import RequestDifference, asks_for_stream, differences, in_bodies, normalised
 from harness.cassettes.redact import Redactor
 from harness.cassettes.redact.secret_patterns import bare
 from harness.cassettes.tape_recorder import Taken, TapeExchange, request_as_stored, spoken

@@ -15,12 +15,13 @@ from urllib.parse import urlsplit
 
 from harness.apis import registry
 from harness.apis.api import Api
-from harness.apis.services import address
+from harness.apis.profiles import address
 from harness.cassettes.cassette import Cassette, Interaction
 from harness.cassettes.cassette_files import dumps_of_test, write_file
+from harness.cassettes.cell_recording import suspects, unallowed
 from harness.cassettes.client_patches.connection_bytes import Keep
-from harness.cassettes.compare import RequestDifference
 from harness.cassettes.content_encoding import missing
+from harness.cassettes.player import RequestDifference
 from harness.cassettes.redact import RESPONSE_HEADERS, Redactor
 from harness.cassettes.redact.secret_patterns import (
     Chosen,
@@ -31,7 +32,6 @@ from harness.cassettes.redact.secret_patterns import (
     secrets,
     values,
 )
-from harness.cassettes.suspects import suspects, unallowed
 from harness.model.errors import CassetteError
 from harness.model.http import HttpRequest, HttpResponse
 from harness.platform import environment

@@ -18,10 +18,9 @@ from harness.apis.conversion import AnsweredCall, Body, RequestBuilder
 from harness.apis.eventstream import starts_as_one
 from harness.apis.fact_files import SHIPPED, FactSelection
 from harness.apis.jsonvalue import loads
-from harness.apis.profiles import Profile
+from harness.apis.profiles import Profile, RuleSet
 from harness.apis.response_rules import CALL_ID, END, FIELDS, ResponseCheck, ResponseViolation, Subject
 from harness.apis.server import waiting_time
-from harness.apis.services import RuleSet
 from harness.apis.view import CallView, RequestView, ResponseView, WireError
 from harness.checks.checked_endpoints import readable_part
 from harness.model.errors import UsageError

@@ -18,10 +18,10 @@ import typer
 from harness.apis import registry
 from harness.apis.fact import Fact
 from harness.apis.fact_files import FactSelection, today
+from harness.apis.profiles import OWN
 from harness.apis.registry import known_limits, severity
 from harness.apis.response_rules import RESPONSE_RULES
 from harness.apis.servers import servers
-from harness.apis.services import OWN
 from harness.checks.gateway_findings import FACTS, OTHERS, SOURCE
 from harness.checks.server_checks import CHECKS
 from harness.checks.server_results import BECAUSE

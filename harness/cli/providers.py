@@ -241,7 +241,7 @@ def _check_written(path: Path | None, targets: Sequence[Target]) -> None:
     if len(apis) > 1:
         raise UsageError(f"--write: a file of facts is about one API, and the targets speak {' and '.join(apis)}.")
     if path.exists():
-        raise UsageError(f"--write {path}: this file exists. Name another file; --facts takes several.")
+        raise UsageError(f"--write {path}: this path exists. Name another file; --facts takes several.")
     if not path.parent.is_dir():
         raise UsageError(f"--write {path}: there is no such folder.")
 

@@ -22,7 +22,7 @@ from harness.apis.fact_files import FactSelection
 from harness.audit.cassette_audit import Audit
 from harness.cassettes.cassette import Cassette, Interaction
 from harness.cassettes.client_patches import intercepted
-from harness.cassettes.compare import RequestDifference
+from harness.cassettes.player import RequestDifference
 from harness.cassettes.tape_player import TapePlayer, load
 from harness.cassettes.tape_recorder import TapeExchange, TapeRecorder, redactor, request_line, taken
 from harness.model.errors import CassetteMissing, HarnessError, UsageError

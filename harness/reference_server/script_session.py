@@ -22,8 +22,7 @@ from harness.apis.eventstream import separators_escaped
 from harness.apis.jsonvalue import parsed_object
 from harness.apis.limits import Violation
 from harness.apis.prefix import PrefixPiece, count_equal, prefix_pieces, tokens
-from harness.apis.profiles import Profile
-from harness.apis.services import RuleSet
+from harness.apis.profiles import Profile, RuleSet
 from harness.apis.view import ModelStep, Prefix, Provocation, RequestView, ResponseView, WireError
 from harness.model.http import EXHAUSTED, Delivery, Ending, HttpRequest, HttpResponse
 from harness.model.messages import JSON

@@ -267,7 +267,7 @@ class Sent:
     `received` are the bodies as JSON. A stream is shown as one body, and a body that is not JSON is shown as a JSON
     string. `status` is `None` without a response. `left_out` is set if the bodies exceeded the limit. `meaning` has the
     content of the request in neutral terms, as a JSON list: each entry has a label, a value and its pointer in `sent`
-    (`harness.equivalence.request_outline`). `stream` is the raw stream of a cell that did not pass.
+    (`harness.equivalence.request_meaning`). `stream` is the raw stream of a cell that did not pass.
     """
 
     index: int

@@ -10,7 +10,7 @@ from typing import cast
 from harness.apis.jsonvalue import loads
 from harness.apis.view import RequestView, ResponseView, WireError
 from harness.cassettes.redact import Redactor
-from harness.equivalence.request_outline import outline
+from harness.equivalence.request_meaning import outline
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import (
     JSON,

@@ -17,7 +17,7 @@ from harness.apis import registry
 from harness.apis.api import Api, EmbeddingFormat, EmbeddingView, VectorView, elsewhere, endpoint_violation
 from harness.apis.jsonvalue import parsed, resolve
 from harness.apis.limits import Violation
-from harness.apis.services import RuleSet
+from harness.apis.profiles import RuleSet
 from harness.apis.view import CallView, RequestView, ResponseView, TurnView, WireError
 from harness.cassettes.cassette import REFERENCE_URL
 from harness.equivalence.request_meaning import Pairing, pair_results

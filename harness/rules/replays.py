@@ -12,7 +12,7 @@ from harness.apis.api import Api
 from harness.apis.profiles import Framing
 from harness.apis.response_rules import Subject
 from harness.apis.view import OpaqueView, ResponseView
-from harness.cassettes.compare import RequestDifference, differences
+from harness.cassettes.player import RequestDifference, differences
 from harness.cassettes.rechunk import BYTE_ORDER_MARK, COMMENTS
 from harness.model.messages import JSON, ChatResponse, Refusal
 from harness.results import Blame, Chat, Kind, ReplayVariant, Severity
@@ -46,7 +46,7 @@ def _blame(evidence: Evidence) -> Blame | None:
     return Blame.CASSETTE if evidence.transcript.stale else None
 
 
-_REPLAY = "harness.cassettes.compare"
+_REPLAY = "harness.cassettes.player"
 CASSETTE_AGE_RULE = "cassette-old"
 """Id of the rule that is an error in a strict run and a warning in any other run."""
 

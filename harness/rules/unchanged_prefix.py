@@ -20,9 +20,8 @@ from harness.apis.prefix import (
     tokens,
 )
 from harness.apis.prices import cost
-from harness.apis.profiles import Profile
+from harness.apis.profiles import Profile, RuleSet
 from harness.apis.response_rules import Subject
-from harness.apis.services import RuleSet
 from harness.apis.view import CallView, PartView, TextView
 from harness.cassettes.cassette import REFERENCE_URL
 from harness.equivalence.request_meaning import with_ids_of

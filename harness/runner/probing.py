@@ -21,9 +21,9 @@ from harness.apis.examples import request_of
 from harness.apis.fact import Example, Fact
 from harness.apis.fact_files import today
 from harness.apis.prices import cost
+from harness.apis.profiles import OTHER, OWN, RuleSet
 from harness.apis.registry import Target
 from harness.apis.server import waiting_time
-from harness.apis.services import OTHER, OWN, RuleSet
 from harness.apis.view import WireError
 from harness.cassettes.redact.secret_patterns import shown
 from harness.cassettes.transport import ALONE

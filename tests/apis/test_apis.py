@@ -6,7 +6,7 @@ import pytest
 
 from harness.apis import registry
 from harness.apis.limits import Limit
-from harness.apis.services import OTHER, OWN
+from harness.apis.profiles import OTHER, OWN
 from harness.apis.view import WireError
 from harness.model.errors import UnknownName
 from harness.model.http import HttpRequest

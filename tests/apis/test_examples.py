@@ -20,8 +20,8 @@ from harness.apis.fact import Fact
 from harness.apis.fact_files import CompiledFacts
 from harness.apis.jsonvalue import loads
 from harness.apis.matching import RequestData
+from harness.apis.profiles import OTHER, OWN, SERVERS
 from harness.apis.registry import severity
-from harness.apis.services import OTHER, OWN, SERVERS
 from harness.apis.view import ModelStep, WireError
 from harness.cli.main import main
 from harness.model.http import HttpResponse

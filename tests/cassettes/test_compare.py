@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness.apis import registry
-from harness.cassettes.compare import differences
+from harness.cassettes.player import differences
 from harness.model.http import HttpRequest
 
 BODY: dict[str, Any] = {

@@ -261,7 +261,7 @@ def test_a_warning_fails_a_server_that_is_checked_strictly(folder: Path, written
     ("status", "expected"),
     [
         (None, "no answer from http://127.0.0.1:9/v1/chat/completions: [Errno 111] Connection refused. Is the"),
-        (404, "was answered with HTTP 404: gone. Name the base URL as SDKs take it, which for openai-chat ends in /v1"),
+        (404, "was answered with HTTP 404: gone. Give the base URL as for an SDK, which for openai-chat ends in /v1"),
         (401, "the key is refused with HTTP 401: gone. OPENAI_API_KEY holds the key that is sent."),
     ],
 )

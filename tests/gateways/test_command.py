@@ -218,7 +218,7 @@ def test_unreached_upstream_error_quotes_both_ends(front: Front, scenario: str) 
     assert arrived.splitlines()[-1] == (
         f"harness: check gateway {front.url}: the gateway answers HTTP 404 and has sent no chat to the reference "
         "server: no such model. What arrived at the reference server: POST /v1/responses: anthropic has no such path; "
-        "it is one of openai-responses. It must route the model name 'claude-opus-5-5' to 'claude-opus-5-5' of "
+        "openai-responses has this path. It must route the model name 'claude-opus-5-5' to 'claude-opus-5-5' of "
         f"anthropic, at http://127.0.0.1:{front.port}. 'harness help gateways' shows how."
     )
 

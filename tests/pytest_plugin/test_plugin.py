@@ -152,7 +152,7 @@ def test_the_evidence_is_said_once_be_the_summary_as_long_as_it_may(
     configure(project, **SCENARIOS)
     done = play(project, "scenarios/prompted.yaml::forgetful[whole]", "-rA", "--junitxml=junit.xml")
     said = [line for line in done.stdout.lines if "blame: adapter" in line or "Be brief." in line]
-    assert [line.partition(": the system prompt")[0] for line in said] == [
+    assert [line.partition(": the request has")[0] for line in said] == [
         "system-missing (loss, error, blame: adapter)",
         '  expected: "Be brief."',
         "FAILED scenarios/prompted.yaml::forgetful[whole] - system-missing (loss, error, blame: adapter)",
@@ -228,7 +228,7 @@ def test_junit_has_the_findings_and_where_responses_came_from(project: pytest.Py
     failed = next(case for name, case in cases.items() if "prompted" in str(name))
     failure = failed.find("failure")
     assert failure is not None
-    assert (failure.text or "").startswith("system-missing (loss, error, blame: adapter): the system prompt")
+    assert (failure.text or "").startswith("system-missing (loss, error, blame: adapter): the request has no")
     properties = {item.get("name"): item.get("value") for item in failed.iter("property")}
     assert properties == {"verdict": "fail", "responses_from": "reference"}
     assert all(case.find("failure") is None for name, case in cases.items() if "plain" in str(name))

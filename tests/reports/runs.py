@@ -198,7 +198,7 @@ def two_causes() -> RunResult:
         pointer=None,
         actual=2,
         expected=3,
-        source="harness.cassettes.compare",
+        source="harness.cassettes.player",
         exchange=None,
         follows=0,
     )

@@ -69,7 +69,7 @@ CHOICES = (
     (
         "server-choice-required",
         always(ModelStep(text="Well,", stop=StopReason.MAX_TOKENS), lambda view: mode(view) == "required"),
-        "the answer stopped for max_tokens",
+        "the answer ended with the stop reason max_tokens",
     ),
     (
         "server-json-schema-tools",
@@ -95,7 +95,7 @@ def test_counted_prompt_that_is_not_followed_is_inconclusive() -> None:
     whole, _ = cells("server-system", counting)
 
     assert whole.verdict is Verdict.INCONCLUSIVE
-    assert whole.reason == "the model does not follow the prompt, of which 20 tokens are counted"
+    assert whole.reason == "the model does not follow the prompt, although 20 tokens of it are counted"
 
 
 def test_prompt_neither_counted_nor_followed_is_a_warning() -> None:
@@ -111,7 +111,7 @@ def test_plain_strings_that_no_answer_knows_of_are_a_warning() -> None:
     ):
         (finding,) = cell.findings
         assert (cell.verdict, finding.severity) == (Verdict.WARN, Severity.WARNING)
-        assert finding.message.startswith("none of the answers knows what came as a plain string")
+        assert finding.message.startswith("no answer uses the text that was sent as a plain string")
 
 
 def test_server_has_to_accept_its_own_answer_back() -> None:

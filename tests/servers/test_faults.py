@@ -76,8 +76,8 @@ def test_what_follows_from_a_fault_is_no_second_one() -> None:
 @pytest.mark.parametrize(
     ("refused", "said"),
     [
-        (lambda view: any(turn.role == "assistant" for turn in view.turns), "came from elsewhere is refused, even"),
-        (lambda view: any(call.id == FOREIGN for call in view.calls), "is refused whose call has an id of another"),
+        (lambda view: any(turn.role == "assistant" for turn in view.turns), "another server began is refused, even"),
+        (lambda view: any(call.id == FOREIGN for call in view.calls), "is refused because a call has another"),
     ],
 )
 def test_why_a_conversation_is_refused_is_found_out(refused: Callable[[RequestView], bool], said: str) -> None:

@@ -14,8 +14,8 @@ from harness.apis.anthropic.pairing import FACTS, Entry, dotted, entries, limit,
 from harness.apis.anthropic.requests import body_of, is_continued, is_invoked
 from harness.apis.jsonvalue import as_list, cached_per_element, join, objects, resolve
 from harness.apis.limits import Severity, Violation, severity_of
+from harness.apis.profiles import RuleSet
 from harness.apis.schemas import image_side, schema_fault, subschemas
-from harness.apis.services import RuleSet
 from harness.apis.view import WireError
 from harness.documents.json_schema import UndecidedSchema, Validator, schema_error
 from harness.model.http import HttpRequest

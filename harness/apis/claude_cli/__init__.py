@@ -10,8 +10,7 @@ from harness.apis.api import Api
 from harness.apis.claude_cli.checks import FACTS, violations
 from harness.apis.claude_cli.requests import model_of, recognises, view
 from harness.apis.claude_cli.responses import build, build_stream, fail, read, refuse, stream_error, stream_of
-from harness.apis.profiles import ApiTerms, Profile, ShippedTarget, Traits
-from harness.apis.services import OWN, Services
+from harness.apis.profiles import OWN, ApiTerms, Profile, Services, ShippedTarget, Traits
 
 PROFILES = (Profile("claude-cli", r".*"),)
 

@@ -8,7 +8,7 @@ from harness.apis.claude_cli.requests import MAX_TOKENS, CliArguments, arguments
 from harness.apis.fact_files import ApiLimits, Facts
 from harness.apis.jsonvalue import join
 from harness.apis.limits import Violation
-from harness.apis.services import RuleSet
+from harness.apis.profiles import RuleSet
 from harness.apis.view import WireError
 from harness.model.http import Command, HttpRequest
 

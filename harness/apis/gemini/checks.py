@@ -17,8 +17,7 @@ from harness.apis.gemini.requests import DATA_FIELDS, on_vertex, view
 from harness.apis.jsonvalue import canonical as spelled
 from harness.apis.jsonvalue import join, parsed
 from harness.apis.limits import Violation, severity_of
-from harness.apis.profiles import IssuedState, Profile
-from harness.apis.services import RuleSet
+from harness.apis.profiles import IssuedState, Profile, RuleSet
 from harness.apis.view import CallView, RequestView, ResponseView, ResultView, TextView, TurnView, WireError
 from harness.model.http import HttpRequest
 from harness.model.messages import JSON

@@ -13,7 +13,7 @@ from harness.apis.api import EmbeddingFormat, EmbeddingView, VectorView, seeded_
 from harness.apis.gemini.proto import ProtoMessage, limit, repeated
 from harness.apis.jsonvalue import body_of, parsed
 from harness.apis.limits import Violation
-from harness.apis.services import RuleSet
+from harness.apis.profiles import RuleSet
 from harness.apis.view import TextView, WireError
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import JSON

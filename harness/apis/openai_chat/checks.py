@@ -16,7 +16,7 @@ from harness.apis.jsonvalue import as_list, as_object, join, loads, objects, par
 from harness.apis.limits import Violation, bracketed
 from harness.apis.openai_chat.requests import content_views
 from harness.apis.openai_common import Nodes, bare_arrays, field_faults, invalid_schema, open_objects, schema_nodes
-from harness.apis.services import RuleSet
+from harness.apis.profiles import RuleSet
 from harness.apis.view import TextView, WireError
 from harness.model.http import HttpRequest
 from harness.model.messages import JSON

@@ -10,7 +10,7 @@ from harness.apis.fact_files import ApiLimits
 from harness.apis.jsonvalue import as_object, body_of, join, parsed, string
 from harness.apis.limits import Violation
 from harness.apis.openai_chat.checks import FACTS
-from harness.apis.services import RuleSet
+from harness.apis.profiles import RuleSet
 from harness.apis.view import TextView, WireError
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import JSON, Usage

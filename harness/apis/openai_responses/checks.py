@@ -10,8 +10,7 @@ from harness.apis.jsonvalue import as_list, as_object, join, keys, parsed, strin
 from harness.apis.limits import Limit, Violation, bracketed
 from harness.apis.openai_common import Nodes, bare_arrays, field_faults, invalid_schema, open_objects, schema_nodes
 from harness.apis.openai_responses.requests import item_kind, state
-from harness.apis.profiles import IssuedState
-from harness.apis.services import RuleSet
+from harness.apis.profiles import IssuedState, RuleSet
 from harness.apis.view import ProviderReport, WireError
 from harness.model.http import HttpRequest
 from harness.model.messages import JSON

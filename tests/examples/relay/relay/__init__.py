@@ -16,8 +16,7 @@ A stream has one part or piece of a part to an event, a head before them and `en
 from __future__ import annotations
 
 from harness.apis.api import Api
-from harness.apis.profiles import ShippedTarget, Traits
-from harness.apis.services import OWN, Services
+from harness.apis.profiles import OWN, Services, ShippedTarget, Traits
 from relay.failures import fail, refuse, stream_error
 from relay.limits import LIMITS, header_violation, violations
 from relay.profiles import PROFILES

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from harness.apis.jsonvalue import join, loads
 from harness.apis.limits import Limit, Violation, limits_among
-from harness.apis.services import RuleSet
+from harness.apis.profiles import RuleSet
 from harness.apis.view import CallView, RequestView, ResultView, WireError
 from harness.model.http import HttpRequest
 from relay.requests import SETTINGS, view
