@@ -1,4 +1,5 @@
-"""Model profiles, traits and terms of an API, the opaque state that its provider has issued, and services that serve it.
+"""Model profiles, traits and terms of an API, the opaque state that its provider issued, and the services that serve
+it.
 
 The format of an API applies at every server. Further rules of the provider (a closed list of fields, the strict subset
 of schemas, rules per model) do not apply at compatible servers. No check reads an address: the rule set is chosen here.

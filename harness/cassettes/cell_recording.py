@@ -166,7 +166,8 @@ class CellRecording:
     Leaving it before `complete` keeps the old cassette and the journal. The next recording resumes from the journal:
     requests that are equal and in the same order get the stored responses.
 
-    `allowed` lists places where suspected secrets may be stored. `taken` counts the exchanges resumed from the journal. `notes` are sentences about what happened to that journal.
+    `allowed` lists places where suspected secrets may be stored. `taken` counts the exchanges resumed from the journal.
+    `notes` are sentences about what happened to that journal.
 
     Raises:
         CassetteTaken: the cassette was recorded with another model, may have been paid for (unless `replaces` or

@@ -1,4 +1,4 @@
-"""Playback of cassettes, the log of exchanges in a cell, and the comparison of a recorded request with the adapter's."""
+"""Playback of cassettes, the log of exchanges in a cell, and the comparison of requests with recorded ones."""
 
 from __future__ import annotations
 
