@@ -4,5 +4,5 @@ import sys
 
 from harness.cli.main import main
 
-if __name__ == "__main__":  # and not in a process that this one has begun
+if __name__ == "__main__":  # not when a child process imports this module
     sys.exit(main())

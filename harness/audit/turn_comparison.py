@@ -260,7 +260,7 @@ class TurnComparison:
         return kept
 
     def _fact(self, recorded: TurnFact, produced: TurnFact) -> None:
-        if recorded.answers != produced.answers:  # what they say belongs to two calls
+        if recorded.answers != produced.answers:  # the results belong to two calls
             self._disagree(recorded.pointer, recorded.answers, produced.answers, "result-order")
             return
         for found in diff(recorded.fields, produced.fields, Policy(depth=1, allows=self._allowed)):

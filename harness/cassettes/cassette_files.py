@@ -333,7 +333,7 @@ def _for_readers(interaction: dict[str, Any]) -> dict[str, Any]:
     """
     request, response = interaction["request"], interaction["response"]
     content_type = request["headers"].get("content-type", [""])[0]
-    is_matched_as_json = "application/json" in content_type.lower()  # by vcrpy, and any other body to the byte
+    is_matched_as_json = "application/json" in content_type.lower()  # vcrpy compares other bodies byte by byte
     sent = indented(request["body"]) if is_matched_as_json else None
     received = indented(response["body"]["string"])
     if sent is not None:

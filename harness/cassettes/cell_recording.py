@@ -331,7 +331,7 @@ def answers(leftover: Leftover) -> list[tuple[int, Interaction]]:
 
     Failed exchanges are left out because a retry may succeed.
     """
-    if leftover.metadata is None:  # from before journals said whose they are
+    if leftover.metadata is None:  # journals of earlier versions have no metadata
         return [*enumerate(leftover.interactions, 1)]
     api = leftover.metadata.api
     return [(number, each) for number, each in enumerate(leftover.interactions, 1) if _is_answer(each, api)]

@@ -173,7 +173,7 @@ def read_journal(path: Path) -> Leftover:
         raise CassetteError(str(path), f"cannot be opened: {error.strerror}.") from None
     metadata: Metadata | None = None
     interactions: list[Interaction] = []
-    for number, line in enumerate(lines[:-1], 1):  # what follows the last line end was never acknowledged
+    for number, line in enumerate(lines[:-1], 1):  # an incomplete last line was never acknowledged
         try:
             values = cast("dict[str, Any]", json.loads(line))
             if number == 1 and "metadata" in values:

@@ -199,7 +199,7 @@ class _Connection:
             return False
         if not self._socket.recv(1, socket.MSG_PEEK):
             return True
-        time.sleep(max(0.0, begin + seconds - time.monotonic()))  # it has sent its next request already
+        time.sleep(max(0.0, begin + seconds - time.monotonic()))  # the client has already sent its next request
         return False
 
 
@@ -258,7 +258,7 @@ class _Listener:
         self._is_ending = True
         try:  # a connection wakes the thread that accepts
             socket.create_connection(self._listening.getsockname(), timeout=_GRACE_SECONDS).close()
-        except OSError:  # it cannot be reached
+        except OSError:  # the server cannot be reached
             with suppress(OSError):
                 self._listening.shutdown(socket.SHUT_RDWR)
         self._thread.join()

@@ -128,7 +128,7 @@ class Claim:
             self._path.unlink()
         os.close(handle)
         for folder in self._folders:
-            with contextlib.suppress(OSError):  # there are cassettes now
+            with contextlib.suppress(OSError):  # the folder has cassettes now
                 folder.rmdir()
 
     def _taken(self, places: dict[int, Path]) -> int | None:

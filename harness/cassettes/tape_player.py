@@ -251,7 +251,7 @@ class TapePlayer:
         first = self._interactions[left[0]].request
         if (first.method, first.url, first.body) == (request.method, request.url, request.body):
             return left[0], ()
-        clean = request_as_stored(request, self._redactor([request]))  # as the recorded ones are
+        clean = request_as_stored(request, self._redactor([request]))  # like the recorded requests
         same = self._index.get(key(clean), deque())
         while same and self._played[same[0]]:
             same.popleft()

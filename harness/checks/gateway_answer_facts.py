@@ -367,7 +367,7 @@ def _status(exchange: GatewayExchange) -> Outcomes:
             yield preserved(same=False)
         else:
             message = f"the upstream's error is HTTP {sent}, and the client gets HTTP {received}"
-            fails = sent >= HTTPStatus.INTERNAL_SERVER_ERROR <= received  # which may be asked again all the same
+            fails = sent >= HTTPStatus.INTERNAL_SERVER_ERROR <= received  # clients may retry either status
             yield lost(message, "", "", received, sent, Severity.WARNING if fails else Severity.ERROR)
         return
     last = exchange.last

@@ -200,7 +200,7 @@ def _piece(body: Callable[[], JSON], pointer: str, *head: str) -> tuple[str, ...
             if pointer
             else (*head, *(line.text for line in json_lines(body(), _WIDTH_COLUMNS)))[:_MAX_LINES]
         )
-    except WireError:  # what is shown is the text
+    except WireError:  # show the body as text
         return ()
 
 

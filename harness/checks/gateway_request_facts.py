@@ -40,7 +40,7 @@ def _system(sent: RequestView, arrived: RequestView) -> Outcomes:
     given, found = [part.text for part in sent.system], [part.text for part in arrived.system]
     place, there = (sent.system[0].pointer if sent.system else ""), (arrived.system[0].pointer if found else "")
     if not any(given):
-        if any(found) and sent.response_format is None:  # which may take an instruction
+        if any(found) and sent.response_format is None:  # a response format may add an instruction
             yield added("the client sends no system prompt, and the upstream gets one", there, "".join(found))
         return
     if is_same_text(given, found):

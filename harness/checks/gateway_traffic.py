@@ -381,7 +381,7 @@ def run_command(command: str, environment: Mapping[str, str]) -> Generator[Gatew
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     for number in (signal.SIGTERM, signal.SIGKILL):
-        with contextlib.suppress(ProcessLookupError):  # it has ended, and all that it started
+        with contextlib.suppress(ProcessLookupError):  # the process and its children have ended
             os.killpg(process.pid, number)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(timeout=5)

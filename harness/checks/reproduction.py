@@ -161,7 +161,7 @@ class Reproduction:
         made = list[tuple[str, str, int]]()
         followed = [one.before == other.before for one, other in pairwise(self.calls[: target + 1])]
         for place, each in enumerate(self.calls[: target + 1]):
-            if place < target and followed[place]:  # it makes what the next call uses
+            if place < target and followed[place]:  # the next call uses the result of this one
                 name = f"part_{place + 1}" if place + 1 < target and followed[place + 1] else "client"
             else:
                 name = "answer" if place == target else f"answer_{each.before + 1}"

@@ -213,7 +213,7 @@ class ServerCheckRun:
             )
         except RequestLimitReached:
             raise
-        except ADAPTER_EXCEPTIONS as error:  # one cell, not the check
+        except ADAPTER_EXCEPTIONS as error:  # only this cell fails, not the whole check
             return judge.crashed(check, variant, error), done
         return judge.cell(check, variant, done), done
 

@@ -301,7 +301,7 @@ class ResponseMonitor:
         key = (departure.rule.id, variant)
         alike = (*key, _VALUE.sub("", departure.message))
         self._alike[alike] += 1
-        if self._alike[alike] == 1:  # what is the same in every answer is shown of the first
+        if self._alike[alike] == 1:  # a finding that all answers share is shown only once
             shown = response_excerpt(reply.request, reply.response, self._redactor, departure.pointer, departure.event)
             self._found.setdefault(key, []).append(_FirstSighting(departure, check, shown))
 

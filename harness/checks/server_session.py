@@ -190,7 +190,7 @@ class RetryingClient:
             ) as got:
                 try:
                     pieces.extend(got.iter_bytes())
-                except httpx2.TransportError:  # what came by then is judged
+                except httpx2.TransportError:  # judge the part that was received
                     delivery = Delivery(ending="cut")
         except httpx2.TransportError as error:
             raise NoResponse(str(error) or type(error).__name__) from None
@@ -431,7 +431,7 @@ class CheckSession:
         if response.delivery.ending != "complete":
             yield END.broken("the connection is closed before the answer has ended")
         if response.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            return  # which the check reports; the form of the error follows from it
+            return  # the check reports this status, which determines the error format
         if view is not None and view.error is None and not request.stream:
             try:
                 loads(response.body)

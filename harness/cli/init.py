@@ -197,7 +197,7 @@ def _shipped(package: str, name: str) -> str:
 
 
 def _add_settings(settings: str) -> str:
-    if project(Path()).place.startswith(f"{_PROJECT} "):  # not that of a parent folder
+    if project(Path()).place.startswith(f"{_PROJECT} "):  # a parent folder's file does not count
         return f"{_PROJECT} has {_TABLE} already, and is not changed."
     before = _PROJECT.read_bytes() if _PROJECT.exists() else b""
     gap = "\n" if before.endswith(b"\n") else "\n\n"

@@ -38,7 +38,7 @@ from harness.scenarios.schema import Scenario, Variant
 from harness.stdio import adapter_specs
 from harness.stdio.workers import WorkerPool
 
-_NOWHERE = Endpoint("http://127.0.0.1:9", "not-a-key", processes=LocalRunner())  # for a client that does nothing
+_NOWHERE = Endpoint("http://127.0.0.1:9", "not-a-key", processes=LocalRunner())  # these clients send nothing
 
 
 @dataclass(frozen=True)

@@ -101,7 +101,7 @@ def refuse(place: str, given: object, allowed: str) -> NoReturn:
 
 
 def _short(given: object) -> str:
-    text = repr(given)  # of a whole conversation, perhaps
+    text = repr(given)  # the value may be a whole conversation
     return text if isinstance(given, str | int) and len(text) <= 40 else f"a {type(given).__name__}"
 
 

@@ -304,7 +304,7 @@ def _table(file: Path, here: Path) -> Mapping[str, Any] | None:
         document = _document(text)
     except OSError as error:
         raise UsageError(f"{shown}: cannot be read: {error.strerror}.") from None
-    except ValueError as error:  # no UTF-8, or no TOML
+    except ValueError as error:  # not UTF-8 or not TOML
         raise UsageError(f"{shown}: this is no TOML: {error}.") from None
     tools = document.get("tool")
     table = cast("dict[str, Any]", tools).get("harness") if isinstance(tools, dict) else None

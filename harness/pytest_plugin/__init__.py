@@ -168,9 +168,9 @@ def _scenarios(folder: Path) -> Sequence[Path] | None:
     """
     try:
         text = (folder / "pyproject.toml").read_bytes()
-        if b"harness" not in text or b"scenarios" not in text:  # most say nothing of it, and load nothing
+        if b"harness" not in text or b"scenarios" not in text:  # most projects do not use the harness and load nothing
             return ()
-    except OSError:  # as a rule there is none
+    except OSError:  # usually the file does not exist
         return ()
     try:
         return [folder / each for each in import_module("harness.platform.project").project(folder).scenarios]

@@ -159,7 +159,7 @@ def _shipped(targets: Sequence[str]) -> dict[str, None]:
 def _recuts(config: pytest.Config) -> int:
     try:
         recuts: int = config.getini("harness_recut")
-    except pytest.UsageError:  # which says what is wrong, and not of what
+    except pytest.UsageError:  # the message lacks the name of the setting
         recuts = -1
     if recuts < 0:
         raise UsageError("harness_recut: it has to be a whole number from 0 on.")

@@ -122,7 +122,7 @@ def _model_note(run: RunResult) -> Iterator[RenderableType]:
 
 
 def _matrix(run: RunResult, width: int, *, verbose: bool) -> Iterator[RenderableType]:
-    if run.cells and not any(cell.hand_over for cell in run.cells):  # these have a table of their own
+    if run.cells and not any(cell.hand_over for cell in run.cells):  # hand-over cells have their own table
         names = groups.columns(run)
         rows = groups.matrix(run, by_scenario=verbose)
         if not verbose:
@@ -132,7 +132,7 @@ def _matrix(run: RunResult, width: int, *, verbose: bool) -> Iterator[Renderable
             [Text(words.plain(row.name)), *(_counted(row.verdicts[name], verbose=verbose) for name in names)]
             for row in rows
         ]
-        if not (verbose or run.exit_code or fits(heads, table, width)):  # of a run that passes the totals are enough
+        if not (verbose or run.exit_code or fits(heads, table, width)):  # for a passing run, the totals are enough
             heads = ["feature", f"all {len(names)} targets"]
             table = [[Text(words.plain(row.name)), _counted(row.total, verbose=False)] for row in rows]
         yield from columns(heads, table, width)

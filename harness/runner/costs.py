@@ -145,7 +145,7 @@ def models(api: str) -> tuple[ModelInfo, ...]:
     shipped = of_api.targets
     capabilities = plugins.adapter(shipped[0].adapter).capabilities
     known = {each.id: each for each in priced_models(api, shipped[0].model)}
-    for each in shipped:  # some are names that a provider resolves to another one
+    for each in shipped:  # a provider resolves some names to another model
         known.setdefault(each.model, PricedModel(each.model, None, deprecated=False))
 
     def info(model: PricedModel) -> ModelInfo:

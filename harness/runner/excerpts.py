@@ -247,7 +247,7 @@ def excerpt(value: JSON, pointer: str, width: int = 100) -> tuple[str, ...]:
     The first line names the part of the body that is shown. The result is empty if the pointer refers to the whole
     body.
     """
-    while pointer and resolve(value, pointer.rpartition("/")[0]) is None:  # what is missing has nothing around it
+    while pointer and resolve(value, pointer.rpartition("/")[0]) is None:  # a missing value has no surroundings
         pointer = pointer.rpartition("/")[0]
     if not pointer:
         return ()

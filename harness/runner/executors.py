@@ -173,7 +173,7 @@ class ForkExecutor:
         # Blocked in the forks as well: only the first process handles signals to all processes of a run.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
         try:
-            self.executor.submit(os.getpid)  # which starts all of them
+            self.executor.submit(os.getpid)  # this starts all workers
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 

@@ -169,7 +169,7 @@ def estimate_cost(probes: Sequence[FactProbe], most: int | None) -> Spending:
 def _usage(question: FactProbe, request: HttpRequest) -> Usage:
     try:
         bound = registry.api(question.target.api).view(request).settings.get("max_tokens")
-    except WireError:  # what the fact is about
+    except WireError:  # the body is malformed because the fact is about that
         bound = None
     limit = bound.value if bound is not None and isinstance(bound.value, int) else _UNBOUNDED_TOKENS
     return Usage(-(-len(request.body) // _BYTES_PER_TOKEN), limit)

@@ -180,7 +180,7 @@ class _Exhibits:
         try:
             of_answer = reading.response.body if reading.response else None
             shown = of_answer if finding.of_response else parsed(reading.exchange.request.body)
-        except WireError:  # a body that is none is shown by the rule that says so
+        except WireError:  # another rule reports an unreadable body
             return ()
         return excerpt(self._redactor.value(shown), finding.pointer)
 

@@ -45,7 +45,7 @@ _STACKS_SECONDS = 1.0
 
 _PIECE_BYTES = 65536
 _PIECES_AT_ONCE = 32  # more than a pipe holds, so that a process which never stops writing holds up nothing
-_NOTE_BYTES = 80  # for the note about what was left out
+_NOTE_BYTES = 80  # reserved for the note about omitted output
 _FRAME = re.compile(r'File "([^"\n]+)", line (\d+) in ')
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
 

@@ -92,7 +92,7 @@ class _AgentProgram:
             process.wait()
             answers.close()
             for stream in (process.stdin, process.stdout):
-                with contextlib.suppress(OSError):  # what it has not read is lost with it
+                with contextlib.suppress(OSError):  # input that the process has not read is lost
                     cast("Any", stream).close()
         if status:
             how = f"with exit status {status}" if status > 0 else f"by signal {-status}"
@@ -148,7 +148,7 @@ class _ToolResults:
         try:
             self.write(_result_json(call_id, run(call)))
         except BaseException:
-            self._process.kill()  # which would wait for the result
+            self._process.kill()  # closing it would wait for the result
             raise
         finally:
             self._free.release()

@@ -99,7 +99,7 @@ def json_schemas(kinds: Sequence[Any]) -> tuple[list[dict[str, Any]], dict[str, 
         if "properties" in each:
             each["additionalProperties"] = False
     call, result = definitions["ToolCall"], definitions["ToolResult"]
-    call["required"].remove("arguments")  # it has one of the two
+    call["required"].remove("arguments")  # a call has `arguments` or `arguments_json`
     call["properties"]["arguments_json"] = {"type": "string", "contentMediaType": "application/json"}
     result["required"].remove("content")
     content, parts = result["properties"]["content"]["anyOf"]
@@ -118,8 +118,8 @@ def _serialization_problem(error: Exception) -> str:
     if found:
         field, value, kind = min(
             found, key=lambda each: each[2] in {kind.__name__ for kind in _UNIONS}
-        )  # not what holds it
-        return f"{field} holds {shorten(value, 300)}, a {kind}, which is no JSON value"
+        )  # the value itself, not its container
+        return f"{field} holds {shorten(value, 300)}, a {kind}, which is not a JSON value"
     return text.rpartition("`: ")[2].splitlines()[-1].strip()
 
 

@@ -94,7 +94,7 @@ def main() -> None:
     del sys.argv[1:]
     incoming, outgoing = os.dup(0), os.dup(1)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.dup2(2, 1)  # what the adapter prints is no message
+    os.dup2(2, 1)  # output of the adapter's prints is not a message
     faults = int(os.environ.pop(FAULTS_VARIABLE, 2))
     os.set_inheritable(faults, faults == 2)  # a command that the adapter starts must not hold it
     faulthandler.enable(faults)
@@ -381,7 +381,7 @@ class _ServedConversation:
         return document
 
     def _same(self, document: JSON, value: Any) -> Any:
-        if document is None:  # it has its default
+        if document is None:  # keep the default
             return value
         key = json.dumps(document)
         if key not in self._known:

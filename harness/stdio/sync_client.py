@@ -204,7 +204,7 @@ class SyncClient:
         if not (callable(getattr(client, method, None)) and callable(getattr(client, "close", None))):
             raise TypeError(f"connect returned a {type(client).__name__}, and a client has to have {method} and close")
         self.client = client
-        self._loop = asyncio.Runner()  # which makes its event loop only when something is run
+        self._loop = asyncio.Runner()  # the event loop is created when it is first used
 
     @property
     def changes(self) -> tuple[Change, ...]:

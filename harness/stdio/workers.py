@@ -238,7 +238,7 @@ class WorkerPool:
             self._busy.add(process)
         if fresh:
             loaded = False
-            try:  # what fails now did not fail at first, and is this cell's error
+            try:  # a failure now is the error of this cell, not of the start
                 self._load(process, spec)
                 loaded = True
             except UsageError as error:
@@ -356,10 +356,10 @@ def _drive(process: AdapterProcess, name: str, endpoint: Endpoint, model: str, c
 
     def answer(number: JSON, call: ToolCall) -> None:
         try:
-            run = tools.get(call.name, next(iter(tools.values())))  # which knows a tool that there is not
+            run = tools.get(call.name, next(iter(tools.values())))  # a tool reports an unknown name itself
             process.answer(number, to_json(run(call)))
         except BaseException:
-            process.kill()  # which would wait for the result
+            process.kill()  # closing it would wait for the result
             raise
 
     with ThreadPoolExecutor(_MAX_TOOLS_AT_ONCE, thread_name_prefix="harness-tool") as pool:

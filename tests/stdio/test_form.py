@@ -168,8 +168,8 @@ def holding_itself() -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        (datetime(2026, 1, 1, tzinfo=UTC), r"provider_metadata holds .*, a datetime, which is no JSON value"),
-        ({1}, r"provider_metadata holds \{1\}, a set, which is no JSON value"),
+        (datetime(2026, 1, 1, tzinfo=UTC), r"provider_metadata holds .*, a datetime, which is not a JSON value"),
+        ({1}, r"provider_metadata holds \{1\}, a set, which is not a JSON value"),
         (holding_itself(), r"ValueError: Circular reference detected \(id repeated\)"),
     ],
 )

@@ -110,7 +110,7 @@ def _reports(message: dict[str, JSON]) -> Iterator[ProviderReport]:
             yield ProviderReport(effect, reason, join("/input_transformations", index), place)
     missed = as_object(as_object(message.get("diagnostics")).get("cache_miss_reason"))
     reason = string(missed.get("type")) or ""
-    if reason.endswith("_changed"):  # other values say that there is nothing to compare
+    if reason.endswith("_changed"):  # other values mean that there is nothing to compare
         tokens = count(missed.get("cache_missed_input_tokens"))
         yield ProviderReport("cache-missed", reason, "/diagnostics/cache_miss_reason", tokens=tokens)
 

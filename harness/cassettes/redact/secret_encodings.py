@@ -49,7 +49,7 @@ class View:
 
     def __init__(self, data: bytes, *, squeezed: bool, _depth: int = 1) -> None:
         self._at: list[int] = [0]
-        self._source: list[tuple[int, int]] = [(0, 0)]  # where a segment begins; its end, if it is an escape
+        self._source: list[tuple[int, int]] = [(0, 0)]  # start of each segment, and its end if it is an escape
         text = bytearray()
         last = 0
         for match in (_SQUEEZED if squeezed else _WRITTEN).finditer(data):

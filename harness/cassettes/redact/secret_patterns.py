@@ -241,7 +241,7 @@ def _patterns() -> tuple[re.Pattern[str], ...]:
     for module, name in _DETECTORS.items():
         detector: Any = getattr(import_module(f"detect_secrets.plugins.{module}"), name)
         made += detector.denylist
-    return tuple(each for each in made if "AP[" not in each.pattern)  # which would find words, too
+    return tuple(each for each in made if "AP[" not in each.pattern)  # this pattern would also match ordinary words
 
 
 def _is_header(part: bytes) -> bool:
