@@ -170,12 +170,12 @@ class CanonicalReader(ABC):
         match view:
             case TextView():
                 fields = self._bare(raw, view) if isinstance(raw, dict) else None
-                return Text(view.text, self._kept(fields))
+                return Text(view.text, self._metadata(fields))
             case MediaView(media_type=str(media_type)) if isinstance(raw, dict):
                 fields = self._bare(raw, view)
                 if fields is not None:
                     kind = Image if media_type.startswith("image/") else File
-                    return kind(media_type, view.data, view.uri, self._kept(fields))
+                    return kind(media_type, view.data, view.uri, self._metadata(fields))
             case _:
                 pass
         return Opaque(self.api, raw)
@@ -201,7 +201,7 @@ class CanonicalReader(ABC):
         raw = as_object(self.raw(view))
         content = raw.get(field)
         parts = tuple(self.part(part) for part in view.payload)
-        kept = self._kept(without(raw, field, *taken))
+        kept = self._metadata(without(raw, field, *taken))
         value = content if isinstance(content, str) else parts
         return ToolResult(call_id, name, value, is_error=is_error, provider_metadata=kept)
 
@@ -209,9 +209,9 @@ class CanonicalReader(ABC):
         raw = self.raw(tool)
         parameters = _json_schema(tool.parameters) if tool.dialect == "openapi" else tool.parameters
         fields = self._function(raw) if isinstance(raw, dict) else {}
-        return Tool(tool.name, tool.description or "", as_object(parameters), self._kept(fields))
+        return Tool(tool.name, tool.description or "", as_object(parameters), self._metadata(fields))
 
-    def _kept(self, fields: Mapping[str, JSON] | None) -> dict[str, JSON]:
+    def _metadata(self, fields: Mapping[str, JSON] | None) -> dict[str, JSON]:
         return {self.api: dict(fields)} if fields else {}
 
 

@@ -179,7 +179,7 @@ class CompiledFacts:
                 if pointer is not None:
                     value = resolve(body, pointer)
                     message = adapt_words(fact.words, pointer, value) if fact.words else fact.says
-                    refused.append(limit_of(fact).broken(message, pointer, actual=_shown(value), status=fact.status))
+                    refused.append(limit_of(fact).broken(message, pointer, actual=_scalar(value), status=fact.status))
         return limits, refused
 
     def _broken(self, number: int, pointer: str, body: JSON) -> Violation:
@@ -191,7 +191,7 @@ class CompiledFacts:
             message = message.replace("{found}", found[1] if found else "")
         if first.unknown is not None:
             value = keys(pointer)[-1]
-        elif full(path, pointer) != pointer or (first.operator in ("there", "longer") and _shown(value) is None):
+        elif full(path, pointer) != pointer or (first.operator in ("there", "longer") and _scalar(value) is None):
             value = None
         return limit.broken(
             filled(message, path, pointer, body, self._spelled),
@@ -215,7 +215,7 @@ def limit_from(fact: Fact, entry: LimitEntry) -> Limit:
     return Limit(entry.id, entry.says, source, severity, entry.word, entry.remedy)
 
 
-def _shown(value: JSON) -> JSON:
+def _scalar(value: JSON) -> JSON:
     return value if isinstance(value, str | int | float | bool) else None
 
 

@@ -146,12 +146,12 @@ def filled(message: str, path: str, pointer: str, body: JSON, spelled: Callable[
             return spelled(at if found[1] == "path" else at.rpartition("/")[0])
         if found[1] == "model":
             return str(body.get("model")) if isinstance(body, dict) else ""
-        return _said(found[1], resolve(body, at) if pointer == whole else None)
+        return _placeholder_text(found[1], resolve(body, at) if pointer == whole else None)
 
     return _FIELD.sub(field, message)
 
 
-def _said(field: str, value: JSON) -> str:
+def _placeholder_text(field: str, value: JSON) -> str:
     match field:
         case "shown":
             return f"'{value}'" if isinstance(value, str) else type_name(value)
@@ -249,7 +249,7 @@ def _place(condition: Condition) -> str:
     return f"`{condition.at}`"
 
 
-def _shown(value: JsonValue) -> str:
+def _code_text(value: JsonValue) -> str:
     if isinstance(value, float) and value.is_integer():
         return f"`{value:.0f}`"
     return f"`{value}`" if value and isinstance(value, str) else f"`{json.dumps(value, ensure_ascii=False)}`"
@@ -257,5 +257,5 @@ def _shown(value: JsonValue) -> str:
 
 def _listed(value: JsonValue) -> str:
     values = as_list(value)
-    *others, last = dict.fromkeys(map(_shown, values)) or ["none"]
+    *others, last = dict.fromkeys(map(_code_text, values)) or ["none"]
     return f"{', '.join(others)} or {last}" if others else last

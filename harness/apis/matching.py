@@ -411,11 +411,11 @@ class ConditionTest:
             if self.condition.schemas == "strict-tools" and not _is_strict(holder[1]):
                 continue
             for pointer, root, then in _walk([holder], [last], shared):
-                within = _taken(then, _ROOT, pointer, shared)
+                within = _with_choice(then, _ROOT, pointer, shared)
                 if within is None or not isinstance(root, dict):
                     continue
                 for place, schema in [(pointer, root)] if self.condition.root else data.inside(pointer, root):
-                    taken = within if self.condition.root else _taken(within, _INSIDE, place, shared)
+                    taken = within if self.condition.root else _with_choice(within, _INSIDE, place, shared)
                     if taken is not None:
                         value = schema.get(keyword, _ABSENT)
                         yield (place if isinstance(value, _Absent) else join(place, keyword)), value, taken
@@ -425,7 +425,7 @@ def _is_strict(element: JSON | _Absent) -> bool:
     return isinstance(element, dict) and element.get("strict") is True
 
 
-def _taken(chosen: _Chosen, group: str, pointer: str, shared: frozenset[str]) -> _Chosen | None:
+def _with_choice(chosen: _Chosen, group: str, pointer: str, shared: frozenset[str]) -> _Chosen | None:
     """Return the choice extended by this element, or `None` if a different one is already chosen."""
     if group not in shared:
         return chosen
@@ -484,7 +484,7 @@ def _elements(  # noqa: PLR0913, PLR0917 - a place, and how it goes on from ther
         return
     for position, each in enumerate(value):
         place = join(pointer, position)
-        taken = _taken(chosen, group, place, shared)
+        taken = _with_choice(chosen, group, place, shared)
         if taken is not None:
             yield place, each, taken
 

@@ -211,7 +211,7 @@ def _wrong_type(name: str, value: JSON, schema: Mapping[str, JSON]) -> str | Non
     if not listed or any(_is(value, str(kind)) for kind in listed):
         return None
     expected = " or ".join(_NAMES[str(kind)] for kind in listed)
-    return f"Invalid type for '{name}': expected {expected}, but got {_named(value)} instead."
+    return f"Invalid type for '{name}': expected {expected}, but got {_type_words(value)} instead."
 
 
 def _out_of_range(name: str, value: JSON, schema: Mapping[str, JSON]) -> tuple[str, str] | None:
@@ -234,7 +234,7 @@ def _is(value: JSON, kind: str) -> bool:
     return type_of(value) == ("number" if kind == "integer" and is_whole else kind)
 
 
-def _named(value: JSON) -> str:
+def _type_words(value: JSON) -> str:
     if isinstance(value, float):
         return "a decimal number"
     return next((text for kind, text in _NAMES.items() if _is(value, kind)), "null")

@@ -103,7 +103,7 @@ class FieldSchema:
         """Check a value. Each place is reported only once."""
         seen: set[Path] = set()
         for failure in self._validator.failures(value):
-            for path, node, message, actual, expected in _told(failure):
+            for path, node, message, actual, expected in _field_faults(failure):
                 if path in seen:
                     continue
                 seen.add(path)
@@ -120,7 +120,7 @@ def _name(path: Path) -> str:
     )
 
 
-def _told(failure: SchemaFailure) -> Iterator[tuple[Path, dict[str, Any], str, JSON, JSON]]:
+def _field_faults(failure: SchemaFailure) -> Iterator[tuple[Path, dict[str, Any], str, JSON, JSON]]:
     """Yield place, schema, fault, actual and expected value of each field that fails."""
     path, keyword, node, given = failure
     wanted = node[keyword]

@@ -127,7 +127,7 @@ class Audit:
                 chosen = (cassette.interactions[index] for index in indices)
                 exchanges = tuple(Exchange(each.request, each.response) for each in chosen)
                 evidence = Evidence(Transcript(api, model, profile, exchanges, "audit"))
-                found += self._found(file, api, evidence, indices, is_dated=bool(day or self._fact_selection.day))
+                found += self._findings_of(file, api, evidence, indices, is_dated=bool(day or self._fact_selection.day))
                 if self._room:
                     sent = build_conversation(evidence, _KEY_SHAPE_REDACTOR, room, indices).exchanges
                     room -= sum(len(each.sent or "") + len(each.received or "") for each in sent)
@@ -174,7 +174,7 @@ class Audit:
         every = sorted((*kept, *exchanges), key=lambda each: each.index)
         self._cells[file, api] = replace(cell, conversation=ConversationRecord(exchanges=tuple(every)))
 
-    def _found(
+    def _findings_of(
         self, file: str, api: str, evidence: Evidence, indices: Sequence[int], *, is_dated: bool
     ) -> list[Finding]:
         outcomes = [_outcome(reading) for reading in evidence.readings]

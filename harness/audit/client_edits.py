@@ -133,7 +133,7 @@ class _EditFinder:
             if kind[0] == "text" and _is_regrouped(issued, carried):
                 self._regroup(ours, theirs)
                 continue
-            same = SequenceMatcher(None, list(map(_said, issued)), list(map(_said, carried)), autojunk=False)
+            same = SequenceMatcher(None, list(map(_fact_key, issued)), list(map(_fact_key, carried)), autojunk=False)
             for _, start, stop, other_start, other_stop in same.get_opcodes():
                 self._origin |= dict(zip(theirs[other_start:other_stop], ours[start:stop], strict=False))
 
@@ -289,5 +289,5 @@ def _is_malformed(fact: TurnFact) -> bool:
     return not isinstance(arguments, dict) or arguments.keys() == {"malformed"}
 
 
-def _said(fact: TurnFact) -> str:
+def _fact_key(fact: TurnFact) -> str:
     return canonical(dict(fact.fields))

@@ -251,12 +251,15 @@ def _disagreement(
 
 def _parting(one: DrivenTurn, other: DrivenTurn) -> _Parting | None:
     """Return the first difference between two drives, at the deepest level."""
-    both = {"/answer": (_plain(one.answer), _plain(other.answer)), "/follow-up": (_said(one), _said(other))}
+    both = {
+        "/answer": (_plain(one.answer), _plain(other.answer)),
+        "/follow-up": (_request_json(one), _request_json(other)),
+    }
     found = ((f"{at}{json_pointer(each.path)}", each) for at, pair in both.items() for each in diff(*pair, WHOLE_JSON))
     return next(((at, each.one, each.other) for at, each in found), None)
 
 
-def _said(driven: DrivenTurn) -> JSON:
+def _request_json(driven: DrivenTurn) -> JSON:
     return {"url": driven.request.url, "body": loads(driven.request.body)}
 
 

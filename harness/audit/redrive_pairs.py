@@ -318,7 +318,7 @@ def find_pairs(exchanges: Sequence[RecordedExchange]) -> list[RedrivePair]:
 def _signs_of_response(exchange: RecordedExchange) -> Iterator[_Sign]:
     for call in exchange.response.calls:
         yield from (("id", each) for each in (call.id, call.item_id) if each)
-        yield "call", _said(call)
+        yield "call", _call_key(call)
         yield "name", call.name
     if exchange.response.calls:
         yield "response", _field(exchange.response.body, "id")
@@ -326,7 +326,7 @@ def _signs_of_response(exchange: RecordedExchange) -> Iterator[_Sign]:
 
 def _signs_of_follow_up(follow_up: RecordedExchange, place: TurnSlice) -> Iterator[_Sign]:
     yield from _ids(place)
-    yield from (("call", _said(call)) for call in place.calls)
+    yield from (("call", _call_key(call)) for call in place.calls)
     if not place.calls:
         yield from (("name", result.name) for result in place.results if result.name)
         yield "response", _field(follow_up.body, "previous_response_id")
@@ -337,7 +337,7 @@ def _ids(place: TurnSlice) -> Iterator[_Sign]:
     yield from (("id", result.call_id) for result in place.results if result.call_id)
 
 
-def _said(call: CallView) -> str:
+def _call_key(call: CallView) -> str:
     return canonical([call.name, call.arguments])
 
 

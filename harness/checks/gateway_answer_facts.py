@@ -458,12 +458,12 @@ def _arrives(exchange: GatewayExchange) -> Outcomes:
     last = exchange.last
     if last is None:
         if not (exchange.client.is_answer or exchange.is_refused):
-            yield lost(f"the gateway sends the upstream no request, and the client gets {_shown(exchange)}")
+            yield lost(f"the gateway sends the upstream no request, and the client gets {_describe_answer(exchange)}")
     elif last.is_answer:
         if exchange.client.is_answer and exchange.client.unread is None:
             yield preserved(same=True)
         else:
-            yield lost(f"the upstream answered, but the client gets {_shown(exchange)}", "", "", None, None)
+            yield lost(f"the upstream answered, but the client gets {_describe_answer(exchange)}", "", "", None, None)
     elif last.is_cut and (last.response is None or last.response.error is None):
         if exchange.client.is_answer:
             yield lost("the upstream's answer ends early, but the client gets it as complete")
@@ -471,7 +471,7 @@ def _arrives(exchange: GatewayExchange) -> Outcomes:
             yield preserved(same=exchange.client.is_cut)
 
 
-def _shown(exchange: GatewayExchange) -> str:
+def _describe_answer(exchange: GatewayExchange) -> str:
     client = exchange.client
     if client.unread is not None:
         return f"what the wire reader cannot read: {client.unread}"

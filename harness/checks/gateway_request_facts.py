@@ -143,9 +143,11 @@ def _pictures(sent: RequestView, arrived: RequestView) -> Outcomes:
         elif medium.uri is not None and any(each.data is not None for each, _ in found):
             yield preserved(same=False)  # fetched by the gateway; the bytes are unknown here
         else:
-            arrives: JSON = [_shown(each) for each, _ in found]
+            arrives: JSON = [_medium_text(each) for each, _ in found]
             pointer = found[0][0].pointer if found else ""
-            yield lost(f"{_shown(medium)} does not arrive", medium.pointer, pointer, arrives, _shown(medium))
+            yield lost(
+                f"{_medium_text(medium)} does not arrive", medium.pointer, pointer, arrives, _medium_text(medium)
+            )
 
 
 def _is_same(one: MediaView, other: MediaView) -> bool:
@@ -154,7 +156,7 @@ def _is_same(one: MediaView, other: MediaView) -> bool:
     return one.uri == other.uri
 
 
-def _shown(medium: MediaView) -> str:
+def _medium_text(medium: MediaView) -> str:
     size = f"{len(medium.data)} bytes" if medium.data is not None else str(medium.uri)
     return f"a medium of type {medium.media_type} ({size})"
 

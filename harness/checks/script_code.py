@@ -57,7 +57,7 @@ class ScriptCode:
         self._module = module
         self._strings = strings
         self._results = results or {}
-        self._used: set[str] = set()
+        self._names_in: set[str] = set()
         self.names: list[tuple[object, str]] = []
         self.imports: set[str] = set()
         self.roots: list[str] = []
@@ -80,7 +80,7 @@ class ScriptCode:
         """Return a call as code."""
         if isinstance(function, functools.partial):
             function, args, kwargs = function.func, (*function.args, *args), {**function.keywords, **kwargs}
-        self._used.clear()
+        self._names_in.clear()
         entries = [*(("", each) for each in args), *((f"{name}=", each) for name, each in kwargs.items())]
         return self.code(_CallCode(self.function(function), entries), indent)
 
@@ -98,7 +98,7 @@ class ScriptCode:
         return name
 
     def _parts(self, value: object) -> Parts:
-        known = self._known(value)
+        known = self._existing_code(value)
         if known is not None:
             return known, [], ""
         match value:
@@ -125,17 +125,17 @@ class ScriptCode:
             case _:
                 return self._object(value)
 
-    def _known(self, value: object) -> str | None:
+    def _existing_code(self, value: object) -> str | None:
         """Return the code of a value that the script has already."""
         if isinstance(value, Endpoint):
             return "endpoint"
         if isinstance(value, str) and type(value) is str and value in self._strings:
             return self._strings[value]
         for result, name in self.names:
-            is_used = name in self._used and name.startswith("answer")
+            is_used = name in self._names_in and name.startswith("answer")
             path = (_id_path(result, value) if is_used else None) if isinstance(value, str) else _path(result, value)
             if path is not None:
-                self._used.add(name)
+                self._names_in.add(name)
                 return name + path
         return None
 
@@ -257,12 +257,12 @@ def wrapper_source(module: ModuleType, roots: Iterable[str]) -> tuple[list[str],
     source = inspect.getsource(module)
     tree = ast.parse(source)
     made = {name: node for node in tree.body for name in _defined(node)}
-    needed, left = set[str](), [*roots, *(name for node in tree.body if _is_setup(node) for name in _used(node))]
+    needed, left = set[str](), [*roots, *(name for node in tree.body if _is_setup(node) for name in _names_in(node))]
     while left:
         name = left.pop()
         if name not in needed:
             needed.add(name)
-            left += _used(made[name]) if name in made else []
+            left += _names_in(made[name]) if name in made else []
     imports, definitions, own = list[str](), list[str](), list[str]()
     for node in tree.body:
         if isinstance(node, ast.Import | ast.ImportFrom):
@@ -298,7 +298,7 @@ def _defined(node: ast.stmt) -> list[str]:
             return []
 
 
-def _used(node: ast.AST) -> list[str]:
+def _names_in(node: ast.AST) -> list[str]:
     return [each.id for each in ast.walk(node) if isinstance(each, ast.Name)]
 
 

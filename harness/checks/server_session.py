@@ -307,7 +307,7 @@ class CheckSession:
         for violation in self.server.api.judge(self.server.request(body, stream=streamed), self.server.rule_set):
             if violation.severity == "error":
                 raise Inapplicable(f"the server is known to refuse it: {violation.message} ({violation.source})")
-        return self._answered(body, refused, streamed)
+        return self._read_reply(body, refused, streamed)
 
     def refuses(self, request: ChatRequest) -> bool:
         """Return whether the server answers a request with an error. Raises `SessionEnded`."""
@@ -328,7 +328,7 @@ class CheckSession:
         if any(call.malformed is not None for call, _ in results):
             raise Inconclusive("the arguments of a call are not a JSON object, so the call has no result")
         answer = reply.view.body if reply.view is not None else None
-        return self._answered(
+        return self._read_reply(
             self.server.request_builder.append_answer(reply.body, answer, results), refused, self.stream
         )
 
@@ -338,12 +338,12 @@ class CheckSession:
         body = self.server.request_builder.append_text(
             self.server.request_builder.append_answer(reply.body, answer, ()), text
         )
-        return self._answered(body, refused, self.stream)
+        return self._read_reply(body, refused, self.stream)
 
     def send(self, body: Body | bytes, *, model: str | None = None) -> Reply:
         """Send a possibly invalid request and return any response. Raises `SessionEnded` if none arrives."""
         request = self.server.request(body, stream=self.stream, model=model)
-        return self._sent(request, {} if isinstance(body, bytes) else body)
+        return self._send(request, {} if isinstance(body, bytes) else body)
 
     def calls(self, reply: Reply, count: int = 1) -> tuple[CallView, ...]:
         """Return the calls of a response. Raises `Inconclusive` if there are fewer than `count`."""
@@ -375,8 +375,8 @@ class CheckSession:
         """Usage of all responses that are not refusals."""
         return [each.view.usage for each in self.replies if each.view is not None and each.response.status < 400]
 
-    def _answered(self, body: Body, refused: str | Callable[[], str], stream: bool) -> Reply:
-        reply = self._sent(self.server.request(body, stream=stream), body)
+    def _read_reply(self, body: Body, refused: str | Callable[[], str], stream: bool) -> Reply:
+        reply = self._send(self.server.request(body, stream=stream), body)
         if reply.view is None:
             if reply.departures:
                 raise Inconclusive(f"the answer cannot be read, as {reply.departures[0].rule.id} reports")
@@ -392,7 +392,7 @@ class CheckSession:
         self.fail(message, reply)
         raise SessionEnded
 
-    def _sent(self, request: HttpRequest, body: Body) -> Reply:
+    def _send(self, request: HttpRequest, body: Body) -> Reply:
         try:
             response = self._line(request)
         except NoResponse as reason:

@@ -163,14 +163,14 @@ def _targets() -> Iterator[Sequence[str]]:
     for each in registry.all_targets():
         api = registry.api(each.api)
         profile, keys = api.target_profile(each, each.model), " or ".join(each.keys or api.key_variables)
-        known = _known(api.facts.all(), each.service or OWN)
+        known = _fact_counts(api.facts.all(), each.service or OWN)
         if each.service:
             stream = recorded[each.name]
             known += f"; streams {f'recorded {stream.date}' if stream else 'not recorded'}"
         yield each.name, each.adapter, each.api, each.model, profile.name, keys, known
 
 
-def _known(facts: Iterable[Fact], service: str) -> str:
+def _fact_counts(facts: Iterable[Fact], service: str) -> str:
     """Return how many facts are about a service, by their best evidence."""
     about = [fact for fact in facts if fact.service is None or service in fact.service]
     kinds = Counter(best_evidence([fact]).partition(" ")[0] for fact in about if fact.service or service == OWN)

@@ -311,7 +311,7 @@ class LastFailed:
         """Return the cells that failed when they last ran, or all cells if none failed. Print a message about the
         choice.
         """
-        failed = self._known().get(self._mode, set())
+        failed = self._failed_cells().get(self._mode, set())
         again = [cell for cell in cells if cell.key in failed]
         if again:
             print_error(f"--last-failed: {len(again)} of {count(len(cells), 'cell')}, which failed when last played.")
@@ -322,7 +322,7 @@ class LastFailed:
 
     def store(self, done: Iterable[CellResult]) -> None:
         """Store which of the finished cells have failed. Cells without a cassette keep their state."""
-        known = self._known()
+        known = self._failed_cells()
         before = known.get(self._mode, set[_Key]())
         after = set(before)
         for cell in done:
@@ -343,7 +343,7 @@ class LastFailed:
         except OSError as error:
             print_error(f"harness: {self._path}: {error.strerror}: failures are not stored for --last-failed.")
 
-    def _known(self) -> dict[str, set[_Key]]:
+    def _failed_cells(self) -> dict[str, set[_Key]]:
         try:
             document: Any = json.loads(read_file(self._path, _MAX_FILE_BYTES))
         except (OSError, ValueError, RecursionError):

@@ -340,7 +340,7 @@ def _changed(given_text: str, wire_text: str, dialect: Dialect, given_dialect: D
         documents = _documents(given_text, wire_text, dialect, given_dialect)
         one, other = read_form(documents[0]), read_form(documents[1])
         parting = SchemaComparison(openapi=dialect == "openapi").first(one, other)
-        return find_wording_change(*documents) if parting is None else _shown(parting, given, wire)
+        return find_wording_change(*documents) if parting is None else _change_of(parting, given, wire)
     except UnreadableError:
         return SchemaChange("", wire, given)
 
@@ -355,7 +355,7 @@ def _documents(
     )
 
 
-def _shown(parting: SchemaDifference, given: JSON, wire: JSON) -> SchemaChange:
+def _change_of(parting: SchemaDifference, given: JSON, wire: JSON) -> SchemaChange:
     actual, expected, pointer = resolve(wire, parting.pointer), resolve(given, parting.given_pointer), parting.pointer
     if isinstance(actual, dict) and isinstance(expected, dict):
         for name in (parting.keyword, *_ALSO.get(parting.keyword, ())):

@@ -195,7 +195,7 @@ class _WordingComparison:
         other = [each for schema in wire for each in _saying(self._wire, schema)]
         at = self._wire.pointer(self._wire.behind(wire[0])) if wire else ""
         for name in _WORDS:
-            given_words, sent = _said(name, one), _said(name, other)
+            given_words, sent = _distinct_values(name, one), _distinct_values(name, other)
             if name == "default" and not sent and not self._needs_defaults:
                 continue
             if (found := _word(name, given_words, sent, at)) is not None:
@@ -240,7 +240,7 @@ def _word(name: str, given: dict[str, JSON], sent: dict[str, JSON], at: str) -> 
     return None
 
 
-def _said(name: str, schemas: list[dict[str, JSON]]) -> dict[str, JSON]:
+def _distinct_values(name: str, schemas: list[dict[str, JSON]]) -> dict[str, JSON]:
     values = [schema[name] for schema in schemas if name in schema]
     return {
         canonical(value): value

@@ -437,10 +437,10 @@ def _exclude(one: NormalForm, other: NormalForm) -> bool:
     """Return whether it is obvious that no value is an instance of both forms."""
     shared = one.kinds.keys() & other.kinds.keys()
     pairs = [(a, b) for kind in shared for a in one.kinds[kind] for b in other.kinds[kind]]
-    return one.cycle is other.cycle is None and all(_apart(a, b) for a, b in pairs)
+    return one.cycle is other.cycle is None and all(_are_disjoint(a, b) for a, b in pairs)
 
 
-def _apart(one: Branch, other: Branch) -> bool:
+def _are_disjoint(one: Branch, other: Branch) -> bool:
     if "enum" in one.keywords and "enum" in other.keywords:
         return _disjoint(one, other)
     shared = one.required & other.required & one.properties.keys() & other.properties.keys()

@@ -86,7 +86,7 @@ def _repeat(inner: Any, times: int, random: _Random, groups: dict[int, str]) -> 
 
 def _of_class(items: Sequence[Any], random: Random) -> str:
     if str(items[0][0]) == "NEGATE":
-        refused = re.compile(f"[{''.join(map(_spelled, items[1:]))}]")
+        refused = re.compile(f"[{''.join(map(_regex_of, items[1:]))}]")
         return next((letter for letter in f"{_LETTERS}\n~é" if not refused.match(letter)), "")
     kind, value = random.choice(items)
     match str(kind):
@@ -95,11 +95,11 @@ def _of_class(items: Sequence[Any], random: Random) -> str:
         case "RANGE":
             return chr(random.randint(*value))
         case _:
-            category = re.compile(_spelled((kind, value)))
+            category = re.compile(_regex_of((kind, value)))
             return next(letter for letter in f"{_LETTERS}\n" if category.match(letter))
 
 
-def _spelled(item: Any) -> str:
+def _regex_of(item: Any) -> str:
     kind, value = item
     match str(kind):
         case "LITERAL":
@@ -272,7 +272,7 @@ def _objects(case: Branch, inside: Sequence[NormalForm], depth: int) -> Iterator
     other = case.form("additionalProperties")
     for value in (*_EVERYDAY, *([example(other, inside)] if other else [])):
         yield {**base, "another": value}
-    yield from _named(case, base, inside)
+    yield from _with_names(case, base, inside)
     bounds: list[int] = [int(case.keywords[name]) for name in _SIZES if name in case.keywords]
     for bound in bounds:
         for size in (bound - 1, bound, bound + 1):
@@ -282,7 +282,7 @@ def _objects(case: Branch, inside: Sequence[NormalForm], depth: int) -> Iterator
             yield from ({**full, name: value} for value in candidates(form, inside, depth - 1))
 
 
-def _named(case: Branch, base: dict[str, JSON], inside: Sequence[NormalForm]) -> Iterator[JSON]:
+def _with_names(case: Branch, base: dict[str, JSON], inside: Sequence[NormalForm]) -> Iterator[JSON]:
     for pattern, form in case.keywords.get("patternProperties", {}).items():
         for name in matching(pattern, 3):
             yield from ({**base, name: value} for value in (*_EVERYDAY, example(form, inside)))

@@ -118,11 +118,11 @@ def line_to_show(frames: Sequence[tuple[str, int]]) -> str:
     installed = [frame for frame in others if _is_installed(frame[0])]
     own = [frame for frame in others if frame not in installed and not frame[0].startswith(_PYTHON)]
     for filename, line in [*own[-1:], *installed[-1:]]:
-        return f" ({_shown(filename)}, line {line})"
+        return f" ({_display_path(filename)}, line {line})"
     return ""
 
 
-def _shown(filename: str) -> str:
+def _display_path(filename: str) -> str:
     """Return the path of a file of harness from the package on, and of another file from the current folder on."""
     return str(Path(filename).relative_to(Path(_OURS).parent)) if filename.startswith(_OURS) else _relative(filename)
 
@@ -139,14 +139,14 @@ def origin(error: BaseException) -> Origin:
     if not known:
         return Origin("the adapter", type(error).__name__, exception_text(error), "")
     owner, filename, number, frame = known[-1]
-    line = f"{_shown(filename)}, line {number}"
+    line = f"{_display_path(filename)}, line {number}"
     match owner:
         case "library":
             callers = [at for at, call in enumerate(known) if call[0] != "library"]
             raiser = f"the library {_package(known[callers[-1] + 1 if callers else 0][1])}"
             caller = next((at for at in reversed(callers) if known[at][0] == "adapter"), None)
             line = f"{_below_packages(filename)}, line {number}"
-            line += "" if caller is None else f", called in {_shown(known[caller][1])}, line {known[caller][2]}"
+            line += "" if caller is None else f", called in {_display_path(known[caller][1])}, line {known[caller][2]}"
         case "bridge":
             raiser = f"the bridge ({_BRIDGE})"
         case _:

@@ -294,13 +294,12 @@ def _result_swapped(evidence: Evidence) -> Iterator[RuleViolation]:
         for answer in matched_results(evidence, req):
             other = answer.taken_from
             if other is not None:
-                message = (
-                    f"the call {_named(answer.expected)} is answered with the result of another call ({_named(other)})"
-                )
+                call, owner = _words_of(answer.expected), _words_of(other)
+                message = f"the call {call} is answered with the result of another call ({owner})"
                 yield req.reading.violation(
                     message, answer.view.pointer, shown_payload(answer.view), shown_result(answer.given)
                 )
 
 
-def _named(call: ExpectedCall) -> str:
+def _words_of(call: ExpectedCall) -> str:
     return f"{call.id} of {call.name}" if call.id else f"of {call.name}"

@@ -39,7 +39,7 @@ def foreign_state(request: ChatRequest) -> Iterator[tuple[str, str]]:
     nor are texts that the request contains in other places.
     """
     parts = [part for message in request.messages for part in message.parts]
-    known = set(chain.from_iterable(map(_known, parts)))
+    known = set(chain.from_iterable(map(_texts_of_part, parts)))
     for tool in request.tools:
         known |= {tool.name, *(text for _, text in texts_of(tool.parameters))}
     for part in parts:
@@ -50,7 +50,7 @@ def foreign_state(request: ChatRequest) -> Iterator[tuple[str, str]]:
                     yield api, text
 
 
-def _known(part: Part) -> Iterable[str]:
+def _texts_of_part(part: Part) -> Iterable[str]:
     match part:
         case Text() | Thinking():
             return [part.text]

@@ -43,7 +43,7 @@ def _steps(evidence: Evidence) -> Iterator[_Step]:
         yield _Step(f"query {index - 1}" if index else "the index", made, readings)
 
 
-def _made(evidence: Evidence) -> Iterator[_Step]:
+def _embedding_steps(evidence: Evidence) -> Iterator[_Step]:
     return (step for step in _steps(evidence) if not step.made.refuses)
 
 
@@ -57,7 +57,7 @@ RULES = RuleTable(Subject.EMBEDDINGS, "harness.model.protocols: EmbeddingProvide
     remedy="send each text once, unchanged and in the order of the list",
 )
 def _texts(evidence: Evidence) -> Iterator[RuleViolation]:
-    for step in _made(evidence):
+    for step in _embedding_steps(evidence):
         if not step.readings:
             continue  # reported by embedding-failed
         for place, (sent, given) in enumerate(zip_longest(step.texts, step.made.texts)):
@@ -78,7 +78,7 @@ def _texts(evidence: Evidence) -> Iterator[RuleViolation]:
     remedy="return the vectors in the order of the texts, by their `index` where the API has one",
 )
 def _vectors(evidence: Evidence) -> Iterator[RuleViolation]:
-    for step in _made(evidence):
+    for step in _embedding_steps(evidence):
         if step.made.vectors is None:
             continue
         came, handed = len(step.vectors), len(step.made.vectors)
@@ -101,7 +101,7 @@ def _vectors(evidence: Evidence) -> Iterator[RuleViolation]:
 def _dimensions(evidence: Evidence) -> Iterator[RuleViolation]:
     scenario = evidence.transcript.scenario
     wanted = scenario.embeddings.dimensions if scenario and scenario.embeddings else None
-    for step in _made(evidence):
+    for step in _embedding_steps(evidence):
         if step.made.declared is None or wanted is None:
             continue
         declared = step.made.declared[2]
@@ -161,7 +161,7 @@ def _mismatch(evidence: Evidence) -> Iterator[RuleViolation]:
     remedy="fix the reading of the answer at the line of the exception: the vectors are in the answer",
 )
 def _failed(evidence: Evidence) -> Iterator[RuleViolation]:
-    for step in _made(evidence):
+    for step in _embedding_steps(evidence):
         if step.made.error is None:
             continue
         last = step.readings[-1] if step.readings else None

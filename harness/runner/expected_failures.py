@@ -235,7 +235,7 @@ class Expectations:
     @property
     def unmatched(self) -> tuple[StaleExpectation, ...]:
         """The entries that cover no cell."""
-        return self._named(set(range(len(self._expected))) - self._matched)
+        return self._stale_entries(set(range(len(self._expected))) - self._matched)
 
     @property
     def stale(self) -> tuple[StaleExpectation, ...]:
@@ -244,9 +244,9 @@ class Expectations:
         An entry is not stale if none of its cells ran, or if its rule or finding is out of scope.
         """
         counting = {at for at, entry in enumerate(self._expected) if self._scope.takes(entry.rule)}
-        return self._named(self._played & counting - self._happened)
+        return self._stale_entries(self._played & counting - self._happened)
 
-    def _named(self, chosen: Collection[int]) -> tuple[StaleExpectation, ...]:
+    def _stale_entries(self, chosen: Collection[int]) -> tuple[StaleExpectation, ...]:
         return tuple(to_expectation(entry) for at, entry in enumerate(self._expected) if at in chosen)
 
 
@@ -257,17 +257,17 @@ def _is_found(entry: ExpectedFailure, cell: CellResult) -> bool:
 
 def unmatched(expected: Sequence[ExpectedFailure], cells: Iterable[CellResult]) -> tuple[StaleExpectation, ...]:
     """Return the entries that cover no cell."""
-    return _seen(expected, cells, played=False).unmatched
+    return _observed_expectations(expected, cells, played=False).unmatched
 
 
 def stale(
     expected: Sequence[ExpectedFailure], played: Iterable[CellResult], scope: Scope = EVERYTHING
 ) -> tuple[StaleExpectation, ...]:
     """Return the entries whose cells ran without the expected finding."""
-    return _seen(expected, played, played=True, scope=scope).stale
+    return _observed_expectations(expected, played, played=True, scope=scope).stale
 
 
-def _seen(
+def _observed_expectations(
     expected: Sequence[ExpectedFailure], cells: Iterable[CellResult], *, played: bool, scope: Scope = EVERYTHING
 ) -> Expectations:
     seen = Expectations(expected, scope)

@@ -216,7 +216,7 @@ class ServeRouter:
     def _to_conversation(self, request: HttpRequest, scenario: Scenario, session: str) -> HttpResponse:
         for wire in served_apis():
             if wire.recognises(replace(request, body=wire.least_body)):
-                return self._answered(scenario, session, wire, request)
+                return self._response_for(scenario, session, wire, request)
         for wire in served_apis():
             response = wire.server_endpoints.respond(request, self._models(wire))
             if response is not None:
@@ -227,7 +227,7 @@ class ServeRouter:
         path = urlsplit(request.url).path.removeprefix(urlsplit(base).path)
         return self._nowhere(request, f"no API has this path{_suggestion(path, base)}")
 
-    def _answered(self, scenario: Scenario, session: str, wire: Api, request: HttpRequest) -> HttpResponse:
+    def _response_for(self, scenario: Scenario, session: str, wire: Api, request: HttpRequest) -> HttpResponse:
         with self._lock:
             is_new = (scenario.id, session, wire.name) not in self._conversations
             if is_new and len(self._conversations) >= MAX_SESSIONS:
@@ -399,7 +399,7 @@ class ImprovisedRouter(ServeRouter):
     def _response(self, request: HttpRequest) -> HttpResponse:
         for wire in served_apis():
             if wire.recognises(replace(request, body=wire.least_body)):
-                return self._answered(self._scenario_for(wire, request), "1", wire, request)
+                return self._response_for(self._scenario_for(wire, request), "1", wire, request)
         return self._to_conversation(request, self._plain, "1")
 
     def _scenario_for(self, wire: Api, request: HttpRequest) -> Scenario:

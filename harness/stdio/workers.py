@@ -179,7 +179,7 @@ class WorkerPool:
             AdapterBroke: The adapter broke outside a chat, ended its process or exceeded its time limit.
             RunCancelled: The run was cancelled.
         """
-        process = self._taken(foreign.spec)
+        process = self._idle_or_new(foreign.spec)
         late = "the loop took longer than" if foreign.drive else "the adapter did not come back within"
         process.allow(self.limit, f"{late} {self.limit:g} seconds", _TIMEOUT_HINT)
         lease = WorkerLease(process, foreign)
@@ -225,7 +225,7 @@ class WorkerPool:
             raise PluginError("adapter", spec, reason) from None
         return described
 
-    def _taken(self, spec: str) -> AdapterProcess:
+    def _idle_or_new(self, spec: str) -> AdapterProcess:
         with self._lock:
             if self._halted:
                 raise RunCancelled

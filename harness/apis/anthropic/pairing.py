@@ -183,8 +183,8 @@ def _answers(turn: Turn, following: Turn) -> Iterator[Violation]:
     if not calls:
         return
     reply = following if following.role == "user" else _EMPTY
-    leading = {_answered(block) for block in takewhile(lambda block: block.kind == "tool_result", reply.blocks)}
-    later = {_answered(block) for block in reply.of_kind("tool_result")} - leading
+    leading = {_answered_id(block) for block in takewhile(lambda block: block.kind == "tool_result", reply.blocks)}
+    later = {_answered_id(block) for block in reply.of_kind("tool_result")} - leading
     place = turn.entries[-1].pointer
     unanswered = [block for block in calls if block.string("id") not in leading | later]
     if unanswered:
@@ -225,7 +225,7 @@ def _results(turn: Turn, previous: Turn) -> Iterator[Violation]:
         calls = {block.string("id"): block for block in previous.of_kind("tool_use")}
     seen: set[str] = set()
     for block in turn.of_kind("tool_result"):
-        call_id = _answered(block)
+        call_id = _answered_id(block)
         if call_id is None:
             continue
         pointer = join(block.pointer, "tool_use_id")
@@ -248,7 +248,7 @@ def _results(turn: Turn, previous: Turn) -> Iterator[Violation]:
         seen.add(call_id)
 
 
-def _answered(block: Block) -> str | None:
+def _answered_id(block: Block) -> str | None:
     return block.string("tool_use_id")
 
 

@@ -104,14 +104,14 @@ def arguments(argv: Sequence[str]) -> CliArguments:
         if name not in _KNOWN:
             unknown.append(argument)
             continue
-        values = [CliArgument(joined, argument.pointer)] if has_value else _taken(name, left)
+        values = [CliArgument(joined, argument.pointer)] if has_value else _pop_values(name, left)
         if not values and name in _ONE_VALUE | _SEVERAL_VALUES:
             lacking.append(argument)
         options[name] = (*options.get(name, ()), *values)
     return CliArguments(options, tuple(positional), tuple(unknown), tuple(lacking))
 
 
-def _taken(name: str, left: list[CliArgument]) -> list[CliArgument]:
+def _pop_values(name: str, left: list[CliArgument]) -> list[CliArgument]:
     """Remove an option's values from the remaining arguments and return them.
 
     The first required value may look like an option. Optional values and any further values end at the next option.

@@ -187,7 +187,7 @@ def pairing_violations(view: RequestView, profile: Profile) -> Iterator[Violatio
             yield broken.broken(message, turn.pointer)
         step = _run(turns, index, lambda turn: bool(turn.calls))
         answers = _run(turns, index + len(step), lambda turn: turn.role == "user" and bool(turn.results))
-        yield from _answered(step, answers, profile)
+        yield from _count_violations(step, answers, profile)
         index += len(step) + len(answers)
 
 
@@ -203,7 +203,7 @@ def _misplaced_result(turn: _Turn) -> Violation:
     return limit("result-misplaced").broken(message, turn.pointer)
 
 
-def _answered(step: Sequence[_Turn], answers: Sequence[_Turn], profile: Profile) -> Iterator[Violation]:
+def _count_violations(step: Sequence[_Turn], answers: Sequence[_Turn], profile: Profile) -> Iterator[Violation]:
     calls = [call for turn in step for call in turn.calls]
     results = [result for turn in answers for result in turn.results]
     message = (

@@ -64,7 +64,7 @@ class GeminiReader(CanonicalReader):
             inner["parts"] = response["parts"]
         if inner:
             fields["functionResponse"] = inner
-        return ToolResult(call_id, name, content, is_error=is_error, provider_metadata=self._kept(fields))
+        return ToolResult(call_id, name, content, is_error=is_error, provider_metadata=self._metadata(fields))
 
     @override
     def _function(self, raw: dict[str, JSON]) -> dict[str, JSON]:

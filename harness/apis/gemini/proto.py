@@ -225,7 +225,7 @@ def _value(value: JSON, kind: str, source: str, pointer: str, path: str) -> Iter
     elif not _fits(value, kind):
         expected = OBJECT if kind in messages() or kind.endswith(MAP) else kind
         yield limit("field-type").broken(
-            f"Invalid value at '{path}' (TYPE_{expected.upper()}): {_shown(value)}",
+            f"Invalid value at '{path}' (TYPE_{expected.upper()}): {_json_excerpt(value)}",
             pointer,
             actual=value,
             expected=expected,
@@ -285,6 +285,6 @@ def _is_number(value: JSON, *, whole: bool) -> bool:
     return not whole or number.is_integer()
 
 
-def _shown(value: JSON) -> str:
+def _json_excerpt(value: JSON) -> str:
     text = json.dumps(value)
     return text if len(text) <= 80 else f"{text[:80]}…"

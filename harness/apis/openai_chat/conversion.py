@@ -70,7 +70,7 @@ class OpenAIChatReader(CanonicalReader):
             Opaque(self.api, self.raw(part)) if isinstance(part, MediaView) else self.part(part)
             for part in view.payload
         )
-        fields = self._kept(without(message, "role", "tool_call_id", "content"))
+        fields = self._metadata(without(message, "role", "tool_call_id", "content"))
         return ToolResult(call_id, name, content if isinstance(content, str) else parts, provider_metadata=fields)
 
     @override
