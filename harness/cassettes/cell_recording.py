@@ -319,10 +319,10 @@ class CellRecording:
             self._failure = error
             raise
         self._left.clear()
-        where = "dropped, as --force says" if kept is None else f"kept in {kept}"
+        where = "removed because of --force" if kept is None else f"kept in {kept}"
         self.notes.append(
-            f"{self._path}: what an earlier recording has left ({_exchanges(unasked)}) was not asked for again, since "
-            f"other requests are sent now, and is {where}."
+            f"{self._path}: the responses of an unfinished recording ({_exchanges(unasked)}) were not reused, "
+            f"because the requests have changed. They are {where}."
         )
 
 

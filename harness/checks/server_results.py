@@ -193,7 +193,7 @@ class ServerCellBuilder:
         tries = [out for each in judged for name, out in each.session.tries if name == check.counted]
         if not check.never or not tries or any(tries):
             return
-        times = f"{len(tries)} asked for" + ("; --repeat 10 is more certain" if len(tries) < 10 else "")
+        times = f"{len(tries)} requested" + ("; --repeat 10 is more certain" if len(tries) < 10 else "")
         last = judged[-1].session.replies[0]
         yield replace(
             _finding_of(self.server, check, Severity.WARNING, f"{check.never} ({times})"),

@@ -349,7 +349,7 @@ class CheckSession:
         """Return the calls of a response. Raises `Inconclusive` if there are fewer than `count`."""
         calls = reply.view.calls if reply.view is not None else ()
         if len(calls) < count:
-            wanted = "called nothing" if count == 1 else f"made {len(calls)} calls where {count} were asked for"
+            wanted = "called nothing" if count == 1 else f"made {len(calls)} calls instead of {count}"
             raise Inconclusive(f"the model {wanted}")
         return calls
 

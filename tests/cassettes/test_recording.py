@@ -107,10 +107,10 @@ def test_from_another_request_on_what_was_left_is_put_away(tmp_path: Path, other
     assert [each.request for each in read_journal(journal).interactions] == [request("a"), asked]
     kept = journal.with_name("openai-chat.yaml.journal.left")
     assert kept.exists() is not force
-    where = "dropped, as --force says" if force else f"kept in {kept}"
+    where = "removed because of --force" if force else f"kept in {kept}"
     assert recording.notes[0] == (
-        f"{tmp_path}/weather/openai-chat.yaml: what an earlier recording has left (2 exchanges) was not asked "
-        f"for again, since other requests are sent now, and is {where}."
+        f"{tmp_path}/weather/openai-chat.yaml: the responses of an unfinished recording (2 exchanges) were not "
+        f"reused, because the requests have changed. They are {where}."
     )
     if not force:
         assert kept.read_bytes() == before

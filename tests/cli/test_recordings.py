@@ -144,8 +144,8 @@ def test_what_another_scenario_has_left_is_put_away_and_said(place: Place, folde
     assert outcome.code == 0
     assert place.provider.asked == ["a 1", "a 1", "a 2"]
     assert said(outcome)[-1] == (
-        "cassettes/a/openai-chat.yaml: what an earlier recording has left (1 exchange) was not asked for "
-        "again, since other requests are sent now, and is kept in cassettes/a/openai-chat.yaml.journal.left."
+        "cassettes/a/openai-chat.yaml: the responses of an unfinished recording (1 exchange) were not "
+        "reused, because the requests have changed. They are kept in cassettes/a/openai-chat.yaml.journal.left."
     )
     assert Path("cassettes/a/openai-chat.yaml.journal.left").exists()
 

@@ -150,7 +150,7 @@ def test_a_model_that_makes_no_calls_is_inconclusive(capsys: pytest.CaptureFixtu
 
     out = " ".join(capsys.readouterr().out.split())
     assert "tools 1 inconclusive 1 inconclusive" in out
-    assert "the model made 0 calls where 2 were asked for" in out
+    assert "the model made 0 calls instead of 2" in out
     assert "PASS" not in out
     assert code == 2
 
@@ -162,7 +162,7 @@ def test_repeating_asks_as_often_and_widens_what_a_rate_rests_on(capsys: pytest.
 
     out = " ".join(capsys.readouterr().out.split())
     assert "follows the system prompt: 0 of 10 (0%; between 0% and 28%)" in out
-    assert "it does not seem to reach the model (10 asked for)" in out
+    assert "it does not seem to reach the model (10 requested)" in out
     assert code == 0  # a warning: no single answer proves it
 
 

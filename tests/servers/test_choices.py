@@ -59,7 +59,7 @@ ESCAPED = ModelStep(calls=(("save_note", {"text": json.dumps(TEXT)[1:-1]}),))
 CHOICES = (
     ("server-call", always(ModelStep(text="It is warm.")), "the model called nothing instead of get_weather"),
     ("server-call", always(CALL), "the model called find_order instead of get_weather"),
-    ("server-parallel", always(ModelStep(text="No.")), "the model made 0 calls where 2 were asked for"),
+    ("server-parallel", always(ModelStep(text="No.")), "the model made 0 calls instead of 2"),
     ("server-integers", always(CALL), "the model wrote another number"),
     (
         "server-escapes",
