@@ -1,5 +1,4 @@
-"""Reports for publication: a badge for a README, a table of features by adapter for a documentation page, and the list
-of features with the scenarios that prove them.
+"""Reports for publication: a badge for a README, a table of features by adapter, and a list of features.
 
 Badge and table show how many cells pass or what works, where the answers came from, and how long the result is valid.
 The SVG of the badge loads no external resources. Its JSON is for endpoint badges of shields.io and has only the
