@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -348,6 +348,29 @@ class ResponseView:
         raws = [part.raw for part in self.parts if isinstance(part, OpaqueView) and part.kind == "refusal"]
         words = [raw.get("refusal") if isinstance(raw, dict) else raw for raw in raws]
         return "".join(each for each in words if isinstance(each, str))
+
+    @property
+    def reasoning(self) -> tuple[str, ...]:
+        """The texts of the reasoning that the provider shows, such as the parts of a summary."""
+        raws = [part.raw for part in self.parts if isinstance(part, OpaqueView) and part.kind in _REASONING]
+        return tuple(text for raw in raws for text in _reasoning_texts(raw) if text.strip())
+
+
+_REASONING = frozenset({"thinking", "reasoning", "thought"})
+
+
+def _reasoning_texts(raw: JSON) -> Iterator[str]:
+    match raw:
+        case str():
+            yield raw
+        case list():
+            for each in raw:
+                yield from _reasoning_texts(each)
+        case dict():
+            for name in ("thinking", "text", "summary", "content"):
+                yield from _reasoning_texts(raw.get(name))
+        case _:
+            pass
 
 
 @dataclass(frozen=True, slots=True)

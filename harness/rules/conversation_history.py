@@ -364,6 +364,8 @@ def _result_media(message: Message) -> Iterator[Image | File]:
 def _media(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.chat_exchanges:
         given_media = [] if req.view.stateful else [*_given_media(req)]
+        if not req.view.stateful:
+            yield from _repeated_media(req)
         if not given_media:
             continue
         given_texts, sent_texts = evidence.cached(_given_texts, req), evidence.cached(_sent_texts, req)
@@ -396,6 +398,22 @@ def _media(evidence: Evidence) -> Iterator[RuleViolation]:
             message = "a text file is sent as a text, and the API accepts it as a file"
             # the whole text arrives
             yield req.reading.violation(message, medium.pointer, severity=Severity.WARNING, case="inlined")
+
+
+def _repeated_media(req: ChatExchange) -> Iterator[RuleViolation]:
+    """Report media of the user and of results that are sent more often than they were given."""
+    given = [part for part, _ in _given_media(req)]
+    given += [part for message in req.chat.request.messages for part in _result_media(message)]
+    sent: list[MediaView] = []
+    for turn in req.view.turns if given else ():
+        for part in turn.parts:
+            payload = part.payload if isinstance(part, ResultView) else (part,)
+            sent += [each for each in payload if isinstance(each, MediaView)]
+    for place, medium in enumerate(sent):
+        before = sum(medium.data == other.data and medium.uri == other.uri for other in sent[:place])
+        if before and before == sum(same_medium(medium, each) for each in given):
+            message = "an image or file of the conversation is sent more often than it was given"
+            yield req.reading.violation(message, medium.pointer, before + 1, before, case="repeated")
 
 
 def _given_media(req: ChatExchange) -> Iterator[tuple[Image | File, int]]:

@@ -14,7 +14,7 @@ from typing import Any
 from harness.apis.jsonvalue import as_list, as_object, equal, resolve
 from harness.apis.response_rules import Subject
 from harness.apis.view import ResponseView, TextView
-from harness.model.messages import JSON, ChatResponse, StopReason, Usage
+from harness.model.messages import JSON, ChatResponse, Refusal, StopReason, Thinking, Usage
 from harness.platform.exceptions import shorten
 from harness.results import Blame, Kind, Severity
 from harness.rules.call_matching import cut_calls
@@ -60,6 +60,43 @@ def _text(evidence: Evidence) -> Iterator[RuleViolation]:
             wire.text,
             kind=Kind.CONVENTION if is_refusal else None,
         )
+
+
+@RULES.add(
+    "response-refusal",
+    "The adapter returns the model's words of refusal.",
+    source=_RESPONSE,
+    because="the caller does not learn why the model declines",
+    remedy="return the words of the refusal as a `Refusal` part, or as text",
+)
+def _refusal(evidence: Evidence) -> Iterator[RuleViolation]:
+    for reading, wire, given in _answers(evidence):
+        handed = "".join(part.text for part in given.message.parts if isinstance(part, Refusal))
+        if wire.refusal and handed != wire.refusal and (handed or wire.refusal not in given.text):
+            message = "the refusal that the adapter returns is not the answer's"
+            pointer = next((each.pointer for each in wire.parts if getattr(each, "kind", "") == "refusal"), "")
+            yield reading.response_violation(message, pointer, handed, wire.refusal)
+
+
+@RULES.add(
+    "response-thinking",
+    "The adapter returns the reasoning of the answer unchanged, if it returns any.",
+    source=_RESPONSE,
+    because="the caller reads another reasoning than the model's",
+    remedy="return each text of the reasoning once, and nothing else, or no `Thinking` part",
+)
+def _thinking(evidence: Evidence) -> Iterator[RuleViolation]:
+    for reading, wire, given in _answers(evidence):
+        handed = [part.text for part in given.message.parts if isinstance(part, Thinking)]
+        if not handed or not wire.reasoning:
+            continue
+        left = "\n".join(handed)
+        for text in sorted(wire.reasoning, key=len, reverse=True):
+            left = left.replace(text.strip(), "", 1)
+        missing = [text for text in wire.reasoning if text.strip() not in "\n".join(handed)]
+        if left.strip() or len(missing) == len(wire.reasoning):
+            message = "the reasoning that the adapter returns is not the answer's"
+            yield reading.response_violation(message, "", "\n".join(handed), [*wire.reasoning])
 
 
 @RULES.add(

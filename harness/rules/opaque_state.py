@@ -32,6 +32,7 @@ def _lost_state(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.client_requests:
         if not req.view.stateful:
             yield from _lost_in_request(evidence, req)
+            yield from _repeated_in_request(evidence, req)
 
 
 def _lost_in_request(evidence: Evidence, req: ClientRequest) -> Iterator[RuleViolation]:
@@ -67,6 +68,19 @@ def _lost_in_request(evidence: Evidence, req: ClientRequest) -> Iterator[RuleVio
                 return
             else:
                 yield from _moved_state(req, part, sent[start:position], {place - start for place in matched})
+
+
+def _repeated_in_request(evidence: Evidence, req: ClientRequest) -> Iterator[RuleViolation]:
+    """Report opaque parts of earlier answers that were sent back more often than they were issued."""
+    answers = [reading.response for index in range(req.index) if (reading := evidence.answer(index)) is not None]
+    issued = [part for answer in answers if answer for part in answer.parts if isinstance(part, OpaqueView)]
+    sent = [part for turn in req.view.turns for part in turn.parts if isinstance(part, OpaqueView)]
+    for part in issued:
+        places = [each for each in sent if _is_back(part, each)]
+        if len(places) > max(1, sum(_is_back(other, part) for other in issued)):
+            message = f"opaque state of an earlier answer ({part.kind}) was sent back more than once"
+            yield req.reading.violation(message, places[-1].pointer, part.raw, case="repeated")
+            return
 
 
 def _place_without_state(

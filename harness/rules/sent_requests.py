@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from harness.apis.jsonvalue import as_object, equal, join, parsed, resolve
+from harness.apis.jsonvalue import as_list, as_object, equal, join, parsed, resolve
 from harness.apis.response_rules import Subject
 from harness.equivalence.request_meaning import is_model_name
 from harness.model.messages import JSON, ChatRequest, Opaque, Role
@@ -291,8 +291,8 @@ def _wrong_cache_marks(evidence: Evidence) -> Iterator[RuleViolation]:
 )
 def _model(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.chat_exchanges:
-        if req.view.model is not None and not is_model_name(req.view.model, req.chat.request.model):
-            message = "the request names another model"
+        if req.view.model is None or not is_model_name(req.view.model, req.chat.request.model):
+            message = f"the request names {'no' if req.view.model is None else 'another'} model"
             yield req.reading.violation(message, "", req.view.model, req.chat.request.model)
 
 
@@ -312,6 +312,7 @@ def _provider_fields(evidence: Evidence) -> Iterator[RuleViolation]:
         given = {key: value for key, value in fields.items() if key not in ("tools", "extra_headers")}
         yield from _lost_headers(req, as_object(fields.get("extra_headers")))
         yield from _lost_fields(req, given, body, "")
+        yield from _lost_tools(req, fields.get("tools"), resolve(body, "/tools"))
         pointers = {tool.name: tool.pointer for tool in req.view.tools}
         for tool in request.tools:
             pointer = pointers.get(tool.name)
@@ -330,6 +331,22 @@ def _lost_headers(req: ChatExchange, given: Mapping[str, JSON]) -> Iterator[Rule
         if {*re.split(r", *", str(value))} - {*re.split(r", *", found or "")}:
             message = f"the header {name!r} that the caller gave is missing or changed"
             yield req.reading.violation(message, "", found, value)
+
+
+def _lost_tools(req: ChatExchange, given: JSON, sent: JSON) -> Iterator[RuleViolation]:
+    """Report provider tools that are changed or repeated. `tools-declared` reports tools of other types."""
+    declared, wanted = as_list(sent), as_list(given)
+    for tool in wanted:
+        alike = [place for place, each in enumerate(declared) if _tool_key(each) == _tool_key(tool)]
+        found = [place for place in alike if _includes(declared[place], tool)]
+        if (alike and not found) or len(found) > sum(_includes(each, tool) for each in wanted):
+            message = f"a provider tool that the caller gave is {'repeated' if found else 'changed'}"
+            yield req.reading.violation(message, f"/tools/{alike[-1]}", declared[alike[-1]], tool)
+
+
+def _tool_key(tool: JSON) -> JSON:
+    fields = as_object(tool)
+    return fields.get("type") or next((_snake_case(key) for key in fields), None)
 
 
 def _lost_fields(req: ChatExchange, given: Mapping[str, JSON], sent: JSON, pointer: str) -> Iterator[RuleViolation]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from harness.apis.jsonvalue import as_object
 from harness.model.messages import ChatRequest, Message, Opaque, Part, Role, Text, ToolCall, ToolResult
-from tests.broken.fault import OPENAI, Expected, Fault, Table, asks, edited_message, edited_parts
+from tests.broken.fault import OPENAI, Expected, Fault, Table, asks, asks_messages, edited_message, edited_parts, sends
 from tests.broken.places import BODY, CALL, everywhere
 
 CLAUDE, BOTH_OPENAI, GEMINI = ("anthropic",), OPENAI, ("gemini-3",)
@@ -72,7 +73,25 @@ def _without_new_text(request: ChatRequest) -> ChatRequest:
     return edited_parts(request, lambda part: Text("?") if part == Text("Is that early?") else part)
 
 
+def _cut_tool_fields(_api: str, body: dict[str, Any]) -> None:
+    """Of a tool that the provider runs, only the first field is sent."""
+    body["tools"] = [
+        {"type": tool["type"]} if tool["type"].startswith("web_search") else tool for tool in body["tools"]
+    ]
+
+
+def _twice(message: Message) -> Message:
+    parts = [each for part in message.parts for each in ((part, part) if isinstance(part, Opaque) else (part,))]
+    return Message(message.role, parts)
+
+
 FAULTS: Table = {
+    Expected("provider-field-lost", everywhere(r"/tools/\d+"), 0): [
+        Fault("provider-tool-cut", "history-opaque-parts", sends(_cut_tool_fields), CLAUDE)
+    ],
+    Expected("opaque-state-lost", everywhere(".+"), case="repeated"): [
+        Fault("opaque-parts-twice", "citations-sent-back", asks_messages(lambda ms: tuple(map(_twice, ms))), CLAUDE)
+    ],
     Expected("provider-field-lost", everywhere("/[a-zA-Z_]+"), 0): [
         Fault(f"{scenario}-dropped", scenario, asks(_without_fields), targets)
         for scenario, targets in REQUEST_FIELDS.items()

@@ -163,6 +163,10 @@ def _foreign_as_own(request: ChatRequest) -> ChatRequest:
     return replace(request, messages=tuple(edited_message(message, changed) for message in request.messages))
 
 
+def _images_twice(message: Message) -> Message:
+    return replace(message, parts=(*message.parts, *(part for part in message.parts if isinstance(part, Image))))
+
+
 def _is(kind: Any) -> Callable[[Part], Part | None]:
     return lambda part: None if isinstance(part, kind) else part
 
@@ -233,6 +237,9 @@ FAULTS: Table = {
     Expected("history-append-only", TURN, 2): [
         Fault("old-results-cleared", "history-two-turns", asks_messages(_old_results_cleared)),
         Fault("seeds-history-per-message", "seeds-issue-tracker-session", asks_messages(_of_last_turn)),
+    ],
+    Expected("media-changed", everywhere(".+"), 0, case="repeated"): [
+        Fault("image-twice", "image-from-user", asks_messages(lambda ms: tuple(map(_images_twice, ms)))),
     ],
     Expected("media-changed", BODY, 0): [Fault("image-dropped", "image-from-user", asks_parts(_is(Image)))],
     Expected("media-changed", everywhere(".+"), 0): [

@@ -89,6 +89,10 @@ def _without_effort(api: str, body: dict[str, Any]) -> None:
     del body[last]
 
 
+def _without_model(_api: str, body: dict[str, Any]) -> None:
+    del body["model"]
+
+
 def _twofold(api: str, body: dict[str, Any]) -> None:
     """Two answers are paid for, and one is thrown away."""
     if api == "gemini":
@@ -285,7 +289,8 @@ FAULTS: Table = {
         Fault("json-schema-all-required", "json-schema-optional", schemas(all_required)),
     ],
     Expected("model-named", BODY, 0): [
-        Fault("another-model", "system-plain", asks(lambda r: replace(r, model=f"{r.model}-latest")))
+        Fault("another-model", "system-plain", asks(lambda r: replace(r, model=f"{r.model}-latest"))),
+        Fault("no-model", "system-plain", sends(_without_model), ("openai-responses",)),
     ],
     Expected("path-unknown", BODY, 0): [
         Fault("version-missing", "call-not-needed", posts(lambda path: path.removeprefix("/v1")), OPENAI)

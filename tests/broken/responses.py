@@ -56,7 +56,7 @@ from tests.broken.fault import (
     rescues,
     streamed,
 )
-from tests.broken.places import BODY, RESPONSE_ARGUMENTS, RESPONSE_CALL, RESPONSE_TEXT, TEXT
+from tests.broken.places import BODY, RESPONSE_ARGUMENTS, RESPONSE_CALL, RESPONSE_TEXT, TEXT, everywhere
 from tests.broken.requests import texts
 from tests.stages import InProcess
 
@@ -270,6 +270,11 @@ def _ended(response: ChatResponse) -> ChatResponse:
     return replace(response, stop_reason=StopReason.END_TURN)
 
 
+def _cut(kind: type[Refusal | Thinking]) -> Callable[[Part], Part]:
+    """Keep the first half of a text of this kind."""
+    return lambda part: replace(part, text=part.text[: len(part.text) // 2]) if isinstance(part, kind) else part
+
+
 FAULTS: Table = {
     Expected("chat-failure", BODY, 0): [
         Fault("503-with-status-500", "error-503", raising(ProviderError, lambda e: Overloaded(500, str(e)))),
@@ -319,6 +324,12 @@ FAULTS: Table = {
     ],
     Expected("response-model", BODY): [
         streamed("model-of-the-request-stream", "model-served", client(_NamesWhatWasAsked))
+    ],
+    Expected("response-refusal", everywhere(".+"), 0): [
+        Fault("refusal-lost", "stop-refusal", answers_parts(_cut(Refusal)), OPENAI)
+    ],
+    Expected("response-thinking", BODY, 0): [
+        Fault("thinking-cut", "thinking-not-in-text", answers_parts(_cut(Thinking)), THINKING[1:])
     ],
     Expected("response-text", RESPONSE_TEXT, 0): [
         Fault("text-stripped", "call-not-needed", answers(texts(lambda text: text.rstrip("."))))
