@@ -259,7 +259,7 @@ class Score:
         most = self._cells_each if outcome.reason is None else _CELLS_OF_EQUIVALENTS
         for scenario, variant in _spread(list(self._cells(mutant)), most):
             result = played(scenario, mutant.target, wrap_of(mutant), variant=variant)
-            errors = [each for each in result.findings if each.severity is Severity.ERROR]
+            errors = [each for each in result.findings if each.severity is not Severity.NOTE]
             if errors:
                 outcome.rules = tuple(sorted({each.rule for each in errors if each.follows is None}))
                 outcome.rules = outcome.rules or tuple(sorted({each.rule for each in errors}))
