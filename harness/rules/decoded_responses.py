@@ -72,7 +72,8 @@ def _text(evidence: Evidence) -> Iterator[RuleViolation]:
 def _refusal(evidence: Evidence) -> Iterator[RuleViolation]:
     for reading, wire, given in _answers(evidence):
         handed = "".join(part.text for part in given.message.parts if isinstance(part, Refusal))
-        if wire.refusal and handed != wire.refusal and (handed or wire.refusal not in given.text):
+        # `response-text` reports other texts
+        if wire.refusal and handed != wire.refusal and given.text == wire.text:
             message = "the refusal that the adapter returns is not the answer's"
             pointer = next((each.pointer for each in wire.parts if getattr(each, "kind", "") == "refusal"), "")
             yield reading.response_violation(message, pointer, handed, wire.refusal)
