@@ -31,6 +31,7 @@ from harness.apis.server import ServerEndpoints, number
 from harness.apis.view import ModelStep, Provocation, RequestView, ResponseView, TextView, WireError
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import JSON, StopReason, Usage
+from harness.model.protocols import Capability
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +164,7 @@ class Api:
     - `fail(status, retry_after, seed)`: the provider's error response with this status, which asks the client to wait
       `retry_after` seconds.
     - `error_for(response, request)`: an error response in the format that this request expects.
+    - `error_as(response, profile)`: an error response in the dialect of a profile.
     - `broken_for(response, request)`: a truncated or unreadable response in the format that this request expects.
     - `stream_error(status, seed, request)`: an error inside a stream, in the format that `request` asks for.
     - `model_of(request)`: the model in the body or path.
@@ -199,6 +201,7 @@ class Api:
     stream_error: Callable[[int, str, RequestView], bytes]
     model_of: Callable[[HttpRequest], str | None]
     error_for: Callable[[HttpResponse, HttpRequest], HttpResponse] = lambda response, _request: response
+    error_as: Callable[[HttpResponse, Profile], HttpResponse] = lambda response, _profile: response
     broken_for: Callable[[HttpResponse, HttpRequest], HttpResponse] = lambda response, _request: response
     header_violation: Callable[[HttpRequest], Violation | None] = lambda _request: None
     embeddings: EmbeddingFormat | None = None
@@ -271,6 +274,8 @@ class Api:
         if target.service is None:
             return profile
         lacks = profile.lacks.union(target.profile.get("lacks", ()))
+        if target.profile.get("thinking", "none") != "none":
+            lacks -= {Capability.THINKING}
         return replace(profile, **{**target.profile, "dialect": target.service, "lacks": lacks})
 
     def violation_ids(self, fact_selection: FactSelection = SHIPPED) -> Iterator[str]:

@@ -19,12 +19,12 @@ from harness.model.protocols import Capability
 
 Verdict = Literal["refused", "accepted", "behaviour"]
 
-EvidenceKind = Literal["captured", "probe", "documents", "report"]
+EvidenceKind = Literal["captured", "probe", "source", "documents", "report"]
 """Kind of evidence. `captured`: a recording or a quoted message of the provider. `probe`: a request sent to find out.
-`documents`: the vendor's documentation or SDK. `report`: a user's report.
+`source`: the source code of the server. `documents`: the vendor's documentation or SDK. `report`: a user's report.
 """
 
-STRONG: frozenset[EvidenceKind] = frozenset({"captured", "probe"})
+STRONG: frozenset[EvidenceKind] = frozenset({"captured", "probe", "source"})
 """Evidence that makes a refusal an error."""
 
 
@@ -198,6 +198,11 @@ class Fact(Strict):
     )
     refuses: list[Example] = Field(default_factory=list[Example], description="Requests that it refuses.")
     accepts: list[Example] = Field(default_factory=list[Example], description="Requests that it does not refuse.")
+    answers: list[Condition] = Field(
+        default_factory=list[Condition],
+        description="What some response of the server has: `status`, `body` (of a stream, the whole), and of a stream "
+        "`chunks`, `comments` and `done`.",
+    )
     check: WrittenCheck | None = Field(default=None, description="The written check that finds it.")
     unchecked: str | None = Field(default=None, description="Why no check finds it.")
     unless: str | None = Field(default=None, description="Under which circumstances it does not hold.")
@@ -217,7 +222,8 @@ class Fact(Strict):
 
     @property
     def is_certain(self) -> bool:
-        """Return whether a refusal is an error: it was captured or probed, and no source contradicts it."""
+        """Return whether a refusal is an error: it was captured, probed or read in the source code, and
+        nothing contradicts it."""
         return not self.contested and any(each.kind in STRONG for each in self.evidence)
 
     def is_of(self, model: str) -> bool:

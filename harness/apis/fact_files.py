@@ -40,8 +40,9 @@ class Facts:
 
     @classmethod
     def beside(cls, module: str) -> Facts:
-        """Return the facts of `facts.yaml` next to a module, given its `__file__`."""
-        return cls((Path(module).with_name("facts.yaml"),))
+        """Return the facts of `facts.yaml` next to a module, given its `__file__`, and those of `server-facts.yaml`."""
+        files = (Path(module).with_name(name) for name in ("facts.yaml", "server-facts.yaml"))
+        return cls(tuple(file for file in files if file.exists()))
 
     def together(self, api: str, files: Iterable[Path]) -> Facts:
         """Return these facts together with the facts about the API in other files."""

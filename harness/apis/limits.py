@@ -210,6 +210,8 @@ _REMEDIES = {
     "under": "send at least {values} for {place}",
     "longer": "keep {place} to a length of {values}",
     "like": "write {place} so that it does not match {values}",
+    "unlike": "write {place} so that it matches {values}",
+    "not_kind": "send {place} as {values}",
     "kind": "send {place} as another JSON type than {values}, or leave it out",
     "members": "take each value of the type {values} out of {place}",
     "every": "send one {place} that is not {values}",

@@ -26,9 +26,7 @@ class StreamRecording(Strict):
 
 
 class Server(Strict):
-    """A compatible server. `stream` lists how its responses differ from those of the API's provider, as fields of the
-    API's dialect.
-    """
+    """A compatible server. `dialect` lists how its responses differ from those of the API's provider."""
 
     name: str
     service: str = ""
@@ -37,7 +35,7 @@ class Server(Strict):
     url: str
     keys: list[str]
     profile: Effects = Field(default_factory=Effects)
-    stream: dict[str, Any] = Field(default_factory=dict[str, Any])
+    dialect: dict[str, Any] = Field(default_factory=dict[str, Any])
     recorded: StreamRecording | None = None
 
 

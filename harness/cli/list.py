@@ -238,7 +238,7 @@ def _server_rules() -> Iterator[Sequence[str]]:
 
 def best_evidence(facts: Iterable[Fact]) -> str:
     """Return the strongest, newest piece of evidence for the facts, with its day and address."""
-    order = ("report", "documents", "probe", "captured")
+    order = ("report", "documents", "source", "probe", "captured")
     pieces = [piece for fact in facts for piece in fact.evidence]
     found = max(pieces, key=lambda piece: (order.index(piece.kind), piece.date), default=None)
     return f"{found.kind} {found.date} {found.address}" if found else "-"

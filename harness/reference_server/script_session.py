@@ -111,7 +111,8 @@ class ScriptSession:
         answer = self._answer_to(request)
         if answer.response.status < HTTPStatus.BAD_REQUEST:
             return answer
-        return replace(answer, response=self._wire.error_for(answer.response, request))
+        spoken = self._wire.error_as(answer.response, self._profile)
+        return replace(answer, response=self._wire.error_for(spoken, request))
 
     def speak_as(self, model: str, profile: Profile) -> None:
         """Respond as another model from now on."""

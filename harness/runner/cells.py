@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
@@ -9,6 +10,7 @@ from http import HTTPStatus
 
 from harness.apis import registry
 from harness.apis.registry import Target
+from harness.model.http import HttpRequest
 from harness.model.messages import Message, ToolCall, ToolResult
 from harness.model.protocols import Capability, Conversation, ConversationTool, FinalCall
 from harness.results import CellResult, Exchange, Lacking, Mode, Verdict
@@ -209,6 +211,20 @@ def _why_absent(scenario: Scenario, api: str) -> str | None:
     return None
 
 
+def _why_refused(scenario: Scenario, target: Target) -> str | None:
+    """Return why a compatible server refuses the verbatim fields of a scenario, or `None` if it is not known to."""
+    api = registry.api(target.api)
+    fields = scenario.settings.fields.get(target.api)
+    if target.service is None or not fields or api.minimal_request is None:
+        return None
+    tools = {"tools": [dict(api.schema_places.tool)]} if scenario.tools and api.schema_places.tool else {}
+    body = json.dumps({**api.minimal_request.body, "model": target.model, **tools, **fields}).encode()
+    request = HttpRequest("POST", target.url + api.minimal_request.path, {}, body)
+    found = api.judge(request, api.services.rules_of(target.profile, target.service))
+    refused = next((each for each in found if each.severity == "error"), None)
+    return None if refused is None else f"{target.service} refuses what it sends: {refused.message} ({refused.rule})"
+
+
 def not_applicable(cell: Cell, mode: Mode) -> str | None:
     """Return why a cell cannot run in a mode, or `None` if it can."""
     absence = absent(cell, mode)
@@ -232,7 +248,7 @@ def absent(cell: Cell, mode: Mode) -> Absence | None:
     scenario, target = cell.scenario, cell.target
     if target.adapter.drive is not None and (reason := why_not_drivable(scenario, target.adapter.capabilities)):
         return Absence(reason, Lacking.ADAPTER)
-    if reason := _why_absent(scenario, target.api):
+    if reason := _why_absent(scenario, target.api) or _why_refused(scenario, target):
         return Absence(reason, Lacking.API)
     required = set(scenario.requires)
     if cell.variant == "stream":

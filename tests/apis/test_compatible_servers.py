@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import cache
+from itertools import product
 from typing import Any
 
 import pytest
@@ -11,11 +13,16 @@ import pytest
 from harness.adapters.openai_chat.servers import adapt
 from harness.apis import registry
 from harness.apis.eventstream import events
+from harness.apis.fact import Fact
+from harness.apis.matching import Conditions, RequestData, SchemaPlaces
+from harness.apis.openai_chat.responses import fold
 from harness.apis.registry import Target
-from harness.apis.servers import servers
+from harness.apis.servers import servers, servers_of
 from harness.model.errors import Unsupported
+from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import ChatRequest, Thinking
 from harness.model.protocols import Endpoint
+from harness.reference_server.script_session import ScriptSession
 from harness.results import CellResult, Verdict
 from harness.rules.rule import all_rules
 from harness.runner.cells import Cell
@@ -116,6 +123,8 @@ def test_an_adapter_that_drops_the_reasoning_which_a_server_wants_back_is_found(
     [
         ("deepseek", {"messages": [], "response_format": {"type": "json_schema"}}),
         ("deepseek", {"messages": [], "tool_choice": "required"}),
+        ("ollama", {"messages": [{"role": "user", "content": [{"type": "input_audio"}]}]}),
+        ("llama-cpp", {"messages": [{"role": "user", "content": [{"type": "file"}]}]}),
         ("lm-studio", {"messages": [], "response_format": {"type": "json_object"}}),
         ("lm-studio", {"messages": [], "tool_choice": {"type": "function", "function": {"name": "f"}}}),
     ],
@@ -124,6 +133,73 @@ def test_what_a_server_lacks_is_declined_before_anything_is_sent(server: str, bo
     with pytest.raises(Unsupported, match=server):
         adapt(body, server)
     assert adapt(body, "groq") == body
+
+
+def document(response: HttpResponse) -> dict[str, Any]:
+    """A response as the conditions in `answers` of a fact see it."""
+    if not response.body.startswith((b"data:", b":", b"event:")):
+        return {"status": response.status, "body": json.loads(response.body)}
+    sent = [each.data for each in events(response.body)]
+    chunks = [json.loads(each) for each in sent if each != "[DONE]"]
+    comments = [line.decode() for line in response.body.splitlines() if line.startswith(b":")]
+    return {
+        "status": response.status,
+        "body": fold(response.body)[0],
+        "chunks": chunks,
+        "comments": comments,
+        "done": "[DONE]" in sent,
+    }
+
+
+def meets(fact: Fact, response: HttpResponse) -> bool:
+    return Conditions(fact.answers).met(RequestData(document(response), {}, SchemaPlaces())) is not None
+
+
+@cache
+def answered_by(name: str) -> list[HttpResponse]:
+    """What the reference server answers for a target: a text, two calls, and a refusal, whole and streamed."""
+    found: list[HttpResponse] = []
+    played_on = replace(of(name), adapter=adapter_specs.adapter("openai-chat"))
+    for scenario, variant in product(("system-plain", "call-parallel-twice"), ("whole", "stream")):
+        cell = Cell(shipped_scenarios()[scenario], played_on, variant)
+        with InProcess().stage(cell) as stage:
+            run_scenario(cell.scenario, played_on, stage.endpoint, lambda _: None, variant)
+        found += [each.response for each in stage.tap.exchanges if each.response]
+    profile = played_on.profile
+    session = ScriptSession(shipped_scenarios()["system-plain"], registry.api("openai-chat"), "", profile)
+    found.append(session(HttpRequest("POST", "https://example.com/v1/chat/completions", {}, b'{"messages": []}')))
+    return found
+
+
+ANSWERING = [
+    (fact, name)
+    for fact in registry.api("openai-chat").facts.all()
+    if fact.answers
+    for name in (each.name for each in servers_of("openai-chat") if each.service in (fact.service or ()))
+]
+
+
+@pytest.mark.parametrize(("fact", "name"), ANSWERING, ids=lambda each: each if isinstance(each, str) else each.id)
+def test_the_reference_server_answers_as_the_facts_about_a_server_say(fact: Fact, name: str) -> None:
+    assert any(meets(fact, each) for each in answered_by(name))
+    assert not any(meets(fact, each) for each in answered_by("azure"))  # OpenAI's own form
+
+
+@needs_traffic
+@pytest.mark.parametrize(
+    ("fact", "name"),
+    [each for each in ANSWERING if any(one.kind == "captured" for one in each[0].evidence)],
+    ids=lambda each: each if isinstance(each, str) else each.id,
+)
+def test_a_recording_answers_as_the_facts_about_a_server_say(fact: Fact, name: str) -> None:
+    service = registry.target_named(name).service
+    responses = [
+        each.response
+        for folder in ("openai-compat-chat", "errors/openai-compat-chat")
+        for each in traffic(folder)
+        if registry.api("openai-chat").services.rules_at(PROFILE, "", each.request.url).service == service
+    ]
+    assert any(meets(fact, each) for each in responses)
 
 
 def _shape(stream: bytes) -> set[str]:
@@ -143,7 +219,7 @@ def _shape(stream: bytes) -> set[str]:
 
 
 @needs_traffic
-@pytest.mark.parametrize("name", [server.name for server in servers() if server.recorded])
+@pytest.mark.parametrize("name", [server.name for server in servers_of("openai-chat") if server.recorded])
 def test_streams_have_the_shape_that_was_recorded(name: str) -> None:
     server = registry.target_named(name)
     recorded = [

@@ -26,7 +26,7 @@ class ServerForm:
     """Needs and gaps of a server.
 
     - `lacks`: fields that it refuses: `stop`, `temperature`, `json_schema`, `json_object`, a `forced` or `named` tool
-      choice.
+      choice, or parts of the type `file` or `input_audio`.
     - `max_tokens`: whether it has only the old name of the field.
     - `one_system`: it accepts a single system message.
     - `reply_after_results`: it refuses a user message right after tool results.
@@ -51,8 +51,11 @@ SERVERS = {
     "mistral": ServerForm(max_tokens=True, reply_after_results=True, call_id=9),
     "xai": ServerForm(frozenset({"stop"})),  # openai-chat-xai-stop-refused
     "vllm": ServerForm(one_system=True),  # openai-chat-vllm-qwen-system-first
-    "sglang": ServerForm(one_system=True),  # openai-chat-vllm-qwen-system-first
-    "llama-cpp": ServerForm(one_system=True),  # openai-chat-llama-cpp-qwen-system-first
+    # openai-chat-sglang-content-parts, openai-chat-vllm-qwen-system-first
+    "sglang": ServerForm(frozenset({"file", "input_audio"}), one_system=True),
+    # openai-chat-llama-cpp-content-types, openai-chat-llama-cpp-qwen-system-first
+    "llama-cpp": ServerForm(frozenset({"file"}), one_system=True),
+    "ollama": ServerForm(frozenset({"file", "input_audio"})),  # openai-chat-ollama-content-parts
     # openai-chat-lm-studio-choice, openai-chat-lm-studio-json-object-refused
     "lm-studio": ServerForm(frozenset({"named", "json_object"})),
 }
@@ -88,7 +91,8 @@ def _present(body: dict[str, Any]) -> set[str]:
     schema: dict[str, JSON] = body.get("response_format") or {}
     found |= {"named"} if isinstance(choice, dict) else {"forced"} if choice == "required" else set()
     found |= {str(schema.get("type"))}
-    return found
+    contents = (message["content"] for message in body["messages"] if isinstance(message.get("content"), list))
+    return found.union(*({str(part["type"]) for part in content} for content in contents))
 
 
 def _with_one_system_message(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ from harness.apis.api import Api
 from harness.apis.conversion import MinimalRequest
 from harness.apis.matching import SchemaPlaces
 from harness.apis.profiles import OWN, ApiTerms, Profile, Services, ShippedTarget, Traits
+from harness.apis.servers import server_targets
 from harness.apis.view import Provocation
 from harness.model.messages import StopReason
 
@@ -71,6 +72,7 @@ API = Api(
         ShippedTarget("anthropic", "anthropic", "anthropic", "claude-opus-5-5"),
         ShippedTarget("anthropic-opus-5", "anthropic", "anthropic", "claude-opus-5"),
     ),
+    servers=server_targets("anthropic"),
     system_places=frozenset({"system"}),  # anthropic-system-field
     recognises=recognises,
     view=view,

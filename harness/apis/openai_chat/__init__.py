@@ -10,7 +10,7 @@ from harness.apis.matching import SchemaPlaces
 from harness.apis.openai_chat.checks import FACTS, violations
 from harness.apis.openai_chat.conversion import CLIENT_FORMS, REQUEST_BUILDER, OpenAIChatReader
 from harness.apis.openai_chat.embeddings import EMBEDDINGS
-from harness.apis.openai_chat.reference_responses import SHAPES, build, build_stream, stream_of
+from harness.apis.openai_chat.reference_responses import SHAPES, build, build_stream, error_as, stream_of
 from harness.apis.openai_chat.requests import model_of, recognises, view
 from harness.apis.openai_chat.responses import check_response, read
 from harness.apis.openai_chat.server import SERVER_ENDPOINTS, fail, refuse, stream_error
@@ -86,6 +86,7 @@ API = Api(
     refuse=refuse,
     fail=fail,
     stream_error=stream_error,
+    error_as=error_as,
     model_of=model_of,
     embeddings=EMBEDDINGS,
     base_url_variable="OPENAI_BASE_URL",

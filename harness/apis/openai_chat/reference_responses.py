@@ -11,12 +11,12 @@ from typing import TypeAlias
 
 from harness.apis.api import StreamShape
 from harness.apis.eventstream import written
-from harness.apis.jsonvalue import as_list, as_object, is_blank
+from harness.apis.jsonvalue import as_list, as_object, is_blank, loads
 from harness.apis.openai_chat.responses import DIALECTS, OPENAI, WHOLE, ChatDialect, call_as, dialect_of, fold
 from harness.apis.openai_common import cached_prompt
 from harness.apis.registry import Profile
 from harness.apis.server import event_stream, fragments, interleaved, number, token
-from harness.apis.view import ModelStep, Provocation, RequestView
+from harness.apis.view import ModelStep, Provocation, RequestView, WireError
 from harness.model.http import HttpResponse
 from harness.model.messages import JSON, StopReason
 
@@ -57,7 +57,7 @@ def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str,
         message |= _reasoning(dialect, step.thinking or "The question needs a moment of thought.")
     if calls:
         message["tool_calls"] = [call_as(dialect, call) for call in calls]
-    return {
+    body: Fields = {
         "id": f"chatcmpl-{token(seed, 'response', 29)}",
         "object": "chat.completion",
         "created": number(seed, "created", 1_782_000_000, 1_795_000_000),
@@ -74,6 +74,26 @@ def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str,
         "service_tier": "default",
         "system_fingerprint": f"fp_{token(seed, 'fingerprint', 10, _HEX)}",
     }
+    return _with_own_fields(dialect, body)
+
+
+def _with_own_fields(dialect: ChatDialect, body: Fields) -> Fields:
+    """Return a body with the fields that the dialect adds, and without those that it leaves out."""
+    more = dialect.fields
+
+    def changed(place: str, value: JSON) -> Fields:
+        found = {**as_object(value), **more.get(place, {})}
+        gone = {key for key in found if f"{place}.{key}" in dialect.without}
+        return {key: each for key, each in found.items() if key not in gone or (place == "message" and each)}
+
+    choices: list[JSON] = []
+    for each in map(as_object, as_list(body.get("choices"))):
+        message = changed("message", each.get("message"))
+        calls = as_list(message.get("tool_calls"))
+        if calls and dialect.indexed:
+            message["tool_calls"] = [{"index": at, **as_object(call)} for at, call in enumerate(calls)]
+        choices.append(changed("choice", {**each, "message": message}))
+    return changed("body", {**body, "choices": choices, "usage": changed("usage", body.get("usage"))})
 
 
 def _call(name: str, arguments: str, seed: str, index: int) -> JSON:
@@ -121,6 +141,23 @@ def _usage(step: ModelStep, seed: str, *, reasons: bool) -> JSON:
     }
 
 
+def error_as(response: HttpResponse, profile: Profile) -> HttpResponse:
+    """Return an error response in the dialect of a profile."""
+    dialect = dialect_of(profile)
+    if dialect.errors == "object" and not dialect.error_fields:
+        return response
+    try:
+        found = as_object(as_object(loads(response.body)).get("error"))
+    except WireError:
+        return response
+    if not found:  # not an error of the API
+        return response
+    changed = {key: response.status if value == "{status}" else value for key, value in dialect.error_fields.items()}
+    error: Fields = {key: value for key, value in {**found, **changed}.items() if value != "{absent}"}
+    shapes: dict[str, Fields] = {"object": {"error": error}, "text": {"error": error["message"]}, "flat": error}
+    return replace(response, body=json.dumps(shapes[dialect.errors]).encode())
+
+
 def build_stream(step: ModelStep, seed: str, model: str, profile: Profile, request: RequestView) -> HttpResponse:
     """Return the response of `build` as a stream. It has token counts only if the request asks for them.
 
@@ -163,11 +200,14 @@ def _chunks(body: Fields, pieces: list[Fields], seed: str, dialect: ChatDialect,
     bare: list[Fields] = [{"choices": [piece]} for piece in pieces]
     silent = dialect.usage == "never" or (dialect.usage.startswith("asked") and not usage)
     counts = body.get("usage")
+    if bare and "last" in dialect.fields:
+        bare[-1] = {**bare[-1], **dialect.fields["last"]}
     if isinstance(counts, dict) and not silent:
         bare = _USAGE[dialect.usage](bare, counts)
     for index, chunk in enumerate(bare):
         padding = token(seed, f"padding {index}", number(seed, f"padding of {index}", 0, 12))
-        yield {**head, **chunk, "obfuscation": padding}
+        whole = {**head, **chunk, **dialect.fields.get("chunk", {}), "obfuscation": padding}
+        yield {key: value for key, value in whole.items() if f"chunk.{key}" not in dialect.without}
 
 
 def _counted(chunks: list[Fields], usage: Fields) -> list[Fields]:
@@ -201,7 +241,7 @@ def _choices(body: Fields, seed: str, dialect: ChatDialect, *, at_once: bool) ->
         whole = choice.get("finish_reason") == "tool_calls" and dialect.first_index is not None
         whole = whole and not dialect.one_index
         for delta in _deltas(message, f"{seed} {index}", dialect, at_once=at_once and whole):
-            yield {"index": index, "delta": delta, **unsaid}
+            yield {"index": index, "delta": {**delta, **dialect.fields.get("delta", {})}, **unsaid}
         if choice.get("finish_reason") is not None or body.get("error") is None:
             fields = {key: value for key, value in choice.items() if key not in ("index", "message")}
             yield {"index": index, "delta": {}, **fields}
@@ -246,18 +286,18 @@ def _call_pieces(call: Fields, position: int, seed: str, dialect: ChatDialect) -
     function = call.get("function")
     arguments = as_object(function).get("arguments")
     if not isinstance(function, dict) or not isinstance(arguments, str):
-        yield {**index, **call}  # no recording shows how other types are split
+        yield call | index  # no recording shows how other types are split
         return
     if dialect.whole:
-        yield {**index, **call}
+        yield call | index
         return
     texts = [*fragments(arguments, seed, f"arguments {position}")]
     opening = texts.pop(0) if dialect.opens_with_arguments and texts else ""
-    yield {**index, **call, "function": {**function, "arguments": opening}}
+    yield {**call, **index, "function": {**function, "arguments": opening}}
     for number_of_piece, text in enumerate(texts):
         piece: Fields = {"arguments": text}
         if dialect.repeats:
-            yield {**index, **call, "function": {**function, **piece}}
+            yield {**call, **index, "function": {**function, **piece}}
         elif dialect.later == "arguments":
             yield {**index, "function": piece}
         else:

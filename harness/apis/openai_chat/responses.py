@@ -8,7 +8,7 @@ openai-chat-stream-usage).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -231,6 +231,12 @@ class ChatDialect:
       every chunk, or never.
     - `reasoning`: message field with the model's reasoning, if the server sends it.
     - `comments`: the server sends comments to keep the stream alive.
+    - `fields`: further fields of a response, by place: `body`, `choice`, `message`, `usage`, and of a stream `chunk`
+      (of every chunk), `delta` (of every delta) and `last` (of the last chunk with a choice).
+    - `indexed`: calls have their index outside of streams, too.
+    - `without`: fields of a response that the server leaves out; those of a message only if they are empty.
+    - `errors`: the body of an error is `{"error": {…}}`, `{"error": "…"}` (`text`) or not wrapped (`flat`).
+    - `error_fields`: further fields of an error, or other values of its fields. `{status}` is the HTTP status.
     """
 
     ids: Literal["issued", "short", "empty", "absent"] = "issued"
@@ -244,6 +250,11 @@ class ChatDialect:
     usage: Literal["asked", "asked-last", "last", "early", "never"] = "asked"
     reasoning: Literal["", "reasoning", "reasoning_content", "reasoning_details"] = ""
     comments: bool = False
+    fields: Mapping[str, Mapping[str, JSON]] = field(default_factory=dict[str, Mapping[str, JSON]])
+    indexed: bool = False
+    without: Sequence[str] = ()
+    errors: Literal["object", "text", "flat"] = "object"
+    error_fields: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
 
 
 OPENAI = ChatDialect()
@@ -263,7 +274,7 @@ DIALECTS: Mapping[str, ChatDialect] = {
     "early-usage": ChatDialect(usage="early"),  # observed with Databricks
     "no-usage": ChatDialect(usage="never"),
     "comments": ChatDialect(comments=True),  # observed with OpenRouter
-    **{server.service: ChatDialect(**server.stream) for server in servers_of("openai-chat")},
+    **{server.service: ChatDialect(**server.dialect) for server in servers_of("openai-chat")},
 }
 
 

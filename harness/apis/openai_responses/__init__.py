@@ -14,6 +14,7 @@ from harness.apis.openai_responses.requests import NAME, model_of, recognises, v
 from harness.apis.openai_responses.responses import check_response, read
 from harness.apis.openai_responses.server import SERVER_ENDPOINTS, fail, refuse
 from harness.apis.profiles import OWN, ApiTerms, Profile, Services, ShippedTarget, Traits
+from harness.apis.servers import server_targets
 from harness.apis.view import Provocation
 from harness.model.protocols import Capability
 
@@ -52,6 +53,7 @@ API = Api(
     ),
     profiles=PROFILES,
     targets=(ShippedTarget("openai-responses", "openai-responses", "openai-responses", "gpt-6-astra"),),
+    servers=server_targets("openai-responses"),
     system_places=frozenset({"instructions", "message:system", "message:developer"}),  # openai-responses-system-places
     recognises=recognises,
     view=view,

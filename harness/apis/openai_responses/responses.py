@@ -18,6 +18,7 @@ from harness.apis.openai_responses.server import read_error
 from harness.apis.profiles import Profile
 from harness.apis.response_checks import EventGrammar, EventOrder, ReceivedEvent, ResponseChecks
 from harness.apis.response_rules import EVENTS, ResponseViolation
+from harness.apis.servers import servers_of
 from harness.apis.view import CallView, OpaqueView, PartView, ProviderReport, ResponseView, WireError
 from harness.model.http import HttpResponse
 from harness.model.messages import JSON, StopReason, Usage
@@ -193,6 +194,7 @@ DIALECTS: Mapping[str, ResponsesDialect] = {
     "no-numbers": ResponsesDialect(numbered=False),  # observed in recorded traffic
     "bare-end": ResponsesDialect(repeats=False),
     "sentinel": ResponsesDialect(sentinel=True),
+    **{server.service: ResponsesDialect(**server.dialect) for server in servers_of("openai-responses")},
 }
 
 
