@@ -6,8 +6,8 @@ from itertools import cycle
 
 import pytest
 
-from harness.results import Blame, Kind, Verdict
-from harness.runner.cells import VARIANTS
+from harness.results import Blame, CellResult, Kind, Verdict
+from harness.runner.cells import VARIANTS, absent
 from harness.runner.suite_run import Run
 from harness.scenarios.schema import Variant
 from tests.broken.calls import AUDITED
@@ -108,9 +108,13 @@ def test_every_rule_catches_a_broken_adapter() -> None:
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_shipped_adapters_raise_nothing(variant: Variant) -> None:
     """Play each scenario on one target; `tests/cli/test_run.py` replays all of them on all targets."""
-    results = [
-        played(each, target, variant=variant) for each, target in zip(shipped_scenarios(), cycle(shipped_targets()))
-    ]
+    targets = cycle(shipped_targets())
+    results: list[CellResult] = []
+    for each in shipped_scenarios():
+        turn = [next(targets) for _ in shipped_targets()]
+        able = (target for target in turn if absent(cell(each, target, variant=variant), "reference") is None)
+        results.append(played(each, next(able, turn[0]), variant=variant))
+        next(targets)
     for result in results:
         assert result.findings == (), f"{result.scenario} {result.target} {variant}: {said(result.findings)}"
         assert result.verdict in (Verdict.PASS, Verdict.NOT_APPLICABLE), (result.scenario, result.reason)

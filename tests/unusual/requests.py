@@ -84,7 +84,7 @@ def _provider_tools(names: dict[str, dict[str, Any]]) -> Wrap:
     """The tools that the provider runs are these, by the API."""
 
     def sent(api: str, body: dict[str, Any]) -> None:
-        body["tools"] = [names[api]]
+        body["tools"] = [names[api], *body["tools"][1:]]
 
     return sends(sent)
 
