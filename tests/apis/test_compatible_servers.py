@@ -63,10 +63,9 @@ def test_a_live_run_at_the_address_of_a_server_has_its_rules() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_shipped_adapter_passes_at_every_server(name: str) -> None:
-    for variant in ("whole", "stream"):
-        cells = played(of(name), *SAMPLE, variant=variant)
-        assert {cell.verdict for cell in cells} <= {Verdict.PASS, Verdict.WARN, Verdict.NOT_APPLICABLE}
-        assert sum(cell.verdict is Verdict.PASS for cell in cells) >= len(SAMPLE) // 2
+    cells = [*played(of(name), *SAMPLE[::2]), *played(of(name), *SAMPLE[1::2], variant="stream")]
+    assert {cell.verdict for cell in cells} <= {Verdict.PASS, Verdict.WARN, Verdict.NOT_APPLICABLE}
+    assert sum(cell.verdict is Verdict.PASS for cell in cells) >= len(SAMPLE) // 2
 
 
 BLIND = {
