@@ -23,7 +23,7 @@ api: anthropic
 facts:
   - id: anthropic-ours-no-weather
     verdict: refused
-    says: Our gateway takes no tool called get_weather.
+    says: Our gateway accepts no tool called get_weather.
     evidence: [{kind: probe, date: 2026-11-01, address: "https://wiki.example.com/gateway"}]
     when: [{at: "tools[].name", is: get_weather}]
     refuses: [{"tools[]": {name: get_weather, input_schema: {type: object}}}]
