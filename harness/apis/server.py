@@ -143,6 +143,7 @@ class ServerEndpoints:
     `store(request, response)`: the id and the value of a conversation that the server stores, or `None`.
     `echo(body, request)`: the response with the request fields that it repeats.
     `combine(responses)`: several responses as the choices of one.
+    `compared`: pointer to the id of the response whose request is compared for cache diagnostics; empty without them.
     """
 
     variables: tuple[str, ...] = ()
@@ -154,6 +155,7 @@ class ServerEndpoints:
     store: Callable[[HttpRequest, ResponseView], tuple[str, JSON] | None] = lambda _request, _answer: None
     echo: Callable[[dict[str, JSON], HttpRequest], dict[str, JSON]] | None = None
     combine: Callable[[Sequence[HttpResponse]], HttpResponse] | None = None
+    compared: str = ""
 
 
 def sent(request: HttpRequest) -> dict[str, JSON]:

@@ -387,13 +387,26 @@ class Prefix:
 
 
 @dataclass(frozen=True, slots=True)
+class CacheDiagnosis:
+    """The comparison of a request with that of an earlier response, as the reference server makes it.
+
+    `is_known` is false if no response has the requested id. `changed` is the first changed section of the prefix, the
+    pointer to a changed setting, or `None`. `tokens` is the approximate number of tokens after the change.
+    """
+
+    is_known: bool
+    changed: str | None = None
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class ModelStep:
     """A response of the reference server's model, in neutral terms.
 
     `raw` are wire parts that come verbatim before the text. `truncated`: the response reaches its limit in the last
     call's arguments. `provocations`: stream behaviour that no recording shows. `prefix`: cached part of the request.
     `served`: the model's name in the response, if it differs. `reports`: statements about the request. `call_fields`:
-    further wire fields of each call.
+    further wire fields of each call. `diagnosed`: the comparison that the request asks for, for cache diagnostics.
     """
 
     text: str | None = None
@@ -408,6 +421,7 @@ class ModelStep:
     served: str | None = None
     reports: tuple[ProviderReport, ...] = ()
     call_fields: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+    diagnosed: CacheDiagnosis | None = None
 
 
 _REDACTED = re.compile(r"redacted|scrubbed|\*{3}|…|^[<\[{].*[>\]}]$", re.IGNORECASE)

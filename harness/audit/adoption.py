@@ -24,8 +24,9 @@ from harness.cassettes.tape_recorder import learned, redactor, request_as_stored
 from harness.model.errors import CassetteError
 from harness.platform.environment import is_secret_header
 from harness.platform.files import read_file
-from harness.results import Severity
+from harness.results import Finding, Severity
 from harness.rules.rule import all_rules
+from harness.rules.unchanged_prefix import PREFIX_CHANGED
 
 _MARK = re.compile(rb"\bmark\.vcr\b")
 _MAX_FILE_BYTES = 4_000_000
@@ -37,7 +38,8 @@ class FoundCassette:
 
     `exchanges` counts exchanges by API and model, or by host. `unplayable` explains why the file cannot be replayed.
     `secrets` lists where secrets are. `broken` holds the limits that its requests exceed, each with the index of the
-    first such request. `kept` is the path of the copy without secrets, `unwritten` the reason why no copy was written.
+    first such request. `changed_prefix` is the first finding of `prefix-changed`. `kept` is the path
+    of the copy without secrets, `unwritten` the reason why no copy was written.
     """
 
     file: Path
@@ -45,6 +47,7 @@ class FoundCassette:
     unplayable: str | None = None
     secrets: tuple[str, ...] = ()
     broken: tuple[tuple[str, int], ...] = ()
+    changed_prefix: Finding | None = None
     kept: Path | None = None
     unwritten: str | None = None
 
@@ -86,9 +89,9 @@ def _looked_at(file: Path, cassette: Cassette, fact_selection: FactSelection) ->
     unplayable = f"interaction {silent[0]} has no answer" if silent else None
     if not cassette.interactions:
         unplayable = "there is no exchange in it"
-    return FoundCassette(
-        file, exchanges, unplayable, tuple(_secrets(cassette)), tuple(_broken(file, cassette, fact_selection))
-    )
+    findings = _findings(file, cassette, fact_selection)
+    prefix = next((each for each in findings if each.rule == PREFIX_CHANGED and each.case != "key-order"), None)
+    return FoundCassette(file, exchanges, unplayable, tuple(_secrets(cassette)), tuple(_broken(findings)), prefix)
 
 
 def _whose(interaction: Interaction) -> str:
@@ -129,14 +132,17 @@ def _tells(name: str, value: str) -> bool:
 _WRITTEN_OVER = frozenset({"REDACTED", "FILTERED", "SCRUBBED", "DUMMY-KEY", "PLACEHOLDER", "FAKE-API-KEY", "NOT-A-KEY"})
 
 
-def _broken(file: Path, cassette: Cassette, fact_selection: FactSelection) -> Iterator[tuple[str, int]]:
+def _findings(file: Path, cassette: Cassette, fact_selection: FactSelection) -> list[Finding]:
     audit = Audit(all_rules(), fact_selection)
     audit.add(str(file), cassette)
+    return [each for cell in audit.result().cells for each in cell.findings]
+
+
+def _broken(findings: Sequence[Finding]) -> Iterator[tuple[str, int]]:
     first: dict[str, int] = {}
-    for cell in audit.result().cells:
-        for each in cell.findings:
-            if each.severity is Severity.ERROR:
-                first.setdefault(each.rule, each.index or 0)
+    for each in findings:
+        if each.severity is Severity.ERROR:
+            first.setdefault(each.rule, each.index or 0)
     yield from first.items()
 
 

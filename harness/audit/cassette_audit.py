@@ -56,6 +56,7 @@ from harness.results import (
 from harness.rules import EVERYTHING, Scope
 from harness.rules.conversation_report import build_conversation, max_conversation_chars
 from harness.rules.evidence import Evidence, ParsedExchange
+from harness.rules.provider_reports import STATE_DROPPED
 from harness.rules.rule import Rule
 
 if TYPE_CHECKING:  # most audits do not redrive
@@ -74,6 +75,9 @@ compares distant requests."""
 
 _IN_AUDIT = {Kind.LOSS: Severity.WARNING, Kind.CONVENTION: Severity.NOTE}
 """Severity of findings that are not limits, by kind."""
+
+_REPORTED_BY_PROVIDERS = frozenset({STATE_DROPPED})
+"""Rules whose findings keep their severity: the response itself reports the loss."""
 
 _CONTENT = frozenset({400, 409, 413, 415, 422})
 """Status codes that reject a request's content, as opposed to authentication, rate limits or overload."""
@@ -188,6 +192,8 @@ class Audit:
             if limit and _about_a_scrubbed_id(finding):
                 continue
             severity = _IN_AUDIT.get(finding.kind, finding.severity)
+            if finding.rule in _REPORTED_BY_PROVIDERS:
+                severity = finding.severity
             if at is not None and limit and severity is Severity.ERROR:
                 request = evidence.readings[at].exchange.request
                 settled = evidence.api.applies_at(finding.source, evidence.rule_set(evidence.readings[at])) or (

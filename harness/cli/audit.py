@@ -110,6 +110,9 @@ def _lines(found: FoundCassette) -> Iterator[str]:
         yield f"  secrets: {', '.join(found.secrets)}"
     for rule, index in found.broken:
         yield f"  breaks a limit: {rule}, in interaction {index}; its test will be red: harness explain {rule}"
+    if found.changed_prefix is not None:
+        change = found.changed_prefix
+        yield f"  changes its prefix in interaction {change.index}: {change.message}; harness explain {change.rule}"
     if found.kept:
         yield f"  written: {found.kept}"
     if found.unwritten:

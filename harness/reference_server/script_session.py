@@ -19,11 +19,11 @@ from threading import Lock
 
 from harness.apis.api import Api, EmbeddingFormat, endpoint_violation
 from harness.apis.eventstream import separators_escaped
-from harness.apis.jsonvalue import parsed_object
+from harness.apis.jsonvalue import as_object, parsed_object, resolve
 from harness.apis.limits import Violation
 from harness.apis.prefix import PrefixPiece, count_equal, prefix_pieces, tokens
 from harness.apis.profiles import Profile, RuleSet
-from harness.apis.view import ModelStep, Prefix, Provocation, RequestView, ResponseView, WireError
+from harness.apis.view import CacheDiagnosis, ModelStep, Prefix, Provocation, RequestView, ResponseView, WireError
 from harness.model.http import EXHAUSTED, Delivery, Ending, HttpRequest, HttpResponse
 from harness.model.messages import JSON
 from harness.scenarios.schema import FaultSpec, Scenario
@@ -34,6 +34,7 @@ class Prefixes:
 
     def __init__(self) -> None:
         self._earlier: list[tuple[PrefixPiece, ...]] = []
+        self._answered: dict[str, tuple[PrefixPiece, ...]] = {}
 
     def of(self, request: RequestView, body: JSON, profile: Profile) -> Prefix:
         """Return the part of the next request that a provider may have cached, as token counts."""
@@ -44,6 +45,25 @@ class Prefixes:
         again = max((at for at in marked if at <= repeated), default=0)
         self._earlier.append(pieces)
         return Prefix(tokens(pieces[:repeated]), tokens(pieces[: max(marked, default=0)]), tokens(pieces[:again]))
+
+    def note(self, response_id: JSON) -> None:
+        """Remember that this response answers the last request."""
+        if isinstance(response_id, str):
+            self._answered[response_id] = self._earlier[-1]
+
+    def diagnosis(self, response_id: JSON) -> CacheDiagnosis | None:
+        """Compare the last request with that of a response, if the request names one."""
+        if not isinstance(response_id, str):
+            return None
+        then, now = self._answered.get(response_id), self._earlier[-1]
+        if then is None:
+            return CacheDiagnosis(is_known=False)
+        same = count_equal(then, now)
+        if same == len(then):
+            return CacheDiagnosis(is_known=True)
+        piece = then[same]
+        changed = piece.name if piece.section == "settings" else piece.section
+        return CacheDiagnosis(is_known=True, changed=changed, tokens=tokens(then[same:]))
 
 
 def _is_in(pointer: str, block: str) -> bool:
@@ -168,7 +188,9 @@ class ScriptSession:
             self._cut = (self._wire.read(response), len(view.calls)) if fault.connection is not None else None
             return ScriptedAnswer(inject_fault(fault, self._wire, response, view, seed), index, spoilt=True)
         self._played += 1
-        self._memory.note(self._wire.read(response))
+        read = self._wire.read(response)
+        self._memory.note(read)
+        self._prefixes.note(as_object(read.body).get("id"))
         return ScriptedAnswer(
             response if fault is None else inject_fault(fault, self._wire, response, view, seed), index
         )
@@ -196,7 +218,9 @@ class ScriptSession:
         return supported_by_facts[0] if supported_by_facts and supported_by_facts[0].severity == "error" else view
 
     def _step(self, index: int, request: RequestView, sent: HttpRequest) -> ModelStep:
-        step, api = self._script[index], self._wire.name
+        step, api, body = self._script[index], self._wire.name, parsed_object(sent.body)
+        prefix = self._prefixes.of(request, body, self._profile)
+        compared = self._wire.server_endpoints.compared
         return ModelStep(
             step.text,
             step.thinking,
@@ -206,10 +230,11 @@ class ScriptSession:
             tuple(step.raw.get(api, ())),
             step.truncated,
             frozenset(self._scenario.provocations),
-            self._prefixes.of(request, parsed_object(sent.body), self._profile),
+            prefix,
             step.served,
             self._memory.reports(),
             step.call_fields.get(api, {}),
+            self._prefixes.diagnosis(resolve(body, compared)) if compared else None,
         )
 
     def _answers(self, step: ModelStep, seed: str, view: RequestView, request: HttpRequest) -> HttpResponse:

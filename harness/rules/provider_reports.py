@@ -19,8 +19,11 @@ _PREFIX_REMEDY = "send what was sent before unchanged and in the same order, and
 _BINDING_REMEDY = "leave reasoning out if the conversation goes on with another model, organization or end user"
 
 
+STATE_DROPPED = "state-dropped"
+
+
 @RULES.add(
-    "state-dropped",
+    STATE_DROPPED,
     "The provider passes all reasoning that is sent back on to the model.",
     source="anthropic-input-transformations, openai-responses-input-transformations",
     because="the model goes on without its own reasoning, as the response itself reports",

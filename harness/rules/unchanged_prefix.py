@@ -36,8 +36,11 @@ _SOURCE = "harness.kit.thread: history is append-only"
 RULES = RuleTable(Subject.HISTORY, _SOURCE)
 
 
+PREFIX_CHANGED = "prefix-changed"
+
+
 @RULES.add(
-    "prefix-changed",
+    PREFIX_CHANGED,
     "A request repeats the tools, the system prompt and the messages of the request before it, in the same order.",
     source=f"{_SOURCE}; anthropic-thinking-bound-to-prefix, openai-responses-gpt-6-2-reasoning-dropped",
     because="providers refuse or drop reasoning after a changed prefix; elsewhere only the prompt cache is lost",

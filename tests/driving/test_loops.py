@@ -13,7 +13,7 @@ import pytest
 from harness.cli.main import main
 from harness.results import CellResult, RunResult, Verdict
 from harness.runner import served_session
-from tests.driving.ways import CUT, OTHERS, RIGHT, SCENARIO, WRONG
+from tests.driving.ways import CUT, NOTED, OTHERS, RIGHT, SCENARIO, WRONG
 from tests.once import once
 
 AGENTS = {
@@ -58,7 +58,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Cells:
     """The cells of all ways, by one loop: which it is, each is told by its user."""
 
     def make(folder: Path) -> Cells:
-        ways = [*RIGHT, *WRONG, "declines"]
+        ways = [*RIGHT, *WRONG, *NOTED, "declines"]
         code, _, cells = play(folder, ways, f"--conversation={LOOPS}:drive", "--api=openai-chat")
         assert code == 1
         return cells
@@ -82,6 +82,12 @@ def test_what_is_wrong_is_found_by_what_it_is(played: Cells, way: str) -> None:
     assert played[way].verdict is Verdict.FAIL
     assert causes[:1] == [WRONG[way]], said(played[way])
     assert {*causes} <= {WRONG[way], "openai-chat-tools-empty", "prefix-changed"}, said(played[way])
+
+
+@pytest.mark.parametrize("way", NOTED)
+def test_what_costs_more_is_noted(played: Cells, way: str) -> None:
+    assert played[way].verdict is Verdict.NOTE
+    assert {finding.rule for finding in played[way].findings} == {NOTED[way]}, said(played[way])
 
 
 def test_what_ends_the_loop_is_shown_with_what_it_said(played: Cells) -> None:

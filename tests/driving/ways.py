@@ -60,6 +60,9 @@ WRONG = {
 }
 """The rule that finds each: that of the first finding that follows from no other."""
 
+NOTED = {"dated": "prefix-changed"}
+"""The rule of each way that works, and costs more than it has to."""
+
 SCENARIO = """
 version: 1
 id: {way}
@@ -208,6 +211,17 @@ def framed(body: Body) -> Body:
     return {**told(body), "tools": [*body["tools"], {"type": "function", "function": own}]}
 
 
+def dated(body: Body) -> Body:
+    """The system prompt names the time, which each request has another one of."""
+    return messages(
+        lambda each: (
+            {**each, "content": f"{each['content']}\nIt is {time.monotonic_ns()}."}
+            if each["role"] == "developer"
+            else each
+        )
+    )(body)
+
+
 def finishing(body: Body) -> Body:
     schema = {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]}
     own = {"name": "final_answer", "description": "End the turn.", "parameters": schema}
@@ -227,6 +241,7 @@ BODIES: dict[str, Callable[[Body], Body]] = {
     "bound-dropped": lambda body: {key: value for key, value in body.items() if key != "max_completion_tokens"},
     "other-model": lambda body: {**body, "model": "gpt-4o"},
     "framed": framed,
+    "dated": dated,
     "finishes": finishing,
     "reordered": reordered,
     "wrapped": messages(wrapped),

@@ -260,3 +260,50 @@ def test_a_break_shows_in_the_cached_tokens(target: str) -> None:
     assert broken is not None
     assert (kept.usage.cache_read_tokens or 0) > 1000
     assert not broken.usage.cache_read_tokens
+
+
+ASKS: dict[str, Callable[[str], Body]] = {
+    "anthropic": lambda last: {"diagnostics": {"previous_message_id": last}},
+    "openai-responses": lambda last: {"prompt_cache_options": {"comparison_response_id": last}},
+}
+
+
+def diagnosed(api: str, last: Callable[[Body], None], named: str | None = None) -> Any:
+    """The diagnostics of the second response, for a request that names the first."""
+    model = {"anthropic": "claude-opus-5", "openai-responses": "gpt-6.2-astra"}[api]
+    wire, scenario = registry.api(api), shipped_scenarios()["prefix-with-thinking"]
+    session = ScriptSession(scenario, wire, model, wire.profile_for(model), origin=REFERENCE_URL)
+    body = FIRST[api](model)
+    first = json.loads(_sent(session, api, body, None).body)
+    CONTINUED[api](body, first)
+    last(body)
+    response = _sent(session, api, {**body, **ASKS[api](named or first["id"])}, None)
+    assert response.status == 200, response.body
+    told = json.loads(response.body)
+    return told["diagnostics"] if api == "anthropic" else told["prompt_cache_diagnostics"]
+
+
+@pytest.mark.parametrize(
+    ("last", "of_anthropic", "of_openai"),
+    [
+        (reversed_tools, "tools_changed", "tools_changed"),
+        (other_system, "system_changed", None),  # GPT-6.2 appends `instructions`
+        (first_message, "messages_changed", "input_changed"),
+        (unchanged, None, None),
+        (other_keys, None, None),
+    ],
+)
+def test_a_request_that_asks_learns_why_the_cache_was_missed(
+    last: Callable[[Body], None], of_anthropic: str | None, of_openai: str | None
+) -> None:
+    told = diagnosed("anthropic", last)
+    assert (told and told["cache_miss_reason"]["type"]) == of_anthropic
+    assert not told or told["cache_miss_reason"]["cache_missed_input_tokens"] >= 0
+    told = diagnosed("openai-responses", last)
+    assert told["type"] == ("cache_miss" if of_openai else "cache_hit")
+    assert told.get("reason") == of_openai
+
+
+def test_an_unknown_response_cannot_be_compared() -> None:
+    assert diagnosed("anthropic", unchanged, "msg_1")["cache_miss_reason"]["type"] == "previous_message_not_found"
+    assert diagnosed("openai-responses", unchanged, "resp_1")["type"] == "comparison_response_not_found"

@@ -61,6 +61,11 @@ def unanswered(document: Document) -> None:
     _edit(document, -1, lambda body: body["messages"].pop())
 
 
+def reworded(document: Document) -> None:
+    """The last request does not have the first message as it was sent before."""
+    _edit(document, -1, lambda body: body["messages"][0].update(content="It is 10:04."))
+
+
 def _edit(document: Document, at: int, change: Callable[[Any], object]) -> None:
     """Change the body of a request, however it is spelled."""
     interaction = document["interactions"][at]

@@ -13,7 +13,7 @@ import yaml
 
 from harness.cli.app import execute
 from tests.tape_fixture import project
-from tests.tape_fixture.faults import unanswered
+from tests.tape_fixture.faults import reworded, unanswered
 from tests.tape_fixture.project import SCENARIO, serving
 
 KEY = "sk-secret-of-mine-123456789"
@@ -112,11 +112,16 @@ def test_where_there_is_no_cassette_it_says_so(
 
 
 def plant(folder: Path) -> None:
-    """What lies about in real suites: a limit broken, a file that was cut, an exchange without an answer, one with
-    something else than a model, a key in a body."""
+    """What lies about in real suites: a limit broken, an earlier message reworded, a file that was cut, an exchange
+    without an answer, one with something else than a model, a key in a body."""
     whole = yaml.safe_load((folder / "test_weather.yaml").read_text())
     unanswered(whole)
     write(folder / "test_limit.yaml", whole)
+    whole = yaml.safe_load((folder / "test_weather.yaml").read_text())
+    reworded(whole)
+    write(folder / "test_prefix.yaml", whole)
+    text = (folder / "test_prefix.yaml").read_text()  # the reference server's answers are of several days
+    (folder / "test_prefix.yaml").write_text(re.sub(r"(created\W+)\d{10}", r"\g<1>1786164223", text))
     (folder / "test_cut.yaml").write_text((folder / "test_weather.yaml").read_text()[:700])
     (folder / "test_settings.yaml").write_text("a: b\n")
     other = {

@@ -11,7 +11,7 @@ from harness.apis.eventstream import sent_objects, written_by_type
 from harness.apis.jsonvalue import as_list, as_object
 from harness.apis.registry import Profile
 from harness.apis.server import event_stream, fragments, number, signature, token
-from harness.apis.view import ModelStep, ProviderReport, Provocation, RequestView
+from harness.apis.view import CacheDiagnosis, ModelStep, ProviderReport, Provocation, RequestView
 from harness.model.http import HttpResponse
 from harness.model.messages import JSON, StopReason
 
@@ -43,7 +43,21 @@ def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str,
         "stop_details": {"type": "refusal", "category": None, "explanation": step.refusal} if refused else None,
         "usage": _usage(step, seed, profile),
         **reported,
+        **({"diagnostics": _diagnostics(step.diagnosed)} if step.diagnosed else {}),
     }
+
+
+_SECTIONS = {"tools": "tools_changed", "system": "system_changed"}
+
+
+def _diagnostics(found: CacheDiagnosis) -> JSON:
+    """Return the result of a comparison (anthropic-cache-diagnostics)."""
+    if not found.is_known:
+        return {"cache_miss_reason": {"type": "previous_message_not_found"}}
+    if found.changed is None:
+        return None
+    reason = _SECTIONS.get(found.changed, "messages_changed")
+    return {"cache_miss_reason": {"type": reason, "cache_missed_input_tokens": found.tokens}}
 
 
 def _transformation(report: ProviderReport) -> JSON:

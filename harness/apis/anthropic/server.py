@@ -188,5 +188,11 @@ def _error(status: int, kind: str, message: str, code: str | None = None) -> Htt
 
 
 SERVER_ENDPOINTS = ServerEndpoints(
-    variables=("ANTHROPIC_BASE_URL",), headers=headers, has_key=has_key, respond=respond, restore=restore, store=store
+    compared="/diagnostics/previous_message_id",
+    variables=("ANTHROPIC_BASE_URL",),
+    headers=headers,
+    has_key=has_key,
+    respond=respond,
+    restore=restore,
+    store=store,
 )

@@ -16,7 +16,7 @@ from harness.apis.openai_responses.requests import NAME, item_kind
 from harness.apis.openai_responses.responses import OPENAI, STRING_FIELDS, TERMINAL, TEXTS, ResponsesDialect, dialect_of
 from harness.apis.registry import Profile
 from harness.apis.server import event_stream, fragments, interleaved, message, number, signature, token
-from harness.apis.view import ModelStep, ProviderReport, Provocation, RequestView
+from harness.apis.view import CacheDiagnosis, ModelStep, ProviderReport, Provocation, RequestView
 from harness.model.http import HttpResponse
 from harness.model.messages import JSON, StopReason
 
@@ -61,6 +61,7 @@ def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str,
         "completed_at": created + number(seed, "duration", 1, 20) if status == "completed" else None,
         "error": {"code": "server_error", "message": "The model could not finish."} if status == "failed" else None,
         **reported,
+        **({"prompt_cache_diagnostics": _diagnostics(step.diagnosed)} if step.diagnosed else {}),
         "incomplete_details": {"reason": _REASONS[stop]} if stop and stop in _REASONS else None,
         "instructions": None,
         "max_output_tokens": None,
@@ -80,6 +81,23 @@ def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str,
         "truncation": "disabled",
         "usage": _usage(step, seed, profile),
     }
+
+
+_MISS_REASONS = {
+    "tools": "tools_changed",
+    "/text/format": "text_format_changed",
+    "/reasoning/effort": "reasoning_effort_changed",
+}
+
+
+def _diagnostics(found: CacheDiagnosis) -> JSON:
+    """Return the result of a comparison (openai-responses-cache-diagnostics). System text is part of the input."""
+    if not found.is_known:
+        return {"type": "comparison_response_not_found"}
+    if found.changed is None:
+        return {"type": "cache_hit"}
+    reason = _MISS_REASONS.get(found.changed, "input_changed")
+    return {"type": "cache_miss", "reason": reason, "cache_missed_tokens": found.tokens}
 
 
 def _removal(report: ProviderReport) -> JSON:

@@ -102,6 +102,7 @@ def _items(value: JSON) -> list[JSON]:
 
 
 SERVER_ENDPOINTS = ServerEndpoints(
+    compared="/prompt_cache_options/comparison_response_id",
     variables=("OPENAI_BASE_URL",),
     headers=headers,
     has_key=has_key,
