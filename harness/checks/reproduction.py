@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from types import ModuleType
-from typing import Literal
+from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from harness.apis.api import Api
@@ -51,6 +51,7 @@ class ScriptClaim:
     """A condition that a script checks, and that does not hold while the fault exists.
 
     - `sent`: the value at `path` of the request is `value` or, if `is_right` is not set, is not.
+    - `has`: the request contains the text `value`.
     - `error`, `no error`: the library raises, or does not.
     - `status`: the exception has this status.
     - `runs`: the tools ran with these names and arguments.
@@ -58,7 +59,9 @@ class ScriptClaim:
     - `reason`: the stop reason is one of these words.
     """
 
-    subject: Literal["sent", "error", "no error", "status", "runs", "calls", "whole calls", "text", "usage", "reason"]
+    subject: Literal[
+        "sent", "has", "error", "no error", "status", "runs", "calls", "whole calls", "text", "usage", "reason"
+    ]
     value: JSON = None
     is_right: bool = True
     path: tuple[str | int, ...] = ()
@@ -69,14 +72,20 @@ class ScriptClaim:
         return self.subject in ("calls", "whole calls", "text", "usage", "reason")
 
 
+Redirect: TypeAlias = tuple[str, str]
+"""The own base URL of a client that takes none, and its HTTP client."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reproduction:
     """Contents of a reproduction.
 
     `subject` names the library or client, and `module` is its wrapper. `packages` are the distributions to install, and
     `versions` those that are installed. `calls` are the calls that the wrapper made, up to the fault. `results` are the
-    results of a loop's tools, by name. `owns_loop` is set if the library runs its own loop. `fact` is the provider's
-    rule that a request breaks, if there is one.
+    results of a loop's tools, by name. `redirect` is set if the client takes no base URL.
+
+    `owns_loop` is set if the library runs its own loop. `fact` is the provider's rule that a request breaks, if there
+    is one.
     """
 
     subject: str
@@ -93,6 +102,7 @@ class Reproduction:
     fact: Fact | None
     remedy: str
     today: str
+    redirect: Redirect | None = None
 
     @property
     def title(self) -> str:
@@ -118,6 +128,8 @@ class Reproduction:
         source = "\n\n\n".join(definitions).replace("bridge.completion(", "seen(")
         text = "\n".join([source, read, *statements, end])
         helpers = self._helpers(text)
+        helper_text = "".join(_HELPERS[each] for each in helpers)
+        needed = _REDIRECTION_IMPORTS[self.redirect[1]] if self.redirect is not None else []
         parts = [
             _HEAD.format(
                 title=shorten(f"{self.subject}: {self.title}".replace("\\", "\\\\").replace('"""', "'''"), 200),
@@ -126,20 +138,26 @@ class Reproduction:
                 packages=" ".join(f"'{each}'" for each in self.packages),
                 file=file,
             ),
-            "\n".join(
-                _sorted_imports(imports, [*code.imports, *_IMPORTS], text + "".join(_HELPERS[each] for each in helpers))
-            ),
+            "\n".join(_sorted_imports(imports, [*code.imports, *_IMPORTS, *needed], text + helper_text)),
             f"ANSWERS = {answers}\nrequests = []",
             _SERVER,
             *(_HELPERS[each] for each in helpers),
             source,
             read,
             _START.format(base_path=self.base_path),
+            *self._redirection(),
             "\n".join(statements[:-1]),
             statements[-1] if claim.reads else _caught(statements[-1]),
             end,
         ]
         return _spaced(each.strip("\n") for each in parts if each.strip())
+
+    def _redirection(self) -> list[str]:
+        """Return the code that sends the requests of a client to the script's server."""
+        if self.redirect is None:
+            return []
+        url, library = self.redirect
+        return [each.format(url=url) for each in _REDIRECTIONS[library]]
 
     # --- calls ---
 
@@ -178,9 +196,10 @@ class Reproduction:
             if re.search(rf"\b{name}\b", used):
                 used += text
                 kept.insert(0, (name, text, before))
+        texts = _with_shared([text for _, text, _ in kept], self.calls[target].kwargs, code)
         first = min((before for name, _, before in kept if name.startswith("answer")), default=0)
         skipped = {before for _, _, before in made} - {before for _, _, before in kept}
-        return [text for _, text, _ in kept], first if not any(each > first for each in skipped) else 0
+        return texts, first if not any(each > first for each in skipped) else 0
 
     def answers(self, first: int) -> list[tuple[int, dict[str, JSON], str]]:
         """Return status, headers and body of the answers that a script gives, from the exchange `first` on."""
@@ -216,6 +235,10 @@ class Reproduction:
             "usage": f"read(answer)[{next(iter(claim.path), None)!r}]",
             "reason": "read(answer)",
         }
+        if claim.subject == "has":
+            sent = f"sent = json.dumps(requests[{at}], ensure_ascii=False)\nprint('sent:', sent)"
+            text = json.dumps(claim.value, ensure_ascii=False)[1:-1]
+            return f"{sent}\nassert {text!r} in sent, {self.says(claim)!r}"
         if claim.subject == "no error" and not self.readings:  # with the fault, nothing is sent
             return f"assert requests, {self.says(claim)!r}"
         if claim.subject not in values:
@@ -261,6 +284,9 @@ class Reproduction:
 
     def _of_request(self, reading: ParsedExchange) -> Iterator[ScriptClaim]:
         body, finding = loads(reading.exchange.request.body), self.finding
+        is_text = isinstance(finding.expected, str) and " " in finding.expected
+        if is_text and not finding.pointer and finding.actual is None:
+            yield ScriptClaim("has", finding.expected)
         pointer = finding.pointer or _missing(body, _right_request(finding))
         if pointer is None:
             return
@@ -347,6 +373,17 @@ def _answer(response: HttpResponse) -> tuple[int, dict[str, JSON], str]:
     if response.delivery.ending != "complete":
         headers["content-length"] = str(len(response.body) + 100)
     return response.status, headers, response.body.decode("utf-8", "surrogateescape")
+
+
+def _with_shared(statements: list[str], kwargs: Mapping[str, object], code: ScriptCode) -> list[str]:
+    """Return statements in which arguments that several of them have, such as `tools`, are variables."""
+    shared = list[str]()
+    for name, value in kwargs.items():
+        text = f"\n    {name}={code.code(value, 4, len(name) + 1)},\n"
+        if text.count("\n") > 2 and sum(text in each for each in statements) > 1:
+            statements = [each.replace(text, f"\n    {name}={name},\n") for each in statements]
+            shared.append(f"{name} = {code.code(value)}")
+    return [*shared, *statements]
 
 
 def _tuples(value: JSON) -> object:
@@ -489,6 +526,52 @@ server = ThreadingHTTPServer(("127.0.0.1", 0), Provider)
 Thread(target=server.serve_forever, daemon=True).start()
 endpoint = SimpleNamespace(base_url=f"http://127.0.0.1:{{server.server_port}}{base_path}", api_key="none")
 """
+
+_SENT = """
+def to_server(send):
+    def redirected(self, request, *args, **options):
+        request.url = type(request.url)(str(request.url).replace("{url}", endpoint.base_url))
+        return send(self, request, *args, **options)
+
+    return redirected
+"""
+_REDIRECTIONS = {
+    "httpx": [
+        _SENT,
+        "httpx.Client.send = to_server(httpx.Client.send)\nhttpx.AsyncClient.send = to_server(httpx.AsyncClient.send)",
+    ],
+    "requests": [_SENT, "Session.send = to_server(Session.send)"],
+    "urllib": [
+        """
+def to_server(send):
+    def redirected(self, url, *args, **options):
+        request = url if isinstance(url, Request) else Request(url)
+        request.full_url = request.full_url.replace("{url}", endpoint.base_url)
+        return send(self, request, *args, **options)
+
+    return redirected
+""",
+        "OpenerDirector.open = to_server(OpenerDirector.open)",
+    ],
+    "aiohttp": [
+        """
+def to_server(send):
+    def redirected(self, method, url, **options):
+        return send(self, method, str(url).replace("{url}", endpoint.base_url), **options)
+
+    return redirected
+""",
+        "ClientSession._request = to_server(ClientSession._request)",
+    ],
+}
+"""HTTP client → code that sends its requests to the script's server."""
+
+_REDIRECTION_IMPORTS = {
+    "httpx": ["import httpx"],
+    "requests": ["from requests import Session"],
+    "urllib": ["from urllib.request import OpenerDirector, Request"],
+    "aiohttp": ["from aiohttp import ClientSession"],
+}
 
 _READ = """
 def fields(value):

@@ -378,6 +378,8 @@ def _end(made: Reproduction, claim: ScriptClaim) -> str:
         "usage": "(await read(answer)).written",
         "reason": "(await read(answer)).reason",
     }
+    if claim.subject == "has":
+        return f"assert.ok(JSON.stringify(requests[{at}]).includes(JSON.stringify({value}).slice(1, -1)), {says});"
     if claim.subject not in values:
         return f"assert.{'equal' if claim.subject == 'no error' else 'notEqual'}(error, undefined, {says});"
     got = f'const got = {values[claim.subject]};\nconsole.log("got:", JSON.stringify(got));'

@@ -15,25 +15,29 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any, cast
+from urllib.parse import urlsplit
 
 import typer
 
 from harness import bridge, wrappers
 from harness.apis import registry
 from harness.apis.fact import Fact
-from harness.bridge import client_shapes
 from harness.bridge.call_log import LoggedCall, logged_calls
 from harness.cassettes.loopback_server import serve
-from harness.checks.reproduction import Reproduction
+from harness.checks.drawing import valid_scenario
+from harness.checks.reproduction import Redirect, Reproduction
 from harness.checks.script_code import CALL_LOG, CannotWrite, NodeProgram, Raw
+from harness.checks.shrinking import smallest
 from harness.cli import execution
 from harness.cli.app import complete_scenarios
 from harness.cli.options import AdapterOptions, NoColour, StrictOptions, VariantOfCell, option
@@ -94,7 +98,9 @@ def reproduce(typed: ReproduceOptions) -> int:
     options = completed(combined(typed, paths=[typed.cell], jobs="1"), "reference")
     with execution.environment("reference"), tempfile.TemporaryDirectory() as folder:
         log = os.environ[CALL_LOG] = str(Path(folder) / "calls.jsonl")
-        played = play_cell(options, "reference", any_variant=any_variant)
+        is_program = any(map(_is_program, options.adapters or ()))
+        smaller = None if is_program else partial(_smaller, typed.rule)  # a program logs the calls of each play
+        played = play_cell(options, "reference", any_variant=any_variant, smaller=smaller)
         finding = _finding(played, typed.rule)
         spec = (options.adapters or [played.cell.target.adapter.name])[0]
         made = _reproduction(played, finding, spec, options)
@@ -150,26 +156,70 @@ def _finding(played: PlayedCell, rule: str | None) -> Finding:
     return wrong[0]
 
 
+def _smaller(rule: str | None, played: PlayedCell, play: Callable[[Cell], PlayedCell]) -> PlayedCell:
+    """Return the cell with the smallest conversation that has the same finding and no other fault.
+
+    Parts of its scenario are removed as long as there is time.
+    """
+    wanted, cell = _finding(played, rule), played.cell
+    document = cast("dict[str, JSON]", cell.scenario.model_dump(mode="json", exclude_unset=True, by_alias=True))
+    kept = {name: document.pop(name) for name in _KEPT if name in document}
+    allowed = {_key(each) for each in played.result.findings if each.fails}
+    end, best = time.monotonic() + _REDUCTION_SECONDS, played
+
+    def shows(smaller: dict[str, JSON]) -> bool:
+        nonlocal best
+        scenario = valid_scenario(json.loads(json.dumps(kept | smaller))) if time.monotonic() < end else None
+        if scenario is None:
+            return False
+        found = play(replace(cell, scenario=scenario))
+        failing = {_key(each) for each in found.result.findings if each.fails}
+        if found.evidence is None or _key(wanted) not in failing or not failing <= allowed:
+            return False
+        best = found
+        return True
+
+    smallest(document, shows, atomic=_ATOMIC)
+    return best
+
+
+def _key(finding: Finding) -> tuple[str, ...]:
+    place = re.sub(r"\d+", "0", finding.pointer or "")
+    return finding.rule, place, str(finding.raised or finding.case), str(finding.of_response)
+
+
+_REDUCTION_SECONDS = 4.0
+_KEPT = ("version", "id", "title", "covers", "scripted")
+"""Members of a scenario that a reduction leaves as they are."""
+
+_ATOMIC = (
+    *("fields", "raw", "provider_tools", "profiles", "image", "file", "audio", "metadata"),
+    *("user", "text", "name", "system", "description", "id"),
+)
+"""Members of a scenario that a reduction only removes, so that it remains readable."""
+
+
 def _reproduction(played: PlayedCell, finding: Finding, spec: str, options: EffectiveOptions) -> Reproduction:
     cell = played.cell
     readings = () if played.evidence is None else played.evidence.readings
     found = _wrapper(spec)
-    calls, results, origin = _logged(cell, spec, [each.exchange.response for each in readings])
+    logged = _logged(cell, spec, [each.exchange.response for each in readings])
     return Reproduction(
         spec if found is None else f"{found[0].library}-{found[1].lower()}",
         _module(spec),
         _packages(*found) if found is not None else [],
         _versions(found),
-        origin,
+        logged.origin,
         _base_path(spec, registry.api(cell.target.api).base_path),
         finding,
         readings,
-        calls,
-        results,
+        logged.calls,
+        logged.results,
         isinstance(getattr(played.evidence, "transcript", None), DrivenTranscript),
         _fact(finding, cell.target.api),
         what_to_do(finding),
         options.as_of or dt.date.today().isoformat(),  # noqa: DTZ011 - the user's day
+        _redirect(spec, logged.agent),
     )
 
 
@@ -178,6 +228,12 @@ def _wrapper(spec: str) -> tuple[wrappers.Wrapper, str] | None:
     programs = [each for each in wrappers.WRAPPERS if isinstance(each, wrappers.NodeWrapper)]
     commands = {each.spec(attribute): (each, attribute) for each in programs for attribute in each.imports}
     return commands.get(spec) or wrappers.find(spec)
+
+
+def _is_program(spec: str) -> bool:
+    found = _wrapper(spec)
+    is_node = found is not None and isinstance(found[0], wrappers.NodeWrapper)
+    return is_node or spec.startswith(adapter_specs.COMMAND_PREFIX)
 
 
 def _node_program(played: PlayedCell, spec: str, log: Path) -> NodeProgram | None:
@@ -280,19 +336,33 @@ def _versions(found: tuple[wrappers.Wrapper, str] | None) -> dict[str, str]:
 
 
 def _base_path(spec: str, own: str) -> str:
-    path = adapter_specs.client_path(spec)
+    path, url = adapter_specs.client_path(spec), adapter_specs.client_url(spec)
+    if url is not None:
+        return own if urlsplit(url).path else ""
     return own if path is None else path.rstrip("/")
 
 
-def _logged(
-    cell: Cell, spec: str, answers: Sequence[HttpResponse | None]
-) -> tuple[Sequence[LoggedCall], Mapping[str, Sequence[object]], str]:
-    """Run the adapter once more in this process, with the same answers. Return its calls, the results of a loop's tools
-    by name, and the address of its server.
-    """
-    client = adapter_specs.client_of(spec)
-    if spec.startswith(adapter_specs.COMMAND_PREFIX) or (client is not None and not _has_base_url(client)):
-        return [], {}, ""
+def _redirect(spec: str, agent: str) -> Redirect | None:
+    """Return the redirection that a script needs if the client takes no base URL."""
+    url = adapter_specs.client_url(spec)
+    known = (("python-requests", "requests"), ("Python-urllib", "urllib"), ("aiohttp", "aiohttp"))
+    return None if url is None else (url, next((name for text, name in known if text in agent), "httpx"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Logged:
+    """Calls of an adapter, the results of a loop's tools by name, the server's address and the client's user agent."""
+
+    calls: Sequence[LoggedCall] = ()
+    results: Mapping[str, Sequence[object]] = field(default_factory=dict[str, Sequence[object]])
+    origin: str = ""
+    agent: str = ""
+
+
+def _logged(cell: Cell, spec: str, answers: Sequence[HttpResponse | None]) -> _Logged:
+    """Run the adapter once more in this process, with the same answers."""
+    if spec.startswith(adapter_specs.COMMAND_PREFIX):
+        return _Logged()
     given = [each for each in answers if each is not None]
     sent = list[HttpRequest]()
     results: defaultdict[str, list[object]] = defaultdict(list)
@@ -315,12 +385,8 @@ def _logged(
         else:
             conversation = conversation_for(scenario, cell.variant, run_tool)
             _drive(adapter.drive, endpoint, cell.target.model, conversation)
-    return calls, results, server.origin
-
-
-def _has_base_url(client: str) -> bool:
-    value, method = client_shapes.load(client)
-    return client_shapes.recognise(value, client, method).has_base_url
+    headers = {name.lower(): value for name, value in sent[0].headers.items()} if sent else {}
+    return _Logged(calls, results, server.origin, headers.get("user-agent", ""))
 
 
 def _drive(drive: Any, *arguments: object) -> None:
@@ -349,7 +415,12 @@ def _version(package: str) -> str | None:
 
 def _output(script: Path) -> str:
     """Run a script and return its output, without the lines of a traceback."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path.cwd()), os.environ.get("PYTHONPATH", "")])}
+    nowhere = dict.fromkeys(("HTTPS_PROXY", "https_proxy"), "http://127.0.0.1:9")  # no provider is reached by mistake
+    environment = {
+        **os.environ,
+        **nowhere,
+        "PYTHONPATH": os.pathsep.join([str(Path.cwd()), os.environ.get("PYTHONPATH", "")]),
+    }
     is_node = script.suffix == ".mjs"
     command = ["node", str(script)] if is_node else [sys.executable, script.name]
     try:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import typer
 from rich.console import RenderableType
@@ -97,9 +98,19 @@ class PlayedCell:
     evidence: Evidence | None
 
 
-def play_cell(options: EffectiveOptions, mode: Mode, *, any_variant: bool) -> PlayedCell:
+Smaller: TypeAlias = "Callable[[PlayedCell, Callable[[Cell], PlayedCell]], PlayedCell]"
+"""Returns another cell than the one that was played. It may play further cells."""
+
+
+def play_cell(
+    options: EffectiveOptions,
+    mode: Mode,
+    *,
+    any_variant: bool,
+    smaller: Smaller | None = None,
+) -> PlayedCell:
     """Run the only cell that the completed options select. With `any_variant`, the whole variant is preferred to the
-    streamed one.
+    streamed one. `smaller` may play further cells, and return another one.
 
     Raises:
         UsageError: the options select several cells, or one is wrong.
@@ -122,7 +133,12 @@ def play_cell(options: EffectiveOptions, mode: Mode, *, any_variant: bool) -> Pl
             scope=options.scope,
             outdated=options.outdated,
         )
-        return PlayedCell(cells[0], *plan.run(selection.targets).look(cells[0]))
+
+        def play(cell: Cell) -> PlayedCell:
+            return PlayedCell(cell, *plan.run(selection.targets).look(cell))
+
+        played = play(cells[0])
+        return played if smaller is None else smaller(played, play)
 
 
 def lines(result: CellResult, evidence: Evidence | None, presentation: Presentation) -> list[str]:

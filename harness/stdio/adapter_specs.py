@@ -175,6 +175,12 @@ def client_path(spec: str) -> str | None:
     return None if client is None or str(client[3]).startswith("=") else client[3]
 
 
+def client_url(spec: str) -> str | None:
+    """Return a client's own base URL in its specification, or `None` if the client takes a base URL."""
+    client = _CLIENT.fullmatch(spec)
+    return client[3][1:] if client is not None and str(client[3]).startswith("=") else None
+
+
 def client_environment() -> dict[str, str]:
     """Return variables that clients read: placeholders for keys, and the APIs' own base URLs."""
     found: dict[str, str] = {}

@@ -104,7 +104,7 @@ def code_of(folder: Path, script: str) -> str:
     ("faulty", "scenario", "words"),
     [
         (CUTS_IDS, "call-single", "sent: "),
-        (LOSES_CALLS, "call-identical-twice", "returned: [('ping', {'host': 'db-1.internal'})]"),
+        (LOSES_CALLS, "call-identical-twice", "returned: [('ping', {"),
         (CRASHES, "history-two-turns", "KeyError('prompt')"),
     ],
     ids=["request", "answer", "exception"],
@@ -204,3 +204,59 @@ def test_a_stream_that_ends_early_is_reproduced_with_an_sdk(harness: Command, fo
     code = code_of(folder, "reproduce_stream_cut_in_arguments.py")
     assert "client = OpenAI(" in code
     assert "answer = [*client.chat.completions.create(" in code
+
+
+THIN = """
+import requests
+
+
+def chat(messages, tools=None):
+    sent = [each for each in messages if each["role"] != "system"]
+    url = "https://models.example/api/v1/chat/completions"
+    response = requests.post(url, json={"model": "gpt-5.4", "messages": sent}, timeout=30)
+    response.raise_for_status()
+    return response.json()
+"""
+
+
+def test_the_script_of_a_client_without_a_base_url_redirects_its_requests(harness: Command, folder: Path) -> None:
+    pytest.importorskip("requests")
+    (folder / "thin.py").write_text(THIN)
+    spec = "client@openai-chat=https://models.example/api/v1 thin:chat"
+
+    done = harness("reproduce", "system-plain", "--adapter", spec, "--target", "openai-chat")
+
+    assert done.code == 0, done.out + done.err
+    script = (folder / "reproduce_system_plain.py").read_text()
+    assert "Session.send = to_server(Session.send)" in script
+    assert 'assert "You are a ship\'s cook. End every answer with the word Ahoy." in sent, ' in script
+
+
+LOSSY = """
+import httpx2
+
+
+class Client:
+    def __init__(self, base_url, api_key, model):
+        self.http, self.model = httpx2.Client(base_url=base_url), model
+
+    def chat(self, messages, tools=None, **settings):
+        sent = [{**each, "tool_call_id": "x"} if each["role"] == "tool" else each for each in messages]
+        body = {"model": self.model, "messages": sent, **({"tools": tools} if tools else {}), **settings}
+        response = self.http.post("chat/completions", json=body)
+        response.raise_for_status()
+        return response.json()
+"""
+
+
+def test_the_conversation_of_a_script_has_only_what_the_fault_needs(harness: Command, folder: Path) -> None:
+    (folder / "lossy.py").write_text(LOSSY)
+
+    words = ("--adapter", "client@openai-chat lossy:Client", "--target", "openai-chat")
+    done = harness("reproduce", "call-sequential", *words)
+
+    assert done.code == 0, done.out + done.err
+    script = (folder / "reproduce_call_sequential.py").read_text()
+    assert "find_customer" in script or "track_parcel" in script or "last_order" in script
+    assert script.count("'function': {") + script.count('"function": {') <= 6, script
+    assert len(script.splitlines()) < 150
