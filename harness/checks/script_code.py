@@ -15,13 +15,15 @@ from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from enum import Enum
 from pathlib import Path
 from types import ModuleType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from harness.bridge.call_log import BoundMethod
-from harness.checks.reproduction import Reproduction, ScriptClaim
 from harness.model.messages import JSON
 from harness.model.protocols import Conversation, ConversationTool, Endpoint
 from harness.platform.exceptions import shorten
+
+if TYPE_CHECKING:  # it imports this module
+    from harness.checks.reproduction import Reproduction, ScriptClaim
 
 _WIDTH = 110
 _OWN = "harness"
