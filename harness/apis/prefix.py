@@ -314,7 +314,8 @@ def _in_turns(then: list[PrefixPiece], now: list[PrefixPiece], *, trimmed: bool,
     at, has_thought = 0, False
     for index, each in enumerate(then):
         other = now[at] if at < len(now) else None
-        grows = index == len(then) - 1 and (at == len(now) - 1 or each.value.startswith('["assistant"'))
+        is_same_turn = at == len(now) - 1 or all(later.value.startswith('["user"') for later in now[at:])
+        grows = index == len(then) - 1 and (is_same_turn or each.value.startswith('["assistant"'))
         if other is not None and _is_repeated(each, other, trimmed=trimmed, grows=grows):
             has_thought = has_thought or each.is_thought
             at += 1

@@ -179,10 +179,14 @@ def _trims(evidence: Evidence, before: ChatExchange, req: ChatExchange) -> bool:
 
 
 def _without_trimmed_results(turn: TurnView, trims: bool) -> TurnView:
-    """Return the turn without result contents if results may be trimmed. `result-changed` checks contents."""
-    if not trims:
+    """Return the turn without result contents if results may be trimmed. `result-changed` checks contents.
+
+    In the normal form, the media of results follow them.
+    """
+    if not trims or not any(isinstance(part, ResultView) for part in turn.parts):
         return turn
-    parts = (replace(part, payload=()) if isinstance(part, ResultView) else part for part in turn.parts)
+    kept = (part for part in turn.parts if not isinstance(part, MediaView))
+    parts = (replace(part, payload=()) if isinstance(part, ResultView) else part for part in kept)
     return replace(turn, parts=tuple(parts))
 
 

@@ -197,7 +197,7 @@ def _prompts(req: ChatExchange) -> list[SystemView]:
 
 
 def _is_instruction(part: SystemView, system: str | None, words: tuple[str, ...]) -> bool:
-    if system and system.strip() in part.text:
+    if system and (_is_prompt(system.strip(), part.text.strip()) or part.text.startswith(system)):
         return False
     return part.text == JSON_INSTRUCTION or _mentions(part.text, words)
 
