@@ -246,6 +246,9 @@ class Client:
         response = self.http.post("chat/completions", json=body)
         response.raise_for_status()
         return response.json()
+
+    def close(self):
+        self.http.close()
 """
 
 
