@@ -61,7 +61,7 @@ class WrittenCheck(Strict):
 
 
 Example = dict[str, JsonValue]
-"""A request, as its differences from the API's minimal request (`harness.apis.examples`)."""
+"""Example request, given as its differences from the API's minimal request (`harness.apis.examples`)."""
 
 
 class Breach(Strict):
@@ -87,7 +87,7 @@ class Breach(Strict):
 
 
 class LimitEntry(Breach):
-    """A limit that is based on its fact. Findings have the limit's id."""
+    """A limit that is defined as part of a fact. The limit's id is the rule id of its findings."""
 
     id: str = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)+$", description="Kebab-case.")
     says: str = Field(min_length=1, description="The requirement, in a sentence.")
@@ -104,7 +104,7 @@ class LimitEntry(Breach):
 
     @property
     def breaches(self) -> tuple[Breach, ...]:
-        """The conditional breaches."""
+        """The breaches that conditions describe. Empty if only the Python check finds violations of the limit."""
         return (self, *self.ways) if self.when else tuple(self.ways)
 
 
@@ -122,8 +122,9 @@ replaces it, or `unsupported`.
 """
 
 ChangedPrefix = Literal["refuses", "refuses-some-accounts", "drops-reasoning"]
-"""Treatment of requests with reasoning after a changed prefix. `refuses-some-accounts`: the provider only reports the
-change to the other accounts."""
+"""Provider's reaction if the messages before reasoning that is sent back have changed. `refuses-some-accounts`:
+requests of some accounts are refused; for other accounts, the response only reports the change.
+"""
 
 Thinking = Literal["adaptive", "budget", "effort", "level", "none"]
 """Ways in which a request can control reasoning."""

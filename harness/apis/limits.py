@@ -82,7 +82,7 @@ class Violation:
 
 
 def lesser(severity: Severity, facts: Iterable[Fact]) -> Severity:
-    """Return the severity of a finding that is based on facts. It is an error only if a refusal is certain."""
+    """Return `severity` if one of the facts is a certain refusal, and otherwise `warning`."""
     return severity if any(fact.verdict == "refused" and fact.is_certain for fact in facts) else "warning"
 
 
@@ -223,7 +223,7 @@ _REMEDIES = {
     "deeper": "nest at most {values} levels of objects and arrays in {place}",
     "shared": "leave out {values} next to {place}",
 }
-"""Operator of a condition → the change that makes a request no longer meet it."""
+"""Maps each operator of a condition to a change after which the request no longer meets the condition."""
 
 
 def remedy(fact: Fact) -> str:

@@ -42,8 +42,8 @@ class _Absent:
 _ABSENT = _Absent()
 
 _Chosen: TypeAlias = "Mapping[str, str]"
-"""The list elements and schemas chosen so far. Maps each group of conditions to the pointer of the element or schema
-that they share.
+"""List elements and schemas chosen so far. Conditions with the same list path, or on the same kind of schema, form a
+group. Each group is mapped to the pointer of the element or schema that its conditions share.
 """
 
 _ROOT, _INSIDE = "#", "#/"
@@ -149,7 +149,9 @@ class Conditions:
         return True
 
     def met(self, data: RequestData) -> str | None:
-        """Return the pointer at which a request meets the first condition, or `None` unless it meets all conditions."""
+        """Return the pointer at which a request meets the first condition. Return `None` if it does not meet all
+        conditions.
+        """
         return next(self.places(data), None)
 
     def places(self, data: RequestData) -> Iterator[str]:
@@ -233,7 +235,7 @@ def _met_by(held: Mapping[int, Conditions], key: str, schemas: SchemaPlaces, ele
 
 
 def _may_hold(steps: Sequence[PathStep], holds: Holds) -> Holds:
-    """Return a test of whether some value at the end of a path may pass the test `holds`."""
+    """Return a predicate that checks whether any value at the end of a path could pass `holds`."""
     if not steps:
         return holds
     if steps[0].is_everything:

@@ -1,8 +1,9 @@
-"""Model profiles, traits and terms of an API, the opaque state that its provider issued, and the services that serve
-it.
+"""Model profiles, traits and terms of an API, the opaque state that its provider issued, and the servers that offer the
+API.
 
-The format of an API applies at every server. Further rules of the provider (a closed list of fields, the strict subset
-of schemas, rules per model) do not apply at compatible servers. No check reads an address: the rule set is chosen here.
+The format rules of an API apply at every server. The provider's other rules (a closed list of fields, the strict subset
+of schemas, rules per model) do not apply at compatible servers. Checks never look at a server's address: this module
+chooses the rule set.
 """
 
 from __future__ import annotations
@@ -77,7 +78,9 @@ class Services:
         return self.rules_of(profile, profile.dialect or self._for(model, OWN))
 
     def rules_at(self, profile: Profile, model: str, url: str) -> RuleSet:
-        """Return the rules at an address. A model of another provider is at an unknown service."""
+        """Return the rules of the service at an address. At the provider's own address, other providers' models get the
+        rules of an unknown service.
+        """
         return self.rules_of(profile, self._for(model, self._service_at(url)))
 
     def is_test_double(self, model: str, url: str) -> bool:
@@ -187,7 +190,9 @@ Facts use their names in `service`. Local servers are recognised by their defaul
 
 
 Sampling = Literal["any", "default", "refused", "unclear"]
-"""Accepted values of temperature and similar settings: any, the default only, none."""
+"""Accepted values of temperature and similar settings: any, only the default, or none. `unclear` means that a refusal
+is not certain.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,9 +311,9 @@ def matching(profiles: Sequence[Profile], model: str) -> Profile:
 
 
 def derived(generation: Profile, facts: Sequence[Fact]) -> Profile:
-    """Return the profile of a generation with the effects of facts; later facts override earlier ones.
+    """Return a generation's profile with the changes that facts make to it. Later facts override earlier ones.
 
-    An uncertain refusal becomes `unclear`.
+    If a fact is uncertain, its `refused` and `default` become `unclear`.
     """
     found: dict[str, Any] = {}
     for fact in facts:
@@ -432,8 +437,8 @@ class IssuedState:
     """The opaque state that an API has issued in one conversation. This base class accepts every request.
 
     `foreign` is set if the conversation begins with a history, which may contain state that was not issued in this
-    conversation. `profile` is that of the model. `mismatches` is the reasoning of the last request whose prefix
-    changed, where the provider checks that.
+    conversation. `profile` is the profile of the model. `mismatches` lists the reasoning in the last request whose
+    prefix has changed since it was issued. It stays empty if the profile has no `changed_prefix`.
     """
 
     def __init__(self, *, foreign: bool, profile: Profile | None = None) -> None:
@@ -443,7 +448,7 @@ class IssuedState:
         self._bound = BoundThoughts()
 
     def receive(self, request: RequestView, sent: HttpRequest) -> None:
-        """Compare the prefixes in a request with those of the issued reasoning."""
+        """Store in `mismatches` the reasoning in a request whose prefix has changed since the reasoning was issued."""
         profile = self.profile
         if profile is not None and profile.changed_prefix is not None:
             self.mismatches = self._bound.receive(
@@ -463,5 +468,7 @@ class IssuedState:
         return None
 
     def reports(self) -> tuple[ProviderReport, ...]:
-        """Return the statements of the next response on the last request."""
+        """Return the reports on the last request that the next response contains, such as dropped reasoning or a cache
+        miss.
+        """
         return ()

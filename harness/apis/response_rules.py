@@ -12,7 +12,7 @@ from harness.model.messages import JSON
 
 
 class Subject(StrEnum):
-    """Subject of a scenario. Rules and difference tables are grouped by it."""
+    """Subject of a scenario or rule. Reports group rules, and the differences between targets, by subject."""
 
     ID_MATCHING = "id-matching"
     SYSTEM_PROMPT = "system-prompt"

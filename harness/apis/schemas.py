@@ -112,10 +112,10 @@ _NULL_SAYS_SOMETHING = ("type", "default", "const")
 
 
 def schema_fault(schema: dict[str, JSON], *, lenient: bool = False) -> tuple[Path, str] | None:
-    """Return the first fault of a schema by draft 2020-12, as keys and a reason, or `None`.
+    """Return the path and reason of the first violation of draft 2020-12 in a schema, or `None` if there is none.
 
-    `lenient`: `items` may be a list, as in older drafts, and a null keyword other than `type` is absent. A schema that
-    is too deep to be judged has no fault.
+    With `lenient`, `items` may be a list, as in older drafts, and most keywords with the value null are ignored. A
+    schema that is nested too deeply to be checked counts as valid.
     """
     try:
         return _judged(json.dumps(schema), lenient=lenient)

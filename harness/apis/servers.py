@@ -54,7 +54,9 @@ def servers_of(api: str) -> tuple[Server, ...]:
 
 
 def server_targets(api: str) -> tuple[ShippedTarget, ...]:
-    """Return the targets of the servers that speak an API, played by the adapter of the same name."""
+    """Return one target for each server that speaks an API. The targets use the adapter that has the same name as the
+    API.
+    """
     return tuple(
         ShippedTarget(
             each.name,

@@ -294,10 +294,10 @@ class ErrorView:
 
 @dataclass(frozen=True, slots=True)
 class ProviderReport:
-    """A statement of a response about its request.
+    """A provider's statement about a request, contained in the response.
 
-    - `effect`: `dropped` (a part of the request was withheld from the model), `tolerated` (a part failed a check, and
-      the model got it nevertheless) or `cache-missed` (the prompt cache could not be used).
+    - `effect`: `dropped` (a part of the request was withheld from the model), `tolerated` (a part failed a check, but
+      was passed to the model) or `cache-missed` (the prompt cache could not be used).
     - `reason`: the provider's word for the cause, such as `prefix_mismatch`.
     - `pointer`: location of the statement in the response.
     - `part`: pointer to the part in the request, if the statement has one. `item_id` is the id of the part, if the
@@ -375,10 +375,11 @@ def _reasoning_texts(raw: JSON) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """The part of a request that a provider may have cached, as approximate token counts.
+    """Approximate token counts of the parts of a request that a provider may have cached.
 
-    `repeated` counts the beginning that an earlier request has too. `marked` counts the tools and the system prompt up
-    to their last cache mark. `marked_again` is the part of it up to a mark that an earlier request has too.
+    `repeated` counts the beginning that is equal to the beginning of an earlier request. `marked` counts the tokens up
+    to the last cache mark on tools and system prompt. `marked_again` counts the tokens up to the last cache mark within
+    the repeated beginning.
     """
 
     repeated: int = 0
@@ -388,10 +389,11 @@ class Prefix:
 
 @dataclass(frozen=True, slots=True)
 class CacheDiagnosis:
-    """The comparison of a request with that of an earlier response, as the reference server makes it.
+    """Result of comparing a request with the request of an earlier response, for cache diagnostics.
 
-    `is_known` is false if no response has the requested id. `changed` is the first changed section of the prefix, the
-    pointer to a changed setting, or `None`. `tokens` is the approximate number of tokens after the change.
+    `is_known` is false if no response has the requested id. `changed` is the first section of the prefix that changed,
+    or a pointer to a changed setting. It is `None` if nothing changed. `tokens` is the approximate number of tokens
+    after the change.
     """
 
     is_known: bool

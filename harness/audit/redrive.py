@@ -1,4 +1,4 @@
-"""Redrives: recorded answers are driven through an adapter, and its follow-up is compared with the recorded one."""
+"""Redrives: an adapter receives recorded responses, and its next request is compared with the recorded one."""
 
 from __future__ import annotations
 
@@ -64,12 +64,18 @@ from harness.model.protocols import Capability, Endpoint, Route, StreamingChatCl
 from harness.results import PairCounts, PairDisagreement, RedriveResult
 
 OPENING = "…"
-"""First user message. The conversation before the pair is not compared, and the answers do not depend on it."""
+"""Text of the first user message in a redrive. It replaces the conversation before the pair, which is not compared and
+does not affect the responses.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class DrivenTurn:
-    """Response i as the adapter read it, and the adapter's request with the results of request j."""
+    """Result of passing a recorded pair to an adapter.
+
+    `answer` is the recorded response as the adapter read it. `request` is the adapter's next request, which has the
+    recorded tool results.
+    """
 
     answer: ChatResponse
     request: HttpRequest
@@ -227,8 +233,9 @@ _Parting: TypeAlias = tuple[str, JSON, JSON]
 def disagreements(
     driver: AdapterDriver, pair: RedrivePair, streamed: DrivenTurn, stream: HttpResponse, recuts: int
 ) -> Iterator[Disagreement]:
-    """Yield differences between the stream as recorded and other deliveries: the complete body, and the stream split in
-    `recuts` other ways."""
+    """Yield differences in the adapter's result between deliveries of one response: the recorded stream, the complete
+    body, and `recuts` other splits of the stream.
+    """
     yield from _disagreement("stream-whole", "as a whole body", pair, streamed, partial(driver.whole, pair))
     for number in range(recuts):
         other, way = recut(stream, number, f"{pair.j.wire.name} {pair.i.index}")
@@ -285,10 +292,10 @@ _ENCRYPTED = re.compile(rb'"encrypted_content"\s*:\s*"([\w+/=-]+)"')
 
 
 class Redrive:
-    """A redrive in progress.
+    """A redrive in progress. Use it as a context manager, because its HTTP clients have to be closed.
 
-    Cassettes are added one by one. It is a context manager because it holds clients. A streamed response is streamed as
-    recorded, and again split in `recuts` other ways.
+    Cassettes are added one by one. A streamed response is sent as recorded, then as a whole body, and then split in
+    `recuts` other ways.
     """
 
     def __init__(self, recuts: int = RECUTS) -> None:

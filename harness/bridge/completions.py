@@ -1,4 +1,4 @@
-"""Conversion of OpenAI Chat completions and chunks to responses and stream events of the contract."""
+"""Conversion of OpenAI Chat completions and chunks to canonical responses and stream events."""
 
 from __future__ import annotations
 

@@ -412,8 +412,9 @@ def _is_begun(path: Path) -> bool:
 
 
 def _is_of(path: Path, cell: tuple[str, str, Variant]) -> bool:
-    """Return whether the file at `path` belongs to `cell`. In the old layout, the same path means another cell.
-    Unreadable files count as belonging to it.
+    """Return whether the file at `path` belongs to `cell`, according to its metadata. A path in the old layout can be
+    the path of a different cell in the current layout. Unreadable files and files without metadata count as belonging
+    to `cell`.
     """
     try:
         metadata = read(path).metadata if path.exists() else read_journal(journal_path(path)).metadata

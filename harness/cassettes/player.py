@@ -46,7 +46,7 @@ class Keep(Protocol):
 
 
 def _roots(base: str, public: str) -> tuple[str, str]:
-    """Return both URLs without their common path. This way, requests outside the base URL also have a public URL."""
+    """Remove the path that both URLs end with, so that requests outside this path also get a public URL."""
     path = urlsplit(public).path
     return (base.removesuffix(path), public.removesuffix(path)) if path and base.endswith(path) else (base, public)
 

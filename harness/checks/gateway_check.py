@@ -293,9 +293,10 @@ def _violated(evidence: Evidence) -> Iterator[str]:
 
 
 def _table(done: Sequence[_Done]) -> Iterator[FactFates]:
-    """Count the fates of each fact by route.
+    """Yield the number of cells per fate, for each gateway fact and route.
 
-    A fact stated by a refused request counts as refused, unless an accepted request states the same.
+    A fact counts as refused if a refused request states it and no accepted request states the same value. A loss takes
+    precedence.
     """
     names = list(dict.fromkeys(gateway_route.target.name for gateway_route, _, _ in done))
     of_pair = {

@@ -87,11 +87,12 @@ class ReproduceOptions(StrictOptions, AdapterOptions):
 def reproduce(typed: ReproduceOptions) -> int:
     """Write a stand-alone script that shows a cell's worst finding, and the text of an issue to report it.
 
-    Runs the cell against the reference server. The script needs only the library. It gives the recorded answers to the
-    library, and compares what the library sends or returns. A script is only written if it fails with the fault here.
-    For an adapter whose calls of a library are not known, a `curl` command sends the wrong request to the provider.
+    Runs the cell against the reference server. The script needs only the library. It passes the recorded answers to the
+    library, and compares what the library sends or returns. A script is written only if it shows the finding when it is
+    run here. If the adapter's calls of its library are not known, a `curl` command that sends the wrong request to the
+    provider is written instead.
 
-    Exit codes: 0 if a script is written, 1 if only the issue is, 2 for wrong usage.
+    Exit codes: 0 if a script or a `curl` command is written, 1 if only the issue is, 2 for wrong usage.
     """
     typed = typed if typed.saved is None else _from_run(typed, typed.saved)
     any_variant = not typed.variants
@@ -157,9 +158,9 @@ def _finding(played: PlayedCell, rule: str | None) -> Finding:
 
 
 def _smaller(rule: str | None, played: PlayedCell, play: Callable[[Cell], PlayedCell]) -> PlayedCell:
-    """Return the cell with the smallest conversation that has the same finding and no other fault.
+    """Return the cell with the smallest scenario found that still has the finding and has no new failing findings.
 
-    Parts of its scenario are removed as long as there is time.
+    Parts of the scenario are removed until nothing more can be removed or the time limit is reached.
     """
     wanted, cell = _finding(played, rule), played.cell
     document = cast("dict[str, JSON]", cell.scenario.model_dump(mode="json", exclude_unset=True, by_alias=True))
@@ -259,7 +260,9 @@ def _tool_result(scenario: Scenario, call: ToolCall, answers: int) -> ToolResult
 
 
 def _shown(made: Reproduction, file: str, program: NodeProgram | None) -> tuple[str, str, str]:
-    """Return the first script that fails with the fault, and its output. Without one, return the reason."""
+    """Run the possible scripts. Return the first one that shows the finding, with its output, or else the reason why
+    there is none.
+    """
     if not made.calls and program is None:
         return "", "", f"how {made.subject} calls its library is not known ('harness help try')."
     reason = "the finding has no value that a script could compare."
@@ -280,9 +283,10 @@ def _shown(made: Reproduction, file: str, program: NodeProgram | None) -> tuple[
 
 
 def _with_exception(script: str, printed: str, finding: Finding) -> str:
-    """Return a script that fails with an exception so that it accepts no other one.
+    """Return the script, extended so that it raises every exception other than the one that it has shown.
 
-    Return an empty text if the exception is a fault of the script.
+    A script that has shown no exception stays unchanged. Return an empty text if the exception is probably a fault of
+    the script itself.
     """
     raised = re.search(r"^raised: (\w+)\(", printed, re.MULTILINE)
     check = re.search(r"^assert (error is None|requests),", script, re.MULTILINE)

@@ -95,8 +95,10 @@ def select(options: EffectiveOptions, workers: WorkerPool) -> Selection:
 
 
 def _hand_overs(options: EffectiveOptions, workers: WorkerPool) -> Selection:
-    """Return a cell for each hand-over between one of the targets and any other. Without paths, only the scenarios of
-    the shipped cases are used. `files` maps the ids of the cells to the scenarios that select them.
+    """Return the selection for `--hand-over`: a cell for each hand-over between a selected target and any other.
+
+    Without paths, only the scenarios of the shipped hand-over cases are used. `Selection.files` maps the scenario id of
+    each cell to the file or id that selects it.
 
     Raises:
         UsageError: an option is wrong, or no cell is selected.

@@ -99,7 +99,9 @@ class PlayedCell:
 
 
 Smaller: TypeAlias = "Callable[[PlayedCell, Callable[[Cell], PlayedCell]], PlayedCell]"
-"""Returns another cell than the one that was played. It may play further cells."""
+"""Function that returns the cell to show, given the one that was played. It can play further cells with its second
+argument.
+"""
 
 
 def play_cell(
@@ -370,7 +372,7 @@ def _json(value: JSON, before: JSON, here: Sequence[_Numbered], *, response: boo
 
 
 def _grown(value: JSON, before: JSON) -> list[str]:
-    """Return pointers to lists that may have grown, so that each entry gets its own line."""
+    """Return a pointer into each list that both bodies have, so that these lists are shown with one entry per line."""
     if not isinstance(value, dict) or not isinstance(before, dict):
         return []
     return [f"/{key}/0" for key, now in value.items() if isinstance(now, list) and isinstance(before.get(key), list)]

@@ -161,7 +161,7 @@ def schema_error(schema: Any, *, formats: bool = False) -> tuple[Path, str] | No
 
 
 def lost_reference(schema: dict[str, JSON]) -> tuple[Path, str] | None:
-    """Return the first reference without a target inside the schema as path and target, or `None`."""
+    """Return the path and text of the first reference that does not resolve within the schema, or `None`."""
     from referencing import Registry  # noqa: PLC0415 - slow
     from referencing.exceptions import Unresolvable  # noqa: PLC0415 - slow
     from referencing.jsonschema import DRAFT202012  # noqa: PLC0415 - slow

@@ -49,7 +49,9 @@ TEXT, NUMBER, LIST, MAPPING = "<text>", "<number>", "<list>", "<mapping>"
 
 
 def either(meant: str) -> Discriminator:
-    """Select the member of a union by JSON type, so that errors refer to the intended member."""
+    """Return a discriminator that selects a union member by JSON type, so that errors refer only to that member.
+    `meant` names the allowed values in error messages.
+    """
     return Discriminator(_shape, custom_error_type="misfit", custom_error_message=f"must be {meant}.")
 
 

@@ -116,7 +116,9 @@ def says_no_more(view: ResultView, result: ToolResult) -> bool:
 
 
 def core_text(view: ResultView) -> str | None:
-    """Return a text that is equal for all formats of one result; `None` if it is not only text or only JSON."""
+    """Return a normalized text that is equal for all formats of the same result. Return `None` if the result contains
+    media or opaque parts.
+    """
     if any(isinstance(part, MediaView | OpaqueView) for part in view.payload):
         return None
     *_, innermost = _readings(view, view.name, is_error=None)

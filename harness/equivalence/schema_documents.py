@@ -149,9 +149,9 @@ _MAX_SHOWN_CHARACTERS = 200
 class SchemaChange:
     """Difference between the given schema and the one on the wire.
 
-    `accepted_by` is the only schema that accepts `instance`; it is `None` if only the wording differs. `pointer` is
-    relative to the schema. `inside` is the path of `instance` in a value of the whole schema; it is empty if `instance`
-    is a whole value.
+    `accepted_by` names the only one of the two schemas that accepts `instance`. It is `None` if only the wording
+    differs. `pointer` is relative to the root of the schema. `inside` is the path of `instance` within a value of the
+    root schema, or empty if `instance` is such a value.
     """
 
     pointer: str
@@ -186,7 +186,7 @@ class _WordingComparison:
         self._seen: set[tuple[tuple[int, ...], tuple[int, ...]]] = set()
 
     def place(self, given: Sequence[JSON], wire: Sequence[JSON]) -> SchemaChange | None:
-        """Compare all schemas that apply to a value on one side with all schemas that apply to it on the other side."""
+        """Compare the given schemas that apply to a value with the wire schemas that apply to the same value."""
         mark = tuple(map(id, given)), tuple(map(id, wire))
         if mark in self._seen:
             return None

@@ -1,5 +1,5 @@
-"""Causes of a run: findings with the same rule and case at the same place of an API's messages. Findings that follow
-from others are left out.
+"""Grouping of a run's findings into causes. A cause has findings of one rule and case, at one location in the messages
+of each API. Findings that follow from others are left out.
 """
 
 from __future__ import annotations
@@ -111,8 +111,8 @@ def general_pointer(finding: Finding) -> str:
 
 
 def causes(run: RunResult, severity: Severity) -> list[Cause]:
-    """Return the unexpected causes of one severity. Causes that alone fail the most cells come first, then the most
-    widespread.
+    """Return the causes of one severity, without findings that are expected failures. The sort key is the number of
+    cells that fail only because of the cause, then the number of cells that show it. The largest comes first.
     """
     found: dict[_Key, list[_Occurrence]] = {}
     for cell in run.cells:

@@ -11,7 +11,7 @@ from harness.results.findings import to_writable
 
 
 class Fate(StrEnum):
-    """The outcome of a fact that one side of a gateway sent, from best to worst."""
+    """Outcome for a detail of a request or response that passes through a gateway, from best to worst."""
 
     PRESERVED = "preserved"
     """The other side receives the same value."""
@@ -25,10 +25,10 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FactFates:
-    """Outcome counts of one fact between a client's API and an upstream.
+    """Outcome counts for one kind of detail between a client's API and an upstream.
 
-    The counts are the cells that preserved, translated, refused or lost the fact. Each cell is counted once, by its
-    worst outcome. `of_answer` is set if the upstream sends the fact, not the client.
+    They count the cells in which the detail was preserved, translated, refused or lost. Each cell is counted once, by
+    its worst outcome. `of_answer` is set if the upstream sends the detail, not the client.
     """
 
     client: str
@@ -60,7 +60,8 @@ class HandOverOutcome(StrEnum):
 class HandOver:
     """The hand-over that a cell tests: a conversation that began on the target `source`.
 
-    `case` names the kind of conversation and `subject` what is followed in it. `reason` explains the outcome.
+    `case` names the kind of conversation, and `subject` the part of it whose outcome is checked. `reason` explains the
+    outcome.
     """
 
     source: str

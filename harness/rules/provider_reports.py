@@ -1,4 +1,6 @@
-"""Rules about statements of responses on their requests: dropped state, and prompts that were not cached."""
+"""Rules about a provider's statements in a response about the request: reasoning that was dropped, and prompts that
+were not read from the cache.
+"""
 
 from __future__ import annotations
 
@@ -111,8 +113,8 @@ def _is_same_block(issued: OpaqueView, sent: OpaqueView) -> bool:
 
 
 def _change_since(evidence: Evidence, issuer: ParsedExchange | None, reading: ParsedExchange) -> tuple[str, bool]:
-    """Return words for the first change of the prefix since a block was issued, and whether the caller made it. Without
-    an issuer, only the last two requests are compared.
+    """Return a description of the first change of the prefix since a block was issued, and whether the caller made the
+    change. Without an issuer, only the last two requests are compared.
     """
     pairs = {req.reading.index: (before, req) for before, req in continued_requests(evidence)}
     chain: list[tuple[ClientRequest, ClientRequest]] = []

@@ -88,7 +88,9 @@ CASE_SCENARIOS = frozenset(case.scenario for case in CASES)
 """Ids of the scenarios that the cases use."""
 
 _DEMANDS = frozenset({Capability.TOOLS, Capability.SYSTEM_PROMPT})
-"""Capabilities that the second target needs. What else the scenario requires is needed by the first target only."""
+"""Capabilities that the second target also needs. All other capabilities that the scenario requires are needed by the
+first target only.
+"""
 
 _NEXT = TurnSpec(
     user="Thank you. Say that once more, in one sentence.",
@@ -154,7 +156,7 @@ def _calling(step: StepSpec, old: str, new: str) -> StepSpec:
 
 
 def _rest(scenario: Scenario, case: HandOverCase, source: Target, target: Target) -> Scenario:
-    """Return the scenario that the second target plays. It has a history, and only what follows the cut."""
+    """Return the scenario that the second target plays: a placeholder history, and the turn or answer after the cut."""
     lacks = set(Capability) - target.adapter.capabilities | target.profile.lacks
     turn = scenario.turns[-1]
     if case.cut == "results":
@@ -250,7 +252,9 @@ def _part_with_ids(part: Part, ids: Mapping[str, str]) -> Part:
 
 
 def _metadata_with_ids(metadata: Mapping[str, JSON], ids: Mapping[str, str]) -> dict[str, JSON]:
-    """Replace the ids in wire fields. The mark of a synthesised id goes, since the server issued this one."""
+    """Replace the ids in wire fields. Remove the mark of a synthesised id, because the new id counts as issued by the
+    server.
+    """
     return {api: _value_with_ids(value, ids) for api, value in metadata.items() if api != "harness"}
 
 

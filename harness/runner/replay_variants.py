@@ -33,12 +33,14 @@ from harness.scenarios.schema import Variant
 def replay_variants(
     cell: Cell, evidence: Evidence, backend: Backend, recuts: int, whole_run: Evidence | None = None
 ) -> Iterator[ReplayVariant]:
-    """Repeat a streamed cell with whole responses, if its streams have an equivalent, and with `recuts` other
-    chunkings.
+    """Repeat a streamed cell with equivalent whole responses, and with `recuts` other chunkings.
 
-    An adapter that always requests a stream gets the stream. `whole_run` is the run of the whole variant. If it
-    received equivalent responses, it is reused instead of running the cell again. It is also reused if its responses
-    only add empty members and the adapter's results were the same. An example is `annotations` in Chat Completions.
+    Whole responses are skipped if a server would not send an equivalent of one of the streams. An adapter that always
+    requests a stream gets the stream.
+
+    `whole_run` is the run of the cell's whole variant. It is reused instead of another run if it received equivalent
+    responses. It is also reused if its responses only add empty members, such as `annotations` in Chat Completions, and
+    the adapter's results were the same.
 
     Exceptions from connecting or closing the adapter's client, and from `run_scenario`, are passed on.
     """

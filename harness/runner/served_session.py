@@ -313,7 +313,7 @@ class ServedSession:
             )
 
     def result(self, target: str, *, ended: bool = True, shown: bool = False) -> CellResult:
-        """Return the session as a cell in the column `target`. With `shown`, it includes the exchanges.
+        """Return the session as a cell result for `target`. With `shown`, it includes the exchanges.
 
         Nothing is redacted, because clients send keys only in headers and these are not stored.
         """

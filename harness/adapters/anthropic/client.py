@@ -96,8 +96,9 @@ def _failures_translated() -> Generator[None]:
 
 
 def translated(error: anthropic.AnthropicError | httpx2.HTTPError | OSError) -> HarnessError:
-    """Translate an exception to a `HarnessError`. It comes from the SDK or, while a body is being streamed, from the
-    transport.
+    """Translate an exception of the SDK or the transport to a `HarnessError`.
+
+    The transport's own exceptions occur only while a body is being streamed.
     """
     if isinstance(error, anthropic.APIStatusError):
         return _status_error(error)

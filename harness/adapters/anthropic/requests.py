@@ -127,8 +127,8 @@ def _with_tool_choice(request: ChatRequest, result: dict[str, JSON]) -> dict[str
 
 
 _CONTINUED = frozenset({"text", "thinking", "redacted_thinking"})
-"""Block types of a prefilled assistant message, which the model is to continue. A turn that the provider paused has
-blocks of other types.
+"""Block types of a prefilled assistant message. A last assistant message with any other block type is a turn that the
+provider paused, which the adapter accepts for every model.
 """
 
 

@@ -30,8 +30,8 @@ def read_stream(chunks: Iterable[bytes], status: int, history: Sequence[Message]
     A stream is complete if it has `[DONE]`, which some compatible servers leave out, or a finish reason.
 
     Raises:
-        MalformedResponse: an event is not a chunk, or the stream is truncated. ProviderError: the stream contains an
-        error.
+        MalformedResponse: An event is not a chunk, or the stream is truncated.
+        ProviderError: The stream contains an error.
     """
     answer = _CompletionBuilder(history)
     for name, chunk in payloads(chunks, status):
@@ -210,10 +210,10 @@ class StreamedCall:
         return unseen
 
     def is_complete_before(self, piece: dict[str, JSON]) -> bool:
-        """Return whether a piece without an id starts another call.
+        """Return whether a piece starts another call, for cases that ids do not decide.
 
-        This is so if it names another function. It is also so if it repeats the name and has arguments after the
-        arguments of this call are complete.
+        It does if it names another function. It also does if it repeats the name and has arguments, and the arguments
+        of this call are already complete.
         """
         name = _text(_function(piece).get("name"))
         if not name or not self.name:

@@ -93,10 +93,11 @@ def appends_instructions(model: str) -> bool:
 
 
 def _preamble(request: ChatRequest, *, leads: bool) -> list[JSON]:
-    """Return the system prompt if it leads the input, and the instruction with the word "json" if JSON mode requires it
-    there.
+    """Return the developer messages before the conversation: the system prompt if `leads` is set, and an instruction
+    with the word "json".
 
-    The word in the instructions is not sufficient (openai-responses-word-json).
+    The instruction is added only in JSON mode, if neither this prompt nor a user message contains the word. The word in
+    `instructions` is not sufficient (openai-responses-word-json).
     """
     texts = [request.system] if leads and request.system else []
     says_json = user_says_json(request.messages) or any("json" in text.lower() for text in texts)
@@ -158,7 +159,7 @@ def wire_items(messages: Sequence[Message]) -> list[JSON]:
 
 
 def _answered_raw(messages: Sequence[Message]) -> set[str]:
-    """Return the ids of calls whose outputs are parts of this API, such as those of custom tools."""
+    """Return the ids of calls whose results are opaque parts of this API, such as the results of custom tools."""
     raws = [part.raw for message in messages for part in message.parts if isinstance(part, Opaque) and part.api == API]
     outputs = (raw for raw in raws if isinstance(raw, dict) and str(raw.get("type")).endswith("_call_output"))
     return {str(raw.get("call_id")) for raw in outputs}

@@ -46,9 +46,9 @@ _SHOWN_OF_REASONING = frozenset({"status"})
 """Fields of a reasoning item that the API rejects in requests (openai-responses-reasoning-status-refused)."""
 
 _TAKEN_OF_CALL = frozenset({"id", "call_id", "status", "namespace", "caller", "async"})
-"""Fields of a call that the API accepts in addition to name and arguments (SDK type
-response_function_tool_call_param). It rejects others, such as `async` (SDK type response_function_tool_call) and
-fields of compatible servers."""
+"""Fields of a call that the API accepts in addition to name and arguments (SDK type response_function_tool_call_param).
+It rejects others, such as fields of compatible servers.
+"""
 
 _UNFINISHED = ("in_progress", "incomplete")
 _INCOMPLETE = {

@@ -51,7 +51,7 @@ _SECTIONS = {"tools": "tools_changed", "system": "system_changed"}
 
 
 def _diagnostics(found: CacheDiagnosis) -> JSON:
-    """Return the result of a comparison (anthropic-cache-diagnostics)."""
+    """Return the `diagnostics` of a response, which explain a prompt cache miss (anthropic-cache-diagnostics)."""
     if not found.is_known:
         return {"cache_miss_reason": {"type": "previous_message_not_found"}}
     if found.changed is None:
@@ -61,7 +61,7 @@ def _diagnostics(found: CacheDiagnosis) -> JSON:
 
 
 def _transformation(report: ProviderReport) -> JSON:
-    """Return the entry for a block (anthropic-input-transformations)."""
+    """Return the `input_transformations` entry for a provider report (anthropic-input-transformations)."""
     kind = "thinking_dropped" if report.effect == "dropped" else "thinking_mismatch_allowed"
     return {"type": kind, "path": (report.part or "").strip("/").replace("/", "."), "reason": report.reason}
 
@@ -110,8 +110,9 @@ def _content(step: ModelStep, seed: str) -> list[JSON]:
 def _usage(step: ModelStep, seed: str, profile: Profile) -> dict[str, JSON]:
     """Return the token counts. `input_tokens` excludes cached tokens, so adapters have to add them.
 
-    A prefix is cached only if it is marked and long enough. It is written once, and its part up to a mark is read when
-    that part is repeated. None of the 170 recorded responses has cached tokens without a mark.
+    Tokens are cached only up to the last cache mark, and only if there are enough of them. The part up to a mark that
+    an earlier request also contains is read from the cache; the rest is written to it. None of the 170 recorded
+    responses has cached tokens without a mark.
     """
     marked = step.prefix.marked if step.prefix.marked >= _LEAST_CACHED else 0
     written = marked - (step.prefix.marked_again if step.prefix.marked_again >= _LEAST_CACHED else 0)

@@ -186,7 +186,8 @@ limit = ApiLimits(FACTS, "gemini")
 
 @cache
 def messages() -> dict[str, dict[str, str]]:
-    """Return the type of each field of each message, from the parameters of `gemini-unknown-field`.
+    """Return the fields of each protobuf message with their types. They are the parameters of the limit
+    `gemini-unknown-field`.
 
     A type is a message name or one of the type names above. `X[]` is a repeated field; `X{}` is a map with values of
     type X.

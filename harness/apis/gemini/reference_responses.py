@@ -240,10 +240,10 @@ _OF_THE_BODY = frozenset({"content-encoding", "content-length", "content-type", 
 
 
 def broken_for(response: HttpResponse, request: HttpRequest) -> HttpResponse:
-    """Return a truncated or unreadable response, converted to an array if the request gets an array.
+    """Return a truncated or unreadable response, converted to a JSON array if the request asks for one.
 
-    Each event becomes an element; the last one may be incomplete. An error closes the array, as the provider does. A
-    truncated array is not closed. HTML pages and empty bodies are not streams, so they stay unchanged.
+    In the array, each event becomes an element, and the last one may be incomplete. An error closes the array, as the
+    provider does. A truncated array is not closed. HTML pages and empty bodies are not streams, so they stay unchanged.
     """
     if not asks_for_array(request) or not response.body:
         return response

@@ -1,7 +1,7 @@
-"""Template for a tool loop: OpenAI Chat over plain HTTP. It passes the check unchanged. The comments mark the place for
-your library.
+"""Template for a tool loop: OpenAI Chat over plain HTTP. It passes the check unchanged. Comments mark the code to
+replace with calls to your library.
 
-harness check agent my_loop:drive --api openai-chat.
+Run the check with `harness check agent my_loop:drive --api openai-chat`.
 """
 
 from __future__ import annotations
