@@ -10,7 +10,7 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
     BrokenExecutor,
@@ -76,6 +76,10 @@ class CellExecutor(Protocol):
         """Return the exception to raise for cells whose chunk failed with `error`."""
         ...
 
+    def cancel(self, chunks: Iterable[Future[_Results]]) -> None:
+        """Drop the chunks that have not started."""
+        ...
+
 
 def run_forked(run: Run, size: int, cells: Sequence[Cell]) -> Generator[tuple[int, JudgedCell | None]]:
     """Run cells in forks of this process. See `run_chunks` for what it yields and raises."""
@@ -124,8 +128,7 @@ def run_chunks(
                     raise crew.explained(error, [cell for _, cell in chunk]) from error
                 yield from ((number, one) for (number, _), one in zip(chunk, judged, strict=True))
     finally:
-        for each in under_way:
-            each.cancel()
+        crew.cancel(under_way)
 
 
 def _chunks(cells: Sequence[Cell], processes: int) -> Iterator[_Chunk]:
@@ -193,6 +196,12 @@ class ForkExecutor:
         if isinstance(error, BrokenExecutor):
             return HarnessError(f"a process that played cells, {cells[0].scenario.id} or later, was ended from outside")
         return error
+
+    def cancel(self, chunks: Iterable[Future[_Results]]) -> None:
+        """See `CellExecutor.cancel`. Does nothing, because the forks are killed at exit.
+
+        When its forks are killed, the pool of Python 3.11 prints a traceback for every cancelled future.
+        """
 
 
 _inherited: list[tuple[Run, Sequence[Cell]]] = []
@@ -302,6 +311,11 @@ class DaskExecutor:
         if isinstance(error, CancelledError | OSError) or self._client.status != "running":
             return self._gone()
         return error
+
+    def cancel(self, chunks: Iterable[Future[_Results]]) -> None:
+        """See `CellExecutor.cancel`."""
+        for each in chunks:
+            each.cancel()
 
     def compare(self, folders: Sequence[Path]) -> None:
         """Check that each worker has the same versions and folders as this process. Raises `UsageError`."""
