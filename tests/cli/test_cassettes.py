@@ -165,7 +165,7 @@ def test_only_what_is_stale_or_too_old_is_recorded_again(harness: Command, mine:
     assert unchanged == kept
     assert [cell["scenario"] for cell in json.loads(old.out)["cells"]] == ["call-single"]
     assert (none.code, none.out) == (0, "")
-    left = "3 chosen cells without a stale cassette: --stale leaves what is there"
+    left = "3 chosen cells without a stale cassette, which --stale does not replace"
     assert (none.err, old.err) == (
         f"{left}; nothing to record again.\n",
         f"{left.replace('3', '2')}; 1 cell to record again.\n",

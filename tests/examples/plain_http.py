@@ -53,7 +53,7 @@ def from_wire(reply: dict[str, Any]) -> ChatResponse:
     choice, message, usage = reply["choices"][0], reply["choices"][0]["message"], reply["usage"]
     usage |= usage.get("prompt_tokens_details", {}) | usage.get("completion_tokens_details", {})
     stop = StopReason.REFUSAL if message.get("refusal") else STOP.get(choice["finish_reason"], StopReason.UNKNOWN)
-    parts: list[Part] = [Text(message["content"])] if message["content"] else []
+    parts: list[Part] = [Text(text) for text in (message["content"], message.get("refusal")) if text]
     for call_id, call in [(call["id"], call["function"]) for call in message.get("tool_calls") or []]:
         try:
             parts.append(ToolCall(call_id, call["name"], json.loads(call["arguments"] or "{}")))

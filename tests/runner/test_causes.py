@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from harness.apis.api import PATH_UNKNOWN
+from harness.apis.registry import apis
 from harness.results import Blame, Finding, Kind, Severity
 from harness.rules.rule import all_rules
 from harness.runner.verdicts import RELATIONS, link_causes
@@ -128,6 +129,7 @@ def test_the_same_fault_in_a_history_that_is_sent_again_follows_from_the_first()
 
 def test_every_rule_that_a_relation_names_exists() -> None:
     known = {rule.id for rule in all_rules()} | {"chat-refused", "cassette-unreadable", PATH_UNKNOWN.id}
+    known |= {limit.id for api in apis() for limit in api.table}
     named = {name for relation in RELATIONS for name in (*relation.causes, *relation.followers) if "*" not in name}
 
     assert named <= known, named - known
