@@ -26,7 +26,7 @@ RULES = RuleTable(Subject.HISTORY)
     source="anthropic-thinking-verbatim, openai-responses-reasoning-back, openai-responses-phase, "
     "gemini-thought-signature",
     because="the model continues without its own reasoning, or the provider refuses the request; nulls are a note",
-    remedy="send {state} back unchanged, where they were",
+    remedy="send {state} back unchanged, in the same place",
 )
 def _lost_state(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.client_requests:

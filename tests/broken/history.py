@@ -108,6 +108,10 @@ def _altered(_api: str, fields: dict[str, Any]) -> Any:
     return _rewritten(fields)
 
 
+def _as_list(_api: str, fields: dict[str, Any]) -> Any:
+    return {key: [item] if key in ("thoughtSignature", "signature") else item for key, item in fields.items()}
+
+
 def _rewritten(value: Any) -> Any:
     if isinstance(value, dict):
         return {
@@ -260,6 +264,7 @@ FAULTS: Table = {
     ],
     Expected("opaque-state-lost", PART_OR_BODY): [
         Fault("signature-lost", "thinking-tool-loop", metadata(_without_signature), ("anthropic", "gemini-3")),
+        Fault("signature-as-list", "thinking-tool-loop", metadata(_as_list), ("gemini-3",)),
         Fault("opaque-parts-dropped", "history-opaque-parts", asks_parts(_is(Opaque)), THINKING),
     ],
     Expected("opaque-state-lost", PART_OR_BODY, severity=Severity.WARNING): [

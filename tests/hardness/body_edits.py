@@ -203,10 +203,14 @@ VALUES: dict[str, Callable[[Any], Any]] = {
 
 
 def _renamed(key: str) -> str:
+    return key[:-1] if key.endswith("s") and len(key) > 2 else key + "s"
+
+
+def _other_case(key: str) -> str:
+    """Return the name in camel case if it is in snake case, and the other way round."""
     if "_" in key.strip("_"):
         return re.sub(r"_(\w)", lambda found: found[1].upper(), key)
-    snake = re.sub(r"([A-Z])", lambda found: "_" + found[1].lower(), key)
-    return snake if snake != key else key[:-1] if key.endswith("s") and len(key) > 2 else key + "s"
+    return re.sub(r"([A-Z])", lambda found: "_" + found[1].lower(), key)
 
 
 def _drop(document: Any, pointer: Pointer) -> bool:
@@ -223,10 +227,18 @@ def _duplicate(document: Any, pointer: Pointer) -> bool:
 
 
 def _rename(document: Any, pointer: Pointer) -> bool:
+    return _name_again(document, pointer, _renamed)
+
+
+def _change_case(document: Any, pointer: Pointer) -> bool:
+    return _name_again(document, pointer, _other_case)
+
+
+def _name_again(document: Any, pointer: Pointer, name: Callable[[str], str]) -> bool:
     holder, step = at(document, pointer[:-1]), pointer[-1]
-    if not isinstance(step, str):
+    if not isinstance(step, str) or name(step) == step:
         return False
-    items = [(_renamed(key) if key == step else key, value) for key, value in holder.items()]
+    items = [(name(key) if key == step else key, value) for key, value in holder.items()]
     holder.clear()
     holder.update(items)
     return True
@@ -260,6 +272,7 @@ PLACES: dict[str, Callable[[Any, Pointer], bool]] = {
     "drop": _drop,
     "duplicate": _duplicate,
     "rename": _rename,
+    "change-case": _change_case,
     "hoist": _hoist,
     "exchange": _exchange,
 }
@@ -309,7 +322,7 @@ def edits(path: str, *, several: bool) -> Iterator[Edit]:
     """Yield all edits of a path."""
     for operator in OPERATORS:
         yield Edit(path, operator)
-        if several and operator in (*VALUES, "drop", "duplicate", "rename", "hoist", "previous"):
+        if several and operator in (*VALUES, "drop", "duplicate", "rename", "change-case", "hoist", "previous"):
             yield Edit(path, operator, "first")
             yield Edit(path, operator, "last")
 

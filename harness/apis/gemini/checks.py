@@ -280,7 +280,7 @@ def is_signature_placeholder(signature: JSON) -> bool:
     The documentation gives the placeholder as plain text. SDKs send it as base64 in either alphabet, with or without
     padding.
     """
-    return canonical(signature) in _STAND_INS
+    return isinstance(signature, str) and canonical(signature) in _STAND_INS
 
 
 def signature_violations(view: RequestView, profile: Profile, *, vertex: bool) -> Iterator[Violation]:
