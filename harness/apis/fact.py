@@ -51,7 +51,7 @@ class Sighting(Strict):
     address: Annotated[str, AfterValidator(_address)] = Field(
         description="Where it can be read, or the server that was probed."
     )
-    date: Day = Field(description="The day of the sighting; where the source tells none, the day on which it was read.")
+    date: Day = Field(description="The day of the sighting, or the day on which the source was read if it has no date.")
 
 
 class WrittenCheck(Strict):
@@ -74,7 +74,7 @@ class Breach(Strict):
     )
     profile: dict[str, list[JsonValue]] = Field(
         default_factory=dict[str, list[JsonValue]],
-        description="Fields of the model's profile, each with the values of which it has one.",
+        description="Fields of the model's profile, each with its accepted values.",
     )
     message: str | None = Field(
         default=None,
@@ -82,8 +82,8 @@ class Breach(Strict):
         description="The text of the refusal, with {path}, {parent}, {value}, {shown}, {type}, {length}, {model}.",
     )
     code: str | None = Field(default=None, description="The code of the refusal.")
-    expected: JsonValue = Field(default=None, description="The value that is taken.")
-    severity: Literal["error", "warning"] = Field(default="error", description="The most that it ever is.")
+    expected: JsonValue = Field(default=None, description="The value that is accepted.")
+    severity: Literal["error", "warning"] = Field(default="error", description="The highest severity that it can have.")
 
 
 class LimitEntry(Breach):
@@ -92,8 +92,8 @@ class LimitEntry(Breach):
     id: str = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)+$", description="Kebab-case.")
     says: str = Field(min_length=1, description="The requirement, in a sentence.")
     remedy: str = Field(default="", description="The way to keep to it.")
-    also: list[str] = Field(default_factory=list[str], description="Ids of other facts that it rests on.")
-    word: str | None = Field(default=None, description="A word that the texts of a request which breaks it lack.")
+    also: list[str] = Field(default_factory=list[str], description="Ids of other facts on which it is based.")
+    word: str | None = Field(default=None, description="A word that the texts of a request must contain.")
     ways: list[Breach] = Field(default_factory=list[Breach], description="Further ways to break it.")
     check: str | None = Field(
         default=None, description="The Python check that finds it, where conditions cannot: its module in harness.apis."
@@ -178,7 +178,7 @@ class Fact(Strict):
         default=None, min_length=1, description="Patterns of whole model names (`claude-opus-5*`); absent: all."
     )
     except_models: list[str] = Field(
-        default_factory=list[str], description="Patterns of models that are none of these."
+        default_factory=list[str], description="Patterns of models to which it does not apply."
     )
     service: Annotated[list[str], BeforeValidator(_listed, json_schema_input_type=str | list[str])] | None = Field(
         default=None, min_length=1, description="`own`, or names of other services; absent: all that speak the API."
@@ -191,7 +191,7 @@ class Fact(Strict):
     evidence: list[Sighting] = Field(min_length=1)
     when: list[Condition] = Field(
         default_factory=list[Condition],
-        description="What a request has that meets the fact; without the first of them its twin does not.",
+        description="Conditions that a request meets if the fact applies to it. The first one gives the remedy.",
     )
     limits: list[LimitEntry] = Field(
         default_factory=list[LimitEntry],
@@ -201,13 +201,13 @@ class Fact(Strict):
     accepts: list[Example] = Field(default_factory=list[Example], description="Requests that it does not refuse.")
     answers: list[Condition] = Field(
         default_factory=list[Condition],
-        description="What some response of the server has: `status`, `body` (of a stream, the whole), and of a stream "
-        "`chunks`, `comments` and `done`.",
+        description="Conditions that some response of the server meets: `status`, `body` (of a stream, the whole), and "
+        "of a stream `chunks`, `comments` and `done`.",
     )
     check: WrittenCheck | None = Field(default=None, description="The written check that finds it.")
     unchecked: str | None = Field(default=None, description="Why no check finds it.")
     unless: str | None = Field(default=None, description="Under which circumstances it does not hold.")
-    profile: Effects | None = Field(default=None, description="What it makes of the profile of its models.")
+    profile: Effects | None = Field(default=None, description="Changes to the profile of its models.")
     note: str | None = None
 
     @model_validator(mode="after")

@@ -168,7 +168,7 @@ def _unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _twice(key: Any) -> str:
-    return f"the key {shorten(repr(key), 100)} stands here twice, and a reader keeps one of the values. Remove one."
+    return f"the key {shorten(repr(key), 100)} is here twice, and a reader keeps only one of the values. Remove one."
 
 
 def _place(mark: Any) -> str:

@@ -60,14 +60,14 @@ class Journal:
         self.path = journal_path(cassette)
         self._metadata = metadata
         self._lock = Lock()
-        with _writing(cassette, "no journal can be written beside it"):
+        with _writing(cassette, "no journal can be written next to it"):
             cassette.parent.mkdir(parents=True, exist_ok=True)
             self._handle = _open_locked(self.path, cassette)
             with contextlib.suppress(PermissionError):  # another user's
                 self.path.chmod(_PERMISSIONS)
         try:
             self.leftover = _found(self.path, force=force)
-            with _writing(cassette, "no journal can be written beside it"):
+            with _writing(cassette, "no journal can be written next to it"):
                 if self.leftover.interactions:
                     _cut_behind_last_line(self._handle)
                 else:
@@ -298,7 +298,7 @@ class Library:
         if not _is_begun(before) or not _is_of(self._inside(before), (target, scenario, variant)):
             return path
         if _is_begun(path):
-            raise CassetteError(str(path), f"the same cell lies at {before} as well. Remove one of the two.")
+            raise CassetteError(str(path), f"the same cell is also stored at {before}. Remove one of the two.")
         return before
 
     def _inside(self, path: Path) -> Path:

@@ -274,7 +274,7 @@ def _results_split(evidence: Evidence) -> Iterator[RuleViolation]:
             ids = {part.id for turn in run for part in turn.parts if isinstance(part, CallView)}
             carriers = [turn for turn in replies if turn.role == "user" and _answers_any(turn, ids)]
             if len(carriers) > 1:
-                message = f"the results of parallel calls stand in {len(carriers)} user messages"
+                message = f"the results of parallel calls are spread over {len(carriers)} user messages"
                 yield RuleViolation(message, exchange, carriers[1].pointer, len(carriers), 1)
 
 

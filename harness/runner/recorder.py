@@ -334,4 +334,4 @@ _HOW: Mapping[Variant, str] = {"whole": "whole", "stream": "streamed"}
 
 
 def _wrong_place(metadata: Metadata) -> str:
-    return f"it is that of {metadata.scenario} on {metadata.target}, {_HOW[metadata.variant]}, and lies elsewhere"
+    return f"it is that of {metadata.scenario} on {metadata.target}, {_HOW[metadata.variant]}, and is stored elsewhere"

@@ -229,7 +229,7 @@ class ServedSession:
                 answer = self._refusal(served.response)
                 self._turned_away.append(TurnedAway(f"{request.method} {path}", served.reason, answer))
             elif not served.again:
-                # What is judged is what was said: how fast it came is no part of it.
+                # Rules judge the content, not the timing.
                 self._tap.note(served.request, replace(served.response, delivery=_unpaced(served.response)))
             return self._outgoing(served.response)
 

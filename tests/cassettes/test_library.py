@@ -129,7 +129,7 @@ def test_a_cell_that_lies_in_both_places_is_refused_whatever_is_asked(tmp_path: 
     ):
         with pytest.raises(CassetteError) as refusal:
             ask()
-        assert str(refusal.value) == f"{now}: the same cell lies at {before} as well. Remove one of the two."
+        assert str(refusal.value) == f"{now}: the same cell is also stored at {before}. Remove one of the two."
     before.unlink()
     assert library.load("openai-chat", "weather", "whole") == cassette("Paris?")
 

@@ -98,7 +98,7 @@ def test_a_cassette_in_another_s_place_is_named(harness: Command, mine: Path) ->
 
     assert states["json-mode/anthropic.yaml"] == (
         "unused",
-        "it is that of call-single on anthropic, whole, and lies elsewhere",
+        "it is that of call-single on anthropic, whole, and is stored elsewhere",
     )
     assert states["call-single/anthropic.yaml"] == ("fresh", "-")
 
