@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -60,6 +60,10 @@ class Threads:
 
     def explained(self, error: Exception, cells: Sequence[Cell]) -> Exception:
         return HarnessError(f"{len(cells)} cells: {error}")
+
+    def cancel(self, chunks: Iterable[Future[Any]]) -> None:
+        for each in chunks:
+            each.cancel()
 
 
 @pytest.fixture
