@@ -27,10 +27,20 @@ Item = TypeVar("Item")
 
 
 def draw(target: Target, seed: str) -> Document:
-    """Return a conversation that a target can play. The same `seed` gives the same conversation."""
+    """Return a conversation that a target can play. The same `seed` gives the same conversation.
+
+    It expects nothing but errors, because the expectations of the scenario that it is drawn from may contradict it. No
+    result comes in a later turn, because only some calls may be sent without their results.
+    """
     random = Random(seed)  # noqa: S311 - no secret
     while True:
         document = _Drawing(random, target).document()
+        for turn in document.get("turns", ()):
+            if "error" not in turn.get("expect", {}):
+                turn.pop("expect", None)
+        for tool in document.get("tools", ()):
+            for result in tool.get("results", ()):
+                result.pop("turns_later", None)
         if valid_scenario(document) is not None:
             return document
 

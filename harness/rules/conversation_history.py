@@ -181,11 +181,16 @@ def _trims(evidence: Evidence, before: ChatExchange, req: ChatExchange) -> bool:
 def _without_trimmed_results(turn: TurnView, trims: bool) -> TurnView:
     """Return the turn without result contents if results may be trimmed. `result-changed` checks contents.
 
-    In the normal form, the media of results follow them.
+    In the normal form, the media of results follow them. A text right before media may be their caption.
     """
     if not trims or not any(isinstance(part, ResultView) for part in turn.parts):
         return turn
-    kept = (part for part in turn.parts if not isinstance(part, MediaView))
+    media = [isinstance(part, MediaView) for part in turn.parts] + [False]
+    kept = (
+        part
+        for part, is_media, is_caption in zip(turn.parts, media, media[1:], strict=False)
+        if not is_media and not (is_caption and isinstance(part, TextView))
+    )
     parts = (replace(part, payload=()) if isinstance(part, ResultView) else part for part in kept)
     return replace(turn, parts=tuple(parts))
 
