@@ -26,8 +26,8 @@ Document: TypeAlias = dict[str, Any]
 Item = TypeVar("Item")
 
 
-def draw(target: Target, seed: str) -> Document:
-    """Return a conversation that a target can play. The same `seed` gives the same conversation.
+def draw(target: Target, seed: str) -> tuple[Document, Scenario]:
+    """Return a conversation as a document, and its scenario. The same `seed` gives the same conversation.
 
     It expects nothing but errors, because the expectations of the scenario that it is drawn from may contradict it. No
     result comes in a later turn, because only some calls may be sent without their results.
@@ -41,8 +41,8 @@ def draw(target: Target, seed: str) -> Document:
         for tool in document.get("tools", ()):
             for result in tool.get("results", ()):
                 result.pop("turns_later", None)
-        if valid_scenario(document) is not None:
-            return document
+        if (scenario := valid_scenario(document)) is not None:
+            return document, scenario
 
 
 def valid_scenario(document: Document) -> Scenario | None:

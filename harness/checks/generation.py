@@ -57,9 +57,8 @@ def search(
 def conversation(target: Target, seed: str, variant: Variant) -> tuple[Document, Cell]:
     """Return a generated conversation as a document, and its cell on a target."""
     for attempt in range(_MAX_ATTEMPTS):
-        document = draw(target, f"{seed}/{attempt}")
-        scenario = valid_scenario(document)
-        cell = scenario and _cell(scenario, target, variant)
+        document, scenario = draw(target, f"{seed}/{attempt}")
+        cell = _cell(scenario, target, variant)
         if cell is not None:
             return document, cell
     raise ValueError(f"{target.name}: no conversation that it can play in {_MAX_ATTEMPTS} attempts")

@@ -15,6 +15,7 @@ from harness.cli.options import GenerateOptions
 from harness.cli.selection import select
 from harness.cli.settings import EffectiveOptions, completed
 from harness.model.errors import UsageError
+from harness.reports.words import count
 from harness.rules.rule import all_rules
 from harness.runner.backends import GeneratedBackend
 from harness.runner.plan import variants
@@ -50,7 +51,7 @@ def generate(options: EffectiveOptions, model: str | None = None, *, every: bool
     Raises:
         UsageError: A scenario cannot be written.
     """
-    count, seed, folder = options.generate or 0, options.seed or 0, options.save
+    number, seed, folder = options.generate or 0, options.seed or 0, options.save
     options = completed(options, "reference")
     files: list[Path] = []
     with environment("reference"), WorkerPool(cell_time_limit(options, "reference"), offline=True) as workers:
@@ -62,8 +63,9 @@ def generate(options: EffectiveOptions, model: str | None = None, *, every: bool
         with generated_run(options) as run:
             for target in targets:
                 names = variants(options.variants or (), "--variant")
-                found = search(target, count, seed, lambda cell: run([cell], jobs=1).cells[0], names)
-                typer.echo(f"{target.name}: {count} conversations, {len(found)} causes of failures (seed {seed})")
+                found = search(target, number, seed, lambda cell: run([cell], jobs=1).cells[0], names)
+                causes = f"{count(len(found), 'cause')} of failures"
+                typer.echo(f"{target.name}: {count(number, 'conversation')}, {causes} (seed {seed})")
                 files += [write(Path(folder or FOLDER) / target.name, scenario) for scenario in named(found)]
     if not files:
         return 0

@@ -138,7 +138,7 @@ def test_a_seed_draws_the_same_conversations_in_every_process() -> None:
 
 def documents() -> list[Document]:
     target = shipped_targets()["gemini-3"]
-    return [draw(target, f"7/{number}") for number in range(20)]
+    return [draw(target, f"7/{number}")[0] for number in range(20)]
 
 
 @pytest.mark.parametrize(
