@@ -33,15 +33,15 @@ from difflib import SequenceMatcher
 from harness.apis.jsonvalue import canonical, equal
 from harness.apis.view import ResponseView, is_redacted_id
 from harness.audit.redrive_pairs import TurnSlice, match_answered_calls, match_issued_calls
-from harness.audit.turn_comparison import REASONING_NAMES, TurnFact, following_facts, spoken_facts
+from harness.audit.turn_comparison import REASONING_NAMES, TurnItem, following_items, spoken_items
 from harness.model.messages import JSON
 
 
 @dataclass(frozen=True, slots=True)
 class UneditedTurn:
-    """The facts of a follow-up's turn without the client's edits, and the number of edits by class."""
+    """The items of a follow-up's turn without the client's edits, and the number of edits by class."""
 
-    facts: tuple[TurnFact, ...]
+    items: tuple[TurnItem, ...]
     edits: Counter[str]
 
 
@@ -49,13 +49,13 @@ def undo_edits(answer: ResponseView, place: TurnSlice, reissued: frozenset[str] 
     """Undo the client's changes to `answer`. `reissued` holds encrypted contents that the answer
     sent in other events."""
     working = _EditFinder(answer, place, reissued)
-    facts = (*working.spoken(), *working.following())
-    return UneditedTurn(facts, +working.edits)
+    items = (*working.spoken(), *working.following())
+    return UneditedTurn(items, +working.edits)
 
 
 class _EditFinder:
-    """Matches the facts of a response with the facts that the follow-up sent back. `_origin` maps the index of each
-    returned fact to the index of the original.
+    """Matches the items of a response with the items that the follow-up sent back. `_origin` maps the index of each
+    returned item to the index of the original.
     """
 
     def __init__(self, answer: ResponseView, place: TurnSlice, reissued: frozenset[str]) -> None:
@@ -63,40 +63,40 @@ class _EditFinder:
         self._place = place
         self._calls = answer.calls
         self._reissued = reissued
-        self._issued = spoken_facts(answer.parts)
-        self._carried = spoken_facts(entry.part for entry in place.spoken)
+        self._issued = spoken_items(answer.parts)
+        self._carried = spoken_items(entry.part for entry in place.spoken)
         self._origin: dict[int, int] = {}
         self._kept: list[int] = []
         self._match_calls()
         self._match_others()
         self._match_renamed()
 
-    def spoken(self) -> Iterator[TurnFact]:
-        """Yield the facts of the assistant turn in the order of the answer."""
+    def spoken(self) -> Iterator[TurnItem]:
+        """Yield the items of the assistant turn in the order of the answer."""
         self._note_order()
         self._note_added()
         carried = {origin: at for at, origin in self._origin.items()}
         calls = iter(range(len(self._calls)))
         answered = match_answered_calls(self._place, self._calls)
-        for at, fact in enumerate(self._issued):
-            call = next(calls) if fact.kind == "call" else None
+        for at, item in enumerate(self._issued):
+            call = next(calls) if item.kind == "call" else None
             if call is not None and at in carried and call not in answered:
                 continue  # an adapter leaves out a call without a result
             if at in carried:
-                restored = self._restored(fact, self._carried[carried[at]])
+                restored = self._restored(item, self._carried[carried[at]])
             else:
-                restored = fact if self._is_lost(fact, answered=call in answered) else None
+                restored = item if self._is_lost(item, answered=call in answered) else None
                 restored = restored and replace(restored, pointer=self._near(at, carried))
             if restored is not None:
                 if call is not None:
                     self._kept.append(call)
                 yield restored
-        yield from (fact for at, fact in enumerate(self._carried) if at not in self._origin and self._is_echo(fact))
+        yield from (item for at, item in enumerate(self._carried) if at not in self._origin and self._is_echo(item))
 
-    def following(self) -> Iterator[TurnFact]:
-        """Yield the facts after the turn, with results in the order of their calls."""
-        facts = following_facts(self._place)
-        results = [fact for fact in facts if fact.kind == "result"]
+    def following(self) -> Iterator[TurnItem]:
+        """Yield the items after the turn, with results in the order of their calls."""
+        items = following_items(self._place)
+        results = [item for item in items if item.kind == "result"]
         answers = match_answered_calls(self._place, self._calls)
         origins = [origin for origin in answers if origin is not None]
         self.edits["results-reordered"] += origins != sorted(origins)
@@ -104,19 +104,19 @@ class _EditFinder:
         carried = {origin for origin in match_issued_calls(self._place.calls, self._calls) if origin is not None}
         self.edits["call-unanswered"] += len(carried - set(origins))
         paired = [
-            (origin, self._result(fact, origin))
-            for fact, origin in zip(results, answers, strict=True)
+            (origin, self._result(item, origin))
+            for item, origin in zip(results, answers, strict=True)
             if origin is not None
         ]
-        left = iter([fact for _, fact in sorted(paired, key=lambda each: each[0])])
-        for fact in facts:
-            following = next(left, None) if fact.kind == "result" else fact
+        left = iter([item for _, item in sorted(paired, key=lambda each: each[0])])
+        for item in items:
+            following = next(left, None) if item.kind == "result" else item
             if following is not None:
                 yield following
 
     def _match_calls(self) -> None:
-        ours = [at for at, fact in enumerate(self._issued) if fact.kind == "call"]
-        theirs = [at for at, fact in enumerate(self._carried) if fact.kind == "call"]
+        ours = [at for at, item in enumerate(self._issued) if item.kind == "call"]
+        theirs = [at for at, item in enumerate(self._carried) if item.kind == "call"]
         for at, origin in zip(theirs, match_issued_calls(self._place.calls, self._calls), strict=True):
             if origin is not None:
                 self._origin[at] = ours[origin]
@@ -124,29 +124,29 @@ class _EditFinder:
     def _match_others(self) -> None:
         """Match parts of the same kind and name in order. Equal parts are matched first, then the parts between them
         one by one."""
-        kinds = dict.fromkeys((fact.kind, fact.name) for fact in self._carried if fact.kind != "call")
+        kinds = dict.fromkeys((item.kind, item.name) for item in self._carried if item.kind != "call")
         for kind in kinds:
-            ours = [at for at, fact in enumerate(self._issued) if (fact.kind, fact.name) == kind]
-            theirs = [at for at, fact in enumerate(self._carried) if (fact.kind, fact.name) == kind]
-            issued: list[TurnFact] = [self._issued[at] for at in ours]
-            carried: list[TurnFact] = [self._carried[at] for at in theirs]
+            ours = [at for at, item in enumerate(self._issued) if (item.kind, item.name) == kind]
+            theirs = [at for at, item in enumerate(self._carried) if (item.kind, item.name) == kind]
+            issued: list[TurnItem] = [self._issued[at] for at in ours]
+            carried: list[TurnItem] = [self._carried[at] for at in theirs]
             if kind[0] == "text" and _is_regrouped(issued, carried):
                 self._regroup(ours, theirs)
                 continue
-            same = SequenceMatcher(None, list(map(_fact_key, issued)), list(map(_fact_key, carried)), autojunk=False)
+            same = SequenceMatcher(None, list(map(_item_key, issued)), list(map(_item_key, carried)), autojunk=False)
             for _, start, stop, other_start, other_stop in same.get_opcodes():
                 self._origin |= dict(zip(theirs[other_start:other_stop], ours[start:stop], strict=False))
 
     def _match_renamed(self) -> None:
         """Match reasoning that was sent back under the alternative name that compatible servers use."""
-        for at, fact in enumerate(self._carried):
-            if at in self._origin or fact.name not in REASONING_NAMES:
+        for at, item in enumerate(self._carried):
+            if at in self._origin or item.name not in REASONING_NAMES:
                 continue
             kept = self._origin.values()
             for origin, other in enumerate(self._issued):
-                if origin not in kept and other.name in REASONING_NAMES and other.fields == fact.fields:
+                if origin not in kept and other.name in REASONING_NAMES and other.fields == item.fields:
                     self._origin[at] = origin
-                    self._carried = (*self._carried[:at], replace(fact, name=other.name), *self._carried[at + 1 :])
+                    self._carried = (*self._carried[:at], replace(item, name=other.name), *self._carried[at + 1 :])
                     self.edits["reasoning-renamed"] += 1
                     break
 
@@ -154,12 +154,12 @@ class _EditFinder:
         """Restore the original parts of a text that was sent back split into different parts."""
         self.edits["text-regrouped"] += 1
         kept = [replace(self._issued[at], pointer=self._carried[theirs[0]].pointer) for at in ours]
-        if any(fact.fields.get("state") for fact in kept) and not any(
+        if any(item.fields.get("state") for item in kept) and not any(
             self._carried[at].fields.get("state") for at in theirs
         ):
             self.edits["state-left-out"] += 1
         first = theirs[0]
-        others = [fact for at, fact in enumerate(self._carried) if at not in theirs]
+        others = [item for at, item in enumerate(self._carried) if at not in theirs]
         shift = len(kept)
         places = [at for at in range(len(self._carried)) if at not in theirs]
         before = sum(at < first for at in places)
@@ -177,36 +177,36 @@ class _EditFinder:
             self.edits["parts-reordered"] += 1
 
     def _note_added(self) -> None:
-        for at, fact in enumerate(self._carried):
-            if at not in self._origin and not self._is_echo(fact):
-                self.edits[f"{fact.kind}-added"] += 1
+        for at, item in enumerate(self._carried):
+            if at not in self._origin and not self._is_echo(item):
+                self.edits[f"{item.kind}-added"] += 1
 
-    def _is_echo(self, fact: TurnFact) -> bool:
-        """Return whether a fact repeats the answer's reasoning under the alternative name."""
-        return fact.name in REASONING_NAMES and any(
-            fact.fields == other.fields for other in self._issued if other.name in REASONING_NAMES
+    def _is_echo(self, item: TurnItem) -> bool:
+        """Return whether an item repeats the answer's reasoning under the alternative name."""
+        return item.name in REASONING_NAMES and any(
+            item.fields == other.fields for other in self._issued if other.name in REASONING_NAMES
         )
 
-    def _is_lost(self, fact: TurnFact, *, answered: bool) -> bool:
+    def _is_lost(self, item: TurnItem, *, answered: bool) -> bool:
         """Return whether an omitted part must be restored, and count the edit. A call that the client did not run needs
         no restoring."""
-        if fact.kind == "call":  # a malformed call cannot run, and no API accepts it unanswered
-            self.edits["call-dropped"] += not _is_malformed(fact)
+        if item.kind == "call":  # a malformed call cannot run, and no API accepts it unanswered
+            self.edits["call-dropped"] += not _is_malformed(item)
             return answered
-        some = any((fact.kind, fact.name) == (other.kind, other.name) for other in self._carried)
-        if fact.kind == "reasoning" or (fact.kind == "text" and fact.fields.get("state") is None):
-            self.edits[f"{fact.kind}-left-out"] += some
+        some = any((item.kind, item.name) == (other.kind, other.name) for other in self._carried)
+        if item.kind == "reasoning" or (item.kind == "text" and item.fields.get("state") is None):
+            self.edits[f"{item.kind}-left-out"] += some
             return some
-        self.edits[f"{fact.kind}-left-out"] += fact.returns
-        return fact.returns
+        self.edits[f"{item.kind}-left-out"] += item.returns
+        return item.returns
 
     def _near(self, at: int, carried: dict[int, int]) -> str:
         """Return the pointer where an omitted part would be, which is that of the next part."""
         behind = [carried[other] for other in range(at + 1, len(self._issued)) if other in carried]
-        facts = self._carried[behind[0] :] if behind else following_facts(self._place)
-        return facts[0].pointer if facts else ""
+        items = self._carried[behind[0] :] if behind else following_items(self._place)
+        return items[0].pointer if items else ""
 
-    def _restored(self, ours: TurnFact, theirs: TurnFact) -> TurnFact | None:
+    def _restored(self, ours: TurnItem, theirs: TurnItem) -> TurnItem | None:
         if theirs.kind == "call":
             return self._call(ours, theirs)
         if not ours.returns and theirs.kind != "reasoning":
@@ -221,7 +221,7 @@ class _EditFinder:
             fields[name] = one
         return replace(theirs, fields={name: value for name, value in fields.items() if value is not None})
 
-    def _call(self, ours: TurnFact, theirs: TurnFact) -> TurnFact:
+    def _call(self, ours: TurnItem, theirs: TurnItem) -> TurnItem:
         fields = dict(ours.fields)
         self.edits["call-renamed"] += ours.name != theirs.name
         self.edits["arguments-rewritten"] += not equal(ours.fields["arguments"], theirs.fields["arguments"])
@@ -230,7 +230,7 @@ class _EditFinder:
             self.edits[_edit_of("call", "state", one, other)] += 1
         return replace(theirs, name=ours.name, fields=fields, id=self._call_id(ours, theirs))
 
-    def _call_id(self, ours: TurnFact, theirs: TurnFact) -> str | None:
+    def _call_id(self, ours: TurnItem, theirs: TurnItem) -> str | None:
         if theirs.id is None:
             self.edits["id-left-out"] += ours.id is not None
             return ours.id
@@ -244,7 +244,7 @@ class _EditFinder:
             return ours.id
         return theirs.id
 
-    def _result(self, theirs: TurnFact, origin: int) -> TurnFact:
+    def _result(self, theirs: TurnItem, origin: int) -> TurnItem:
         call = self._calls[origin]
         fields = dict(theirs.fields)
         carried = theirs.answers is not None
@@ -260,11 +260,11 @@ class _EditFinder:
         at = self._kept.index(origin) if origin in self._kept else None
         return replace(theirs, fields=fields, answers=at, id=theirs.id or call.id)
 
-    def _of_nobody(self, results: Sequence[TurnFact]) -> list[TurnFact]:
+    def _of_nobody(self, results: Sequence[TurnItem]) -> list[TurnItem]:
         return [
-            fact
-            for fact, origin in zip(results, match_answered_calls(self._place, self._calls), strict=True)
-            if origin is None and fact.answers is None
+            item
+            for item, origin in zip(results, match_answered_calls(self._place, self._calls), strict=True)
+            if origin is None and item.answers is None
         ]
 
 
@@ -276,18 +276,18 @@ def _edit_of(kind: str, name: str, issued_value: JSON, carried: JSON) -> str:
     return f"{kind}-rewritten"
 
 
-def _is_regrouped(ours: Sequence[TurnFact], theirs: Sequence[TurnFact]) -> bool:
+def _is_regrouped(ours: Sequence[TurnItem], theirs: Sequence[TurnItem]) -> bool:
     return len(ours) != len(theirs) and bool(ours) and _text(ours) == _text(theirs)
 
 
-def _text(facts: Sequence[TurnFact]) -> str:
-    return "".join(str(fact.fields["text"]) for fact in facts)
+def _text(items: Sequence[TurnItem]) -> str:
+    return "".join(str(item.fields["text"]) for item in items)
 
 
-def _is_malformed(fact: TurnFact) -> bool:
-    arguments = fact.fields.get("arguments")
+def _is_malformed(item: TurnItem) -> bool:
+    arguments = item.fields.get("arguments")
     return not isinstance(arguments, dict) or arguments.keys() == {"malformed"}
 
 
-def _fact_key(fact: TurnFact) -> str:
-    return canonical(dict(fact.fields))
+def _item_key(item: TurnItem) -> str:
+    return canonical(dict(item.fields))

@@ -36,10 +36,10 @@ from harness.audit.redrive_pairs import (
 from harness.audit.turn_comparison import (
     Disagreement,
     TurnComparison,
-    hosted_facts,
-    system_facts,
-    tool_facts,
-    turn_facts,
+    hosted_items,
+    system_items,
+    tool_items,
+    turn_items,
 )
 from harness.cassettes.cassette import Cassette
 from harness.cassettes.rechunk import recut
@@ -405,10 +405,10 @@ def compare_requests(pair: RedrivePair, produced: HttpRequest) -> TurnComparison
     turns = answered_turns(view, pair.i.response)
     recorded_turn = undo_edits(pair.i.response, pair.slice, _reissued(pair))
     found.edits = recorded_turn.edits
-    found.turn(recorded_turn.facts, turn_facts(turns[-1]) if turns else ())
+    found.turn(recorded_turn.items, turn_items(turns[-1]) if turns else ())
     stated, sent = lift_of(wire, pair.j.body, pair.j.request), lift_of(wire, loads(produced.body), view)
-    for facts in (system_facts, tool_facts, hosted_facts):
-        found.sequence(facts(stated), facts(sent))
+    for items in (system_items, tool_items, hosted_items):
+        found.sequence(items(stated), items(sent))
     return found
 
 

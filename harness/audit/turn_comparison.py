@@ -68,7 +68,7 @@ _CACHE_MARK = "cache_control"
 
 
 @dataclass(frozen=True, slots=True)
-class TurnFact:
+class TurnItem:
     """Content of one part.
 
     - `fields`: values that must be equal.
@@ -93,92 +93,92 @@ class TurnFact:
 
     @property
     def shown(self) -> JSON:
-        """The fact as JSON for reports."""
+        """The item as JSON for reports."""
         fields = {key: value for key, value in self.fields.items() if value is not None}
         known = {"kind": self.kind, "name": self.name, "id": self.id}
         return {**{key: value for key, value in known.items() if value}, **fields}
 
 
-def turn_facts(place: TurnSlice) -> tuple[TurnFact, ...]:
-    """Return the facts of an assistant turn and its results, in order."""
-    return (*spoken_facts(entry.part for entry in place.spoken), *following_facts(place))
+def turn_items(place: TurnSlice) -> tuple[TurnItem, ...]:
+    """Return the items of an assistant turn and its results, in order."""
+    return (*spoken_items(entry.part for entry in place.spoken), *following_items(place))
 
 
-def spoken_facts(parts: Iterable[PartView | SystemView]) -> tuple[TurnFact, ...]:
-    """Return the facts of an assistant's parts, taken from an answer or a request."""
-    return tuple(fact for fact in (_fact(part, "assistant") for part in parts) if _says_something(fact))
+def spoken_items(parts: Iterable[PartView | SystemView]) -> tuple[TurnItem, ...]:
+    """Return the items of an assistant's parts, taken from an answer or a request."""
+    return tuple(item for item in (_item(part, "assistant") for part in parts) if _says_something(item))
 
 
-def following_facts(place: TurnSlice) -> tuple[TurnFact, ...]:
-    """Return the facts after an assistant turn."""
+def following_items(place: TurnSlice) -> tuple[TurnItem, ...]:
+    """Return the items after an assistant turn."""
     pairing = iter(match_results(place.calls, place.results))
     after = [
-        _fact(entry.part, entry.role, next(pairing) if isinstance(entry.part, ResultView) else None)
+        _item(entry.part, entry.role, next(pairing) if isinstance(entry.part, ResultView) else None)
         for entry in place.answers
     ]
     return tuple(filter(_says_something, after))
 
 
-def _says_something(fact: TurnFact) -> bool:
-    return fact.kind != "text" or any(fact.fields.values())
+def _says_something(item: TurnItem) -> bool:
+    return item.kind != "text" or any(item.fields.values())
 
 
-def system_facts(lift: CanonicalReader) -> tuple[TurnFact, ...]:
+def system_items(lift: CanonicalReader) -> tuple[TurnItem, ...]:
     """Return the system text before the conversation."""
-    return tuple(_fact(text, "system") for text in lift.view.system if not text.before_turn and text.text)
+    return tuple(_item(text, "system") for text in lift.view.system if not text.before_turn and text.text)
 
 
-def tool_facts(lift: CanonicalReader) -> tuple[TurnFact, ...]:
+def tool_items(lift: CanonicalReader) -> tuple[TurnItem, ...]:
     """Return the functions, in order."""
     return tuple(_tool(tool, lift.api, view.pointer) for view, tool in zip(lift.functions, lift.tools(), strict=True))
 
 
-def hosted_facts(lift: CanonicalReader) -> tuple[TurnFact, ...]:
+def hosted_items(lift: CanonicalReader) -> tuple[TurnItem, ...]:
     """Return the tools that the provider runs, in order."""
     return tuple(
         _opaque(OpaqueView(view.kind, lift.raw(view), view.pointer), "system", "hosted-tool") for view in lift.hosted
     )
 
 
-def _tool(tool: Tool, api: str, pointer: str) -> TurnFact:
+def _tool(tool: Tool, api: str, pointer: str) -> TurnItem:
     own = tool.provider_metadata.get(api)
     more = {key: value for key, value in own.items() if value is not None} if isinstance(own, dict) else {}
     labels = {_CACHE_MARK: more.pop(_CACHE_MARK)} if _CACHE_MARK in more else {}
     fields: dict[str, JSON] = {"description": tool.description, "parameters": tool.parameters}
-    return TurnFact("system", "tool", {**fields, **more}, pointer, tool.name, labels)
+    return TurnItem("system", "tool", {**fields, **more}, pointer, tool.name, labels)
 
 
-def _fact(part: PartView | SystemView | JsonView, role: str, answers: int | None = None) -> TurnFact:
+def _item(part: PartView | SystemView | JsonView, role: str, answers: int | None = None) -> TurnItem:
     match part:
         case CallView():
             arguments: JSON = part.arguments if part.malformed is None else {"malformed": part.malformed}
             fields: dict[str, JSON] = {"arguments": arguments, "state": part.opaque}
-            return TurnFact(role, "call", fields, part.pointer, part.name, id=part.id, item_id=part.item_id)
+            return TurnItem(role, "call", fields, part.pointer, part.name, id=part.id, item_id=part.item_id)
         case ResultView():
             says_nothing = core_text(part) == ""  # an absent response, null and an empty text are the same
-            content: list[JSON] = [] if says_nothing else [_fact(each, role).shown for each in part.payload]
+            content: list[JSON] = [] if says_nothing else [_item(each, role).shown for each in part.payload]
             fields = {"name": part.name, "content": content, "error": part.error_mark}
-            return TurnFact(role, "result", fields, part.pointer, id=part.call_id, answers=answers)
+            return TurnItem(role, "result", fields, part.pointer, id=part.call_id, answers=answers)
         case TextView():
-            return TurnFact(role, "text", {"text": part.text, "state": part.opaque}, part.pointer)
+            return TurnItem(role, "text", {"text": part.text, "state": part.opaque}, part.pointer)
         case SystemView():
-            return TurnFact(role, "system", {"text": part.text}, part.pointer)
+            return TurnItem(role, "system", {"text": part.text}, part.pointer)
         case JsonView():
-            return TurnFact(role, "json", {"value": part.value}, part.pointer)
+            return TurnItem(role, "json", {"value": part.value}, part.pointer)
         case MediaView():
             data = None if part.data is None else base64.b64encode(part.data).decode()
-            return TurnFact(role, "media", {"type": part.media_type, "data": data, "uri": part.uri}, part.pointer)
+            return TurnItem(role, "media", {"type": part.media_type, "data": data, "uri": part.uri}, part.pointer)
         case OpaqueView():
             return _opaque(part, role, "reasoning" if part.kind in _REASONING else "part")
 
 
-def _opaque(part: OpaqueView, role: str, kind: str) -> TurnFact:
+def _opaque(part: OpaqueView, role: str, kind: str) -> TurnItem:
     if not isinstance(part.raw, dict):
-        return TurnFact(role, kind, {"value": part.raw}, part.pointer, part.kind, returns=part.returns)
+        return TurnItem(role, kind, {"value": part.raw}, part.pointer, part.kind, returns=part.returns)
     named = {"id", "status"} if part.kind == "reasoning" else set[str]()
     labels = {key: value for key, value in part.raw.items() if key == _CACHE_MARK or key in named}
     fields = {key: without_nulls(value) for key, value in part.raw.items() if key not in labels and not _blank(value)}
-    return TurnFact(role, kind, fields, part.pointer, part.kind, labels, returns=part.returns)
+    return TurnItem(role, kind, fields, part.pointer, part.kind, labels, returns=part.returns)
 
 
 def _blank(value: JSON) -> bool:
@@ -219,47 +219,47 @@ class TurnComparison:
         found.disagreements.append(Disagreement(pointer, None, reason, "adapter-failed"))
         return found
 
-    def turn(self, recorded: Sequence[TurnFact], produced: Sequence[TurnFact]) -> None:
+    def turn(self, recorded: Sequence[TurnItem], produced: Sequence[TurnItem]) -> None:
         """Compare an assistant turn and its results."""
         self.sequence(self._without_repeated(recorded, produced), self._without_dropped(recorded, produced))
 
-    def sequence(self, recorded: Sequence[TurnFact], produced: Sequence[TurnFact]) -> None:
-        """Compare facts in their order."""
+    def sequence(self, recorded: Sequence[TurnItem], produced: Sequence[TurnItem]) -> None:
+        """Compare items in their order."""
         matcher = SequenceMatcher(None, list(map(_key, recorded)), list(map(_key, produced)), autojunk=False)
         for word, start, stop, other_start, other_stop in matcher.get_opcodes():
             if word == "equal":
                 for one, other in zip(recorded[start:stop], produced[other_start:other_stop], strict=True):
-                    self._fact(one, other)
+                    self._item(one, other)
                 continue
-            for fact in recorded[start:stop]:
-                self._disagree(fact.pointer, fact.shown, None, f"{fact.kind}-missing")
+            for item in recorded[start:stop]:
+                self._disagree(item.pointer, item.shown, None, f"{item.kind}-missing")
             place = recorded[min(start, len(recorded) - 1)].pointer if recorded else ""
-            for fact in produced[other_start:other_stop]:
-                self._disagree(place, None, fact.shown, f"{fact.kind}-added")
+            for item in produced[other_start:other_stop]:
+                self._disagree(place, None, item.shown, f"{item.kind}-added")
 
-    def _without_repeated(self, recorded: Sequence[TurnFact], produced: Sequence[TurnFact]) -> list[TurnFact]:
+    def _without_repeated(self, recorded: Sequence[TurnItem], produced: Sequence[TurnItem]) -> list[TurnItem]:
         """Remove recorded reasoning that repeats other reasoning under the alternative name."""
-        own = {fact.name for fact in produced} & REASONING_NAMES
-        repeated = [fact.fields for fact in recorded if fact.name in own]
-        kept = [fact for fact in recorded if fact.name not in REASONING_NAMES - own or fact.fields not in repeated]
+        own = {item.name for item in produced} & REASONING_NAMES
+        repeated = [item.fields for item in recorded if item.name in own]
+        kept = [item for item in recorded if item.name not in REASONING_NAMES - own or item.fields not in repeated]
         self.allowances["reasoning-repeated"] += len(recorded) - len(kept)
         return kept
 
-    def _without_dropped(self, recorded: Sequence[TurnFact], produced: Sequence[TurnFact]) -> list[TurnFact]:
+    def _without_dropped(self, recorded: Sequence[TurnItem], produced: Sequence[TurnItem]) -> list[TurnItem]:
         """Remove produced reasoning and text if the recording has none of that kind."""
-        there = {(fact.kind, fact.name) for fact in recorded if fact.role == "assistant"}
-        kept: list[TurnFact] = []
-        for fact in produced:
-            droppable = fact.role == "assistant" and (
-                fact.kind == "reasoning" or (fact.kind == "text" and fact.fields.get("state") is None)
+        there = {(item.kind, item.name) for item in recorded if item.role == "assistant"}
+        kept: list[TurnItem] = []
+        for item in produced:
+            droppable = item.role == "assistant" and (
+                item.kind == "reasoning" or (item.kind == "text" and item.fields.get("state") is None)
             )
-            if droppable and (fact.kind, fact.name) not in there:
-                self.allowances[f"{fact.kind}-dropped"] += 1
+            if droppable and (item.kind, item.name) not in there:
+                self.allowances[f"{item.kind}-dropped"] += 1
             else:
-                kept.append(fact)
+                kept.append(item)
         return kept
 
-    def _fact(self, recorded: TurnFact, produced: TurnFact) -> None:
+    def _item(self, recorded: TurnItem, produced: TurnItem) -> None:
         if recorded.answers != produced.answers:  # the results belong to two calls
             self._disagree(recorded.pointer, recorded.answers, produced.answers, "result-order")
             return
@@ -288,7 +288,7 @@ class TurnComparison:
             return True
         return False
 
-    def _renamed(self, recorded: TurnFact, produced: TurnFact) -> None:
+    def _renamed(self, recorded: TurnItem, produced: TurnItem) -> None:
         if recorded.id is not None and is_redacted_id(recorded.id):
             self.allowances["id-scrubbed"] += 1
         elif recorded.id is None or recorded.id in self._issued:
@@ -306,8 +306,8 @@ _STAND_IN = b"skip_thought_signature_validator"
 _STAND_INS = (_STAND_IN.decode(), base64.b64encode(_STAND_IN).decode())
 
 
-def _key(fact: TurnFact) -> tuple[str, str, str]:
-    return fact.role, fact.kind, fact.name
+def _key(item: TurnItem) -> tuple[str, str, str]:
+    return item.role, item.kind, item.name
 
 
 def _takes_nothing(schema: JSON) -> bool:

@@ -310,7 +310,7 @@ class RequestDifference:
     """Difference between a recorded and a sent request.
 
     `pointer` is a JSON pointer into the sent body. It is empty for differences in method, path or headers.
-    `changes_meaning` is set if the neutral views of the requests differ, and not only their spelling. `fact` is the
+    `changes_meaning` is set if the neutral views of the requests differ, and not only their spelling. `section` is the
     field of the neutral view that differs, and `setting` the name of the setting. Either may be empty. `recorded` and
     `sent` are JSON values, or `None` if absent. `place` is the location as shown in messages: a path in the neutral
     view, or a name such as `method`.
@@ -321,7 +321,7 @@ class RequestDifference:
     sent: JSON
     changes_meaning: bool
     message: str
-    fact: str = ""
+    section: str = ""
     setting: str = ""
     place: str = ""
 
@@ -347,7 +347,7 @@ def differences(
     if isinstance(one, EmbeddingView) and isinstance(other, EmbeddingView):
         found = [_neutral(each) for each in diff(one, other)]
     elif isinstance(one, RequestView) and isinstance(other, RequestView):
-        found = [_fact(each) for each in diff(normal_form(one), normal_form(with_ids_of(one, other, issued)))]
+        found = [_with_section(each) for each in diff(normal_form(one), normal_form(with_ids_of(one, other, issued)))]
     else:
         found = []
     return found or list(_in_spelling(recorded, sent))
@@ -364,9 +364,9 @@ def _view(request: HttpRequest, wire: Api) -> RequestView | EmbeddingView | str:
         return "nested too deeply"
 
 
-def _fact(found: ViewDifference) -> RequestDifference:
-    fact, setting = str(found.path[0]), str(found.path[1]) if found.path[0] == "settings" else ""
-    return replace(_neutral(found), fact=fact, setting=setting)
+def _with_section(found: ViewDifference) -> RequestDifference:
+    section, setting = str(found.path[0]), str(found.path[1]) if found.path[0] == "settings" else ""
+    return replace(_neutral(found), section=section, setting=setting)
 
 
 def _neutral(found: ViewDifference) -> RequestDifference:

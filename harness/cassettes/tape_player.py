@@ -85,7 +85,7 @@ def apart(
         found = [replace(each, changes_meaning=True) for each in _outside_apis(recorded, sent)]
     else:
         found = [_weighed(each, recorded, sent, wire) for each in differences(recorded, sent, wire, issued=issued)]
-        if not any(each.changes_meaning and each.fact == "tools" for each in found):
+        if not any(each.changes_meaning and each.section == "tools" for each in found):
             found = [*_changed_tools(recorded, sent, wire), *found]
         before, now = asks_for_stream(wire, recorded), asks_for_stream(wire, sent)
         if before != now:

@@ -1,4 +1,4 @@
-"""Check of a gateway: runs its cells one after the other and counts the fates of each fact."""
+"""Check of a gateway: runs its cells one after the other and counts the outcomes of each detail."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from harness.cassettes.redact import Redactor
 from harness.cassettes.redact.secret_patterns import shown
 from harness.checks.checked_endpoints import suggestion
 from harness.checks.finding_scope import EVERY_FINDING, FindingPolicy
-from harness.checks.gateway_exchange import ApiPair, GatewayExchange, GatewayFact, Side
+from harness.checks.gateway_exchange import ApiPair, GatewayDetail, GatewayExchange, Side
 from harness.checks.gateway_findings import (
-    FACTS,
+    DETAILS,
     DirectRun,
     JudgedRun,
     judge_run,
@@ -41,8 +41,8 @@ from harness.results import (
     CellResult,
     Checked,
     ConversationRecord,
-    FactFates,
-    Fate,
+    DetailCounts,
+    DetailOutcome,
     Finding,
     Provenance,
     RunResult,
@@ -292,11 +292,11 @@ def _violated(evidence: Evidence) -> Iterator[str]:
         yield from (violation.rule for violation in evidence.violations(reading))
 
 
-def _table(done: Sequence[_Done]) -> Iterator[FactFates]:
-    """Yield the number of cells per fate, for each gateway fact and route.
+def _table(done: Sequence[_Done]) -> Iterator[DetailCounts]:
+    """Yield the number of cells per outcome, for each gateway detail and route.
 
-    A fact counts as refused if a refused request states it and no accepted request states the same value. A loss takes
-    precedence.
+    A detail counts as refused if a refused request states it and no accepted request states the same value. A
+    loss takes precedence.
     """
     names = list(dict.fromkeys(gateway_route.target.name for gateway_route, _, _ in done))
     of_pair = {
@@ -304,20 +304,26 @@ def _table(done: Sequence[_Done]) -> Iterator[FactFates]:
         for name in names
     }
     taken = {
-        name: {(fact.id, fact.stated(request)) for _, judged in those for request in judged.taken for fact in FACTS}
+        name: {
+            (detail.id, detail.stated(request)) for _, judged in those for request in judged.taken for detail in DETAILS
+        }
         for name, those in of_pair.items()
     }
-    for fact in FACTS:
+    for detail in DETAILS:
         for name, those in of_pair.items():
-            fates = [fate for _, judged in those if (fate := _fate(fact, judged, taken[name])) is not None]
-            if fates:
+            outcomes = [
+                outcome for _, judged in those if (outcome := _outcome(detail, judged, taken[name])) is not None
+            ]
+            if outcomes:
                 client, upstream = those[0][0].target.api, those[0][0].upstream.name
-                numbers = {fate.value: fates.count(fate) for fate in Fate}
-                yield FactFates(client, upstream, fact.name, fact.of_answer, **numbers)
+                numbers = {outcome.value: outcomes.count(outcome) for outcome in DetailOutcome}
+                yield DetailCounts(client, upstream, detail.name, detail.of_answer, **numbers)
 
 
-def _fate(fact: GatewayFact, judged: JudgedRun, taken: Container[tuple[str, str | bool]]) -> Fate | None:
-    fate = judged.fates.get(fact.id)
-    values = {value for request in judged.refused if (value := fact.stated(request))}
-    is_refused = any((fact.id, value) not in taken for value in values)
-    return Fate.REFUSED if is_refused and fate is not Fate.LOST else fate
+def _outcome(
+    detail: GatewayDetail, judged: JudgedRun, taken: Container[tuple[str, str | bool]]
+) -> DetailOutcome | None:
+    outcome = judged.outcomes.get(detail.id)
+    values = {value for request in judged.refused if (value := detail.stated(request))}
+    is_refused = any((detail.id, value) not in taken for value in values)
+    return DetailOutcome.REFUSED if is_refused and outcome is not DetailOutcome.LOST else outcome

@@ -1,5 +1,5 @@
 """Client exchanges through a gateway, as the wire reader sees them at both ends, and the definition
-of gateway facts.
+of gateway details.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from harness.apis.server import json_response
 from harness.apis.view import CallView, ModelStep, RequestView, ResponseView, WireError
 from harness.checks.checked_endpoints import readable_part
 from harness.model.messages import JSON
-from harness.results import Exchange, Fate, Severity
+from harness.results import DetailOutcome, Exchange, Severity
 from harness.rules.evidence import parse_exchange
 from harness.scenarios.schema import Scenario, StepSpec
 
@@ -156,14 +156,14 @@ def _own_answer(api: Api, scenario: Scenario, step: StepSpec) -> ResponseView | 
 
 
 @dataclass(frozen=True, slots=True)
-class FactOutcome:
-    """Fate of a fact in one exchange.
+class DetailResult:
+    """DetailOutcome of a detail in one exchange.
 
-    `message` describes how the fact was lost. `origin` points into the body that the gateway received, `pointer` into
-    the body that it sent. `added` is set if the gateway made the fact up.
+    `message` describes how the detail was lost. `origin` points into the body that the gateway received, `pointer` into
+    the body that it sent. `added` is set if the gateway made the detail up.
     """
 
-    fate: Fate
+    outcome: DetailOutcome
     message: str = ""
     origin: str = ""
     pointer: str = ""
@@ -173,7 +173,7 @@ class FactOutcome:
     added: bool = False
 
 
-Outcomes = Iterable[FactOutcome]
+Outcomes = Iterable[DetailResult]
 
 
 def _no_outcomes(_exchange: GatewayExchange) -> Outcomes:
@@ -185,12 +185,12 @@ def _states_nothing(_request: RequestView) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class GatewayFact:
-    """A fact that a gateway must preserve.
+class GatewayDetail:
+    """A detail that a gateway must preserve.
 
     `id` is the rule of its findings, `name` its name in tables. `requirement` states what must hold, `because` the
-    consequence of a loss. `of_answer` is set if the upstream states the fact, not the client. `check` yields nothing
-    for an exchange that does not state the fact. `stated` returns the value that a request states, so that refused
+    consequence of a loss. `of_answer` is set if the upstream states the detail, not the client. `check` yields nothing
+    for an exchange that does not state the detail. `stated` returns the value that a request states, so that refused
     requests can be compared with accepted ones. `severity` is the maximum severity of the findings.
     """
 
@@ -204,7 +204,7 @@ class GatewayFact:
     severity: Severity = Severity.ERROR
 
 
-def exchange_fact(  # noqa: PLR0913 - all but the first three have a default
+def exchange_detail(  # noqa: PLR0913 - all but the first three have a default
     id: str,  # noqa: A002 - as the field that it fills
     name: str,
     because: str,
@@ -212,60 +212,60 @@ def exchange_fact(  # noqa: PLR0913 - all but the first three have a default
     stated: Callable[[RequestView], str | bool] = _states_nothing,
     of_answer: bool = False,
     severity: Severity = Severity.ERROR,
-) -> Callable[[Callable[[GatewayExchange], Outcomes]], GatewayFact]:
-    """Create a fact from a check function. The first line of the function's docstring is the requirement."""
+) -> Callable[[Callable[[GatewayExchange], Outcomes]], GatewayDetail]:
+    """Create a detail from a check function. The first line of the function's docstring is the requirement."""
 
-    def make(check: Callable[[GatewayExchange], Outcomes]) -> GatewayFact:
+    def make(check: Callable[[GatewayExchange], Outcomes]) -> GatewayDetail:
         requirement = (check.__doc__ or "").partition("\n")[0]
-        return GatewayFact(id, name, requirement, because, check, stated, of_answer, severity)
+        return GatewayDetail(id, name, requirement, because, check, stated, of_answer, severity)
 
     return make
 
 
-def request_fact(
+def request_detail(
     id: str,  # noqa: A002 - as the field that it fills
     name: str,
     because: str,
     *,
     stated: Callable[[RequestView], str | bool] = _states_nothing,
     severity: Severity = Severity.ERROR,
-) -> Callable[[Callable[[RequestView, RequestView], Outcomes]], GatewayFact]:
-    """Create a fact from a function that compares the client's request with the gateway's. It runs only if both
+) -> Callable[[Callable[[RequestView, RequestView], Outcomes]], GatewayDetail]:
+    """Create a detail from a function that compares the client's request with the gateway's. It runs only if both
     requests can be read.
     """
 
-    def make(check: Callable[[RequestView, RequestView], Outcomes]) -> GatewayFact:
+    def make(check: Callable[[RequestView, RequestView], Outcomes]) -> GatewayDetail:
         @wraps(check)
         def both(exchange: GatewayExchange) -> Outcomes:
             return check(*exchange.requests) if exchange.requests is not None else ()
 
-        return exchange_fact(id, name, because, stated=stated, severity=severity)(both)
+        return exchange_detail(id, name, because, stated=stated, severity=severity)(both)
 
     return make
 
 
-def response_fact(
+def response_detail(
     id: str,  # noqa: A002 - as the field that it fills
     name: str,
     because: str,
-) -> Callable[[Callable[[ResponseView, ResponseView], Outcomes]], GatewayFact]:
-    """Create a fact from a function that compares the upstream's response with the gateway's. It runs only if both
+) -> Callable[[Callable[[ResponseView, ResponseView], Outcomes]], GatewayDetail]:
+    """Create a detail from a function that compares the upstream's response with the gateway's. It runs only if both
     responses are complete.
     """
 
-    def make(check: Callable[[ResponseView, ResponseView], Outcomes]) -> GatewayFact:
+    def make(check: Callable[[ResponseView, ResponseView], Outcomes]) -> GatewayDetail:
         @wraps(check)
         def both(exchange: GatewayExchange) -> Outcomes:
             return check(*exchange.responses) if exchange.responses is not None else ()
 
-        return exchange_fact(id, name, because, of_answer=True)(both)
+        return exchange_detail(id, name, because, of_answer=True)(both)
 
     return make
 
 
-def preserved(*, same: bool) -> FactOutcome:
-    """Return the outcome of a fact that reaches the other end, either unchanged (`same`) or translated."""
-    return FactOutcome(Fate.PRESERVED if same else Fate.TRANSLATED)
+def preserved(*, same: bool) -> DetailResult:
+    """Return the outcome of a detail that reaches the other end, either unchanged (`same`) or translated."""
+    return DetailResult(DetailOutcome.PRESERVED if same else DetailOutcome.TRANSLATED)
 
 
 def lost(  # noqa: PLR0913, PLR0917 - a loss with its evidence
@@ -275,14 +275,14 @@ def lost(  # noqa: PLR0913, PLR0917 - a loss with its evidence
     actual: JSON = None,
     expected: JSON = None,
     severity: Severity = Severity.ERROR,
-) -> FactOutcome:
-    """Return the outcome of a fact that is missing or changed at the other end."""
-    return FactOutcome(Fate.LOST, message, origin, pointer, actual, expected, severity)
+) -> DetailResult:
+    """Return the outcome of a detail that is missing or changed at the other end."""
+    return DetailResult(DetailOutcome.LOST, message, origin, pointer, actual, expected, severity)
 
 
-def added(message: str, pointer: str, actual: JSON, severity: Severity = Severity.ERROR) -> FactOutcome:
+def added(message: str, pointer: str, actual: JSON, severity: Severity = Severity.ERROR) -> DetailResult:
     """Return the outcome of something that the gateway made up."""
-    return FactOutcome(Fate.LOST, message, "", pointer, actual, None, severity, added=True)
+    return DetailResult(DetailOutcome.LOST, message, "", pointer, actual, None, severity, added=True)
 
 
 def matched_calls(sent: Iterable[CallView], received: Iterable[CallView]) -> Iterator[tuple[CallView, CallView]]:
@@ -293,7 +293,7 @@ def matched_calls(sent: Iterable[CallView], received: Iterable[CallView]) -> Ite
         yield call, found
 
 
-def argument_outcomes(pairs: Iterable[tuple[CallView, CallView]]) -> Iterator[FactOutcome]:
+def argument_outcomes(pairs: Iterable[tuple[CallView, CallView]]) -> Iterator[DetailResult]:
     """Compare the arguments of complete calls."""
     for call, found in pairs:
         if call.malformed is not None:

@@ -1,4 +1,4 @@
-"""Findings of a gateway cell, with the bodies at both ends, and the fate of each fact."""
+"""Findings of a gateway cell, with the bodies at both ends, and the outcome of each detail."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 from harness.apis.jsonvalue import loads
 from harness.apis.view import CallView, OpaqueView, RequestView, ResponseView, TextView, WireError
 from harness.cassettes.redact.json_strings import REDACTED
-from harness.checks.gateway_answer_facts import ANSWERS, FAILURES
-from harness.checks.gateway_exchange import FactOutcome, GatewayExchange, GatewayFact, Side, lost
-from harness.checks.gateway_history_facts import HISTORY, STATE
-from harness.checks.gateway_request_facts import DECLARATIONS, PROMPTS, SETTINGS
+from harness.checks.gateway_answer_details import ANSWERS, FAILURES
+from harness.checks.gateway_exchange import DetailResult, GatewayDetail, GatewayExchange, Side, lost
+from harness.checks.gateway_history_details import HISTORY, STATE
+from harness.checks.gateway_request_details import DECLARATIONS, PROMPTS, SETTINGS
 from harness.model.messages import JSON
-from harness.results import Blame, Body, Chat, Exchange, Fate, Finding, Kind, Severity, Subject
+from harness.results import Blame, Body, Chat, DetailOutcome, Exchange, Finding, Kind, Severity, Subject
 from harness.rules.evidence import Evidence, ParsedExchange
 from harness.rules.rule import all_rules
 from harness.runner.excerpts import excerpt, json_lines
 
-FACTS: tuple[GatewayFact, ...] = (*PROMPTS, *DECLARATIONS, *SETTINGS, *HISTORY, *ANSWERS, *FAILURES)
+DETAILS: tuple[GatewayDetail, ...] = (*PROMPTS, *DECLARATIONS, *SETTINGS, *HISTORY, *ANSWERS, *FAILURES)
 
 
 if TYPE_CHECKING:  # `harness list rules` needs nothing of what plays
@@ -27,27 +27,27 @@ if TYPE_CHECKING:  # `harness list rules` needs nothing of what plays
 
 SOURCE = "harness help gateways"
 
-REFUSED = GatewayFact(
+REFUSED = GatewayDetail(
     "gateway-refused",
     "requests",
     "The gateway accepts requests that the upstream accepts.",
     "the client cannot use a feature of its upstream",
     severity=Severity.WARNING,
 )
-UNREADABLE = GatewayFact(
+UNREADABLE = GatewayDetail(
     "gateway-answer-unreadable",
     "answers",
     "The official SDK of the client's API can read the gateway's answers.",
     "the client has no answer",
     of_answer=True,
 )
-TURNED_AWAY = GatewayFact(
+TURNED_AWAY = GatewayDetail(
     "gateway-turned-away",
     "requests",
     "The gateway's requests have the headers that a provider requires, and refer only to earlier answers.",
     "the provider refuses it before it looks at the chat",
 )
-UNREACHED = GatewayFact(
+UNREACHED = GatewayDetail(
     "gateway-unreached",
     "upstreams",
     "The gateway routes each model name to its upstream.",
@@ -56,13 +56,18 @@ UNREACHED = GatewayFact(
 OTHERS = (REFUSED, UNREADABLE, TURNED_AWAY, UNREACHED)
 """Rules that need more than one exchange. They are in no table."""
 
-RULES = frozenset(fact.id for fact in (*FACTS, *OTHERS))
+RULES = frozenset(detail.id for detail in (*DETAILS, *OTHERS))
 """Ids of all gateway rules. Limits of the upstreams are not included."""
 
 _WIDTH_COLUMNS = 100
 _MAX_LINES = 20
 
-_RANK = {fate: rank for rank, fate in enumerate((Fate.PRESERVED, Fate.TRANSLATED, Fate.REFUSED, Fate.LOST))}
+_RANK = {
+    outcome: rank
+    for rank, outcome in enumerate(
+        (DetailOutcome.PRESERVED, DetailOutcome.TRANSLATED, DetailOutcome.REFUSED, DetailOutcome.LOST)
+    )
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,40 +84,40 @@ class DirectRun:
 
 @dataclass(frozen=True, slots=True)
 class JudgedRun:
-    """Judgement of a gateway cell. `fates` maps fact ids to fates. `taken` holds the client's accepted requests,
-    `refused` the refused ones.
+    """Judgement of a gateway cell. `outcomes` maps detail ids to outcomes. `taken` holds the client's accepted
+    requests, `refused` the refused ones.
     """
 
     findings: tuple[Finding, ...] = ()
-    fates: Mapping[str, Fate] = field(default_factory=dict[str, Fate])
+    outcomes: Mapping[str, DetailOutcome] = field(default_factory=dict[str, DetailOutcome])
     taken: tuple[RequestView, ...] = ()
     refused: tuple[RequestView, ...] = ()
 
 
 def judge_run(run: GatewayRun, direct: Callable[[], DirectRun]) -> JudgedRun:
     """Judge a gateway cell. `direct` runs the cell without the gateway and is called only if needed."""
-    fates: dict[str, Fate] = {}
+    outcomes: dict[str, DetailOutcome] = {}
     found: dict[tuple[str, str], Finding] = {}
 
-    def note(fact: GatewayFact, outcome: FactOutcome, exchange: GatewayExchange) -> None:
-        if exchange.is_refused and outcome.fate is not Fate.LOST:
+    def note(detail: GatewayDetail, result: DetailResult, exchange: GatewayExchange) -> None:
+        if exchange.is_refused and result.outcome is not DetailOutcome.LOST:
             return  # the request was refused with everything that it states
-        if not outcome.added:
-            fates[fact.id] = max(fates.get(fact.id, outcome.fate), outcome.fate, key=_RANK.__getitem__)
-        if outcome.fate is Fate.LOST:
-            found.setdefault((fact.id, outcome.message), _finding(fact, outcome, exchange))
+        if not result.added:
+            outcomes[detail.id] = max(outcomes.get(detail.id, result.outcome), result.outcome, key=_RANK.__getitem__)
+        if result.outcome is DetailOutcome.LOST:
+            found.setdefault((detail.id, result.message), _finding(detail, result, exchange))
 
     for exchange in run.exchanges:
-        for fact in FACTS:
-            for outcome in fact.check(exchange):
-                note(fact, outcome, exchange)
-    for outcome, exchange in _state(run):
-        note(STATE, outcome, exchange)
+        for detail in DETAILS:
+            for result in detail.check(exchange):
+                note(detail, result, exchange)
+    for result, exchange in _state(run):
+        note(STATE, result, exchange)
     findings = (*found.values(), *_limits(run, direct), *_refusals(run, direct), *_unreadable(run, found))
     requests = [(each.client.request, each.is_refused) for each in run.exchanges if each.client.request is not None]
     return JudgedRun(
         _linked(findings),
-        fates,
+        outcomes,
         tuple(request for request, is_refused in requests if not is_refused),
         tuple(request for request, is_refused in requests if is_refused),
     )
@@ -139,23 +144,23 @@ def _linked(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 
 
 def _finding(
-    fact: GatewayFact, outcome: FactOutcome, exchange: GatewayExchange, bodies: tuple[Body, ...] | None = None
+    detail: GatewayDetail, result: DetailResult, exchange: GatewayExchange, bodies: tuple[Body, ...] | None = None
 ) -> Finding:
-    severity = max(outcome.severity, fact.severity, key=list(Severity).index)
+    severity = max(result.severity, detail.severity, key=list(Severity).index)
     return Finding(
-        fact.id,
+        detail.id,
         Kind.LOSS,
         severity,
         Blame.GATEWAY,
-        outcome.message,
-        outcome.pointer or outcome.origin or None,
-        outcome.actual,
-        outcome.expected,
+        result.message,
+        result.pointer or result.origin or None,
+        result.actual,
+        result.expected,
         SOURCE,
         exchange.number,
-        of_response=fact.of_answer,
-        subject=Subject.RESPONSES if fact.of_answer else Subject.REQUESTS,
-        bodies=tuple(_bodies(exchange, outcome, of_answer=fact.of_answer)) if bodies is None else bodies,
+        of_response=detail.of_answer,
+        subject=Subject.RESPONSES if detail.of_answer else Subject.REQUESTS,
+        bodies=tuple(_bodies(exchange, result, of_answer=detail.of_answer)) if bodies is None else bodies,
     )
 
 
@@ -164,17 +169,17 @@ def _client_bodies(exchange: GatewayExchange) -> tuple[Body, ...]:
     return request, _answer("the gateway's answer", exchange.client, "")
 
 
-def _bodies(exchange: GatewayExchange, outcome: FactOutcome, *, of_answer: bool) -> Iterator[Body]:
+def _bodies(exchange: GatewayExchange, result: DetailResult, *, of_answer: bool) -> Iterator[Body]:
     """Yield the bodies at both ends, the sender's first."""
     upstream = exchange.last
     if of_answer:
         if upstream is not None:
-            yield _answer("the upstream's answer", upstream, outcome.origin)
-        yield _answer("the gateway's answer", exchange.client, outcome.pointer)
+            yield _answer("the upstream's answer", upstream, result.origin)
+        yield _answer("the gateway's answer", exchange.client, result.pointer)
         return
-    yield _request("the client's request", exchange.client, outcome.origin)
+    yield _request("the client's request", exchange.client, result.origin)
     if upstream is not None:
-        yield _request("the gateway's request", upstream, outcome.pointer)
+        yield _request("the gateway's request", upstream, result.pointer)
 
 
 def _request(end: str, side: Side, pointer: str) -> Body:
@@ -204,7 +209,7 @@ def _piece(body: Callable[[], JSON], pointer: str, *head: str) -> tuple[str, ...
         return ()
 
 
-def _state(run: GatewayRun) -> Iterator[tuple[FactOutcome, GatewayExchange]]:
+def _state(run: GatewayRun) -> Iterator[tuple[DetailResult, GatewayExchange]]:
     rule = next(each for each in all_rules() if each.id == "opaque-state-lost")
     evidence = _with_refusals(run.upstream)
     numbers = {id(side.exchange): exchange for exchange in run.exchanges for side in exchange.upstream}
@@ -219,17 +224,23 @@ def _state(run: GatewayRun) -> Iterator[tuple[FactOutcome, GatewayExchange]]:
         has_none = f"; {exchange.way.client.name} has no field of its own for it" if fieldless else ""
         bad = flaw.severity or rule.severity
         severity = Severity.WARNING if fieldless and not exchange.is_refused else bad
-        outcome = FactOutcome(
-            Fate.LOST, f"{flaw.message}{has_none}", "", flaw.pointer or "", flaw.actual, flaw.expected, severity
+        result = DetailResult(
+            DetailOutcome.LOST,
+            f"{flaw.message}{has_none}",
+            "",
+            flaw.pointer or "",
+            flaw.actual,
+            flaw.expected,
+            severity,
         )
-        yield outcome, exchange
+        yield result, exchange
     for exchange in run.exchanges:
         if (
             exchange.number not in without_state
             and exchange.requests
             and any(_has_state(_theirs(each)) for each in exchange.before)
         ):
-            yield FactOutcome(Fate.PRESERVED), exchange
+            yield DetailResult(DetailOutcome.PRESERVED), exchange
 
 
 def _with_refusals(evidence: Evidence) -> Evidence:
@@ -278,7 +289,7 @@ def _limits(run: GatewayRun, direct: Callable[[], DirectRun]) -> Iterator[Findin
             if not without.possible or violation.rule in (*without.broken, *theirs, *seen):
                 continue
             seen.add(violation.rule)
-            outcome = FactOutcome(Fate.LOST, pointer=violation.pointer)
+            result = DetailResult(DetailOutcome.LOST, pointer=violation.pointer)
             yield Finding(
                 violation.rule,
                 Kind.LIMIT,
@@ -291,7 +302,7 @@ def _limits(run: GatewayRun, direct: Callable[[], DirectRun]) -> Iterator[Findin
                 violation.source,
                 None if exchange is None else exchange.number,
                 subject=Subject.LIMITS,
-                bodies=() if exchange is None else tuple(_bodies(exchange, outcome, of_answer=False)),
+                bodies=() if exchange is None else tuple(_bodies(exchange, result, of_answer=False)),
             )
     for each in run.turned_away:
         answer = f"{each.answer.rstrip('.')} ({each.reason})"

@@ -25,8 +25,8 @@ from harness.apis.limits import Limit, remedy
 from harness.apis.registry import known_limits, severity
 from harness.apis.response_rules import RESPONSE_RULES
 from harness.checks import server_checks
-from harness.checks.gateway_exchange import GatewayFact
-from harness.checks.gateway_findings import FACTS, OTHERS
+from harness.checks.gateway_exchange import GatewayDetail
+from harness.checks.gateway_findings import DETAILS, OTHERS
 from harness.checks.server_checks import CHECKS
 from harness.checks.server_results import BECAUSE
 from harness.cli import app
@@ -64,7 +64,7 @@ def lines(topic: str, files: Sequence[Path] = ()) -> list[str]:
     facts = {fact.id: fact for api in registry.apis() for fact in api.facts.together(api.name, files).all()}
     limits = {limit.id: limit for limit in known_limits()}
     rules = {rule.id: rule for rule in all_rules()}
-    gateways = {fact.id: fact for fact in (*FACTS, *OTHERS)}
+    gateways = {detail.id: detail for detail in (*DETAILS, *OTHERS)}
     found: list[str] = []
     if topic in facts:
         found += _fact(facts[topic], [limit.id for limit in limits.values() if topic in limit.facts])
@@ -199,7 +199,7 @@ def _of_server(topic: str) -> Iterator[str]:
             yield "  it is:    a warning where it never comes out; an error where it is refused"
 
 
-def _passing(fact: GatewayFact) -> Iterator[str]:
+def _passing(fact: GatewayDetail) -> Iterator[str]:
     yield f"{fact.id} (what a gateway is held to: {fact.name}; blame gateway)"
     yield from _wrapped(fact.requirement)
     yield f"  because:  {fact.because}"

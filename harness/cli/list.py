@@ -22,7 +22,7 @@ from harness.apis.profiles import OWN
 from harness.apis.registry import known_limits, severity
 from harness.apis.response_rules import RESPONSE_RULES
 from harness.apis.servers import servers
-from harness.checks.gateway_findings import FACTS, OTHERS, SOURCE
+from harness.checks.gateway_findings import DETAILS, OTHERS, SOURCE
 from harness.checks.server_checks import CHECKS
 from harness.checks.server_results import BECAUSE
 from harness.cli import app
@@ -182,7 +182,7 @@ def _rules() -> Iterator[Sequence[str]]:
     yield "RULE", "KIND", "SEVERITY", "BLAME", "SOURCE", "EVIDENCE", "REQUIREMENT", "BECAUSE"
     for rule in all_rules():
         yield rule.id, rule.kind, rule.severity, rule.blame, rule.source, "-", rule.requirement, rule.because
-    for passing in (*FACTS, *OTHERS):
+    for passing in (*DETAILS, *OTHERS):
         what = Kind.LOSS, passing.severity, Blame.GATEWAY, SOURCE
         yield passing.id, *what, "-", passing.requirement, passing.because
     facts = {fact.id: fact for api in registry.apis() for fact in api.facts.all()}

@@ -277,8 +277,8 @@ def _keyword(given: NormalForm, wire: NormalForm, value: JSON) -> str:
     kind = next(kind for kind in KINDS if Acceptance(NormalForm({kind: (Branch({}),)}))(value))
     one, other = given.kinds.get(kind, ()), wire.kinds.get(kind, ())
     if len(one) == len(other) == 1:
-        facts = one[0].facts, other[0].facts
-        differing = sorted(name for name in {**facts[0], **facts[1]} if facts[0].get(name) != facts[1].get(name))
+        values = one[0].comparable, other[0].comparable
+        differing = sorted(name for name in {**values[0], **values[1]} if values[0].get(name) != values[1].get(name))
         if differing:
             return "type" if differing[0] == "integer" else differing[0]
     return "enum" if any("enum" in case.keywords for case in (*one, *other)) else "type"

@@ -50,20 +50,20 @@ class Branch:
     says_open: bool = field(default=False, compare=False)
 
     @cached_property
-    def facts(self) -> dict[str, str]:
+    def comparable(self) -> dict[str, str]:
         """Map each keyword to a text that is equal for equal values. Empty maps are left out."""
         return {name: _key(value) for name, value in sorted(self.keywords.items()) if value != {}}
 
     @cached_property
     def key(self) -> str:
         """Text that is equal for equal branches."""
-        return canonical(dict(self.facts))
+        return canonical(dict(self.comparable))
 
     def covers(self, other: Branch) -> bool:
         """Return whether this branch obviously includes all instances of `other`."""
-        return self.facts.items() <= other.facts.items() and all(
-            self.facts.get(name) == other.facts.get(name)
-            for keyword in self.facts
+        return self.comparable.items() <= other.comparable.items() and all(
+            self.comparable.get(name) == other.comparable.get(name)
+            for keyword in self.comparable
             for name in _DEPENDS_ON.get(keyword, ())
         )
 
@@ -163,7 +163,7 @@ def enum_branch(values: Iterable[JSON]) -> Branch:
 def _merged(kind: str, cases: Iterable[Branch]) -> tuple[Branch, ...]:
     """Normalise branches of one kind: join enums, drop covered branches, sort."""
     distinct = list({case.key: case for case in cases}.values())
-    enums = [case for case in distinct if case.facts.keys() == {"enum"}]
+    enums = [case for case in distinct if case.comparable.keys() == {"enum"}]
     if enums:
         values = enum_branch(value for case in enums for value in case.keywords["enum"])
         complete = len(values.keywords["enum"]) == {"null": 1, "boolean": 2}.get(kind)
@@ -389,7 +389,7 @@ class _Reading:
             values = [value for value in rest.keywords["enum"] if fits(value)]
             return enum_branch(values) if values else None
         found = {**one.keywords, **other.keywords}
-        for name in one.facts.keys() & other.facts.keys():
+        for name in one.comparable.keys() & other.comparable.keys():
             found[name] = self._both_values(name, one, other)
         apart = {"additionalProperties", "patternProperties"} & found.keys() and one.properties != other.properties
         if apart or any(value is None for value in found.values()):
@@ -400,7 +400,7 @@ class _Reading:
     def _both_values(self, name: str, one: Branch, other: Branch) -> Any:
         """Return the conjunction of two values of a keyword, or `None` if no single value expresses it."""
         a, b = one.keywords[name], other.keywords[name]
-        if one.facts[name] == other.facts[name]:
+        if one.comparable[name] == other.comparable[name]:
             return a
         if name in ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"):
             return max(a, b)

@@ -10,9 +10,9 @@ from typing import TypeVar
 from harness.reports.words import count, label, listed
 from harness.results import (
     CellResult,
+    DetailCounts,
+    DetailOutcome,
     Difference,
-    FactFates,
-    Fate,
     Finding,
     Provenance,
     RunResult,
@@ -411,29 +411,29 @@ def grouped(items: Iterable[V], key: Callable[[V], K]) -> Iterable[tuple[K, list
     return groups.items()
 
 
-def gateway_columns(fates: Sequence[FactFates]) -> list[str]:
+def gateway_columns(counts: Sequence[DetailCounts]) -> list[str]:
     """Return the column heads of the gateway table: an empty one, then one for each pair of APIs."""
-    return ["", *dict.fromkeys(map(api_pair, fates))]
+    return ["", *dict.fromkeys(map(api_pair, counts))]
 
 
-def api_pair(fates: FactFates) -> str:
+def api_pair(counts: DetailCounts) -> str:
     """Return the client's and the upstream's API: `openai-chat>anthropic`."""
-    return f"{fates.client}>{fates.upstream}"
+    return f"{counts.client}>{counts.upstream}"
 
 
-def gateway_rows(fates: Sequence[FactFates]) -> Iterator[tuple[str, list[list[tuple[Fate, int]]]]]:
-    """Yield a row for each fact. Each column holds the number of cells for each outcome, best outcome first."""
-    heads = gateway_columns(fates)[1:]
-    for fact in dict.fromkeys(each.fact for each in fates):
-        by_column = {api_pair(each): each for each in fates if each.fact == fact}
-        yield fact, [fate_counts(by_column[head]) if head in by_column else [] for head in heads]
+def gateway_rows(counts: Sequence[DetailCounts]) -> Iterator[tuple[str, list[list[tuple[DetailOutcome, int]]]]]:
+    """Yield a row for each detail. Each column holds the number of cells for each outcome, best outcome first."""
+    heads = gateway_columns(counts)[1:]
+    for detail in dict.fromkeys(each.detail for each in counts):
+        by_column = {api_pair(each): each for each in counts if each.detail == detail}
+        yield detail, [outcome_counts(by_column[head]) if head in by_column else [] for head in heads]
 
 
-def fate_counts(fates: FactFates) -> list[tuple[Fate, int]]:
-    """Return the fates that occur, each with its number of cells."""
-    return [(fate, number) for fate in Fate if (number := int(getattr(fates, fate.value)))]
+def outcome_counts(counts: DetailCounts) -> list[tuple[DetailOutcome, int]]:
+    """Return the outcomes that occur, each with its number of cells."""
+    return [(outcome, number) for outcome in DetailOutcome if (number := int(getattr(counts, outcome.value)))]
 
 
-def fates_text(found: Sequence[tuple[Fate, int]]) -> str:
-    """Return `40 preserved, 2 lost`, or `-` if the fact never occurred."""
-    return ", ".join(f"{number} {fate}" for fate, number in found) or "-"
+def outcome_counts_text(found: Sequence[tuple[DetailOutcome, int]]) -> str:
+    """Return `40 preserved, 2 lost`, or `-` if the detail never occurred."""
+    return ", ".join(f"{number} {outcome}" for outcome, number in found) or "-"

@@ -29,7 +29,16 @@ from dataclasses import dataclass, field, replace
 from xml.etree import ElementTree as ET
 
 from harness.reports.annotations import RepositoryLine, line_of
-from harness.reports.groups import api_pair, facts, fate_counts, fates_text, missing, provenance, scope, targets
+from harness.reports.groups import (
+    api_pair,
+    facts,
+    missing,
+    outcome_counts,
+    outcome_counts_text,
+    provenance,
+    scope,
+    targets,
+)
 from harness.reports.words import bounded, cost_heading, count, label, place, short, values, what_to_do
 from harness.results import CellResult, Finding, Presentation, Report, RunResult, StaleExpectation, Variant, Verdict
 
@@ -150,8 +159,12 @@ def _properties(run: RunResult, target: str) -> dict[str, str]:
 
 
 def _gateway(run: RunResult, target: str) -> dict[str, str]:
-    fates = run.check.gateway if run.check is not None else ()
-    return {f"gateway.{each.fact}": fates_text(fate_counts(each)) for each in fates if api_pair(each) == target}
+    counts = run.check.gateway if run.check is not None else ()
+    return {
+        f"gateway.{each.detail}": outcome_counts_text(outcome_counts(each))
+        for each in counts
+        if api_pair(each) == target
+    }
 
 
 def _cost(run: RunResult, target: str) -> dict[str, str]:

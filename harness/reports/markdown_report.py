@@ -172,11 +172,11 @@ def _matrix(run: RunResult, *, by_scenario: bool) -> Iterator[str]:
 
 
 def _gateway(run: RunResult) -> Iterator[str]:
-    fates = run.check.gateway if run.check is not None else ()
-    if fates:
+    counts = run.check.gateway if run.check is not None else ()
+    if counts:
         yield f"### {groups.GATEWAY_HEADING}"
-        rows = ([fact, *map(groups.fates_text, found)] for fact, found in groups.gateway_rows(fates))
-        yield table(groups.gateway_columns(fates), rows)
+        rows = ([detail, *map(groups.outcome_counts_text, found)] for detail, found in groups.gateway_rows(counts))
+        yield table(groups.gateway_columns(counts), rows)
 
 
 def _causes(run: RunResult, severity: Severity, limit: int | None) -> Iterator[str]:
@@ -257,7 +257,7 @@ def _differences(run: RunResult, *, everything: bool) -> Iterator[str]:
     columns = groups.targets(run)
     rows = [row for _, members in groups.differing(run, everything=everything) for row in members]
     if rows:
-        lines = ([row.subject, row.fact, *(row.values.get(target, "") for target in columns)] for row in rows)
+        lines = ([row.subject, row.aspect, *(row.values.get(target, "") for target in columns)] for row in rows)
         yield details("How the targets differ", [table(["feature", "property", *columns], lines)])
 
 

@@ -199,7 +199,7 @@ def _differences(run: RunResult, before: RunResult) -> tuple[RunChange, ...]:
     both = played[0] & played[1]
     then, now = (
         {
-            f"{row.subject}: {row.fact}: {target}": value
+            f"{row.subject}: {row.aspect}: {target}": value
             for row in each.differences
             for target, value in row.values.items()
             if target in both

@@ -16,7 +16,18 @@ from harness.reports.groups import CellPlace
 from harness.reports.hand_over_table import hand_over_lines
 from harness.reports.page import Page, columns, fits, hanging, heading, indented
 from harness.reports.run_changes import Changes, RunChange, compare_runs
-from harness.results import Blame, Checked, Fate, Finding, Kind, Presentation, Report, RunResult, Severity, Verdict
+from harness.results import (
+    Blame,
+    Checked,
+    DetailOutcome,
+    Finding,
+    Kind,
+    Presentation,
+    Report,
+    RunResult,
+    Severity,
+    Verdict,
+)
 
 _SCREEN_LINES = 24
 """Number of lines above which a report repeats the verdict at its end."""
@@ -40,7 +51,12 @@ _STYLES = {
     Verdict.NOT_APPLICABLE: "dim",
     Verdict.EXPECTED_FAILURE: "yellow",
 }
-_FATE_STYLES = {Fate.PRESERVED: "green", Fate.TRANSLATED: "cyan", Fate.REFUSED: "yellow", Fate.LOST: "bold red"}
+_OUTCOME_STYLES = {
+    DetailOutcome.PRESERVED: "green",
+    DetailOutcome.TRANSLATED: "cyan",
+    DetailOutcome.REFUSED: "yellow",
+    DetailOutcome.LOST: "bold red",
+}
 _ABBREVIATIONS = {Verdict.NOT_APPLICABLE: "n/a", Verdict.EXPECTED_FAILURE: "expected"}
 _WORD_STYLES = {"PASS": "bold green", "FAIL": "bold red"}
 _CHANGE_STYLES = {"WORSE": "bold red", "NOT WORSE": "bold green", "SAME": "bold green"}
@@ -153,18 +169,18 @@ def _counted(verdicts: Sequence[tuple[str, Verdict]], *, verbose: bool) -> Text:
 
 
 def _gateway(run: RunResult, width: int) -> Iterator[RenderableType]:
-    fates = run.check.gateway if run.check is not None else ()
-    if fates:
+    counts = run.check.gateway if run.check is not None else ()
+    if counts:
         yield heading(groups.GATEWAY_HEADING)
-        rows = [[Text(words.plain(fact)), *map(_fates, found)] for fact, found in groups.gateway_rows(fates)]
-        yield from columns(groups.gateway_columns(fates), rows, width)
+        rows = [[Text(words.plain(detail)), *map(_outcomes, found)] for detail, found in groups.gateway_rows(counts)]
+        yield from columns(groups.gateway_columns(counts), rows, width)
 
 
-def _fates(found: Sequence[tuple[Fate, int]]) -> Text:
+def _outcomes(found: Sequence[tuple[DetailOutcome, int]]) -> Text:
     text = Text()
-    for fate, number in found:
+    for outcome, number in found:
         text.append(", " if text else "")
-        text.append(f"{number} {fate}", style=_FATE_STYLES[fate])
+        text.append(f"{number} {outcome}", style=_OUTCOME_STYLES[outcome])
     return text or Text("-", style="dim")
 
 
@@ -350,7 +366,7 @@ def _differences(run: RunResult, *, verbose: bool, everything: bool) -> Iterator
     if rows:
         differing = sum(row.differs for row in run.differences)
         yield heading(f"How the targets differ: {differing} of {len(run.differences)} properties of the wire format")
-    width = max((len(row.fact) for row in rows), default=0)
+    width = max((len(row.aspect) for row in rows), default=0)
     for about, members in groups.grouped(rows, lambda row: row.subject):
         yield Text(words.plain(about))
         for row in members:
@@ -359,7 +375,7 @@ def _differences(run: RunResult, *, verbose: bool, everything: bool) -> Iterator
                 text.append("; " if text else "")
                 text.append(words.plain(value))
                 text.append(f" ({words.plain(names)})", style="dim")
-            yield hanging(row.fact, text, width=width)
+            yield hanging(row.aspect, text, width=width)
 
 
 def _provenance(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:

@@ -10,7 +10,7 @@ from harness.model.messages import JSON
 from harness.results.findings import to_writable
 
 
-class Fate(StrEnum):
+class DetailOutcome(StrEnum):
     """Outcome for a detail of a request or response that passes through a gateway, from best to worst."""
 
     PRESERVED = "preserved"
@@ -24,7 +24,7 @@ class Fate(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class FactFates:
+class DetailCounts:
     """Outcome counts for one kind of detail between a client's API and an upstream.
 
     They count the cells in which the detail was preserved, translated, refused or lost. Each cell is counted once, by
@@ -33,7 +33,7 @@ class FactFates:
 
     client: str
     upstream: str
-    fact: str
+    detail: str
     of_answer: bool
     preserved: int = 0
     translated: int = 0
@@ -107,7 +107,7 @@ class Checked:
 
     `undeclared` lists capabilities that work although the adapter does not declare them. `broken` lists declared
     capabilities that work in no cell. `not_played` describes the parts of the suite that were omitted. `rates` are
-    statistics about a server's model. `gateway` has the outcome counts of facts for each upstream. `model_note`
+    statistics about a server's model. `gateway` has the outcome counts of details for each upstream. `model_note`
     explains why a model other than the default was used.
     """
 
@@ -115,7 +115,7 @@ class Checked:
     broken: tuple[Tried, ...] = ()
     not_played: tuple[str, ...] = ()
     rates: tuple[Rate, ...] = ()
-    gateway: tuple[FactFates, ...] = ()
+    gateway: tuple[DetailCounts, ...] = ()
     model_note: str = ""
 
 

@@ -91,7 +91,7 @@ class StaleExpectation:
 
 
 Values: TypeAlias = Mapping[str, Mapping[str, tuple[str, ...]]]
-"""Maps targets to names of facts, and these to the sorted observed values. Facts without values are omitted."""
+"""Maps targets to names of aspects, and these to the sorted observed values. Aspects without values are omitted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,12 +269,12 @@ class CellResult:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A fact observed on the wire, with its value for each target. `differs` is set if targets have
+    """An aspect of the wire format, with its value for each target. `differs` is set if targets have
     different values.
     """
 
     subject: str
-    fact: str
+    aspect: str
     values: Mapping[str, str]
     differs: bool
 
@@ -516,7 +516,7 @@ class Presentation:
     """Options for rendering a report.
 
     `width` is in columns. `verbose` shows all scenarios and findings, `quiet` only failures and the verdict.
-    `all_differences` also shows facts that are the same for all targets. `against` are earlier runs to compare with,
+    `all_differences` also shows aspects that are the same for all targets. `against` are earlier runs to compare with,
     the latest last. `root` is the top folder of the repository, used for file names in pipelines; if empty, names are
     shown as given. `form` is one of `Report.forms`; if empty, the first. `most` is the maximum size in bytes of UTF-8.
     `today` is the date of the report; if `None`, the date of the run.

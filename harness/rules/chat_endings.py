@@ -36,7 +36,7 @@ _RETRIABLE_STATUSES = frozenset({408, 409, 429})
 class ExpectedEnding:
     """The required end of a chat: one of `errors`, or a response if `errors` is empty."""
 
-    fate: ChatEnding
+    ending: ChatEnding
     reading: ParsedExchange | None = None
     errors: frozenset[str] = frozenset()
 
@@ -171,14 +171,14 @@ def wrong_ending(evidence: Evidence, chat: int) -> RuleViolation | None:
 
 def _is_contested(wanted: ExpectedEnding) -> bool:
     """Return whether the stream lacks only its last event: the stop reason has arrived."""
-    view = wanted.reading.response if wanted.reading and wanted.fate == "cut" else None
+    view = wanted.reading.response if wanted.reading and wanted.ending == "cut" else None
     if view is None or not registry.api(view.api).traits.stop_reason_may_end:
         return False
     return view.streamed and not view.complete and view.raw_stop_reason is not None
 
 
 def _ending_violation(evidence: Evidence, chat: int, made: Chat, wanted: ExpectedEnding) -> RuleViolation | None:
-    if wanted.fate == "made-up":
+    if wanted.ending == "made-up":
         return None  # reported by request-unexpected
     if made.error is None:
         return _response_violation(evidence, chat, wanted)
@@ -193,11 +193,11 @@ def _response_violation(evidence: Evidence, chat: int, wanted: ExpectedEnding) -
     The adapter may be able to parse an answer that the wire reader cannot.
     """
     why = _reason(wanted)
-    if why is None or (wanted.fate == "unreadable" and not is_scripted_failure(evidence, chat)):
+    if why is None or (wanted.ending == "unreadable" and not is_scripted_failure(evidence, chat)):
         return None
-    rule = "stream-cut" if wanted.fate == "cut" else "chat-failure"
+    rule = "stream-cut" if wanted.ending == "cut" else "chat-failure"
     message = f"{why} and the adapter returns a response"
-    case = f"{wanted.fate}: a response"
+    case = f"{wanted.ending}: a response"
     remedy = f"raise {_names(wanted)} instead of returning a response"
     return RuleViolation(
         message, wanted.exchange, "", "a response", _names(wanted), rule=rule, case=case, remedy=remedy
@@ -205,7 +205,7 @@ def _response_violation(evidence: Evidence, chat: int, wanted: ExpectedEnding) -
 
 
 def _reason(wanted: ExpectedEnding) -> str | None:
-    match wanted.fate:
+    match wanted.ending:
         case "failed" if wanted.failure is not None:
             return f"the provider answered with an error ({_error_text(wanted.failure)})"
         case "cut":
@@ -258,10 +258,10 @@ def _expected_error_violation(evidence: Evidence, chat: int, wanted: ExpectedEnd
             kind=Kind.CONVENTION if _is_left_out_by_caller(evidence, wanted) else None,
             blame=_refusal_blame(evidence, wanted.exchange, meant_status(failure) or failure.status),
         )
-    if is_scripted_failure(evidence, chat) or (wanted.fate == "unreadable" and not has_broken_answers(evidence)):
+    if is_scripted_failure(evidence, chat) or (wanted.ending == "unreadable" and not has_broken_answers(evidence)):
         return None  # exchange-unreadable reports the latter
     message = f"{made.raised} and there is no answer{made.words}"
-    blame = None if wanted.fate == "unreadable" else Blame.PROVIDER  # the former is an answer, says the scenario
+    blame = None if wanted.ending == "unreadable" else Blame.PROVIDER  # the former is an answer, says the scenario
     return RuleViolation(
         message, wanted.exchange, "", made.error, "a response", rule="chat-failure", blame=blame, case="no answer"
     )
@@ -304,14 +304,14 @@ def _status_violation(made: Chat, failure: ErrorView, wanted: ExpectedEnding) ->
 
 def _other_error_violation(evidence: Evidence, chat: int, wanted: ExpectedEnding) -> RuleViolation | None:
     made = evidence.transcript.chats[chat]
-    if wanted.fate in ("unsent", "unreadable", "answered") and _is_expected(evidence, chat):
+    if wanted.ending in ("unsent", "unreadable", "answered") and _is_expected(evidence, chat):
         return None
     raised = made.raised
     unasked = _other_form(wanted, evidence.transcript.variant == "stream")
     if unasked is not None:
         message = f"{unasked}, and {raised}{made.words}"
         return RuleViolation(message, wanted.exchange, "", made.error, rule="chat-failure", blame=Blame.PROVIDER)
-    match wanted.fate:
+    match wanted.ending:
         case "answered":
             message = f"{raised} where the answer can be read"
         case "unsent":
@@ -322,11 +322,11 @@ def _other_error_violation(evidence: Evidence, chat: int, wanted: ExpectedEnding
             message = f"the answer ends too early ({_ending(wanted)}), and {raised}"
         case _:
             message = f"{raised} and there is no answer"
-    rule = "stream-cut" if wanted.fate == "cut" else "chat-failure"
+    rule = "stream-cut" if wanted.ending == "cut" else "chat-failure"
     pointer = "" if wanted.reading else None
     expected = _names(wanted) if wanted.errors else None
     # any exception shows the caller that the answer is broken; its class is a convention
-    kind = Kind.CONVENTION if wanted.fate in ("unanswered", "cut", "unreadable") else None
+    kind = Kind.CONVENTION if wanted.ending in ("unanswered", "cut", "unreadable") else None
     return RuleViolation(
         f"{message}{made.words}",
         wanted.exchange,
@@ -336,7 +336,7 @@ def _other_error_violation(evidence: Evidence, chat: int, wanted: ExpectedEnding
         rule=rule,
         kind=kind,
         raised=made.error if made.crashed else None,
-        case=f"{wanted.fate}: {made.error}",
+        case=f"{wanted.ending}: {made.error}",
         remedy=f"raise {expected}" if expected else "look at the line that is named: what it cannot read is an answer",
     )
 
@@ -364,7 +364,7 @@ def _unsent_violation(made: Chat) -> RuleViolation:
 def _other_form(wanted: ExpectedEnding, stream: bool) -> str | None:
     """Return a message if the answer was streamed when a whole one was requested, or vice versa."""
     reading = wanted.reading
-    if wanted.fate != "answered" or reading is None or reading.request is None or reading.response is None:
+    if wanted.ending != "answered" or reading is None or reading.request is None or reading.response is None:
         return None
     if reading.request.stream is not stream or reading.response.streamed is stream:
         return None

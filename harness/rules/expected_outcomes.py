@@ -262,7 +262,7 @@ def _unmet_expectations(evidence: Evidence) -> Iterator[RuleViolation]:
             continue
         ended = expected_ending(evidence, index)
         unduly = last.error is not None and expectation.error is None
-        if unduly or ended.fate == "made-up" or wrong_ending(evidence, index) is not None:
+        if unduly or ended.ending == "made-up" or wrong_ending(evidence, index) is not None:
             expectation = expectation.forbidden  # request-unexpected or chat-failure reports the rest
         outcome = TurnOutcome(
             text=last.response.text if last.response else "",

@@ -77,7 +77,7 @@ def _changed_requests(evidence: Evidence) -> Iterator[RuleViolation]:
                 {(reading.index, _entry(found.pointer)), (reading.index, "")}
             )
             asked_for = is_own or (at_fault and not _is_library_default(evidence, reading, found))
-            if not asked_for and (not found.changes_meaning or found.fact in _JUDGED_FACTS):
+            if not asked_for and (not found.changes_meaning or found.section in _JUDGED_SECTIONS):
                 continue
             what = (
                 "not the request that was recorded"
@@ -96,7 +96,7 @@ def _changed_requests(evidence: Evidence) -> Iterator[RuleViolation]:
             )
 
 
-_JUDGED_FACTS = frozenset({"model", "system", "turns", "tool_choice"})
+_JUDGED_SECTIONS = frozenset({"model", "system", "turns", "tool_choice"})
 """Fields of the neutral view that the scenario fully determines. If no rule reports a fault in them, both requests mean
 the same.
 """

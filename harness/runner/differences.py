@@ -1,6 +1,6 @@
-"""Differences between targets: facts observed on the wire, grouped by subject.
+"""Differences between targets: aspects observed on the wire, grouped by subject.
 
-Every value is read from the exchanges of the run, without knowledge of the API's rules. A fact that no exchange shows
+Every value is read from the exchanges of the run, without knowledge of the API's rules. A aspect that no exchange shows
 has the value `NOT_OBSERVED`.
 """
 
@@ -36,10 +36,10 @@ from harness.rules.unchanged_prefix import CONSEQUENCES, binding, caller_changes
 
 
 @dataclass(frozen=True, slots=True)
-class ObservedFact:
+class Aspect:
     """A row of the table of differences.
 
-    `observe` reads the fact's values from a cell. It returns no values if the cell does not show the fact.
+    `observe` reads the aspect's values from a cell. It returns no values if the cell does not show the aspect.
     """
 
     subject: Subject
@@ -76,20 +76,20 @@ def results_of(evidence: Evidence) -> Iterator[ResultView]:
 
 Unit = TypeVar("Unit")
 
-_FACTS: list[ObservedFact] = []
+_ASPECTS: list[Aspect] = []
 
 
-def _fact(
+def _aspect(
     subject: Subject, name: str, places: Callable[[Evidence], Iterable[Unit]]
 ) -> Callable[[Callable[[Unit], Iterable[str]]], None]:
     """Return a decorator that adds a row.
 
-    `places` returns the places in a cell that may show the fact. The decorated function returns the values at one
+    `places` returns the places in a cell that may show the aspect. The decorated function returns the values at one
     place.
     """
 
     def add(observe: Callable[[Unit], Iterable[str]]) -> None:
-        _FACTS.append(ObservedFact(subject, name, lambda evidence: chain.from_iterable(map(observe, places(evidence)))))
+        _ASPECTS.append(Aspect(subject, name, lambda evidence: chain.from_iterable(map(observe, places(evidence)))))
 
     return add
 
@@ -119,38 +119,38 @@ def _own_parts(evidence: Evidence) -> Iterable[PartView]:
     return () if scenario is not None and scenario.history else (part for _, _, part in parts_of(evidence))
 
 
-@_fact(Subject.ID_MATCHING, "who issues a call's id", _issued_calls)
+@_aspect(Subject.ID_MATCHING, "who issues a call's id", _issued_calls)
 def _issuer(call: CallView) -> Iterator[str]:
     yield "the API" if call.id is not None else "nobody: no id on the wire"
 
 
-@_fact(Subject.ID_MATCHING, "format of issued ids", _issued_calls)
+@_aspect(Subject.ID_MATCHING, "format of issued ids", _issued_calls)
 def _id_format(call: CallView) -> Iterator[str]:
     if call.id is not None:
         prefix = re.match(r"[a-z]+_", call.id)
         yield f"{prefix.group() if prefix else ''}… ({len(call.id)} characters)"
 
 
-@_fact(Subject.ID_MATCHING, "field of the call's id", _own_parts)
+@_aspect(Subject.ID_MATCHING, "field of the call's id", _own_parts)
 def _call_id_field(part: PartView) -> Iterator[str]:
     if isinstance(part, CallView):
         yield open_pointer(part.id_pointer) if part.id is not None else "none"
 
 
-@_fact(Subject.ID_MATCHING, "field of the result's id", _own_parts)
+@_aspect(Subject.ID_MATCHING, "field of the result's id", _own_parts)
 def _result_id_field(part: PartView) -> Iterator[str]:
     if isinstance(part, ResultView):
         yield open_pointer(part.id_pointer) if part.call_id is not None else "none: by name and order"
 
 
-@_fact(Subject.ID_MATCHING, "where results go", _whole_cell)
+@_aspect(Subject.ID_MATCHING, "where results go", _whole_cell)
 def _result_place(evidence: Evidence) -> Iterator[str]:
     for _, turn, part in parts_of(evidence):
         if isinstance(part, ResultView):
             yield f"{open_pointer(part.pointer)}, {turn.wire_role}"
 
 
-@_fact(Subject.ID_MATCHING, "results of parallel calls", _whole_cell)
+@_aspect(Subject.ID_MATCHING, "results of parallel calls", _whole_cell)
 def _parallel_results(evidence: Evidence) -> Iterator[str]:
     for exchange in evidence.chat_exchanges:
         new = evidence.new_turns(exchange)
@@ -164,7 +164,7 @@ def _parallel_results(evidence: Evidence) -> Iterator[str]:
                     yield "an entry each"
 
 
-@_fact(Subject.ID_MATCHING, "how an error is marked", _whole_cell)
+@_aspect(Subject.ID_MATCHING, "how an error is marked", _whole_cell)
 def _error(evidence: Evidence) -> Iterator[str]:
     failed = [execution.chat for execution in evidence.transcript.executions if execution.result.is_error]
     if not failed:
@@ -184,7 +184,7 @@ def _mark(result: ResultView) -> str:
     return "a field of its own" if result.error_mark == "flag" else "words in the text"
 
 
-@_fact(Subject.SYSTEM_PROMPT, "where the system prompt sits", _whole_cell)
+@_aspect(Subject.SYSTEM_PROMPT, "where the system prompt sits", _whole_cell)
 def _system_place(evidence: Evidence) -> Iterator[str]:
     trailing = evidence.transcript.profile.trailing_places
     for exchange in evidence.chat_exchanges:
@@ -195,7 +195,7 @@ def _system_place(evidence: Evidence) -> Iterator[str]:
                 yield f"{place}, after the conversation" if part.place in trailing else place
 
 
-@_fact(Subject.SYSTEM_PROMPT, "system prompt inside a message", _requests)
+@_aspect(Subject.SYSTEM_PROMPT, "system prompt inside a message", _requests)
 def _system_in_text(exchange: ChatExchange) -> Iterable[str]:
     system = exchange.chat.request.system
     if not system or any(system in message.text for message in exchange.chat.request.messages):
@@ -209,20 +209,20 @@ def _system_in_text(exchange: ChatExchange) -> Iterable[str]:
     return inside or ["no"]
 
 
-@_fact(Subject.SYSTEM_PROMPT, "copies of the system prompt in a request", _requests)
+@_aspect(Subject.SYSTEM_PROMPT, "copies of the system prompt in a request", _requests)
 def _system_count(exchange: ChatExchange) -> Iterator[str]:
     system = exchange.chat.request.system
     if system:
         yield str(sum(part.text.count(system) for part in exchange.view.system))
 
 
-@_fact(Subject.SYSTEM_PROMPT, "an empty system prompt", _requests)
+@_aspect(Subject.SYSTEM_PROMPT, "an empty system prompt", _requests)
 def _system_empty(exchange: ChatExchange) -> Iterator[str]:
     if exchange.chat.request.system == "":
         yield "sent" if exchange.view.system else "nothing is sent"
 
 
-@_fact(Subject.SYSTEM_PROMPT, "a changed system prompt", _whole_cell)
+@_aspect(Subject.SYSTEM_PROMPT, "a changed system prompt", _whole_cell)
 def _system_change(evidence: Evidence) -> Iterator[str]:
     for before, exchange in pairwise(evidence.chat_exchanges):
         old, new = before.chat.request.system, exchange.chat.request.system
@@ -233,13 +233,13 @@ def _system_change(evidence: Evidence) -> Iterator[str]:
             yield ("the old one stays" if kept else "the old one goes") + ("" if sent else ", the new one is not sent")
 
 
-@_fact(Subject.JSON_MODE, "JSON without a schema", _requests)
+@_aspect(Subject.JSON_MODE, "JSON without a schema", _requests)
 def _json_mode(exchange: ChatExchange) -> Iterator[str]:
     if isinstance(exchange.chat.request.response_format, JsonMode):
         yield _switch(exchange)
 
 
-@_fact(Subject.JSON_MODE, "instruction to answer in JSON", _requests)
+@_aspect(Subject.JSON_MODE, "instruction to answer in JSON", _requests)
 def _json_instruction(exchange: ChatExchange) -> Iterable[str]:
     if not isinstance(exchange.chat.request.response_format, JsonMode):
         return ()
@@ -248,7 +248,7 @@ def _json_instruction(exchange: ChatExchange) -> Iterable[str]:
     ]
 
 
-@_fact(Subject.JSON_MODE, "JSON with a schema", _requests)
+@_aspect(Subject.JSON_MODE, "JSON with a schema", _requests)
 def _json_schema(exchange: ChatExchange) -> Iterator[str]:
     if isinstance(exchange.chat.request.response_format, JsonSchema):
         yield _switch(exchange)
@@ -269,14 +269,14 @@ def _switch(exchange: ChatExchange) -> str:
 _STRICTNESS = {True: ", strict", False: ", not strict", None: ""}
 
 
-@_fact(Subject.JSON_MODE, "dialect of the schema", _requests)
+@_aspect(Subject.JSON_MODE, "dialect of the schema", _requests)
 def _json_dialect(exchange: ChatExchange) -> Iterator[str]:
     sent = exchange.view.response_format
     if sent is not None and sent.kind == "json-schema":
         yield f"{sent.dialect}{_STRICTNESS[sent.strict]}"
 
 
-@_fact(Subject.JSON_MODE, "changes to the schema", _requests)
+@_aspect(Subject.JSON_MODE, "changes to the schema", _requests)
 def _json_rewrite(exchange: ChatExchange) -> Iterator[str]:
     wanted, sent = exchange.chat.request.response_format, exchange.view.response_format
     if isinstance(wanted, JsonSchema) and sent is not None and sent.kind == "json-schema":
@@ -297,7 +297,7 @@ def _changed_keywords(given: JSON, sent: JSON) -> set[str]:
     return changed
 
 
-@_fact(Subject.JSON_MODE, "JSON mode together with tools", _whole_cell)
+@_aspect(Subject.JSON_MODE, "JSON mode together with tools", _whole_cell)
 def _json_with_tools(evidence: Evidence) -> Iterator[str]:
     for exchange in evidence.chat_exchanges:
         if exchange.chat.request.response_format is not None and exchange.chat.request.tools:
@@ -307,17 +307,17 @@ def _json_with_tools(evidence: Evidence) -> Iterator[str]:
             yield "refused before anything is sent"
 
 
-@_fact(Subject.TOOLS, "where declarations go", _requests)
+@_aspect(Subject.TOOLS, "where declarations go", _requests)
 def _declarations(exchange: ChatExchange) -> Iterator[str]:
     return (open_pointer(tool.pointer) for tool in exchange.view.tools if tool.kind == "function")
 
 
-@_fact(Subject.TOOLS, "dialect of parameters", _requests)
+@_aspect(Subject.TOOLS, "dialect of parameters", _requests)
 def _tool_dialect(exchange: ChatExchange) -> Iterator[str]:
     return (tool.dialect + _STRICTNESS[tool.strict] for tool in exchange.view.tools if tool.parameters is not None)
 
 
-@_fact(Subject.TOOLS, "a tool without arguments", _requests)
+@_aspect(Subject.TOOLS, "a tool without arguments", _requests)
 def _no_arguments(exchange: ChatExchange) -> Iterator[str]:
     bare = {tool.name for tool in exchange.chat.request.tools if not tool.parameters.get("properties")}
     for tool in exchange.view.tools:
@@ -325,7 +325,7 @@ def _no_arguments(exchange: ChatExchange) -> Iterator[str]:
             yield "no schema" if tool.parameters is None else "an empty object schema"
 
 
-@_fact(Subject.TOOLS, "arguments travel as", _whole_cell)
+@_aspect(Subject.TOOLS, "arguments travel as", _whole_cell)
 def _arguments(evidence: Evidence) -> Iterator[str]:
     for exchange, _, call in parts_of(evidence):
         if isinstance(call, CallView):
@@ -333,13 +333,13 @@ def _arguments(evidence: Evidence) -> Iterator[str]:
             yield "JSON inside a string" if isinstance(sent, str) else "an object"
 
 
-@_fact(Subject.TOOLS, "results travel as", results_of)
+@_aspect(Subject.TOOLS, "results travel as", results_of)
 def _payload(result: ResultView) -> Iterator[str]:
     for part in result.payload:
         yield "an object" if isinstance(part, JsonView) else "text" if isinstance(part, TextView) else "media"
 
 
-@_fact(Subject.TOOLS, "word for a forced call", _requests)
+@_aspect(Subject.TOOLS, "word for a forced call", _requests)
 def _forced(exchange: ChatExchange) -> Iterator[str]:
     if exchange.chat.request.tool_choice != "required":
         return
@@ -350,7 +350,7 @@ def _forced(exchange: ChatExchange) -> Iterator[str]:
     yield str(value.get("type", value.get("mode")) if isinstance(value, dict) else value)
 
 
-@_fact(Subject.HISTORY, "opaque state that goes back", _whole_cell)
+@_aspect(Subject.HISTORY, "opaque state that goes back", _whole_cell)
 def _opaque(evidence: Evidence) -> Iterator[str]:
     for _, turn, part in parts_of(evidence):
         if isinstance(part, OpaqueView):
@@ -359,7 +359,7 @@ def _opaque(evidence: Evidence) -> Iterator[str]:
             yield f"signature on the {'call' if isinstance(part, CallView) else 'text'}"
 
 
-@_fact(Subject.HISTORY, "after a change of the prefix that the scenario asks for", _whole_cell)
+@_aspect(Subject.HISTORY, "after a change of the prefix that the scenario asks for", _whole_cell)
 def _asked_change(evidence: Evidence) -> Iterator[str]:
     for before, req in continued_requests(evidence):
         for change in caller_changes_between(evidence, before, req):
@@ -368,19 +368,19 @@ def _asked_change(evidence: Evidence) -> Iterator[str]:
             yield f"{change.section}: {effect}"
 
 
-@_fact(Subject.RESPONSES, "stop word with calls", _responses)
+@_aspect(Subject.RESPONSES, "stop word with calls", _responses)
 def _stop_word(response: ResponseView) -> Iterator[str]:
     if response.calls and response.raw_stop_reason:
         yield response.raw_stop_reason
 
 
-@_fact(Subject.RESPONSES, "stop word at the token limit", _responses)
+@_aspect(Subject.RESPONSES, "stop word at the token limit", _responses)
 def _limit_word(response: ResponseView) -> Iterator[str]:
     if response.stop_reason == "max_tokens":
         yield str(response.raw_stop_reason)
 
 
-@_fact(Subject.STREAMING, "how a stream is asked for", _requests)
+@_aspect(Subject.STREAMING, "how a stream is asked for", _requests)
 def _stream_switch(exchange: ChatExchange) -> Iterator[str]:
     if exchange.view.stream:
         body = body_of(exchange)
@@ -388,7 +388,7 @@ def _stream_switch(exchange: ChatExchange) -> Iterator[str]:
         yield "stream: true" if asks else endpoint(exchange.reading.exchange.request.url).rpartition(":")[2]
 
 
-@_fact(Subject.STREAMING, "token count of a stream", _requests)
+@_aspect(Subject.STREAMING, "token count of a stream", _requests)
 def _stream_usage(exchange: ChatExchange) -> Iterator[str]:
     answer, pointer = exchange.reading.answer, exchange.view.usage_pointer
     if answer is not None and answer.streamed:
@@ -396,7 +396,7 @@ def _stream_usage(exchange: ChatExchange) -> Iterator[str]:
         yield counted if pointer is None else f"asked for by {open_pointer(pointer)}"
 
 
-@_fact(Subject.STREAMING, "arguments arrive", lambda evidence: evidence.transcript.chats)
+@_aspect(Subject.STREAMING, "arguments arrive", lambda evidence: evidence.transcript.chats)
 def _stream_arguments(chat: Chat) -> Iterator[str]:
     deltas = Counter(event.index for event in chat.events if isinstance(event, ArgumentsDelta))
     for event in chat.events:
@@ -404,7 +404,7 @@ def _stream_arguments(chat: Chat) -> Iterator[str]:
             yield "in pieces" if deltas[event.index] > 1 else "at once"
 
 
-@_fact(Subject.ERRORS, "requests for an answer that fails", _whole_cell)
+@_aspect(Subject.ERRORS, "requests for an answer that fails", _whole_cell)
 def _requests_after_failure(evidence: Evidence) -> Iterator[str]:
     for chat in range(len(evidence.transcript.chats)):
         exchanges = evidence.exchanges(chat)
@@ -414,23 +414,23 @@ def _requests_after_failure(evidence: Evidence) -> Iterator[str]:
 
 NOT_OBSERVED = "not observed"
 
-FACTS = (*_FACTS,)
+ASPECTS = (*_ASPECTS,)
 
 Observations = Mapping[str, frozenset[str]]
-"""Maps the name of each fact to the values that a cell shows. Facts without values are omitted."""
+"""Maps the name of each aspect to the values that a cell shows. Facts without values are omitted."""
 
 
 def observe(evidence: Evidence) -> Observations:
-    """Return the facts that a cell shows, with their values."""
-    shown = ((fact.name, frozenset(fact.observe(evidence))) for fact in FACTS)
+    """Return the aspects that a cell shows, with their values."""
+    shown = ((aspect.name, frozenset(aspect.observe(evidence))) for aspect in ASPECTS)
     return {name: values for name, values in shown if values}
 
 
 class ObservedValues:
-    """The values of each fact, collected from the cells of a target."""
+    """The values of each aspect, collected from the cells of a target."""
 
     def __init__(self, cells: Iterable[Observations] = ()) -> None:
-        self._values: dict[str, set[str]] = {fact.name: set() for fact in FACTS}
+        self._values: dict[str, set[str]] = {aspect.name: set() for aspect in ASPECTS}
         for each in cells:
             self.see(each)
 
@@ -439,21 +439,21 @@ class ObservedValues:
         for name, values in cell.items():
             self._values[name].update(values)
 
-    def __getitem__(self, fact: str) -> list[str]:
-        """Return the values of a fact, sorted."""
-        return sorted(self._values[fact])
+    def __getitem__(self, aspect: str) -> list[str]:
+        """Return the values of a aspect, sorted."""
+        return sorted(self._values[aspect])
 
     @property
     def values(self) -> dict[str, tuple[str, ...]]:
-        """The values of each observed fact, sorted."""
-        return {fact: tuple(sorted(values)) for fact, values in self._values.items() if values}
+        """The values of each observed aspect, sorted."""
+        return {aspect: tuple(sorted(values)) for aspect, values in self._values.items() if values}
 
 
 def difference_rows(observed: Mapping[str, ObservedValues]) -> tuple[Difference, ...]:
-    """Return one row per fact. `observed` maps targets to their values."""
+    """Return one row per aspect. `observed` maps targets to their values."""
     rows: list[Difference] = []
-    for fact in FACTS:
-        values = {target: " · ".join(seen[fact.name]) or NOT_OBSERVED for target, seen in observed.items()}
+    for aspect in ASPECTS:
+        values = {target: " · ".join(seen[aspect.name]) or NOT_OBSERVED for target, seen in observed.items()}
         known = {value for value in values.values() if value != NOT_OBSERVED}
-        rows.append(Difference(fact.subject.value, fact.name, values, differs=len(known) > 1))
+        rows.append(Difference(aspect.subject.value, aspect.name, values, differs=len(known) > 1))
     return tuple(rows)

@@ -23,7 +23,7 @@ from harness.cassettes.loopback_server import serve
 from harness.checks import gateway_traffic
 from harness.cli.main import main
 from harness.model.http import HttpRequest, HttpResponse
-from harness.results import FactFates, RunResult, Verdict
+from harness.results import DetailCounts, RunResult, Verdict
 from harness.scenarios.suite import shipped
 from tests.gateways.faults import FAULTS
 from tests.gateways.toy import Gate, Passing
@@ -72,9 +72,9 @@ class Scorecard:
     junit: str
     run: RunResult
 
-    def fates(self, fact: str, upstream: str = "anthropic") -> FactFates:
+    def outcomes(self, detail: str, upstream: str = "anthropic") -> DetailCounts:
         assert self.run.check is not None
-        return next(each for each in self.run.check.gateway if (each.fact, each.upstream) == (fact, upstream))
+        return next(each for each in self.run.check.gateway if (each.detail, each.upstream) == (detail, upstream))
 
     @property
     def words(self) -> str:
@@ -106,11 +106,11 @@ def test_what_the_gateway_has_to_know_comes_first(scorecard: Scorecard, front: F
 
 def test_the_table_has_what_became_of_each_fact_by_upstream(scorecard: Scorecard) -> None:
     assert scorecard.code == 1
-    system, tools = scorecard.fates("system prompt"), scorecard.fates("tools")
+    system, tools = scorecard.outcomes("system prompt"), scorecard.outcomes("tools")
     assert (system.preserved, system.lost, system.of_answer) == (0, 2, False)
     assert (tools.preserved, tools.lost) == (4, 0)
-    assert scorecard.fates("tool choice", "anthropic-opus-5").preserved == 2
-    assert scorecard.fates("answer's text").of_answer
+    assert scorecard.outcomes("tool choice", "anthropic-opus-5").preserved == 2
+    assert scorecard.outcomes("answer's text").of_answer
     assert re.search(r"^ +anthropic>anthropic +anthropic>anthropic-opus-5$", scorecard.text, re.MULTILINE)
     assert re.search(r"^system prompt +2 lost +2 lost$", scorecard.text, re.MULTILINE)
     assert re.search(r"^tool choice +- +2 preserved$", scorecard.text, re.MULTILINE)

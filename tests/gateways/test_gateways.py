@@ -47,7 +47,7 @@ _SPOKEN = (
     "gateway-retry-after",
     "error-400",
 )
-"""Scenarios that say every fact between them; all of them take too long for a test."""
+"""Scenarios that say every detail between them; all of them take too long for a test."""
 
 
 _SAID = (
@@ -108,7 +108,9 @@ def test_a_faithful_gateway_is_clean(target: str, variant: Variant, both: Ends) 
     assert _lost(run) == {}
     assert {cell.verdict for cell in run.cells} <= {Verdict.PASS, Verdict.NOT_APPLICABLE}
     assert run.check is not None
-    assert {fates.fact for fates in run.check.gateway if fates.translated or fates.refused or fates.lost} <= {
+    assert {
+        outcomes.detail for outcomes in run.check.gateway if outcomes.translated or outcomes.refused or outcomes.lost
+    } <= {
         "answer arrives"  # of one that breaks off
     }
 
@@ -118,11 +120,11 @@ def test_a_faithful_translation_is_told_as_one(both: Ends) -> None:
 
     assert _lost(run) == {}
     assert run.check is not None
-    fates = {each.fact: each for each in run.check.gateway}
-    assert fates["answer's stop reason"].translated > 0
-    assert fates["response format"].translated == 2  # JSON of any shape is asked for in words
-    assert (fates["call ids of the history"].preserved > 0, fates["tool choice"].preserved) == (True, 2)
-    assert fates["stream"].translated > 0  # the upstream is not asked for one
+    outcomes = {each.detail: each for each in run.check.gateway}
+    assert outcomes["answer's stop reason"].translated > 0
+    assert outcomes["response format"].translated == 2  # JSON of any shape is asked for in words
+    assert (outcomes["call ids of the history"].preserved > 0, outcomes["tool choice"].preserved) == (True, 2)
+    assert outcomes["stream"].translated > 0  # the upstream is not asked for one
 
 
 def test_what_an_upstream_refuses_anyway_is_refused_and_no_loss(both: Ends) -> None:
@@ -132,7 +134,7 @@ def test_what_an_upstream_refuses_anyway_is_refused_and_no_loss(both: Ends) -> N
 
     assert _lost(run) == {}
     assert run.check is not None
-    assert [each.fact for each in run.check.gateway if each.refused] == ["tool choice"]
+    assert [each.detail for each in run.check.gateway if each.refused] == ["tool choice"]
 
 
 def test_refusal_of_what_the_upstream_accepts_is_a_warning(both: Ends) -> None:
@@ -151,7 +153,7 @@ def test_refusal_of_what_the_upstream_accepts_is_a_warning(both: Ends) -> None:
     }
     assert [cell.verdict for cell in run.cells] == [Verdict.PASS, Verdict.WARN]
     assert run.check is not None
-    assert [each.fact for each in run.check.gateway if each.refused] == ["stop texts"]
+    assert [each.detail for each in run.check.gateway if each.refused] == ["stop texts"]
 
 
 def test_ids_that_stand_for_others_are_translated_and_lead_back(both: Ends) -> None:
@@ -174,7 +176,9 @@ def test_ids_that_stand_for_others_are_translated_and_lead_back(both: Ends) -> N
 
     assert _lost(run) == {}
     assert run.check is not None
-    ids = {each.fact: each for each in run.check.gateway if each.fact.endswith("call ids") or "call ids" in each.fact}
+    ids = {
+        each.detail: each for each in run.check.gateway if each.detail.endswith("call ids") or "call ids" in each.detail
+    }
     assert {name: (each.preserved, each.translated) for name, each in ids.items()} == {
         "call ids of the history": (0, 1),
         "answer's call ids": (0, 1),

@@ -178,10 +178,10 @@ def test_two_targets_are_compared_by_meaning(opened: Opened) -> None:
 def test_common_properties_are_shown_on_request(opened: Opened) -> None:
     page = opened(talking())
 
-    assert texts(page, "#facts th[scope=rowgroup]") == ["system-prompt"]
-    assert texts(page, "#facts tr:not(.subject) th[scope=row]") == ["its place"]
+    assert texts(page, "#aspects th[scope=rowgroup]") == ["system-prompt"]
+    assert texts(page, "#aspects tr:not(.subject) th[scope=row]") == ["its place"]
     page.evaluate("document.getElementById('same').click()")
-    assert texts(page, "#facts tr:not(.subject) th[scope=row]") == ["its place", "word for it"]
+    assert texts(page, "#aspects tr:not(.subject) th[scope=row]") == ["its place", "word for it"]
 
 
 FAINT = """

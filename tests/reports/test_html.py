@@ -17,8 +17,8 @@ from harness.results import (
     Body,
     Checked,
     Checkout,
+    DetailCounts,
     Difference,
-    FactFates,
     Presentation,
     Rate,
     RunResult,
@@ -190,8 +190,8 @@ def test_a_gateway_check_is_shown() -> None:
     client = Body("the client's request", '{"top_k": 5}', "/top_k", ("/:", "  {", '>   "top_k": 5', "  }"))
     lost = finding("gateway-fact-lost", blame=Blame.GATEWAY, bodies=(client, Body("the upstream's request", "{}")))
     unclear = cell("calls", verdict=Verdict.INCONCLUSIVE, reason="the model called nothing")
-    fates = FactFates("anthropic", "openai-chat", "top_k", of_answer=False, preserved=3, lost=1)
-    checked = Checked(rates=(Rate("calls in parallel", "mine", 2, 4, 0.15, 0.85),), gateway=(fates,))
+    counts = DetailCounts("anthropic", "openai-chat", "top_k", of_answer=False, preserved=3, lost=1)
+    checked = Checked(rates=(Rate("calls in parallel", "mine", 2, 4, 0.15, 0.85),), gateway=(counts,))
 
     text = REPORT.render(
         RunResult("reference", (failed("a", "anthropic", lost), unclear), check=checked), Presentation()
@@ -202,7 +202,7 @@ def test_a_gateway_check_is_shown() -> None:
         "the client's request /: { > \"top_k\": 5 } the upstream's request {}",
         "Inconclusive: 1 cell Neither right nor wrong",
         "the model called nothing : calls · anthropic",
-        "fact anthropic>openai-chat top_k 3 preserved , 1 lost",
+        "detail anthropic>openai-chat top_k 3 preserved , 1 lost",
         "calls in parallel: 2 of 4 (50%; between 15% and 85%)",
     ):
         assert words in page.text

@@ -24,7 +24,7 @@ def played(scenario: str, model: str, wrap: Wrap | None = None) -> tuple[CellRes
     adapter = adapter_specs.adapter(shipped.adapter)
     chosen = registry.target_for(shipped, wrap(adapter) if wrap else adapter, {shipped.name: model})
     run = Run(InProcess(), RULES, strict=True)([Cell(shipped_scenarios()[scenario], chosen, "whole")])
-    rows = {row.fact: next(iter(row.values.values())) for row in run.differences}
+    rows = {row.aspect: next(iter(row.values.values())) for row in run.differences}
     return run.cells[0], rows["where the system prompt sits"]
 
 

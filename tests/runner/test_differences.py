@@ -13,7 +13,7 @@ from harness.model.errors import Overloaded
 from harness.model.messages import ChatRequest, ChatResponse, Message, Role, Text
 from harness.results import RunResult
 from harness.runner.cells import Cell, cells
-from harness.runner.differences import FACTS, NOT_OBSERVED, Observations, ObservedValues, difference_rows
+from harness.runner.differences import ASPECTS, NOT_OBSERVED, Observations, ObservedValues, difference_rows
 from harness.runner.suite_run import Run
 from tests.stages import InProcess, shipped_scenarios, shipped_targets
 from tests.wrapped import Chat, chatting
@@ -30,8 +30,8 @@ def shipped() -> RunResult:
     return run_on(list(shipped_targets().values()), *SCENARIOS)
 
 
-def row(result: RunResult, fact: str) -> dict[str, str]:
-    (found,) = (dict(difference.values) for difference in result.differences if difference.fact == fact)
+def row(result: RunResult, aspect: str) -> dict[str, str]:
+    (found,) = (dict(difference.values) for difference in result.differences if difference.aspect == aspect)
     return found
 
 
@@ -62,16 +62,18 @@ def test_only_rows_that_differ_are_flagged() -> None:
     for difference in shipped().differences:
         seen = {value for value in difference.values.values() if value != NOT_OBSERVED}
         assert difference.differs is (len(seen) > 1)
-    flagged = {difference.fact: difference.differs for difference in shipped().differences}
+    flagged = {difference.aspect: difference.differs for difference in shipped().differences}
     assert flagged["where the system prompt sits"]
     assert not flagged["system prompt inside a message"]
     assert set(row(shipped(), "system prompt inside a message").values()) == {"no"}
 
 
-def test_there_is_a_row_for_each_fact_and_a_column_for_each_target() -> None:
-    assert [(d.subject, d.fact) for d in shipped().differences] == [(fact.subject.value, fact.name) for fact in FACTS]
+def test_there_is_a_row_for_each_aspect_and_a_column_for_each_target() -> None:
+    assert [(d.subject, d.aspect) for d in shipped().differences] == [
+        (aspect.subject.value, aspect.name) for aspect in ASPECTS
+    ]
     assert all(list(difference.values) == list(shipped_targets()) for difference in shipped().differences)
-    assert len({fact.name for fact in FACTS}) == len(FACTS)
+    assert len({aspect.name for aspect in ASPECTS}) == len(ASPECTS)
 
 
 def system_as_user_text(inner: Chat, request: ChatRequest) -> ChatResponse:
@@ -141,10 +143,10 @@ INSIDE, GOES = "system prompt inside a message", "the old one goes"
 )
 def test_a_broken_adapter_changes_its_row(cell: str, fault: Fault, change: str) -> None:
     name, scenario = cell.split()
-    fact, _, values = change.partition(": ")
+    aspect, _, values = change.partition(": ")
     target = shipped_targets()[name]
     broken = replace(chatting(target, fault), name="broken")
-    found = row(run_on([target, broken], scenario), fact)
+    found = row(run_on([target, broken], scenario), aspect)
     assert [found[name], found["broken"]] == values.split(" -> ")
 
 
@@ -169,8 +171,8 @@ def test_streams_differ_as_their_apis_do() -> None:
 
 
 def test_several_values_of_one_target_stand_side_by_side() -> None:
-    name = FACTS[0].name
-    none: Observations = {fact.name: frozenset() for fact in FACTS}
+    name = ASPECTS[0].name
+    none: Observations = {aspect.name: frozenset() for aspect in ASPECTS}
     seen = [none | {name: frozenset({"y", "x"})}, none | {name: frozenset({"x"})}]
     rows = difference_rows({"a": ObservedValues(seen), "b": ObservedValues([none])})
     assert dict(rows[0].values) == {"a": "x · y", "b": NOT_OBSERVED}

@@ -381,7 +381,7 @@ def _panels(run: RunResult) -> list[tuple[str, str, list[tuple[str, list[tuple[s
     """
     found = dict(groups.differing(run, everything=len(groups.targets(run)) == 1))
     return [
-        (title, meaning, [(row.fact, sorted(groups.by_value(row), key=_is_unknown)) for row in found[feature]])
+        (title, meaning, [(row.aspect, sorted(groups.by_value(row), key=_is_unknown)) for row in found[feature]])
         for feature, (title, meaning) in _PANELS.items()
         if feature in found
     ]

@@ -497,7 +497,7 @@
   form.addEventListener("input", filter);
   form.addEventListener("submit", (event) => event.preventDefault());
   const same = document.getElementById("same");
-  if (same) same.addEventListener("input", () => document.getElementById("facts").classList.toggle("all", same.checked));
+  if (same) same.addEventListener("input", () => document.getElementById("aspects").classList.toggle("all", same.checked));
 
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;

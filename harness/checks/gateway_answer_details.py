@@ -1,4 +1,4 @@
-"""Gateway facts of the upstream's answer: text, reasoning, calls, stop reason, usage and errors."""
+"""Gateway details of the upstream's answer: text, reasoning, calls, stop reason, usage and errors."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from http import HTTPStatus
 from harness.apis.jsonvalue import equal, every, join, loads
 from harness.apis.view import CallView, ErrorView, OpaqueView, PartView, ResponseView, TextView, WireError
 from harness.checks.gateway_exchange import (
-    FactOutcome,
+    DetailResult,
     GatewayExchange,
     Outcomes,
     Side,
     added,
     argument_outcomes,
-    exchange_fact,
+    exchange_detail,
     lost,
     matched_calls,
     preserved,
-    response_fact,
+    response_detail,
 )
 from harness.model.errors import provider_error
 from harness.model.http import EXHAUSTED, HttpResponse
@@ -36,7 +36,7 @@ def _where(view: ResponseView) -> str:
     return next((part.pointer for part in view.parts if isinstance(part, TextView)), "")
 
 
-@response_fact("gateway-answer-text", "answer's text", "the client gets another text than the model wrote")
+@response_detail("gateway-answer-text", "answer's text", "the client gets another text than the model wrote")
 def _text(sent: ResponseView, received: ResponseView) -> Outcomes:
     """The text of the answer reaches the client unchanged."""
     if sent.text == received.text:
@@ -64,7 +64,7 @@ def _strings(value: JSON) -> Iterator[str]:
     return (each for each in every(value) if isinstance(each, str))
 
 
-@exchange_fact(
+@exchange_detail(
     "gateway-answer-thinking", "answer's reasoning", "the client can neither show it nor send it back", of_answer=True
 )
 def _thinking(exchange: GatewayExchange) -> Outcomes:
@@ -92,7 +92,7 @@ _NO_WORDS = frozenset({"type"})
 _TELLING_CHARACTERS = 16
 
 
-@response_fact(
+@response_detail(
     "gateway-answer-unsent", "answer's own parts", "the client shows and sends back something that no model produced"
 )
 def _unsent(sent: ResponseView, received: ResponseView) -> Outcomes:
@@ -148,7 +148,7 @@ def _texts(value: JSON, left_out: Container[str] = (), places: Container[str] = 
             yield from _texts(each, left_out, places, join(pointer, index))
 
 
-@exchange_fact("gateway-answer-refusal", "answer's refusal", "the client sees an empty answer", of_answer=True)
+@exchange_detail("gateway-answer-refusal", "answer's refusal", "the client sees an empty answer", of_answer=True)
 def _refusal(exchange: GatewayExchange) -> Outcomes:
     """The text of a refusal by the model reaches the client."""
     if exchange.responses is None or not exchange.responses[0].refusal:
@@ -168,7 +168,7 @@ def _refusal(exchange: GatewayExchange) -> Outcomes:
         yield lost(message, place, "", received.text or received.refusal or None, sent.refusal, severity)
 
 
-@response_fact("gateway-answer-calls", "answer's calls", "the client runs calls that the model did not make")
+@response_detail("gateway-answer-calls", "answer's calls", "the client runs calls that the model did not make")
 def _calls(sent: ResponseView, received: ResponseView) -> Outcomes:
     """All calls of the answer reach the client, in their order, and no truncated call arrives as a complete one."""
     whole = [call for call in sent.calls if call.malformed is None]
@@ -212,7 +212,7 @@ def _matched(exchange: GatewayExchange) -> Iterator[tuple[CallView, CallView]]:
         yield from matched_calls(sent.calls, received.calls)
 
 
-@exchange_fact(
+@exchange_detail(
     "gateway-answer-arguments", "answer's arguments", "the client runs another call than the model made", of_answer=True
 )
 def _arguments(exchange: GatewayExchange) -> Outcomes:
@@ -220,7 +220,7 @@ def _arguments(exchange: GatewayExchange) -> Outcomes:
     return argument_outcomes(_matched(exchange))
 
 
-@exchange_fact("gateway-answer-ids", "answer's call ids", "the client cannot match results to calls", of_answer=True)
+@exchange_detail("gateway-answer-ids", "answer's call ids", "the client cannot match results to calls", of_answer=True)
 def _ids(exchange: GatewayExchange) -> Outcomes:
     """Each call reaches the client with an id of its own."""
     # The client's API may have no ids.
@@ -257,7 +257,7 @@ def _word_for_calls(exchange: GatewayExchange, received: ResponseView) -> str | 
     return own.raw_stop_reason if both_call else None
 
 
-@exchange_fact(
+@exchange_detail(
     "gateway-answer-stop-reason",
     "answer's stop reason",
     "the client cannot tell a complete answer from one that was cut off",
@@ -288,7 +288,7 @@ def _stop(exchange: GatewayExchange) -> Outcomes:
         yield lost(message, "", "", received.stop_reason.value, sent.stop_reason.value)
 
 
-@exchange_fact(
+@exchange_detail(
     "gateway-answer-usage",
     "answer's usage",
     "the client counts other numbers of tokens than it is billed for",
@@ -299,7 +299,7 @@ def _usage(exchange: GatewayExchange) -> Outcomes:
     return _counted(exchange, _COUNTED)
 
 
-@exchange_fact(
+@exchange_detail(
     "gateway-answer-usage-details",
     "answer's usage in detail",
     "the client cannot tell what the tokens were for",
@@ -312,7 +312,7 @@ def _details(exchange: GatewayExchange) -> Outcomes:
     return _counted(exchange, tuple(name for name in _COUNTS if name not in _COUNTED))
 
 
-def _counted(exchange: GatewayExchange, names: Iterable[str]) -> Iterator[FactOutcome]:
+def _counted(exchange: GatewayExchange, names: Iterable[str]) -> Iterator[DetailResult]:
     if exchange.responses is None:
         return
     sent, received = ({name: getattr(each.usage, name) for name in names} for each in exchange.responses)
@@ -350,7 +350,7 @@ def _is_exhausted(side: Side) -> bool:
     return response is not None and EXHAUSTED in response.headers
 
 
-@exchange_fact("gateway-error", "errors", "the client does not know whether to retry", of_answer=True)
+@exchange_detail("gateway-error", "errors", "the client does not know whether to retry", of_answer=True)
 def _status(exchange: GatewayExchange) -> Outcomes:
     """An upstream error reaches the client as an error of the same kind."""
     # An error that the gateway cured by a retry need not arrive.
@@ -389,7 +389,7 @@ def _failure(exchange: GatewayExchange) -> ErrorView | None:
     return real[-1].response.error if real and real[-1].response is not None else None
 
 
-@exchange_fact("gateway-error-text", "error texts", "the client does not know what to change", of_answer=True)
+@exchange_detail("gateway-error-text", "error texts", "the client does not know what to change", of_answer=True)
 def _error_text(exchange: GatewayExchange) -> Outcomes:
     """The text of an upstream error reaches the client."""
     # The gateway may wrap it in its own words.
@@ -430,7 +430,7 @@ def _own_status(exchange: GatewayExchange, status: int) -> int:
     return status if error is None else error.meant or error.status
 
 
-@exchange_fact(
+@exchange_detail(
     "gateway-retry-after", "retry-after", "the client retries too early, and is refused again", of_answer=True
 )
 def _wait(exchange: GatewayExchange) -> Outcomes:
@@ -447,7 +447,7 @@ def _wait(exchange: GatewayExchange) -> Outcomes:
         yield lost(message, "", "", received.retry_after, sent.retry_after)
 
 
-@exchange_fact(
+@exchange_detail(
     "gateway-answer",
     "answer arrives",
     "the client has no answer, or takes part of an answer for all of it",
@@ -483,7 +483,7 @@ def _describe_answer(exchange: GatewayExchange) -> str:
     return "an answer that ends early" if client.exchange.response is not None else "nothing"
 
 
-@exchange_fact(
+@exchange_detail(
     "gateway-unasked",
     "upstream is asked",
     "the client gets an answer that no model gave to this request",

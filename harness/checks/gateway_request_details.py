@@ -1,4 +1,4 @@
-"""Gateway facts of the client's request: prompts, media, tools, formats and settings."""
+"""Gateway details of the client's request: prompts, media, tools, formats and settings."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from itertools import groupby
 from harness.apis.jsonvalue import equal
 from harness.apis.view import FormatView, MediaView, RequestView, ResultView, TextView, ToolView
 from harness.checks.gateway_exchange import (
-    FactOutcome,
+    DetailResult,
+    GatewayDetail,
     GatewayExchange,
-    GatewayFact,
     Outcomes,
     added,
-    exchange_fact,
+    exchange_detail,
     lost,
     preserved,
-    request_fact,
+    request_detail,
 )
 from harness.equivalence import request_meaning
 from harness.equivalence.request_meaning import tool_family
@@ -29,7 +29,7 @@ from harness.model.messages import JSON
 from harness.results import Severity
 
 
-@request_fact(
+@request_detail(
     "gateway-system-prompt",
     "system prompt",
     "the model does not know its instructions, or follows others",
@@ -72,7 +72,7 @@ def _runs(view: RequestView) -> list[tuple[str, list[TextView]]]:
     return [(role, [part for _, part in run]) for role, run in groupby(texts, key=lambda text: text[0])]
 
 
-@request_fact("gateway-texts", "message texts", "the model reads another text than the client sent")
+@request_detail("gateway-texts", "message texts", "the model reads another text than the client sent")
 def _texts(sent: RequestView, arrived: RequestView) -> Outcomes:
     """The texts of the conversation reach the upstream unchanged, each with its role."""
     given, found = _runs(sent), _runs(arrived)
@@ -100,7 +100,7 @@ def _texts(sent: RequestView, arrived: RequestView) -> Outcomes:
         yield preserved(same=is_same)
 
 
-def _text_lost(role: str, texts: list[TextView], there: str, parts: list[TextView]) -> FactOutcome:
+def _text_lost(role: str, texts: list[TextView], there: str, parts: list[TextView]) -> DetailResult:
     given, found = "".join(part.text for part in texts), "".join(part.text for part in parts)
     if not texts:
         what = "the upstream gets a text that the client did not send"
@@ -127,7 +127,7 @@ def _media(view: RequestView) -> Iterator[tuple[MediaView, bool]]:
                 yield from ((each, True) for each in part.payload if isinstance(each, MediaView))
 
 
-@request_fact(
+@request_detail(
     "gateway-media",
     "images and files",
     "the model sees another picture, or none",
@@ -179,7 +179,7 @@ def _format_tool(sent: RequestView, arrived: RequestView) -> ToolView | None:
     return None
 
 
-@request_fact(
+@request_detail(
     "gateway-tools",
     "tools",
     "the model calls missing tools, or cannot call existing ones",
@@ -202,7 +202,7 @@ def _tools(sent: RequestView, arrived: RequestView) -> Outcomes:
             yield added(f"the upstream gets a tool {name!r} that the client did not send", tool.pointer, [*found])
 
 
-@request_fact(
+@request_detail(
     "gateway-provider-tools",
     "provider's tools",
     "the model cannot search where the client allows it",
@@ -226,7 +226,7 @@ def _common(exchange: GatewayExchange) -> Iterator[tuple[ToolView, ToolView]]:
         yield from ((tool, arrived[name]) for name, tool in sent.items() if name in arrived)
 
 
-@exchange_fact("gateway-tool-descriptions", "tool descriptions", "the model reads another description of the tool")
+@exchange_detail("gateway-tool-descriptions", "tool descriptions", "the model reads another description of the tool")
 def _descriptions(exchange: GatewayExchange) -> Outcomes:
     """The descriptions of tools reach the upstream as given."""
     for tool, found in _common(exchange):
@@ -239,7 +239,7 @@ def _descriptions(exchange: GatewayExchange) -> Outcomes:
             yield lost(message, tool.pointer, found.pointer, found.description, tool.description)
 
 
-@exchange_fact("gateway-tool-schemas", "tool schemas", "the model makes arguments that the tool does not accept")
+@exchange_detail("gateway-tool-schemas", "tool schemas", "the model makes arguments that the tool does not accept")
 def _schemas(exchange: GatewayExchange) -> Outcomes:
     """The schemas of tools keep their meaning and their wording."""
     for tool, found in _common(exchange):
@@ -250,13 +250,13 @@ def _schemas(exchange: GatewayExchange) -> Outcomes:
             yield _changed_schema(f"the schema of {tool.name}", apart, tool.pointer, found.pointer)
 
 
-def _changed_schema(name: str, change: SchemaChange, origin: str, pointer: str) -> FactOutcome:
+def _changed_schema(name: str, change: SchemaChange, origin: str, pointer: str) -> DetailResult:
     instance = change.describe("the given schema", "the one that arrives")
     message = f"{name} arrives changed at {change.pointer or '/'}{instance}"
     return lost(message, origin, pointer, change.actual, change.expected)
 
 
-@exchange_fact(
+@exchange_detail(
     "gateway-tool-strict",
     "strict tools",
     "arguments may violate the schema",
@@ -276,7 +276,7 @@ def _strict(exchange: GatewayExchange) -> Outcomes:
                 yield lost(message, tool.pointer, found.pointer)
 
 
-@request_fact(
+@request_detail(
     "gateway-tool-choice",
     "tool choice",
     "the model may or must call tools, against the client's choice",
@@ -306,7 +306,7 @@ def _choice(sent: RequestView, arrived: RequestView) -> Outcomes:
     )
 
 
-@request_fact(
+@request_detail(
     "gateway-response-format",
     "response format",
     "the answer is not the JSON that the client reads",
@@ -333,7 +333,7 @@ def _format(sent: RequestView, arrived: RequestView) -> Outcomes:
             yield _changed_schema("the schema of the answer", apart, wanted.schema_pointer, found.schema_pointer)
 
 
-def _emulated_format(sent: RequestView, arrived: RequestView, wanted: FormatView) -> FactOutcome:
+def _emulated_format(sent: RequestView, arrived: RequestView, wanted: FormatView) -> DetailResult:
     """Judge a response format that the gateway emulates with a forced tool or with instructions."""
     tool = _format_tool(sent, arrived)
     if tool is not None and (
@@ -393,7 +393,7 @@ def _is_no_reasoning(exchange: GatewayExchange, name: str) -> bool:
     return name == "thinking" and effort is not None and effort.value == "none"
 
 
-def _effort(one: RequestView, other: RequestView, *, same: bool) -> FactOutcome:
+def _effort(one: RequestView, other: RequestView, *, same: bool) -> DetailResult:
     """Compare the reasoning effort. Each API has its own values, and a token budget may replace any of them."""
     sent, arrived = one.effort, other.effort
     if sent is None or (arrived is not None and not (isinstance(sent.value, str) and isinstance(arrived.value, str))):
@@ -405,7 +405,7 @@ def _effort(one: RequestView, other: RequestView, *, same: bool) -> FactOutcome:
     return lost("the effort of reasoning arrives changed", sent.pointer, arrived.pointer, arrived.value, sent.value)
 
 
-@exchange_fact("gateway-stream", "stream", "a client that parses a stream fails")
+@exchange_detail("gateway-stream", "stream", "a client that parses a stream fails")
 def _stream(exchange: GatewayExchange) -> Outcomes:
     """A client that requests a stream gets one."""
     if exchange.requests is None:
@@ -418,7 +418,7 @@ def _stream(exchange: GatewayExchange) -> Outcomes:
         yield preserved(same=arrived.stream)
 
 
-@request_fact(
+@request_detail(
     "gateway-cache-marks",
     "cache marks",
     "the prompt is billed in full each time; no content is lost",
@@ -437,9 +437,9 @@ def _cache(sent: RequestView, arrived: RequestView) -> Outcomes:
         yield lost(f"the cache marks do not arrive{has}", pointer)
 
 
-def _fact(slug: str, name: str, setting: str, because: str) -> GatewayFact:
+def _fact(slug: str, name: str, setting: str, because: str) -> GatewayDetail:
     check: Callable[[GatewayExchange], Outcomes] = partial(_setting, setting)
-    return GatewayFact(
+    return GatewayDetail(
         f"gateway-{slug}",
         name,
         f"The setting {setting} reaches the upstream unchanged, and is not invented.",

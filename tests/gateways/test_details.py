@@ -1,4 +1,4 @@
-"""What a fact says of one request and its answer, at both ends."""
+"""What a detail says of one request and its answer, at both ends."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from harness.apis import registry
-from harness.checks.gateway_exchange import ApiPair, FactOutcome, Fate, GatewayExchange, client_side, side
-from harness.checks.gateway_findings import FACTS
+from harness.checks.gateway_exchange import ApiPair, DetailOutcome, DetailResult, GatewayExchange, client_side, side
+from harness.checks.gateway_findings import DETAILS
 from harness.model.http import EXHAUSTED, HttpRequest, HttpResponse
 from harness.results import Exchange, Severity
 
@@ -18,9 +18,9 @@ CHAT = registry.api("openai-chat")
 TOOL = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}
 
 
-def outcome(fact: str, asked: Exchange, arrived: Exchange) -> list[FactOutcome]:
+def outcome(detail: str, asked: Exchange, arrived: Exchange) -> list[DetailResult]:
     exchange = GatewayExchange(ApiPair(CHAT, CHAT), 0, side(CHAT, asked), (side(CHAT, arrived),))
-    return [each for known in FACTS if known.id == fact for each in known.check(exchange)]
+    return [each for known in DETAILS if known.id == detail for each in known.check(exchange)]
 
 
 def raw_exchange(said: str | None = None, /, *, made_up: bool = False, **body: Any) -> Exchange:
@@ -47,12 +47,12 @@ def test_reasoning_disabled_for_tools_is_no_made_up_setting(given: dict[str, Any
 def test_error_text_is_found_within_other_words_and_escapes() -> None:
     theirs = "no 'x' in \"y\""
     for text in (theirs, f"upstream: {theirs}", "b'no \\'x\\' in \"y\"'", json.dumps({"message": theirs})):
-        assert [each.fate for each in outcome("gateway-error-text", raw_exchange(text), raw_exchange(theirs))] != [
-            Fate.LOST
+        assert [each.outcome for each in outcome("gateway-error-text", raw_exchange(text), raw_exchange(theirs))] != [
+            DetailOutcome.LOST
         ]
-    assert [each.fate for each in outcome("gateway-error-text", raw_exchange("it failed"), raw_exchange(theirs))] == [
-        Fate.LOST
-    ]
+    assert [
+        each.outcome for each in outcome("gateway-error-text", raw_exchange("it failed"), raw_exchange(theirs))
+    ] == [DetailOutcome.LOST]
 
 
 @pytest.mark.parametrize(("failed", "lost"), [("it is down", True), (None, False)])
@@ -64,9 +64,9 @@ def test_a_success_after_the_last_attempt_failed_is_a_loss(failed: str | None, l
     attempts = (raw_exchange(failed) if failed else whole, raw_exchange("nothing is left", made_up=True))
     exchange = GatewayExchange(ApiPair(CHAT, CHAT), 0, side(CHAT, whole), tuple(side(CHAT, each) for each in attempts))
 
-    found = [each for known in FACTS if known.id == "gateway-error" for each in known.check(exchange)]
+    found = [each for known in DETAILS if known.id == "gateway-error" for each in known.check(exchange)]
 
-    assert [(each.fate, each.severity) for each in found] == ([(Fate.LOST, Severity.ERROR)] if lost else [])
+    assert [(each.outcome, each.severity) for each in found] == ([(DetailOutcome.LOST, Severity.ERROR)] if lost else [])
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_the_rest_of_an_answer_that_is_no_json_is_judged(start: bytes, content: 
     ours, theirs = (replace(asked, response=HttpResponse(200, {}, each)) for each in (changed, body))
     exchange = GatewayExchange(ApiPair(CHAT, CHAT), 0, client_side(CHAT, ours), (side(CHAT, theirs),))
 
-    found = [known.id for known in FACTS for each in known.check(exchange) if each.fate is Fate.LOST]
+    found = [known.id for known in DETAILS for each in known.check(exchange) if each.outcome is DetailOutcome.LOST]
 
     assert found == lost
 
@@ -165,7 +165,7 @@ def test_parts_that_the_upstream_has_not_sent(
     ]
     exchange = GatewayExchange(way, 0, ends[0], (ends[1],))
 
-    found = [each for known in FACTS if known.id == "gateway-answer-unsent" for each in known.check(exchange)]
+    found = [each for known in DETAILS if known.id == "gateway-answer-unsent" for each in known.check(exchange)]
 
     assert ends[0].response is not None
     assert [each.pointer for each in found] == [ends[0].response.parts[at].pointer for at in unsent]

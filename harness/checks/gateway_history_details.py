@@ -1,4 +1,4 @@
-"""Gateway facts of the history: earlier calls, their ids, their results and errors."""
+"""Gateway details of the history: earlier calls, their ids, their results and errors."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from harness.apis.jsonvalue import loads, parsed_object
 from harness.apis.prefix import PrefixChange, PrefixPiece, Section, prefix_changes, prefix_pieces
 from harness.apis.view import CallView, JsonView, MediaView, RequestView, ResultView, TextView
 from harness.checks.gateway_exchange import (
-    FactOutcome,
+    DetailResult,
+    GatewayDetail,
     GatewayExchange,
-    GatewayFact,
     Outcomes,
     Side,
     argument_outcomes,
-    exchange_fact,
+    exchange_detail,
     lost,
     matched_calls,
     preserved,
-    request_fact,
+    request_detail,
 )
 from harness.equivalence.request_meaning import pair_results
 from harness.equivalence.result_meaning import carries, core_text
@@ -28,7 +28,7 @@ from harness.model.messages import JSON, ToolResult
 from harness.results import Severity
 
 
-@request_fact(
+@request_detail(
     "gateway-calls",
     "calls of the history",
     "the model does not see what it called",
@@ -55,7 +55,7 @@ def _matched(exchange: GatewayExchange) -> Iterator[tuple[CallView, CallView]]:
         yield from matched_calls(sent.calls, arrived.calls)
 
 
-@exchange_fact(
+@exchange_detail(
     "gateway-arguments",
     "arguments of the history",
     "the model reads a call that it did not make",
@@ -66,7 +66,7 @@ def _arguments(exchange: GatewayExchange) -> Outcomes:
     return argument_outcomes(_matched(exchange))
 
 
-@exchange_fact(
+@exchange_detail(
     "gateway-call-ids",
     "call ids of the history",
     "a result answers a call that the upstream never issued, or another one",
@@ -117,7 +117,7 @@ def _mapped(exchange: GatewayExchange) -> dict[str, str | None]:
     }
 
 
-@exchange_fact(
+@exchange_detail(
     "gateway-results",
     "results",
     "the model reads something that the tool did not return",
@@ -162,7 +162,7 @@ def _means(given: ResultView, there: ResultView, request: RequestView) -> bool:
     return moved and (_core(there) or "").startswith(_core(given) or "")  # a note may follow that says where they are
 
 
-def _changed(call: CallView, given: ResultView, there: ResultView, found: list[str | None]) -> FactOutcome:
+def _changed(call: CallView, given: ResultView, there: ResultView, found: list[str | None]) -> DetailResult:
     sent, arrives = _core(given) or "", _core(there) or ""
     swapped = "that of another call" if _core(given) in found else "changed"
     message = f"the result of {call.name} ({call.id}) arrives {swapped}"
@@ -182,7 +182,7 @@ def _plain(result: ResultView) -> list[JSON]:
     ]
 
 
-@exchange_fact(
+@exchange_detail(
     "gateway-error-flag",
     "error flag",
     "the model takes a failure for a result, or a result for a failure",
@@ -211,7 +211,7 @@ def _errors(exchange: GatewayExchange) -> Outcomes:
             yield preserved(same=given.error_mark == found.error_mark)
 
 
-@exchange_fact(
+@exchange_detail(
     "gateway-prefix",
     "unchanged prefix",
     "the provider refuses or drops the reasoning after the change, and reads the prompt without its cache",
@@ -260,12 +260,12 @@ def _value(piece: PrefixPiece | None) -> JSON:
     return loads(piece.value) if piece else None
 
 
-STATE = GatewayFact(
+STATE = GatewayDetail(
     "gateway-opaque-state",
     "signatures and state",
     "Signatures and other state that the upstream issued are sent back to it unchanged.",
     "the model continues without its own reasoning, or the provider refuses the request",
 )
-"""Fact that is judged over a whole conversation, by the state that is sent back to the upstream."""
+"""Detail that is judged over a whole conversation, by the state that is sent back to the upstream."""
 
 HISTORY = (_calls, _arguments, _ids, _results, _errors, _prefix, STATE)
