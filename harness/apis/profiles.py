@@ -1,5 +1,5 @@
 """Model profiles, traits and terms of an API, the opaque state that its provider issued, and the servers that offer the
-API.
+API: the provider's own, clouds, and the compatible servers of `servers.yaml`.
 
 The format rules of an API apply at every server. The provider's other rules (a closed list of fields, the strict subset
 of schemas, rules per model) do not apply at compatible servers. Checks never look at a server's address: this module
@@ -8,17 +8,25 @@ chooses the rule set.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
+from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
 
-from harness.apis.fact import ChangedPrefix, Fact, Mechanism, Ruling, Thinking
+from pydantic import Field
+
+from harness.apis.fact import ChangedPrefix, Day, Effects, Fact, Mechanism, Ruling, Thinking
 from harness.apis.jsonvalue import parsed_object
 from harness.apis.limits import Violation
 from harness.apis.prefix import BoundThoughts, PrefixMismatch
 from harness.apis.view import ProviderReport, RequestView, ResponseView
+from harness.documents.document import read
+from harness.documents.strict_models import Strict
+from harness.model.errors import FactsError
 from harness.model.http import HttpRequest
 from harness.model.protocols import Capability
 
@@ -472,3 +480,60 @@ class IssuedState:
         miss.
         """
         return ()
+
+
+_FILE = Path(__file__).with_name("servers.yaml")
+
+
+class StreamRecording(Strict):
+    """Address and date of a recording that shows how a server streams."""
+
+    date: Day
+    address: str
+
+
+class Server(Strict):
+    """A compatible server. `dialect` lists how its responses differ from those of the API's provider."""
+
+    name: str
+    service: str = ""
+    api: str
+    model: str
+    url: str
+    keys: list[str]
+    profile: Effects = Field(default_factory=Effects)
+    dialect: dict[str, Any] = Field(default_factory=dict[str, Any])
+    recorded: StreamRecording | None = None
+
+
+@cache
+def servers() -> tuple[Server, ...]:
+    """Return all servers."""
+    entries: Any = read(_FILE.read_bytes(), str(_FILE), FactsError).value
+    return tuple(
+        Server.model_validate_json(json.dumps({"service": entry["name"], **entry})) for entry in entries["servers"]
+    )
+
+
+def servers_of(api: str) -> tuple[Server, ...]:
+    """Return the servers that speak an API."""
+    return tuple(server for server in servers() if server.api == api)
+
+
+def server_targets(api: str) -> tuple[ShippedTarget, ...]:
+    """Return one target for each server that speaks an API. The targets use the adapter that has the same name as the
+    API.
+    """
+    return tuple(
+        ShippedTarget(
+            each.name,
+            api,
+            api,
+            each.model,
+            each.service,
+            each.profile.model_dump(exclude_unset=True),
+            each.url,
+            tuple(each.keys),
+        )
+        for each in servers_of(api)
+    )

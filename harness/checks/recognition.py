@@ -31,9 +31,8 @@ from harness.apis.api import Api
 from harness.bridge import client_shapes
 from harness.bridge.client_formats import ANTHROPIC, GEMINI, OPENAI, RESPONSES
 from harness.bridge.client_shapes import ClientShape, ShapedClient
-from harness.cassettes.client_patches import intercepted
+from harness.cassettes.client_patches import intercepted, is_local
 from harness.cassettes.loopback_server import serve
-from harness.cassettes.redirect import is_local
 from harness.model.errors import HarnessError, PluginError
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import ChatRequest, Message, Role, Text, Tool

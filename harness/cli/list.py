@@ -18,10 +18,9 @@ import typer
 from harness.apis import registry
 from harness.apis.fact import Fact
 from harness.apis.fact_files import FactSelection, today
-from harness.apis.profiles import OWN
+from harness.apis.profiles import OWN, servers
 from harness.apis.registry import known_limits, severity
 from harness.apis.response_rules import RESPONSE_RULES
-from harness.apis.servers import servers
 from harness.checks.gateway_findings import DETAILS, OTHERS, SOURCE
 from harness.checks.server_checks import CHECKS
 from harness.checks.server_results import BECAUSE
@@ -29,8 +28,8 @@ from harness.cli import app
 from harness.cli.main import print_error
 from harness.cli.options import AsOf, FactFiles, MaxAge, argument, option
 from harness.model.errors import UnknownName, UsageError
+from harness.reports.published_reports import FEATURES
 from harness.results import Blame, Kind, Severity
-from harness.results.features import FEATURES
 from harness.rules.rule import all_rules
 from harness.wrappers import WRAPPERS
 

@@ -19,7 +19,7 @@ from harness.model.errors import FileError, HarnessError, UsageError
 from harness.platform import files, project
 from harness.platform.files import read_file
 from harness.reports import REPORTS
-from harness.reports.annotations import MAX_ANNOTATIONS, RepositoryLine, annotation, path_in
+from harness.reports.ci_reports import MAX_ANNOTATIONS, RepositoryLine, annotation, path_in
 from harness.results import Checkout, Presentation, Report, RunResult, Severity
 
 _DEFAULT_COLUMNS = 120

@@ -27,7 +27,7 @@ from harness.cli.settings import combined, fact_options
 from harness.cli.suite_checks import accepting_model, exceeded_limit
 from harness.model.errors import UsageError
 from harness.plugins import ADAPTERS
-from harness.reports import worst_causes
+from harness.reports import finding_causes
 from harness.reports.words import count
 from harness.results import Checked, Presentation, RunResult
 from harness.runner.cells import Cell, not_applicable
@@ -260,7 +260,7 @@ def _try_program(command: str) -> Recognised | int:
         _without_requests(command, ended)
     conversations = count(len(result.cells), "conversation")
     typer.echo(f"{command}: taken for a program that calls a model; {conversations} played{ended.note}.")
-    typer.echo(worst_causes.render(result, on_screen(Presentation())), nl=False)
+    typer.echo(finding_causes.render(result, on_screen(Presentation())), nl=False)
     typer.echo(f"More: harness serve call-single --command {shlex.quote(command)}; harness help serve")
     return result.exit_code
 

@@ -257,4 +257,4 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Report the recorded cassettes at the end of the session."""
     if config.getoption("--harness-record"):
-        import_module("harness.pytest_plugin.recording").summarise(terminalreporter)
+        import_module("harness.pytest_plugin.session_run").summarise(terminalreporter)

@@ -9,16 +9,16 @@ BUILT_IN = {
     "archive": "harness.reports.run_json:ARCHIVE",
     "badge": "harness.reports.published_reports:BADGE",
     "features": "harness.reports.published_reports:FEATURES_REPORT",
-    "github": "harness.reports.annotations:GITHUB",
-    "gitlab": "harness.reports.annotations:GITLAB",
+    "github": "harness.reports.ci_reports:GITHUB",
+    "gitlab": "harness.reports.ci_reports:GITLAB",
     "html": "harness.reports.html:REPORT",
     "json": "harness.reports.run_json:JSON_REPORT",
-    "junit": "harness.reports.junit:JUNIT",
+    "junit": "harness.reports.ci_reports:JUNIT",
     "markdown": "harness.reports.markdown_report:REPORT",
     "table": "harness.reports.published_reports:REPORT",
     "terminal": "harness.reports.terminal:REPORT",
-    "worst": "harness.reports.worst_causes:REPORT",
-    "xunit": "harness.reports.junit:XUNIT",
+    "worst": "harness.reports.finding_causes:REPORT",
+    "xunit": "harness.reports.ci_reports:XUNIT",
 }
 
 REPORTS: PluginGroup[Report] = PluginGroup("report", "harness.reports", "REPORT", "harness.results:Report")

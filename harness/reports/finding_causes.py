@@ -1,19 +1,27 @@
 """Grouping of a run's findings into causes. A cause has findings of one rule and case, at one location in the messages
 of each API. Findings that follow from others are left out.
+
+The report `worst` shows the three worst causes in at most 25 lines, for `harness try`.
 """
 
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TypeAlias
 
+from rich.console import RenderableType
+from rich.text import Text
+
+from harness.reports import groups, words
 from harness.reports.groups import CellPlace, cells_of, grouped, places_of
+from harness.reports.page import Page, hanging, heading
 from harness.reports.words import count, listed
-from harness.results import Blame, CellResult, Finding, Kind, RunResult, Severity
+from harness.results import Blame, CellResult, Finding, Kind, Presentation, Report, RunResult, Severity, Subject
 
 _FREE_KEYS = frozenset(
     {"parameters", "parametersJsonSchema", "input_schema", "schema", "responseJsonSchema", "args", "input"}
@@ -188,3 +196,139 @@ def _by_cell(found: Iterable[_Occurrence]) -> Iterator[list[_Occurrence]]:
     location per API.
     """
     return ([*members] for _, members in groupby(found, lambda each: id(each.cell)))
+
+
+MAX_CAUSES = 3
+_MAX_LINES = 23
+_LABEL_WIDTH = 9
+
+
+def render(run: RunResult, presentation: Presentation) -> str:
+    """Return the verdict and the worst causes, each with the wrong and the right value, and a remedy.
+
+    A command shows or reproduces a cell.
+    """
+    page = Page(presentation)
+    lines: list[str] = []
+    # Spend the space on the other causes first, then on second lines of messages and remedies, then on blank lines.
+    for is_spaced, wrapped, max_listed in (
+        (True, 2, 4),
+        (False, 2, 4),
+        (False, 2, 1),
+        (True, 2, 0),
+        (False, 2, 0),
+        (True, 1, 0),
+    ):
+        lines = [line for part in _parts(run, is_spaced, max_listed) for line in _rendered(page, part, wrapped)]
+        if len(lines) <= _MAX_LINES:
+            break
+    return "\n".join(lines) + "\n"
+
+
+def _rendered(page: Page, part: RenderableType, wrapped: int) -> list[str]:
+    """Return the lines of a part. A command stays on one line, so that it can be copied."""
+    if isinstance(part, str):
+        return [part]
+    if isinstance(part, Text):
+        part.truncate(page.width, overflow="ellipsis")
+    lines = page.lines([part])
+    return [*lines[: wrapped - 1], f"{lines[wrapped - 1][: page.width - 2]} …"] if len(lines) > wrapped else lines
+
+
+def _parts(run: RunResult, is_spaced: bool, max_listed: int) -> Iterator[RenderableType]:
+    """Yield the parts of the report. At most `max_listed` further causes have a line of their own."""
+    word, totals = words.verdict(run)
+    yield heading(f"{word}  {totals}")
+    found = by_rule(run)
+    for number, same in enumerate(found[:MAX_CAUSES], 1):
+        yield from [""] if is_spaced or number == 1 else []
+        yield from _numbered(run, number, same)
+    broken = groups.broken(run)
+    for reason, places in broken[: max(MAX_CAUSES - len(found), 0)]:
+        yield ""
+        yield _cut(f"error in {words.count(groups.cells_of(places), 'cell')}: {reason or 'no reason is known'}", "bold")
+        yield _command("see", groups.look(run, places[0].cells[0]))
+    yield ""
+    others = found[MAX_CAUSES:]
+    for number, same in enumerate(others[:max_listed], MAX_CAUSES + 1):
+        yield _cut(f"{number}  {same[0].message} ({same[0].rule})")
+    if others[max_listed:]:
+        more = ", ".join(same[0].rule for same in others[max_listed:])
+        yield _cut(f"and {words.count(len(others[max_listed:]), 'more cause')}: {more}")
+    elif not found and not broken:
+        yield heading("Nothing is wrong in this sample.")
+
+
+def by_rule(run: RunResult) -> list[list[Cause]]:
+    """Return the causes of errors and then of warnings, grouped by rule, so that a rule takes one of the places that
+    are shown.
+    """
+    rules: dict[str, list[Cause]] = {}
+    for each in sorted(
+        causes(run, Severity.ERROR) + causes(run, Severity.WARNING), key=lambda each: each.rule in _DERIVED
+    ):
+        rules.setdefault(each.rule, []).append(each)
+    return [*rules.values()]
+
+
+_DERIVED = ("stream-equals-whole",)
+"""Rules that compare two results. Another rule usually names the defect that makes them differ."""
+
+_SUBJECTS_OF_RESULTS = (Subject.STREAMING, Subject.RESPONSES, Subject.ERRORS)
+"""Subjects of findings that are about what an adapter returns or raises, if they point to nothing in a request."""
+
+
+def _numbered(run: RunResult, number: int, same: list[Cause]) -> Iterator[RenderableType]:
+    cause = same[0]
+    place, finding = cause.places[0], cause.places[0].findings[0]
+    cells = words.count(groups.cells_of([place for each in same for place in each.places]), "cell")
+    title = Text(words.plain_line(f"{cause.message} ({cause.rule}, {cells})"), style="bold")
+    yield hanging(Text(str(number), style="bold"), title, width=1, by=0)
+    values = dict(words.values(with_one_value(finding)))
+    side = side_of(finding)
+    shown = "  ".join(part for part in (words.place(finding), values.get("actual", "")) if part)
+    yield _cut(f"   {side:{_LABEL_WIDTH}}{shown}")
+    if "expected" in values:
+        yield _cut(f"   {'right':{_LABEL_WIDTH}}{values['expected']}")
+    yield hanging("do", words.what_to_do(cause), width=_LABEL_WIDTH - 2, by=3)
+    if command := _command_for(run, cause.rule, place.cells[0]):
+        yield _command("see", command)
+
+
+def _command_for(run: RunResult, rule: str, cell: CellResult) -> str:
+    """Return the command that shows a cell, or the one that reproduces it if the run names `reproduce`."""
+    if run.invocation.show[1:2] != ("reproduce",):
+        return groups.look(run, cell)
+    stream = ["--variant", "stream"] if cell.variant == "stream" else []
+    several = len({each.rule for each in cell.findings if each.fails}) > 1
+    options = [*stream, *(["--rule", rule] if several else [])]
+    return shlex.join([*run.invocation.show[:2], cell.scenario, *options, *run.invocation.show[2:]])
+
+
+def side_of(finding: Finding) -> str:
+    """Return whether the wrong value was sent, returned to the caller, or received."""
+    if not finding.of_response and (finding.pointer or finding.subject not in _SUBJECTS_OF_RESULTS):
+        return "sent"
+    return "returned" if finding.blame in (Blame.ADAPTER, Blame.CLIENT) else "received"
+
+
+def with_one_value(finding: Finding) -> Finding:
+    """Return the finding with its expected value unwrapped if it is a list with one entry. The list is kept if the
+    actual value is a list, too.
+    """
+    expected = finding.expected
+    if isinstance(expected, list) and len(expected) == 1 and not isinstance(finding.actual, list):
+        return replace(finding, expected=expected[0])
+    return finding
+
+
+def _command(label: str, command: str) -> str:
+    return words.plain_line(f"   {label:{_LABEL_WIDTH}}{command}")
+
+
+def _cut(text: str, style: str = "") -> RenderableType:
+    """Return one line, which `_rendered` cuts at the width of the page."""
+    return Text(words.plain_line(text), style=style)
+
+
+REPORT = Report("worst", render)

@@ -12,9 +12,8 @@ from dataclasses import astuple
 
 from harness.reports import groups, words
 from harness.reports.audit_text import AUDIT_COLUMNS, audit_verdict, redrive_lines, unexplained
-from harness.reports.finding_causes import Cause, causes
+from harness.reports.finding_causes import MAX_CAUSES, Cause, by_rule, causes, side_of, with_one_value
 from harness.reports.run_changes import Changes, compare_runs
-from harness.reports.worst_causes import MAX_CAUSES, by_rule, side_of, with_one_value
 from harness.results import Audited, Blame, Finding, Presentation, Report, RunResult, Severity, Verdict
 
 _MAX_CELLS = 3

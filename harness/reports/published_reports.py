@@ -15,7 +15,7 @@ import hashlib
 import html
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -23,7 +23,6 @@ from harness.reports.groups import facts, model_of, scope, targets
 from harness.reports.markdown_report import escaped
 from harness.reports.words import count, plain, verdict
 from harness.results import CellResult, Lacking, Presentation, Report, RunResult, Verdict
-from harness.results.features import FEATURES
 
 VALID_DAYS = 90
 """Number of days for which a run is valid. Providers change what they accept from month to month."""
@@ -461,3 +460,47 @@ def _render_features(run: RunResult, _presentation: Presentation) -> str:
 
 
 FEATURES_REPORT = Report("features", _render_features)
+
+
+FEATURES: Mapping[str, tuple[str, ...]] = {
+    "system prompt": ("system-plain",),
+    "system prompt that changes": ("system-changed",),
+    "system prompt in blocks": ("fields-system-blocks",),
+    "system text in mid-conversation": ("system-in-conversation",),
+    "parallel calls": ("call-parallel-different-tools",),
+    "parallel calls switched off": ("fields-parallel-calls-off",),
+    "forced tool choice": ("choice-required", "choice-named"),
+    "choice among some tools": ("fields-choice-among-some",),
+    "strict tools": ("fields-strict-tool",),
+    "deferred tools, tool search": ("fields-deferred-tool",),
+    "calls by programs": ("fields-called-by-program",),
+    "asynchronous tools": ("tool-asynchronous",),
+    "provider tools": ("history-opaque-parts", "thinking-provider-tool"),
+    "free-form tools": ("free-form-tool",),
+    "computer use": ("free-form-tool",),
+    "approval of calls": ("approval-of-a-call",),
+    "paused turns": ("stop-pause",),
+    "compaction": ("compaction-item",),
+    "context editing": ("fields-context-editing",),
+    "conversations kept by the provider": ("conversation-kept",),
+    "responses not stored": ("fields-not-stored",),
+    "thinking sent back": ("thinking-tool-loop", "thinking-parallel-calls"),
+    "cache marks": ("seeds-code-generator-cache",),
+    "JSON mode": ("json-mode",),
+    "JSON schema": ("json-schema",),
+    "JSON with tools": ("json-with-tools",),
+    "images": ("image-from-user",),
+    "files": ("file-from-user",),
+    "audio": ("audio-from-user",),
+    "images in results": ("result-image",),
+    "citations": ("citations-sent-back",),
+    "refusals": ("stop-refusal",),
+    "calls with empty arguments": ("call-provoked-empty-arguments",),
+    "service tier": ("fields-service-tier",),
+    "request metadata": ("fields-request-metadata",),
+    "seed": ("fields-seed",),
+    "safety settings": ("fields-safety-settings",),
+    "fields for one turn": ("fields-for-one-turn",),
+    "embeddings": ("seeds-code-search-embeddings",),
+}
+"""Names of features, with the ids of their scenarios."""

@@ -48,8 +48,7 @@ from harness.runner.cells import (
 )
 from harness.runner.costs import Budget
 from harness.runner.differences import observe
-from harness.runner.hand_over import HandOverCell, handed_history, no_history
-from harness.runner.hand_over_outcome import with_hand_over
+from harness.runner.hand_over import HandOverCell, handed_history, no_history, with_hand_over
 from harness.runner.recorder import Recorder, RequestLimit, Withheld, is_complete, open_recording, served_model
 from harness.runner.replay_variants import replay_variants
 from harness.runner.serve_router import ServeRouter

@@ -211,7 +211,7 @@ def _client(kind: str, api: str, place: str | None, what: str) -> Adapter:
 
 
 def _redirected(own: str, base_url: str) -> AbstractContextManager[None]:
-    from harness.cassettes.redirect import redirected  # noqa: PLC0415 - imports an HTTP client
+    from harness.cassettes.client_patches import redirected  # noqa: PLC0415 - imports an HTTP client
 
     return redirected(own, base_url)
 

@@ -16,8 +16,8 @@ from harness.apis.eventstream import events
 from harness.apis.fact import Fact
 from harness.apis.matching import Conditions, RequestData, SchemaPlaces
 from harness.apis.openai_chat.responses import fold
+from harness.apis.profiles import servers, servers_of
 from harness.apis.registry import Target
-from harness.apis.servers import servers, servers_of
 from harness.model.errors import Unsupported
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import ChatRequest, Thinking

@@ -21,8 +21,8 @@ from harness.model.messages import (
     ToolCall,
     ToolResult,
 )
+from harness.reports.published_reports import FEATURES
 from harness.results import Verdict
-from harness.results.features import FEATURES
 from harness.runner.cells import absent
 from tests.broken.fault import Wrap, answers, asks, edited_message, edited_parts
 from tests.broken.playing import cell, played

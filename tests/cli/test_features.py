@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.results.features import FEATURES
+from harness.reports.published_reports import FEATURES
 from tests.cli.conftest import Command
 from tests.stages import shipped_scenarios
 

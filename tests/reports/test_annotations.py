@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from harness.reports.annotations import GITHUB, GITLAB
+from harness.reports.ci_reports import GITHUB, GITLAB
 from harness.results import Definition, Kind, Presentation, RunResult, Severity, Verdict
 from tests.reports.runs import both, cell, failed, finding, red
 

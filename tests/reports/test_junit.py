@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from harness.reports import REPORTS
-from harness.reports.junit import JUNIT
+from harness.reports.ci_reports import JUNIT
 from harness.results import Definition, Presentation, RunResult, Verdict
 from tests.reports.runs import cell, failed, finding, red, whole_suite
 
@@ -57,7 +57,7 @@ ALLOWED = {
     "skipped": {"type", "message"},
     "system-out": set[str](),
 }
-"""What of the schema of Jenkins' xUnit plugin is made use of: see `harness.reports.junit`."""
+"""What of the schema of Jenkins' xUnit plugin is made use of: see `harness.reports.ci_reports`."""
 NEEDED = {"testsuite": {"name", "tests", "failures", "errors"}, "testcase": {"name"}, "property": {"name", "value"}}
 INSIDE = {
     "testsuites": {"testsuite"},

@@ -14,7 +14,7 @@ from harness.rules.evidence import Evidence
 from harness.rules.opaque_state import RULES
 from tests.rules.transcripts import played
 
-(RULE,) = RULES
+RULE = RULES[0]
 
 
 def talk(answered: dict[str, Any], sent: dict[str, Any], model: str = "gpt-5") -> Transcript:

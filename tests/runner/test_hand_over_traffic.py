@@ -21,7 +21,7 @@ from harness.model.errors import ChatError, Unsupported
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import JSON, ChatRequest, Message, Opaque, Part, Role, ToolCall
 from harness.model.protocols import ChatClient, Endpoint
-from harness.rules.foreign_state import foreign_state, texts_of
+from harness.rules.opaque_state import foreign_state, texts_of
 from tests.stages import shipped_targets
 from tests.traffic import FOLDERS, needs_traffic, recorded
 

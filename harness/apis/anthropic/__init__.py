@@ -14,8 +14,7 @@ from harness.apis.anthropic.server import SERVER_ENDPOINTS, fail, refuse, stream
 from harness.apis.api import Api
 from harness.apis.conversion import MinimalRequest
 from harness.apis.matching import SchemaPlaces
-from harness.apis.profiles import OWN, ApiTerms, Profile, Services, ShippedTarget, Traits
-from harness.apis.servers import server_targets
+from harness.apis.profiles import OWN, ApiTerms, Profile, Services, ShippedTarget, Traits, server_targets
 from harness.apis.view import Provocation
 from harness.model.messages import StopReason
 

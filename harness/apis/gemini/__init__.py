@@ -19,8 +19,7 @@ from harness.apis.gemini.requests import model_of, recognises, view
 from harness.apis.gemini.responses import check_response, read
 from harness.apis.gemini.server import SERVER_ENDPOINTS, error_for, fail, refuse, stream_error
 from harness.apis.matching import SchemaPlaces
-from harness.apis.profiles import OWN, ApiTerms, Profile, Services, ShippedTarget, Traits
-from harness.apis.servers import server_targets
+from harness.apis.profiles import OWN, ApiTerms, Profile, Services, ShippedTarget, Traits, server_targets
 from harness.apis.view import Provocation
 from harness.model.messages import StopReason
 from harness.model.protocols import Capability

@@ -14,8 +14,7 @@ from harness.apis.openai_chat.reference_responses import SHAPES, build, build_st
 from harness.apis.openai_chat.requests import model_of, recognises, view
 from harness.apis.openai_chat.responses import check_response, read
 from harness.apis.openai_chat.server import SERVER_ENDPOINTS, fail, refuse, stream_error
-from harness.apis.profiles import OWN, ApiTerms, Profile, Services, ShippedTarget, Traits
-from harness.apis.servers import server_targets
+from harness.apis.profiles import OWN, ApiTerms, Profile, Services, ShippedTarget, Traits, server_targets
 from harness.apis.view import Provocation
 from harness.model.protocols import Capability
 

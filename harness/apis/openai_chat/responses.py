@@ -18,11 +18,10 @@ from harness.apis.jsonvalue import as_list, as_object, body_of, join, loads, res
 from harness.apis.openai_chat.requests import assistant_views
 from harness.apis.openai_chat.server import read_error
 from harness.apis.openai_common import read_usage
-from harness.apis.profiles import Profile
+from harness.apis.profiles import Profile, servers_of
 from harness.apis.response_checks import EventGrammar, EventOrder, ReceivedEvent, ResponseChecks
 from harness.apis.response_rules import CALL_ID, FIELDS, INDEX, ResponseViolation
 from harness.apis.server import error_view
-from harness.apis.servers import servers_of
 from harness.apis.view import CallView, ErrorView, OpaqueView, PartView, ResponseView, WireError
 from harness.model.http import HttpResponse
 from harness.model.messages import JSON, StopReason

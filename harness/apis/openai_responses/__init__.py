@@ -13,8 +13,7 @@ from harness.apis.openai_responses.reference_responses import SHAPES, build, bui
 from harness.apis.openai_responses.requests import NAME, model_of, recognises, view
 from harness.apis.openai_responses.responses import check_response, read
 from harness.apis.openai_responses.server import SERVER_ENDPOINTS, fail, refuse
-from harness.apis.profiles import OWN, ApiTerms, Profile, Services, ShippedTarget, Traits
-from harness.apis.servers import server_targets
+from harness.apis.profiles import OWN, ApiTerms, Profile, Services, ShippedTarget, Traits, server_targets
 from harness.apis.view import Provocation
 from harness.model.protocols import Capability
 

@@ -15,10 +15,9 @@ from harness.apis.jsonvalue import as_list, as_object, body_of, count, equal, jo
 from harness.apis.openai_common import read_usage
 from harness.apis.openai_responses.requests import NAME, item_kind, item_parts
 from harness.apis.openai_responses.server import read_error
-from harness.apis.profiles import Profile
+from harness.apis.profiles import Profile, servers_of
 from harness.apis.response_checks import EventGrammar, EventOrder, ReceivedEvent, ResponseChecks
 from harness.apis.response_rules import EVENTS, ResponseViolation
-from harness.apis.servers import servers_of
 from harness.apis.view import CallView, OpaqueView, PartView, ProviderReport, ResponseView, WireError
 from harness.model.http import HttpResponse
 from harness.model.messages import JSON, StopReason, Usage
