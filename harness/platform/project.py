@@ -37,6 +37,9 @@ def project_name(folder: Path) -> str:
 
 
 def _git(folder: Path, *words: str) -> str:
+    here = folder.absolute()
+    if not any((each / ".git").exists() for each in (here, *here.parents)):
+        return ""
     try:
         done = subprocess.run(  # noqa: S603 - no shell
             ["git", *words],  # noqa: S607 - the one of the PATH
