@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ import pytest
 from harness.cassettes.loopback_server import serve
 from harness.results import RunResult
 from tests.cli.conftest import Command
-from tests.gateways.toy import Gate
+from tests.gateways.toy import Gate, free_port
 from tests.servers.faults import FAULTS
 from tests.servers.faulty import MODEL, faulty
 
@@ -32,10 +31,7 @@ class Ends:
 
 @pytest.fixture(scope="module")
 def ends() -> Iterator[Ends]:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        port = int(listening.getsockname()[1])
-    gate = Gate()
+    gate, port = Gate(), free_port()
     gate.gateway.upstream = f"http://127.0.0.1:{port}"
     fault = next(each for each in FAULTS if each.name == "every streamed call has index 0")
     with serve(faulty("openai-chat", fault.change)) as server, serve(gate) as gateway:
@@ -90,7 +86,7 @@ def test_an_expression_selects_checks_of_a_server(harness: Command, folder: Path
     named = ("server", ends.server, "--api", "openai-chat", "--model", MODEL)
     told = harness("check", *named, "-k", "server-index or server-same-calls", "--report=json:run.json")
 
-    assert told.code == 1
+    assert told.code == 1, told.out + told.err
     assert "To be sent: about " in told.err
     assert {key[0] for key in cells(folder / "run.json")} == {"server-index", "server-same-calls"}  # one cause alone
     shown = harness("check", *named, "-k", "server-index or server-same-calls", "--variant=stream")
@@ -102,7 +98,7 @@ def test_a_server_of_the_project_is_checked_by_its_name(harness: Command) -> Non
     short = harness("check", "--report=json:short.json", "local", "--report=terminal")
     long = harness("check", "server", "local", "--report=json:long.json")
 
-    assert (short.code, long.code) == (1, 1)
+    assert (short.code, long.code) == (1, 1), short.out + short.err
     assert "(by --price)" in short.err
     assert cells(Path("short.json")) == cells(Path("long.json"))
     assert cells(Path("long.json"))["server-index", "local", "stream"] == "fail"
@@ -117,7 +113,7 @@ def test_options_override_the_settings_of_a_server(harness: Command) -> None:
     other = harness("check", "local", *only, "--report=json:run.json", "--report=archive:archive.json")
     whole = harness("check", "known", "--report=json:known.json")
 
-    assert (known.code, other.code, whole.code) == (0, 0, 0)
+    assert (known.code, other.code, whole.code) == (0, 0, 0), known.out + known.err
     assert "it is being mended" in known.out
     assert set(cells(Path("run.json"))) == {("server-text", "local", "whole")}
     (cell,) = RunResult.from_json(Path("archive.json").read_text()).cells

@@ -9,7 +9,6 @@ import os
 import re
 import select
 import shlex
-import socket
 import sys
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ from harness.model.http import HttpRequest, HttpResponse
 from harness.results import DetailCounts, RunResult, Verdict
 from harness.scenarios.suite import shipped
 from tests.gateways.faults import FAULTS
-from tests.gateways.toy import Gate, Passing
+from tests.gateways.toy import Gate, Passing, free_port
 
 _PLAYED = (gateway_traffic.FIRST, "system-plain", "call-single", "choice-named")
 
@@ -47,13 +46,6 @@ class Front:
             code = main(["check", "gateway", self.url, "--upstream-port", str(self.port), *arguments])
         gateway.close()
         return code, arrived.getvalue()
-
-
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return int(listening.getsockname()[1])
 
 
 @pytest.fixture(scope="module")

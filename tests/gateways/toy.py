@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import random
+import socket
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,6 +91,15 @@ def _edited(body: bytes, edit: Edit) -> bytes:
     value: JsonDict = json.loads(body)
     edit(value)
     return json.dumps(value, ensure_ascii=False).encode()
+
+
+def free_port() -> int:
+    """A port that nobody listens on, below those that the system gives to clients, so that it stays free."""
+    while True:
+        port = random.randrange(12_000, 30_000)  # noqa: S311 - any will do
+        with socket.socket() as listening, suppress(OSError):
+            listening.bind(("127.0.0.1", port))
+            return port
 
 
 class Gate:
