@@ -35,21 +35,50 @@ def python(place: Place, code: str, *arguments: str, **bounds: float) -> ToolRes
     return run(place, "python", "-c", code, *arguments, **bounds)
 
 
-def test_a_command_gives_its_exit_code_and_its_output(place: Place) -> None:
-    code = (
-        "import os, sys; print(os.getcwd(), sys.argv[1:]); sys.stdout.flush(); sys.stderr.write('no\\n'); sys.exit(3)"
-    )
+TOLD = """if True:
+    import json, os, sys
+    told = {"folder": os.getcwd(), "argv": sys.argv[1:], "environment": dict(os.environ), "input": sys.stdin.read()}
+    try:
+        told["descriptor"] = os.read(900, 100)
+    except OSError as error:
+        told["descriptor"] = error.strerror
+    print(json.dumps(told | {"leads": os.getsid(0) == os.getpid()}))
+    sys.stdout.flush()
+    sys.stderr.write("no\\n")
+    sys.exit(3)
+"""
 
-    result = python(place, code, "a b", "$HOME", "; echo x", "*", "")
 
-    output = f"{place.root} ['a b', '$HOME', '; echo x', '*', '']\nno\n"
-    assert (result.content, result.is_error) == ({"exit_code": 3, "output": output}, False)
+def test_a_program_has_its_arguments_and_nothing_else_of_ours(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No variable, input, terminal or open file; its exit code and what it writes come back."""
+    for name in ("ANTHROPIC_API_KEY", "LD_LIBRARY_PATH", "PYTHONPATH", "HTTPS_PROXY", "SSH_AUTH_SOCK"):
+        monkeypatch.setenv(name, SECRET)
+    arguments = ["a b", "$HOME", "; echo x", "*", ""]
+    with (place.outside / "file.txt").open() as file:
+        os.dup2(file.fileno(), 900, inheritable=True)
+        try:
+            result = python(place, TOLD, *arguments)
+        finally:
+            os.close(900)
 
-
-def test_a_program_that_a_signal_ends_has_a_negative_exit_code(place: Place) -> None:
-    result = python(place, "import os; os.kill(os.getpid(), 9)")
-
-    assert result.content == {"exit_code": -9, "output": ""}
+    assert isinstance(result.content, dict)
+    assert (result.content["exit_code"], result.is_error) == (3, False)
+    told, *rest = str(result.content["output"]).splitlines()
+    assert rest == ["no"]
+    assert json.loads(told) == {
+        "folder": str(place.root),
+        "argv": arguments,
+        "environment": {
+            "PATH": f"{Path(sys.executable).parent}:/bin:/usr/bin",
+            "HOME": str(place.root),
+            "LANG": "C.UTF-8",
+        },
+        "input": "",
+        "descriptor": "Bad file descriptor",
+        "leads": True,
+    }
+    killed = python(place, "import os; os.kill(os.getpid(), 9)")
+    assert killed.content == {"exit_code": -9, "output": ""}
 
 
 def test_nothing_runs_unless_it_is_allowed(place: Place) -> None:
@@ -82,9 +111,7 @@ REFUSED: dict[str, JSON] = {
     "a list in it": [["python"]],
     "an object": {"argv": ["python"]},
     "null": None,
-    "NUL in an argument": ["python", "-c", "open('made', 'w')\0"],
     "half a surrogate pair in an argument": ["python", "-c", "open('made', 'w')\ud800"],
-    "an endless argument": ["python", "-c", "open('made', 'w') #" + "x" * 5_000_000],
 }
 
 
@@ -107,7 +134,10 @@ def test_refusals_say_what_is_wrong(place: Place) -> None:
     assert run(place, 1).text == (
         "'command' has to be a list of strings: the program and its arguments; there is no shell."
     )
-    assert run(place, "python", "\0").text == "python cannot be started: an argument cannot be passed to a program."
+    assert (
+        python(place, "open('made', 'w')\0").text
+        == "python cannot be started: an argument cannot be passed to a program."
+    )
     assert run(place, "python", "x" * 5_000_000).text == "python cannot be started: Argument list too long."
 
 
@@ -231,54 +261,16 @@ def test_a_command_does_not_run_in_another_folder(place: Place) -> None:
     assert not (place.outside / "made").exists()
 
 
-def test_a_program_sees_nothing_of_our_environment(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("ANTHROPIC_API_KEY", "LD_LIBRARY_PATH", "PYTHONPATH", "HTTPS_PROXY", "SSH_AUTH_SOCK"):
-        monkeypatch.setenv(name, SECRET)
-
-    result = python(place, "import json, os; print(json.dumps(dict(os.environ)))")
-
-    assert isinstance(result.content, dict)
-    assert json.loads(str(result.content["output"])) == {
-        "PATH": f"{Path(sys.executable).parent}:/bin:/usr/bin",
-        "HOME": str(place.root),
-        "LANG": "C.UTF-8",
-    }
-
-
-def test_a_program_has_no_input_terminal_or_descriptors(place: Place) -> None:
-    code = """if True:
-        import os, sys
-        print(repr(sys.stdin.read()), os.getsid(0) == os.getpid())
-        try:
-            print(os.read(900, 100))
-        except OSError as error:
-            print(error.strerror)
-    """
-    with (place.outside / "file.txt").open() as file:
-        os.dup2(file.fileno(), 900, inheritable=True)
-        try:
-            result = python(place, code)
-        finally:
-            os.close(900)
-
-    assert result.content == {"exit_code": 0, "output": "'' True\nBad file descriptor\n"}
-
-
-def test_long_output_is_truncated_with_a_note(place: Place) -> None:
-    result = python(place, "print('é' * 1_000_000)", max_output_bytes=1001)
-
-    cut = "é" * 500 + "\n[truncated: the first 1000 of 2000001 bytes]"
-    assert result.content == {"exit_code": 0, "output": cut}
-
-
-def test_output_is_bounded_while_it_is_read(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_output_is_bounded_while_it_is_read(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[int] = []
     real = workspace.excerpt
     monkeypatch.setattr(workspace, "excerpt", lambda data, *rest: (kept.append(len(data)), real(data, *rest))[1])
 
-    python(place, "print('x' * 10_000_000)", max_output_bytes=10)
+    result = python(place, "print('é' * 1_000_000)", max_output_bytes=1001)
 
-    assert kept == [10]
+    cut = "é" * 500 + "\n[truncated: the first 1000 of 2000001 bytes]"
+    assert result.content == {"exit_code": 0, "output": cut}
+    assert kept == [1001]
 
 
 CHILD = """if True:
