@@ -34,7 +34,7 @@ def fault_of(name: str, ended: Ended) -> str | None:
     return None
 
 
-@pytest.mark.parametrize("name", ["raises", "capabilities-none", "chat-gives-wrong-parts", "forks-and-goes-on"])
+@pytest.mark.parametrize("name", ["chat-gives-wrong-parts", "forks-and-goes-on"])
 def test_a_broken_adapter_ends_in_an_error_and_an_odd_one_passes(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

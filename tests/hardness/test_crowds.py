@@ -89,10 +89,6 @@ def contended(folder: Path, processes: int, cells: int) -> None:
         check(folder, provider, cells)
 
 
-def test_threads_that_record_at_once_lose_and_cross_nothing(tmp_path: Path) -> None:
-    threaded(tmp_path, 8, 12)
-
-
 @pytest.mark.long
 def test_eight_processes_with_a_hundred_recordings_each(tmp_path: Path, figure: Figure) -> None:
     crowded(tmp_path, 8, 100)

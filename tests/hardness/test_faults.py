@@ -149,11 +149,6 @@ def suffer(place: Place, what: str, happens: str | signal.Signals) -> None:
 EVERY = [*DISK, *SIGNALS, *((failure, "") for failure in FAILURES)]
 
 
-def test_a_full_disk_in_the_middle_of_a_recording_loses_nothing(tmp_path: Path, running: Provider) -> None:
-    write_scenarios(tmp_path / "scenarios", CELLS, STEPS_TAKEN)
-    suffer(Place(tmp_path, running.from_now()), "write of the journal", "ENOSPC")
-
-
 @pytest.mark.long
 def test_all_faults(tmp_path: Path, running: Provider, figure: Figure) -> None:
     for number, (what, happens) in enumerate(EVERY):

@@ -11,6 +11,9 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
+from harness.cli.main import main
 from harness.runner.cells import cells
 from harness.runner.executors import CHUNK_CELLS, _chunks
 from tests.stages import every_target, shipped_scenarios
@@ -71,19 +74,24 @@ def test_a_fork_that_is_killed_ends_the_run_and_is_said(tmp_path: Path) -> None:
     assert run.returncode == 2
 
 
-def test_a_run_is_the_same_by_one_process_and_by_several(tmp_path: Path) -> None:
-    said: list[str] = []
-    for jobs in ("1", "3"):
-        words = ["run", "-k", "error-4 and openai-chat", "-n", jobs, "--report", f"json:{jobs}.json"]
-        command = [sys.executable, "-c", FORKING, *words, "--mode", "reference", "--report", "terminal"]
-        environment = os.environ | {"PYTHONPATH": str(ROOT)}
-        played = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
-        said.append(re.sub(r"\(\d+\.\d s\)", "", played.stdout))
-    one, several = (json.loads((tmp_path / f"{jobs}.json").read_text()) for jobs in ("1", "3"))
+def test_a_run_is_the_same_by_one_process_and_by_several_that_hash_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "a folder with spaces"
+    other.mkdir()
+    words = ["run", "-k", "error-4 and openai-chat", "--mode", "reference", "--report", "terminal"]
+    command = [sys.executable, "-c", FORKING, *words, "-n", "3", "--report", "json:run.json"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "29"}
+    played = subprocess.run(command, cwd=other, env=environment, capture_output=True, text=True, check=True)
+    monkeypatch.chdir(tmp_path)
+    assert main([*words, "-n", "1", "--report", "json:run.json"]) == 0
+
+    one, several = (json.loads((folder / "run.json").read_text()) for folder in (tmp_path, other))
     assert len(one["cells"]) >= 2 * 4
     for each in (one, several):
-        del each["timing"]
+        del each["timing"], each["checkout"]["project"]  # which has the name of its folder
     assert one == several
+    said = [re.sub(r"\(\d+\.\d s\)", "", each) for each in (capsys.readouterr().out, played.stdout)]
     assert said[0] == said[1]
 
 
@@ -114,6 +122,7 @@ def test_an_interrupted_run_ends_its_processes_and_keeps_its_report(tmp_path: Pa
         [sys.executable, "-c", FORKING, *words],
         cwd=tmp_path,
         env=environment,
+        stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
@@ -121,8 +130,9 @@ def test_an_interrupted_run_ends_its_processes_and_keeps_its_report(tmp_path: Pa
         described, *forks = forks_of(run.pid, 3)  # the first one told what the adapter can do
         workers = [described, *(each for fork in forks for each in forks_of(int(fork), 1))]
         os.killpg(run.pid, signal.SIGINT)  # as a terminal does
-        _, said = run.communicate()
+        out, said = run.communicate()
     assert (run.returncode, said) == (130, "harness: interrupted.\n")
+    assert out.startswith("UNFINISHED  interrupted; ")
     assert json.loads((tmp_path / "run.json").read_text())["stopped"] == "interrupted"
     assert not any(map(runs, forks))
     while any(map(runs, workers)):  # each ends by itself when nobody asks it any more

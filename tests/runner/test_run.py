@@ -332,7 +332,7 @@ def test_what_is_recorded_can_be_replayed(
 ) -> None:
     library = Library(tmp_path / "cassettes")
     chosen = cells([made(), made(MINIMAL)], [way(target), way(shipped_targets()["gemini-3"])])
-    recorded = Run(ReferenceBackend(), all_rules(), recorder=Recorder(library))(chosen)
+    recorded = Run(ReferenceBackend(), all_rules(), recorder=Recorder(library))(chosen, jobs=4)
     assert recorded.mode == "record"
     assert recorded.summary["pass"] == 8
     files = {path: path.read_bytes() for path in library.paths()}
