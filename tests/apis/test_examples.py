@@ -64,7 +64,7 @@ def examples() -> Mapping[str, JudgedExample]:
 
 
 def is_huge(example: JudgedExample) -> bool:
-    """Return whether a request takes seconds: those that break limits of size are sent to the judge and the server."""
+    """Return whether a request takes seconds: those that break limits of size are sent to the judge alone."""
     return len(example.request.body) > 100_000
 
 
@@ -124,9 +124,10 @@ def test_an_example_is_judged_answered_and_audited_as_its_entry_says(
     example = examples()[name]
     assert example.fault is None
     is_error = any(each.severity == "error" for each in example.found)
-    scenario = SCENARIO if example.api.recognises(example.request) else EMBEDDED
-    session = ScriptSession(scenario, example.api, "", example.rule_set.profile, example.rule_set)
-    assert (session(example.request).status >= 400) is is_error
+    if not is_huge(example):
+        scenario = SCENARIO if example.api.recognises(example.request) else EMBEDDED
+        session = ScriptSession(scenario, example.api, "", example.rule_set.profile, example.rule_set)
+        assert (session(example.request).status >= 400) is is_error
     body = json.loads(example.request.body) if any(each.pointer for each in example.found) else None
     for each in example.found:
         assert each.message

@@ -24,6 +24,7 @@ from tests.broken.places import BODY, RESULT_CONTENT, TOOL
 from tests.broken.playing import RULES, cell
 from tests.broken.requests import tools, twice_versioned
 from tests.broken.responses import without_calls
+from tests.cli.conftest import without_workers
 from tests.stages import InProcess, shipped_targets
 
 REPLAYED: Table = {
@@ -152,7 +153,8 @@ def _twice(body: Iterable[bytes]) -> Iterator[bytes]:
 DOUBLED = replace(arrives(_twice)(shipped_targets()["openai-chat"].adapter), name="doubled")
 
 
-def test_a_fault_that_only_the_streams_of_some_servers_show(tmp_path: Path) -> None:
+def test_a_fault_that_only_the_streams_of_some_servers_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    without_workers(monkeypatch)
     stream = ["call-single", "--target=openai-chat", "--model=openai-chat=mistral-small-latest", "--variant=stream"]
     stream.append(f"--cassettes={tmp_path / 'cassettes'}")
     report = tmp_path / "run.json"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,11 @@ from typing import Any
 import pytest
 import typer
 
+from harness.checks.recognition import recognise_here
+from harness.cli import try_command
 from harness.cli.app import app
 from harness.cli.main import main
+from harness.model.protocols import Adapter
 from harness.stdio import adapter_specs
 from harness.stdio.workers import WorkerPool
 
@@ -50,13 +54,16 @@ def command_of(*names: str) -> Any:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder to work in, without keys, colours or a terminal's width."""
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty folder to work in, without keys, colours or a terminal's width. Variables that a command sets go."""
+    before = dict(os.environ)
     keys = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY")
     for name in (*keys, "OPENAI_BASE_URL", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
-    return tmp_path
+    yield tmp_path
+    for name in os.environ.keys() - before:
+        del os.environ[name]
 
 
 @pytest.fixture
@@ -72,8 +79,15 @@ def harness(folder: Path, capsys: pytest.CaptureFixture[str]) -> Command:
 
 
 def without_workers(patch: pytest.MonkeyPatch) -> None:
-    """Run third-party adapters in this process, since a worker of their own takes a second to start."""
-    patch.setattr(WorkerPool, "adapter", lambda _, spec: adapter_specs.adapter(spec))
+    """Run third-party code in this process, since a process of its own takes a second to start. Loops need theirs."""
+    of_worker = WorkerPool.adapter
+
+    def adapter(pool: WorkerPool, spec: str) -> Adapter:
+        found = adapter_specs.adapter(spec)
+        return found if found.drive is None else of_worker(pool, spec)
+
+    patch.setattr(WorkerPool, "adapter", adapter)
+    patch.setattr(try_command, "recognise", recognise_here)
 
 
 @pytest.fixture

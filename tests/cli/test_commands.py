@@ -146,47 +146,36 @@ def test_a_shell_completes_by_the_script(folder: Path) -> None:
 SDKS = {"anthropic", "google.genai", "openai"}
 LATE = {"dask", "jinja2", "jsonschema", "harness.cassettes.loopback_server", "vcr", "harness.cli.check"}
 
-REPORTED = """
-import atexit, gc, sys
+FORKS = """
+import gc, os, sys
 before = {*sys.modules}
-from harness.cli.main import main
-collections = gc.get_stats()[0]["collections"]
-code = main()
-collections = gc.get_stats()[0]["collections"] - collections
-gc.collect(0)
-sys.stderr.write(f"\\n{collections} {gc.get_threshold()[0]} {gc.get_freeze_count() > 0} {len(gc.callbacks)}")
-sys.stderr.write("\\n" + " ".join({*sys.modules} - before))
-sys.exit(code)
+for words in sys.argv[1:]:
+    if os.fork():
+        os.wait()
+        continue
+    sys.stdout, sys.argv = open(os.devnull, "w"), ["harness", *words.split()]
+    from harness.cli.main import main
+    collections = gc.get_stats()[0]["collections"]
+    code = main()
+    collections = gc.get_stats()[0]["collections"] - collections
+    gc.collect(0)
+    collector = gc.get_threshold()[0], gc.get_freeze_count() > 0, len(gc.callbacks)
+    print(code, collections, *collector, *({*sys.modules} - before), file=sys.stderr, flush=True)
+    os._exit(0)
 """
+"""Run each command in a fork of a process that has imported nothing."""
 
 
-def imported(*words: str) -> tuple[str, set[str]]:
-    """What the garbage collector has done when a command ends, and the modules that it has imported."""
+def test_a_command_imports_only_what_it_needs_and_the_garbage_collector_waits() -> None:
+    words = ["--help", "providers", "list rules", "run call-single --target openai-chat"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    ended = subprocess.run(
-        [sys.executable, "-c", REPORTED, *words], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
-    )
-    *_, collected, modules = ended.stderr.split("\n")
-    return collected, {*modules.split()}
+    command = [sys.executable, "-c", FORKS, *words]
+    ended = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
 
-
-def test_the_help_imports_nothing() -> None:
-    assert imported("--help")[1] - {"__future__", "errno"} == {"harness", "harness.cli", "harness.cli.main"}
-
-
-@pytest.mark.parametrize(
-    ("words", "unneeded"),
-    [
-        (["providers"], SDKS),
-        (["list", "rules"], SDKS | {"harness.cli.check", "harness.cli.run", "harness.cli.execution", "rich"}),
-    ],
-)
-def test_a_command_imports_only_what_it_needs(words: list[str], unneeded: set[str]) -> None:
-    assert imported(*words)[1] & unneeded == set()
-
-
-def test_a_run_imports_one_sdk_and_the_garbage_collector_waits() -> None:
-    collected, modules = imported("run", "call-single", "--target", "openai-chat")
-
-    assert modules & ({"anthropic", "google.genai"} | LATE) == set()
-    assert collected == "0 20000 True 0"
+    told = [line.split() for line in ended.stderr.splitlines()]
+    plain, providers, rules, run = ({*each[5:]} for each in told)
+    assert plain - {"__future__", "errno"} == {"harness", "harness.cli", "harness.cli.main"}
+    assert providers & SDKS == set()
+    assert rules & (SDKS | {"harness.cli.check", "harness.cli.run", "harness.cli.execution", "rich"}) == set()
+    assert run & ({"anthropic", "google.genai"} | LATE) == set()
+    assert told[-1][:5] == ["0", "0", "20000", "True", "0"]

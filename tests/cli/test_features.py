@@ -58,11 +58,13 @@ def test_the_features_of_shipped_adapters_are_listed(harness: Command) -> None:
     assert "LOST" not in found.values()
 
 
+@pytest.mark.usefixtures("in_process")
 def test_a_feature_that_an_adapter_loses_is_named(
     harness: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "losing.py").write_text(LOSING)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
     done = harness("list", "features", "--adapter", "losing:ADAPTER")
 
     assert done.code == 1

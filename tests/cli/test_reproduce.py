@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import os
+import runpy
 import subprocess
 import sys
+import traceback
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
@@ -78,22 +82,43 @@ LOOP = Loop("own", "openai-chat", drive, frozenset({Capability.TOOLS, Capability
 """
 
 
+OWN = ("own_client", "own_loop", "own_adapter", "thin", "lossy")
+
+
 @pytest.fixture(autouse=True)
-def apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def apart(monkeypatch: pytest.MonkeyPatch, in_process: None) -> None:
+    """Run scripts and clients in this process, as if no other test had imported modules of their names."""
     monkeypatch.setattr(sys, "path", [*sys.path])
-    for name in ("own_client", "own_loop", "own_adapter"):
+    for name in OWN:
         monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setattr(subprocess, "run", lambda command, **how: run(Path(how["cwd"]), command[-1]))
 
 
 def run(folder: Path, script: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, script],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(folder)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    """Run a script as Python would, with its own copies of the modules in its folder."""
+    kept = {name: sys.modules.pop(name) for name in OWN if name in sys.modules}
+    code, out, err = 0, io.StringIO(), io.StringIO()
+    sys.path.insert(0, str(folder))
+    with redirect_stdout(out), redirect_stderr(err):
+        try:
+            runpy.run_path(str(folder / script), run_name="__main__")
+        except Exception:  # noqa: BLE001 - as Python ends
+            code = 1
+            traceback.print_exc()
+    sys.path.remove(str(folder))
+    for name in OWN:
+        sys.modules.pop(name, None)
+    sys.modules.update(kept)
+    return subprocess.CompletedProcess([script], code, out.getvalue(), err.getvalue())
+
+
+IN_A_PROCESS = subprocess.run
+
+
+def run_apart(folder: Path, script: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    command = [sys.executable, script]
+    return IN_A_PROCESS(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
 def code_of(folder: Path, script: str) -> str:
@@ -120,7 +145,8 @@ def test_a_script_fails_with_the_fault_and_passes_without_it(
     assert done.code == 0, done.out + done.err
     assert f"Written: {name}.py, {name}.md" in done.out
     assert "harness" not in code_of(folder, f"{name}.py")
-    failed = run(folder, f"{name}.py")
+    play = run_apart if faulty == CUTS_IDS else run
+    failed = play(folder, f"{name}.py")
     assert failed.returncode == 1
     assert failed.stderr.splitlines()[-1].startswith("AssertionError: ")
     assert words in failed.stdout
@@ -129,7 +155,7 @@ def test_a_script_fails_with_the_fault_and_passes_without_it(
     assert words in issue
 
     (folder / "own_client.py").write_text(CLIENT)
-    mended = run(folder, f"{name}.py")
+    mended = play(folder, f"{name}.py")
     assert mended.returncode == 0, mended.stderr
 
 

@@ -158,18 +158,19 @@ def test_a_broken_sdk_installation_is_named(harness: Command, cassettes: Path, m
 def test_with_the_network_shut_a_replay_runs_and_a_server_is_missed(cassettes: Path) -> None:
     if subprocess.run(["unshare", "-rn", "true"], capture_output=True, check=False).returncode:
         pytest.skip("this machine does not let us make a network namespace")
-    command = ["unshare", "-rn", sys.executable, "-m", "harness", "run", "call-single", "--target=anthropic"]
+    words = ["run", "call-single", "--target=anthropic"]
+    runs = [[*words, f"--cassettes={cassettes}"], [*words, "--mode=reference"]]
+    code = f"import sys; from harness.cli.main import main; sys.exit(str([main(words) for words in {runs}]))"
 
-    replayed, served = (
-        subprocess.run([*command, *words], cwd=ROOT, capture_output=True, text=True, check=False)
-        for words in (["--cassettes", str(cassettes)], ["--mode", "reference"])
+    done = subprocess.run(
+        ["unshare", "-rn", sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
     )
 
-    assert replayed.returncode == 0, replayed.stdout + replayed.stderr
-    assert (served.returncode, served.stdout) == (2, "")
-    assert served.stderr == (
+    assert done.stdout.startswith("PASS  2 cells")
+    assert done.stderr == (
         "harness: the server of this run cannot be reached on 127.0.0.1: Network is unreachable. Where the network is "
         "shut off, loopback has to stay up, as with 'ip link set lo up'; a replay of the shipped adapters needs none.\n"
+        "[0, 2]\n"
     )
 
 

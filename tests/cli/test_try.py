@@ -104,11 +104,17 @@ class Client:
 
 
 @pytest.fixture
-def project(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def apart(monkeypatch: pytest.MonkeyPatch, in_process: None) -> None:
+    """Modules of a test are imported by it alone."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    for name in ("own_client", "keyed", "fixed"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+
+
+@pytest.fixture
+def project(folder: Path, apart: None) -> Path:
     (folder / "own_client.py").write_text(CLIENT)
     (folder / "keyed.py").write_text(KEYED)
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.delitem(sys.modules, "own_client", raising=False)
     return folder
 
 
@@ -296,6 +302,7 @@ def test_a_tool_for_which_no_script_can_be_made_is_answered_all_the_same() -> No
     assert len(router.run().cells) == 1
 
 
+@pytest.mark.usefixtures("apart")
 def test_a_client_without_a_base_url_is_redirected_and_keeps_its_model(harness: Command, folder: Path) -> None:
     (folder / "fixed.py").write_text(
         "import requests\n\n\n"

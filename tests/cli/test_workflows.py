@@ -130,32 +130,20 @@ def act(folder: Path, **inputs: str) -> list[subprocess.CompletedProcess[str]]:
     return [run(step) for step in ACTION["runs"]["steps"] if "run" in step]
 
 
-def test_the_action_installs_and_runs(folder: Path) -> None:
-    install, play = act(
-        folder, install="-e .\nrequests", arguments="--mode reference -k 'system-plain and openai-chat'"
-    )
-
-    assert (install.returncode, play.returncode) == (0, 0)
-    assert (folder / "pip.log").read_text().splitlines()[:3] == ["install", "--quiet", f"{ROOT}[all]"]
-    assert (folder / "harness" / "install.txt").read_text() == "-e .\nrequests\n"
-    assert play.stdout.startswith("PASS  2 cells")
-    outputs = (folder / "GITHUB_OUTPUT").read_text().splitlines()
-    assert outputs == ["exit-code=0", f"reports={folder}/harness-reports"]
-    assert sorted(each.name for each in (folder / "harness-reports").iterdir()) == [
-        "junit.xml",
-        "report.html",
-        "run.json",
-    ]
-
-
-def test_after_a_failure_the_action_has_a_summary_and_uploads_the_page(folder: Path) -> None:
+def test_the_action_installs_runs_and_has_a_summary_of_failures(folder: Path) -> None:
     swapped = "call-parallel-same-tool --mode reference --adapter tests.examples.swapped_results:ADAPTER"
-    play = act(folder, arguments=swapped)[1]
+    install, play = act(folder, install="-e .\nrequests", arguments=swapped)
     upload = ACTION["runs"]["steps"][-1]
 
-    assert play.returncode == 1
+    assert (install.returncode, play.returncode) == (0, 1)
+    assert (folder / "pip.log").read_text().splitlines()[:3] == ["install", "--quiet", f"{ROOT}[all]"]
+    assert (folder / "harness" / "install.txt").read_text() == "-e .\nrequests\n"
+    assert play.stdout.startswith("FAIL  1 cell")
     assert WORST.search((folder / "GITHUB_STEP_SUMMARY").read_text())
-    assert (folder / "harness-reports" / "report.html").exists()
+    outputs = (folder / "GITHUB_OUTPUT").read_text().splitlines()
+    assert outputs == ["exit-code=1", f"reports={folder}/harness-reports"]
+    written = sorted(each.name for each in (folder / "harness-reports").iterdir())
+    assert written == ["junit.xml", "report.html", "run.json"]
     assert upload["if"] == "${{ always() && inputs.artifact != '' }}"
     assert upload["with"]["path"] == "${{ inputs.working-directory }}/${{ inputs.reports }}"
 
