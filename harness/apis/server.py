@@ -11,7 +11,8 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -228,17 +229,32 @@ def number(seed: str, label: str, low: int, high: int) -> int:
 def fragments(text: str, seed: str, label: str, longest: int = 7) -> list[str]:
     """Split `text` into pieces of 1 to `longest` code points, as models stream it. An empty text has no pieces.
 
-    A piece may end inside a visible character or inside an escape of JSON text.
+    A piece may end inside a visible character or inside an escape of JSON text. `long_fragments` makes pieces longer.
     """
+    least = 1 + _added
     pieces: list[str] = []
     start = 0
     for byte in _digest(seed, label, len(text)):
         if start >= len(text):
             break
-        end = start + 1 + byte % longest
+        end = start + least + byte % longest
         pieces.append(text[start:end])
         start = end
     return pieces
+
+
+_added = 0
+
+
+@contextmanager
+def long_fragments(added: int = 40) -> Generator[None]:
+    """Make the pieces of all streams longer by this number of code points, so that people can read the streams."""
+    global _added  # noqa: PLW0603 - a setting of the process, like the seeds of the servers in it
+    _added, before = added, _added
+    try:
+        yield
+    finally:
+        _added = before
 
 
 def _digest(seed: str, label: str, length: int) -> bytes:

@@ -5,7 +5,7 @@ exceptions back. `Memory` stores the library's own messages. `decline` rejects r
 See `harness help adapters` for their use. The built-in adapters do not use them.
 """
 
-from harness.bridge.call_log import call, log_call
+from harness.bridge.call_log import call, log_call, log_joined
 from harness.bridge.completions import Chunks, completion, events, response, stop_reason
 from harness.bridge.error_translation import failures
 from harness.bridge.openai_messages import (
@@ -31,6 +31,7 @@ __all__ = [
     "events",
     "failures",
     "log_call",
+    "log_joined",
     "messages",
     "needed_capabilities",
     "response",

@@ -8,11 +8,11 @@ import re
 import sys
 import textwrap
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from types import ModuleType
-from typing import Literal, TypeAlias
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from harness.apis.api import Api
@@ -21,10 +21,11 @@ from harness.apis.jsonvalue import as_list, as_object, join, keys, loads, parsed
 from harness.apis.view import ResponseView, WireError
 from harness.bridge.call_log import LoggedCall
 from harness.bridge.completions import stop_reason, stop_words
-from harness.checks.script_code import ScriptCode, json_code, wrapper_source
+from harness.checks.script_code import ScriptCode, body_code, reader, wrapper_source
 from harness.model.http import HttpResponse
 from harness.model.messages import JSON, StopReason
 from harness.platform.exceptions import shorten
+from harness.reports.words import sentence
 from harness.results import Finding
 from harness.rules.chat_endings import meant_status
 from harness.rules.evidence import ParsedExchange
@@ -44,6 +45,10 @@ _PRINTED = ("raised: ", "sent: ", "returned: ", "got: ", "AssertionError: ")
 """Beginnings of the lines that a script prints itself."""
 
 _MAX_CHARACTERS = 300
+_FIRST_ERROR = 400
+"""First HTTP status of an error."""
+
+_MAX_LINE, _MAX_ANSWER_LINE = 120, 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +56,7 @@ class ScriptClaim:
     """A condition that a script checks, and that does not hold while the fault exists.
 
     - `sent`: the value at `path` of the request is `value` or, if `is_right` is not set, is not.
-    - `has`: the request contains the text `value`.
+    - `has`: the request contains the text `value`. `shown`: what the library returned contains it.
     - `error`, `no error`: the library raises, or does not.
     - `status`: the exception has this status.
     - `runs`: the tools ran with these names and arguments.
@@ -60,7 +65,7 @@ class ScriptClaim:
     """
 
     subject: Literal[
-        "sent", "has", "error", "no error", "status", "runs", "calls", "whole calls", "text", "usage", "reason"
+        "sent", "has", "shown", "error", "no error", "status", "runs", "calls", "whole calls", "text", "usage", "reason"
     ]
     value: JSON = None
     is_right: bool = True
@@ -72,17 +77,15 @@ class ScriptClaim:
         return self.subject in ("calls", "whole calls", "text", "usage", "reason")
 
 
-Redirect: TypeAlias = tuple[str, str]
-"""The own base URL of a client that takes none, and its HTTP client."""
-
-
 @dataclass(frozen=True, slots=True)
 class Reproduction:
     """Contents of a reproduction.
 
     `subject` names the library or client, and `module` is its wrapper. `packages` are the distributions to install, and
     `versions` those that are installed. `calls` are the calls that the wrapper made, up to the fault. `results` are the
-    results of a loop's tools, by name. `redirect` is set if the client takes no base URL.
+    results of a loop's tools, by name. `redirects` are the HTTP clients that a client without a base URL may use.
+    `keys` are the environment variables that may hold its key. `is_mended` returns whether another body of the wrong
+    request mends the fault.
 
     `owns_loop` is set if the library runs its own loop. `fact` is the provider's rule that a request breaks, if there
     is one.
@@ -102,12 +105,27 @@ class Reproduction:
     fact: Fact | None
     remedy: str
     today: str
-    redirect: Redirect | None = None
+    redirects: Sequence[str] = ()
+    keys: Sequence[str] = ()
+    is_mended: Callable[[JSON], bool] = lambda _: True
 
     @property
     def title(self) -> str:
         """The finding in one line, worded for the maintainers of the library."""
-        text = re.sub(r", called in [^()]*", "", " ".join(self.finding.message.split()))
+        view = None if self.reading is None else self.reading.response
+        if self.finding.rule == "stop-reason" and view is not None and view.stop_reason is StopReason.REFUSAL:
+            return "the model refuses, and the library reports a normal answer"
+        if self.finding.rule == "truncated-call":
+            return "the arguments of a call are cut short, and the library returns the call as a complete one"
+        right, wrong = self.finding.expected, self.finding.actual
+        is_lost = self.finding.message == "the calls that the adapter returns are not the answer's"
+        if is_lost and isinstance(right, list) and isinstance(wrong, list):
+            names = [", ".join(map(str, each)) or "none" for each in (right, wrong)]
+            return f"the answer has the calls {names[0]}, and the library returns {names[1]}"
+        error = None if view is None else view.error
+        if error is not None and error.message == self.finding.message and _is_about_request(self.finding):
+            return f"the provider refuses the request with HTTP {error.status}: {error.message}"
+        text = re.sub(r", called in [^()]*| \(response body\)", "", " ".join(self.finding.message.split()))
         return text.replace("the adapter", "the library")
 
     def scripts(self, file: str) -> Iterator[str]:
@@ -116,48 +134,74 @@ class Reproduction:
         Raises:
             CannotWrite: an argument of a call has no form in Python code.
         """
-        for each in self.claims():
-            yield self._script(file, each)
+        for claim in self.claims():
+            for redirect in self.redirects or [None]:
+                for is_short in (True, False):
+                    yield self._script(file, claim, redirect, is_short=is_short)
 
-    def _script(self, file: str, claim: ScriptClaim) -> str:
+    def _script(self, file: str, claim: ScriptClaim, redirect: str | None, *, is_short: bool) -> str:
+        """Return a script. A short one catches no exception that it need not check, and has answers without fields that
+        clients ignore.
+        """
         code = ScriptCode(self.module, {self.origin + self.base_path: "endpoint.base_url"}, self.results)
         statements, first = self._statements(code)
-        read, end = self._reader(code) if claim.reads else "", self._end(claim)
+        returned = reader(claim, self._returned()) if claim.reads and is_short else None
+        read = self._reader(code) if claim.reads and returned is None else ""
+        end = self._end(claim, returned or _READERS.get(claim.subject, ""))
         imports, definitions = wrapper_source(self.module, code.roots) if self.module else ([], [])
-        answers = ScriptCode(None, {}).code([(*each[:2], json_code(each[2])) for each in self.answers(first)])
+        may_raise = claim.subject in ("error", "no error", "status")
+        lean = is_short and claim.subject not in ("no error", "status")  # an exception must not be the short answer's
+        given = self.answers(first)
+        answers = [(*each[:2], body_code(each[2], is_short=lean)) for each in given]
+        answer_text = ScriptCode(None, {}, width=_MAX_ANSWER_LINE).code(answers)
         source = "\n\n\n".join(definitions).replace("bridge.completion(", "seen(")
         text = "\n".join([source, read, *statements, end])
-        helpers = self._helpers(text)
-        helper_text = "".join(_HELPERS[each] for each in helpers)
-        needed = _REDIRECTION_IMPORTS[self.redirect[1]] if self.redirect is not None else []
+        helpers = self._helpers(f"{text}\n{answer_text}")
+        events = [each for each in helpers if each.endswith("events")]
+        own = [each for each in helpers if each not in events]
+        imported = [] if redirect is None else [f"import {redirect}", *_REDIRECTIONS[redirect][0]]
+        keys = [] if "api_key" in text else [f'os.environ["{each}"] = "none"' for each in self.keys]
+        moved: Sequence[str] = [] if redirect is None else _REDIRECTIONS[redirect][1]
+        endpoint = _ENDPOINT.format(base_path=self.base_path) if "endpoint" in text else ""
+        defined = [_HELPERS[each] for each in helpers]
+        written = "\n".join([text, answer_text, _SERVER, _START, endpoint, *keys, *moved, *defined])
+        lines = _sorted_imports(imports, [*code.imports, *_IMPORTS, *imported], written)
+        catches = may_raise or (not claim.reads and (not is_short or given[-1][0] >= _FIRST_ERROR))
         parts = [
-            _HEAD.format(
-                title=shorten(f"{self.subject}: {self.title}".replace("\\", "\\\\").replace('"""', "'''"), 200),
-                versions=", ".join(f"{name} {number}" for name, number in self.versions.items()) or "unknown versions",
-                today=self.today,
-                packages=" ".join(f"'{each}'" for each in self.packages),
-                file=file,
-            ),
-            "\n".join(_sorted_imports(imports, [*code.imports, *_IMPORTS, *needed], text + helper_text)),
-            f"ANSWERS = {answers}\nrequests = []",
+            self._head(file),
+            "\n".join([*lines[: lines.index("")], *(["", *keys] if keys else []), *lines[lines.index("") :]]),
+            *(_HELPERS[each] for each in events),
+            f"ANSWERS = {answer_text}\nreceived = []",
             _SERVER,
-            *(_HELPERS[each] for each in helpers),
+            *(_HELPERS[each] for each in own),
             source,
             read,
-            _START.format(base_path=self.base_path),
-            *self._redirection(),
+            _START,
+            endpoint,
+            *moved,
             "\n".join(statements[:-1]),
-            statements[-1] if claim.reads else _caught(statements[-1]),
+            _caught(statements[-1]) if catches else statements[-1],
+            "received[0]  # one has arrived" if redirect is not None and may_raise else "",
             end,
         ]
         return _spaced(each.strip("\n") for each in parts if each.strip())
 
-    def _redirection(self) -> list[str]:
-        """Return the code that sends the requests of a client to the script's server."""
-        if self.redirect is None:
-            return []
-        url, library = self.redirect
-        return [each.format(url=url) for each in _REDIRECTIONS[library]]
+    def _head(self, file: str) -> str:
+        title = shorten(f"{self.subject}: {self.title}".replace("\\", "\\\\").replace('"""', "'''"), 200)
+        versions = ", ".join(f"{name} {number}" for name, number in self.versions.items())
+        where = f"Run it where only the library is installed:\n\n    pip install {' '.join(map(repr, self.packages))}\n"
+        own = "Run it in the folder of the client:\n\n"
+        run = f"{where if self.packages else own}    python {file}"
+        return _HEAD.format(title="\n".join(textwrap.wrap(title, 116)), versions=versions, today=self.today, run=run)
+
+    def _returned(self) -> tuple[object, object] | None:
+        """Return what the call with the fault returned, and the completion that its wrapper reads from it."""
+        call = self.calls[self._target()]
+        value = call.result if call.joined is None else call.joined
+        if value is None or call.is_awaited or (call.is_stream and call.joined is None):
+            return None
+        own = getattr(self.module, "openai_form", None)
+        return (value, value if own is None else own(value))
 
     # --- calls ---
 
@@ -217,38 +261,33 @@ class Reproduction:
 
     def _helpers(self, text: str) -> list[str]:
         """Return the names of functions that a script uses and has to define itself."""
-        used = [name for name in _HELPERS if re.search(rf"\b{name}\b", text)]
+        used = [name for name in _HELPERS if re.search(rf"\b{name}\(", text)]
         return ["ToolFailed", *used] if "scripted_tool" in used and "ToolFailed" not in used else used
 
-    def _end(self, claim: ScriptClaim) -> str:
-        """Return the end of a script, which checks a claim."""
+    def _end(self, claim: ScriptClaim, returned: str) -> str:
+        """Return the end of a script, which checks a claim. `returned` is the code of what the library returned."""
         value = ScriptCode(None, {}).code(claim.value if claim.subject == "sent" else _tuples(claim.value))
-        listed = "[(each['name'], parsed(each['args'])) for each in read(answer)['calls']]"
         at = (self.finding.exchange or 0) if self.owns_loop else -1
-        values = {
-            "sent": f"at(requests[{at}], {', '.join(map(repr, claim.path))})",
-            "status": "status_of(error)",
-            "runs": "runs",
-            "calls": listed,
-            "whole calls": f"[each for each in {listed} if isinstance(each[1], dict)]",
-            "text": "read(answer)['text']",
-            "usage": f"read(answer)[{next(iter(claim.path), None)!r}]",
-            "reason": "read(answer)",
-        }
+        says = repr(self.says(claim))
         if claim.subject == "has":
-            sent = f"sent = json.dumps(requests[{at}], ensure_ascii=False)\nprint('sent:', sent)"
+            sent = f"sent = json.dumps(received[{at}], ensure_ascii=False)\nprint('sent:', sent)"
             text = json.dumps(claim.value, ensure_ascii=False)[1:-1]
-            return f"{sent}\nassert {text!r} in sent, {self.says(claim)!r}"
+            return _asserted(sent, f"{text!r} in sent", says)
+        if claim.subject == "shown":
+            return _asserted("print('returned:', answer)", f"{value} in str(answer)", says)
         if claim.subject == "no error" and not self.readings:  # with the fault, nothing is sent
-            return f"assert requests, {self.says(claim)!r}"
-        if claim.subject not in values:
-            return f"assert error is {'None' if claim.subject == 'no error' else 'not None'}, {self.says(claim)!r}"
+            return f"assert received, {says}"
+        if claim.subject in ("error", "no error"):
+            return f"assert error is {'None' if claim.subject == 'no error' else 'not None'}, {says}"
+        sent = f"at(received[{at}], {', '.join(map(repr, claim.path))})"
+        code = {"sent": sent, "status": "status_of(error)", "runs": "runs"}.get(claim.subject) or returned
+        if "{count}" in code:
+            code = code.format(count=repr(next(iter(claim.path), None)))
         name = "returned" if claim.reads else "got" if claim.subject == "status" else "sent"
         right = f"{name} {'==' if claim.is_right else '!='} {value}"
         if claim.subject == "reason":
-            refused = " or returned['refusal']" if claim.path else ""
-            right = f"str(returned['reason']).lower() in {value}{refused}"
-        return f"{name} = {values[claim.subject]}\nprint('{name}:', {name})\nassert {right}, {self.says(claim)!r}"
+            right = f"str({name}).lower() in {value}"
+        return _asserted(f"{name} = {code}\nprint('{name}:', {name})", right, says)
 
     # --- assertions ---
 
@@ -287,7 +326,8 @@ class Reproduction:
         is_text = isinstance(finding.expected, str) and " " in finding.expected
         if is_text and not finding.pointer and finding.actual is None:
             yield ScriptClaim("has", finding.expected)
-        pointer = finding.pointer or _missing(body, _right_request(finding))
+        lacking = _differences(body, _right_request(finding))
+        pointer = finding.pointer or next((at for at, each in lacking if self.is_mended(_put(body, at, each))), None)
         if pointer is None:
             return
         wrong, actual = resolve(body, pointer), finding.actual
@@ -304,14 +344,15 @@ class Reproduction:
         calls: list[JSON] = [[each.name, each.arguments] for each in view.calls if each.malformed is None]
         raw = (view.raw_stop_reason or "").lower()
         own = [raw] if stop_reason(raw) in (view.stop_reason, StopReason.UNKNOWN) else []
-        refused = ("refusal",) if view.stop_reason is StopReason.REFUSAL else ()
+        if rule == "stop-reason" and view.refusal:
+            yield ScriptClaim("shown", view.refusal)
         count = next((name for start, name in _USAGE.items() if self.finding.message.startswith(start)), None)
         every = {
             "usage": ScriptClaim("usage", self.finding.expected, path=(count,)) if count else None,
             "truncated-call": ScriptClaim("whole calls", calls),
             "response-calls": ScriptClaim("calls", calls),
             "response-text": ScriptClaim("text", view.text),
-            "stop-reason": ScriptClaim("reason", [*dict.fromkeys([*own, *stop_words(view.stop_reason)])], path=refused),
+            "stop-reason": ScriptClaim("reason", [*dict.fromkeys([*own, *stop_words(view.stop_reason)])]),
         }
         yield from filter(None, [every[rule]] if rule in every else every.values())
 
@@ -337,7 +378,7 @@ class Reproduction:
         command = " \\\n    ".join([f"curl '{url}'", *headers, "--data-binary @- <<'JSON'"])
         return f"#!/bin/sh\n# {self.subject}: {self.title}\n{wrong}{command}\n{body}\nJSON\n"
 
-    def issue(self, printed: str) -> str:
+    def issue(self, printed: str, script: str, language: str) -> str:
         """Return the text of an issue in Markdown. `printed` is the output of the script, if there is one."""
         finding, reading = self.finding, self.reading
         number = (finding.exchange or 0) + 1
@@ -346,26 +387,37 @@ class Reproduction:
         wrong = resolve(request, finding.pointer) if is_request and finding.pointer else finding.actual
         parts = [f"# {self.subject}: {self.title}"]
         place = f" `{finding.pointer}` of the request is `{_short(wrong)}`." if is_request and finding.pointer else ""
-        parts.append(f"**What happens.** {'Request' if is_request else 'Answer'} {number}: {self.title}.{place}")
-        words = isinstance(finding.expected, str) and " " in finding.expected
+        of = f"Request {number}: " if is_request else f"Answer {number}: " if number > 1 else ""
+        parts.append(f"**What happens.** {sentence(of + self.title)}{place}")
+        words = isinstance(finding.expected, str) and (" " in finding.expected or finding.rule == "stop-reason")
         expected = "" if finding.expected is None or words else f" Expected: `{_short(finding.expected)}`."
         remedy = re.sub(r"(?i)(raise) [\w ]+? instead", r"\1 an exception instead", self.remedy)
-        parts.append(f"**What should happen.** {remedy}{expected}")
+        parts.append(f"**What should happen.** {_REMEDIES.get(finding.rule, remedy)}{expected}")
         if self.fact is not None:
             parts.append(f"**What the provider says.** {self.fact.says}")
             parts += [f"> {self.fact.words}"] if self.fact.words else []
             parts.append("\n".join(f"- {each.kind} {each.date}: {each.address}" for each in self.fact.evidence))
         if printed:
             output = "\n".join(line for line in printed.splitlines() if line.startswith(_PRINTED))
-            parts.append(f"**Output of the script.**\n\n```\n{output}\n```")
+            parts.append(f"**Output of the script below.**\n\n```\n{output}\n```")
         versions = ", ".join(f"{name} {number}" for name, number in self.versions.items()) or "not known"
-        parts.append(f"**Versions.** {versions}. Seen on {self.today}, with answers of harness's reference server.")
+        parts.append(f"**Versions.** {versions}. Seen on {self.today}, with answers of a local stub server.")
+        if script:
+            parts.append(_folded("The script: it needs only the library", language, script.rstrip()))
         if is_request:
             parts.append(_folded("The request", "json", json.dumps(request, indent=2, ensure_ascii=False)))
-        elif reading is not None and reading.exchange.response is not None:
+        elif reading is not None and reading.exchange.response is not None and not script:
             response = reading.exchange.response
             parts.append(_folded(f"The answer, HTTP {response.status}", "", response.body.decode(errors="replace")))
         return "\n\n".join(parts) + "\n"
+
+
+_REMEDIES = {
+    "stop-reason": "Return the provider's stop reason, or one that means the same, and the text of a refusal.",
+    "truncated-call": "Return no call whose arguments are cut: raise an exception, or mark the call as invalid.",
+    "issued-id-lost": "Return the id of the call as the provider sent it.",
+}
+"""Rule → advice for the maintainers of a library, who do not know the names of harness."""
 
 
 def _answer(response: HttpResponse) -> tuple[int, dict[str, JSON], str]:
@@ -415,18 +467,35 @@ def _right_request(finding: Finding) -> JSON:
     return None
 
 
-def _missing(wrong: JSON, right: JSON, pointer: str = "") -> str | None:
-    """Return the pointer of the first value that only the right request has."""
+def _differences(wrong: JSON, right: JSON, pointer: str = "") -> Iterator[tuple[str, JSON]]:
+    """Yield the pointers and values of a right request that a wrong one lacks or has otherwise."""
+    pairs: Iterable[tuple[str | int, JSON]] = ()
     if isinstance(right, dict) and isinstance(wrong, dict):
-        for key, each in right.items():
-            found = join(pointer, key) if key not in wrong else _missing(wrong[key], each, join(pointer, key))
-            if found is not None:
-                return found
-    if isinstance(right, list) and isinstance(wrong, list):
-        for at, (one, other) in enumerate(zip(wrong, right, strict=False)):
-            if (found := _missing(one, other, join(pointer, at))) is not None:
-                return found
-    return None
+        pairs = right.items()
+    elif isinstance(right, list) and isinstance(wrong, list):
+        pairs = enumerate(right)
+    elif wrong != right and pointer:
+        yield pointer, right
+    for key, each in pairs:
+        place = join(pointer, key)
+        if key >= len(as_list(wrong)) if isinstance(key, int) else key not in as_object(wrong):
+            yield place, each
+        else:
+            yield from _differences(resolve(wrong, join("", key)), each, place)
+
+
+def _put(body: JSON, pointer: str, value: JSON) -> JSON:
+    """Return a copy of a request with a value at a pointer."""
+    copied = loads(json.dumps(body).encode())
+    *above, last = keys(pointer)
+    inner: Any = resolve(copied, join("", *above))
+    if isinstance(inner, dict):
+        inner[last] = value
+    elif int(last) < len(inner):
+        inner[int(last)] = value
+    else:
+        inner.append(value)
+    return copied
 
 
 def _inside(value: JSON, wanted: JSON) -> str:
@@ -462,6 +531,12 @@ def _folded(title: str, language: str, text: str) -> str:
     return f"<details><summary>{title}</summary>\n\n```{language}\n{text}\n```\n\n</details>"
 
 
+def _asserted(before: str, condition: str, says: str) -> str:
+    line = f"{before}\nassert {condition}, {says}"
+    is_long = len(line.rpartition("\n")[2]) > _MAX_LINE and "\n" not in condition
+    return f"{before}\nassert {condition}, (\n    {says}\n)" if is_long else line
+
+
 def _caught(statement: str) -> str:
     lines = textwrap.indent(statement, "    ")
     caught = "except Exception as raised:\n    error = raised\n    print('raised:', repr(raised))"
@@ -469,37 +544,38 @@ def _caught(statement: str) -> str:
 
 
 _IMPORTS = (
+    "import asyncio",
     "import json",
     "from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer",
     "from threading import Thread",
     "from types import SimpleNamespace",
+    "import os",
 )
 
 
 def _sorted_imports(library: Sequence[str], own: Sequence[str], text: str) -> list[str]:
-    """Return the lines of imports, one for each module, those of the standard library first."""
+    """Return the lines of imports, one for each module, those of the standard library first. Imports of a script's own
+    that its text does not use are left out.
+    """
     whole, names = set[str](), defaultdict[str, set[str]](set)
-    for line in [*library, *own, *(["import asyncio"] if "asyncio." in text else [])]:
-        module, _, imported = line.partition(" import ")
-        if imported:
-            names[module].update(imported.split(", "))
+    for line in [*library, *own]:
+        module, _, imported = line.rpartition("import ")
+        used = [each for each in imported.split(", ") if line in library or re.search(rf"\b{re.escape(each)}\b", text)]
+        if module:
+            names[module.strip()].update(used)
         else:
-            whole.add(line)
-    every = [*sorted(whole), *(f"{each} import {', '.join(sorted(names[each]))}" for each in sorted(names))]
+            whole.update(f"import {each}" for each in used)
+    some = [each for each in sorted(names) if names[each]]
+    every = [*sorted(whole), *(f"{each} import {', '.join(sorted(names[each]))}" for each in some)]
     standard = [each for each in every if each.split()[1].partition(".")[0] in sys.stdlib_module_names]
     return [*standard, "", *(each for each in every if each not in standard)]
 
 
 _HEAD = '''"""{title}
 
-Seen on {today} with {versions}.
-Run it where only the library is installed:
+Seen on {today} with {versions}. {run}
 
-    pip install {packages}
-    python {file}
-
-A server on 127.0.0.1 gives the answers. They come from the reference server of harness, not from a provider. The script
-ends with an AssertionError as long as the fault exists.
+A server on 127.0.0.1 gives the answers, which harness made, not a provider. With the fault, an assertion fails.
 """
 
 from __future__ import annotations
@@ -508,70 +584,68 @@ from __future__ import annotations
 _SERVER = """
 class Provider(BaseHTTPRequestHandler):
     def do_POST(self):
-        requests.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
-        status, headers, body = ANSWERS[min(len(requests), len(ANSWERS)) - 1]
+        received.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+        status, headers, body = ANSWERS[min(len(received), len(ANSWERS)) - 1]
         body = body.encode("utf-8", "surrogateescape")
         self.send_response(status)
         for name, value in {"content-length": str(len(body)), **headers}.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
-
-    def log_message(self, *_):
-        pass
 """
 
 _START = """
 server = ThreadingHTTPServer(("127.0.0.1", 0), Provider)
 Thread(target=server.serve_forever, daemon=True).start()
+"""
+
+_ENDPOINT = """
 endpoint = SimpleNamespace(base_url=f"http://127.0.0.1:{{server.server_port}}{base_path}", api_key="none")
 """
 
-_SENT = """
+_TO_SERVER = """
 def to_server(send):
-    def redirected(self, request, *args, **options):
-        request.url = type(request.url)(str(request.url).replace("{url}", endpoint.base_url))
-        return send(self, request, *args, **options)
+    def redirected(self, request, **options):
+        request.url = request.url.copy_with(scheme="http", host="127.0.0.1", port=server.server_port)
+        return send(self, request, **options)
 
     return redirected
 """
-_REDIRECTIONS = {
-    "httpx": [
-        _SENT,
-        "httpx.Client.send = to_server(httpx.Client.send)\nhttpx.AsyncClient.send = to_server(httpx.AsyncClient.send)",
-    ],
-    "requests": [_SENT, "Session.send = to_server(Session.send)"],
-    "urllib": [
-        """
-def to_server(send):
-    def redirected(self, url, *args, **options):
-        request = url if isinstance(url, Request) else Request(url)
-        request.full_url = request.full_url.replace("{url}", endpoint.base_url)
-        return send(self, request, *args, **options)
-
-    return redirected
+_HTTPX = "NAME.Client.send, NAME.AsyncClient.send = map(to_server, (NAME.Client.send, NAME.AsyncClient.send))"
+_REDIRECTIONS: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
+    **{each: ((), (_TO_SERVER, _HTTPX.replace("NAME", each))) for each in ("httpx", "httpx2")},
+    "http.client": (
+        ("import socket",),
+        (
+            """
+def connect(self):
+    self.sock = socket.create_connection(server.server_address)
 """,
-        "OpenerDirector.open = to_server(OpenerDirector.open)",
-    ],
-    "aiohttp": [
-        """
-def to_server(send):
-    def redirected(self, method, url, **options):
-        return send(self, method, str(url).replace("{url}", endpoint.base_url), **options)
-
-    return redirected
+            "http.client.HTTPSConnection.connect = connect",
+        ),
+    ),
+    "urllib3": (
+        ("import socket", "from urllib3.connection import HTTPSConnection"),
+        (
+            """
+def connect(self):
+    self.sock, self.is_verified = socket.create_connection(server.server_address), True
 """,
-        "ClientSession._request = to_server(ClientSession._request)",
-    ],
+            "HTTPSConnection.connect = connect",
+        ),
+    ),
+    "aiohttp": (
+        ("from aiohttp import ClientSession",),
+        (
+            """
+def to_server(self, url, build=ClientSession._build_url):
+    return build(self, url).with_scheme("http").with_host("127.0.0.1").with_port(server.server_port)
+""",
+            "ClientSession._build_url = to_server",
+        ),
+    ),
 }
-"""HTTP client → code that sends its requests to the script's server."""
-
-_REDIRECTION_IMPORTS = {
-    "httpx": ["import httpx"],
-    "requests": ["from requests import Session"],
-    "urllib": ["from urllib.request import OpenerDirector, Request"],
-    "aiohttp": ["from aiohttp import ClientSession"],
-}
+"""HTTP client → imports and code that send its requests to the script's server."""
 
 _READ = """
 def fields(value):
@@ -605,15 +679,31 @@ def read(chunks):
     return {**found, "calls": [*found["calls"].values()]}
 """
 
+_LISTED = "[(each['name'], parsed(each['args'])) for each in read(answer)['calls']]"
+_READERS = {
+    "calls": _LISTED,
+    "whole calls": f"[each for each in {_LISTED} if isinstance(each[1], dict)]",
+    "text": "read(answer)['text']",
+    "usage": "read(answer)[{count}]",
+    "reason": "read(answer)['reason']",
+}
+"""Subject of a claim → code of what the library returned, for a script with a function `read`."""
+
 _HELPERS = {
+    "events": """
+def events(*sent):
+    return "".join(f"data: {json.dumps(each)}\\n\\n" for each in sent)
+""",
+    "named_events": """
+def named_events(*sent):
+    return "".join(f"event: {each['type']}\\ndata: {json.dumps(each)}\\n\\n" for each in sent)
+""",
     "at": """
 def at(value, *steps):
-    for step in steps:
-        try:
-            value = value[step]
-        except (IndexError, KeyError, TypeError):
-            return None
-    return value
+    try:
+        return at(value[steps[0]], *steps[1:]) if steps else value
+    except (IndexError, KeyError, TypeError):
+        return None
 """,
     "status_of": """
 def status_of(error):

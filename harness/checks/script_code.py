@@ -5,12 +5,14 @@ of its calls; for Node, the program that wraps the library.
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import inspect
 import json
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from enum import Enum
 from pathlib import Path
@@ -18,6 +20,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 from harness.bridge.call_log import BoundMethod
+from harness.bridge.openai_messages import plain
 from harness.model.messages import JSON
 from harness.model.protocols import Conversation, ConversationTool, Endpoint
 from harness.platform.exceptions import shorten
@@ -25,7 +28,7 @@ from harness.platform.exceptions import shorten
 if TYPE_CHECKING:  # it imports this module
     from harness.checks.reproduction import Reproduction, ScriptClaim
 
-_WIDTH = 110
+_WIDTH = 140
 _OWN = "harness"
 
 
@@ -47,7 +50,7 @@ class ScriptCode:
     """Writes values as code, and collects the imports and the wrapper's functions that the code uses.
 
     `names` maps the results of earlier calls to their variables. `strings` maps strings to code. `results` are the
-    results of the tools of a loop.
+    results of the tools of a loop. `width` is the greatest length of a line.
     """
 
     def __init__(
@@ -55,10 +58,12 @@ class ScriptCode:
         module: ModuleType | None,
         strings: Mapping[str, str],
         results: Mapping[str, Sequence[object]] | None = None,
+        width: int = _WIDTH,
     ) -> None:
         self._module = module
         self._strings = strings
         self._results = results or {}
+        self._width = width
         self._names_in: set[str] = set()
         self.names: list[tuple[object, str]] = []
         self.imports: set[str] = set()
@@ -68,7 +73,7 @@ class ScriptCode:
         """Return a value as code whose further lines are indented."""
         opening, entries, closing = self._parts(value)
         flat = opening + ", ".join(name + self.code(each) for name, each in entries) + closing
-        if not entries or ("\n" not in flat and indent + prefix + len(flat) <= _WIDTH):
+        if not entries or ("\n" not in flat and indent + prefix + len(flat) <= self._width):
             return flat
         if len(entries) == 1:
             ((name, each),) = entries
@@ -104,8 +109,6 @@ class ScriptCode:
         if known is not None:
             return known, [], ""
         match value:
-            case Raw():
-                return str(value), [], ""
             case _CallCode():
                 return f"{value.name}(", value.entries, ")"
             case Enum():
@@ -133,6 +136,10 @@ class ScriptCode:
             return "endpoint"
         if isinstance(value, str) and type(value) is str and value in self._strings:
             return self._strings[value]
+        if isinstance(value, Raw):
+            return str(value)
+        if isinstance(value, _Joined):
+            return " + ".join(self.code(each, 4) for each in value)
         for result, name in self.names:
             is_used = name in self._names_in and name.startswith("answer")
             path = (_id_path(result, value) if is_used else None) if isinstance(value, str) else _path(result, value)
@@ -177,6 +184,10 @@ class ScriptCode:
         else:
             raise CannotWrite(f"an object of {type(value).__module__}.{type(value).__name__}")
         return f"{self.function(type(value))}(", given, ")"
+
+
+class _Joined(list[Any]):
+    """Texts that are joined by `+`."""
 
 
 class _CallCode:
@@ -248,6 +259,89 @@ def _id_path(result: object, value: str, depth: int = 0) -> str | None:
 _MAX_DEPTH = 4
 
 
+# --- what a library returned ---
+
+
+def reader(claim: ScriptClaim, made: tuple[Any, Any] | None) -> str | None:
+    """Return the code that reads a value of an answer from the library's own object, or `None` if none is found.
+
+    `made` is the library's object, and the completion that its wrapper reads from it.
+    """
+    subject, count = claim.subject, next(iter(claim.path), "")
+    if made is None:
+        return None
+    answer, body = made[0], plain(made[1])
+    choice = plain(next(iter(body.get("choices") or ()), None))
+    message = plain(choice.get("message"))
+    match subject:
+        case "text":
+            wanted, part = message.get("content"), ""
+        case "reason":
+            wanted, part = choice.get("finish_reason"), "reason"
+        case "usage":
+            key, part = {"read": ("prompt_tokens", "put"), "written": ("completion_tokens", "put")}.get(
+                str(count), ("", "")
+            )
+            wanted = plain(body.get("usage")).get(key)
+        case _:
+            calls = [plain(plain(each)["function"]) for each in message.get("tool_calls") or ()]
+            given = [(each["name"], each["arguments"]) for each in calls]
+            return _calls_reader(answer, given, whole=subject != "calls")
+    places = ((path, value) for path, name, value in _places(answer) if part in name) if wanted else ()
+    return next((path for path, value in places if isinstance(value, str | int) and value == wanted), None)
+
+
+def _calls_reader(answer: object, calls: list[tuple[str, Any]], *, whole: bool) -> str | None:
+    """Return the code of a list of names and arguments of calls."""
+    for path, _, value in _places(answer) if calls else ():
+        if not isinstance(value, list | tuple) or len(cast("list[Any]", value)) != len(calls):
+            continue
+        inner = [*_places(cast("list[Any]", value)[0], "call", _MAX_DEPTH - 1)]
+        name = next((one for one, _, each in inner if each == calls[0][0]), None)
+        given = next((one for one, _, each in inner if each == calls[0][1] and type(each) is type(calls[0][1])), None)
+        if name is None or given is None:
+            continue
+        listed = f"({name}, {given if not isinstance(calls[0][1], str) else f'json.loads({given})'})"
+        code = f"[{listed} for call in {path}{f' if isinstance({given}, dict)' if whole else ''}]"
+        with contextlib.suppress(Exception):
+            found = eval(code, {"answer": answer, "json": json})  # noqa: S307 - code that was just made
+            read = [(each, json.loads(args) if isinstance(args, str) else args) for each, args in calls]
+            if found and found == [each for each in read if isinstance(each[1], dict) or not whole]:
+                return code
+    return None
+
+
+def _places(value: object, path: str = "answer", depth: int = 6) -> Iterator[tuple[str, str, object]]:
+    """Yield the values in an object with the code that leads to them and their names, the nearest first."""
+    level, seen = [(path, "", value)], set[int]()
+    for _ in range(depth):
+        yield from level
+        inner = list[tuple[str, str, object]]()
+        for at, name, each in level:
+            if not isinstance(each, str | int | float | bytes | None) and id(each) not in seen:
+                seen.add(id(each))
+                inner += [(at + step, key or name, one) for step, key, one in _members(each)]
+        level = inner[:_MAX_PLACES]
+
+
+def _members(value: object) -> Iterator[tuple[str, str, object]]:
+    if isinstance(value, dict):
+        yield from ((f"[{key!r}]", str(key), each) for key, each in cast("dict[object, object]", value).items())
+    elif isinstance(value, list | tuple):
+        size = len(cast("list[object]", value))
+        steps = (at if size < 2 or at < size - 1 else -1 for at in range(size))
+        yield from ((f"[{at}]", "", each) for at, each in zip(steps, cast("list[object]", value), strict=True))
+    elif hasattr(value, "__dict__") and not callable(value):
+        kinds = {name: each for kind in type(value).__mro__ for name, each in vars(kind).items()}
+        properties = [name for name, each in kinds.items() if isinstance(each, property)]
+        for name in (each for each in [*vars(value), *properties] if not each.startswith(("_", "model_"))):
+            with warnings.catch_warnings(action="ignore"), contextlib.suppress(Exception):
+                yield f".{name}", name, getattr(value, name)
+
+
+_MAX_PLACES = 3000
+
+
 # --- functions of a wrapper ---
 
 
@@ -304,13 +398,49 @@ def _names_in(node: ast.AST) -> list[str]:
     return [each.id for each in ast.walk(node) if isinstance(each, ast.Name)]
 
 
-def json_code(text: str) -> object:
-    """Return a body as the code that makes it: an object that is written as JSON, or a text."""
-    try:
+_EVENT = re.compile(r"(?:event: (\w[\w.]*)\n)?data: (\{.*\}) *\n\n")
+_IGNORED = frozenset(
+    ("obfuscation", "created", "system_fingerprint", "service_tier", "annotations", "stop_details", "inference_geo")
+)
+"""Fields of answers that clients ignore. So are details of usage, and `null` in fields that a client need not know."""
+
+
+def body_code(text: str, *, is_short: bool) -> object:
+    """Return a body as the code that makes it: an object that is written as JSON, the events of a stream, or a text.
+
+    With `is_short`, fields that clients ignore are left out.
+    """
+    simple = _short if is_short else _whole
+    with contextlib.suppress(ValueError):
         value = json.loads(text)
-    except ValueError:
+        return _CallCode("json.dumps", [("", simple(value))]) if isinstance(value, dict | list) else text
+    events, names, end = list[Any](), set[str](), 0
+    while found := _EVENT.match(text, end):
+        events.append(json.loads(found[2]))
+        names.add("" if found[1] is None else "type" if found[1] == events[-1].get("type") else "another")
+        end = found.end()
+    if names not in ({""}, {"type"}):
         return text
-    return _CallCode("json.dumps", [("", cast("object", value))]) if isinstance(value, dict | list) else text
+    made = _CallCode("events" if names == {""} else "named_events", [("", simple(each)) for each in events])
+    return _Joined([made, text[end:]]) if text[end:] else made
+
+
+def _whole(value: Any) -> Any:
+    return value
+
+
+def _short(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_short(each) for each in cast("list[Any]", value)]
+    if not isinstance(value, dict):
+        return value
+    named = cast("dict[str, Any]", value)
+    return {name: _short(each) for name, each in named.items() if not _is_ignored(name, each)}
+
+
+def _is_ignored(name: str, value: object) -> bool:
+    is_empty = value is None and name in ("logprobs", "usage", "refusal", "stop_sequence")
+    return is_empty or name in _IGNORED or name == "cache_creation" or name.lower().endswith("details")
 
 
 CALL_LOG = "HARNESS_CALL_LOG"

@@ -32,10 +32,11 @@ import typer
 from harness import bridge, wrappers
 from harness.apis import registry
 from harness.apis.fact import Fact
+from harness.apis.server import long_fragments
 from harness.bridge.call_log import LoggedCall, logged_calls
 from harness.cassettes.loopback_server import serve
 from harness.checks.drawing import valid_scenario
-from harness.checks.reproduction import Redirect, Reproduction
+from harness.checks.reproduction import Reproduction
 from harness.checks.script_code import CALL_LOG, CannotWrite, NodeProgram, Raw
 from harness.checks.shrinking import smallest
 from harness.cli import execution
@@ -51,6 +52,8 @@ from harness.model.messages import JSON, ToolCall, ToolResult
 from harness.model.protocols import Endpoint
 from harness.reports.words import what_to_do
 from harness.results import CellResult, DrivenTranscript, Finding
+from harness.rules.evidence import Evidence
+from harness.rules.rule import all_rules
 from harness.runner.backends import NO_KEY
 from harness.runner.cells import Cell, conversation_for, with_final_calls
 from harness.runner.tool_loop import run_scenario
@@ -94,15 +97,18 @@ def reproduce(typed: ReproduceOptions) -> int:
 
     Exit codes: 0 if a script or a `curl` command is written, 1 if only the issue is, 2 for wrong usage.
     """
-    typed = typed if typed.saved is None else _from_run(typed, typed.saved)
+    rules = [typed.rule] if typed.rule else []
+    if typed.saved is not None:
+        typed, failed = _from_run(typed, typed.saved)
+        rules = rules or failed
     any_variant = not typed.variants
     options = completed(combined(typed, paths=[typed.cell], jobs="1"), "reference")
     with execution.environment("reference"), tempfile.TemporaryDirectory() as folder:
         log = os.environ[CALL_LOG] = str(Path(folder) / "calls.jsonl")
         is_program = any(map(_is_program, options.adapters or ()))
-        smaller = None if is_program else partial(_smaller, typed.rule)  # a program logs the calls of each play
+        smaller = None if is_program else partial(_smaller, rules)  # a program logs the calls of each play
         played = play_cell(options, "reference", any_variant=any_variant, smaller=smaller)
-        finding = _finding(played, typed.rule)
+        finding = _finding(played, rules)
         spec = (options.adapters or [played.cell.target.adapter.name])[0]
         made = _reproduction(played, finding, spec, options)
         program = _node_program(played, spec, Path(log))
@@ -112,7 +118,7 @@ def reproduce(typed: ReproduceOptions) -> int:
     script, printed, reason = _shown(made, f"{name}{kind}", program)
     wire = registry.api(played.cell.target.api)
     curl = "" if script or made.calls or program is not None else made.curl(wire)
-    texts = {kind: script, ".sh": curl, ".md": made.issue(printed)}
+    texts = {kind: script, ".sh": curl, ".md": made.issue(printed, script or curl, kind.strip(".") if script else "sh")}
     written, *others = [_write(typed.output / f"{name}{kind}", text) for kind, text in texts.items() if text]
     typer.echo(f"Written: {', '.join(map(str, (written, *others)))}")
     if not script:
@@ -124,8 +130,8 @@ def reproduce(typed: ReproduceOptions) -> int:
     return 0
 
 
-def _from_run(typed: ReproduceOptions, file: Path) -> ReproduceOptions:
-    """Return the options that play a failed cell of a saved run again."""
+def _from_run(typed: ReproduceOptions, file: Path) -> tuple[ReproduceOptions, list[str]]:
+    """Return the options that play a failed cell of a saved run again, and the rules that failed it."""
     run = load_run(file, "--from")
     cells = [each for each in run.cells if each.scenario == typed.cell and any(one.fails for one in each.findings)]
     cells = [each for each in cells if each.variant in (typed.variants or [each.variant])]
@@ -141,28 +147,35 @@ def _from_run(typed: ReproduceOptions, file: Path) -> ReproduceOptions:
         given[field].append(value)
     chosen: dict[str, Any] = {name: values or None for name, values in given.items()}
     scenario = run.invocation.scenarios.get(typed.cell, typed.cell)
-    return replace(typed, cell=scenario, variants=[cells[0].variant], **chosen)
+    failed = [each.rule for each in _failing(cells[0])]
+    return replace(typed, cell=scenario, variants=[cells[0].variant], **chosen), failed
 
 
-def _finding(played: PlayedCell, rule: str | None) -> Finding:
-    """Return the worst finding, or the worst of a rule."""
+def _failing(result: CellResult) -> list[Finding]:
+    """Return the failed findings of a cell, without those that follow from others."""
+    found = [each for each in result.findings if each.fails]
+    return [each for each in found if each.follows is None] or found
+
+
+def _finding(played: PlayedCell, rules: Sequence[str]) -> Finding:
+    """Return the worst finding, or the worst of these rules."""
     result: CellResult = played.result
-    found = [each for each in result.findings if each.fails and each.rule == (rule or each.rule)]
+    found = [each for each in result.findings if each.fails and each.rule in (rules or [each.rule])]
     wrong = [each for each in found if each.follows is None] or found
     if not wrong or played.evidence is None:
-        named = f" of the rule {rule}" if rule else ""
+        named = f" of the rule {' or '.join(rules)}" if rules else ""
         raise UsageError(
             f"{played.cell.scenario.id}: this cell has no failed finding{named}. 'harness show' prints its findings."
         )
     return wrong[0]
 
 
-def _smaller(rule: str | None, played: PlayedCell, play: Callable[[Cell], PlayedCell]) -> PlayedCell:
+def _smaller(rules: Sequence[str], played: PlayedCell, play: Callable[[Cell], PlayedCell]) -> PlayedCell:
     """Return the cell with the smallest scenario found that still has the finding and has no new failing findings.
 
     Parts of the scenario are removed until nothing more can be removed or the time limit is reached.
     """
-    wanted, cell = _finding(played, rule), played.cell
+    wanted, cell = _finding(played, rules), played.cell
     document = cast("dict[str, JSON]", cell.scenario.model_dump(mode="json", exclude_unset=True, by_alias=True))
     kept = {name: document.pop(name) for name in _KEPT if name in document}
     allowed = {_key(each) for each in played.result.findings if each.fails}
@@ -180,7 +193,10 @@ def _smaller(rule: str | None, played: PlayedCell, play: Callable[[Cell], Played
         best = found
         return True
 
-    smallest(document, shows, atomic=_ATOMIC)
+    with long_fragments():
+        is_seen = shows(document)
+    with long_fragments() if is_seen else contextlib.nullcontext():
+        smallest(document, shows, atomic=_ATOMIC)
     return best
 
 
@@ -189,13 +205,13 @@ def _key(finding: Finding) -> tuple[str, ...]:
     return finding.rule, place, str(finding.raised or finding.case), str(finding.of_response)
 
 
-_REDUCTION_SECONDS = 4.0
+_REDUCTION_SECONDS = 8.0
 _KEPT = ("version", "id", "title", "covers", "scripted")
 """Members of a scenario that a reduction leaves as they are."""
 
 _ATOMIC = (
     *("fields", "raw", "provider_tools", "profiles", "image", "file", "audio", "metadata"),
-    *("user", "text", "name", "system", "description", "id"),
+    *("user", "text", "name", "system", "description", "id", "refusal"),
 )
 """Members of a scenario that a reduction only removes, so that it remains readable."""
 
@@ -206,10 +222,10 @@ def _reproduction(played: PlayedCell, finding: Finding, spec: str, options: Effe
     found = _wrapper(spec)
     logged = _logged(cell, spec, [each.exchange.response for each in readings])
     return Reproduction(
-        spec if found is None else f"{found[0].library}-{found[1].lower()}",
+        (adapter_specs.client_of(spec) or spec) if found is None else f"{found[0].library}-{found[1].lower()}",
         _module(spec),
         _packages(*found) if found is not None else [],
-        _versions(found),
+        _versions(found, cell.target.api, logged.agent),
         logged.origin,
         _base_path(spec, registry.api(cell.target.api).base_path),
         finding,
@@ -220,8 +236,23 @@ def _reproduction(played: PlayedCell, finding: Finding, spec: str, options: Effe
         _fact(finding, cell.target.api),
         what_to_do(finding),
         options.as_of or dt.date.today().isoformat(),  # noqa: DTZ011 - the user's day
-        _redirect(spec, logged.agent),
+        _redirects(spec, logged.agent),
+        registry.api(cell.target.api).key_variables if found is None else (),
+        partial(_is_mended, played, finding),
     )
+
+
+def _is_mended(played: PlayedCell, finding: Finding, body: JSON) -> bool:
+    """Return whether the rule of a finding accepts another body of the wrong request."""
+    transcript, at = getattr(played.evidence, "transcript", None), finding.exchange
+    if transcript is None or at is None:
+        return False
+    exchange = transcript.exchanges[at]
+    changed = replace(exchange, request=replace(exchange.request, body=json.dumps(body).encode()))
+    exchanges = (*transcript.exchanges[:at], changed, *transcript.exchanges[at + 1 :])
+    evidence = Evidence(replace(transcript, exchanges=exchanges))
+    found = ((flaw.rule or rule.id, flaw.exchange) for rule in all_rules() for flaw in rule.check(evidence))
+    return (finding.rule, at) not in found
 
 
 def _wrapper(spec: str) -> tuple[wrappers.Wrapper, str] | None:
@@ -289,13 +320,13 @@ def _with_exception(script: str, printed: str, finding: Finding) -> str:
     the script itself.
     """
     raised = re.search(r"^raised: (\w+)\(", printed, re.MULTILINE)
-    check = re.search(r"^assert (error is None|requests),", script, re.MULTILINE)
+    check = re.search(r"^assert (error is None|received),", script, re.MULTILINE)
     if check is None or raised is None:
         return script
     name = raised[1]
     if name in _OF_SCRIPTS and name not in finding.message:
         return ""
-    failed = "error is not None" if check[1] == "error is None" else "not requests"
+    failed = "error is not None" if check[1] == "error is None" else "not received"
     other = f"if {failed} and type(error).__name__ != {name!r}:\n    raise error\n"
     return script[: check.start()] + other + script[check.start() :]
 
@@ -326,17 +357,20 @@ def _packages(wrapper: wrappers.Wrapper, attribute: str) -> list[str]:
     ]
 
 
-_SDKS = ("openai", "anthropic", "google-genai")
+_SDKS = {"openai-chat": "openai", "openai-responses": "openai", "anthropic": "anthropic", "gemini": "google-genai"}
+_AGENT = re.compile(r"(?:python-)?([A-Za-z][\w.-]*)/(?:Python )?([\d.]+)")
 
 
-def _versions(found: tuple[wrappers.Wrapper, str] | None) -> dict[str, str]:
-    """Return the installed versions of a library, of SDKs and of the language."""
+def _versions(found: tuple[wrappers.Wrapper, str] | None, api: str, agent: str) -> dict[str, str]:
+    """Return the installed versions of a library and its SDK, or of a client's HTTP client, and of the language."""
     if found is not None and isinstance(found[0], wrappers.NodeWrapper):
         command = [shutil.which("node") or "node", "--version"]
         node = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603
         return {**found[0].installed, "Node": node.removeprefix("v")}
-    names = [*(found[0].distributions if found is not None else ()), *_SDKS]
-    return {name: number for name in names if (number := _version(name))} | {"Python": sys.version.split()[0]}
+    if found is None:
+        return dict(_AGENT.findall(agent)) | {"Python": sys.version.split()[0]}
+    names = [*(each.partition("==")[0].partition("[")[0] for each in _packages(*found)), _SDKS.get(api, "")]
+    return {name: number for name in names if name and (number := _version(name))} | {"Python": sys.version.split()[0]}
 
 
 def _base_path(spec: str, own: str) -> str:
@@ -346,11 +380,14 @@ def _base_path(spec: str, own: str) -> str:
     return own if path is None else path.rstrip("/")
 
 
-def _redirect(spec: str, agent: str) -> Redirect | None:
-    """Return the redirection that a script needs if the client takes no base URL."""
-    url = adapter_specs.client_url(spec)
-    known = (("python-requests", "requests"), ("Python-urllib", "urllib"), ("aiohttp", "aiohttp"))
-    return None if url is None else (url, next((name for text, name in known if text in agent), "httpx"))
+def _redirects(spec: str, agent: str) -> list[str]:
+    """Return the HTTP clients that a client without a base URL may use, the most probable first."""
+    if adapter_specs.client_url(spec) is None:
+        return []
+    loaded = [each for each in ("httpx2", "httpx", "aiohttp", "urllib3", "http.client") if each in sys.modules]
+    named = [each for each in loaded if each in agent]
+    first = ["urllib3"] if "requests" in agent else named or (["http.client"] if "urllib" in agent or not agent else [])
+    return [*dict.fromkeys([*first, *loaded])]
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ class LlamaIndex:
         usage, given = {"stream_options": {"include_usage": True}} if self._is_openai else {}, []
         with bridge.failures():
             chunks = bridge.call(stream, self._llm, **self._arguments(request), **usage)
+            bridge.log_joined(given, None)
             answer = bridge.Chunks(request)
             for chunk in chunks:
                 given.append(chunk)

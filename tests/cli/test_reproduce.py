@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.checks import reproduction
 from tests.cli.conftest import Command
 from tests.examples import plain_http
 
@@ -254,8 +255,77 @@ def test_the_script_of_a_client_without_a_base_url_redirects_its_requests(harnes
 
     assert done.code == 0, done.out + done.err
     script = (folder / "reproduce_system_plain.py").read_text()
-    assert "Session.send = to_server(Session.send)" in script
+    assert "HTTPSConnection.connect = connect" in script
     assert 'assert "You are a ship\'s cook. End every answer with the word Ahoy." in sent, ' in script
+
+
+POSTS = {
+    "httpx": "httpx.post(URL, content=BODY)",
+    "httpx2": "httpx2.Client(base_url=URL).post('', content=BODY)",
+    "http.client": (
+        "it = http.client.HTTPSConnection('models.example'); it.request('POST', '/v1', BODY); it.getresponse()"
+    ),
+    "urllib.request": "urllib.request.urlopen(URL, BODY)",
+    "urllib3": "urllib3.PoolManager().request('POST', URL, body=BODY)",
+    "requests": "requests.post(URL, data=BODY)",
+    "aiohttp": "asyncio.run(post())",
+}
+POST = """
+async def post():
+    async with aiohttp.ClientSession() as session:
+        await session.post(URL, data=BODY)
+
+"""
+SAME = {"urllib.request": "http.client", "requests": "urllib3"}
+
+
+@pytest.mark.parametrize("library", POSTS)
+def test_requests_of_each_http_client_go_to_the_server_of_a_script(library: str, tmp_path: Path) -> None:
+    pytest.importorskip(library)
+    client = SAME.get(library, library)
+    imports, moved = reproduction._REDIRECTIONS[client]
+    names = ["asyncio", "json", client, library]
+    server = ["from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer", "from threading import Thread"]
+    given = ["URL, BODY = 'https://models.example/v1', b'{}'", "ANSWERS, received = [(200, {}, '{}')], []"]
+    post = [POST if library == "aiohttp" else "", POSTS[library], "assert received == [{}]"]
+    started = [reproduction._SERVER, reproduction._START, *moved]
+    text = [*(f"import {each}" for each in names), *server, *imports, *given, *started, *post]
+    script = tmp_path / "script.py"
+    script.write_text("\n".join(text))
+
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60, check=False)
+
+    assert done.returncode == 0, done.stderr
+
+
+LOSES_A_FORM = """
+import httpx2
+
+
+class Client:
+    def __init__(self, base_url, api_key, model):
+        self.http, self.model = httpx2.Client(base_url=base_url), model
+
+    def chat(self, messages, tools=None, response_format=None, **settings):
+        body = {"model": self.model, "messages": messages, **({"tools": tools} if tools else {})}
+        if not tools:
+            body["response_format"] = response_format
+        return self.http.post("chat/completions", json=body).raise_for_status().json()
+
+    def close(self):
+        self.http.close()
+"""
+
+
+def test_a_script_checks_the_field_that_is_missing_and_no_other(harness: Command, folder: Path) -> None:
+    (folder / "lossy.py").write_text(LOSES_A_FORM)
+    spec = ("--adapter", "client@openai-chat lossy:Client", "--target", "openai-chat")
+
+    done = harness("reproduce", "json-with-tools", *spec, "--rule", "json-mode-ignored")
+
+    assert done.code == 0, done.out + done.err
+    script = (folder / "reproduce_json_with_tools.py").read_text()
+    assert "sent = at(received[-1], 'response_format')" in script
 
 
 LOSSY = """

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.wrappers import Wrapper, find
+from harness.wrappers import NodeWrapper, Wrapper, find
 from tests.wrappers import play
 
 PROOF = Path(__file__).parent / "proof.txt"
@@ -48,7 +48,7 @@ def proofs(libraries: Sequence[str] = ()) -> list[Proof]:
 
 def table(libraries: Sequence[str], venvs: Path, folder: Path) -> Iterator[str]:
     """Write and run the scripts. Yield the lines of a table in Markdown."""
-    yield "| adapter | rule | scenario | lines | where it was found | with the library alone | mended version |"
+    yield "| adapter | rule | scenario | lines (of the file) | packages | with the library alone | mended version |"
     yield "|---|---|---|---|---|---|---|"
     for each in proofs(libraries):
         yield row(each, venvs.absolute(), folder.absolute() / each.name)
@@ -58,7 +58,8 @@ def row(proof: Proof, venvs: Path, folder: Path) -> str:
     """Write the script of a cause, and run it with the library alone."""
     wrapper, (broken, *mended) = proof.wrapper, proof.versions or ("",)
     at = venvs / (wrapper.library.replace("-", "_") + (f"-{broken}" if broken else ""))
-    python = play.of_python(wrapper, broken, at, fresh=False)
+    is_node = isinstance(wrapper, NodeWrapper)
+    python = (play.of_node if is_node else play.of_python)(wrapper, broken, at, fresh=False)
     shutil.rmtree(folder, ignore_errors=True)
     target, model = play.TARGETS[wrapper.api(wrapper.adapters[proof.adapter])]
     chosen = ["--target", target, *(["--model", f"{target}={model}"] if model else []), "--variant", proof.variant]
@@ -70,18 +71,20 @@ def row(proof: Proof, venvs: Path, folder: Path) -> str:
         why = (done.stdout or done.stderr).strip().splitlines()[-1]
         return f"| {proof.adapter} | {proof.rule} | {proof.scenario} {proof.variant} | no script: {why} | | | |"
     text = script.read_text(encoding="utf-8")
-    packages = text.partition("pip install ")[2].partition("\n")[0].replace("'", "").split()
-    alone = outcome(script, alone_with(packages, venvs))
-    fixed = [outcome(script, alone_with([f"{wrapper.distributions[0]}=={each}"], venvs)) for each in mended]
-    lines = len(code_lines(text))
-    shown = [proof.adapter, proof.rule, f"{proof.scenario} {proof.variant}", str(lines), " ".join(packages), alone]
+    packages = text.partition("npm install " if is_node else "pip install ")[2].partition("\n")[0]
+    alone_in = node_folder if is_node else alone_with
+    alone = outcome(script, alone_in(packages.replace("'", "").split(), venvs))
+    pin = "@" if is_node else "=="
+    fixed = [outcome(script, alone_in([f"{wrapper.distributions[0]}{pin}{each}"], venvs)) for each in mended]
+    lines = f"{len(code_lines(text))} ({len(text.splitlines())})"
+    shown = [proof.adapter, proof.rule, f"{proof.scenario} {proof.variant}", lines, packages.replace("'", ""), alone]
     return f"| {' | '.join([*shown, *(fixed or ['']), ''])}".rstrip()
 
 
 def code_lines(text: str) -> list[str]:
     """Return the lines of a script without blank ones and without the answers of the server."""
     before, _, rest = text.partition("\nANSWERS = ")
-    _, _, after = rest.partition("\nrequests = []")
+    _, _, after = rest.partition("\nreceived = []")
     return [line for line in f"{before}\n{after}".splitlines() if line.strip()]
 
 
@@ -97,11 +100,24 @@ def alone_with(packages: Sequence[str], venvs: Path) -> Path:
     return python
 
 
-def outcome(script: Path, python: Path) -> str:
-    """Run a script and return how it ends."""
-    command = [str(python), script.name] if script.suffix == ".mjs" else [str(python), "-I", script.name]
+def node_folder(packages: Sequence[str], venvs: Path) -> Path:
+    """Return a folder in which only these npm packages are installed."""
+    folder = venvs / "alone" / "-".join(packages).replace("/", "_")
+    if not (folder / "node_modules").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "package.json").write_text('{"private": true}\n', encoding="utf-8")
+        subprocess.run(["npm", "install", "--silent", *packages], cwd=folder, check=True, capture_output=True)
+    return folder
+
+
+def outcome(script: Path, where: Path) -> str:
+    """Run a script with a Python, or in a folder with `node_modules`. Return how it ends."""
+    if where.is_dir():  # Node looks for packages in the folders above a script
+        script = Path(shutil.copy(script, where))
+    command = ["node", script.name] if script.suffix == ".mjs" else [str(where), "-I", script.name]
     done = subprocess.run(command, cwd=script.parent, capture_output=True, text=True, timeout=300, check=False)
     if done.returncode == 0:
         return GONE
     lines = done.stderr.strip().splitlines()
-    return FAULT if any(each.startswith(FAULT) for each in lines) else f"broken: {lines[-1]}"
+    found = [each.strip().removeprefix("Uncaught ") for each in lines]
+    return FAULT if any(each.startswith(FAULT) for each in found) else f"broken: {lines[-1]}"

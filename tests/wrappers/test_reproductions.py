@@ -24,9 +24,9 @@ def test_every_proof_is_a_cause_that_was_traced() -> None:
 
 
 def test_answers_are_not_counted_as_lines_of_a_script() -> None:
-    text = '"""Title"""\n\nANSWERS = [\n    1,\n]\nrequests = []\n\n\nassert requests\n'
+    text = '"""Title"""\n\nANSWERS = [\n    1,\n]\nreceived = []\n\n\nassert received\n'
 
-    assert reproductions.code_lines(text) == ['"""Title"""', "assert requests"]
+    assert reproductions.code_lines(text) == ['"""Title"""', "assert received"]
 
 
 CORE = """
