@@ -88,13 +88,19 @@ def completion_request(
     return {name: value for name, value in named.items() if value is not None}
 
 
+_CHAT = "openai-chat"
+
+
 def settings(request: ChatRequest) -> dict[str, Any]:
-    """Return the limits and sampling settings that are set, under OpenAI's names."""
+    """Return the limits and sampling settings that are set, under OpenAI's names. Fields that only OpenAI Chat has are
+    in `extra_body`, as in the SDK.
+    """
     named = {
         "max_tokens": request.max_tokens,
         "temperature": request.temperature,
         "top_p": request.top_p,
         "stop": list(request.stop) or None,
+        "extra_body": request.provider_metadata.get(_CHAT) or None,
     }
     return {name: value for name, value in named.items() if value is not None}
 
@@ -108,6 +114,7 @@ def tools(request: ChatRequest) -> list[dict[str, Any]]:
                 "name": tool.name,
                 "description": tool.description,
                 "parameters": {**_NO_ARGUMENTS, **tool.parameters},
+                **cast("Mapping[str, Any]", tool.provider_metadata.get(_CHAT) or {}),
             },
         }
         for tool in request.tools

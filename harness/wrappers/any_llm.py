@@ -51,5 +51,6 @@ _NAMES = (
     *("json-with-tools", "vision", "history", "truncation", "streaming"),
 )
 _CAPABILITIES = frozenset(map(Capability, _NAMES))
-OPENAI = Adapter("any-llm-openai", "openai-chat", _CAPABILITIES | {Capability.JSON_MODE}, partial(AnyLLM, "openai"))
+_OWN = {Capability.JSON_MODE, Capability.PROVIDER_FIELDS}
+OPENAI = Adapter("any-llm-openai", "openai-chat", _CAPABILITIES | _OWN, partial(AnyLLM, "openai"))
 ANTHROPIC = Adapter("any-llm-anthropic", "anthropic", _CAPABILITIES, partial(AnyLLM, "anthropic"))

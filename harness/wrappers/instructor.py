@@ -53,5 +53,5 @@ def model_of(form: dict[str, Any]) -> type[BaseModel]:
 
 
 _NAMES = ("system-prompt", "tools", "parallel-tool-calls", "tool-choice", "forced-tool-choice", "json-schema", "vision")
-_CAPABILITIES = frozenset(map(Capability, (*_NAMES, "history", "truncation")))
+_CAPABILITIES = frozenset(map(Capability, (*_NAMES, "history", "truncation", "provider-fields")))
 OPENAI = Adapter("instructor-openai", "openai-chat", _CAPABILITIES, Instructor)

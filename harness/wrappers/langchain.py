@@ -111,7 +111,7 @@ _NAMES = (
     *("history", "truncation", "streaming"),
 )
 _CAPABILITIES = frozenset(map(Capability, _NAMES))
-_OPENAI_ONLY = frozenset(map(Capability, ("json-mode", "json-schema", "json-with-tools")))
+_OPENAI_ONLY = frozenset(map(Capability, ("json-mode", "json-schema", "json-with-tools", "provider-fields")))
 OPENAI = Adapter("langchain-openai", "openai-chat", _CAPABILITIES | _OPENAI_ONLY, partial(LangChain, _openai, "openai"))
 ANTHROPIC = Adapter("langchain-anthropic", "anthropic", _CAPABILITIES, partial(LangChain, _anthropic, "anthropic"))
 GEMINI = Adapter("langchain-gemini", "gemini", _CAPABILITIES, partial(LangChain, _gemini, "gemini"))

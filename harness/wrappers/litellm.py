@@ -59,6 +59,7 @@ _NAMES = (
     *("json-mode", "json-with-tools", "vision", "image-results", "history", "truncation", "streaming"),
 )
 _CAPABILITIES = frozenset(map(Capability, _NAMES))
-OPENAI = Adapter("litellm-openai", "openai-chat", _CAPABILITIES, partial(LiteLLM, "openai"))
+_FIELDS = {Capability.PROVIDER_FIELDS}
+OPENAI = Adapter("litellm-openai", "openai-chat", _CAPABILITIES | _FIELDS, partial(LiteLLM, "openai"))
 ANTHROPIC = Adapter("litellm-anthropic", "anthropic", _CAPABILITIES, partial(LiteLLM, "anthropic"))
 GEMINI = Adapter("litellm-gemini", "gemini", _CAPABILITIES, partial(LiteLLM, "gemini"))

@@ -173,10 +173,8 @@ _NAMES = (
     *("vision", "history", "truncation", "streaming"),
 )
 _CAPABILITIES = frozenset(map(Capability, _NAMES))
-OPENAI = Adapter(
-    "pydantic-ai-openai", "openai-chat", _CAPABILITIES, partial(PydanticAI, partial(_openai, False), "openai")
-)
-RESPONSES = Adapter(
-    "pydantic-ai-responses", "openai-responses", _CAPABILITIES, partial(PydanticAI, partial(_openai, True), "openai")
-)
+_FIELDS = {Capability.PROVIDER_FIELDS}
+_CHAT, _RESPONSES = partial(PydanticAI, partial(_openai, False)), partial(PydanticAI, partial(_openai, True))
+OPENAI = Adapter("pydantic-ai-openai", "openai-chat", _CAPABILITIES | _FIELDS, partial(_CHAT, "openai"))
+RESPONSES = Adapter("pydantic-ai-responses", "openai-responses", _CAPABILITIES, partial(_RESPONSES, "openai"))
 ANTHROPIC = Adapter("pydantic-ai-anthropic", "anthropic", _CAPABILITIES, partial(PydanticAI, _anthropic, "anthropic"))
