@@ -305,6 +305,16 @@ def look(run: RunResult, cell: CellResult) -> str:
     return run.invocation.command(words, [cell.target], [cell.scenario])
 
 
+def reproduce(run: RunResult, place: CellPlace) -> str:
+    """Return the command that writes a script for a place's first finding, or an empty string if none does."""
+    call, cell, finding = run.invocation, place.cells[0], next((each for each in place.findings if each.fails), None)
+    is_own = "--adapter" in call.targets.get(cell.target, ())
+    if not call.show or run.mode != "reference" or not is_own or finding is None:
+        return ""
+    words = ["harness", "reproduce", "--variant", cell.variant, "--rule", finding.rule]
+    return call.command(words, [cell.target], [cell.scenario])
+
+
 def unrecorded(run: RunResult) -> list[tuple[str, tuple[CellPlace, ...]]]:
     """Return the cells that could not be recorded, by reason."""
     known = (Verdict.MISSING, Verdict.NOT_APPLICABLE, Verdict.EXPECTED_FAILURE)

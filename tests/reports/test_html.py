@@ -218,6 +218,7 @@ def test_panels_show_how_several_targets_differ_in_what_users_ask_for_first() ->
     text = Page(REPORT.render(two, Presentation())).text
     meaning = "System prompt Where the instructions for the model are in a request. where it is"
     assert f"How the targets differ {meaning} anthropic system gemini-4 instruction" in text
+    assert "JSON mode How a request makes the model answer in JSON. JSON mode anthropic, gemini-4 none" in text
     alone = Page(REPORT.render(one, Presentation())).text
     assert f"What anthropic sends {meaning} anthropic system" in alone
 

@@ -377,9 +377,11 @@ def _differences(run: RunResult) -> list[tuple[str, list[tuple[Any, list[str]]]]
 def _panels(run: RunResult) -> list[tuple[str, str, list[tuple[str, list[tuple[str, str]]]]]]:
     """Return the features that users ask for first: title, meaning, and property → values and targets.
 
-    With several targets, only properties that differ are listed. Values that were not observed come last.
+    With several targets, only properties that differ are listed, or all of a feature in which none differs. Values that
+    were not observed come last.
     """
-    found = dict(groups.differing(run, everything=len(groups.targets(run)) == 1))
+    every = dict(groups.differing(run, everything=True))
+    found = every if len(groups.targets(run)) == 1 else every | dict(groups.differing(run, everything=False))
     return [
         (title, meaning, [(row.aspect, sorted(groups.by_value(row), key=_is_unknown)) for row in found[feature]])
         for feature, (title, meaning) in _PANELS.items()
@@ -422,6 +424,7 @@ def _commands(run: RunResult, where: groups.CellPlace) -> Iterator[str]:
     if run.audit is None:
         yield from filter(None, [groups.look(run, where.cells[0])])
         yield groups.rerun(run, where)
+        yield from filter(None, [groups.reproduce(run, where)])
 
 
 def _most_common(values: Iterable[str]) -> str:
