@@ -47,7 +47,7 @@ class Condition(Strict):
         description="A place in the body: `thinking.type`; `tools[].name` is some element's, the same in all of a "
         "fact's conditions; `tools[*].name` is some element's, another's too; `tools[0].name` is the first one's, "
         "`tools[1:].name` that of one after it. `tools[next]` is the element after that of `tools[]`, `tools[later]` "
-        "any after it. `args.**` is `args` and everything inside it.",
+        "any after it. `args.**` is `args` and everything inside it. `$` is the whole body.",
     )
     schemas: Literal["tools", "strict-tools", "response"] | None = Field(
         default=None, alias="schema", description="Some schema among these, at any depth, has `keyword` so."

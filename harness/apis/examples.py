@@ -141,7 +141,7 @@ def day_of(fact: Fact) -> dt.date:
 def rules_of(api: Api, fact: Fact, model: str, fact_selection: FactSelection) -> RuleSet:
     """Return the rule set for a fact's examples: its service, on a day on which the fact applies."""
     profile = api.profile_for(model, FactSelection(day_of(fact), fact_selection.files))
-    return api.services.rules_of(profile, (fact.service or [OWN])[0])
+    return api.services.rules_of(profile, (fact.service or [OWN])[0], model)
 
 
 @dataclass(frozen=True)

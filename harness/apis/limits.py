@@ -217,6 +217,7 @@ _REMEDIES = {
     "every": "send one {place} that is not {values}",
     "repeated": "give each {place} a value of its own",
     "beside": "leave out what is next to {place}, but for {values}",
+    "unknown": "leave the field out, because the server does not know it",
     "outside": "use in {place} only what {values} has",
     "bytes": "keep {place} to {values} bytes of JSON",
     "pixels": "send images with sides of at most {values} pixels",

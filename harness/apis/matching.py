@@ -8,6 +8,7 @@ A condition names a place by a path of keys, such as `thinking.type`.
 - `messages[-1]` is a single element, and `messages[1:]` is any element but the first.
 - `messages[next]` is the element after the one chosen by `messages[]`, and `messages[later]` is any element after it.
 - `args.**` is `args` and everything inside it.
+- `$` is the whole body.
 
 An absent value meets only `there: false`, `not_in`, `only` and `empty`. Keys in camelCase also match keys in
 snake_case, because Gemini accepts both.
@@ -134,7 +135,7 @@ class Conditions:
     def required_keys(self, schemas: SchemaPlaces) -> frozenset[frozenset[str]]:
         """Return sets of keys in snake_case. A body that meets the conditions has a key of each set."""
         paths = [test.all_steps(schemas) for test in self.tests if not test.wants_nothing and not test.condition.header]
-        return frozenset(frozenset(steps[0].spellings[1] for steps in each) for each in paths)
+        return frozenset(frozenset(steps[0].spellings[1] for steps in each) for each in paths if all(each))
 
     def is_possible(self, value: JSON, steps: int = 0) -> bool:
         """Return whether each condition that requires a value is met by some value. This is a quick pre-check: it is
@@ -287,7 +288,7 @@ class PathStep:
 def steps_of(path: str) -> tuple[PathStep, ...]:
     """Return the steps of a path."""
     before, _, segment = path.rpartition(".")
-    if not path:
+    if path in ("", "$"):
         return ()
     matched = _SEGMENT.fullmatch(segment)
     key, given = (matched[1], re.findall(r"\[([^\]]*)\]", matched[2])) if matched else (segment, [])

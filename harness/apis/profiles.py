@@ -83,21 +83,24 @@ class Services:
         A profile with a dialect gets the rules of that compatible server. A model that the provider does not serve gets
         those of an unknown service.
         """
-        return self.rules_of(profile, profile.dialect or self._for(model, OWN))
+        return self.rules_of(profile, profile.dialect or self._for(model, OWN), model)
 
-    def rules_at(self, profile: Profile, model: str, url: str) -> RuleSet:
+    def rules_at(self, profile: Profile, model: str, url: str, response: bytes = b"") -> RuleSet:
         """Return the rules of the service at an address. At the provider's own address, other providers' models get the
-        rules of an unknown service.
+        rules of an unknown service. Behind an unknown address, the body of a response may show which server it is.
         """
-        return self.rules_of(profile, self._for(model, self._service_at(url)))
+        service = self._for(model, self._service_at(url))
+        if service == OTHER and response:
+            service = next((each.name for each in SERVERS if each.marks and re.search(each.marks, response)), OTHER)
+        return self.rules_of(profile, service, model)
 
     def is_test_double(self, model: str, url: str) -> bool:
         """Return whether a local server replaces the provider, judged by its model."""
         return address(url).host in _LOOPBACK and re.fullmatch(self.stand_ins, model) is not None
 
-    def rules_of(self, profile: Profile, service: str) -> RuleSet:
-        """Return the rules of a service by its name."""
-        return RuleSet(profile, service, service in self.clouds)
+    def rules_of(self, profile: Profile, service: str, model: str = "") -> RuleSet:
+        """Return the rules of a service by its name. A cloud applies the provider's rules to the provider's models."""
+        return RuleSet(profile, service, service in self.clouds and not self._is_foreign(model))
 
     def _service_at(self, url: str) -> str:
         at = address(url)
@@ -107,8 +110,10 @@ class Services:
         return next((server.name for server in SERVERS if server.is_at(at)), OTHER)
 
     def _for(self, model: str, service: str) -> str:
-        foreign = bool(model) and re.fullmatch(self.models, model) is None
-        return OTHER if service == OWN and foreign else service
+        return OTHER if service == OWN and self._is_foreign(model) else service
+
+    def _is_foreign(self, model: str) -> bool:
+        return bool(model) and re.fullmatch(self.models, model) is None
 
 
 _LOCAL = ("localhost", "127.0.0.1")
@@ -141,12 +146,13 @@ def address(url: str) -> ServerAddress:
 @dataclass(frozen=True, slots=True)
 class KnownServer:
     """A server or a family of servers. `hosts` are host names, including subdomains. `path` is the start of its paths,
-    if one host serves several APIs."""
+    if one host serves several APIs. `marks` is a pattern that only its responses contain."""
 
     name: str
     hosts: tuple[str, ...]
     path: str = ""
     port: int | None = None
+    marks: bytes = b""
 
     def is_at(self, where: ServerAddress) -> bool:
         """Return whether an address is one of this server."""
@@ -185,15 +191,16 @@ SERVERS = (
     KnownServer("ark", ("volces.com",)),
     KnownServer("laozhang", ("api.laozhang.ai",)),
     KnownServer("ollama", ("ollama.com",)),
-    KnownServer("ollama", _LOCAL, port=11434),
+    KnownServer("ollama", _LOCAL, port=11434, marks=rb'"system_fingerprint": ?"fp_ollama"'),
     KnownServer("lm-studio", _LOCAL, port=1234),
-    KnownServer("vllm", ()),
-    KnownServer("sglang", ()),
-    KnownServer("llama-cpp", ()),
+    KnownServer("sglang", _LOCAL, port=30000, marks=rb'"matched_stop":'),
+    KnownServer("vllm", (), marks=rb'"(?:kv_transfer_params|prompt_logprobs)":|"type": ?"BadRequestError"'),
+    KnownServer("llama-cpp", (), marks=rb'"system_fingerprint": ?"b\d+-[0-9a-f]+"|"timings": ?\{[^{}]*"prompt_n":'),
 )
 """Compatible servers and clouds, in the order of lookup: a subdomain comes before its parent domain.
 
-Facts use their names in `service`. Local servers are recognised by their default port, if no other server uses it.
+Facts use their names in `service`. Local servers are recognised by their default port, if no other server uses it, or
+by their responses.
 """
 
 

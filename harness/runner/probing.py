@@ -114,7 +114,7 @@ def _rule_set(api: Api, target: Target, base_url: str, service: str | None) -> R
     known = {OWN, *(each for fact in _all_facts(target) for each in fact.service or ())}
     if service not in known:
         raise UnknownName("service", service, sorted(known), "--service")
-    return services.rules_of(target.profile, service)
+    return services.rules_of(target.profile, service, target.model)
 
 
 def _probe_of(api: Api, target: Target, base_url: str, rule_set: RuleSet, fact: Fact) -> FactProbe:

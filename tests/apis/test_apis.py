@@ -74,6 +74,29 @@ def test_an_address_that_was_scrubbed_is_another_s(url: str) -> None:
     assert CHAT.services.rules_at(registry.api("openai-chat").profile_for(""), "", url).service == OTHER
 
 
+@pytest.mark.parametrize(
+    ("answer", "service"),
+    [
+        (b'{"id": "chatcmpl-1", "prompt_logprobs": null}', "vllm"),
+        (b'{"error": {"message": "no", "type": "BadRequestError", "code": 400}}', "vllm"),
+        (b'data: {"choices": [{"index": 0, "delta": {}, "matched_stop": 154}]}', "sglang"),
+        (b'{"choices": [], "system_fingerprint": "b7786-1d7ab2b9"}', "llama-cpp"),
+        (b'{"choices": [], "system_fingerprint":"fp_ollama"}', "ollama"),
+        (b'{"choices": [], "system_fingerprint": "fp_44709d6fcb"}', OTHER),
+    ],
+)
+def test_a_local_server_is_known_by_its_answers(answer: bytes, service: str) -> None:
+    profile = CHAT.profile_for("qwen3")
+    assert CHAT.services.rules_at(profile, "qwen3", "http://10.0.0.7:4000/v1", answer).service == service
+    assert CHAT.services.rules_at(profile, "gpt-4o", CHAT.provider_url, answer).service == OWN
+
+
+@pytest.mark.parametrize(("model", "is_own"), [("gpt-5.6", True), ("DeepSeek-V3-0324", False)])
+def test_a_cloud_has_the_provider_s_rules_for_its_models(model: str, is_own: bool) -> None:
+    rule_set = CHAT.services.rules_at(CHAT.profile_for(model), model, "https://acme.openai.azure.com/openai/v1")
+    assert (rule_set.service, rule_set.is_own) == ("azure", is_own)
+
+
 def test_a_model_of_another_provider_has_another_service() -> None:
     profile = registry.api("openai-chat").profile_for("qwen3")
     assert CHAT.services.provider_rules(profile, "qwen3").service == OTHER

@@ -57,15 +57,17 @@ def test_a_live_run_at_the_address_of_a_server_has_its_rules() -> None:
     for server in servers():
         api = registry.api(server.api)
         found = api.services.rules_at(api.profile_for(server.model), server.model, server.url).service
-        any_port = server.name in ("vllm", "sglang", "llama-cpp")  # no port is theirs alone
+        any_port = server.service in ("vllm", "llama-cpp")  # no port is theirs alone
         assert found == ("other" if any_port else server.service), server.name
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_shipped_adapter_passes_at_every_server(name: str) -> None:
-    cells = [*played(of(name), *SAMPLE[::2]), *played(of(name), *SAMPLE[1::2], variant="stream")]
+    first = NAMES.index(name)  # each server plays other four of the sample
+    chosen = [SAMPLE[(first + step) % len(SAMPLE)] for step in (0, 3, 5, 8)]
+    cells = [*played(of(name), *chosen[::2]), *played(of(name), *chosen[1::2], variant="stream")]
     assert {cell.verdict for cell in cells} <= {Verdict.PASS, Verdict.WARN, Verdict.NOT_APPLICABLE}
-    assert sum(cell.verdict is Verdict.PASS for cell in cells) >= len(SAMPLE) // 2
+    assert any(cell.verdict is Verdict.PASS for cell in cells)
 
 
 BLIND = {
@@ -166,7 +168,11 @@ def answered_by(name: str) -> list[HttpResponse]:
         found += [each.response for each in stage.tap.exchanges if each.response]
     profile = played_on.profile
     session = ScriptSession(shipped_scenarios()["system-plain"], registry.api("openai-chat"), "", profile)
-    found.append(session(HttpRequest("POST", "https://example.com/v1/chat/completions", {}, b'{"messages": []}')))
+    found.append(
+        session(
+            HttpRequest("POST", "https://example.com/v1/chat/completions", {}, b'{"model": "gpt-5.6", "messages": []}')
+        )
+    )
     return found
 
 
@@ -187,7 +193,7 @@ def test_the_reference_server_answers_as_the_facts_about_a_server_say(fact: Fact
 @needs_traffic
 @pytest.mark.parametrize(
     ("fact", "name"),
-    [each for each in ANSWERING if any(one.kind == "captured" for one in each[0].evidence)],
+    [each for each in ANSWERING if any(one.kind == "captured" and "/tree/" in one.address for one in each[0].evidence)],
     ids=lambda each: each if isinstance(each, str) else each.id,
 )
 def test_a_recording_answers_as_the_facts_about_a_server_say(fact: Fact, name: str) -> None:

@@ -35,6 +35,8 @@ def where(*conditions: dict[str, Any]) -> str | None:
 @pytest.mark.parametrize(
     ("condition", "pointer"),
     [
+        ({"at": "$", "unknown": [each for each in BODY if each != "flag"]}, "/flag"),
+        ({"at": "$", "unknown": [*BODY]}, None),
         ({"at": "a.b", "is": 1}, "/a/b"),
         ({"at": "a.b", "is": 1.0}, "/a/b"),
         ({"at": "a.b", "is": True}, None),

@@ -26,11 +26,12 @@ class ServerForm:
     """Needs and gaps of a server.
 
     - `lacks`: fields that it refuses: `stop`, `temperature`, `json_schema`, `json_object`, a `forced` or `named` tool
-      choice, or parts of the type `file` or `input_audio`.
+      choice, or parts of the type `image_url`, `file` or `input_audio`.
     - `max_tokens`: whether it has only the old name of the field.
     - `one_system`: it accepts a single system message.
     - `reply_after_results`: it refuses a user message right after tool results.
     - `call_id`: length of the ids that it accepts, made of letters and digits (0: any).
+    - `reasoning_with_calls`: assistant messages with calls have `reasoning_content`. It may be empty.
     """
 
     lacks: frozenset[str] = frozenset()
@@ -38,11 +39,15 @@ class ServerForm:
     one_system: bool = False
     reply_after_results: bool = False
     call_id: int = 0
+    reasoning_with_calls: bool = False
 
 
 SERVERS = {
-    # openai-chat-deepseek-response-format-json-schema, openai-chat-deepseek-choice-thinking-absent
-    "deepseek": ServerForm(frozenset({"json_schema", "forced", "named"})),
+    # openai-chat-deepseek-response-format-json-schema, openai-chat-deepseek-choice-thinking-absent,
+    # openai-chat-deepseek-text-only, openai-chat-deepseek-reasoning-back
+    "deepseek": ServerForm(
+        frozenset({"json_schema", "forced", "named", "image_url", "file", "input_audio"}), reasoning_with_calls=True
+    ),
     # openai-chat-moonshot-k3-named-choice, openai-chat-moonshot-temperature-fixed-thinking-absent
     "moonshot": ServerForm(frozenset({"named", "temperature"})),
     "minimax": ServerForm(one_system=True),  # openai-chat-minimax-one-system
@@ -81,6 +86,9 @@ def adapt(body: dict[str, Any], server: str) -> dict[str, Any]:
         adapted["messages"] = [*_with_replies(adapted["messages"])]
     if form.call_id:
         adapted["messages"] = [_with_ids(message, form.call_id) for message in adapted["messages"]]
+    if form.reasoning_with_calls:
+        added = {"reasoning_content": ""}
+        adapted["messages"] = [added | each if each.get("tool_calls") else each for each in adapted["messages"]]
     return adapted
 
 

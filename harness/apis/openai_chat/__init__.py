@@ -55,6 +55,7 @@ API = Api(
         {"api.openai.com": OWN},
         stand_ins=r"gpt-(?!oss).*|o\d.*",
         models=r"(ft:)?(gpt-(?!oss)|chatgpt-|codex-|text-embedding-|o\d).*",
+        clouds=frozenset({"azure", "foundry"}),  # these clouds host the same models and enforce the same rules
     ),
     facts=FACTS,
     schema_places=SchemaPlaces(
