@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import time
 from collections import Counter
 from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, NoReturn
 
-from harness.model.errors import MalformedResponse
+from harness.model.errors import MalformedResponse, Unsupported
 from harness.model.messages import Opaque
 
 if TYPE_CHECKING:
@@ -19,6 +20,17 @@ if TYPE_CHECKING:
     from harness.model.messages import JSON, Message, Part, ProviderMetadata
 
 _MARK = b"\xef\xbb\xbf"
+
+
+def tool_name(name: str, allowed: str, adapter: str) -> str:
+    """Return the name of a tool if it matches the API's pattern.
+
+    Raises:
+        Unsupported: the API would refuse the name.
+    """
+    if re.fullmatch(allowed, name) is None:
+        raise Unsupported(adapter, f"the tool name {name!r}", f"the API requires names that match {allowed}")
+    return name
 
 
 def loads(text: str | bytes) -> JSON:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Literal, TypeAlias
@@ -29,7 +29,8 @@ class Provocation(StrEnum):
     - `raw-line-separators`: the JSON has unescaped U+2028, U+2029 and U+0085. Readers that split at Unicode line ends
       fail there.
     - `empty-arguments`: the arguments of a call without arguments are an empty string instead of `{}`. Some servers
-      with OpenAI's Chat API send this, as recordings show (openai-chat-no-arguments).
+      with OpenAI's Chat API send this, as recordings show (openai-chat-no-arguments), and OpenAI itself on both of its
+      APIs (openai-responses-no-arguments).
     """
 
     INTERLEAVED_CALLS = "interleaved-calls"
@@ -88,7 +89,8 @@ class CallView:
 
     `arguments` is the parsed value of any type. `malformed` is the raw text if it is not JSON, or if the response may
     have ended early; such a call must not run. `item_id` is the id of the item (Responses `fc_…`). `opaque` is state of
-    the call (thoughtSignature). The result of an `asynchronous` call may come in a later turn.
+    the call (thoughtSignature). The result of an `asynchronous` call may come in a later turn. A `free_form` call
+    passes a text to a custom tool.
     """
 
     id: str | None
@@ -101,6 +103,7 @@ class CallView:
     item_id: str | None = None
     opaque: JSON = None
     asynchronous: bool = False
+    free_form: bool = False
 
 
 ErrorMark: TypeAlias = Literal["flag", "error-key", "error-text"]
@@ -264,6 +267,20 @@ class RequestView:
     stream_format: Literal["events", "json-array"] = "events"
     effort: SettingView | None = field(default=None, compare=False)
 
+    def renamed_tools(self, tools: Mapping[str, str]) -> dict[str, str]:
+        """Map names in `tools`, which maps names to descriptions, to the other names under which the request declares
+        these tools. An adapter may replace a name that the API refuses.
+        """
+        declared = {tool.name for tool in self.tools}
+        left = {name: description for name, description in tools.items() if name not in declared}
+        return {name: tool.name for name, text in left.items() for tool in self.tools if tool.description == text}
+
+    def with_names(self, names: Mapping[str, str]) -> RequestView:
+        """Return the request with tools under other names."""
+        turns = (replace(turn, parts=tuple(_named(part, names) for part in turn.parts)) for turn in self.turns)
+        tools = (replace(tool, name=names.get(tool.name, tool.name)) for tool in self.tools)
+        return replace(self, turns=tuple(turns), tools=tuple(tools))
+
     @cached_property
     def calls(self) -> tuple[CallView, ...]:
         """Tool calls in their order."""
@@ -331,6 +348,10 @@ class ResponseView:
     complete: bool = True
     error: ErrorView | None = None
     reports: tuple[ProviderReport, ...] = ()
+
+    def with_names(self, names: Mapping[str, str]) -> ResponseView:
+        """Return the response with tools under other names."""
+        return replace(self, parts=tuple(_named(part, names) for part in self.parts))
 
     @cached_property
     def calls(self) -> tuple[CallView, ...]:
@@ -432,3 +453,8 @@ _REDACTED = re.compile(r"redacted|scrubbed|\*{3}|…|^[<\[{].*[>\]}]$", re.IGNOR
 def is_redacted_id(value: str) -> bool:
     """Return whether a recorded id was redacted, so that it proves nothing about ids."""
     return _REDACTED.search(value) is not None
+
+
+def _named(part: PartView, names: Mapping[str, str]) -> PartView:
+    name = names.get(part.name or "") if isinstance(part, CallView | ResultView) else None
+    return part if name is None else replace(part, name=name)

@@ -220,11 +220,11 @@ class ScriptSession:
     def _step(self, index: int, request: RequestView, sent: HttpRequest) -> ModelStep:
         step, api, body = self._script[index], self._wire.name, parsed_object(sent.body)
         prefix = self._prefixes.of(request, body, self._profile)
-        compared = self._wire.server_endpoints.compared
+        compared, names = self._wire.server_endpoints.compared, request.renamed_tools(self._scenario.uncommon_names)
         return ModelStep(
             step.text,
             step.thinking,
-            step.named_calls,
+            tuple((names.get(name, name), arguments) for name, arguments in step.named_calls),
             step.refusal,
             step.stop,
             tuple(step.raw.get(api, ())),

@@ -109,7 +109,10 @@ def _thinking(evidence: Evidence) -> Iterator[RuleViolation]:
 )
 def _calls(evidence: Evidence) -> Iterator[RuleViolation]:
     for reading, wire, given in _answers(evidence):
-        issued = [call for call in wire.calls if call.malformed is None]
+        parsed = {call.id for call in given.tool_calls}
+        issued = [
+            call for call in wire.calls if call.malformed is None and not (call.free_form and call.id not in parsed)
+        ]
         cut = [call for _, call in cut_calls(wire, given)]  # reported by truncated-call
         whole = [call for call in given.tool_calls if not any(call is other for other in cut)]
         if [call.name for call in issued] != [call.name for call in whole]:
@@ -134,7 +137,7 @@ def _calls(evidence: Evidence) -> Iterator[RuleViolation]:
             yield reading.response_violation(message, issued[0].pointer, [*taken], [*issued_ids])
             continue
         for call, handed in zip(issued, whole, strict=True):
-            if not equal(dict(handed.arguments), call.arguments):
+            if not call.free_form and not equal(dict(handed.arguments), call.arguments):
                 message = f"the arguments of {call.name} that the adapter returns are not the answer's"
                 yield reading.response_violation(
                     message, call.arguments_pointer, dict(handed.arguments), call.arguments

@@ -297,7 +297,13 @@ class Evidence:
     def _read(self, index: int, exchange: Exchange) -> ParsedExchange:
         if isinstance(self.transcript, EmbeddingTranscript) and self.api.embeddings is not None:
             return parse_embedding_exchange(self.api.embeddings, index, exchange)
-        return parse_exchange(self.api, index, exchange)
+        reading, scenario = parse_exchange(self.api, index, exchange), self.transcript.scenario
+        request, uncommon = reading.request, {} if scenario is None else scenario.uncommon_names
+        if request is None or not uncommon:
+            return reading
+        names = {wire: name for name, wire in request.renamed_tools(uncommon).items()}
+        response = reading.response and reading.response.with_names(names)
+        return replace(reading, request=request.with_names(names), response=response)
 
     def violations(self, reading: ParsedExchange) -> list[Violation]:
         """Return the violations of a request."""
@@ -344,7 +350,8 @@ class Evidence:
         request = reading.exchange.recorded or reading.exchange.request
         if transcript.scripted or request.url.startswith(REFERENCE_URL):
             return services.provider_rules(transcript.profile, transcript.model)
-        return services.rules_at(transcript.profile, transcript.model, request.url)
+        answer = reading.exchange.response
+        return services.rules_at(transcript.profile, transcript.model, request.url, answer.body if answer else b"")
 
     @cached_property
     def _objections(self) -> Mapping[int, Violation]:

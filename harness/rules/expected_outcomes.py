@@ -138,6 +138,8 @@ def _beyond_capabilities(request: ChatRequest) -> Iterator[str]:
         yield "a thinking budget"
     for tool in request.tools:
         yield from _uncommon(tool.parameters)
+        if "/" in tool.name:
+            yield "the name of a tool"
     if isinstance(request.response_format, JsonSchema):
         yield from _uncommon(request.response_format.schema)
     for message in request.messages:

@@ -212,15 +212,18 @@ def _why_absent(scenario: Scenario, api: str) -> str | None:
 
 
 def _why_refused(scenario: Scenario, target: Target) -> str | None:
-    """Return why a compatible server refuses the verbatim fields of a scenario, or `None` if it is not known to."""
+    """Return why a compatible server refuses the verbatim fields or tools of a scenario, or `None` if it is not known
+    to."""
     api = registry.api(target.api)
-    fields = scenario.settings.fields.get(target.api)
-    if target.service is None or not fields or api.minimal_request is None:
+    fields, given = scenario.settings.fields.get(target.api, {}), scenario.provider_tools.get(target.api, [])
+    if target.service is None or not (fields or given) or api.minimal_request is None:
         return None
-    tools = {"tools": [dict(api.schema_places.tool)]} if scenario.tools and api.schema_places.tool else {}
-    body = json.dumps({**api.minimal_request.body, "model": target.model, **tools, **fields}).encode()
+    tools = [*([dict(api.schema_places.tool)] if scenario.tools and api.schema_places.tool else []), *given]
+    body = json.dumps(
+        {**api.minimal_request.body, "model": target.model, **({"tools": tools} if tools else {}), **fields}
+    ).encode()
     request = HttpRequest("POST", target.url + api.minimal_request.path, {}, body)
-    found = api.judge(request, api.services.rules_of(target.profile, target.service))
+    found = api.judge(request, api.services.rules_of(target.profile, target.service, target.model))
     refused = next((each for each in found if each.severity == "error"), None)
     return None if refused is None else f"{target.service} refuses what it sends: {refused.message} ({refused.rule})"
 
@@ -269,4 +272,7 @@ def absent(cell: Cell, mode: Mode) -> Absence | None:
         return Absence(reason)
     if scenario.scripted and mode == "live":
         return Absence("scripted: no model does this when asked, so it is never sent to a provider")
-    return None
+    return _NOT_RECORDED if scenario.uncommon_names and mode == "replay" else None
+
+
+_NOT_RECORDED = Absence("an adapter that declines a tool's name sends nothing to record: see --mode reference")

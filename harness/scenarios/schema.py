@@ -230,11 +230,12 @@ def fields_of(fields: VerbatimFields) -> ProviderMetadata:
 
 
 class ToolSpec(Strict):
-    """A tool and its results. Every API accepts names of this pattern (anthropic-tool-name-pattern,
-    openai-chat-names, gemini-tool-name-form).
-    """
+    """A tool and its results."""
 
-    name: str = Field(pattern=r"^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$")
+    name: str = Field(
+        pattern=r"^[a-zA-Z_][a-zA-Z0-9_/-]{0,63}$",
+        description="Every API refuses `/`: an adapter declines such a name, or sends another one.",
+    )
     description: str = ""
     parameters: ArgumentsSchema = Field(
         default_factory=dict, description="JSON Schema of the arguments; absent or {}: the tool has no parameters."
@@ -692,6 +693,11 @@ class Scenario(Strict):
         description="Answers to requests outside the conversation from a client of 'harness serve'.",
     )
     scripted: bool = Field(default=False, description="Never sent to a provider: no model does this on request.")
+
+    @property
+    def uncommon_names(self) -> dict[str, str]:
+        """Names of tools that every API refuses, with the descriptions of the tools."""
+        return {tool.name: tool.description for tool in self.tools if "/" in tool.name}
 
     @property
     def apis_with_fields(self) -> frozenset[str]:

@@ -14,7 +14,7 @@ from harness.stdio import adapter_specs
 MISSING = {
     "anthropic": {Capability.ASYNC_TOOLS, Capability.AUDIO, Capability.EMBEDDINGS, Capability.RETRIES},
     "gemini": {Capability.ASYNC_TOOLS, Capability.RETRIES},
-    "openai-chat": {Capability.ASYNC_TOOLS, Capability.PROVIDER_TOOLS, Capability.RETRIES, Capability.THINKING},
+    "openai-chat": {Capability.ASYNC_TOOLS, Capability.RETRIES, Capability.THINKING},
     "openai-responses": {Capability.AUDIO, Capability.EMBEDDINGS, Capability.RETRIES},
 }
 FILES = sorted(Path(harness.adapters.__path__[0]).rglob("*.py"))

@@ -104,7 +104,8 @@ FAULTS: Table = {
         Fault(f"{scenario}-dropped", scenario, asks(lambda request: _without_parts_of(Role.USER, request)), on)
         for scenario, on in (
             ("approval-of-a-call", RESPONSES),
-            ("free-form-tool", RESPONSES),
+            ("free-form-tool", BOTH_OPENAI),
+            ("computer-use", RESPONSES),
             ("system-in-conversation", ("anthropic-opus-5", *BOTH_OPENAI)),
         )
     ],

@@ -21,6 +21,7 @@ from harness.model.messages import (
     ToolCall,
     ToolResult,
 )
+from harness.model.protocols import Adapter
 from harness.reports.published_reports import FEATURES
 from harness.results import Verdict
 from harness.runner.cells import absent
@@ -29,6 +30,8 @@ from tests.broken.playing import cell, played
 
 TARGETS = ("anthropic-opus-5", "openai-chat", "openai-responses", "gemini-3")
 """One target for each API. It has every feature of its API."""
+
+OTHER_NAME = "tides_read"
 
 Loss = Callable[[ChatRequest], ChatRequest]
 
@@ -62,6 +65,22 @@ def of_tools(request: ChatRequest) -> ChatRequest:
     return replace(request, tools=tuple(replace(tool, provider_metadata={}) for tool in request.tools))
 
 
+def with_another_name(each: Part) -> Part:
+    return replace(each, name=OTHER_NAME) if isinstance(each, ToolCall | ToolResult) else each
+
+
+def with_other_names(request: ChatRequest) -> ChatRequest:
+    tools = tuple(replace(tool, name=OTHER_NAME) for tool in request.tools)
+    return replace(edited_parts(request, with_another_name), tools=tools)
+
+
+def with_the_names_given(response: ChatResponse) -> ChatResponse:
+    def renamed(part: Part) -> Part:
+        return replace(part, name="tides/read") if isinstance(part, ToolCall) else part
+
+    return replace(response, message=edited_message(response.message, renamed))
+
+
 def all_but_one_call(response: ChatResponse) -> ChatResponse:
     first = response.tool_calls[:1]
     parts = (each for each in response.message.parts if not isinstance(each, ToolCall) or each in first)
@@ -81,6 +100,7 @@ LOSSES: dict[str, Wrap] = {
         "choice among some tools": FIELDS,
         "strict tools": of_tools,
         "deferred tools, tool search": of_tools,
+        "tool names beyond the API's alphabet": with_other_names,
         "calls by programs": CALL_STATE,
         "asynchronous tools": CALL_STATE,
         "provider tools": OPAQUE,
@@ -132,6 +152,14 @@ CASES = [
 
 def test_every_feature_is_lost_by_an_adapter() -> None:
     assert LOSSES.keys() | {"embeddings"} == FEATURES.keys()  # for embeddings, see tests/broken/embeddings.py
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_name_that_is_replaced_and_given_back_passes(target: str) -> None:
+    def replaced(adapter: Adapter) -> Adapter:
+        return answers(with_the_names_given)(asks(with_other_names)(adapter))
+
+    assert played("tool-name-uncommon", target, replaced).verdict is Verdict.PASS
 
 
 @pytest.mark.parametrize(("feature", "target"), CASES)

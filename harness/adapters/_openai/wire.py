@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 # --- ids and fields ---
 
+TOOL_NAME = r"[a-zA-Z0-9_-]{1,64}"
+"""Pattern of tool names (openai-chat-names, openai-responses-tool-form)."""
+
 
 def is_legal(call_id: str, longest: int) -> bool:
     """Return whether the API accepts this id, which must not be empty or longer than `longest` characters."""

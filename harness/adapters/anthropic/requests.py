@@ -7,7 +7,7 @@ import hashlib
 import re
 from typing import TYPE_CHECKING
 
-from harness.adapters._common import as_object, compact, merged, own, sendable, string
+from harness.adapters._common import as_object, compact, merged, own, sendable, string, tool_name
 from harness.model.errors import Unsupported
 from harness.model.messages import (
     JSON,
@@ -94,10 +94,13 @@ def _tools(request: ChatRequest) -> list[JSON]:
     ]
 
 
+_NAME = r"[a-zA-Z0-9_-]{1,128}"  # anthropic-tool-name-pattern
+
+
 def _tool(tool: Tool, mark: dict[str, JSON]) -> dict[str, JSON]:
     # anthropic-tool-schema-object: the root has the type object; in the contract `{}` means no arguments.
     schema: dict[str, JSON] = {"type": "object", **(tool.parameters or {"properties": {}})}
-    wire: dict[str, JSON] = {"name": tool.name, "input_schema": schema}
+    wire: dict[str, JSON] = {"name": tool_name(tool.name, _NAME, "anthropic"), "input_schema": schema}
     if tool.description:
         wire["description"] = tool.description
     if tool.shown_while_written:

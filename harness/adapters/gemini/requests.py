@@ -6,7 +6,7 @@ import base64
 import re
 from typing import TYPE_CHECKING
 
-from harness.adapters._common import merged, own, sendable
+from harness.adapters._common import merged, own, sendable, tool_name
 from harness.model.errors import Unsupported
 from harness.model.messages import (
     JSON,
@@ -52,8 +52,11 @@ def encode(request: ChatRequest, model: str) -> dict[str, JSON]:
     return _with_tool_choice(request, merged(result, own(request.provider_metadata, "gemini")))
 
 
+_NAME = r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}"  # gemini-tool-name-form
+
+
 def _declaration(tool: Tool) -> JSON:
-    wire: dict[str, JSON] = {"name": tool.name}
+    wire: dict[str, JSON] = {"name": tool_name(tool.name, _NAME, "gemini")}
     if tool.description:
         wire["description"] = tool.description
     if not _takes_nothing(tool.parameters):

@@ -14,7 +14,8 @@ Differences between the contract and the API:
 - `strict` of a tool is only set by its `provider_metadata`.
 - `provider_metadata` of the request is merged into the body: objects are merged, lists are extended, other values are
   replaced.
-- An `Opaque` with a `role` in a user message is sent as a separate message, such as a second system message.
+- An `Opaque` with a `role` in a user message is sent as a separate message, such as a second system message or the
+  result of a custom tool. The calls of custom tools are `Opaque`, too.
 - In a stream, all `ToolCallEnd` events come at the end, because chunks of several calls may be interleaved.
 - Message fields without a canonical place, such as `annotations` and `reasoning_details`, become one `Opaque` at the
   start.
@@ -70,7 +71,8 @@ def connect_embeddings(endpoint: Endpoint, model: str, dimensions: int) -> Embed
 ADAPTER = Adapter(
     name=API,
     api=API,
-    capabilities=CHAT_CAPABILITIES | {Capability.AUDIO, Capability.EMBEDDINGS, Capability.PROVIDER_FIELDS},
+    capabilities=CHAT_CAPABILITIES
+    | {Capability.AUDIO, Capability.EMBEDDINGS, Capability.PROVIDER_FIELDS, Capability.PROVIDER_TOOLS},
     connect=connect,
     embeddings=Embeddings("text-embedding-3-small", 1536, connect_embeddings),
     requires=SDK,

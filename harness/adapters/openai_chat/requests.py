@@ -6,8 +6,9 @@ import re
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from harness.adapters._common import compact, merged, own, sendable
+from harness.adapters._common import compact, merged, own, sendable, tool_name
 from harness.adapters._openai.wire import (
+    TOOL_NAME,
     OpenAIIds,
     base64_text,
     collapsed,
@@ -76,7 +77,7 @@ def _preamble(request: ChatRequest, model: str) -> list[JSON]:
 
 def _tool(tool: Tool) -> dict[str, JSON]:
     function: dict[str, JSON] = {
-        "name": tool.name,
+        "name": tool_name(tool.name, TOOL_NAME, API),
         "description": tool.description,
         "parameters": tool.parameters or {"type": "object", "properties": {}},
     }
@@ -98,7 +99,8 @@ def _response_format(response_format: ResponseFormat | None) -> dict[str, JSON]:
 
 
 def _reasoning(request: ChatRequest, model: str) -> dict[str, JSON]:
-    exclusive = bool(request.tools) and _refuses_tools_with_reasoning(model)
+    tools = request.tools or own(request.provider_metadata, API).get("tools")
+    exclusive = bool(tools) and _refuses_tools_with_reasoning(model)
     if request.thinking is None:
         return {"reasoning_effort": "none"} if exclusive else {}
     if exclusive:
@@ -126,6 +128,10 @@ def wire_messages(messages: Sequence[Message]) -> list[JSON]:
     messages = sendable(messages, API)
     ids = OpenAIIds(messages, MAX_ID_CHARACTERS)
     answered = {part.call_id for message in messages for part in message.tool_results}
+    opaque = (
+        part.raw for message in messages for part in message.parts if isinstance(part, Opaque) and part.api == API
+    )
+    answered |= {str(raw.get("tool_call_id")) for raw in opaque if isinstance(raw, dict)}  # results of custom tools
     result: list[JSON] = []
     for role, turn in groupby(messages, key=lambda message: message.role):
         if role is Role.USER:

@@ -6,9 +6,10 @@ import re
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from harness.adapters._common import compact, merged, own, sendable
+from harness.adapters._common import compact, merged, own, sendable, tool_name
 from harness.adapters._openai.client import SdkClient
 from harness.adapters._openai.wire import (
+    TOOL_NAME,
     OpenAIIds,
     collapsed,
     effort,
@@ -109,7 +110,7 @@ def _preamble(request: ChatRequest, *, leads: bool) -> list[JSON]:
 def _tool(tool: Tool) -> dict[str, JSON]:
     wire: dict[str, JSON] = {
         "type": "function",
-        "name": tool.name,
+        "name": tool_name(tool.name, TOOL_NAME, API),
         "description": tool.description,
         "parameters": tool.parameters or {"type": "object", "properties": {}},
         "strict": False,

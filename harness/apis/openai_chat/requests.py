@@ -110,6 +110,7 @@ def _call_view(call: JSON, pointer: str) -> CallView | OpaqueView:
             pointer=pointer,
             id_pointer=join(pointer, "id") if "id" in call else pointer,
             arguments_pointer=join(pointer, "custom", "input") if "input" in custom else join(pointer, "custom"),
+            free_form=True,
         )
     return OpaqueView(str(call.get("type") or "tool_call"), call, pointer)
 

@@ -413,7 +413,7 @@ def _cut_short(parts: tuple[PartView, ...], body: dict[str, JSON]) -> tuple[Part
 
 def _is_malformed(part: PartView) -> bool:
     """Return whether a part is a function call whose arguments are not an object. A custom tool accepts any text."""
-    if not isinstance(part, CallView) or "/custom" in part.arguments_pointer:
+    if not isinstance(part, CallView) or part.free_form:
         return False
     return not isinstance(part.arguments, dict)
 

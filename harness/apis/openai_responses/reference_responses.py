@@ -123,7 +123,9 @@ def _output(step: ModelStep, seed: str, profile: Profile) -> list[JSON]:
             "id": f"fc_{_hex(seed, f'item {index}')}",
             "call_id": f"call_{token(seed, f'call {index}', 24) if unique_ids else index}",
             "name": name,
-            "arguments": json.dumps(arguments, ensure_ascii=False, separators=(",", ":")),
+            "arguments": json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
+            if arguments or Provocation.EMPTY_ARGUMENTS not in step.provocations
+            else "",
             "status": "completed",
             **step.call_fields,
         }
