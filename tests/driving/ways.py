@@ -60,6 +60,9 @@ WRONG = {
 }
 """The rule that finds each: that of the first finding that follows from no other."""
 
+AT_ONCE = ("right", "zipped")
+"""The ways that run the tools of a response at once."""
+
 NOTED = {"dated": "prefix-changed"}
 """The rule of each way that works, and costs more than it has to."""
 
@@ -333,7 +336,7 @@ def play(endpoint: Endpoint, model: str, conversation: Conversation) -> None:  #
                 if way.startswith(("cut-", "ends-with-")):
                     cut(way, http, {**body, "messages": chat[:-1]}, calls)
                     return
-                with ThreadPoolExecutor() as pool:
+                with ThreadPoolExecutor(None if way in AT_ONCE else 1) as pool:
                     running = [pool.submit(run, way, tool, call) for call in calls]
                     ended_first = as_completed(running) if way == "zipped" else running
                     results = [each.result() for each in ended_first]
