@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 
 from hypothesis import HealthCheck, settings
 
@@ -12,7 +13,9 @@ settings.register_profile("harness", deadline=None, suppress_health_check=[Healt
 settings.load_profile("harness")
 
 
-# Each process that tests start would compile the package anew, which takes longer than what most of them do.
+# Each run would rewrite the assertions of all tests anew, and each process that tests start compile the package, which
+# takes longer than what most of them do.
+sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # What a CI server gets unasked is asked for by the tests that are about it.
