@@ -218,6 +218,8 @@ _REMEDIES = {
     "repeated": "give each {place} a value of its own",
     "beside": "leave out what is next to {place}, but for {values}",
     "unknown": "leave the field out, because the server does not know it",
+    "only": "send {place} other than {values}",
+    "empty": "send {place} with something in it",
     "outside": "use in {place} only what {values} has",
     "bytes": "keep {place} to {values} bytes of JSON",
     "pixels": "send images with sides of at most {values} pixels",

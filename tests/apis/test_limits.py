@@ -11,7 +11,8 @@ import pytest
 
 from harness.apis import registry
 from harness.apis.examples import request_of
-from harness.apis.limits import Violation
+from harness.apis.fact import Fact
+from harness.apis.limits import Violation, remedy
 from harness.apis.openai_chat.checks import limit
 from harness.apis.openai_common import open_objects, schema_nodes
 from harness.apis.registry import Profile
@@ -422,3 +423,26 @@ def test_a_schema_nested_too_deeply_is_a_wire_error_and_a_violation(depth: int) 
     with pytest.raises(WireError, match="nested too deeply"):
         registry.api("gemini").view(HttpRequest("POST", URLS["gemini"], {}, body))
     assert rules("gemini", body) == ["body"]
+
+
+OPERANDS: dict[str, object] = {
+    **dict.fromkeys(("is", "over", "under", "longer", "bytes", "pixels"), 1),
+    **{each: [1] for each in ("in", "out", "not_in", "every", "only")},
+    **dict.fromkeys(("there", "repeated", "empty"), True),
+    **dict.fromkeys(("like", "unlike", "outside"), "b"),
+    **dict.fromkeys(("kind", "members"), "null"),
+    **{each: ["b"] for each in ("beside", "unknown")},
+    "not_kind": ["null"],
+}
+
+
+@pytest.mark.parametrize("operator", OPERANDS)
+def test_each_operator_of_a_condition_has_a_remedy(operator: str) -> None:
+    fact = {
+        "id": "openai-chat-mine",
+        "verdict": "refused",
+        "says": "It is refused.",
+        "evidence": [{"kind": "report", "date": "2026-11-27", "address": "https://example.com"}],
+        "when": [{"at": "a", operator: OPERANDS[operator]}],
+    }
+    assert remedy(Fact.model_validate_json(json.dumps(fact)))
