@@ -236,9 +236,6 @@ def test_a_refusal_goes_back_as_one() -> None:
     }
 
 
-# --- ids --------------------------------------------------------------------------------------------------------------
-
-
 # --- responses --------------------------------------------------------------------------------------------------------
 
 
@@ -324,6 +321,3 @@ def back(message: dict[str, Any]) -> Any:
     response = decoded(answer("tool_calls", **message))
     results = [result("x", one["id"]) for one in message["tool_calls"]]
     return sent(asked(Message.user("?"), response.message, user(*results)))["messages"][1]
-
-
-# --- against others ---------------------------------------------------------------------------------------------------

@@ -71,44 +71,31 @@ def echoing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Echoing]:
         yield Echoing(server.mount(answer), requests)
 
 
-FLAWED = {
-    "\n": "ends in a newline",
-    "\r\n": "ends in a newline",
-    " ": "ends in a space",
-    "\t": "ends in a tab",
-    "\r": "ends in a carriage return",
-    "ä": "has a character in it that is not ASCII",
-    "\x01": "has a control character in it",
-}
-
-
-@pytest.mark.parametrize(
-    ("words", "end"),
-    [*((("run", "--mode", "live"), end) for end in FLAWED), (("record",), "\n"), (("show", "--mode", "live"), " ")],
-)
+@pytest.mark.parametrize("words", [("run", "--mode", "live"), ("record",), ("show", "--mode", "live")])
 def test_a_key_that_no_header_can_hold_is_refused(
-    harness: Command, echoing: Echoing, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], end: str
+    harness: Command, echoing: Echoing, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
-    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY + end)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY + "\n")
 
     outcome = harness(
         *words, "call-single", "--target", "anthropic", "--variant", "whole", f"--base-url=anthropic={echoing.address}"
     )
 
-    assert (outcome.code, outcome.out, outcome.err) == (
-        2,
-        "",
-        (
-            f"harness: ANTHROPIC_API_KEY: the key {FLAWED[end]}, and no header takes that. "
-            "Set the variable again without it.\n"
-        ),
-    )
+    said = "harness: ANTHROPIC_API_KEY: the key ends in a newline, and no header takes that. "
+    assert (outcome.code, outcome.out, outcome.err) == (2, "", f"{said}Set the variable again without it.\n")
     assert echoing.requests == []
 
 
 @pytest.mark.parametrize(
     ("key", "flaw"),
     [
+        (f"{KEY}\n", "ends in a newline"),
+        (f"{KEY}\r\n", "ends in a newline"),
+        (f"{KEY} ", "ends in a space"),
+        (f"{KEY}\t", "ends in a tab"),
+        (f"{KEY}\r", "ends in a carriage return"),
+        (f"{KEY}ä", "has a character in it that is not ASCII"),
+        (f"{KEY}\x01", "has a control character in it"),
         (" \n", "is nothing but white space"),
         (f"\n{KEY}", "begins with a newline"),
         (f"{KEY[:9]}\n{KEY[9:]}", "has a newline in it"),

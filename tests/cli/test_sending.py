@@ -91,6 +91,7 @@ OURS_AND_ANOTHERS = {
 }
 
 
+@pytest.mark.usefixtures("in_process")
 @pytest.mark.parametrize("target", OURS_AND_ANOTHERS)
 def test_an_idle_connection_that_closes_is_no_fault(
     elsewhere: Callable[..., Outcome], place: Place, target: str
@@ -101,6 +102,7 @@ def test_an_idle_connection_that_closes_is_no_fault(
     assert len(place.provider.at) == 6
 
 
+@pytest.mark.usefixtures("in_process")
 @pytest.mark.parametrize(("target", "verdict"), [("openai-chat", "fail"), ("plain-http", "note")])
 def test_a_closed_connection_is_reported_without_a_retry(
     elsewhere: Callable[..., Outcome], place: Place, target: str, verdict: str

@@ -39,15 +39,6 @@ def test_a_red_cell_is_shown_with_its_findings_where_they_are(
     assert len(narrow) > len(shown.out.splitlines())  # what stood side by side stands below each other
 
 
-def test_a_streamed_answer_is_shown_as_a_whole_body(harness: Command) -> None:
-    shown = harness("show", "call-single", "--target", "anthropic", "--variant", "stream", "--mode", "reference")
-
-    assert shown.code == 0
-    assert shown.out.startswith("call-single [stream] . anthropic: pass\n")
-    assert "200, streamed; shown as the equivalent whole body" in shown.out
-    assert '"type": "tool_use"' in shown.out
-
-
 SILENT = """
 from dataclasses import replace
 from harness.stdio import adapter_specs
@@ -74,6 +65,9 @@ def test_the_raw_stream_is_shown_with_a_mark_where_it_was_cut(
     assert "the raw stream, " in shown.out
     assert f"{end}  <-- 1 stream-cut" in " ".join(shown.out.split()).replace(f"{end} <--", f"{end}  <--")
     assert f"<mark>&gt; {end}</mark>" in (folder / "page.html").read_text()
+    assert green.out.startswith("call-single [stream] . anthropic: pass\n")
+    assert "200, streamed; shown as the equivalent whole body" in green.out
+    assert '"type": "tool_use"' in green.out
     assert "event: message_stop" in green.out
     assert end not in green.out
 
