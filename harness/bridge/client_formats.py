@@ -15,7 +15,7 @@ import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
-from itertools import chain
+from itertools import chain, groupby
 from types import ModuleType
 from typing import Any, cast
 
@@ -55,8 +55,8 @@ def as_annotated(value: object, hint: object) -> Any:
     """Return JSON as instances of the classes in an annotation. JSON that fits none of them is returned unchanged."""
     members = [hint, *typing.get_args(hint)]
     if isinstance(value, list):
-        inner = next((typing.get_args(each)[0] for each in members if _is_list(each)), None)
-        return [as_annotated(each, inner) for each in cast("list[object]", value)]
+        inner = item_class(hint)
+        return [as_annotated(each, inner) for each in _with_joined_results(cast("list[object]", value), inner)]
     for each in members:
         if not inspect.isclass(each) or each.__module__ in _OWN_MODULES:
             continue
@@ -67,6 +67,49 @@ def as_annotated(value: object, hint: object) -> Any:
             if made is not None:
                 return made
     return "" if value is None and hint is str else cast("object", value)
+
+
+ERROR_FLAG = "is_error"
+"""Field of a class for messages or results that marks a result as an error."""
+
+
+def marks_errors(hint: object) -> bool:
+    """Return whether the messages or results in an annotation have a field that marks errors."""
+    names = hints_of(item_class(hint))
+    return ERROR_FLAG in names or any(ERROR_FLAG in hints_of(item_class(each)) for each in names.values())
+
+
+def _with_joined_results(values: list[object], kind: object) -> list[object]:
+    """Join the messages of consecutive results if the class of messages has a list of results."""
+    hints = hints_of(kind)
+    name = next((name for name, each in hints.items() if _CALL_IDS & hints_of(item_class(each)).keys()), None)
+    if name is None or _CALL_IDS & hints.keys():
+        return values
+    found: list[object] = []
+    for is_result, run in groupby(values, _is_result):
+        joined = [*run]
+        found += [{"role": "tool", "content": "", name: joined}] if is_result else joined
+    return found
+
+
+def _is_result(message: object) -> bool:
+    return isinstance(message, dict) and "tool_call_id" in message
+
+
+_CALL_IDS = {"tool_call_id", *_ALIASES["tool_call_id"]}
+
+
+def item_class(hint: object) -> object:
+    """Return the class of the items of a list, or `None`."""
+    members = [hint, *typing.get_args(hint)]
+    return next((typing.get_args(each)[0] for each in members if _is_list(each)), None)
+
+
+def own_classes(hint: object) -> tuple[type, ...]:
+    """Return the classes of the user in the annotation of a list, without dictionaries with declared keys."""
+    item = item_class(hint)
+    classes = [each for each in (item, *typing.get_args(item)) if inspect.isclass(each)]
+    return tuple(each for each in classes if each.__module__ not in _OWN_MODULES and not issubclass(each, Mapping))
 
 
 def _is_list(hint: object) -> bool:
@@ -91,12 +134,15 @@ def _instance(value: dict[str, Any], kind: Callable[..., object]) -> object | No
         return None
 
 
+FUNCTION_LISTS = ("functions", "function_declarations")
+"""Parameters for tools that take functions without the object around them that has their type."""
+
 SYNONYMS: Mapping[str, tuple[str, ...]] = {
-    "messages": ("messages", "msgs", "conversation", "chat_history", "history", "turns"),
+    "messages": ("messages", "msgs", "conversation", "chat_history", "history", "turns", "dialog", "transcript"),
     "contents": ("contents", "messages", "history", "conversation"),
     "prompt": ("prompt", "question", "text", "query", "user_message", "user_input", "message", "user", "content"),
     "system": ("system", "system_prompt", "system_instruction", "instructions", "system_message", "sp"),
-    "tools": ("tools", "tool_definitions", "tool_schemas", "tool_specs"),
+    "tools": ("tools", "tool_definitions", "tool_schemas", "tool_specs", "available_tools", *FUNCTION_LISTS),
     "max_tokens": ("max_completion_tokens", "max_tokens", "max_output_tokens", "maxtok"),
     "temperature": ("temperature", "temp"),
     "max_output_tokens": ("max_output_tokens", "max_tokens"),
@@ -107,22 +153,32 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
 }
 """Names that methods have for an argument, in the order of preference."""
 
-SETTINGS = frozenset({"max_tokens", "max_output_tokens", "temperature", "top_p", "stop", "stop_sequences"})
-"""Arguments that are left out if a method has no parameter for them."""
+SETTINGS: Mapping[str, str] = {
+    "max_tokens": "max_tokens",
+    "max_output_tokens": "max_tokens",
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "stop": "stop",
+    "stop_sequences": "stop",
+    "reasoning": "thinking",
+}
+"""Arguments that are left out if a method has no parameter for them, with the names of their settings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
     """A way to take requests. `messages` is the argument that holds the conversation.
 
-    `arguments` takes the request, the memory, the model and the names of the method's parameters. `capabilities` maps
-    arguments to the capabilities that a method has if it takes them; the key "" applies to every method.
+    `arguments` takes the request, the memory, the model and the names of the method's parameters, with `is_error` if
+    its messages have this field. `capabilities` maps arguments to the capabilities that a method has if it takes them;
+    the key "" applies to every method. `settings` are the arguments for settings.
     """
 
     name: str
     messages: str
     arguments: Callable[[ChatRequest, Memory, str, frozenset[str]], dict[str, Any]]
     capabilities: Mapping[str, tuple[str, ...]]
+    settings: tuple[str, ...] = ("max_tokens", "temperature", "top_p", "stop")
 
 
 _TOOLS = {"tools": ("tools", "parallel-tool-calls"), "tool_choice": ("tool-choice", "forced-tool-choice")}
@@ -131,7 +187,8 @@ _CONVERSATION = ("history", "truncation")
 
 def _openai(request: ChatRequest, memory: Memory, _model: str, names: frozenset[str]) -> dict[str, Any]:
     system = first(SYNONYMS["system"], names)
-    made = completion_request(replace(request, system=None) if system else request, memory)
+    failed = {ERROR_FLAG: True} if ERROR_FLAG in names else None
+    made = completion_request(replace(request, system=None) if system else request, memory, failed=failed)
     if system and request.system:
         made["system"] = request.system
     wanted = made.get("response_format")
@@ -211,6 +268,7 @@ ANTHROPIC = Form(
         "output_config": ("json-schema",),
         "thinking": ("thinking",),
     },
+    ("max_tokens", "temperature", "top_p", "stop_sequences"),
 )
 GEMINI = Form(
     "gemini",
@@ -224,12 +282,14 @@ GEMINI = Form(
         "generation_config": ("json-mode", "json-schema"),
         "config": ("system-prompt", *_TOOLS["tools"], *_TOOLS["tool_choice"], "json-mode", "json-schema", "thinking"),
     },
+    ("max_output_tokens", "temperature", "top_p", "stop_sequences"),
 )
 RESPONSES = Form(
     "openai-responses",
     "input",
     _responses,
-    {"": ("system-prompt", *_CONVERSATION), **_TOOLS, "text": ("json-mode", "json-schema"), "reasoning": ("thinking",)},
+    {"": ("system-prompt", *_CONVERSATION, "thinking"), **_TOOLS, "text": ("json-mode", "json-schema")},
+    ("max_output_tokens", "temperature", "top_p", "reasoning"),
 )
 PROMPT = Form("prompt", "prompt", _prompt, {"system": ("system-prompt",), "messages": _CONVERSATION, **_OUTPUT})
 
@@ -261,17 +321,24 @@ _VALUE_KEYS = frozenset({"args", "input", "arguments", "parameters", "response"}
 """Keys whose values belong to the tool. Names inside them are left unchanged."""
 
 
-def read_answer(answer: object, request: ChatRequest, memory: Memory, *, parsed: bool = False) -> ChatResponse:
+def read_answer(
+    answer: object, request: ChatRequest, memory: Memory, api: str = "openai-chat", hint: object = None
+) -> ChatResponse:
     """Convert the answer of a client to a response.
 
     The answer may have the format of Anthropic, Gemini or OpenAI Chat, or be an object with text and calls, a tuple of
-    them, or a string. The memory stores messages of OpenAI Chat only. See `harness.bridge.response` for `parsed`.
+    them, a string, or an iterator of parts of an answer. The memory stores messages of OpenAI Chat, and the client's
+    own messages, which it takes back: dictionaries with a role, or instances of the class in `hint`.
 
     Raises:
         MalformedResponse: the answer has neither text nor calls.
     """
+    parsed = api == ANTHROPIC.name
     if isinstance(answer, Iterator):
-        answer = _joined(cast("Iterator[object]", answer))
+        items = [*cast("Iterator[object]", answer)] or [""]
+        *before, answer = items
+        if isinstance(answer, str) or not all(isinstance(each, str) for each in before):
+            return _whole(read_stream(items, request, memory, parsed=parsed))
     body = jsonable(answer)
     if _is_anthropic(body):
         return anthropic_responses.read_response(body)
@@ -286,7 +353,34 @@ def read_answer(answer: object, request: ChatRequest, memory: Memory, *, parsed:
         return response(made, request, memory, parsed=parsed)
     lacks = {NO_REFUSAL: not made.get("has_refusal"), NO_STOP_REASON: not choice["finish_reason"]}
     choice = {**choice, "finish_reason": choice["finish_reason"] or _usual_reason(choice["message"]["tool_calls"])}
-    return _without(response({**made, "choices": [choice]}, request, parsed=parsed), lacks)
+    own = _own_message(answer, hint, api)
+    kept = None if own is None else memory
+    return _without(response({**made, "choices": [choice]}, request, kept, own=own, parsed=parsed), lacks)
+
+
+def _whole(stream: Iterator[StreamEvent]) -> ChatResponse:
+    return next(event.response for event in reversed([*stream]) if isinstance(event, Finish))
+
+
+def _own_message(answer: object, hint: object, api: str) -> object | None:
+    """Return the message in an answer that the client takes back as it is, or `None`.
+
+    That is an instance of its own class for messages, or a dictionary with a role. If its API has OpenAI's format, a
+    dictionary may only have the fields of a message there, or calls in another form.
+    """
+    fields = _plain_fields(answer)
+    inner = fields.get("message") if "role" not in fields else answer
+    if classes := own_classes(hint):
+        return inner if isinstance(inner, classes) else None
+    message = cast("Mapping[str, Any]", inner) if isinstance(inner, Mapping) else {}
+    if message.get("role") != "assistant":
+        return None
+    calls = next((message[key] for key in _CALLS if message.get(key)), ())
+    is_openai = all(isinstance(each, Mapping) and "function" in each for each in calls)
+    return None if api == OPENAI.name and is_openai and message.keys() - _MESSAGE_FIELDS else message
+
+
+_MESSAGE_FIELDS = {"role", "content", "tool_calls", "refusal", "name", "reasoning_content"}
 
 
 def read_stream(
@@ -488,11 +582,3 @@ def _without(answer: ChatResponse, lacks: Mapping[str, bool]) -> ChatResponse:
     raw = None if lacks[NO_STOP_REASON] else answer.raw_stop_reason
     missing: dict[str, JSON] = {key: True for key, is_missing in lacks.items() if is_missing}
     return replace(answer, raw_stop_reason=raw, reported={**answer.reported, **missing})
-
-
-def _joined(items: Iterator[object]) -> object:
-    """Return a stream that a client returned for a whole answer as one answer."""
-    every = [*items]
-    if every and not isinstance(every[-1], str):
-        return every[-1]
-    return "".join(map(str, every))

@@ -17,7 +17,9 @@ from harness import plugins
 from harness.bridge.call_log import BoundMethod, call
 from harness.bridge.client_formats import (
     ANTHROPIC,
+    ERROR_FLAG,
     FORMS,
+    FUNCTION_LISTS,
     GEMINI,
     OPENAI,
     PROMPT,
@@ -28,13 +30,16 @@ from harness.bridge.client_formats import (
     as_annotated,
     first,
     hints_of,
+    marks_errors,
+    own_classes,
     read_answer,
     read_stream,
 )
+from harness.bridge.completions import NO_SETTINGS
 from harness.bridge.error_translation import failures
 from harness.bridge.openai_messages import Memory
 from harness.model.errors import ChatError, HarnessError, PluginError, Unsupported, provider_error
-from harness.model.messages import ChatRequest, ChatResponse, StreamEvent
+from harness.model.messages import JSON, ChatRequest, ChatResponse, Finish, Image, StreamEvent
 from harness.model.protocols import Adapter, Capability, Endpoint
 
 _BASE_URLS = ("base_url", "api_base", "baseurl", "api_url", "url", "endpoint", "host")
@@ -55,6 +60,8 @@ _SDKS: Mapping[tuple[str, ...], tuple[Form, tuple[str, ...]]] = {
 _TRIED_MODELS = ("model", "gpt-4.1", "claude-opus-4-8", "gemini-2.5-flash")
 """Models with which a client is made to look at it. Some clients look the name up in a table."""
 
+_WITHOUT_TOOLS = " (without tools, because no parameter is called 'tools')"
+
 Redirected = Callable[[str], AbstractContextManager[None]]
 """Sends the requests of a client to the given base URL."""
 
@@ -64,14 +71,14 @@ class Method:
     """A method of a client, as a path from the client, with the names of its parameters.
 
     `is_open` is set if it accepts any keyword argument. The path of a function is empty. `required` parameters have no
-    default, and the default of `preset` ones is a text. `hints` are the annotations.
+    default, and `preset` has the default of those for which it is a text. `hints` are the annotations.
     """
 
     path: tuple[str, ...]
     names: frozenset[str]
     is_open: bool
     required: frozenset[str] = frozenset()
-    preset: frozenset[str] = frozenset()
+    preset: Mapping[str, str] = field(default_factory=dict[str, str])
     hints: Mapping[str, object] = field(default_factory=dict[str, object])
 
     def parameter(self, name: str, form: Form) -> str | None:
@@ -108,7 +115,9 @@ class ClientShape:
         }
         found |= {"retries"}  # the user's own HTTP client or SDK may retry
         found |= {"streaming"} if self.streamed is not None else set()
-        found |= {"vision"} if self.is_sdk else set()
+        found |= (
+            {"vision"} if self.is_sdk or (self.form is not PROMPT and not own_classes(self.messages_hint)) else set()
+        )
         found |= {"json-with-tools"} if {"tools", "json-schema"} <= found else set()
         return frozenset(map(Capability, found))
 
@@ -122,21 +131,27 @@ class ClientShape:
         """The call that this shape makes, for a message to the user."""
         always = [*self.given.values(), str(self.whole.parameter(self.form.messages, self.form))]
         named = [self.whole.parameter(each, self.form) for each in ("system", "config", "json_mode")]
-        taken = [each for each in ("tools", "response_format") if self.takes(each)]
-        found = dict.fromkeys([*always, *(each for each in named if each in self.whole.names), *taken])
-        return f"{'.'.join((self.name, *self.whole.path))}({', '.join(map(str, found))})"
+        taken = [self.whole.parameter(each, self.form) for each in ("tools", "response_format")]
+        found = dict.fromkeys([*always, *(each for each in named if each in self.whole.names), *filter(None, taken)])
+        lacks = "" if self.form is PROMPT or self.takes("tools") or self.takes("config") else _WITHOUT_TOOLS
+        return f"{'.'.join((self.name, *self.whole.path))}({', '.join(map(str, found))}){lacks}"
 
     @property
-    def lacks_settings(self) -> bool:
-        """Return whether the method has no parameter for a limit or a sampling setting. Such a setting is left out."""
-        if self.form in (GEMINI, RESPONSES):
-            return not self.takes("config" if self.form is GEMINI else "max_output_tokens")
-        wanted = (
-            ("max_tokens", "stop_sequences")
-            if self.form is ANTHROPIC
-            else ("max_tokens", "temperature", "top_p", "stop")
-        )
-        return not all(map(self.takes, wanted))
+    def missing_settings(self) -> list[JSON]:
+        """The settings that the method has no parameter for. They are left out."""
+        if self.takes("config") or self.takes("generation_config"):
+            return []
+        return [SETTINGS[each] for each in self.form.settings if not self.takes(each)]
+
+    @property
+    def marks_errors(self) -> bool:
+        """Return whether the class of the client's messages can mark a result as an error."""
+        return marks_errors(self.messages_hint)
+
+    @property
+    def messages_hint(self) -> object:
+        """The annotation of the parameter for messages."""
+        return self.whole.hints.get(self.whole.parameter(self.form.messages, self.form) or "")
 
     @property
     def has_default_system(self) -> bool:
@@ -234,12 +249,13 @@ class ShapedClient:
         api: str = "",
         redirected: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
-        self._shape, self._model, self._memory, self._is_parsed = shape, model, Memory(), api == "anthropic"
+        self._shape, self._model, self._memory, self._api = shape, model, Memory(), api or OPENAI.name
         self._redirected = redirected
         self._runner = asyncio.Runner()
         self._opened = contextlib.ExitStack()
         values = {"base_url": endpoint.base_url, "api_key": endpoint.api_key, "model": model}
         self._client = self._open(*values.values())
+        values["model"] = _prefix(shape.whole) + model
         self._given = {shape.given[key]: value for key, value in values.items() if key in shape.given}
 
     def chat(self, request: ChatRequest) -> ChatResponse:
@@ -248,7 +264,8 @@ class ShapedClient:
             answer = self._call(self._shape.whole, request)
             if isinstance(answer, AsyncIterator):
                 answer = iter([*self._synchronous(cast("AsyncIterator[object]", answer))])
-            return read_answer(answer, request, self._memory, parsed=self._is_parsed)
+            hint = self._shape.messages_hint
+            return self._marked(read_answer(answer, request, self._memory, self._api, hint))
 
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
         """Send a request to the method that streams, or with `stream=True`, and yield the events."""
@@ -265,7 +282,13 @@ class ShapedClient:
             if not hasattr(answer, "__iter__") and hasattr(answer, "__aiter__"):
                 answer = self._synchronous(cast("AsyncIterator[object]", answer))
             items = cast("Iterable[object]", [answer] if isinstance(answer, str | Mapping) else answer)
-            yield from read_stream(items, request, self._memory, parsed=self._is_parsed)
+            for event in read_stream(items, request, self._memory, parsed=self._api == ANTHROPIC.name):
+                yield Finish(self._marked(event.response)) if isinstance(event, Finish) else event
+
+    def _marked(self, answer: ChatResponse) -> ChatResponse:
+        """Return a response that reports which settings cannot be passed to the client."""
+        missing = self._shape.missing_settings
+        return replace(answer, reported={**answer.reported, NO_SETTINGS: missing}) if missing else answer
 
     def close(self) -> None:
         """Close the client, if it can be closed."""
@@ -285,9 +308,12 @@ class ShapedClient:
     def _call(self, method: Method, request: ChatRequest, **extra: object) -> object:
         form = self._shape.form
         arguments: dict[str, Any] = dict(extra)
-        for name, value in form.arguments(request, self._memory, self._model, method.names).items():
+        names = method.names | ({ERROR_FLAG} if self._shape.marks_errors else frozenset[str]())
+        for name, value in form.arguments(request, self._memory, self._model, names).items():
             parameter = method.parameter(name, form)
-            if parameter is not None:
+            if parameter in FUNCTION_LISTS:
+                arguments[parameter] = [each.get("function", each) for each in value]
+            elif parameter is not None:
                 arguments[parameter] = value
             elif name not in SETTINGS:
                 raise Unsupported(self._shape.name, name, "its method takes no such argument")
@@ -296,7 +322,12 @@ class ShapedClient:
             name: as_annotated(value, method.hints.get(name)) for name, value in arguments.items() if name in typed
         }
         function = BoundMethod(self._client, method.path) if method.path else self._client
-        return self._run(call(cast("Callable[..., object]", function), **self._given, **arguments))
+        try:
+            return self._run(call(cast("Callable[..., object]", function), **self._given, **arguments))
+        except (TypeError, AttributeError, KeyError) as error:
+            if any(isinstance(part, Image) for message in request.messages for part in message.parts):
+                raise Unsupported(self._shape.name, "images", f"it raises {type(error).__name__} for them") from error
+            raise
 
     def _run(self, answer: object) -> object:
         return self._runner.run(_awaited(answer)) if inspect.isawaitable(answer) else answer
@@ -454,8 +485,8 @@ def _config(factory: object) -> tuple[str, type] | None:
 
 
 def _make(factory: Callable[..., object], base_url: str, api_key: str, model: str) -> object:
-    values = {"base_url": base_url, "api_key": api_key, "model": model}
     method = _method_of((), factory)
+    values = {"base_url": base_url, "api_key": api_key, "model": _prefix(method) + model}
     arguments: dict[str, object] = {
         name: values[key] for key, name in _constructor_names(factory).items() if name in method.names or method.is_open
     }
@@ -473,6 +504,14 @@ def _make(factory: Callable[..., object], base_url: str, api_key: str, model: st
             f"'def make(base_url, api_key, model): return {name}(...)'. Then: harness try try_it:make",
         )
     return call(factory, **arguments)
+
+
+def _prefix(method: Method) -> str:
+    """Return the provider's name before the default model, as libraries such as LiteLLM need it, or ""."""
+    found = re.match(
+        r"(openai|azure|anthropic|gemini|vertex_ai)[/:]", method.preset.get(first(_MODELS, method.names) or "", "")
+    )
+    return found[0] if found else ""
 
 
 def _attribute(client: object, path: tuple[str, ...]) -> object | None:
@@ -496,7 +535,7 @@ def _method_of(path: tuple[str, ...], value: object) -> Method:
         frozenset(each.name for each in named),
         any(each.kind is each.VAR_KEYWORD for each in parameters),
         frozenset(each.name for each in named if each.default is each.empty),
-        frozenset(each.name for each in named if isinstance(each.default, str) and each.default),
+        {each.name: each.default for each in named if isinstance(each.default, str) and each.default},
         hints_of(value),
     )
 

@@ -34,11 +34,12 @@ from harness.model.messages import (
 )
 
 EMPTY_ARGUMENTS, UNREADABLE_CALLS, INDICES = "empty-arguments", "unreadable-calls", "indices"
-NO_STOP_REASON, NO_USAGE, NO_REFUSAL = "no-stop-reason", "no-usage", "no-refusal"
+NO_STOP_REASON, NO_USAGE, NO_REFUSAL, NO_SETTINGS = "no-stop-reason", "no-usage", "no-refusal", "no-settings"
 """Keys of `ChatResponse.reported`.
 
 Their values are the positions of calls with empty arguments, the calls whose arguments are not a JSON object, the
-indices of streamed calls, and `True` if the library returns no stop reason, no token counts or no refusals.
+indices of streamed calls, `True` if the library returns no stop reason, no token counts or no refusals, and the names
+of the settings that cannot be passed to it.
 """
 
 _STOP_REASONS = {

@@ -218,9 +218,9 @@ def _client(name: str, shape: ClientShape) -> Recognised:
     place, redirects = f"={seen.path}", f", with its requests to {seen.path} redirected"
     if not seen.path.startswith("http"):
         place, redirects = "" if seen.path == registry.api(seen.api).base_path else seen.path or "/", ""
-    ignored = ("setting-lost",) if shape.lacks_settings else ()
-    ignored += ("system-when-absent",) if shape.has_default_system else ()
-    ignored += ("error-flag",) if shape.form is OPENAI and seen.api not in _OPENAI_APIS else ()
+    ignored = ("system-when-absent",) if shape.has_default_system else ()
+    has_no_flag = shape.form is OPENAI and seen.api not in _OPENAI_APIS and not shape.marks_errors
+    ignored += ("error-flag",) if has_no_flag else ()
     own = " in the API's own format" if kind == adapter_specs.NATIVE else ""
     sentence = f"a client of {seen.api}, called as {shape.sentence}{own}{redirects}"
     model = None if seen.model == shape.model else seen.model

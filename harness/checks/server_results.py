@@ -211,6 +211,7 @@ def _cell_of(
 def _finding_of(
     server: ServerUnderTest, about: ServerCheck | ResponseRule, severity: Severity, message: str
 ) -> Finding:
+    promise = about.sentence if isinstance(about, ResponseRule) else about.promise
     return Finding(
         about.id,
         Kind.LOSS,
@@ -220,6 +221,7 @@ def _finding_of(
         source=server.sources(about.source),
         of_response=True,
         subject=about.subject,
+        remedy=f"correct the server, if it is yours. The API's servers do this: {promise}",
     )
 
 

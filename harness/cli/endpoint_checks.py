@@ -10,6 +10,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from functools import partial
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast, get_args
 
@@ -499,6 +500,16 @@ def first_model(url: str) -> str | None:
         raise UsageError(f"{url}: nothing answers there ({error}).") from None
     except (ValueError, AttributeError, LookupError, TypeError):
         return None
+
+
+def gateway_failure(url: str, model: str) -> str:
+    """Return the status of a plain question if it means that the provider of a gateway did not answer, or ""."""
+    question = {"model": model, "messages": [{"role": "user", "content": "Hello"}], "max_tokens": 16}
+    try:
+        status = httpx2.post(f"{url.rstrip('/')}/chat/completions", json=question, timeout=_MODELS_SECONDS).status_code
+    except httpx2.TransportError:
+        return ""
+    return f"HTTP {status}" if HTTPStatus.BAD_GATEWAY <= status <= HTTPStatus.GATEWAY_TIMEOUT else ""
 
 
 _MODELS_SECONDS = 5.0

@@ -116,7 +116,7 @@ def with_accepting_model(execution: Execution, workers: WorkerPool, result: RunR
 def accepting_model(execution: Execution, workers: WorkerPool, cell: CellResult, finding: Finding) -> str | None:
     """Return another model with which the scenario of a cell does not exceed the limit of a finding, or `None`."""
     target, model = cell.target, cell.provenance.model_requested if cell.provenance else None
-    for other in _other_models(cell.api, model or ""):
+    for other in other_models(cell.api, model or ""):
         options = replace(execution.options, models=[f"{target}={other}"], paths=[cell.scenario])
         trial = replace(execution, options=options, check=None).result(workers)
         ran = [each for each in trial.cells if each.target == target and each.verdict is not Verdict.NOT_APPLICABLE]
@@ -151,7 +151,7 @@ def exceeded_limit(cell: CellResult) -> Finding | None:
     )
 
 
-def _other_models(api: str, model: str) -> Iterator[str]:
+def other_models(api: str, model: str) -> Iterator[str]:
     """Yield one current model with a long context for each other profile of the API."""
     wire = registry.api(api)
     own = wire.profile_for(model).name

@@ -12,6 +12,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from harness import wrappers
+from harness.apis import registry
 from harness.apis.response_rules import RESPONSE_RULES
 from harness.cassettes.loopback_server import serve
 from harness.checks.adapter_check import AdapterCheck, Play, first_target_cells
@@ -24,8 +25,9 @@ from harness.cli.options import GenerateOptions, NoColour, argument, option
 from harness.cli.outputs import on_screen
 from harness.cli.serve import variables_for
 from harness.cli.settings import combined, fact_options
-from harness.cli.suite_checks import accepting_model, exceeded_limit
+from harness.cli.suite_checks import accepting_model, exceeded_limit, other_models
 from harness.model.errors import UsageError
+from harness.model.http import HttpResponse
 from harness.plugins import ADAPTERS
 from harness.reports import finding_causes
 from harness.reports.words import count
@@ -37,11 +39,11 @@ from harness.stdio import adapter_specs
 from harness.stdio.workers import WorkerPool
 
 _SAMPLED_IDS = """
-call-parallel-same-tool system-changed json-mode history-two-turns call-identical-twice stop-max-tokens choice-named
+call-parallel-same-tool system-changed json-mode history-two-turns stop-max-tokens choice-named choice-required
 stream-parallel-long-arguments settings-sampling arguments-escapes json-with-tools thinking-tool-loop result-error
-call-sequential stop-refusal arguments-large-integers call-without-parameters stream-cut-in-arguments json-schema
-stream-split-characters error-in-tool-loop error-400 usage-cached-prompt result-null image-from-user call-malformed
-call-single system-plain
+stop-refusal call-without-parameters image-from-user result-long stream-cut-in-arguments json-schema choice-none
+stream-split-characters error-in-tool-loop call-identical-twice arguments-large-integers error-400 call-sequential
+usage-cached-prompt result-null call-malformed call-single system-plain
 """
 
 TRIAL_SAMPLE = tuple(_SAMPLED_IDS.split())
@@ -94,7 +96,7 @@ class TrialCheck(AdapterCheck):
         """Select the cells to run: whole answers, and the streams that differ most from them.
 
         Their target is one whose provider issues ids for calls, if there is one, so that lost ids show. A scenario that
-        its model does not support gets another target.
+        its model does not support gets another target or, if no model was chosen, another model of the API.
         """
         with_ids = [cell for cell in cells if cell.target.profile.call_ids]
         first = first_target_cells(with_ids or cells)
@@ -110,11 +112,27 @@ class TrialCheck(AdapterCheck):
                 not_applicable(chosen[key], "reference") and not not_applicable(cell, "reference")
             ):
                 chosen[key] = cell
+        if self.target is None:
+            chosen = {key: _with_supporting_model(cell) for key, cell in chosen.items()}
         return [chosen[key] for key in sorted(chosen)]
 
     def report(self, every: Sequence[Cell], played: Sequence[Cell], result: RunResult, play: Play) -> Checked:  # noqa: ARG002
         """Return an empty report: a trial does not look for further capabilities."""
         return Checked()
+
+
+def _with_supporting_model(cell: Cell) -> Cell:
+    """Return the cell, with another model of its API if the scenario is only for profiles that its own does not have.
+
+    The older models of a provider accept settings such as `temperature`, which reasoning models refuse.
+    """
+    target, profiles = cell.target, cell.scenario.profiles
+    if profiles and target.profile.name not in profiles:
+        for model in other_models(target.api, target.model):
+            profile = registry.api(target.api).profile_for(model)
+            if profile.name in profiles:
+                return replace(cell, target=replace(target, model=model, profile=profile))
+    return cell
 
 
 _MODEL_PROBE = TrialCheck(scenarios=("call-single", "system-plain"))
@@ -246,7 +264,8 @@ def _try_program(command: str) -> Recognised | int:
 
     If the command speaks the adapter protocol, return it as an adapter instead.
     """
-    router = ImprovisedRouter(SessionOptions(fact_selection=fact_options(None, ())), print_error)
+    terms = SessionOptions(fact_selection=fact_options(None, ()), ways=lambda _: [_in_pieces])
+    router = ImprovisedRouter(terms, print_error)
     with serve(router) as server:
         router.origin = server.origin
         environment = {**keyless_environment(), **variables_for(server.origin + BASE_PATH)}
@@ -263,6 +282,22 @@ def _try_program(command: str) -> Recognised | int:
     typer.echo(finding_causes.render(result, on_screen(Presentation())), nl=False)
     typer.echo(f"More: harness serve call-single --command {shlex.quote(command)}; harness help serve")
     return result.exit_code
+
+
+def _in_pieces(response: HttpResponse, _seed: str) -> tuple[HttpResponse, str]:
+    """Return a stream that is cut inside lines and inside characters, with pauses, because clients join what arrives
+    together.
+    """
+    body = response.body
+    characters = {place + 1 for place, byte in enumerate(body) if byte >= _FIRST_BYTE_OF_SEVERAL}
+    cuts = {*characters, *range(_PIECE_BYTES, len(body), _PIECE_BYTES), len(body)}
+    delivery = replace(response.delivery, cuts=tuple(sorted(cuts)), pause=_PIECE_SECONDS)
+    return replace(response, delivery=delivery), "in pieces"
+
+
+_FIRST_BYTE_OF_SEVERAL = 0xC0
+_PIECE_BYTES = 400
+_PIECE_SECONDS = 0.05
 
 
 def _without_requests(command: str, ended: EndedProgram) -> NoReturn:
@@ -294,12 +329,14 @@ def _check_command(found: Recognised) -> str:
 
 
 def _try_server(typed: TryOptions, url: str) -> int:
-    from harness.cli.endpoint_checks import check_server, first_model  # noqa: PLC0415 - only servers need it
+    from harness.cli.endpoint_checks import check_server, first_model, gateway_failure  # noqa: PLC0415 - only servers need it
 
     api = typed.api or "openai-chat"
     model = typed.models[0] if typed.models else first_model(url)
     if model is None:
         raise UsageError(f"{url}: it lists no models at {url.rstrip('/')}/models. Name one, as in --model llama-4-8b.")
+    if api == "openai-chat" and (failure := gateway_failure(url, model)):
+        raise UsageError(_GATEWAY_QUESTION.format(url=url, failure=failure, api=api, model=model))
     typer.echo(f"{url}: taken for a server of {api} with the model {model}. Otherwise: --api NAME, --model NAME; of a")
     typer.echo("gateway, 'harness check gateway' compares both ends.")
     code = check_server(
@@ -311,7 +348,13 @@ def _try_server(typed: TryOptions, url: str) -> int:
 
 _SERVER_SAMPLE = (
     *("server-text", "server-length", "server-same-calls", "server-call", "server-parallel", "server-escapes"),
-    *("server-choice-required", "server-json-mode", "server-json-schema", "server-system", "server-history"),
-    *("server-error-model", "server-error-json"),
+    *("server-choice-required", "server-choice-none", "server-json-mode", "server-json-schema", "server-system"),
+    *("server-history", "server-stop-sequence", "server-error-model", "server-error-json"),
 )
 """Ids of the checks of a server. They send about 40 requests."""
+
+_GATEWAY_QUESTION = (
+    "{url}: it answers a plain question with {failure}. Is it a gateway that cannot reach its provider? Start it with "
+    "http://127.0.0.1:8791 as the provider's base URL, for example in ANTHROPIC_BASE_URL, and then: harness check "
+    "gateway {url} --api {api} --upstream anthropic --upstream-port 8791 --model {model} --report worst"
+)

@@ -251,7 +251,7 @@ def _parts(run: RunResult, is_spaced: bool, max_listed: int) -> Iterator[Rendera
     yield ""
     others = found[MAX_CAUSES:]
     for number, same in enumerate(others[:max_listed], MAX_CAUSES + 1):
-        yield _cut(f"{number}  {same[0].message} ({same[0].rule})")
+        yield _cut(f"{number}  {_message(run, same[0])} ({same[0].rule})")
     if others[max_listed:]:
         more = ", ".join(same[0].rule for same in others[max_listed:])
         yield _cut(f"and {words.count(len(others[max_listed:]), 'more cause')}: {more}")
@@ -261,14 +261,21 @@ def _parts(run: RunResult, is_spaced: bool, max_listed: int) -> Iterator[Rendera
 
 def by_rule(run: RunResult) -> list[list[Cause]]:
     """Return the causes of errors and then of warnings, grouped by rule, so that a rule takes one of the places that
-    are shown.
+    are shown. Further cases of a rule, such as another setting, follow.
     """
     rules: dict[str, list[Cause]] = {}
+    cases: dict[tuple[str, str | None], list[Cause]] = {}
     for each in sorted(
         causes(run, Severity.ERROR) + causes(run, Severity.WARNING), key=lambda each: each.rule in _DERIVED
     ):
-        rules.setdefault(each.rule, []).append(each)
-    return [*rules.values()]
+        same = rules.setdefault(each.rule, [])
+        same = same if not same or _case(same[0]) == _case(each) else cases.setdefault((each.rule, _case(each)), [])
+        same.append(each)
+    return [*rules.values(), *cases.values()]
+
+
+def _case(cause: Cause) -> str | None:
+    return cause.places[0].findings[0].case
 
 
 _DERIVED = ("stream-equals-whole",)
@@ -282,7 +289,7 @@ def _numbered(run: RunResult, number: int, same: list[Cause]) -> Iterator[Render
     cause = same[0]
     place, finding = cause.places[0], cause.places[0].findings[0]
     cells = words.count(groups.cells_of([place for each in same for place in each.places]), "cell")
-    title = Text(words.plain_line(f"{cause.message} ({cause.rule}, {cells})"), style="bold")
+    title = Text(words.plain_line(f"{_message(run, cause)} ({cause.rule}, {cells})"), style="bold")
     yield hanging(Text(str(number), style="bold"), title, width=1, by=0)
     values = dict(words.values(with_one_value(finding)))
     side = side_of(finding)
@@ -293,6 +300,12 @@ def _numbered(run: RunResult, number: int, same: list[Cause]) -> Iterator[Render
     yield hanging("do", words.what_to_do(cause), width=_LABEL_WIDTH - 2, by=3)
     if command := _command_for(run, cause.rule, place.cells[0]):
         yield _command("see", command)
+
+
+def _message(run: RunResult, cause: Cause) -> str:
+    """Return the message of a cause. If the run names `reproduce`, its user knows the subject as a client."""
+    is_trial = run.invocation.show[1:2] == ("reproduce",)
+    return cause.message.replace("the adapter", "the client") if is_trial else cause.message
 
 
 def _command_for(run: RunResult, rule: str, cell: CellResult) -> str:

@@ -105,6 +105,14 @@ def _match_results(evidence: Evidence, req: ClientRequest) -> Sequence[MatchedRe
     return found
 
 
+def program_results(evidence: Evidence, req: ClientRequest) -> Iterator[tuple[ExpectedCall, ResultView]]:
+    """Yield the calls whose tools belong to the program, each with its first result on the wire."""
+    pairing = evidence.pairing(req.view)
+    for one, call in matched_calls(evidence, req):
+        results = pairing.of(call) if call is not None and one.result is None else ()
+        yield from ((one, each) for each in results[:1])
+
+
 def cut_calls(wire: ResponseView, given: ChatResponse) -> list[tuple[CallView, ToolCall]]:
     """Return calls that the adapter returned although they are truncated or malformed on the wire."""
     left = list(given.tool_calls)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from itertools import groupby, pairwise
 
@@ -9,8 +10,8 @@ from harness.apis.response_rules import Subject
 from harness.apis.view import CallView, MediaView, PartView, RequestView, ResultView, TextView, TurnView
 from harness.equivalence.result_meaning import same_medium
 from harness.model.messages import File, Image
-from harness.rules.call_matching import matched_calls, matched_results
-from harness.rules.evidence import Evidence, ExpectedCall
+from harness.rules.call_matching import matched_calls, matched_results, program_results
+from harness.rules.evidence import ClientRequest, Evidence, ExpectedCall
 from harness.rules.rule import RuleTable, RuleViolation
 from harness.rules.tool_use import shown_payload, shown_result
 
@@ -299,6 +300,27 @@ def _result_swapped(evidence: Evidence) -> Iterator[RuleViolation]:
                 yield req.reading.violation(
                     message, answer.view.pointer, shown_payload(answer.view), shown_result(answer.given)
                 )
+        yield from _swapped_by_program(evidence, req)
+
+
+def _swapped_by_program(evidence: Evidence, req: ClientRequest) -> Iterator[RuleViolation]:
+    """Report two results of a program's own tools that each repeat only the arguments of the other's call."""
+    given = [(one, view, str(shown_payload(view))) for one, view in program_results(evidence, req)]
+    for (one, view, text), (other, _, other_text) in pairwise(given):
+        own = _repeats(text, one, other) or _repeats(other_text, other, one)
+        if one.name == other.name and not own and _repeats(text, other, one) and _repeats(other_text, one, other):
+            message = f"the call {_words_of(one)} is answered with the result of another call ({_words_of(other)})"
+            yield req.reading.violation(message, view.pointer, shown_payload(view), other_text)
+
+
+def _repeats(text: str, call: ExpectedCall, other: ExpectedCall) -> bool:
+    """Return whether a text contains one of a call's arguments that the other call does not have."""
+    return any(each in text or json.dumps(each)[1:-1] in text for each in _texts(call) - _texts(other))
+
+
+def _texts(call: ExpectedCall) -> set[str]:
+    values = call.arguments.values() if isinstance(call.arguments, dict) else ()
+    return {each for each in values if isinstance(each, str) and each}
 
 
 def _words_of(call: ExpectedCall) -> str:

@@ -195,15 +195,28 @@ def requested_settings(request: ChatRequest) -> dict[str, JSON]:
     remedy="send the setting in the API's own field for it",
 )
 def _settings(evidence: Evidence) -> Iterator[RuleViolation]:
-    for req in evidence.chat_exchanges:
+    """Report lost settings, except those for which the client has no parameter. Its responses name them, so nothing is
+    known of a conversation without a response.
+    """
+    lacking = _settings_without_parameter(evidence)
+    is_answered = any(chat.response is not None for chat in evidence.transcript.chats)
+    for req in evidence.chat_exchanges if is_answered else ():
         for name, value in requested_settings(req.chat.request).items():
             sent = req.view.settings.get(name)
-            if value is not None and (sent is None or not equal(sent.value, value)):
+            if value is not None and name not in lacking and (sent is None or not equal(sent.value, value)):
                 message = f"{name} is not sent as it was given"
-                yield req.reading.violation(message, sent.pointer if sent else "", sent.value if sent else None, value)
+                yield req.reading.violation(
+                    message, sent.pointer if sent else "", sent.value if sent else None, value, case=name
+                )
         wanted = req.chat.request.thinking
-        if wanted is not None:
+        if wanted is not None and "thinking" not in lacking:
             yield from thinking_violations(req, wanted.effort)
+
+
+def _settings_without_parameter(evidence: Evidence) -> frozenset[JSON]:
+    responses = (chat.response for chat in evidence.transcript.chats if chat.response is not None)
+    lists = (each.reported.get("no-settings") for each in responses)
+    return frozenset(name for names in lists if isinstance(names, list) for name in names)
 
 
 def thinking_violations(req: ClientRequest, effort: str | None) -> Iterator[RuleViolation]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from harness.apis.jsonvalue import equal, loads
@@ -13,7 +14,7 @@ from harness.equivalence.result_meaning import is_sent_by_item, says_no_more
 from harness.equivalence.schema_changes import change
 from harness.model.messages import JSON, Text, ToolResult
 from harness.results import Kind, Severity
-from harness.rules.call_matching import MatchedResult, matched_calls, matched_results
+from harness.rules.call_matching import MatchedResult, matched_calls, matched_results, program_results
 from harness.rules.evidence import ChatExchange, ClientRequest, Evidence, ExpectedCall
 from harness.rules.instructions import schema_tool
 from harness.rules.rule import RuleTable, RuleViolation
@@ -243,6 +244,15 @@ def _result_changed(evidence: Evidence) -> Iterator[RuleViolation]:
                 shown_result(answer.given),
                 kind=Kind.CONVENTION if itemised else None,
             )
+        for one, view in program_results(evidence, req):
+            shown = shown_payload(view)
+            if isinstance(shown, str) and _PRINTED_OBJECT.fullmatch(shown):
+                message = f"the result of {one.name} is the name of an object, without its content"
+                yield req.reading.violation(message, view.pointer, shown)
+
+
+_PRINTED_OBJECT = re.compile(r"\[object [A-Z]\w*\]|<[\w.<> ]+ at 0x[0-9a-fA-F]+>")
+"""Text that JavaScript and Python print for objects without a text form."""
 
 
 @RULES.add(

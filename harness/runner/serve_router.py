@@ -5,10 +5,10 @@ and sessions. The first request creates a session. The path after the base URL i
 several APIs has one conversation per API.
 
 Programs that bring their own prompts and tools use an improvised router. It makes the script from a conversation's
-first request. The model calls the first declared tool twice in parallel, then the next tool once, and then answers. If
-the request allows one call at a time, the first tool is also called once. Arguments are the simplest values that fit a
-tool's schema. Without tools, the model answers immediately. The answer has the JSON format that the request asks for,
-if any.
+first request. The model writes a text and calls the first declared tool twice in parallel, with different texts as
+arguments. Then it calls the next tool once, and then answers. If the request allows one call at a time, the first tool
+is also called once. Arguments are the simplest values that fit a tool's schema. Without tools, the model answers
+immediately. The answer has the JSON format that the request asks for, if any.
 """
 
 from __future__ import annotations
@@ -442,8 +442,11 @@ def improvised_scenario(number: int, view: RequestView | None, user: str = "") -
     calls: list[dict[str, JSON]] = [{each.name: example_value(each.parameters or {}, {})} for each in declared[:2]]
     one_call = view is not None and "one_call" in view.settings
     script: list[JSON] = [{"calls": [call]} for call in calls]
+    if calls:
+        script[0] = {"text": "Let me look.", **script[0]}
     if calls and not one_call:
-        script[0] = {"calls": [calls[0], calls[0]]}
+        other = {declared[0].name: example_value(declared[0].parameters or {}, {}, text="exämple 2")}
+        script[0]["calls"] = [calls[0], other]
     answer = _ANSWER
     if view is not None and view.response_format is not None:
         answer = json.dumps(example_value(view.response_format.schema or {"type": "object"}, {}))
@@ -460,35 +463,35 @@ def improvised_scenario(number: int, view: RequestView | None, user: str = "") -
     return Scenario.model_validate_json(json.dumps(made))
 
 
-def example_value(schema: JSON, definitions: Mapping[str, JSON], depth: int = 0) -> JSON:
-    """Return a simple value that fits a schema. Only common keywords are considered."""
+def example_value(schema: JSON, definitions: Mapping[str, JSON], depth: int = 0, text: str = "example") -> JSON:
+    """Return a simple value that fits a schema, with `text` for strings. Only common keywords are considered."""
     if not isinstance(schema, dict) or depth > _MAX_DEPTH:
         return {}
     known: Mapping[str, JSON] = {**definitions, **cast("dict[str, JSON]", schema.get("$defs") or {})}
     reference = schema.get("$ref")
     if isinstance(reference, str):
-        return example_value(known.get(reference.rpartition("/")[2], {}), known, depth + 1)
+        return example_value(known.get(reference.rpartition("/")[2], {}), known, depth + 1, text)
     given = [schema[key] for key in ("const", "default") if schema.get(key) is not None]
     listed = [values[0] for key in ("enum", "examples") if (values := cast("Sequence[JSON]", schema.get(key) or ()))]
     if given or listed:
         return [*given, *listed][0]
     for key in ("anyOf", "oneOf", "allOf"):
         if choices := cast("Sequence[JSON]", schema.get(key) or ()):
-            return example_value(choices[0], known, depth + 1)
-    return _value_of_type(schema, known, depth)
+            return example_value(choices[0], known, depth + 1, text)
+    return _value_of_type(schema, known, depth, text)
 
 
-def _value_of_type(schema: Mapping[str, Any], known: Mapping[str, JSON], depth: int) -> JSON:
+def _value_of_type(schema: Mapping[str, Any], known: Mapping[str, JSON], depth: int, text: str) -> JSON:
     kind: Any = schema.get("type") or "object"
     word = str(kind if isinstance(kind, str) else kind[0]).lower()
     if word == "object":
         properties: Mapping[str, JSON] = schema.get("properties") or {}
         required: Sequence[str] = schema.get("required") or ()
-        return {name: example_value(properties.get(name, {}), known, depth + 1) for name in required}
+        return {name: example_value(properties.get(name, {}), known, depth + 1, text) for name in required}
     if word == "array":
-        return [example_value(schema.get("items") or {}, known, depth + 1)] * schema.get("minItems", 0)
+        return [example_value(schema.get("items") or {}, known, depth + 1, text)] * schema.get("minItems", 0)
     if word in ("integer", "number"):
         return schema.get("minimum", 1)
     if word == "string":
-        return "example".ljust(schema.get("minLength", 0), "x")[: schema.get("maxLength")]
+        return text.ljust(schema.get("minLength", 0), "x")[: schema.get("maxLength")]
     return True if word == "boolean" else None

@@ -182,8 +182,11 @@ def client_url(spec: str) -> str | None:
 
 
 def client_environment() -> dict[str, str]:
-    """Return variables that clients read: placeholders for keys, and the APIs' own base URLs."""
-    found: dict[str, str] = {}
+    """Return variables that clients read: placeholders for keys, and the APIs' own base URLs.
+
+    LiteLLM would fetch its prices from the network.
+    """
+    found = {"LITELLM_LOCAL_MODEL_COST_MAP": "True"}
     for wire in registry.apis():
         if wire.provider_url.startswith("http"):
             found |= dict.fromkeys(wire.key_variables, "no-key")

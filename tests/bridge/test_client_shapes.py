@@ -16,6 +16,7 @@ from harness.model.messages import (
     ChatRequest,
     ChatResponse,
     Finish,
+    Image,
     JsonMode,
     Message,
     Role,
@@ -23,6 +24,7 @@ from harness.model.messages import (
     Text,
     Tool,
     ToolCall,
+    ToolResult,
 )
 from harness.model.protocols import Capability, Endpoint
 
@@ -283,7 +285,8 @@ def test_a_stream_may_consist_of_texts_and_end_with_the_whole_answer(connect: Co
 
     assert (got.text, [call.id for call in got.message.tool_calls]) == ("Hello", ["call_1"])
     lacks = {"no-stop-reason": True, "no-usage": True, "no-refusal": True}
-    assert (got.stop_reason, got.reported) == (StopReason.TOOL_USE, lacks)
+    settings = ["max_tokens", "temperature", "top_p", "stop"]
+    assert (got.stop_reason, got.reported) == (StopReason.TOOL_USE, {**lacks, "no-settings": settings})
 
 
 @dataclass
@@ -416,6 +419,71 @@ def test_messages_and_calls_are_of_the_classes_that_a_method_names(connect: Conn
     assert connect(Typed).chat(history).text == (
         "[('SYSTEM', 'Be short.'), ('USER', 'Hello'), ('ASSISTANT', '', {'city': 'Paris'})]"
     )
+
+
+@dataclass
+class OwnResult:
+    """A result of a client's own class."""
+
+    call_id: str
+    content: str
+    is_error: bool = False
+
+
+@dataclass
+class Batch:
+    """A message of a client's own class that holds all results of a turn."""
+
+    role: str
+    content: str = ""
+    tool_results: list[OwnResult] = field(default_factory=list[OwnResult])
+
+
+def test_results_go_into_the_list_of_a_message_with_their_marks_of_errors() -> None:
+    seen: list[Batch] = []
+
+    async def stream(messages: list[Batch]) -> AsyncIterator[dict[str, Any]]:
+        seen.extend(messages)
+        yield {"text": "Do"}
+        yield {"text": "ne.", "stop_reason": None}
+        yield {"stop_reason": "max_tokens", "text": ""}
+
+    shape = recognise(stream, "mine:stream")
+    results = (ToolResult("a", "f", "1"), ToolResult("b", "f", "broken", is_error=True))
+    got = ShapedClient(shape, HERE, "gpt").chat(ChatRequest("gpt", (Message(Role.USER, results),)))
+
+    assert shape.marks_errors
+    assert Capability.VISION not in shape.capabilities
+    assert [each.tool_results for each in seen] == [[OwnResult("a", "1"), OwnResult("b", "broken", is_error=True)]]
+    assert (got.text, got.stop_reason) == ("Done.", StopReason.MAX_TOKENS)
+
+
+def test_a_message_in_the_clients_own_form_goes_back_as_it_came() -> None:
+    seen: list[Any] = []
+    own = {"role": "assistant", "content": "", "calls": [{**CALL, "signature": "s"}]}
+
+    def chat(messages: Any, functions: Any = None, temperature: float | None = None) -> Any:
+        seen.extend([*messages, functions])
+        return own
+
+    client = ShapedClient(recognise(chat, "mine:chat"), HERE, "gpt")
+    tools = (Tool("weather", "The weather.", {}),)
+    answer = client.chat(ChatRequest("gpt", REQUEST.messages, tools=tools))
+    client.chat(ChatRequest("gpt", (*REQUEST.messages, answer.message)))
+
+    assert seen[1][0]["name"] == "weather"
+    assert seen[3] is own
+    assert answer.reported["no-settings"] == ["max_tokens", "top_p", "stop"]
+
+
+def test_a_client_that_fails_for_images_does_not_take_them() -> None:
+    def chat(messages: Any) -> str:
+        return str(messages[0]["content"].strip())
+
+    client = ShapedClient(recognise(chat, "mine:chat"), HERE, "gpt")
+
+    with pytest.raises(Unsupported, match="images"):
+        client.chat(ChatRequest("gpt", (Message(Role.USER, (Image("image/png", b"i"), Text("What is it?"))),)))
 
 
 class Responses:

@@ -196,6 +196,22 @@ def test_a_lost_stop_sequence_is_found(word: str, kind: Kind) -> None:
     assert [(finding.rule, finding.kind) for finding in result.findings] == [("stop-reason", kind)]
 
 
+@pytest.mark.parametrize(
+    ("missing", "lost"),
+    [((), {"max_tokens", "temperature", "top_p"}), (("top_p",), {"max_tokens", "temperature"})],
+)
+def test_only_settings_that_a_client_can_take_are_lost(missing: tuple[str, ...], lost: set[str]) -> None:
+    def drop(_api: str, body: dict[str, Any]) -> None:
+        body["generationConfig"] = {}
+
+    reported: dict[str, JSON] = {"no-settings": [*missing]}
+    named = answers(lambda answer: replace(answer, reported={**answer.reported, **reported}))
+    result = played("settings-sampling", "gemini-2.5", lambda adapter: named(sends(drop)(adapter)))
+
+    found = [finding for finding in result.findings if finding.rule == "setting-lost"]
+    assert {finding.case for finding in found} == lost, said(result.findings)
+
+
 @pytest.mark.parametrize(("reported", "kind"), [({"no-refusal": True}, {Kind.CONVENTION}), ({}, {Kind.LOSS})])
 def test_a_client_that_has_only_texts_may_return_a_refusal_as_one(reported: dict[str, Any], kind: set[Kind]) -> None:
     def as_text(answer: ChatResponse) -> ChatResponse:

@@ -11,7 +11,7 @@ from harness.apis.fact_files import FactSelection
 from harness.cassettes.loopback_server import serve
 from harness.checks.recognition import recognise_here
 from harness.checks.server_check import ScriptedServer
-from harness.model.http import HttpRequest
+from harness.model.http import HttpRequest, HttpResponse
 from harness.runner.serve_router import BASE_PATH, ImprovisedRouter, example_value
 from harness.runner.served_session import SessionOptions
 from tests.cli.conftest import Command
@@ -220,7 +220,12 @@ while True:
         break
     for call in message["tool_calls"]:
         own = message["tool_calls"][0]["id"] if "swap" in sys.argv else call["id"]
-        messages.append({"role": "tool", "tool_call_id": own, "content": "text"})
+        path = json.loads(call["function"]["arguments"])["path"]
+        if "order" in sys.argv:
+            other = next((each for each in message["tool_calls"] if each != call), call)
+            path = json.loads(other["function"]["arguments"])["path"]
+        content = "[object Object]" if "print" in sys.argv else f"text of {path}"
+        messages.append({"role": "tool", "tool_call_id": own, "content": content})
 """
 
 
@@ -240,6 +245,12 @@ def test_a_program_is_played_with_its_own_prompts_and_tools(harness: Command, fo
     assert dropped.code == 1
     assert "the system prompt of the first request is left out here (" in dropped.out
     assert harness("try", "--command", f"{sys.executable} program.py change").code == 0
+
+    printed = harness("try", "--command", f"{sys.executable} program.py print order")
+    assert "the result of read is the name of an object, without its content (result-changed, 1 cell)" in printed.out
+    ordered = harness("try", "--command", f"{sys.executable} program.py order")
+    assert "of read is answered with the result of another call" in ordered.out
+    assert "(result-swapped, 1 cell)" in " ".join(ordered.out.split())
 
     silent = harness("try", "--command", "true")
     assert silent.code == 2
@@ -320,7 +331,15 @@ def test_a_client_without_a_base_url_is_redirected_and_keeps_its_model(harness: 
         "called as fixed:chat(messages, tools), with its requests to https://api.openai.com/v1 redirected." in done.out
     )
     assert "Nothing is wrong in this sample." in done.out
-    assert done.out.splitlines()[-1].endswith("--ignore setting-lost --model gpt-4.1")
+    assert done.out.splitlines()[-1].endswith("fixed:chat' --model gpt-4.1")
+
+
+def test_a_gateway_without_its_provider_gets_the_question_that_decides_it(harness: Command, folder: Path) -> None:
+    with serve(lambda _: HttpResponse(502, {"content-type": "application/json"}, b"{}")) as server:
+        done = harness("try", f"{server.origin}/v1", "--model", "m")
+
+    assert (done.code, done.out) == (2, "")
+    assert "it answers a plain question with HTTP 502. Is it a gateway that cannot reach its provider?" in done.err
 
 
 def test_the_sample_of_a_server_is_a_finished_verdict(harness: Command, folder: Path) -> None:
