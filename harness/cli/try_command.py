@@ -86,17 +86,18 @@ class TryOptions(GenerateOptions):
 class TrialCheck(AdapterCheck):
     """Selection of the cells of a trial: some scenarios in order, each with one target of the API.
 
-    `target` is the only target if its model was chosen.
+    `target` is the only target if its model was chosen. With `is_fixed`, no other model is requested.
     """
 
     scenarios: tuple[str, ...] = TRIAL_SAMPLE
     target: str | None = None
+    is_fixed: bool = False
 
     def select_cells(self, cells: Sequence[Cell]) -> Sequence[Cell]:
         """Select the cells to run: whole answers, and the streams that differ most from them.
 
         Their target is one whose provider issues ids for calls, if there is one, so that lost ids show. A scenario that
-        its model does not support gets another target or, if no model was chosen, another model of the API.
+        its model does not support gets another target or, without `is_fixed`, another model of the API.
         """
         with_ids = [cell for cell in cells if cell.target.profile.call_ids]
         first = first_target_cells(with_ids or cells)
@@ -112,7 +113,7 @@ class TrialCheck(AdapterCheck):
                 not_applicable(chosen[key], "reference") and not not_applicable(cell, "reference")
             ):
                 chosen[key] = cell
-        if self.target is None:
+        if not self.is_fixed:
             chosen = {key: _with_supporting_model(cell) for key, cell in chosen.items()}
         return [chosen[key] for key in sorted(chosen)]
 
@@ -174,7 +175,8 @@ def try_(typed: TryOptions) -> int:
         ignored=[*found.ignored],
     )
     shows = ("harness", "reproduce", "--from", file) if not _is_loop(found.spec) else None
-    code = play_check(options, _MODEL_PROBE, _Trial(models, shows, started).with_sample)
+    is_fixed = models is not None or found.spec.startswith(adapter_specs.COMMAND_PREFIX)
+    code = play_check(options, _MODEL_PROBE, _Trial(models, is_fixed, shows, started).with_sample)
     typer.echo(f"More: {_check_command(found)}")
     return code
 
@@ -191,9 +193,13 @@ def _private_file() -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """The sample of a trial that began at the monotonic time `started`. Its reports name the command `shows`."""
+    """The sample of a trial that began at the monotonic time `started`. Its reports name the command `shows`.
+
+    With `is_fixed`, no other models are requested than those that the user, the client or the adapter command has.
+    """
 
     models: Sequence[str] | None
+    is_fixed: bool
     shows: tuple[str, ...] | None
     started: float
 
@@ -212,7 +218,8 @@ class _Trial:
         target = result.cells[0].target if model is not None and result.cells else None
         if target is not None:
             options = replace(options, models=[f"{target}={model}"])
-        check = TrialCheck(target=target, seconds=max(self.started + _SECONDS - time.monotonic(), _LEAST_SECONDS))
+        seconds = max(self.started + _SECONDS - time.monotonic(), _LEAST_SECONDS)
+        check = TrialCheck(target=target, is_fixed=self.is_fixed, seconds=seconds)
         sampled = replace(execution, options=options, check=check).result(workers)
         if sampled.unplayed:
             done = len(sampled.cells)

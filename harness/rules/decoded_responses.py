@@ -52,7 +52,7 @@ def _text(evidence: Evidence) -> Iterator[RuleViolation]:
         is_refusal = with_refusal and (given.stop_reason is StopReason.REFUSAL or _has_text_only(given))
         reason = ", with the stop reason of a refusal" if given.stop_reason is StopReason.REFUSAL else ""
         refused = f"a refusal is returned as text{reason}"
-        message = refused if is_refusal else "the text that the adapter returns is not the answer's"
+        message = refused if is_refusal else "the adapter returns another text than the answer has"
         yield reading.response_violation(
             message,
             next((part.pointer for part in wire.parts if isinstance(part, TextView)), ""),
@@ -74,7 +74,7 @@ def _refusal(evidence: Evidence) -> Iterator[RuleViolation]:
         handed = "".join(part.text for part in given.message.parts if isinstance(part, Refusal))
         # `response-text` reports other texts
         if wire.refusal and handed != wire.refusal and given.text == wire.text:
-            message = "the refusal that the adapter returns is not the answer's"
+            message = f"the adapter returns {'another' if handed else 'no'} refusal, and the answer has one"
             pointer = next((each.pointer for each in wire.parts if getattr(each, "kind", "") == "refusal"), "")
             yield reading.response_violation(message, pointer, handed, wire.refusal)
 
@@ -96,7 +96,7 @@ def _thinking(evidence: Evidence) -> Iterator[RuleViolation]:
             left = left.replace(text.strip(), "", 1)
         missing = [text for text in wire.reasoning if text.strip() not in "\n".join(handed)]
         if left.strip() or len(missing) == len(wire.reasoning):
-            message = "the reasoning that the adapter returns is not the answer's"
+            message = "the adapter returns other reasoning than the answer has"
             yield reading.response_violation(message, "", "\n".join(handed), [*wire.reasoning])
 
 
@@ -123,7 +123,10 @@ def _calls(evidence: Evidence) -> Iterator[RuleViolation]:
                 right: list[JSON] = [call.arguments for call in issued if call.name == broken["name"]]
                 yield reading.response_violation(message, issued[0].pointer, broken["arguments"], right)
                 continue
-            message = "the calls that the adapter returns are not the answer's"
+            message = "the adapter returns other calls than the answer has"
+            if len(issued) != len(whole):
+                plural = "" if len(issued) == 1 else "s"
+                message = f"the answer has {len(issued)} call{plural}, and the adapter returns {len(whole)}"
             yield reading.response_violation(
                 message,
                 issued[0].pointer if issued else "",
@@ -133,12 +136,12 @@ def _calls(evidence: Evidence) -> Iterator[RuleViolation]:
             continue
         issued_ids, taken = [call.id for call in issued], [call.id for call in whole]
         if issued_ids != taken and len({*issued_ids}) == len(issued_ids) and {*issued_ids} == {*taken}:
-            message = "the calls that the adapter returns are in another order than the answer's"
+            message = "the adapter returns the calls of the answer in another order"
             yield reading.response_violation(message, issued[0].pointer, [*taken], [*issued_ids])
             continue
         for call, handed in zip(issued, whole, strict=True):
             if not call.free_form and not equal(dict(handed.arguments), call.arguments):
-                message = f"the arguments of {call.name} that the adapter returns are not the answer's"
+                message = f"the adapter returns other arguments of {call.name} than the answer has"
                 yield reading.response_violation(
                     message, call.arguments_pointer, dict(handed.arguments), call.arguments
                 )

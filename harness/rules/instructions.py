@@ -72,8 +72,9 @@ def _missing_json_mode(evidence: Evidence) -> Iterator[RuleViolation]:
         sent = req.view.response_format
         if _mechanism(evidence, req.chat.request) == "native":
             if sent is None or sent.kind != kind:
-                tools = " together with tools" if req.chat.request.tools else ""
-                message = f"the request does not ask for {kind}{tools} by the API's own switch"
+                tools = " if it has tools" if req.chat.request.tools else ""
+                name = "JSON" if kind == "json" else "JSON of a schema"
+                message = f"the request does not set the API's field for {name}{tools}"
                 yield req.reading.violation(message, sent.pointer if sent else "", sent.kind if sent else None, kind)
         elif not _has_instruction(req):
             message = "this API has no switch for JSON mode, and no block of the request asks for JSON"

@@ -155,7 +155,7 @@ def _choice(evidence: Evidence) -> Iterator[RuleViolation]:
         if sent and isinstance(own_fields, dict) and sent.pointer.split("/")[1] in own_fields:
             continue  # the caller gave the field itself; provider-field-lost checks it
         if found != wanted:
-            message = "the tool choice of the request is not the one that was given"
+            message = "the tool choice is not sent as it was given"
             yield req.reading.violation(
                 message,
                 sent.pointer if sent else "",

@@ -443,10 +443,8 @@ def improvised_scenario(number: int, view: RequestView | None, user: str = "") -
     one_call = view is not None and "one_call" in view.settings
     script: list[JSON] = [{"calls": [call]} for call in calls]
     if calls:
-        script[0] = {"text": "Let me look.", **script[0]}
-    if calls and not one_call:
         other = {declared[0].name: example_value(declared[0].parameters or {}, {}, text="exämple 2")}
-        script[0]["calls"] = [calls[0], other]
+        script[0] = {"text": "Let me look.", "calls": [calls[0]] if one_call else [calls[0], other]}
     answer = _ANSWER
     if view is not None and view.response_format is not None:
         answer = json.dumps(example_value(view.response_format.schema or {"type": "object"}, {}))
