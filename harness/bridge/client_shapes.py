@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
 import inspect
 import re
 import typing
@@ -481,7 +482,29 @@ def _config(factory: object) -> tuple[str, type] | None:
         for each in classes:
             if first(_BASE_URLS, _method_of((), each).names) and name != "return":
                 return name, each
-    return None
+    return _injected(factory)
+
+
+_SDK_CLIENTS = {
+    ".chat.completions": ("openai", "OpenAI"),
+    ".responses.": ("openai", "OpenAI"),
+    ".messages.": ("anthropic", "Anthropic"),
+}
+"""Method of an SDK's client → its module and the name of its class."""
+
+
+def _injected(factory: object) -> tuple[str, type] | None:
+    """Return the parameter that takes an SDK's client although it has no such annotation, and the class of the client.
+
+    The source of the class shows which methods of the SDK it calls.
+    """
+    name = next((each for each in _method_of((), factory).required if re.search("client|sdk", each)), None)
+    try:
+        source = inspect.getsource(cast("type", factory))
+        module, kind = next(found for call, found in _SDK_CLIENTS.items() if name and call in source)
+        return str(name), getattr(importlib.import_module(module), f"Async{kind}" if "await " in source else kind)
+    except (OSError, TypeError, StopIteration, ImportError):
+        return None
 
 
 def _make(factory: Callable[..., object], base_url: str, api_key: str, model: str) -> object:

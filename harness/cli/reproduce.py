@@ -145,6 +145,9 @@ def _from_run(typed: ReproduceOptions, file: Path) -> tuple[ReproduceOptions, li
         if field not in given:
             raise UsageError(f"--from {file}: {name} of this run is not an option of reproduce.")
         given[field].append(value)
+    provenance = cells[0].provenance
+    if not given["models"] and provenance is not None and provenance.model_requested:
+        given["models"] = [f"{cells[0].target}={provenance.model_requested}"]
     chosen: dict[str, Any] = {name: values or None for name, values in given.items()}
     scenario = run.invocation.scenarios.get(typed.cell, typed.cell)
     failed = [each.rule for each in _failing(cells[0])]

@@ -476,6 +476,30 @@ def test_a_message_in_the_clients_own_form_goes_back_as_it_came() -> None:
     assert answer.reported["no-settings"] == ["max_tokens", "top_p", "stop"]
 
 
+class Injected:
+    """A client that gets an SDK's client, without an annotation."""
+
+    def __init__(self, client: Any, model: str = "gpt") -> None:
+        self.client, self.model = client, model
+
+    def ask(self, messages: Any) -> Any:
+        return self.client.chat.completions.create(model=self.model, messages=messages)
+
+
+def test_a_client_gets_the_sdk_that_it_calls() -> None:
+    shape = recognise(Injected, "mine:Injected")
+    made: Any = shape.make(HERE.base_url, "no-key", "gpt")
+
+    assert (shape.whole.path, str(made.client.base_url)) == (("ask",), f"{HERE.base_url}/")
+
+
+def test_the_default_model_shows_the_prefix_that_models_need() -> None:
+    def chat(messages: Any, model: str = "openai/gpt-4.1") -> str:
+        return model
+
+    assert ShapedClient(recognise(chat, "mine:chat"), HERE, "gpt").chat(REQUEST).text == "openai/gpt"
+
+
 def test_a_client_that_fails_for_images_does_not_take_them() -> None:
     def chat(messages: Any) -> str:
         return str(messages[0]["content"].strip())

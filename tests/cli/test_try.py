@@ -11,9 +11,11 @@ from harness.apis.fact_files import FactSelection
 from harness.cassettes.loopback_server import serve
 from harness.checks.recognition import recognise_here
 from harness.checks.server_check import ScriptedServer
+from harness.cli.try_command import TrialCheck
 from harness.model.http import HttpRequest, HttpResponse
 from harness.runner.serve_router import BASE_PATH, ImprovisedRouter, example_value
 from harness.runner.served_session import SessionOptions
+from tests.broken.playing import cell
 from tests.cli.conftest import Command
 
 CLIENT = """
@@ -332,6 +334,13 @@ def test_a_client_without_a_base_url_is_redirected_and_keeps_its_model(harness: 
     )
     assert "Nothing is wrong in this sample." in done.out
     assert done.out.splitlines()[-1].endswith("fixed:chat' --model gpt-4.1")
+
+
+@pytest.mark.parametrize(("is_fixed", "model"), [(False, "gpt-4.1"), (True, "gpt-6-sol")])
+def test_settings_of_older_models_are_requested_from_one(is_fixed: bool, model: str) -> None:
+    found = TrialCheck(is_fixed=is_fixed).select_cells([cell("settings-sampling", "openai-chat")])
+
+    assert [each.target.model for each in found] == [model]
 
 
 def test_a_gateway_without_its_provider_gets_the_question_that_decides_it(harness: Command, folder: Path) -> None:
