@@ -246,13 +246,24 @@ def _result_changed(evidence: Evidence) -> Iterator[RuleViolation]:
             )
         for one, view in program_results(evidence, req):
             shown = shown_payload(view)
-            if isinstance(shown, str) and _PRINTED_OBJECT.fullmatch(shown):
-                message = f"the result of {one.name} is the name of an object, without its content"
-                yield req.reading.violation(message, view.pointer, shown)
+            fault = _fault_of_text(shown) if isinstance(shown, str) else ""
+            if fault:
+                yield req.reading.violation(f"the result of {one.name} is {fault}", view.pointer, shown)
 
 
 _PRINTED_OBJECT = re.compile(r"\[object [A-Z]\w*\]|<[\w.<> ]+ at 0x[0-9a-fA-F]+>")
 """Text that JavaScript and Python print for objects without a text form."""
+
+
+def _fault_of_text(text: str) -> str:
+    """Return what is wrong with the text of a program's result, whatever its tool returned, or ""."""
+    if _PRINTED_OBJECT.fullmatch(text):
+        return "the name of an object, without its content"
+    try:
+        inner = loads(text)
+        return "encoded as JSON twice" if isinstance(inner, str) and isinstance(loads(inner), dict | list) else ""
+    except WireError:
+        return ""
 
 
 @RULES.add(

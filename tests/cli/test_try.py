@@ -227,6 +227,8 @@ while True:
             other = next((each for each in message["tool_calls"] if each != call), call)
             path = json.loads(other["function"]["arguments"])["path"]
         content = "[object Object]" if "print" in sys.argv else f"text of {path}"
+        if "encode" in sys.argv:
+            content = json.dumps(json.dumps({"path": path}))
         messages.append({"role": "tool", "tool_call_id": own, "content": content})
 """
 
@@ -250,6 +252,8 @@ def test_a_program_is_played_with_its_own_prompts_and_tools(harness: Command, fo
 
     printed = harness("try", "--command", f"{sys.executable} program.py print order")
     assert "the result of read is the name of an object, without its content (result-changed, 1 cell)" in printed.out
+    encoded = harness("try", "--command", f"{sys.executable} program.py encode")
+    assert "the result of read is encoded as JSON twice (result-changed, 1 cell)" in encoded.out
     ordered = harness("try", "--command", f"{sys.executable} program.py order")
     assert "of read is answered with the result of another call" in ordered.out
     assert "(result-swapped, 1 cell)" in " ".join(ordered.out.split())
