@@ -44,9 +44,10 @@ _OWN_MODULES = ("builtins", "typing", "collections.abc")
 
 
 def hints_of(value: object) -> Mapping[str, object]:
-    """Return the annotations of a function or of a class's constructor; `{}` if they cannot be resolved."""
+    """Return the annotations of a function, or of a class and its constructor; `{}` if they cannot be resolved."""
     try:
-        return typing.get_type_hints(cast("type", value).__init__ if inspect.isclass(value) else value)
+        own = typing.get_type_hints(value)
+        return {**own, **typing.get_type_hints(value.__init__)} if inspect.isclass(value) else own
     except Exception:  # noqa: BLE001 - annotations of the user's code
         return {}
 
@@ -202,8 +203,10 @@ def _openai(request: ChatRequest, memory: Memory, _model: str, names: frozenset[
     return made
 
 
-def _anthropic(request: ChatRequest, _memory: Memory, model: str, _names: frozenset[str]) -> dict[str, Any]:
+def _anthropic(request: ChatRequest, _memory: Memory, model: str, names: frozenset[str]) -> dict[str, Any]:
     made = without(encode_for_anthropic(request, model), "model")
+    if "thinking" in names and "output_config" not in names and made.get("output_config", {}).keys() == {"effort"}:
+        del made["output_config"]
     match made.get("system"):
         case [{"type": "text", "text": str(text), **rest}] if not rest:
             return {**made, "system": text}
@@ -369,7 +372,9 @@ def _own_message(answer: object, hint: object, api: str) -> object | None:
     dictionary may only have the fields of a message there, or calls in another form.
     """
     fields = _plain_fields(answer)
-    inner = fields.get("message") if "role" not in fields else answer
+    inner = answer
+    if "role" not in fields and "message" in fields:
+        inner = fields["message"] if isinstance(answer, Mapping) else getattr(answer, "message", None)
     if classes := own_classes(hint):
         return inner if isinstance(inner, classes) else None
     message = cast("Mapping[str, Any]", inner) if isinstance(inner, Mapping) else {}

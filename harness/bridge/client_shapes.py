@@ -142,7 +142,8 @@ class ClientShape:
         """The settings that the method has no parameter for. They are left out."""
         if self.takes("config") or self.takes("generation_config"):
             return []
-        return [SETTINGS[each] for each in self.form.settings if not self.takes(each)]
+        found: list[JSON] = [SETTINGS[each] for each in self.form.settings if not self.takes(each)]
+        return [*found, "effort"] if self.form is ANTHROPIC and not self.takes("output_config") else found
 
     @property
     def marks_errors(self) -> bool:

@@ -40,10 +40,10 @@ from harness.stdio.workers import WorkerPool
 
 _SAMPLED_IDS = """
 call-parallel-same-tool system-changed json-mode history-two-turns stop-max-tokens choice-named choice-required
-stream-parallel-long-arguments settings-sampling arguments-escapes json-with-tools thinking-tool-loop result-error
-stop-refusal call-without-parameters image-from-user result-long stream-cut-in-arguments json-schema choice-none
-stream-split-characters error-in-tool-loop call-identical-twice arguments-large-integers error-400 call-sequential
-usage-cached-prompt result-null call-malformed call-single system-plain
+stream-parallel-long-arguments settings-sampling settings-stop arguments-escapes json-with-tools thinking-tool-loop
+result-error stop-refusal call-without-parameters image-from-user result-long stream-cut-in-arguments json-schema
+choice-none stream-split-characters error-in-tool-loop call-identical-twice arguments-large-integers error-400
+call-sequential usage-cached-prompt result-null call-malformed call-single system-plain
 """
 
 TRIAL_SAMPLE = tuple(_SAMPLED_IDS.split())

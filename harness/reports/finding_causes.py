@@ -266,7 +266,7 @@ def by_rule(run: RunResult) -> list[list[Cause]]:
     rules: dict[str, list[Cause]] = {}
     cases: dict[tuple[str, str | None], list[Cause]] = {}
     for each in sorted(
-        causes(run, Severity.ERROR) + causes(run, Severity.WARNING), key=lambda each: each.rule in _DERIVED
+        causes(run, Severity.ERROR) + causes(run, Severity.WARNING), key=lambda each: each.rule in _LAST
     ):
         same = rules.setdefault(each.rule, [])
         same = same if not same or _case(same[0]) == _case(each) else cases.setdefault((each.rule, _case(each)), [])
@@ -278,8 +278,10 @@ def _case(cause: Cause) -> str | None:
     return cause.places[0].findings[0].case
 
 
-_DERIVED = ("stream-equals-whole",)
-"""Rules that compare two results. Another rule usually names the defect that makes them differ."""
+_LAST = ("usage", "stream-equals-whole")
+"""Rules whose causes are shown last: wrong token counts harm the least, and another rule usually names the defect that
+makes two results differ.
+"""
 
 _SUBJECTS_OF_RESULTS = (Subject.STREAMING, Subject.RESPONSES, Subject.ERRORS)
 """Subjects of findings that are about what an adapter returns or raises, if they point to nothing in a request."""

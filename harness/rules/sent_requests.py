@@ -210,7 +210,7 @@ def _settings(evidence: Evidence) -> Iterator[RuleViolation]:
                 )
         wanted = req.chat.request.thinking
         if wanted is not None and "thinking" not in lacking:
-            yield from thinking_violations(req, wanted.effort)
+            yield from thinking_violations(req, None if "effort" in lacking else wanted.effort)
 
 
 def _settings_without_parameter(evidence: Evidence) -> frozenset[JSON]:

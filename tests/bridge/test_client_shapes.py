@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from harness.bridge.client_formats import as_completion
 from harness.bridge.client_shapes import ShapedClient, recognise
@@ -474,6 +475,37 @@ def test_a_message_in_the_clients_own_form_goes_back_as_it_came() -> None:
     assert seen[1][0]["name"] == "weather"
     assert seen[3] is own
     assert answer.reported["no-settings"] == ["max_tokens", "top_p", "stop"]
+
+
+class Turn(BaseModel):
+    """A message of a client's own class, as a pydantic model."""
+
+    role: Speaker
+    content: str | None = None
+    tool_calls: list[OwnCall] = []
+
+
+class Told(BaseModel):
+    """An answer of a client, with a message of its own class."""
+
+    message: Turn
+
+
+def test_messages_of_pydantic_models_go_back_as_they_came() -> None:
+    seen: list[Turn] = []
+    own = Turn(role=Speaker.ASSISTANT, tool_calls=[OwnCall("call_1", "weather", {"city": "Paris"})])
+
+    def chat(messages: list[Turn]) -> Told:
+        seen.extend(messages)
+        return Told(message=own)
+
+    client = ShapedClient(recognise(chat, "mine:chat"), HERE, "gpt")
+    answer = client.chat(REQUEST)
+    other = Message(Role.ASSISTANT, (ToolCall("call_2", "weather", {"city": "Rome"}),))
+    client.chat(ChatRequest("gpt", (*REQUEST.messages, answer.message, other)))
+
+    assert seen[3] is own
+    assert seen[4].tool_calls == [OwnCall("call_2", "weather", {"city": "Rome"})]
 
 
 class Injected:
