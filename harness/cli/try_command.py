@@ -39,11 +39,11 @@ from harness.stdio import adapter_specs
 from harness.stdio.workers import WorkerPool
 
 _SAMPLED_IDS = """
-call-parallel-same-tool system-changed json-mode history-two-turns stop-max-tokens choice-named choice-required
-stream-parallel-long-arguments settings-sampling settings-stop arguments-escapes json-with-tools thinking-tool-loop
-result-error stop-refusal call-without-parameters image-from-user result-long stream-cut-in-arguments json-schema
-choice-none stream-split-characters error-in-tool-loop call-identical-twice arguments-large-integers error-400
-call-sequential usage-cached-prompt result-null call-malformed call-single system-plain
+call-parallel-same-tool system-changed json-mode call-parallel-different-tools history-two-turns stop-max-tokens
+choice-named choice-required stream-parallel-long-arguments settings-sampling settings-stop arguments-escapes
+json-with-tools thinking-tool-loop result-error stop-refusal call-without-parameters image-from-user result-long
+json-schema choice-none stream-cut-in-arguments stream-split-characters error-in-tool-loop arguments-large-integers
+error-400 call-sequential usage-cached-prompt result-null call-malformed call-single system-plain
 """
 
 TRIAL_SAMPLE = tuple(_SAMPLED_IDS.split())
