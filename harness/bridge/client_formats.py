@@ -554,10 +554,15 @@ def _own_events(items: Iterable[object], request: ChatRequest, *, parsed: bool) 
     """Convert a stream of texts and objects. An object that repeats the whole text adds none."""
     text, calls, reason = "", list[object](), None
     has_refusal = has_usage = False
+    whole: ChatResponse | None = None
 
     def chunks() -> Iterator[object]:
-        nonlocal text, reason, has_refusal, has_usage
-        for item in items:
+        nonlocal text, reason, has_refusal, has_usage, whole
+        for each in items:
+            body, item = jsonable(each), each
+            if isinstance(body, dict) and isinstance(body.get("output"), list):
+                whole = read_answer(each, request, Memory())
+                item = _as_part(whole)
             made: dict[str, Any] = cast("dict[str, Any]", as_completion(item))
             choice = made["choices"][0]
             message = choice["message"]
@@ -575,7 +580,14 @@ def _own_events(items: Iterable[object], request: ChatRequest, *, parsed: bool) 
 
     for event in events(chunks(), request, parsed=parsed):
         lacks = {NO_REFUSAL: not has_refusal, NO_USAGE: not has_usage, NO_STOP_REASON: reason is None}
-        yield Finish(_without(event.response, lacks)) if isinstance(event, Finish) else event
+        answer = whole or (_without(event.response, lacks) if isinstance(event, Finish) else None)
+        yield Finish(answer) if isinstance(event, Finish) and answer is not None else event
+
+
+def _as_part(whole: ChatResponse) -> dict[str, object]:
+    """Return a response of Responses, which ends a client's stream, as the client's own answer."""
+    calls = [{"id": each.id, "name": each.name, "arguments": {**each.arguments}} for each in whole.tool_calls]
+    return {"text": whole.text, "calls": calls, "finish_reason": whole.raw_stop_reason or whole.stop_reason.value}
 
 
 def _usual_reason(calls: Sequence[object]) -> str:

@@ -146,7 +146,7 @@ def _from_run(typed: ReproduceOptions, file: Path) -> tuple[ReproduceOptions, li
             raise UsageError(f"--from {file}: {name} of this run is not an option of reproduce.")
         given[field].append(value)
     provenance = cells[0].provenance
-    if not given["models"] and provenance is not None and provenance.model_requested:
+    if provenance is not None and provenance.model_requested:  # a trial plays some cells with another model
         given["models"] = [f"{cells[0].target}={provenance.model_requested}"]
     chosen: dict[str, Any] = {name: values or None for name, values in given.items()}
     scenario = run.invocation.scenarios.get(typed.cell, typed.cell)

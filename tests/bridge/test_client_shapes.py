@@ -290,6 +290,18 @@ def test_a_stream_may_consist_of_texts_and_end_with_the_whole_answer(connect: Co
     assert (got.stop_reason, got.reported) == (StopReason.TOOL_USE, {**lacks, "no-settings": settings})
 
 
+def test_a_stream_may_end_with_the_answer_of_the_api(connect: Connect) -> None:
+    def ask(messages: Any, stream: bool = False) -> Iterator[Any]:
+        yield "Hi."
+        part = {"type": "refusal", "refusal": "No."}
+        text = {"type": "output_text", "text": "Hi."}
+        yield {"output": [{"type": "message", "role": "assistant", "content": [text, part]}], "status": "completed"}
+
+    got = _streamed(connect(ask))
+
+    assert (got.text, got.stop_reason, len(got.message.parts)) == ("Hi.", StopReason.REFUSAL, 2)
+
+
 @dataclass
 class Config:
     """Settings of a client."""
