@@ -14,7 +14,7 @@ from harness.apis.response_rules import Subject
 from harness.apis.view import CallView, RequestView, ResponseView, ResultView
 from harness.equivalence.result_meaning import carries
 from harness.model.messages import SYNTHESISED_ID, ChatResponse, ToolCall, ToolResult
-from harness.results import Kind, Severity
+from harness.results import Kind, ServedTranscript, Severity
 from harness.rules.evidence import ClientRequest, Evidence, ExpectedCall
 from harness.rules.rule import RuleTable, RuleViolation
 
@@ -106,7 +106,9 @@ def _match_results(evidence: Evidence, req: ClientRequest) -> Sequence[MatchedRe
 
 
 def program_results(evidence: Evidence, req: ClientRequest) -> Iterator[tuple[ExpectedCall, ResultView]]:
-    """Yield the calls whose tools belong to the program, each with its first result on the wire."""
+    """Yield the calls whose tools belong to a program that is tried, each with its first result on the wire."""
+    if not isinstance(evidence.transcript, ServedTranscript):
+        return
     pairing = evidence.pairing(req.view)
     for one, call in matched_calls(evidence, req):
         results = pairing.of(call) if call is not None and one.result is None else ()
