@@ -118,7 +118,7 @@ class Reproduction:
         if self.finding.rule == "truncated-call":
             return "the arguments of a call are cut short, and the library returns the call as a complete one"
         right, wrong = self.finding.expected, self.finding.actual
-        is_lost = self.finding.message == "the calls that the adapter returns are not the answer's"
+        is_lost = self.finding.rule == "response-calls" and len(as_list(right)) != len(as_list(wrong))
         if is_lost and isinstance(right, list) and isinstance(wrong, list):
             names = [", ".join(map(str, each)) or "none" for each in (right, wrong)]
             return f"the answer has the calls {names[0]}, and the library returns {names[1]}"
