@@ -377,10 +377,10 @@ def _own_message(answer: object, hint: object, api: str) -> object | None:
         inner = fields["message"] if isinstance(answer, Mapping) else getattr(answer, "message", None)
     if classes := own_classes(hint):
         return inner if isinstance(inner, classes) else None
-    message = cast("Mapping[str, Any]", inner) if isinstance(inner, Mapping) else {}
+    message = cast("Mapping[str, Any]", inner if isinstance(inner, Mapping) else {})
     if message.get("role") != "assistant":
         return None
-    calls = next((message[key] for key in _CALLS if message.get(key)), ())
+    calls: Iterable[Any] = next((message[key] for key in _CALLS if message.get(key)), ())
     is_openai = all(isinstance(each, Mapping) and "function" in each for each in calls)
     return None if api == OPENAI.name and is_openai and message.keys() - _MESSAGE_FIELDS else message
 
