@@ -41,9 +41,9 @@ from harness.stdio.workers import WorkerPool
 _SAMPLED_IDS = """
 call-parallel-same-tool system-changed json-mode call-parallel-different-tools history-two-turns stop-max-tokens
 choice-named choice-required stream-parallel-long-arguments settings-sampling settings-stop arguments-escapes
-json-with-tools thinking-tool-loop result-error stop-refusal call-without-parameters image-from-user result-long
-json-schema choice-none stream-cut-in-arguments stream-split-characters error-in-tool-loop arguments-large-integers
-error-400 call-sequential usage-cached-prompt result-null call-malformed call-single system-plain
+json-with-tools thinking-tool-loop result-error system-multiline stop-refusal call-without-parameters image-from-user
+result-long json-schema choice-none stream-cut-in-arguments stream-split-characters error-in-tool-loop
+arguments-large-integers error-400 call-sequential usage-cached-prompt result-null call-malformed call-single
 """
 
 TRIAL_SAMPLE = tuple(_SAMPLED_IDS.split())
