@@ -28,7 +28,6 @@ from harness.cli import app
 from harness.cli.main import print_error
 from harness.cli.options import AsOf, FactFiles, MaxAge, argument, option
 from harness.model.errors import UnknownName, UsageError
-from harness.reports.published_reports import FEATURES
 from harness.results import Blame, Kind, Severity
 from harness.rules.rule import all_rules
 from harness.wrappers import WRAPPERS
@@ -96,6 +95,7 @@ def _features(adapters: list[str] | None, targets: list[str] | None) -> int:
     from harness.cli.execution import play  # noqa: PLC0415 - other lists start faster
     from harness.cli.options import RunOptions  # noqa: PLC0415 - other lists start faster
     from harness.cli.settings import combined  # noqa: PLC0415 - other lists start faster
+    from harness.reports.published_reports import FEATURES  # noqa: PLC0415 - imports rich
 
     scenarios = [*dict.fromkeys(chain.from_iterable(FEATURES.values()))]
     options = RunOptions(paths=scenarios, adapters=adapters, targets=targets, reports=["features"])
