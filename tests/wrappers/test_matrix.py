@@ -14,6 +14,7 @@ import pytest
 from harness.cli.main import main
 from harness.results import RunResult
 from harness.wrappers import WRAPPERS
+from tests.cli.conftest import without_workers
 from tests.wrappers import page, play
 
 ORIGINS = {*page.ORIGINS}
@@ -24,7 +25,9 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Sequence[play.Row]:
     """A row of a wrapper whose results are swapped, and one that could not be played."""
     file = tmp_path_factory.mktemp("run") / "run.json"
     words = ["--adapter=tests.examples.swapped_results:ADAPTER", "--target=openai-chat", f"--report=json:{file}"]
-    main(["run", "call-parallel-same-tool", "system-plain", "--mode=reference", "--variant=whole", "-n", "2", *words])
+    with pytest.MonkeyPatch.context() as patch:
+        without_workers(patch)
+        main(["run", "call-parallel-same-tool", "system-plain", "--mode=reference", "--variant=whole", *words])
     run = RunResult.from_json(file.read_text(encoding="utf-8"))
     about = {"library": "litellm", "adapter": "litellm-anthropic", "versions": {"litellm": "1.110.2"}, "command": "x"}
     played = {"features": play.squares(run), "causes": play.described(run, "litellm")}
