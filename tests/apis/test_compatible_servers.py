@@ -63,9 +63,9 @@ def test_a_live_run_at_the_address_of_a_server_has_its_rules() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_shipped_adapter_passes_at_every_server(name: str) -> None:
-    first = NAMES.index(name)  # each server plays other four of the sample
-    chosen = [SAMPLE[(first + step) % len(SAMPLE)] for step in (0, 3, 5, 8)]
-    cells = [*played(of(name), *chosen[::2]), *played(of(name), *chosen[1::2], variant="stream")]
+    first = NAMES.index(name)  # each server plays other two of the sample
+    whole, stream = (SAMPLE[(first + step) % len(SAMPLE)] for step in (0, 5))
+    cells = [*played(of(name), whole), *played(of(name), stream, variant="stream")]
     assert {cell.verdict for cell in cells} <= {Verdict.PASS, Verdict.WARN, Verdict.NOT_APPLICABLE}
     assert any(cell.verdict is Verdict.PASS for cell in cells)
 
