@@ -48,7 +48,8 @@ class PrefixPiece:
 
     Pieces with equal content have the same `value`: lists keep their order, and the order of keys is ignored. `name` is
     the name of a tool, or the kind of any other piece. `answers` is the id of the call that a result belongs to.
-    `spelling` is the value with the order of its keys, for tools. `size` is the number of characters for a model.
+    `spelling` is the declaration of a tool or the arguments of a call as written. `size` is the number of characters
+    for a model.
     """
 
     section: Section
@@ -83,7 +84,7 @@ def prefix_pieces(
     inside = [each for each in said if each.before_turn]
     return (
         *_fixed(view, body, settings, [each for each in said if not each.before_turn]),
-        *_joined(_entries(view, inside, ignored)),
+        *_joined(_entries(view, inside, ignored), body),
     )
 
 
@@ -103,7 +104,7 @@ def _fixed(
 _Entry: TypeAlias = tuple[str, PartView]
 
 
-def _joined(entries: Iterable[_Entry]) -> Iterator[PrefixPiece]:
+def _joined(entries: Iterable[_Entry], body: JSON = None) -> Iterator[PrefixPiece]:
     """Yield the pieces of a conversation. Adjacent texts of one role are joined: the borders of texts may move."""
     told: list[_Entry] = []
     for role, part in entries:
@@ -112,7 +113,7 @@ def _joined(entries: Iterable[_Entry]) -> Iterator[PrefixPiece]:
             told[-1] = role, replace(last, text=last.text + part.text, opaque=last.opaque or part.opaque)
         else:
             told.append((role, part))
-    return (part_piece(part, role) for role, part in told)
+    return (part_piece(part, role, body) for role, part in told)
 
 
 def _entries(view: RequestView, system: Sequence[SystemView] = (), ignored: Collection[str] = ()) -> Iterator[_Entry]:
@@ -134,12 +135,14 @@ def _system(text: SystemView, section: Section) -> PrefixPiece:
     return PrefixPiece(section, "system", canonical([text.place, text.text]), text.pointer, size=len(text.text))
 
 
-def part_piece(part: PartView, role: str) -> PrefixPiece:
-    """Return the piece of a part of the conversation."""
+def part_piece(part: PartView, role: str, body: JSON = None) -> PrefixPiece:
+    """Return the piece of a part of the conversation. Without the request's body, it has no spelling."""
     name = part.kind if isinstance(part, OpaqueView) else _NAMES[type(part)]
     answers = part.call_id if isinstance(part, ResultView) else None
     value = canonical([role, name, _value(part)])
-    return PrefixPiece("turns", name, value, part.pointer, answers, size=_size(part))
+    arguments = resolve(body, part.arguments_pointer) if isinstance(part, CallView) else None
+    spelling = json.dumps(arguments, ensure_ascii=False) if arguments is not None else ""
+    return PrefixPiece("turns", name, value, part.pointer, answers, spelling, size=_size(part))
 
 
 _UNREAD = frozenset({"signature", "encrypted_content", "data"})
@@ -210,7 +213,8 @@ class CallerChanges:
 
 
 ToolChangeKind: TypeAlias = Literal["tool-order", "tool-changed", "tool-missing", "tool-added", "key-order"]
-ChangeKind: TypeAlias = ToolChangeKind | Literal["setting", "system", "thinking-dropped", "result-order", "history"]
+TurnChangeKind: TypeAlias = Literal["thinking-dropped", "result-order", "history", "call-spelling"]
+ChangeKind: TypeAlias = ToolChangeKind | TurnChangeKind | Literal["setting", "system"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +232,11 @@ class PrefixChange:
     bound: tuple[PrefixPiece, ...]
 
     @property
+    def by_spelling(self) -> bool:
+        """True if the values are equal. No source says that a provider compares the order of keys or white space."""
+        return self.kind in {"key-order", "call-spelling"}
+
+    @property
     def section(self) -> Section:
         """Section of the prefix."""
         piece = self.then or self.now
@@ -235,8 +244,17 @@ class PrefixChange:
 
     @property
     def pointer(self) -> str:
-        """Location in the later request."""
+        """Location in the later request. If the end of a message is missing, it is that message."""
+        if self.then and self.now and self.section == "turns":
+            (place, index), (same, later) = _entry(self.then.pointer), _entry(self.now.pointer)
+            if place == same and later > index:
+                return f"/{place}/{index}"
         return self.now.pointer if self.now else ""
+
+
+def _entry(pointer: str) -> tuple[str, int]:
+    _, place, index, *_ = [*pointer.split("/"), "", ""]
+    return place, int(index) if index.isdecimal() else -1
 
 
 def prefix_changes(
@@ -273,6 +291,8 @@ def prefix_changes(
             else sum(_SECTIONS.index(each.section) <= _SECTIONS.index(section) for each in now)
         )
         bound = tuple(each for each in now[start:] if each.is_thought)
+        if kind == "system" and one is not None and other is None:
+            other = _moved_to(one, now)
         found.append(PrefixChange(kind, one, other, count_equal(then, now), bound))
     return found
 
@@ -300,6 +320,12 @@ def _in_tools(then: list[PrefixPiece], now: list[PrefixPiece], caller: CallerCha
     return "tool-added", one, next((each for each in now if each.name not in {one.name for one in then}), other)
 
 
+def _moved_to(system: PrefixPiece, now: Sequence[PrefixPiece]) -> PrefixPiece | None:
+    """Return the message that has the text of a missing system prompt."""
+    text = canonical(json.loads(system.value)[1])
+    return next((each for each in now if each.section == "turns" and text[1:-1] in each.value), None)
+
+
 def _first_change(kind: ChangeKind, then: list[PrefixPiece], now: list[PrefixPiece]) -> _Told | None:
     at = count_equal(then, now)
     if at == len(then) == len(now):
@@ -323,7 +349,16 @@ def _in_turns(then: list[PrefixPiece], now: list[PrefixPiece], *, trimmed: bool,
             continue  # the provider reads a conversation without its first thoughts
         else:
             return _kind_of(each, then[index:], now[at:]), each, other
+    respelled = Counter(map(_spelled, then)) - Counter(map(_spelled, now))
+    for each in then:
+        other = next((one for one in now if one.value == each.value), None)
+        if other is not None and _spelled(each) in respelled:
+            return "call-spelling", each, other
     return None
+
+
+def _spelled(piece: PrefixPiece) -> tuple[str, str]:
+    return piece.value, piece.spelling
 
 
 def _is_repeated(then: PrefixPiece, now: PrefixPiece, *, trimmed: bool, grows: bool) -> bool:
@@ -388,7 +423,7 @@ class BoundThoughts:
             issued = self._issued.get(piece.value) if piece.is_thought else None
             if issued is not None and not _is_prefix_kept(issued[1], pieces[:at], may_leave=may_leave):
                 changes = prefix_changes(issued[1], pieces[:at], may_leave=may_leave)
-                told = [change for change in changes if change.kind != "key-order"]
+                told = [change for change in changes if not change.by_spelling]
                 found.append(PrefixMismatch(piece, issued[0], told[0] if told else None))
         return found
 

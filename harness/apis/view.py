@@ -238,6 +238,14 @@ class SettingView:
     pointer: str
 
 
+@dataclass(frozen=True, slots=True)
+class MismatchView:
+    """The treatment of reasoning after a changed prefix that a request asks for."""
+
+    treatment: Literal["refuses", "drops-reasoning"]
+    pointer: str
+
+
 @dataclass(frozen=True)
 class RequestView:
     """A whole request.
@@ -266,6 +274,7 @@ class RequestView:
     cache_marks: tuple[str, ...] | None = None
     stream_format: Literal["events", "json-array"] = "events"
     effort: SettingView | None = field(default=None, compare=False)
+    prefix_mismatch: MismatchView | None = field(default=None, compare=False)
 
     def renamed_tools(self, tools: Mapping[str, str]) -> dict[str, str]:
         """Map names in `tools`, which maps names to descriptions, to the other names under which the request declares
@@ -412,14 +421,15 @@ class Prefix:
 class CacheDiagnosis:
     """Result of comparing a request with the request of an earlier response, for cache diagnostics.
 
-    `is_known` is false if no response has the requested id. `changed` is the first section of the prefix that changed,
-    or a pointer to a changed setting. It is `None` if nothing changed. `tokens` is the approximate number of tokens
-    after the change.
+    `is_named` is false if the request names no response, and `is_known` if no response has the requested id. `changed`
+    is the first section of the prefix that changed, or a pointer to a changed setting. It is `None` if nothing changed.
+    `tokens` is the approximate number of tokens after the change.
     """
 
     is_known: bool
     changed: str | None = None
     tokens: int = 0
+    is_named: bool = True
 
 
 @dataclass(frozen=True, slots=True)

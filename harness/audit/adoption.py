@@ -90,7 +90,10 @@ def _looked_at(file: Path, cassette: Cassette, fact_selection: FactSelection) ->
     if not cassette.interactions:
         unplayable = "there is no exchange in it"
     findings = _findings(file, cassette, fact_selection)
-    prefix = next((each for each in findings if each.rule == PREFIX_CHANGED and each.case != "key-order"), None)
+    prefix = next(
+        (each for each in findings if each.rule == PREFIX_CHANGED and each.case not in {"key-order", "call-spelling"}),
+        None,
+    )
     return FoundCassette(file, exchanges, unplayable, tuple(_secrets(cassette)), tuple(_broken(findings)), prefix)
 
 

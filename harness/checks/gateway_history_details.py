@@ -253,7 +253,7 @@ def _changes(api: Api, before: Side, now: Side) -> list[PrefixChange]:
         for side, request in ((before, before.request), (now, now.request))
     )
     changes = prefix_changes(then, here, may_leave=profile.first_thoughts_may_leave)
-    return [change for change in changes if change.kind != "key-order"]
+    return [change for change in changes if not change.by_spelling]
 
 
 def _value(piece: PrefixPiece | None) -> JSON:

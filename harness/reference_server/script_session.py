@@ -51,10 +51,16 @@ class Prefixes:
         if isinstance(response_id, str):
             self._answered[response_id] = self._earlier[-1]
 
-    def diagnosis(self, response_id: JSON) -> CacheDiagnosis | None:
-        """Compare the last request with that of a response, if the request names one."""
+    def diagnosis(self, body: JSON, pointer: str) -> CacheDiagnosis | None:
+        """Compare the last request with that of the response that it names at `pointer`.
+
+        The first request may have `null` there (anthropic-cache-diagnostics).
+        """
+        holder, _, key = pointer.rpartition("/")
+        asked = as_object(resolve(body, holder))
+        response_id = asked.get(key)
         if not isinstance(response_id, str):
-            return None
+            return CacheDiagnosis(is_known=False, is_named=False) if key and key in asked else None
         then, now = self._answered.get(response_id), self._earlier[-1]
         if then is None:
             return CacheDiagnosis(is_known=False)
@@ -220,7 +226,7 @@ class ScriptSession:
     def _step(self, index: int, request: RequestView, sent: HttpRequest) -> ModelStep:
         step, api, body = self._script[index], self._wire.name, parsed_object(sent.body)
         prefix = self._prefixes.of(request, body, self._profile)
-        compared, names = self._wire.server_endpoints.compared, request.renamed_tools(self._scenario.uncommon_names)
+        names = request.renamed_tools(self._scenario.uncommon_names)
         return ModelStep(
             step.text,
             step.thinking,
@@ -234,7 +240,7 @@ class ScriptSession:
             step.served,
             self._memory.reports(),
             step.call_fields.get(api, {}),
-            self._prefixes.diagnosis(resolve(body, compared)) if compared else None,
+            self._prefixes.diagnosis(body, self._wire.server_endpoints.compared),
         )
 
     def _answers(self, step: ModelStep, seed: str, view: RequestView, request: HttpRequest) -> HttpResponse:

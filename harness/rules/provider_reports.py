@@ -38,7 +38,9 @@ def _dropped_state(evidence: Evidence) -> Iterator[RuleViolation]:
         dropped = report.effect == "dropped"
         done = "was withheld from the model" if dropped else "failed a check, and the model got it nevertheless"
         message = f"the provider reports that reasoning of the request {done}: {report.reason}"
-        severity = None if dropped else Severity.WARNING
+        chosen = dropped and _is_chosen_by_client(evidence, reading)
+        message += ", as the request asks" if chosen else ""
+        severity = None if dropped and not chosen else Severity.WARNING
         if report.reason.startswith("prefix"):
             change, is_callers = _change_since(evidence, _issuer(evidence, reading, report), reading)
             yield _violation(reading, report, f"{message}; {change}", severity, is_callers)
@@ -61,6 +63,15 @@ def _missed_cache(evidence: Evidence) -> Iterator[RuleViolation]:
             message = f"the provider reports that its prompt cache could not be used: {report.reason}{tokens}"
             change, is_callers = _change_since(evidence, None, reading)
             yield _violation(reading, report, f"{message}; {change}", None, is_callers)
+
+
+def _is_chosen_by_client(evidence: Evidence, reading: ParsedExchange) -> bool:
+    """Return whether the request asks the provider to drop reasoning, and not because the adapter decided so."""
+    asked = reading.request.prefix_mismatch if reading.request else None
+    if asked is None or asked.treatment != "drops-reasoning":
+        return False
+    chats = [req for req in evidence.chat_exchanges if req.reading.index == reading.index]
+    return not evidence.transcript.chats or any(req.is_verbatim(asked.pointer) for req in chats)
 
 
 def _violation(

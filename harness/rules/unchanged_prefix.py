@@ -14,7 +14,6 @@ from harness.apis.prefix import (
     ChangeKind,
     PrefixChange,
     PrefixPiece,
-    part_piece,
     prefix_changes,
     prefix_pieces,
     tokens,
@@ -22,12 +21,12 @@ from harness.apis.prefix import (
 from harness.apis.prices import cost
 from harness.apis.profiles import Profile, RuleSet
 from harness.apis.response_rules import Subject
-from harness.apis.view import CallView, PartView, TextView
 from harness.cassettes.cassette import REFERENCE_URL
 from harness.equivalence.request_meaning import with_ids_of
 from harness.model.messages import JSON, JSON_INSTRUCTION, Message, ToolResult, Usage
 from harness.results import Blame, Kind, ServedTranscript, Severity
 from harness.rules.evidence import ChatExchange, ClientRequest, Evidence, ParsedExchange
+from harness.rules.recorded_conversations import continued_in_recording
 from harness.rules.rule import RuleTable, RuleViolation
 from harness.scenarios.canonical import settings_of, system_of
 from harness.scenarios.schema import Scenario
@@ -58,12 +57,10 @@ def _changed_prefix(evidence: Evidence) -> Iterator[RuleViolation]:
 
 
 def continued_requests(evidence: Evidence) -> Iterator[tuple[ClientRequest, ClientRequest]]:
-    """Yield each request that continues another one, after that one. Requests that use state of the server are left
-    out."""
+    """Yield each request that continues another one, after that one."""
     transcript = evidence.transcript
     recorded = not transcript.chats and not isinstance(transcript, ServedTranscript)
-    pairs = _pairs_in_recording(evidence) if recorded else pairwise(evidence.client_requests)
-    return ((before, req) for before, req in pairs if not (before.view.stateful or req.view.stateful))
+    return continued_in_recording(evidence) if recorded else pairwise(evidence.client_requests)
 
 
 def changes_between(
@@ -73,6 +70,9 @@ def changes_between(
     requested.
     """
     then, now = evidence.cached(_pieces, before), evidence.cached(_pieces, req)
+    if before.view.stateful or req.view.stateful:  # the provider has the turns, and perhaps the rest
+        sections = {each.section for each in now} - {"turns"}
+        then, now = ([each for each in pieces if each.section in sections] for pieces in (then, now))
     caller = None if with_callers else _caller_changes(evidence, before, req)
     leaves = _rule_set(evidence, req).first_thoughts_may_leave
     found = prefix_changes(then, now, caller, may_leave=leaves)
@@ -88,7 +88,7 @@ def caller_changes_between(evidence: Evidence, before: ClientRequest, req: Clien
         return []
     own = {change.section for change in changes_between(evidence, before, req)}
     every = changes_between(evidence, before, req, with_callers=True)
-    return [change for change in every if change.section not in own and change.kind != "key-order"]
+    return [change for change in every if change.section not in own and not change.by_spelling]
 
 
 def refused_change_of_caller(evidence: Evidence, reading: ParsedExchange) -> PrefixChange | None:
@@ -129,6 +129,8 @@ def binding(evidence: Evidence, req: ClientRequest, change: PrefixChange) -> Bin
     """
     rule_set = evidence.rule_set(req.reading)
     treatment, facts = rule_set.profile.changed_prefix, [*binding_facts(rule_set)]
+    if treatment and req.view.prefix_mismatch:
+        treatment = req.view.prefix_mismatch.treatment
     return Binding(treatment, tuple(facts)) if treatment and facts and change.bound else None
 
 
@@ -194,34 +196,6 @@ def _without_contents(message: Message) -> Message:
     return replace(message, parts=tuple(parts))
 
 
-def _pairs_in_recording(evidence: Evidence) -> Iterator[tuple[ClientRequest, ClientRequest]]:
-    """Yield each request of a recording after the last request whose answer it contains."""
-    earlier: list[tuple[ClientRequest, frozenset[str], Mapping[str, bool]]] = []
-    for reading in evidence.readings:
-        if reading.request is None:
-            continue
-        req = ClientRequest(reading.index, reading, reading.request)
-        sent = frozenset(each.value for each in evidence.cached(_pieces, req))
-        for before, its_pieces, answer in reversed(earlier):
-            repeated = answer.keys() & (sent - its_pieces)
-            if any(answer[value] or _last_text(evidence, before) in sent for value in repeated):
-                yield before, req
-                break
-        answer = reading.answer.parts if reading.answer else ()
-        identified = {part_piece(part, "assistant").value: _is_unlike_others(part) for part in answer}
-        earlier.append((req, sent, identified))
-
-
-def _is_unlike_others(part: PartView) -> bool:
-    """Return whether a part identifies its conversation. Tests often get the same text in several conversations."""
-    return not isinstance(part, TextView) and not (isinstance(part, CallView) and part.id is None)
-
-
-def _last_text(evidence: Evidence, req: ClientRequest) -> str | None:
-    pieces = evidence.cached(_pieces, req)
-    return next((each.value for each in reversed(pieces) if each.section == "turns"), None)
-
-
 _MESSAGES: Mapping[ChangeKind, str] = {
     "tool-order": "the tools are sent in another order than in the request before",
     "tool-changed": "the tool {name} is declared in another way than in the request before",
@@ -232,6 +206,8 @@ _MESSAGES: Mapping[ChangeKind, str] = {
     "system": "the system prompt is not the one of the request before",
     "thinking-dropped": "reasoning that the request before contained is missing",
     "result-order": "the results are sent in another order than in the request before",
+    "call-spelling": "the arguments of a call are written with other white space or another order of keys than in the "
+    "request before",
     "history": "a part of the conversation is missing or differs from the request before",
 }
 
@@ -263,7 +239,7 @@ def _violation(
     if change.kind == "tool-order":
         expected, actual = _tool_names(before), _tool_names(req)
     message = change_words(change) + (as_the_scenario_asks(evidence) if as_asked else "")
-    if change.kind == "key-order":  # no source says that a provider compares it
+    if change.by_spelling:
         place = other.pointer if other else ""
         return req.reading.violation(
             message, place, actual, expected, kind=Kind.CONVENTION, severity=Severity.NOTE, case=change.kind

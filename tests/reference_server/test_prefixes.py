@@ -262,7 +262,7 @@ def test_a_break_shows_in_the_cached_tokens(target: str) -> None:
     assert not broken.usage.cache_read_tokens
 
 
-ASKS: dict[str, Callable[[str], Body]] = {
+ASKS: dict[str, Callable[[str | None], Body]] = {
     "anthropic": lambda last: {"diagnostics": {"previous_message_id": last}},
     "openai-responses": lambda last: {"prompt_cache_options": {"comparison_response_id": last}},
 }
@@ -302,6 +302,17 @@ def test_a_request_that_asks_learns_why_the_cache_was_missed(
     told = diagnosed("openai-responses", last)
     assert told["type"] == ("cache_miss" if of_openai else "cache_hit")
     assert told.get("reason") == of_openai
+
+
+def test_a_first_request_that_asks_has_nothing_to_compare() -> None:
+    """Anthropic answers `null`. OpenAI compares nothing unless a response is named."""
+    answers: dict[str, Body] = {}
+    for api, model in {"anthropic": "claude-opus-5", "openai-responses": "gpt-6.2-astra"}.items():
+        wire, scenario = registry.api(api), shipped_scenarios()["prefix-with-thinking"]
+        session = ScriptSession(scenario, wire, model, wire.profile_for(model), origin=REFERENCE_URL)
+        answers[api] = json.loads(_sent(session, api, {**FIRST[api](model), **ASKS[api](None)}, None).body)
+    assert answers["anthropic"]["diagnostics"] is None
+    assert "prompt_cache_diagnostics" not in answers["openai-responses"]
 
 
 def test_an_unknown_response_cannot_be_compared() -> None:

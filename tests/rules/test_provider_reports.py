@@ -74,7 +74,9 @@ def reporting(report: Report, *, always: bool = False, of: str = "tools") -> InP
     first: list[Any] = []
 
     def provider(request: HttpRequest, session: Handler) -> HttpResponse:
-        body, response = json.loads(request.body), session(request)
+        body = json.loads(request.body)
+        (body.get("thinking") or {}).pop("block_binding", None)  # needs a beta header
+        response = session(replace(request, body=json.dumps(body).encode()))
         names = ("tools",) if of == "tools" else ("system", "instructions")
         first.append([body.get(name) for name in names])
         if first[-1] == first[0] and not (always and len(first) > 1):
@@ -219,3 +221,36 @@ def test_a_system_prompt_that_the_caller_changed_is_a_note(name: str) -> None:
     assert found
     assert {(each.severity, each.blame) for each in found} == {(Severity.NOTE, Blame.SCENARIO)}
     assert all(", as the scenario " in each.message for each in found)
+
+
+def _drops_blocks(_api: str, body: dict[str, Any]) -> None:
+    body["thinking"]["block_binding"] = {"prefix_mismatch_behavior": "drop_block"}
+
+
+def test_reasoning_that_the_adapter_lets_the_provider_drop_is_lost() -> None:
+    adapter = sends(_drops_blocks)(reversed_later(shipped_targets()["anthropic"].adapter))
+    (finding,) = of("state-dropped", played("anthropic", reporting(dropped), lambda _: adapter))
+    assert finding.severity is Severity.ERROR
+
+
+def test_reasoning_that_the_caller_lets_the_provider_drop_is_a_warning() -> None:
+    asked = scenario()
+    body = json.loads(transcript_of(Cell(asked, shipped_targets()["anthropic"], "whole")).exchanges[0].request.body)
+    _drops_blocks("", body)
+    settings = asked.settings.model_copy(update={"fields": {"anthropic": {"thinking": body["thinking"]}}})
+    shipped = shipped_targets()["anthropic"]
+    target = replace(shipped, adapter=reversed_later(shipped.adapter))
+    cell = Cell(asked.model_copy(update={"settings": settings}), target, "whole")
+    (finding,) = of("state-dropped", Run(reporting(dropped), RULES)([cell]).cells[0])
+    assert finding.severity is Severity.WARNING
+    assert ", as the request asks" in finding.message
+
+
+def test_reasoning_that_a_recorded_client_lets_the_provider_drop_is_a_warning() -> None:
+    adapter = sends(_drops_blocks)(reversed_later(shipped_targets()["anthropic"].adapter))
+    broken = replace(shipped_targets()["anthropic"], adapter=adapter)
+    transcript = transcript_of(Cell(scenario(), broken, "whole"), reporting(dropped))
+    working = Audit(RULES, SHIPPED.on(dt.date(2026, 11, 26)))
+    working.add("a.yaml", Cassette(tuple(Interaction(each.request, each.response) for each in transcript.exchanges)))
+    found = [finding for cell in working.result().cells for finding in cell.findings if finding.rule == "state-dropped"]
+    assert [each.severity for each in found] == [Severity.WARNING]

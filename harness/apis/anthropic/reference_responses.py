@@ -52,11 +52,11 @@ _SECTIONS = {"tools": "tools_changed", "system": "system_changed"}
 
 def _diagnostics(found: CacheDiagnosis) -> JSON:
     """Return the `diagnostics` of a response, which explain a prompt cache miss (anthropic-cache-diagnostics)."""
+    if not found.is_named or (found.is_known and found.changed is None):
+        return None
     if not found.is_known:
         return {"cache_miss_reason": {"type": "previous_message_not_found"}}
-    if found.changed is None:
-        return None
-    reason = _SECTIONS.get(found.changed, "messages_changed")
+    reason = _SECTIONS.get(found.changed or "", "messages_changed")
     return {"cache_miss_reason": {"type": reason, "cache_missed_input_tokens": found.tokens}}
 
 

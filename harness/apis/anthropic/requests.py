@@ -6,13 +6,24 @@ import re
 from collections.abc import Iterator
 from urllib.parse import unquote, urlsplit
 
-from harness.apis.jsonvalue import as_object, cached_per_element, equal, join, objects, parsed, parsed_object, string
+from harness.apis.jsonvalue import (
+    as_object,
+    cached_per_element,
+    equal,
+    join,
+    objects,
+    parsed,
+    parsed_object,
+    resolve,
+    string,
+)
 from harness.apis.view import (
     CallView,
     ChoiceView,
     FormatView,
     JsonView,
     MediaView,
+    MismatchView,
     OpaqueView,
     PartView,
     RequestView,
@@ -109,6 +120,7 @@ def view(request: HttpRequest) -> RequestView:
         response_format=_format(body),
         settings=dict(_settings(body)),
         effort=_effort(body),
+        prefix_mismatch=_prefix_mismatch(body),
         stream=body.get("stream") is True,
         stateful="container" if body.get("container") else "thread" if is_continued(body) else None,
         cache_marks=tuple(
@@ -145,6 +157,18 @@ def _effort(body: dict[str, JSON]) -> SettingView | None:
         if isinstance(holder, dict) and holder.get(inner) is not None:
             return SettingView(holder[inner], f"/{outer}/{inner}")
     return None
+
+
+def _prefix_mismatch(body: dict[str, JSON]) -> MismatchView | None:
+    """Return the requested treatment of reasoning after a changed prefix (anthropic-input-transformations)."""
+    pointer = "/thinking/block_binding/prefix_mismatch_behavior"
+    match resolve(body, pointer):
+        case "error":
+            return MismatchView("refuses", pointer)
+        case "drop_block":
+            return MismatchView("drops-reasoning", pointer)
+        case _:
+            return None
 
 
 def content_parts(content: JSON, pointer: str) -> tuple[PartView, ...]:

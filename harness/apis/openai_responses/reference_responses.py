@@ -61,7 +61,11 @@ def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str,
         "completed_at": created + number(seed, "duration", 1, 20) if status == "completed" else None,
         "error": {"code": "server_error", "message": "The model could not finish."} if status == "failed" else None,
         **reported,
-        **({"prompt_cache_diagnostics": _diagnostics(step.diagnosed)} if step.diagnosed else {}),
+        **(
+            {"prompt_cache_diagnostics": _diagnostics(step.diagnosed)}
+            if step.diagnosed and step.diagnosed.is_named
+            else {}
+        ),
         "incomplete_details": {"reason": _REASONS[stop]} if stop and stop in _REASONS else None,
         "instructions": None,
         "max_output_tokens": None,

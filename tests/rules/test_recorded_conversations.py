@@ -1,0 +1,251 @@
+"""Changes of the prefix in recordings, whose conversations must be found first."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from harness.apis import registry
+from harness.model.http import HttpRequest, HttpResponse
+from harness.results import Exchange, Severity, Transcript
+from harness.rules.evidence import Evidence
+from harness.rules.rule import all_rules
+
+Body = dict[str, Any]
+(RULE,) = (rule for rule in all_rules() if rule.id == "prefix-changed")
+
+
+@dataclass(frozen=True)
+class Recording:
+    """Requests and answers of one conversation. The ids of calls are made by the client."""
+
+    api: str
+    url: str
+    first: Body
+    answer: Body
+    second: Body
+    turns: str
+
+    def audited(self, *exchanges: tuple[Body, Body]) -> list[tuple[int, str | None, str, Severity]]:
+        api = registry.api(self.api)
+        recorded = tuple(
+            Exchange(
+                HttpRequest("POST", self.url, {}, json.dumps(request).encode()),
+                HttpResponse(200, {"content-type": "application/json"}, json.dumps(answer).encode()),
+            )
+            for request, answer in exchanges
+        )
+        transcript = Transcript(api.name, "m", api.profile_for("m"), recorded, "audit")
+        return [
+            (each.exchange or 0, each.case, each.pointer, each.severity) for each in RULE.findings(Evidence(transcript))
+        ]
+
+
+TOOL = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+CALL = {"name": "get_weather", "arguments": '{"city":"Paris"}'}
+ASKED = "What is the weather in Paris?"
+
+CHAT = Recording(
+    "openai-chat",
+    "https://api.openai.com/v1/chat/completions",
+    {
+        "model": "m",
+        "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": ASKED}],
+        "tools": [{"type": "function", "function": {"name": "get_weather", "parameters": TOOL}}],
+    },
+    {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "model": "m",
+        "choices": [
+            {
+                "index": 0,
+                "message": {
+                    "role": "assistant",
+                    "tool_calls": [{"id": "call_1", "type": "function", "function": CALL}],
+                },
+                "finish_reason": "tool_calls",
+            }
+        ],
+    },
+    {
+        "messages": [
+            {"role": "assistant", "tool_calls": [{"id": "own_1", "type": "function", "function": CALL}]},
+            {"role": "tool", "tool_call_id": "own_1", "content": "18 degrees and sunny"},
+        ]
+    },
+    "messages",
+)
+RESPONSES = Recording(
+    "openai-responses",
+    "https://api.openai.com/v1/responses",
+    {
+        "model": "m",
+        "instructions": "Be brief.",
+        "input": [{"role": "user", "content": ASKED}],
+        "tools": [{"type": "function", "name": "get_weather", "parameters": TOOL}],
+    },
+    {
+        "id": "resp_1",
+        "object": "response",
+        "status": "completed",
+        "model": "m",
+        "output": [{"type": "function_call", "id": "fc_1", "call_id": "call_1", "status": "completed", **CALL}],
+    },
+    {
+        "input": [
+            {"type": "function_call", "call_id": "own_1", **CALL},
+            {"type": "function_call_output", "call_id": "own_1", "output": "18 degrees and sunny"},
+        ]
+    },
+    "input",
+)
+GEMINI = Recording(
+    "gemini",
+    "https://generativelanguage.googleapis.com/v1beta/models/m:generateContent",
+    {
+        "systemInstruction": {"parts": [{"text": "Be brief."}]},
+        "contents": [{"role": "user", "parts": [{"text": ASKED}]}],
+        "tools": [{"functionDeclarations": [{"name": "get_weather", "parametersJsonSchema": TOOL}]}],
+    },
+    {
+        "candidates": [
+            {
+                "content": {
+                    "role": "model",
+                    "parts": [{"functionCall": {"name": "get_weather", "args": {"city": "Paris"}}}],
+                },
+                "finishReason": "STOP",
+            }
+        ]
+    },
+    {
+        "contents": [
+            {
+                "role": "model",
+                "parts": [{"functionCall": {"id": "own_1", "name": "get_weather", "args": {"city": "Paris"}}}],
+            },
+            {
+                "role": "user",
+                "parts": [
+                    {
+                        "functionResponse": {
+                            "id": "own_1",
+                            "name": "get_weather",
+                            "response": {"output": "18 degrees and sunny"},
+                        }
+                    }
+                ],
+            },
+        ]
+    },
+    "contents",
+)
+RECORDINGS = {each.api: each for each in (CHAT, RESPONSES, GEMINI)}
+
+
+def continued(recording: Recording, change: Callable[[Body], None] | None = None) -> list[tuple[Body, Body]]:
+    """The first request, and the second one with the calls and results. The second one is changed."""
+    second = copy.deepcopy(recording.first)
+    second[recording.turns] += copy.deepcopy(recording.second[recording.turns])
+    if change is not None:
+        change(second)
+    return [(recording.first, recording.answer), (second, recording.answer)]
+
+
+def retold(recording: Recording, change: Callable[[Body], None]) -> list[tuple[Body, Body]]:
+    """Three requests, of which the last repeats the others and is changed."""
+    exchanges = continued(recording)
+    third = copy.deepcopy(exchanges[-1][0])
+    third[recording.turns] += json.loads(json.dumps(recording.second[recording.turns]).replace("own_1", "own_2"))
+    change(third)
+    return [*exchanges, (third, recording.answer)]
+
+
+def _asks_politely(body: Body) -> None:
+    changed = json.dumps(body).replace(ASKED, f"{ASKED} Please.")
+    body.update(json.loads(changed))
+
+
+def _shortens_the_first_result(body: Body) -> None:
+    changed = json.dumps(body).replace("18 degrees and sunny", "18", 1)
+    body.update(json.loads(changed))
+
+
+@pytest.mark.parametrize("api", RECORDINGS)
+def test_a_conversation_is_found_by_its_contents_if_the_client_makes_the_ids(api: str) -> None:
+    recording = RECORDINGS[api]
+    assert recording.audited(*continued(recording)) == []
+    ((index, case, pointer, _),) = recording.audited(*continued(recording, _asks_politely))
+    assert (index, case) == (1, "history")
+    assert pointer.startswith(f"/{recording.turns}/")
+
+
+@pytest.mark.parametrize("api", RECORDINGS)
+def test_the_last_result_of_the_request_before_may_be_the_changed_part(api: str) -> None:
+    recording = RECORDINGS[api]
+    assert [each[:2] for each in recording.audited(*retold(recording, _shortens_the_first_result))] == [(2, "history")]
+
+
+@pytest.mark.parametrize("api", RECORDINGS)
+def test_another_conversation_with_the_same_call_is_no_earlier_request(api: str) -> None:
+    """Both conversations get the same call without an id of the provider. They differ in tools and prompt."""
+    recording = RECORDINGS[api]
+    one = continued(recording)
+    other = json.loads(json.dumps(one).replace("Be brief.", "Be polite.").replace(ASKED, "And in Paris, how is it?"))
+    for exchanges in ([*one, *other], [one[0], other[0], one[1], other[1]], [one[0], other[1]]):
+        assert recording.audited(*map(tuple, exchanges)) == []
+
+
+def test_a_request_that_names_the_response_before_repeats_the_tools() -> None:
+    def chained(body: Body) -> None:
+        body["previous_response_id"] = "resp_1"
+        body["input"] = body["input"][2:]
+        body["tools"][0]["name"] = "weather"
+
+    found = RESPONSES.audited(*continued(RESPONSES, chained))
+    assert [each[:2] for each in found] == [(1, "tool-missing")]
+
+
+@pytest.mark.parametrize("recording", [CHAT, RESPONSES], ids=lambda each: each.api)
+def test_arguments_in_another_spelling_are_a_note(recording: Recording) -> None:
+    def respelled(body: Body) -> None:
+        changed = json.dumps(body).replace(r"{\"city\":\"Paris\"}", r"{\"city\": \"Paris\"}", 1)
+        body.update(json.loads(changed))
+
+    ((index, case, _, severity),) = recording.audited(*retold(recording, respelled))
+    assert (index, case, severity) == (2, "call-spelling", Severity.NOTE)
+
+
+def test_a_moved_system_prompt_is_reported_where_it_is_now() -> None:
+    def moved(body: Body) -> None:
+        body["messages"].append(body["messages"].pop(0))
+
+    assert [each[:3] for each in CHAT.audited(*continued(CHAT, moved))] == [(1, "system", "/messages/3/content")]
+
+
+def test_a_missing_end_of_a_message_is_reported_at_the_message() -> None:
+    image = {"type": "image_url", "image_url": {"url": "https://example.com/map.png"}}
+    shown = {"role": "user", "content": [{"type": "text", "text": ASKED}, image]}
+    (first, answer), (second, _) = continued(CHAT, lambda body: body["messages"][1]["content"])
+    first = {**first, "messages": [first["messages"][0], shown]}
+    assert [each[:3] for each in CHAT.audited((first, answer), (second, answer))] == [(1, "history", "/messages/1")]
+
+
+def test_a_conversation_whose_beginning_was_left_out_is_found_by_its_rest() -> None:
+    def trimmed(body: Body) -> None:
+        del body["messages"][1:4]
+        body["messages"] += [{"role": "assistant", "content": "Sunny."}, {"role": "user", "content": "Thanks."}]
+
+    answer = copy.deepcopy(CHAT.answer)
+    answer["choices"][0] |= {"message": {"role": "assistant", "content": "Sunny."}, "finish_reason": "stop"}
+    first, second = continued(CHAT)
+    second[0]["messages"].append({"role": "user", "content": "So?"})
+    third = copy.deepcopy(second[0])
+    trimmed(third)
+    assert [each[:2] for each in CHAT.audited(first, (second[0], answer), (third, answer))] == [(2, "history")]
