@@ -201,7 +201,7 @@ class Execution:
             UsageError: an option is wrong, or names something that does not exist.
         """
         jobs, expected = _jobs(self.options.jobs), expected_failures_of(self.options)
-        chosen = select(self.options, workers)
+        chosen = select(self.options, workers, live=self.mode == "live")
         whole = self._wanted(chosen.cells)
         shard = None if self.options.shard is None else Shard.parsed(self.options.shard)
         selection = replace(chosen, cells=whole if shard is None else shard.of_cells(whole))
@@ -400,8 +400,10 @@ def _jobs(given: str | None) -> int | None:
 
 
 def _check_live_options(options: EffectiveOptions, mode: Mode) -> None:
-    if options.hand_over and mode != "reference":
-        raise UsageError("--hand-over: it is played against the reference server only: leave --mode out.")
+    if options.hand_over and mode == "replay":
+        raise UsageError("--hand-over: no cassettes have hand-overs. Leave --mode out, or give --mode live.")
+    if options.hand_over and options.budget:
+        raise UsageError("--budget: it does not count the requests to the first target of a hand-over. Leave one out.")
     live_only = {
         "--rate": options.rates,
         "--concurrency": options.concurrency,
@@ -449,15 +451,17 @@ def base_urls_for(given: Sequence[str] | None, mode: Mode, targets: Sequence[Tar
     return base_urls_of(base_urls, targets) if mode == "live" else {}
 
 
-def _hand_over_invocation(options: EffectiveOptions, selection: Selection) -> Invocation:
+def _hand_over_invocation(options: EffectiveOptions, mode: Mode, selection: Selection) -> Invocation:
     """Return the commands of a run of hand-overs. No command shows one of its cells."""
-    rerun = ("harness", "run", "--hand-over", *(("--strict",) if options.strict else ()))
+    given = tuple(word for variant in options.variants or () for word in ("--variant", variant))
+    live = ("--mode", "live") if mode == "live" else ()
+    rerun = ("harness", "run", "--hand-over", *live, *given, *(("--strict",) if options.strict else ()))
     return Invocation(rerun, (), rerun, tuple(options.paths or ()), selection.files, selection.words, show=())
 
 
 def _invocation(options: EffectiveOptions, mode: Mode, selection: Selection, *, recording: bool) -> Invocation:
     if options.hand_over:
-        return _hand_over_invocation(options, selection)
+        return _hand_over_invocation(options, mode, selection)
     alone = ("--variant", *selection.variants) if len(selection.variants) == 1 else ()
     cassettes = () if options.cassettes is None else ("--cassettes", options.cassettes)
     given = named_values("--base-url", options.base_urls, "URL").items()

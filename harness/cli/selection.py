@@ -61,14 +61,16 @@ class Selection:
         return list({cell.target.name: cell.target for cell in self.cells}.values())
 
 
-def select(options: EffectiveOptions, workers: WorkerPool) -> Selection:
+def select(options: EffectiveOptions, workers: WorkerPool, *, live: bool = False) -> Selection:
     """Return the cells that the options select. Third-party adapters run in `workers`.
+
+    Live hand-overs are only between the selected targets, because each needs a key.
 
     Raises:
         UsageError: an option is wrong, or no cell is selected.
     """
     if options.hand_over:
-        return _hand_overs(options, workers)
+        return _hand_overs(options, workers, live=live)
     wanted = parse_keywords(options.words) if options.words is not None else None
     models = {**options.default_models, **named_values("--model", options.models, "NAME")}
     variants = _variants(options)
@@ -94,7 +96,7 @@ def select(options: EffectiveOptions, workers: WorkerPool) -> Selection:
     return Selection(chosen, variants, files, special, left_out)
 
 
-def _hand_overs(options: EffectiveOptions, workers: WorkerPool) -> Selection:
+def _hand_overs(options: EffectiveOptions, workers: WorkerPool, *, live: bool) -> Selection:
     """Return the selection for `--hand-over`: a cell for each hand-over between a selected target and any other.
 
     Without paths, only the scenarios of the shipped hand-over cases are used. `Selection.files` maps the scenario id of
@@ -106,18 +108,19 @@ def _hand_overs(options: EffectiveOptions, workers: WorkerPool) -> Selection:
     models = {**options.default_models, **named_values("--model", options.models, "NAME")}
     targets, specs, left_out = _targets(options, models, workers)
     others = targets
-    if options.adapters or options.targets:
+    if (options.adapters or options.targets) and not live:
         others = _targets(replace(options, adapters=None, targets=None, models=None), {}, workers)[0]
     found, files = _files_of(options.paths)
     used = found if options.paths else [file for file in found if file.stem in CASE_SCENARIOS]
     wanted = parse_keywords(options.words) if options.words is not None else None
-    every = hand_over_cells(load_files(used), targets, others)
+    chosen_variants = variants(options.variants or ("whole",), "--variant")
+    every = hand_over_cells(load_files(used), targets, others, chosen_variants)
     chosen = [cell for cell in every if wanted is None or wanted.match(described(cell))]
     if not chosen:
         raise UsageError("--hand-over: -k, the scenarios and the targets select no pair of targets. Leave one out.")
     words = {target.name: _words(target, specs[target.adapter.name], models) for target in targets}
     starts = {cell.scenario.id: files.get(cell.start.id, cell.start.id) for cell in chosen}
-    return Selection(chosen, ("whole",), starts, words, left_out)
+    return Selection(chosen, chosen_variants, starts, words, left_out)
 
 
 def _variants(options: EffectiveOptions) -> list[Variant]:

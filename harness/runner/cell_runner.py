@@ -65,6 +65,7 @@ from harness.runner.served_session import (
 from harness.runner.tool_loop import ADAPTER_EXCEPTIONS, EmbeddingRun, ScenarioRun, run_scenario
 from harness.runner.verdicts import CellJudge, JudgedCell, unreadable_cassette
 from harness.scenarios.canonical import MissingResult, ToolFailure, UnknownTool, answer, called_before
+from harness.scenarios.schema import Variant
 from harness.stdio.adapter_process import AdapterBroke, BrokenCommand
 from harness.stdio.workers import ForeignAdapter
 
@@ -91,7 +92,7 @@ class CellRunner:
         self._budget = budget
         self._request_limit = RequestLimit(recorder.max_requests if recorder else None)
         self._whole: tuple[Cell, Evidence] | None = None  # the last whole cell: the next one is often its stream
-        self._histories: dict[tuple[str, str], HandedHistory | NoHistory] = {}
+        self._histories: dict[tuple[str, str, Variant], HandedHistory | NoHistory] = {}
         self._lock = Lock()
 
     @property
@@ -144,7 +145,7 @@ class CellRunner:
 
     def _run_hand_over(self, cell: HandOverCell) -> JudgedCell:
         """Run the first target, or use its last run, and continue its conversation on the second."""
-        key = cell.case.name, cell.source.name
+        key = cell.case.name, cell.source.name, cell.variant
         if key not in self._histories:
             self._histories[key] = self._history(cell)
         history = self._histories[key]

@@ -26,7 +26,7 @@ from harness.rules.evidence import ChatExchange, Evidence
 from harness.rules.opaque_state import foreign_state
 from harness.runner.cells import Cell, HandedHistory, NoHistory
 from harness.runner.tool_loop import ScenarioRun
-from harness.scenarios.schema import HistoryMessage, Scenario, Settings, StepSpec, TurnSpec
+from harness.scenarios.schema import HistoryMessage, Scenario, Settings, StepSpec, TurnSpec, Variant
 
 Cut: TypeAlias = Literal["turn", "results", "calls"]
 """Place of the cut: before the last user turn, after the last results, or after the last calls, whose results are
@@ -116,7 +116,7 @@ class HandOverCell(Cell):
     @property
     def first(self) -> Cell:
         """The cell that `source` plays."""
-        return Cell(self.start, self.source, "whole")
+        return Cell(self.start, self.source, self.variant)
 
     def continued(self, history: HandedHistory) -> Cell:
         """Return the cell that the second target plays."""
@@ -124,14 +124,20 @@ class HandOverCell(Cell):
 
 
 def hand_over_cells(
-    scenarios: Iterable[Scenario], chosen: Sequence[Target], others: Sequence[Target]
+    scenarios: Iterable[Scenario],
+    chosen: Sequence[Target],
+    others: Sequence[Target],
+    variants: Sequence[Variant] = ("whole",),
 ) -> list[HandOverCell]:
-    """Return a cell for each case and each ordered pair of targets of which at least one is among the `chosen`."""
+    """Return a cell for each case and each ordered pair of targets of which at least one is among the `chosen`. Both
+    play the same variant.
+    """
     known = list({target.name: target for target in (*chosen, *others)}.values())
     names = {target.name for target in chosen}
     cases = [(case, scenario) for scenario in scenarios for case in cases_of(scenario)]
     return [
-        HandOverCell(_rest(start, case, source, target), target, "whole", source=source, case=case, start=start)
+        HandOverCell(_rest(start, case, source, target), target, variant, source=source, case=case, start=start)
+        for variant in variants
         for case, scenario in cases
         for start in [_renamed(scenario, case.tool_name)]
         for source, target in product(known, known)

@@ -16,6 +16,7 @@ from harness.results import CellResult, HandOverOutcome, Verdict
 from harness.runner.cells import Cell
 from harness.runner.hand_over import CASES, HandOverCell, hand_over_cells
 from harness.runner.suite_run import Run
+from harness.scenarios.schema import Variant
 from tests.broken.fault import Wrap, asks, asks_messages, asks_parts, sends
 from tests.broken.playing import RULES, said
 from tests.examples import plain_http
@@ -25,16 +26,16 @@ TARGETS = ("anthropic", "openai-chat", "openai-responses", "gemini-4", "gemini-2
 
 
 @cache
-def _cells() -> dict[tuple[str, str, str], HandOverCell]:
+def _cells(variant: Variant = "whole") -> dict[tuple[str, str, str], HandOverCell]:
     targets = [shipped_targets()[name] for name in TARGETS]
     scenarios = {case.scenario: shipped_scenarios()[case.scenario] for case in CASES}
-    cells = hand_over_cells(scenarios.values(), targets, targets)
+    cells = hand_over_cells(scenarios.values(), targets, targets, [variant])
     return {(cell.case.name, cell.source.name, cell.target.name): cell for cell in cells}
 
 
-def handed(case: str, source: str, target: str, wrap: Wrap | None = None) -> CellResult:
+def handed(case: str, source: str, target: str, wrap: Wrap | None = None, variant: Variant = "whole") -> CellResult:
     """The result of a hand-over to a shipped adapter, or to what `wrap` makes of it."""
-    cell: Cell = _cells()[case, source, target]
+    cell: Cell = _cells(variant)[case, source, target]
     if wrap is not None:
         cell = replace(cell, target=replace(cell.target, adapter=wrap(cell.target.adapter)))
     return Run(InProcess(), RULES, strict=True)([cell]).cells[0]
@@ -205,6 +206,16 @@ def test_a_broken_adapter_is_caught(rule: str, case: str, source: str, target: s
     assert result.hand_over is not None
     assert result.hand_over.outcome in (HandOverOutcome.LOST, HandOverOutcome.REFUSED)
     assert [body.end for body in failing[0].bodies] == [f"the last request to {source}", f"the request to {target}"]
+
+
+@pytest.mark.parametrize("fault", [BROKEN[0], BROKEN[4], BROKEN[-1]], ids=lambda fault: fault[0])
+def test_a_streamed_hand_over_has_the_same_outcome(fault: tuple[str, str, str, str, Wrap]) -> None:
+    rule, case, source, target, wrap = fault
+    whole, streamed = handed(case, source, target), handed(case, source, target, variant="stream")
+    assert (streamed.variant, streamed.verdict) == ("stream", Verdict.PASS)
+    assert streamed.hand_over == whole.hand_over
+    found = handed(case, source, target, wrap, "stream").findings
+    assert rule in {finding.rule for finding in found if finding.fails}, said(found)
 
 
 def test_an_unanswered_call_that_is_kept_is_refused() -> None:
