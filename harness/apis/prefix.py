@@ -35,7 +35,7 @@ _THOUGHTS = frozenset({"thinking", "redacted_thinking", "reasoning"})
 COMPACTION = "compaction"
 """Kind of the part that replaces earlier messages. Providers do not count this as a change of the prefix."""
 
-_CACHE_FIELDS = frozenset({"cache_control", "prompt_cache_breakpoint"})
+CACHE_FIELDS = frozenset({"cache_control", "prompt_cache_breakpoint"})
 """Fields that mark the end of a cached prefix. They are not part of it and may move."""
 
 _CHARACTERS_PER_TOKEN = 4
@@ -126,7 +126,7 @@ def _entries(view: RequestView, system: Sequence[SystemView] = (), ignored: Coll
 
 
 def _tool(tool: ToolView, declared: dict[str, JSON]) -> PrefixPiece:
-    content: JSON = {key: value for key, value in declared.items() if key not in _CACHE_FIELDS}
+    content: JSON = {key: value for key, value in declared.items() if key not in CACHE_FIELDS}
     spelling = json.dumps(content, ensure_ascii=False)
     return PrefixPiece("tools", tool.name, canonical(content), tool.pointer, spelling=spelling, size=len(spelling))
 

@@ -21,7 +21,7 @@ from harness.apis.api import Api, EmbeddingFormat, endpoint_violation
 from harness.apis.eventstream import separators_escaped
 from harness.apis.jsonvalue import as_object, parsed_object, resolve
 from harness.apis.limits import Violation
-from harness.apis.prefix import PrefixPiece, count_equal, prefix_pieces, tokens
+from harness.apis.prefix import CACHE_FIELDS, PrefixPiece, count_equal, prefix_pieces, tokens
 from harness.apis.profiles import Profile, RuleSet
 from harness.apis.view import CacheDiagnosis, ModelStep, Prefix, Provocation, RequestView, ResponseView, WireError
 from harness.model.http import EXHAUSTED, Delivery, Ending, HttpRequest, HttpResponse
@@ -40,8 +40,7 @@ class Prefixes:
         """Return the part of the next request that a provider may have cached, as token counts."""
         pieces = prefix_pieces(request, body, settings=profile.prefix_settings, trailing=profile.trailing_places)
         repeated = max((count_equal(pieces, each) for each in self._earlier), default=0)
-        blocks = [mark.rpartition("/")[0] for mark in request.cache_marks or ()]
-        marked = [at for at, piece in enumerate(pieces, 1) if any(_is_in(piece.pointer, block) for block in blocks)]
+        marked = [at for at, piece in enumerate(pieces, 1) if _is_cache_marked(piece.pointer, body)]
         again = max((at for at in marked if at <= repeated), default=0)
         self._earlier.append(pieces)
         return Prefix(tokens(pieces[:repeated]), tokens(pieces[: max(marked, default=0)]), tokens(pieces[:again]))
@@ -72,8 +71,12 @@ class Prefixes:
         return CacheDiagnosis(is_known=True, changed=changed, tokens=tokens(then[same:]))
 
 
-def _is_in(pointer: str, block: str) -> bool:
-    return pointer == block or pointer.startswith(f"{block}/")
+def _is_cache_marked(pointer: str, body: JSON) -> bool:
+    """Return whether a part of a request has a cache mark, or the request itself, whose mark counts at its end."""
+    block = resolve(body, pointer)
+    if isinstance(block, dict) and any(block.get(field) is not None for field in CACHE_FIELDS):
+        return True
+    return bool(pointer) and _is_cache_marked(pointer.rpartition("/")[0], body)
 
 
 MAX_ANSWERS = 8

@@ -262,6 +262,35 @@ def test_a_break_shows_in_the_cached_tokens(target: str) -> None:
     assert not broken.usage.cache_read_tokens
 
 
+def _marked_message(body: Body) -> None:
+    body["messages"][-1]["content"] = [{"type": "text", "text": LONG, "cache_control": {"type": "ephemeral"}}]
+
+
+def _marked_request(body: Body) -> None:
+    body["messages"][-1]["content"] = LONG
+    body["cache_control"] = {"type": "ephemeral"}
+
+
+LONG = "The lights are checked at six, at noon and at nine. " * 200
+
+
+@pytest.mark.parametrize("mark", [_marked_message, _marked_request])
+def test_a_break_before_a_mark_in_a_message_shows_in_the_cached_tokens(mark: Callable[[Body], None]) -> None:
+    def cached(last: Callable[[Body], None]) -> int:
+        wire, scenario = registry.api("anthropic"), shipped_scenarios()["prefix-with-thinking"]
+        session = ScriptSession(
+            scenario, wire, "claude-opus-5", wire.profile_for("claude-opus-5"), origin=REFERENCE_URL
+        )
+        body = _first_message("claude-opus-5")
+        mark(body)
+        _next_messages(body, json.loads(_sent(session, "anthropic", body, None).body))
+        last(body)
+        return json.loads(_sent(session, "anthropic", body, None).body)["usage"]["cache_read_input_tokens"]
+
+    assert cached(unchanged) > 2000
+    assert cached(first_message) == cached(reversed_tools) == 0
+
+
 ASKS: dict[str, Callable[[str | None], Body]] = {
     "anthropic": lambda last: {"diagnostics": {"previous_message_id": last}},
     "openai-responses": lambda last: {"prompt_cache_options": {"comparison_response_id": last}},

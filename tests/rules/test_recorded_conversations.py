@@ -42,7 +42,8 @@ class Recording:
         )
         transcript = Transcript(api.name, "m", api.profile_for("m"), recorded, "audit")
         return [
-            (each.exchange or 0, each.case, each.pointer, each.severity) for each in RULE.findings(Evidence(transcript))
+            (each.exchange or 0, each.case, each.pointer or "", each.severity)
+            for each in RULE.findings(Evidence(transcript))
         ]
 
 
