@@ -109,7 +109,8 @@ def _hand_overs(options: EffectiveOptions, workers: WorkerPool, *, live: bool) -
     targets, specs, left_out = _targets(options, models, workers)
     others = targets
     if (options.adapters or options.targets) and not live:
-        others = _targets(replace(options, adapters=None, targets=None, models=None), {}, workers)[0]
+        others, _, absent = _targets(replace(options, adapters=None, targets=None, models=None), {}, workers)
+        left_out = {**absent, **left_out}
     found, files = _files_of(options.paths)
     used = found if options.paths else [file for file in found if file.stem in CASE_SCENARIOS]
     wanted = parse_keywords(options.words) if options.words is not None else None
@@ -117,7 +118,10 @@ def _hand_overs(options: EffectiveOptions, workers: WorkerPool, *, live: bool) -
     every = hand_over_cells(load_files(used), targets, others, chosen_variants)
     chosen = [cell for cell in every if wanted is None or wanted.match(described(cell))]
     if not chosen:
-        raise UsageError("--hand-over: -k, the scenarios and the targets select no pair of targets. Leave one out.")
+        reasons = "".join(f" {name} is left out: {reason}" for name, reason in left_out.items())
+        raise UsageError(
+            f"--hand-over: -k, the scenarios and the targets select no pair of targets. Leave one out.{reasons}"
+        )
     words = {target.name: _words(target, specs[target.adapter.name], models) for target in targets}
     starts = {cell.scenario.id: files.get(cell.start.id, cell.start.id) for cell in chosen}
     return Selection(chosen, chosen_variants, starts, words, left_out)

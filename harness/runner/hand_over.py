@@ -309,6 +309,8 @@ def _with_name_excused(result: CellResult, evidence: Evidence, name: str) -> Cel
     """
     about = [each for each in result.findings if each.kind is Kind.LIMIT and each.actual == name]
     excused = {"chat-refused"} if about else set[str]()
+    if name in (evidence.transcript.chats[0].error_text or ""):
+        excused.add("declared-and-declined")
     if evidence.chat_exchanges:
         view = evidence.chat_exchanges[0].view
         if view.calls and {call.name for call in view.calls} == {tool.name for tool in view.tools} != {name}:
@@ -432,6 +434,8 @@ class _FirstRequest:
                 yield _PRESERVED, "the reasoning is sent back where it was"
             elif part.text in texts:
                 yield _TRANSLATED, "the reasoning is sent as text"
+            elif self.req.view.api in part.provider_metadata:
+                yield _DROPPED, "the reasoning belongs to this API and is left out"
             else:
                 yield _DROPPED, "the reasoning is left out: it is another model's, and the API takes only its own"
 

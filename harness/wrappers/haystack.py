@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from haystack.components.generators.chat import OpenAIChatGenerator
-from haystack.dataclasses import ChatMessage, StreamingChunk, ToolCall
+from haystack.dataclasses import ChatMessage, ImageContent, StreamingChunk, TextContent, ToolCall
 from haystack.tools import Tool
 from haystack.utils import Secret
 
@@ -64,7 +64,17 @@ def own_form(message: dict[str, Any]) -> ChatMessage:
     if message["role"] != "tool":
         return ChatMessage.from_openai_dict_format(message)
     call = ToolCall(tool_name="", arguments={}, id=message["tool_call_id"])
-    return ChatMessage.from_tool(message["content"], call, error=message.get("error", False))
+    given = message["content"]
+    result = given if isinstance(given, str) else [part(each) for each in given]
+    return ChatMessage.from_tool(result, call, error=message.get("error", False))
+
+
+def part(given: dict[str, Any]) -> Any:
+    """Return a part of a result: a text, or an image from a data URL."""
+    if given["type"] == "text":
+        return TextContent(given["text"])
+    kind, _, data = given["image_url"]["url"].removeprefix("data:").partition(";base64,")
+    return ImageContent(data, kind)
 
 
 def openai_form(given: ChatMessage | StreamingChunk) -> dict[str, Any]:

@@ -68,7 +68,7 @@ def test_no_shipped_adapter_loses_anything() -> None:
         ("error-text", "openai-chat", "anthropic", "preserved", "field for errors"),
         ("refusal", "openai-responses", "gemini-4", "translated", "sent as text"),
         ("unanswered", "gemini-4", "openai-responses", "dropped", "refuses calls without results"),
-        ("name-dotted", "gemini-4", "openai-chat", "refused", "HTTP 400"),
+        ("name-dotted", "gemini-4", "openai-chat", "refused", "requires names that match"),
     ],
 )
 def test_the_outcome_follows_the_subject(case: str, source: str, target: str, outcome: str, words: str) -> None:
@@ -272,13 +272,15 @@ def _with_results(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     return tuple(made)
 
 
-def _renamed(_api: str, body: dict[str, Any]) -> None:
+def _renamed(request: ChatRequest) -> ChatRequest:
     """The tool gets a legal name, in its declaration and in its call."""
-    for tool in body["tools"]:
-        tool["function"]["name"] = "weather"
-    for message in body["messages"]:
-        for call in message.get("tool_calls", ()):
-            call["function"]["name"] = "weather"
+
+    def part(given: Part) -> Part:
+        return replace(given, name="weather", provider_metadata={}) if isinstance(given, ToolCall) else given
+
+    messages = (replace(message, parts=tuple(map(part, message.parts))) for message in request.messages)
+    tools = (replace(tool, name="weather") for tool in request.tools)
+    return replace(request, messages=tuple(messages), tools=tuple(tools))
 
 
 UNUSUAL: list[tuple[str, str, str, Wrap, str]] = [
@@ -290,7 +292,7 @@ UNUSUAL: list[tuple[str, str, str, Wrap, str]] = [
     ("unanswered", "openai-chat", "anthropic", asks_messages(_with_results), "translated"),
     ("unanswered", "anthropic", "gemini-4", asks_messages(_with_results), "translated"),
     ("refusal", "openai-chat", "anthropic", asks_messages(_without_refusals), "dropped"),
-    ("name-dotted", "gemini-4", "openai-chat", sends(_renamed), "translated"),
+    ("name-dotted", "gemini-4", "openai-chat", asks(_renamed), "translated"),
 ]
 
 
