@@ -58,6 +58,7 @@ from harness.rules.conversation_report import build_conversation, max_conversati
 from harness.rules.evidence import Evidence, ParsedExchange
 from harness.rules.provider_reports import STATE_DROPPED
 from harness.rules.rule import Rule
+from harness.rules.unchanged_prefix import PREFIX_CHANGED, continued_requests
 
 if TYPE_CHECKING:  # most audits do not redrive
     from harness.audit.redrive import Redrive
@@ -110,7 +111,9 @@ class Audit:
         self._cells: dict[tuple[str, str], CellResult] = {}
 
     def add(self, file: str, cassette: Cassette) -> None:
-        """Audit one cassette. All exchanges with one model of one API on one day form one or more transcripts."""
+        """Audit one cassette. All exchanges with one model of one API on one day form one or more transcripts. Prefixes
+        are also compared between days.
+        """
         self._files += 1
         groups: dict[tuple[str, str, dt.date | None], list[int]] = {}
         for index, interaction in enumerate(cassette.interactions):
@@ -121,9 +124,13 @@ class Audit:
                 day = None if self._fact_selection.day else made_on(cassette, interaction)
                 key = wire.name, wire.model_of(interaction.request) or "", day
                 groups.setdefault(key, []).append(index)
+        whole: dict[tuple[str, str], list[int]] = {}
+        for (api, model, _), group in groups.items():
+            whole.setdefault((api, model), []).extend(group)
         for (api, model, day), group in groups.items():
             profile = registry.api(api).profile_for(model, self._fact_selection.on(day))
-            found: list[Finding] = []
+            every = sorted(whole.pop((api, model), ()))
+            found = [*self._prefix_changes(file, cassette, api, profile, every)] if len(every) > len(group) else []
             shown: list[Sent] = []
             room = self._room
             for begin in range(0, len(group), _MAX_TRANSCRIPT_EXCHANGES):
@@ -140,6 +147,22 @@ class Audit:
             self._add(file, api, len(group), taken, hidden)
             if self._room:
                 self._keep(file, api, shown)
+
+    def _prefix_changes(
+        self, file: str, cassette: Cassette, api: str, profile: Profile, indices: Sequence[int]
+    ) -> Iterator[Finding]:
+        """Yield the changes of prefixes from one day to another."""
+        begun = indices[:_MAX_TRANSCRIPT_EXCHANGES]
+        model = registry.api(api).model_of(cassette.interactions[begun[0]].request) or ""
+        exchanges = (Exchange(each.request, each.response) for each in map(cassette.interactions.__getitem__, begun))
+        evidence = Evidence(Transcript(api, model, profile, tuple(exchanges), "audit"))
+        days = [made_on(cassette, cassette.interactions[index]) for index in begun]
+        pairs = {req.index: days[before.index] != days[req.index] for before, req in continued_requests(evidence)}
+        for finding in (each for rule in self._rules if rule.id == PREFIX_CHANGED for each in rule.findings(evidence)):
+            if finding.exchange is not None and pairs[finding.exchange]:
+                severity = _IN_AUDIT.get(finding.kind, finding.severity)
+                outcomes = [_outcome(reading) for reading in evidence.readings]
+                yield _placed(replace(finding, severity=severity), file, begun, outcomes)
 
     def result(self, skipped: Sequence[Skipped] = (), redrive: RedriveResult | None = None) -> RunResult:
         """Return the result so far."""
@@ -207,15 +230,7 @@ class Audit:
                 else:
                     explained.add(at)
                     flagged.update({at} if self._scope.takes(finding.rule) else ())
-            placed = replace(
-                blame_client(finding),
-                severity=severity,
-                exchange=None,
-                file=file,
-                index=None if at is None else indices[at],
-                outcome=Outcome.UNDECIDED if at is None else outcomes[at],
-            )
-            found.append(placed)
+            found.append(_placed(replace(finding, severity=severity), file, indices, outcomes))
         self._count(api, evidence.readings, outcomes, flagged)
         for at, outcome in enumerate(outcomes):
             if outcome is Outcome.REFUSED and at not in explained:
@@ -326,6 +341,18 @@ def looks_like_cassette(file: Path) -> bool:
         return _MARK.search(read_file(file, _MARK_BYTES)) is not None
     except OSError:
         return True  # an unreadable file may be one
+
+
+def _placed(finding: Finding, file: str, indices: Sequence[int], outcomes: Sequence[Outcome]) -> Finding:
+    """Return the finding with its place in the cassette, and with the client at fault."""
+    at = finding.exchange
+    return replace(
+        blame_client(finding),
+        exchange=None,
+        file=file,
+        index=None if at is None else indices[at],
+        outcome=Outcome.UNDECIDED if at is None else outcomes[at],
+    )
 
 
 def _recognised(interaction: Interaction) -> Api | None:

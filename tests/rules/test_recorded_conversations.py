@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from harness.apis import registry
+from harness.audit.cassette_audit import Audit
+from harness.cassettes.cassette import Cassette, Interaction
 from harness.model.http import HttpRequest, HttpResponse
 from harness.results import Exchange, Severity, Transcript
 from harness.rules.evidence import Evidence
@@ -31,20 +33,19 @@ class Recording:
     second: Body
     turns: str
 
+    def exchange(self, request: Body, answer: Body) -> Exchange:
+        headers = {"content-type": "application/json"}
+        return Exchange(
+            HttpRequest("POST", self.url, {}, json.dumps(request).encode()),
+            HttpResponse(200, headers, json.dumps(answer).encode()),
+        )
+
     def audited(self, *exchanges: tuple[Body, Body]) -> list[tuple[int, str | None, str, Severity]]:
         api = registry.api(self.api)
-        recorded = tuple(
-            Exchange(
-                HttpRequest("POST", self.url, {}, json.dumps(request).encode()),
-                HttpResponse(200, {"content-type": "application/json"}, json.dumps(answer).encode()),
-            )
-            for request, answer in exchanges
-        )
-        transcript = Transcript(api.name, "m", api.profile_for("m"), recorded, "audit")
-        return [
-            (each.exchange or 0, each.case, each.pointer or "", each.severity)
-            for each in RULE.findings(Evidence(transcript))
-        ]
+        recorded = tuple(self.exchange(request, answer) for request, answer in exchanges)
+        evidence = Evidence(Transcript(api.name, "m", api.profile_for("m"), recorded, "audit"))
+        found = RULE.findings(evidence)
+        return [(each.exchange or 0, each.case, each.pointer or "", each.severity) for each in found]
 
 
 TOOL = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
@@ -221,6 +222,19 @@ def test_arguments_in_another_spelling_are_a_note(recording: Recording) -> None:
 
     ((index, case, _, severity),) = recording.audited(*retold(recording, respelled))
     assert (index, case, severity) == (2, "call-spelling", Severity.NOTE)
+
+
+@pytest.mark.parametrize("recording", [CHAT, RESPONSES], ids=lambda each: each.api)
+def test_a_conversation_of_two_days_is_compared_as_a_whole(recording: Recording) -> None:
+    named = "created" if recording is CHAT else "created_at"
+    days = (1795600000, 1795700000)
+    for change, cases in ((None, []), (_asks_politely, [(1, "history")])):
+        told = zip(continued(recording, change), days, strict=True)
+        exchanges = (recording.exchange(request, {**answer, named: stamp}) for (request, answer), stamp in told)
+        working = Audit([RULE])
+        working.add("a.yaml", Cassette(tuple(Interaction(each.request, each.response) for each in exchanges)))
+        found = [finding for cell in working.result().cells for finding in cell.findings]
+        assert [(each.index, each.case) for each in found] == cases
 
 
 def test_a_moved_system_prompt_is_reported_where_it_is_now() -> None:
