@@ -10,7 +10,9 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 Pointer: TypeAlias = tuple[str | int, ...]
@@ -123,9 +125,10 @@ def at(document: Any, pointer: Pointer) -> Any:
         LookupError: There is none.
     """
     for step in pointer:
-        if isinstance(document, str | int | float) or document is None:
-            raise LookupError(step)
-        document = document[step]
+        try:
+            document = {}[step] if isinstance(document, str) else document[step]
+        except TypeError:
+            raise LookupError(step) from None
     return document
 
 
@@ -141,6 +144,18 @@ def _cut(value: Any) -> Any:
     if isinstance(value, dict) and len(value) > 1:
         return dict(list(value.items())[: len(value) // 2])
     return NOTHING
+
+
+def _trim(value: Any) -> Any:
+    return value[:-1] if isinstance(value, str | list) and len(value) > 1 else NOTHING
+
+
+def _behead(value: Any) -> Any:
+    return value[len(value) // 2 :] if isinstance(value, str | list) and len(value) > 1 else NOTHING
+
+
+def _wrapped(value: Any) -> Any:
+    return NOTHING if isinstance(value, str | list) else [value]  # `retype` wraps strings
 
 
 def _empty(value: Any) -> Any:
@@ -181,18 +196,26 @@ def _reversed(value: Any) -> Any:
     return value[::-1] if isinstance(value, list) else NOTHING
 
 
+def _rotated(value: Any) -> Any:
+    return [*value[1:], value[0]] if isinstance(value, list) and len(value) > 2 else NOTHING
+
+
 def _respelled(change: Callable[[str], str]) -> Callable[[Any], Any]:
     return lambda value: change(value) if isinstance(value, str) else NOTHING
 
 
 VALUES: dict[str, Callable[[Any], Any]] = {
     "cut": _cut,
+    "trim": _trim,
+    "behead": _behead,
     "empty": _empty,
     "null": lambda _: None,
     "retype": _retyped,
+    "wrap": _wrapped,
     "other": _other,
     "double": _doubled,
     "reorder": _reversed,
+    "rotate": _rotated,
     "strip": _respelled(str.strip),
     "ascii": _respelled(lambda text: text.encode("ascii", "replace").decode()),
     "normalize": _respelled(lambda text: unicodedata.normalize("NFKC", text)),
@@ -219,10 +242,15 @@ def _drop(document: Any, pointer: Pointer) -> bool:
 
 
 def _duplicate(document: Any, pointer: Pointer) -> bool:
+    """Repeat an entry of a list, or a field in the next object around its own."""
     holder, step = at(document, pointer[:-1]), pointer[-1]
-    if not isinstance(step, int):
+    if isinstance(step, int):
+        holder.insert(step, holder[step])
+        return True
+    around = _around(document, pointer)
+    if around is None:
         return False
-    holder.insert(step, holder[step])
+    around[str(step)] = deepcopy(holder[step])
     return True
 
 
@@ -244,13 +272,33 @@ def _name_again(document: Any, pointer: Pointer, name: Callable[[str], str]) -> 
     return True
 
 
+def _around(document: Any, pointer: Pointer) -> dict[str, Any] | None:
+    """Return the next object around that of a field, unless it has a field of that name."""
+    above = next((n for n in range(len(pointer) - 2, -1, -1) if isinstance(at(document, pointer[:n]), dict)), None)
+    if above is None or not isinstance(pointer[-1], str):
+        return None
+    around = at(document, pointer[:above])
+    return None if pointer[-1] in around else around
+
+
 def _hoist(document: Any, pointer: Pointer) -> bool:
     """Move a field to the next object around its own."""
-    step = pointer[-1]
-    above = next((n for n in range(len(pointer) - 2, -1, -1) if isinstance(at(document, pointer[:n]), dict)), None)
-    if not isinstance(step, str) or above is None or step in at(document, pointer[:above]):
+    around = _around(document, pointer)
+    if around is None:
         return False
-    at(document, pointer[:above])[step] = at(document, pointer[:-1]).pop(step)
+    around[str(pointer[-1])] = at(document, pointer[:-1]).pop(pointer[-1])
+    return True
+
+
+def _sink(document: Any, pointer: Pointer) -> bool:
+    """Move a field into the first object next to it."""
+    holder, step = at(document, pointer[:-1]), pointer[-1]
+    if not isinstance(holder, dict):
+        return False
+    into = next((value for key, value in holder.items() if key != step and isinstance(value, dict)), None)
+    if into is None or step in into or "~text" in into:
+        return False
+    into[step] = holder.pop(step)
     return True
 
 
@@ -274,6 +322,7 @@ PLACES: dict[str, Callable[[Any, Pointer], bool]] = {
     "rename": _rename,
     "change-case": _change_case,
     "hoist": _hoist,
+    "sink": _sink,
     "exchange": _exchange,
 }
 """Operators that change the object or array around a value. They return whether they applied."""
@@ -308,11 +357,32 @@ def _adopt(document: Any, pointers: list[Pointer]) -> bool:
     before = next((each for each in reversed(pointers) if each[:-1] != last[:-1]), None)
     if before is None or not isinstance(last[-1], int) or last[: len(before)] == before:
         return False
-    at(document, before[:-1]).append(at(document, last[:-1]).pop(last[-1]))
+    entries = at(document, before[:-1])
+    if not isinstance(entries, list):
+        return False
+    entries.append(at(document, last[:-1]).pop(last[-1]))
     return True
 
 
-GROUPS: dict[str, Callable[[Any, list[Pointer]], bool]] = {"swap": _swap, "repeat": _repeat, "adopt": _adopt}
+def _defer(document: Any, pointers: list[Pointer]) -> bool:
+    """Move the first entry of a list to the start of the list after it."""
+    first = pointers[0]
+    after = next((each for each in pointers if each[:-1] != first[:-1]), None)
+    if after is None or not isinstance(first[-1], int) or after[: len(first)] == first:
+        return False
+    entries = at(document, after[:-1])
+    if not isinstance(entries, list):
+        return False
+    entries.insert(0, at(document, first[:-1]).pop(first[-1]))
+    return True
+
+
+GROUPS: dict[str, Callable[[Any, list[Pointer]], bool]] = {
+    "swap": _swap,
+    "repeat": _repeat,
+    "adopt": _adopt,
+    "defer": _defer,
+}
 """Operators on all values of a path together."""
 
 OPERATORS = (*VALUES, *PLACES, *GROUPS, "previous")
@@ -322,7 +392,7 @@ def edits(path: str, *, several: bool) -> Iterator[Edit]:
     """Yield all edits of a path."""
     for operator in OPERATORS:
         yield Edit(path, operator)
-        if several and operator in (*VALUES, "drop", "duplicate", "rename", "change-case", "hoist", "previous"):
+        if several and operator in (*VALUES, "drop", "duplicate", "rename", "change-case", "hoist", "sink", "previous"):
             yield Edit(path, operator, "first")
             yield Edit(path, operator, "last")
 
@@ -332,23 +402,27 @@ def apply(edit: Edit, body: Any, previous: Any = None) -> Any:
 
     `previous` is the body before it in the same conversation, for the operator `previous`.
     """
-    if edit.path.split("/")[1] not in body:
-        return NOTHING
-    document = unpacked(body)
-    pointers = paths(document).get(edit.path, [])
+    text = _text(body)
+    pointers = _pointers(text).get(edit.path, [])
     if not pointers or (edit.which != "each" and len(pointers) < 2):
         return NOTHING
+    document = unpacked(json.loads(text))
     chosen = {"each": pointers, "first": pointers[:1], "last": pointers[-1:]}[edit.which]
     if edit.operator in GROUPS:
         changed = len(pointers) > 1 and GROUPS[edit.operator](document, chosen)
     elif edit.operator == "previous":
-        changed = previous is not None and _taken(document, chosen, unpacked(previous), edit)
+        changed = previous is not None and _taken(document, chosen, previous, edit)
     else:
         changed = _each(document, chosen, edit.operator)
     if not changed:
         return NOTHING
     edited = packed(document)
-    return NOTHING if _text(edited) == _text(body) else edited
+    return NOTHING if _text(edited) == text else edited
+
+
+@lru_cache(2000)
+def _pointers(text: str) -> dict[str, list[Pointer]]:
+    return paths(unpacked(json.loads(text)))
 
 
 def _text(value: Any) -> str:
@@ -365,7 +439,10 @@ def _each(document: Any, pointers: list[Pointer], operator: str) -> bool:
         if operator in PLACES:
             changed |= PLACES[operator](document, pointer)
             continue
-        new = VALUES[operator](packed(value) if isinstance(value, dict) and "~text" in value else value)
+        if operator == "reorder" and pointer[-1] == "properties" and isinstance(value, dict):
+            new: Any = dict(reversed(value.items()))  # models answer in the order of the schema
+        else:
+            new = VALUES[operator](packed(value) if isinstance(value, dict) and "~text" in value else value)
         if new is not NOTHING:
             at(document, pointer[:-1])[pointer[-1]] = new
             changed = True
@@ -373,7 +450,9 @@ def _each(document: Any, pointers: list[Pointer], operator: str) -> bool:
 
 
 def _taken(document: Any, pointers: list[Pointer], previous: Any, edit: Edit) -> bool:
-    earlier = paths(previous).get(edit.path, [])
+    text = _text(previous)
+    earlier = _pointers(text).get(edit.path, [])
+    before = unpacked(json.loads(text))
     if edit.which != "each":
         if not earlier:
             return False
@@ -383,7 +462,7 @@ def _taken(document: Any, pointers: list[Pointer], previous: Any, edit: Edit) ->
     changed = False
     for pointer, source in zip(pointers, sources, strict=True):
         try:
-            value = at(previous, source)
+            value = at(before, source)
             at(document, pointer[:-1])[pointer[-1]] = value
         except LookupError:
             continue

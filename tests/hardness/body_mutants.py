@@ -17,6 +17,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cache
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
@@ -31,16 +32,13 @@ from harness.scenarios.schema import Variant
 from harness.stdio.protocol import from_json, to_json
 from tests.broken.fault import ALL, Wrap, Wrapped, client, sends
 from tests.broken.playing import cell, played
-from tests.hardness.body_edits import NOTHING, OPERATORS, Edit, apply, edits, paths, unpacked
+from tests.hardness.body_edits import NOTHING, OPERATORS, Edit, apply, at, edits, paths, unpacked
 from tests.stages import shipped_scenarios, shipped_targets
 
 TABLE = Path(__file__).with_name("equivalent_mutants.yaml")
 
 Side: TypeAlias = Literal["request", "response", "events"]
 """The bodies that a mutant changes: requests, whole responses, or the events of streams."""
-
-_CELLS_OF_EQUIVALENTS = 4
-"""How many cells show that an entry of the table is still needed."""
 
 SIDES: dict[Variant, tuple[Side, ...]] = {"whole": ("request", "response"), "stream": ("request", "events")}
 
@@ -65,7 +63,20 @@ class Outcome:
     passed: list[str] = field(default_factory=list[str])
     rules: tuple[str, ...] = ()
     crashed: str | None = None
-    reason: str | None = None
+
+    @property
+    def reason(self) -> str | None:
+        """The reason why nobody has to find the mutant."""
+        return next((each.reason for each in equivalents() if each.covers(self.mutant)), None)
+
+    def facts(self) -> dict[str, Any]:
+        """The fields of a line in a file of results."""
+        return {"passed": self.passed, "rules": self.rules, "crashed": self.crashed}
+
+    @classmethod
+    def of(cls, mutant: Mutant, line: dict[str, Any]) -> Outcome | None:
+        """Return the outcome of a line in a file of results. `None` if the mutant changes nothing."""
+        return cls(mutant, line["passed"], tuple(line["rules"]), line["crashed"]) if "rules" in line else None
 
     @property
     def survived(self) -> bool:
@@ -151,7 +162,7 @@ class Recording:
 
     def __init__(self) -> None:
         self._bodies: dict[tuple[str, str, Variant], dict[Side, list[Any]]] = {}
-        self._paths: dict[tuple[str, str, Variant, Side], dict[str, int]] = {}
+        self._paths: dict[tuple[str, str, Variant, Side], dict[str, tuple[int, str]]] = {}
 
     def bodies(self, scenario: str, target: str, variant: Variant) -> dict[Side, list[Any]]:
         """The bodies of a cell by their side, in the order in which they were sent or received."""
@@ -160,15 +171,18 @@ class Recording:
             self._bodies[key] = self._record(*key)
         return self._bodies[key]
 
-    def paths(self, scenario: str, target: str, variant: Variant, side: Side) -> dict[str, int]:
-        """The paths of one side of a cell, each with its highest number of values in a body."""
+    def paths(self, scenario: str, target: str, variant: Variant, side: Side) -> dict[str, tuple[int, str]]:
+        """The paths of one side of a cell, each with its highest number of values in a body, and with these values."""
         key = scenario, target, variant, side
         if key not in self._paths:
-            counts: dict[str, int] = {}
+            found: dict[str, tuple[int, str]] = {}
             for body in self.bodies(scenario, target, variant).get(side, ()):
-                for path, pointers in paths(unpacked(body)).items():
-                    counts[path] = max(counts.get(path, 0), len(pointers))
-            self._paths[key] = counts
+                document = unpacked(body)
+                for path, pointers in paths(document).items():
+                    count, values = found.get(path, (0, ""))
+                    texts = {json.dumps(at(document, pointer)) for pointer in pointers}
+                    found[path] = max(count, len(pointers)), f"{values} {sorted(texts)}"
+            self._paths[key] = {path: (count, str(hash(values))) for path, (count, values) in found.items()}
         return self._paths[key]
 
     def _record(self, scenario: str, target: str, variant: Variant) -> dict[Side, list[Any]]:
@@ -206,7 +220,7 @@ def wrap_of(mutant: Mutant) -> Wrap:
             before: list[Any] = [None]
 
             def edit(_api: str, body: dict[str, Any]) -> Any:
-                edited = apply(mutant.edit, body, before[0])
+                edited = apply(mutant.edit, body, _earlier(before[0], body))
                 before[0] = deepcopy(body)
                 return None if edited is NOTHING else edited
 
@@ -239,6 +253,7 @@ class Score:
         self._scenarios = scenarios
         self._cells_each = cells
         self._recording = Recording()
+        self._finders: dict[tuple[Side, str], tuple[str, Variant]] = {}
 
     def mutants(self, target: str, scenarios: Iterable[str] | None = None) -> list[Mutant]:
         """Return all mutants that change a body of these scenarios."""
@@ -246,7 +261,7 @@ class Score:
         for scenario in self._scenarios if scenarios is None else scenarios:
             for variant, sides in SIDES.items():
                 for side in sides:
-                    for path, count in self._recording.paths(scenario, target, variant, side).items():
+                    for path, (count, _) in self._recording.paths(scenario, target, variant, side).items():
                         several[side, path] = several.get((side, path), False) or count > 1
         return sorted(
             Mutant(target, side, edit) for (side, path), more in several.items() for edit in edits(path, several=more)
@@ -255,14 +270,13 @@ class Score:
     def outcome(self, mutant: Mutant) -> Outcome | None:
         """Play a mutant until a rule finds it. Return `None` if it changes nothing, or nothing that is allowed."""
         outcome = Outcome(mutant)
-        outcome.reason = next((each.reason for each in equivalents() if each.covers(mutant)), None)
-        most = self._cells_each if outcome.reason is None else _CELLS_OF_EQUIVALENTS
-        for scenario, variant in _spread(list(self._cells(mutant)), most):
+        for scenario, variant in islice(self._cells(mutant), self._cells_each):
             result = played(scenario, mutant.target, wrap_of(mutant), variant=variant)
             errors = [each for each in result.findings if each.severity is not Severity.NOTE]
             if errors:
                 outcome.rules = tuple(sorted({each.rule for each in errors if each.follows is None}))
                 outcome.rules = outcome.rules or tuple(sorted({each.rule for each in errors}))
+                self._finders[mutant.side, mutant.edit.path] = scenario, variant
                 return outcome
             if result.verdict is Verdict.ERROR:
                 outcome.crashed = f"{scenario} {variant}: {result.reason}"
@@ -271,16 +285,22 @@ class Score:
         return outcome if outcome.passed or outcome.crashed else None
 
     def _cells(self, mutant: Mutant) -> Iterator[tuple[str, Variant]]:
-        """Yield the cells that a mutant changes, short ones first."""
+        """Yield the cells that a mutant changes.
+
+        The first one has found another mutant of this path. The others are short ones and ones with rare values.
+        """
         found: list[tuple[int, str, Variant]] = []
+        values: dict[tuple[str, Variant], str] = {}
         for variant, sides in SIDES.items():
-            if mutant.side not in sides:
-                continue
-            for scenario in self._scenarios:
-                bodies = self._recording.bodies(scenario, mutant.target, variant).get(mutant.side, [])
-                if mutant.edit.path in self._recording.paths(scenario, mutant.target, variant, mutant.side):
+            for scenario in self._scenarios if mutant.side in sides else ():
+                there = self._recording.paths(scenario, mutant.target, variant, mutant.side).get(mutant.edit.path)
+                if there is not None:
+                    bodies = self._recording.bodies(scenario, mutant.target, variant)[mutant.side]
                     found.append((len(bodies) + (variant == "stream"), scenario, variant))
-        for _, scenario, variant in sorted(found):
+                    values[scenario, variant] = there[1]
+        cells: list[tuple[str, Variant]] = [(scenario, variant) for _, scenario, variant in sorted(found)]
+        finder = self._finders.get((mutant.side, mutant.edit.path))
+        for scenario, variant in _spread(cells, values, finder):
             bodies = self._recording.bodies(scenario, mutant.target, variant)[mutant.side]
             if self._changes(mutant.edit, bodies, mutant.side):
                 yield scenario, variant
@@ -288,20 +308,28 @@ class Score:
     def _changes(self, edit: Edit, bodies: list[Any], side: Side) -> bool:
         """Return whether an edit changes one of the bodies into another one that is allowed."""
         for before, body in zip([None, *bodies], bodies):  # noqa: B905 - nothing follows the last one
-            edited = apply(edit, body, before)
+            edited = apply(edit, body, _earlier(before, body))
             if edited is not NOTHING and (side == "request" or _is_another(edited, body)):
                 return True
         return False
 
 
-def _spread(cells: list[tuple[str, Variant]], most: int | None) -> Iterator[tuple[str, Variant]]:
-    """Yield at most `most` of the cells: the first ones, and others from the whole list."""
-    if most is None or len(cells) <= most:
-        yield from cells
-        return
-    yield from cells[: most // 2]
-    left = cells[most // 2 :]
-    yield from left[:: -(-len(left) // (most - most // 2))]
+def _earlier(before: Any, body: Any) -> Any:
+    """Return the body before it unless a conversation starts: a streamed cell is played again with whole responses."""
+    entries = next((key for key in ("messages", "input", "contents") if key in body), None)
+    again = entries is not None and before is not None and len(before.get(entries, ())) >= len(body[entries])
+    return None if again else before
+
+
+def _spread(
+    cells: list[tuple[str, Variant]], values: dict[tuple[str, Variant], str], finder: tuple[str, Variant] | None
+) -> Iterator[tuple[str, Variant]]:
+    common = Counter(values.values())
+    drawn = random.Random(0).sample(cells, len(cells))  # noqa: S311 - the same cells in each run
+    rare = sorted({values[each]: each for each in reversed(drawn)}.values(), key=lambda each: common[values[each]])
+    first = [finder] if finder in cells else []
+    pairs = zip_longest(cells, dict.fromkeys([*rare, *drawn]))
+    yield from dict.fromkeys([*first, *(each for pair in pairs for each in pair if each is not None)])
 
 
 def _is_another(edited: Any, document: Any) -> bool:
@@ -355,34 +383,47 @@ def _main() -> None:
     parser.add_argument("--side", action="append", choices=("request", "response", "events"))
     parser.add_argument("--operator", action="append", choices=OPERATORS)
     parser.add_argument("--path", default="*", help="a glob")
-    parser.add_argument("--sample", type=int, help="how many mutants are played; default: all")
+    parser.add_argument("--sample", type=int, help="how many mutants of each target; default: all")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--cells", type=int, help="how many cells a mutant is played in at most; default: all")
+    parser.add_argument("--results", type=Path, help="a file of outcomes; mutants that it has are not played again")
     given = parser.parse_args()
     score = Score(list(shipped_scenarios()), given.cells)
     targets = given.target or list(ALL)
-    every = [
-        mutant
-        for target in targets
-        for mutant in score.mutants(target)
-        if mutant.side in (given.side or [mutant.side])
-        and mutant.edit.operator in (given.operator or [mutant.edit.operator])
-        and fnmatchcase(mutant.edit.path, given.path)
-    ]
-    chosen = every
-    if given.sample is not None:
-        chosen = random.Random(given.seed).sample(every, min(given.sample, len(every)))  # noqa: S311 - to be had again
     outcomes: list[Outcome] = []
-    for outcome in map(score.outcome, chosen):
+    for target in targets:
+        every = [
+            mutant
+            for mutant in score.mutants(target)
+            if mutant.side in (given.side or [mutant.side])
+            and mutant.edit.operator in (given.operator or [mutant.edit.operator])
+            and fnmatchcase(mutant.edit.path, given.path)
+        ]
+        random.Random(given.seed).shuffle(every)  # noqa: S311 - to be had again
+        outcomes += islice(_outcomes(score, every, given.results), given.sample)
+    sys.stdout.write("\n".join(report(outcomes)) + "\n")
+    if given.sample is None and given.path == "*" and not (given.side or given.operator):
+        for each in stale(outcomes, targets):
+            sys.stdout.write(f"no survivor needs this entry: {each.paths} {each.operators}: {each.reason}\n")
+
+
+def _outcomes(score: Score, mutants: Iterable[Mutant], results: Path | None) -> Iterator[Outcome]:
+    """Yield the outcomes of the mutants that change something, and print the survivors without a reason."""
+    lines = results.read_text(encoding="utf-8").splitlines() if results and results.exists() else []
+    known = {each["mutant"]: each for each in map(json.loads, lines)}
+    for mutant in mutants:
+        if str(mutant) in known:
+            outcome = Outcome.of(mutant, known[str(mutant)])
+        else:
+            outcome = score.outcome(mutant)
+            if results:
+                with results.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps({"mutant": str(mutant), **(outcome.facts() if outcome else {})}) + "\n")
         if outcome is not None:
-            outcomes.append(outcome)
             if outcome.survived and outcome.reason is None:
                 sys.stdout.write(f"{outcome}\n")
                 sys.stdout.flush()
-    sys.stdout.write("\n".join(report(outcomes)) + "\n")
-    if len(chosen) == len(every) and given.path == "*" and not (given.side or given.operator):
-        for each in stale(outcomes, targets):
-            sys.stdout.write(f"no survivor needs this entry: {each.paths} {each.operators}: {each.reason}\n")
+            yield outcome
 
 
 if __name__ == "__main__":
