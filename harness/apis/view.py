@@ -133,7 +133,7 @@ class OpaqueView:
       Two kinds are the same in every API: `refusal` and `thought`.
     - `raw`: value of the part. For a refusal, it is the text or an object with the text in `refusal`.
     - `returns`: the API accepts the part in later requests.
-    - `labels`: fields of `raw` without state, such as a name.
+    - `labels`: fields of `raw` that may be left out, such as an id.
     - `signature`: state in `raw` that may also be sent back on a neighbouring part.
     """
 

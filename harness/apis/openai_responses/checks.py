@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from harness.apis.fact_files import ApiLimits, Facts
-from harness.apis.jsonvalue import as_list, as_object, join, keys, parsed, string
+from harness.apis.jsonvalue import as_list, as_object, join, keys, objects, parsed, resolve, string
 from harness.apis.limits import Limit, Violation, bracketed
 from harness.apis.openai_common import Nodes, bare_arrays, field_faults, invalid_schema, open_objects, schema_nodes
 from harness.apis.openai_responses.requests import item_kind, state
@@ -36,11 +37,6 @@ _FOLLOWERS = ("mcp_list_tools", "mcp_approval_request", "program", "item_referen
 
 _UNIONS = ("oneOf", "anyOf", "allOf")
 _SCHEMA_CODE = "invalid_function_parameters"
-_FUNCTION = (
-    *("type", "name", "description", "parameters", "strict"),
-    *("allowed_callers", "async", "defer_loading", "output_schema"),
-)
-"""Fields of a function (O/types/responses/function_tool_param.py)."""
 _NAME, _NAME_LENGTH = re.compile(r"[a-zA-Z0-9_-]+"), 64
 _NESTED = ("properties", "$defs", "definitions", "anyOf", "items")
 """Keywords whose subschemas are checked."""
@@ -54,7 +50,13 @@ def violations(request: HttpRequest, rule_set: RuleSet) -> list[Violation]:
         return [limit("body").broken(f"The body of the request is no valid JSON: {error.reason}.", "")]
     if not isinstance(body, dict):
         return [limit("body").broken("The body of the request must be a JSON object.", "")]
-    return [*_parameters(body, rule_set), *_pairing(body, rule_set), *_tools(body, rule_set), *_format(body)]
+    return [
+        *_parameters(body, rule_set),
+        *(_nested_fields(body) if rule_set.is_own and rule_set.profile.strict_requests else ()),
+        *_pairing(body, rule_set),
+        *_tools(body, rule_set),
+        *_format(body),
+    ]
 
 
 def _parameters(body: dict[str, JSON], rule_set: RuleSet) -> Iterator[Violation]:
@@ -72,6 +74,35 @@ def _parameters(body: dict[str, JSON], rule_set: RuleSet) -> Iterator[Violation]
                 else (f"Unknown parameter: '{key}'.", "unknown_parameter")
             )
             yield limit("parameter-unknown").broken(text, join("", key), code=code)
+
+
+def _nested_fields(body: dict[str, JSON]) -> Iterator[Violation]:
+    """Check that the fields of tools, items, parts and formats are known (openai-responses-nested-fields)."""
+    for pointer, tool in _declared(body):
+        yield from _unknown(tool, pointer, "tools[]", "tool-field")
+    for pointer, item in objects(body.get("input"), "/input"):
+        yield from _unknown(item, pointer, "input[]")
+        for key in ("content", "output"):
+            for place, part in objects(item.get(key), join(pointer, key)):
+                yield from _unknown(part, place, "input[].content[]")
+    for place in ("reasoning", "text", "text.format", "tool_choice"):
+        pointer = f"/{place.replace('.', '/')}"
+        yield from _unknown(resolve(body, pointer), pointer, place)
+
+
+def _unknown(value: JSON, pointer: str, place: str, name: str = "nested-field") -> Iterator[Violation]:
+    if isinstance(value, dict):
+        known = _fields(name)[place].get(item_kind(value), value)
+        for key, field in value.items():
+            if key not in known and key != "type" and field is not None:
+                text, at = f"Unknown parameter: '{bracketed(join(pointer, key))}'.", join(pointer, key)
+                yield limit(name).broken(text, at, code="unknown_parameter", actual=key)
+
+
+def _fields(name: str) -> dict[str, dict[str, list[str]]]:
+    """Return the known fields of each place and type, which are the parameters of a limit."""
+    parameters: Any = FACTS.limits[f"openai-responses-{name}"][1].parameters
+    return parameters
 
 
 def _pairing(body: dict[str, JSON], rule_set: RuleSet) -> Iterator[Violation]:
@@ -209,13 +240,9 @@ def _function(tool: dict[str, JSON], pointer: str, *, own: bool) -> Iterator[Vio
         if value is not None and not isinstance(value, kind):
             text = f"Invalid type for '{bracketed(pointer)}.{key}'."
             yield limit("tool-shape").broken(text, join(pointer, key), code=_WRONG_TYPE, actual=value)
-    if "strict" not in tool and isinstance(tool.get("name"), str) and _is_made_strict(schema, place):
+    if strict is None and isinstance(tool.get("name"), str) and _is_made_strict(schema, place):
         text = f"Without 'strict' the API makes the schema of '{name}' strict where it can: say whether it is."
         yield limit("tool-strict-unsaid").broken(text, pointer)
-    for key, value in tool.items() if own and name else ():
-        if key not in _FUNCTION and value is not None:
-            text, at = f"Unknown parameter: '{bracketed(join(pointer, key))}'.", join(pointer, key)
-            yield limit("tool-field").broken(text, at, code="unknown_parameter", actual=key)
     if schema is not None:
         yield from _function_schema(schema, name, place, own=own, strict=strict is True)
 
