@@ -24,6 +24,9 @@ from harness.rules.rule import RuleTable, RuleViolation
 _ENDS = frozenset({"stop", "completed", "finished", "done"})
 """Stop reasons that libraries use for the end of an answer or for a stop sequence."""
 
+_WORDS = _ENDS | {"complete", "end_turn", "length", "tool", "tools"}
+"""Stop reasons of libraries that are also a piece of a provider's word."""
+
 
 def _answers(evidence: Evidence) -> Iterator[tuple[ParsedExchange, ResponseView, ChatResponse]]:
     for index, chat in enumerate(evidence.transcript.chats):
@@ -175,6 +178,25 @@ def _stop_reason(evidence: Evidence) -> Iterator[RuleViolation]:
                 else None,
                 case=f"{wire.stop_reason.value}: {given.stop_reason.value}",
             )
+
+
+@RULES.add(
+    "raw-stop-reason",
+    "The provider's own stop reason is returned whole, and not that of an earlier answer.",
+    source=_RESPONSE,
+    because="a program that reads the provider's word reads another one; a library may have words of its own",
+    severity=Severity.WARNING,
+    remedy="return {stop} as it is in `raw_stop_reason`, or none",
+)
+def _raw_stop_reason(evidence: Evidence) -> Iterator[RuleViolation]:
+    earlier: set[str] = set()
+    for reading, wire, given in _answers(evidence):
+        word, real = (given.raw_stop_reason or "").lower(), (wire.raw_stop_reason or "").lower()
+        is_piece = bool(word and real) and (word in real or real in word)
+        if word != real and word not in _WORDS and (is_piece or word in earlier):
+            message = f"the provider said {wire.raw_stop_reason!r}, and the adapter returns {given.raw_stop_reason!r}"
+            yield reading.response_violation(message, "", given.raw_stop_reason, wire.raw_stop_reason)
+        earlier.add(real)
 
 
 def _has_text_only(given: ChatResponse) -> bool:

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from harness.apis import registry
-from harness.apis.jsonvalue import loads
+from harness.apis.jsonvalue import join, loads
 from harness.apis.response_rules import Subject
 from harness.apis.view import SystemView, TextView, ToolView, WireError
 from harness.documents.json_schema import UndecidedSchema, Validator
 from harness.equivalence.result_meaning import fold_system_texts
 from harness.equivalence.schema_changes import accepts, change
 from harness.model.messages import JSON, JSON_INSTRUCTION, ChatRequest, JsonMode, JsonSchema
-from harness.results import Blame, Kind
+from harness.results import Blame, Kind, Severity
 from harness.rules.evidence import ChatExchange, Evidence
 from harness.rules.rule import RuleTable, RuleViolation
 
@@ -108,8 +108,9 @@ def _unwanted_json(evidence: Evidence) -> Iterator[RuleViolation]:
     "json-schema-changed",
     "The schema is sent unchanged, except for documented rewrites.",
     subject=Subject.JSON_MODE,
-    source=_JSON_SOURCE + "; anthropic-strict-closed, openai-chat-strict-schema, gemini-json-output",
-    because="the model follows a different schema than the caller's",
+    source=_JSON_SOURCE + "; anthropic-strict-closed, openai-chat-strict-schema, gemini-json-output, "
+    "openai-chat-schema-order",
+    because="the model follows a different schema than the caller's, or answers in another order (a warning)",
     remedy="send the schema as it was given, in {json}",
 )
 def _changed_schema(evidence: Evidence) -> Iterator[RuleViolation]:
@@ -121,6 +122,23 @@ def _changed_schema(evidence: Evidence) -> Iterator[RuleViolation]:
         if found is not None:
             message = f"the schema of the answer was changed on its way{found.describe()}"
             yield req.reading.violation(message, sent.schema_pointer + found.pointer, found.actual, found.expected)
+        elif (other := next(_reordered(wanted.schema, sent.schema), None)) is not None:
+            message = "the properties of the schema are in another order, and so will be those of the answer"
+            pointer = sent.schema_pointer + other[0]
+            yield req.reading.violation(message, pointer, [*other[1]], severity=Severity.WARNING)
+
+
+def _reordered(given: JSON, sent: JSON, pointer: str = "") -> Iterator[tuple[str, dict[str, JSON]]]:
+    """Yield each `properties` object whose keys are in another order than the given ones, with its pointer."""
+    if isinstance(given, dict) and isinstance(sent, dict):
+        both = given.keys() & sent.keys()
+        if pointer.endswith("/properties") and [k for k in given if k in both] != [k for k in sent if k in both]:
+            yield pointer, sent
+        for key in both:
+            yield from _reordered(given[key], sent[key], join(pointer, key))
+    if isinstance(given, list) and isinstance(sent, list):
+        for index, (one, other) in enumerate(zip(given, sent, strict=False)):
+            yield from _reordered(one, other, join(pointer, index))
 
 
 @RULES.add(

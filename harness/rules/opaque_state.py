@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain, dropwhile, takewhile
 
-from harness.apis.jsonvalue import equal, parsed, without_nulls
+from harness.apis.jsonvalue import as_object, equal, parsed, string, without_nulls
 from harness.apis.response_rules import Subject
 from harness.apis.view import CallView, OpaqueView, PartView, ResponseView, TextView
 from harness.equivalence.view_differences import json_pointer
@@ -35,6 +35,9 @@ def _lost_state(evidence: Evidence) -> Iterator[RuleViolation]:
         if not req.view.stateful:
             yield from _lost_in_request(evidence, req)
             yield from _repeated_in_request(evidence, req)
+            yield from _changed_thoughts(evidence, req)
+        elif req.view.stateful == "compaction":
+            yield from _changed_compaction(evidence, req)
 
 
 def _lost_in_request(evidence: Evidence, req: ClientRequest) -> Iterator[RuleViolation]:
@@ -74,15 +77,49 @@ def _lost_in_request(evidence: Evidence, req: ClientRequest) -> Iterator[RuleVio
 
 def _repeated_in_request(evidence: Evidence, req: ClientRequest) -> Iterator[RuleViolation]:
     """Report opaque parts of earlier answers that were sent back more often than they were issued."""
-    answers = [reading.response for index in range(req.index) if (reading := evidence.answer(index)) is not None]
-    issued = [part for answer in answers if answer for part in answer.parts if isinstance(part, OpaqueView)]
-    sent = [part for turn in req.view.turns for part in turn.parts if isinstance(part, OpaqueView)]
+    issued, sent = _issued_parts(evidence, req), _opaque_parts(req)
     for part in issued:
         places = [each for each in sent if _is_back(part, each)]
         if len(places) > max(1, sum(_is_back(other, part) for other in issued)):
             message = f"opaque state of an earlier answer ({part.kind}) was sent back more than once"
             yield req.reading.violation(message, places[-1].pointer, part.raw, case="repeated")
             return
+
+
+def _changed_compaction(evidence: Evidence, req: ClientRequest) -> Iterator[RuleViolation]:
+    """Report a compaction that is not one of those that were issued, if any was. It may replace the turns before it."""
+    issued = [part for part in _issued_parts(evidence, req) if part.kind == "compaction"]
+    for part in _opaque_parts(req) if issued else ():
+        if part.kind == "compaction" and not any(_is_back(other, part) for other in issued):
+            yield _lost_violation(req, issued[-1], [part])
+            return
+
+
+def _changed_thoughts(evidence: Evidence, req: ClientRequest) -> Iterator[RuleViolation]:
+    """Report thoughts without a signature that are sent back in other words. They may be left out and joined."""
+    given = _opaque_parts(evidence.client_requests[0])
+    known = [_thought(part) for part in (*_issued_parts(evidence, req), *given) if part.kind == "thought"]
+    for part in _opaque_parts(req) if known else ():
+        left = _thought(part) if part.kind == "thought" and part.signature is None else ""
+        for text in sorted(known, key=len, reverse=True):
+            left = left.replace(text.strip(), "", 1)
+        if left.strip():
+            message = "a thought of an earlier answer was sent back in other words"
+            yield req.reading.violation(message, part.pointer, part.raw, severity=Severity.WARNING, case="thought")
+            return
+
+
+def _thought(part: OpaqueView) -> str:
+    return string(as_object(part.raw).get("text")) or ""
+
+
+def _opaque_parts(req: ClientRequest) -> list[OpaqueView]:
+    return [part for turn in req.view.turns for part in turn.parts if isinstance(part, OpaqueView)]
+
+
+def _issued_parts(evidence: Evidence, req: ClientRequest) -> list[OpaqueView]:
+    answers = [reading.response for index in range(req.index) if (reading := evidence.answer(index)) is not None]
+    return [part for answer in answers if answer for part in answer.parts if isinstance(part, OpaqueView)]
 
 
 def _place_without_state(
@@ -214,7 +251,8 @@ def _carries(sent: JSON, issued: JSON) -> bool:
 def _is_same(sent: OpaqueView, issued: OpaqueView) -> bool:
     one, other = sent.raw, issued.raw
     if isinstance(one, dict) and isinstance(other, dict):
-        keys = (one.keys() | other.keys()) - issued.labels
+        labels = {key for key in issued.labels if one.get(key) is None}
+        keys = (one.keys() | other.keys()) - labels
         return all(equal(one.get(key), other.get(key)) for key in keys)
     return equal(one, other)
 

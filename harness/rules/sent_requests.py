@@ -383,10 +383,14 @@ def _provider_parts(evidence: Evidence) -> Iterator[RuleViolation]:
         if req.view.stateful:
             continue
         sent = [*_objects(parsed(req.reading.exchange.request.body))]
-        for message in req.chat.request.messages:
-            for part in message.parts if message.role is Role.USER else ():
-                if isinstance(part, Opaque) and part.api == req.view.api and part.raw not in sent:
-                    yield req.reading.violation("a part of the user is missing or changed", "", None, part.raw)
+        users = [message for message in req.chat.request.messages if message.role is Role.USER]
+        opaque = [part for message in users for part in message.parts if isinstance(part, Opaque)]
+        given = [part.raw for part in opaque if part.api == req.view.api]
+        for raw in given:
+            if raw not in sent:
+                yield req.reading.violation("a part of the user is missing or changed", "", None, raw)
+            elif sent.count(raw) > given.count(raw):
+                yield req.reading.violation("a part of the user is sent more often than it was given", "", None, raw)
 
 
 def _objects(value: JSON) -> Iterator[JSON]:
@@ -410,10 +414,20 @@ def _includes(sent: JSON, given: JSON) -> bool:
         case dict(), dict():
             fields = {_snake_case(key): value for key, value in sent.items()}
             return all(_includes(fields.get(_snake_case(key)), value) for key, value in given.items())
+        case list(), list() if given and all(isinstance(value, dict) for value in given):
+            return _includes_in_order(sent, given)
         case list(), list():
             return all(any(_includes(one, value) for one in sent) for value in given)
         case _:
             return equal(sent, given)
+
+
+def _includes_in_order(sent: list[JSON], given: list[JSON]) -> bool:
+    """Return whether a list has objects in the order in which they were given, each as often."""
+    found = [place for place, one in enumerate(sent) if any(_includes(one, value) for value in given)]
+    return len(found) == len(given) and all(
+        _includes(sent[place], value) for place, value in zip(found, given, strict=True)
+    )
 
 
 @RULES.add(

@@ -7,8 +7,21 @@ from typing import Any
 
 from harness.apis.jsonvalue import as_object
 from harness.model.messages import ChatRequest, Message, Opaque, Part, Role, Text, ToolCall, ToolResult
-from tests.broken.fault import OPENAI, Expected, Fault, Table, asks, asks_messages, edited_message, edited_parts, sends
+from harness.results import Severity
+from tests.broken.fault import (
+    OPENAI,
+    Expected,
+    Fault,
+    Table,
+    Wrap,
+    asks,
+    asks_messages,
+    edited_message,
+    edited_parts,
+    sends,
+)
 from tests.broken.places import BODY, CALL, everywhere
+from tests.hardness.body_edits import NOTHING, Edit, apply
 
 CLAUDE, BOTH_OPENAI, GEMINI = ("anthropic",), OPENAI, ("gemini-3",)
 RESPONSES = ("openai-responses",)
@@ -80,6 +93,21 @@ def _cut_tool_fields(_api: str, body: dict[str, Any]) -> None:
     ]
 
 
+def edited(operator: str, path: str) -> Wrap:
+    """One of the mutants of bodies."""
+
+    def edit(_api: str, body: dict[str, Any]) -> Any:
+        changed = apply(Edit(path, operator), body)
+        return None if changed is NOTHING else changed
+
+    return sends(edit)
+
+
+def _other_blocks_first(_api: str, body: dict[str, Any]) -> None:
+    system = body.get("system") or body["systemInstruction"]["parts"]
+    system.reverse()
+
+
 def _twice(message: Message) -> Message:
     parts = [each for part in message.parts for each in ((part, part) if isinstance(part, Opaque) else (part,))]
     return Message(message.role, parts)
@@ -95,7 +123,8 @@ FAULTS: Table = {
     Expected("provider-field-lost", everywhere("/[a-zA-Z_]+"), 0): [
         Fault(f"{scenario}-dropped", scenario, asks(_without_fields), targets)
         for scenario, targets in REQUEST_FIELDS.items()
-    ],
+    ]
+    + [Fault("system-blocks-swapped", "fields-system-blocks", sends(_other_blocks_first), (*CLAUDE, *GEMINI))],
     Expected("provider-field-lost", everywhere(r"/tools/\d+(/.*)?/[a-z_]+"), 0): [
         Fault(f"{scenario}-dropped", scenario, asks(_without_tool_fields), targets)
         for scenario, targets in TOOL_FIELDS.items()
@@ -107,6 +136,48 @@ FAULTS: Table = {
             ("free-form-tool", BOTH_OPENAI),
             ("computer-use", RESPONSES),
             ("system-in-conversation", ("anthropic-opus-5", *BOTH_OPENAI)),
+        )
+    ]
+    + [Fault("user-part-twice", "free-form-tool", asks_messages(lambda ms: tuple(map(_twice, ms))), RESPONSES)],
+    Expected("openai-responses-nested-field", everywhere("/input/1/statu")): [
+        Fault("call-field-misnamed", "call-single", edited("rename", "/input/*{function_call}/status"), RESPONSES)
+    ],
+    Expected("openai-responses-tool-field", everywhere("/tools/0/server_urls"), 0): [
+        Fault("tool-field-misnamed", "approval-of-a-call", edited("rename", "/tools/*{mcp}/server_url"), RESPONSES)
+    ],
+    Expected("openai-responses-nested-value", everywhere("/include/0"), 0): [
+        Fault("include-cut", "call-single", edited("cut", "/include/*"), RESPONSES)
+    ],
+    Expected("openai-responses-file-name-missing", everywhere(".+"), 0, severity=Severity.WARNING): [
+        Fault(
+            "file-name-lost",
+            "file-from-user",
+            edited("drop", "/input/*{user}/content/*{input_file}/filename"),
+            RESPONSES,
+        )
+    ],
+    Expected("openai-responses-part-value", everywhere(".+/detail"), 0, severity=Severity.WARNING): [
+        Fault("detail-cut", "image-from-user", edited("cut", "/input/*{user}/content/*{input_image}/detail"), RESPONSES)
+    ],
+    Expected("openai-chat-file-name-missing", everywhere(".+"), 0): [
+        Fault(
+            "file-name-lost-in-chat",
+            "file-from-user",
+            edited("drop", "/messages/*{user}/content/*{file}/file/filename"),
+            ("openai-chat",),
+        )
+    ],
+    Expected("openai-chat-nested-field", everywhere("/response_format/strict"), 0): [
+        Fault(
+            "strict-in-another-place", "json-schema", edited("hoist", "/response_format/json_schema/strict"), OPENAI[:1]
+        )
+    ],
+    Expected("opaque-state-lost", everywhere(".+"), severity=Severity.WARNING, case="thought"): [
+        Fault(
+            "thought-in-small-letters",
+            "thinking-parallel-calls",
+            edited("lower", "/contents/*{model}/parts/*{thought}/text"),
+            ("gemini-2.5",),
         )
     ],
     Expected("call-missing", BODY): [
@@ -127,6 +198,13 @@ FAULTS: Table = {
             ("fields-called-by-program", (*CLAUDE, *RESPONSES)),
             ("fields-deferred-tool", RESPONSES),
             ("tool-asynchronous", RESPONSES),
+        )
+    ]
+    + [
+        Fault(name, scenario, edited(operator, path), RESPONSES)
+        for name, scenario, operator, path in (
+            ("compaction-cut", "compaction-item", "cut", "/input/*{compaction}/encrypted_content"),
+            ("reasoning-id-cut", "thinking-tool-loop", "trim", "/input/*{reasoning}/id"),
         )
     ]
     + [

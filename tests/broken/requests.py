@@ -169,6 +169,10 @@ def schemas(edit: Callable[[dict[str, Any]], Any]) -> Wrap:
     return asks(ask)
 
 
+def _turned(schema: dict[str, Any]) -> dict[str, Any]:
+    return {key: dict(reversed(value.items())) if key == "properties" else value for key, value in schema.items()}
+
+
 def each_schema(schema: Any, edit: Callable[[dict[str, Any]], Any]) -> Any:
     """A schema with `edit` applied to each object in it, inner ones first."""
     if isinstance(schema, dict):
@@ -287,6 +291,9 @@ FAULTS: Table = {
             schemas(lambda s: {**s, "required": s["required"][:1]} if "required" in s else s),
         ),
         Fault("json-schema-all-required", "json-schema-optional", schemas(all_required)),
+    ],
+    Expected("json-schema-changed", ANSWER_SCHEMA, 0, severity=Severity.WARNING): [
+        Fault("json-schema-sorted", "json-schema", schemas(_turned))
     ],
     Expected("model-named", BODY, 0): [
         Fault("another-model", "system-plain", asks(lambda r: replace(r, model=f"{r.model}-latest"))),

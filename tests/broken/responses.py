@@ -315,6 +315,11 @@ FAULTS: Table = {
             ("anthropic",),
         )
     ],
+    Expected("raw-stop-reason", BODY, 0, severity=Severity.WARNING): [
+        Fault(
+            "stop-reason-cut", "call-not-needed", answers(lambda r: replace(r, raw_stop_reason="st")), ("openai-chat",)
+        )
+    ],
     Expected("response-calls", RESPONSE_CALL, 0): [
         Fault("first-call-only", "call-parallel-many", answers(first_call_only)),
         Fault("calls-lost", "call-single", answers(without_calls)),

@@ -11,7 +11,9 @@ from harness.model.messages import ChatRequest, Part, Tool, ToolCall, ToolChoice
 from harness.model.protocols import Capability
 from harness.results import Verdict
 from tests.broken.fault import ALL, GEMINI, OPENAI, Wrap, Wrapped, asks, client, edited_parts, sends
+from tests.broken.fields import edited
 from tests.broken.prefixes import tools
+from tests.broken.requests import schemas
 from tests.unusual.form import Form
 
 
@@ -51,6 +53,17 @@ def among(mode: str, count: int) -> Wrap:
         else:
             tools = [{"type": "function", "name": name} for name in names]
             body["tool_choice"] = {"type": "allowed_tools", "mode": mode, "tools": tools}
+
+    return sends(edit)
+
+
+def _of_calls(entries: str, **fields: Any) -> Wrap:
+    """Fields in each entry of the history that calls a tool."""
+
+    def edit(_api: str, body: dict[str, Any]) -> None:
+        for entry in body[entries]:
+            if entry.get("tool_calls") or entry.get("type") == "function_call":
+                entry.update(fields)
 
     return sends(edit)
 
@@ -330,6 +343,46 @@ FORMS = (
         asks(lambda request: replace(request, model=f"{request.model}-2026-08-07")),
         asks(lambda request: replace(request, model=f"{request.model}-mini")),
         "model-named",
+    ),
+    Form(
+        "fields-of-an-answer",
+        "call-single",
+        ("openai-chat",),
+        _of_calls("messages", annotations=[], refusal=None, audio=None),
+        _of_calls("messages", parsed={}),
+        "openai-chat-nested-field",
+    ),
+    Form(
+        "fields-of-an-item",
+        "call-single",
+        ("openai-responses",),
+        _of_calls("input", created_by="agent", parsed_arguments=None),
+        _of_calls("input", parsed_arguments={}),
+        "openai-responses-nested-field",
+    ),
+    Form(
+        "items-without-ids",
+        "thinking-tool-loop",
+        ("openai-responses",),
+        edited("drop", "/input/*{reasoning}/id"),
+        edited("trim", "/input/*{reasoning}/id"),
+        "opaque-state-lost",
+    ),
+    Form(
+        "file-with-another-name",
+        "file-from-user",
+        ("openai-chat",),
+        edited("double", "/messages/*{user}/content/*{file}/file/filename"),
+        edited("drop", "/messages/*{user}/content/*{file}/file/filename"),
+        "openai-chat-file-name-missing",
+    ),
+    Form(
+        "schema-keywords-in-another-order",
+        "json-schema",
+        ALL,
+        schemas(lambda schema: dict(reversed(schema.items())) if "type" in schema else schema),
+        schemas(lambda schema: {key: value for key, value in schema.items() if key != "type"}),
+        "json-schema-changed",
     ),
     Form(
         "tool-keys-in-another-order-each-time",
