@@ -145,7 +145,7 @@ class _Forms:
         elif form.get("required") and (not isinstance(tag, str) or not tag):
             message = f"{dotted(pointer)}.{form['by']}: Field required"
             yield limit("field-missing").broken(message, pointer, expected=form["by"])
-        elif not (isinstance(tag, str) and re.fullmatch(form.get("also", ""), tag)):
+        elif not (isinstance(tag, str) and tag and re.fullmatch(form.get("also", ""), tag)):
             beta: list[str] = form.get("beta", []) if self._surface.beta else []
             if tag in beta:
                 return
