@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -16,8 +16,9 @@ _T = TypeVar("_T")
 class LoggedCall:
     """A call of a function that has only code of the library.
 
-    `before` is the number of requests that were sent before. `result` is the value that the function returned, and
-    `joined` the message that the chunks of a stream were joined to, by the function `join`.
+    `before` is the number of requests that were sent before. `result` is the value that the function returned,
+    `awaited` the value of an awaitable, and `joined` the message that the chunks of a stream were joined to, by the
+    function `join`.
     """
 
     function: Callable[..., object]
@@ -27,6 +28,7 @@ class LoggedCall:
     result: object = None
     join: Callable[..., object] | None = None
     joined: object = None
+    awaited: object = None
 
     @property
     def is_stream(self) -> bool:
@@ -77,8 +79,15 @@ def call(function: Callable[..., _T], *args: Any, **kwargs: Any) -> _T:
     logged = log_call(function, *args, **kwargs)
     result = function(*args, **kwargs)
     if logged is not None:
+        if inspect.iscoroutine(result):
+            result = cast("_T", _awaited(logged, result))
         logged.result = result
     return result
+
+
+async def _awaited(logged: LoggedCall, result: Awaitable[object]) -> object:
+    logged.awaited = await result
+    return logged.awaited
 
 
 def log_call(function: Callable[..., object], *args: Any, **kwargs: Any) -> LoggedCall | None:

@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from harness import bridge
 from harness.apis.api import Api
 from harness.apis.fact import Fact
 from harness.apis.jsonvalue import as_list, as_object, join, keys, loads, parsed, resolve
@@ -23,7 +24,7 @@ from harness.bridge.call_log import LoggedCall
 from harness.bridge.completions import stop_reason, stop_words
 from harness.checks.script_code import ScriptCode, body_code, reader, wrapper_source
 from harness.model.http import HttpResponse
-from harness.model.messages import JSON, StopReason
+from harness.model.messages import JSON, ChatResponse, StopReason
 from harness.platform.exceptions import shorten
 from harness.reports.words import sentence
 from harness.results import Finding
@@ -48,7 +49,7 @@ _MAX_CHARACTERS = 300
 _FIRST_ERROR = 400
 """First HTTP status of an error."""
 
-_MAX_LINE, _MAX_ANSWER_LINE = 120, 200
+_MAX_LINE, _MAX_ANSWER_LINE, _MAX_TITLE = 120, 200, 160
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ class Reproduction:
     `versions` those that are installed. `calls` are the calls that the wrapper made, up to the fault. `results` are the
     results of a loop's tools, by name. `redirects` are the HTTP clients that a client without a base URL may use.
     `keys` are the environment variables that may hold its key. `is_mended` returns whether another body of the wrong
-    request mends the fault.
+    request mends the fault. `response` is what the adapter returned for the answer with the fault.
 
     `owns_loop` is set if the library runs its own loop. `fact` is the provider's rule that a request breaks, if there
     is one.
@@ -108,6 +109,7 @@ class Reproduction:
     redirects: Sequence[str] = ()
     keys: Sequence[str] = ()
     is_mended: Callable[[JSON], bool] = lambda _: True
+    response: ChatResponse | None = None
 
     @property
     def title(self) -> str:
@@ -197,11 +199,16 @@ class Reproduction:
     def _returned(self) -> tuple[object, object] | None:
         """Return what the call with the fault returned, and the completion that its wrapper reads from it."""
         call = self.calls[self._target()]
-        value = call.result if call.joined is None else call.joined
-        if value is None or call.is_awaited or (call.is_stream and call.joined is None):
+        value = next((each for each in (call.joined, call.awaited, call.result) if each is not None), None)
+        if value is None or (call.is_stream and call.joined is None) or (call.is_awaited and call.awaited is None):
             return None
-        own = getattr(self.module, "openai_form", None)
-        return (value, value if own is None else own(value))
+        own, given = getattr(self.module, "openai_form", None), self.response
+        if own is not None or given is None or self.module is not None:
+            return value, value if own is None else own(value)
+        calls = [{"name": each.name, "args": dict(each.arguments)} for each in given.tool_calls]
+        read, written = given.usage.input_tokens, given.usage.output_tokens
+        reason = given.raw_stop_reason
+        return value, bridge.completion(given.text, calls, reason=reason, read=read, written=written)
 
     # --- calls ---
 
@@ -287,7 +294,8 @@ class Reproduction:
         right = f"{name} {'==' if claim.is_right else '!='} {value}"
         if claim.subject == "reason":
             right = f"str({name}).lower() in {value}"
-        return _asserted(f"{name} = {code}\nprint('{name}:', {name})", right, says)
+        shown = f"repr({name})" if claim.subject == "text" else name
+        return _asserted(f"{name} = {code}\nprint('{name}:', {shown})", right, says)
 
     # --- assertions ---
 
@@ -319,7 +327,8 @@ class Reproduction:
     def says(self, claim: ScriptClaim) -> str:
         """Return the message of an assertion."""
         right = {"error": " (an exception is right)", "status": f" (right is the status {claim.value})"}
-        return f"{shorten(self.title, 160)}{right.get(claim.subject, '')}"
+        title = self.title if len(self.title) <= _MAX_TITLE else self.title.partition(": ")[0]
+        return f"{shorten(title, _MAX_TITLE)}{right.get(claim.subject, '')}"
 
     def _of_request(self, reading: ParsedExchange) -> Iterator[ScriptClaim]:
         body, finding = loads(reading.exchange.request.body), self.finding
@@ -344,7 +353,7 @@ class Reproduction:
         calls: list[JSON] = [[each.name, each.arguments] for each in view.calls if each.malformed is None]
         raw = (view.raw_stop_reason or "").lower()
         own = [raw] if stop_reason(raw) in (view.stop_reason, StopReason.UNKNOWN) else []
-        if rule == "stop-reason" and view.refusal:
+        if rule in ("stop-reason", "response-refusal") and view.refusal:
             yield ScriptClaim("shown", view.refusal)
         count = next((name for start, name in _USAGE.items() if self.finding.message.startswith(start)), None)
         every = {
@@ -392,6 +401,7 @@ class Reproduction:
         words = isinstance(finding.expected, str) and (" " in finding.expected or finding.rule == "stop-reason")
         expected = "" if finding.expected is None or words else f" Expected: `{_short(finding.expected)}`."
         remedy = re.sub(r"(?i)(raise) [\w ]+? instead", r"\1 an exception instead", self.remedy)
+        remedy = remedy.replace("Look at the line that is named: the", "The")
         parts.append(f"**What should happen.** {_REMEDIES.get(finding.rule, remedy)}{expected}")
         if self.fact is not None:
             parts.append(f"**What the provider says.** {self.fact.says}")
@@ -558,7 +568,10 @@ def _sorted_imports(library: Sequence[str], own: Sequence[str], text: str) -> li
     that its text does not use are left out.
     """
     whole, names = set[str](), defaultdict[str, set[str]](set)
-    for line in [*library, *own]:
+    is_import = [bool(re.match(r"(import|from) ", line)) for line in library]
+    setup = [line for at, line in enumerate(library) if not is_import[at] and any(is_import[at:])]
+    last = [line for at, line in enumerate(library) if not any(is_import[at:])]
+    for line in [*(each for each in library if each not in (*setup, *last)), *own]:
         module, _, imported = line.rpartition("import ")
         used = [each for each in imported.split(", ") if line in library or re.search(rf"\b{re.escape(each)}\b", text)]
         if module:
@@ -568,7 +581,8 @@ def _sorted_imports(library: Sequence[str], own: Sequence[str], text: str) -> li
     some = [each for each in sorted(names) if names[each]]
     every = [*sorted(whole), *(f"{each} import {', '.join(sorted(names[each]))}" for each in some)]
     standard = [each for each in every if each.split()[1].partition(".")[0] in sys.stdlib_module_names]
-    return [*standard, "", *(each for each in every if each not in standard)]
+    others = [*(each for each in every if each not in standard), *(["", *last] if last else [])]
+    return [*standard, "", *setup, *others]
 
 
 _HEAD = '''"""{title}

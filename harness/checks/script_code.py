@@ -293,22 +293,32 @@ def reader(claim: ScriptClaim, made: tuple[Any, Any] | None) -> str | None:
 
 def _calls_reader(answer: object, calls: list[tuple[str, Any]], *, whole: bool) -> str | None:
     """Return the code of a list of names and arguments of calls."""
+    wanted = [(name, _parsed(args)) for name, args in calls]
     for path, _, value in _places(answer) if calls else ():
-        if not isinstance(value, list | tuple) or len(cast("list[Any]", value)) != len(calls):
-            continue
-        inner = [*_places(cast("list[Any]", value)[0], "call", _MAX_DEPTH - 1)]
-        name = next((one for one, _, each in inner if each == calls[0][0]), None)
-        given = next((one for one, _, each in inner if each == calls[0][1] and type(each) is type(calls[0][1])), None)
-        if name is None or given is None:
-            continue
-        listed = f"({name}, {given if not isinstance(calls[0][1], str) else f'json.loads({given})'})"
-        code = f"[{listed} for call in {path}{f' if isinstance({given}, dict)' if whole else ''}]"
-        with contextlib.suppress(Exception):
-            found = eval(code, {"answer": answer, "json": json})  # noqa: S307 - code that was just made
-            read = [(each, json.loads(args) if isinstance(args, str) else args) for each, args in calls]
-            if found and found == [each for each in read if isinstance(each[1], dict) or not whole]:
-                return code
+        items = cast("Sequence[object]", value) if isinstance(value, list | tuple) else ()
+        for item in items[:_MAX_DEPTH]:
+            inner = [*_places(item, "call", _MAX_DEPTH - 1)]
+            name = next((one for one, _, each in inner if each == wanted[0][0]), "")
+            given = next(((one, each) for one, _, each in inner if _parsed(each) == wanted[0][1]), None)
+            step = re.match(r"call(?:\.(\w+)|\[('[^']*')\])", name)
+            if given is None or step is None:
+                continue
+            args = f"json.loads({given[0]})" if isinstance(given[1], str) else given[0]
+            others = f"hasattr(call, {step[1]!r})" if step[1] else f"{step[2]} in call"
+            conditions = [others] if len(items) > len(calls) else []
+            conditions += [f"isinstance({given[0]}, dict)"] if whole else []
+            code = f"[({name}, {args}) for call in {path}{''.join(f' if {each}' for each in conditions)}]"
+            with contextlib.suppress(Exception):
+                found = eval(code, {"answer": answer, "json": json})  # noqa: S307 - code that was just made
+                if found and found == [each for each in wanted if isinstance(each[1], dict) or not whole]:
+                    return code
     return None
+
+
+def _parsed(arguments: Any) -> Any:
+    with contextlib.suppress(ValueError):
+        return json.loads(arguments) if isinstance(arguments, str) else arguments
+    return arguments
 
 
 def _places(value: object, path: str = "answer", depth: int = 6) -> Iterator[tuple[str, str, object]]:

@@ -48,7 +48,7 @@ from harness.cli.show import PlayedCell, play_cell
 from harness.kit.thread import failure
 from harness.model.errors import UsageError
 from harness.model.http import HttpRequest, HttpResponse
-from harness.model.messages import JSON, ToolCall, ToolResult
+from harness.model.messages import JSON, ChatResponse, ToolCall, ToolResult
 from harness.model.protocols import Endpoint
 from harness.reports.words import what_to_do
 from harness.results import CellResult, DrivenTranscript, Finding
@@ -242,7 +242,17 @@ def _reproduction(played: PlayedCell, finding: Finding, spec: str, options: Effe
         _redirects(spec, logged.agent),
         registry.api(cell.target.api).key_variables if found is None else (),
         partial(_is_mended, played, finding),
+        _response(played, finding),
     )
+
+
+def _response(played: PlayedCell, finding: Finding) -> ChatResponse | None:
+    """Return what the adapter returned for the answer with a finding."""
+    transcript, at = getattr(played.evidence, "transcript", None), finding.exchange
+    if transcript is None or at is None:
+        return None
+    chat = transcript.exchanges[at].chat
+    return transcript.chats[chat].response if chat is not None and chat < len(transcript.chats) else None
 
 
 def _is_mended(played: PlayedCell, finding: Finding, body: JSON) -> bool:
@@ -299,7 +309,7 @@ def _shown(made: Reproduction, file: str, program: NodeProgram | None) -> tuple[
     """
     if not made.calls and program is None:
         return "", "", f"how {made.subject} calls its library is not known ('harness help try')."
-    reason = "the finding has no value that a script could compare."
+    reason = ""
     try:
         node = (program.script(made, each, file) for each in made.claims()) if program is not None else ()
         for script in node or made.scripts(file):
@@ -310,10 +320,10 @@ def _shown(made: Reproduction, file: str, program: NodeProgram | None) -> tuple[
             last = printed.splitlines()[-1]
             if last.startswith("AssertionError") and (shown := _with_exception(script, printed, made.finding)):
                 return shown, printed, ""
-            reason = f"without harness, the fault is not seen. The last line of the script's output: {last}"
+            reason = reason or f"without harness, the fault is not seen. The last line of the script's output: {last}"
     except CannotWrite as unknown:
         reason = f"an argument of the library's call cannot be written as code: {unknown}."
-    return "", "", reason
+    return "", "", reason or "the finding has no value that a script could compare."
 
 
 def _with_exception(script: str, printed: str, finding: Finding) -> str:
@@ -388,9 +398,11 @@ def _redirects(spec: str, agent: str) -> list[str]:
     if adapter_specs.client_url(spec) is None:
         return []
     loaded = [each for each in ("httpx2", "httpx", "aiohttp", "urllib3", "http.client") if each in sys.modules]
-    named = [each for each in loaded if each in agent]
-    first = ["urllib3"] if "requests" in agent else named or (["http.client"] if "urllib" in agent or not agent else [])
-    return [*dict.fromkeys([*first, *loaded])]
+    if not agent or "urllib/" in agent:
+        return ["http.client"]
+    agents = {"requests/": ["urllib3"], "/Python": loaded[:2], "genai": loaded}  # those of SDKs, and of requests
+    found = next((names for text, names in agents.items() if text in agent), None)
+    return found or [each for each in loaded if f"{each}/" in agent] or loaded
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,16 @@ LOSES_CALLS = CLIENT.replace(
     "        return answer\n",
     '        answer["choices"][0]["message"].get("tool_calls", [])[1:] = []\n        return answer\n',
 )
+OWN_ANSWER = CLIENT.replace("    def chat", "    async def chat").replace(
+    "        return answer\n",
+    """        message = answer["choices"][0]["message"]
+        calls = [(each["id"], each["function"]) for each in message.get("tool_calls") or []]
+        calls = [Namespace(id=id, name=each["name"], args=json.loads(each["arguments"])) for id, each in calls]
+        return Namespace(text=message["content"] or "", blocks=["text", *calls], tool_calls=calls)
+""",
+)
+OWN_ANSWER = f"import json\nfrom types import SimpleNamespace as Namespace\n{OWN_ANSWER}"
+LOSES_OWN = OWN_ANSWER.replace("=calls)", "=calls[:1])").replace("*calls]", "*calls[:1]]")
 CRASHES = CLIENT.replace("        return answer\n", '        answer["usage"]["prompt"]\n        return answer\n')
 SPEC = "client@openai-chat own_client:Client"
 TARGET = ("--adapter", SPEC, "--target", "openai-chat", "--model", "own_client:Client=gpt-5.4")
@@ -132,8 +142,9 @@ def code_of(folder: Path, script: str) -> str:
         (CUTS_IDS, "call-single", "sent: "),
         (LOSES_CALLS, "call-identical-twice", "returned: [('ping', {"),
         (CRASHES, "history-two-turns", "KeyError('prompt')"),
+        (LOSES_OWN, "call-identical-twice", "returned: [('ping', {"),
     ],
-    ids=["request", "answer", "exception"],
+    ids=["request", "answer", "exception", "own answer"],
 )
 def test_a_script_fails_with_the_fault_and_passes_without_it(
     harness: Command, folder: Path, faulty: str, scenario: str, words: str
@@ -155,7 +166,7 @@ def test_a_script_fails_with_the_fault_and_passes_without_it(
     assert "**What happens.**" in issue
     assert words in issue
 
-    (folder / "own_client.py").write_text(CLIENT)
+    (folder / "own_client.py").write_text(OWN_ANSWER if faulty is LOSES_OWN else CLIENT)
     mended = play(folder, f"{name}.py")
     assert mended.returncode == 0, mended.stderr
 
@@ -293,7 +304,7 @@ def test_requests_of_each_http_client_go_to_the_server_of_a_script(library: str,
     script = tmp_path / "script.py"
     script.write_text("\n".join(text))
 
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60, check=False)
+    done = run_apart(tmp_path, script.name)
 
     assert done.returncode == 0, done.stderr
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.checks import reproduction
 from tests.wrappers import play, reproductions
 
 
@@ -27,6 +28,15 @@ def test_answers_are_not_counted_as_lines_of_a_script() -> None:
     text = '"""Title"""\n\nANSWERS = [\n    1,\n]\nreceived = []\n\n\nassert received\n'
 
     assert reproductions.code_lines(text) == ['"""Title"""', "assert received"]
+
+
+def test_a_statement_that_sets_up_a_library_comes_before_its_import() -> None:
+    quiet = "litellm.suppress_debug_info = True"
+    source = ["import os", "from typing import Any", "os.environ.setdefault('A', 'True')", "import litellm", quiet]
+
+    lines = reproduction._sorted_imports(source, ["import asyncio", "import json"], "json.dumps")
+
+    assert lines == ["import json", "import os", "from typing import Any", "", source[2], "import litellm", "", quiet]
 
 
 CORE = """
