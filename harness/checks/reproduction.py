@@ -117,8 +117,8 @@ class Reproduction:
         view = None if self.reading is None else self.reading.response
         if self.finding.rule == "stop-reason" and view is not None and view.stop_reason is StopReason.REFUSAL:
             return "the model refuses, and the library reports a normal answer"
-        if self.finding.rule == "truncated-call":
-            return "the arguments of a call are cut short, and the library returns the call as a complete one"
+        if self.finding.rule in _TITLES:
+            return _TITLES[self.finding.rule]
         right, wrong = self.finding.expected, self.finding.actual
         is_lost = self.finding.rule == "response-calls" and len(as_list(right)) != len(as_list(wrong))
         if is_lost and isinstance(right, list) and isinstance(wrong, list):
@@ -422,7 +422,14 @@ class Reproduction:
         return "\n\n".join(parts) + "\n"
 
 
+_TITLES = {
+    "truncated-call": "the arguments of a call are cut short, and the library returns the call as a complete one",
+    "library-empty-arguments": "the arguments of a call without arguments are an empty text, which is not JSON",
+}
+"""Rule → the finding in the words of a library's maintainers."""
+
 _REMEDIES = {
+    "library-empty-arguments": "Return `{}` as the arguments of a call without arguments.",
     "stop-reason": "Return the provider's stop reason, or one that means the same, and the text of a refusal.",
     "truncated-call": "Return no call whose arguments are cut: raise an exception, or mark the call as invalid.",
     "issued-id-lost": "Return the id of the call as the provider sent it.",
