@@ -399,7 +399,7 @@ def _redirects(spec: str, agent: str) -> list[str]:
         return []
     loaded = [each for each in ("httpx2", "httpx", "aiohttp", "urllib3", "http.client") if each in sys.modules]
     if not agent or "urllib/" in agent:
-        return ["http.client"]
+        return [*dict.fromkeys(["http.client", *loaded])]
     agents = {"requests/": ["urllib3"], "/Python": loaded[:2], "genai": loaded}  # those of SDKs, and of requests
     found = next((names for text, names in agents.items() if text in agent), None)
     return found or [each for each in loaded if f"{each}/" in agent] or loaded
