@@ -398,11 +398,12 @@ def _redirects(spec: str, agent: str) -> list[str]:
     if adapter_specs.client_url(spec) is None:
         return []
     loaded = [each for each in ("httpx2", "httpx", "aiohttp", "urllib3", "http.client") if each in sys.modules]
-    if not agent or "urllib/" in agent:
-        return [*dict.fromkeys(["http.client", *loaded])]
-    agents = {"requests/": ["urllib3"], "/Python": loaded[:2], "genai": loaded}  # those of SDKs, and of requests
+    agents = {"urllib/": ["http.client"], "requests/": ["urllib3"], "/Python": loaded[:2]}  # `/Python`: SDKs
     found = next((names for text, names in agents.items() if text in agent), None)
-    return found or [each for each in loaded if f"{each}/" in agent] or loaded
+    named = [each for each in loaded if f"{each}/" in agent]
+    if found is not None or named not in ([], ["httpx2"]):  # a request without an agent gets that of httpx2 here
+        return found or named
+    return [*dict.fromkeys([*named, "http.client", *loaded])]
 
 
 @dataclass(frozen=True, slots=True)
