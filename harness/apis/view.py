@@ -31,12 +31,20 @@ class Provocation(StrEnum):
     - `empty-arguments`: the arguments of a call without arguments are an empty string instead of `{}`. Some servers
       with OpenAI's Chat API send this, as recordings show (openai-chat-no-arguments), and OpenAI itself on both of its
       APIs (openai-responses-no-arguments).
+    - `signed-calls`: each parallel call has a signature of its own. Gemini documents one on the first call; clients
+      have seen more (diegosouzapw/OmniRoute#11669).
     """
 
     INTERLEAVED_CALLS = "interleaved-calls"
     UNKNOWN_EVENTS = "unknown-events"
     RAW_LINE_SEPARATORS = "raw-line-separators"
     EMPTY_ARGUMENTS = "empty-arguments"
+    SIGNED_CALLS = "signed-calls"
+
+    @property
+    def is_of_streams(self) -> bool:
+        """Return whether only streams can show it."""
+        return self not in (Provocation.EMPTY_ARGUMENTS, Provocation.SIGNED_CALLS)
 
 
 class WireError(Exception):

@@ -12,12 +12,12 @@ from pydantic import ValidationError
 
 from harness.apis import registry
 from harness.apis.registry import Target
-from harness.apis.view import Provocation
-from harness.model.messages import JSON
+from harness.model.messages import JSON, ToolCall
 from harness.model.protocols import Capability
 from harness.scenarios import suite
+from harness.scenarios.canonical import calls_of, scripted_events
 from harness.scenarios.load import load_paths
-from harness.scenarios.schema import FaultSpec, FaultStatus, Scenario
+from harness.scenarios.schema import Expectation, FaultSpec, FaultStatus, Scenario, TurnSpec
 from harness.scenarios.validation import possible_failures, problems, used_capabilities
 
 Document: TypeAlias = dict[str, Any]
@@ -29,62 +29,73 @@ Item = TypeVar("Item")
 def draw(target: Target, seed: str) -> tuple[Document, Scenario]:
     """Return a conversation as a document, and its scenario. The same `seed` gives the same conversation.
 
-    It expects nothing but errors, because the expectations of the scenario that it is drawn from may contradict it. No
-    result comes in a later turn, because only some calls may be sent without their results.
+    It expects nothing but errors and events, because the expectations of the scenario that it is drawn from may
+    contradict it.
     """
     random = Random(seed)  # noqa: S311 - no secret
     while True:
         document = _Drawing(random, target).document()
         for turn in document.get("turns", ()):
-            if "error" not in turn.get("expect", {}):
-                turn.pop("expect", None)
-        for tool in document.get("tools", ()):
-            for result in tool.get("results", ()):
-                result.pop("turns_later", None)
+            turn.pop("expect", None)
+            if random.random() < _SHARE_WITH_EVENTS:
+                turn["expect"] = {"events": ["done"]}  # replaced by those of the script
         if (scenario := valid_scenario(document)) is not None:
             return document, scenario
+
+
+_SHARE_WITH_EVENTS = 0.2
 
 
 def valid_scenario(document: Document) -> Scenario | None:
     """Return the scenario of a document with the capabilities that it uses, or `None` if it is none.
 
-    If it must expect other errors than it does, it expects those that can happen. The document is changed accordingly.
+    It expects the errors that can happen and, where it expects events, those of its script. The document is changed
+    accordingly.
     """
-    scenario = _consistent(document)
-    turns = document.get("turns")
-    if scenario is not None or not turns:
-        return scenario
-    try:
-        errors = _errors(Scenario.model_validate_json(json.dumps(document)))
-    except (ValidationError, AttributeError, TypeError):
-        return None
-    expected = {key: value for key, value in turns[-1].pop("expect", {}).items() if key != "error"}
-    if errors:
-        expected["error"] = {"name": errors}
-    if expected:
-        turns[-1]["expect"] = expected
-    return _consistent(document)
-
-
-def _consistent(document: Document) -> Scenario | None:
     document.pop("requires", None)
     try:
         scenario = Scenario.model_validate_json(json.dumps(document))
+        _expect(document, scenario)
         document["requires"] = sorted(used_capabilities(scenario))
-        scenario = Scenario.model_validate_json(json.dumps(document))
+        expected = [turn.get("expect") and Expectation.model_validate(turn["expect"]) for turn in _turns(document)]
     except (ValidationError, AttributeError, TypeError):
         return None
+    turns = [turn.model_copy(update={"expect": each}) for turn, each in zip(scenario.turns, expected, strict=True)]
+    requires = [*map(Capability, document["requires"])]
+    scenario = scenario.model_copy(update={"requires": requires, **({"turns": turns} if turns else {})})
     return None if any(True for _ in problems(scenario)) else scenario
 
 
-def _errors(scenario: Scenario) -> list[str]:
-    """Return the errors that may end the last turn."""
-    turn = scenario.turns[-1] if scenario.turns else None
-    if turn is None:
-        return []
+def _turns(document: Document) -> list[Document]:
+    return document.get("turns", [])
+
+
+def _expect(document: Document, scenario: Scenario) -> None:
+    """Replace the expected errors and events of a document."""
+    earlier: list[ToolCall] = []
+    for turn, given in zip(scenario.turns, _turns(document), strict=True):
+        kept = {key: value for key, value in given.pop("expect", {}).items() if key not in ("error", "events")}
+        has_events = bool(turn.expect and turn.expect.events)
+        error = _error(scenario, turn)
+        if error is not None:
+            kept["error"] = error
+        elif has_events and (events := scripted_events(scenario, turn.model, None, earlier)) is not None:
+            kept["events"] = events
+        if kept:
+            given["expect"] = kept
+        earlier += (call for step in turn.model for call in calls_of(step))
+
+
+def _error(scenario: Scenario, turn: TurnSpec) -> JSON:
+    """Return the expected error of a turn; `None` if none can happen."""
+    if turn is not scenario.turns[-1]:
+        return None
     if len(turn.model) == scenario.max_iterations and turn.model[-1].whole_calls:
-        return ["iteration-limit"]
-    return list(dict.fromkeys(failure.name for failure in possible_failures(scenario, turn)))
+        return {"name": "iteration-limit"}
+    failures = possible_failures(scenario, turn)
+    if len(failures) == 1 and failures[0].status is not None:
+        return {"name": failures[0].name, "status": failures[0].status, "retry_after": failures[0].retry_after}
+    return {"name": [*dict.fromkeys(failure.name for failure in failures)]} if failures else None
 
 
 @cache
@@ -116,6 +127,7 @@ _ODD_TEXTS = (
 _CHARACTERS = ((0x20, 0x7E), (0xA1, 0x17F), (0x370, 0x3FF), (0x4E00, 0x4FFF), (0x1F300, 0x1F5FF), (0x2000, 0x206F))
 _TOOL_NAMES = (
     *("get", "get_2", "get-2", "Get", "_get", "g" * 64, "text", "function", "tool_use", "final-answer", "a", "_"),
+    *("read_file", "web_search", "json_tool_call", "response"),
     *("get_weather_in_a_city_with_a_very_long_name_0123456789_abcdefghi", "call_0", "functions-get", "x-y-z"),
 )
 _FIELD_NAMES = (
@@ -133,13 +145,15 @@ _FIELD_NAMES = (
     "$x",
     "ü",
 )
-_INTEGERS = (0, 1, -1, 2**31, -(2**31), 2**53, -(2**53), 2**53 - 1, 10**15)
+_INTEGERS = (0, 1, -1, 2**31, -(2**31), 2**53 - 1, 2**53 + 1, -(2**53), 10**15, 2**63 - 1)
 _FLOATS = (0.1, -0.5, 1e-7, 1.5e300, 5e-324, 1e22, 3.141592653589793, -2.5, 100.25)
+_DEFAULTS: dict[str, JSON] = {"string": "a", "integer": 3, "number": 0.5, "boolean": False}
 _PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
 _SOUND = "UklGRiQAAABXQVZFZm10IBAAAAABAAEARKwAAIhYAQACABAAZGF0YQAAAAA="
 _PDF = "JVBERi0xLjQKJSVFT0YK"
 _CALL_IDS = (
     *("call_{}", "toolu_{}", "functions.get:{}", "x{}", "call_" + "0" * 24 + "{}", "{}-" + "f" * 200, "üñ {}", "{}"),
+    *("call_" + "0" * 60 + "{}", "fc_{}", "call {}"),
 )
 
 
@@ -166,16 +180,21 @@ class _Drawing:
         if Capability.EMBEDDINGS in self._able and self._maybe(0.1):
             return {**document, "variants": ["whole"], "embeddings": self._embeddings()}
         base = self._base()
+        if _lends(base) and self._maybe():
+            base = {key: base[key] for key in ("tools", "settings", "profiles") if key in base}
         self._is_based = bool(base)
         self._tools = base.get("tools", [])
         if Capability.TOOLS in self._able and (self._tools or not base):
             names = {tool["name"] for tool in self._tools}
             drawn = [self._tool() for _ in range(self._random.choice((0, 1, 1, 2, 3)))]
             self._tools += {tool["name"]: tool for tool in drawn if tool["name"] not in names}.values()
-        self._settings = base.get("settings", {}) if base else self._drawn_settings()
+        self._settings = base.get("settings", {})
+        if "turns" not in base:
+            self._settings = {**self._drawn_settings(), **self._settings}
         turns = [*base.get("turns", ()), *(self._turn() for _ in range(self._count_turns(base)))]
         for tool in self._tools:
             tool.setdefault("results", self._results(tool, turns))
+        self._add_later(turns, document)
         document |= {key: base[key] for key in ("provider_tools", "profiles", "variants") if key in base}
         document |= {"turns": turns}
         if self._tools:
@@ -196,9 +215,23 @@ class _Drawing:
         return json.loads(json.dumps(self._one_of(chosen))) if chosen else {}
 
     def _count_turns(self, base: Document) -> int:
-        if not base:
-            return self._random.choice((1, 1, 1, 2, 3)) if Capability.HISTORY in self._able else 1
+        if "turns" not in base:
+            return self._random.choice((1, 1, 1, 1, 2, 3)) if Capability.HISTORY in self._able else 1
         return self._random.choice((0, 1)) if Capability.HISTORY in self._able and not base.get("faults") else 0
+
+    def _add_later(self, turns: list[Document], document: Document) -> None:
+        """Declare a tool from a later turn on, or have the model call a tool that does not exist."""
+        if self._tools and not self._is_based and self._maybe(0.05) and not self._settings.get("tool_choice"):
+            calls = next((step["calls"] for step in turns[-1]["model"] if step.get("calls")), None)
+            if calls is not None and "tool_choice" not in turns[-1].get("settings", {}):
+                name = self._one_of(("get_nothing", "browser.tabs.open", "get " + "x" * 70))
+                calls[0] = {name: {}}
+                document["undeclared_tools"] = [name]
+        if len(turns) > 1 and len(self._tools) > 1 and self._maybe(0.3):
+            called = {name for step in turns[0]["model"] for call in step.get("calls", ()) for name in call}
+            late = [tool for tool in self._tools if tool["name"] not in called and "fields" not in tool]
+            if late and not self._settings.get("tool_choice") and "tool_choice" not in turns[0].get("settings", {}):
+                self._one_of(late)["from_turn"] = 1
 
     def _may_have_system(self, chance: float) -> bool:
         """Return whether to draw a system prompt. Fields of a base may have one already."""
@@ -224,7 +257,7 @@ class _Drawing:
             case 5:
                 return self._one_of(_ODD_TEXTS) + self._word()
             case 6:
-                return f"{self._word()} " * self._random.choice((3, 40, 400))
+                return f"{self._word()} " * self._random.choice((3, 3, 3, 40, 40, 400))
             case _:
                 return self._word()
 
@@ -288,7 +321,10 @@ class _Drawing:
             return {}
         formats: list[Any] = ["json"] if Capability.JSON_MODE in self._able else []
         if Capability.JSON_SCHEMA in self._able:
-            formats.append({"json_schema": self._object(1, strict=True), "name": self._one_of(("response", "a-1_B"))})
+            schema = self._object(1, strict=True)
+            if self._maybe(0.3):  # with optional properties, in objects that the adapter may have to close
+                schema = {key: value for key, value in schema.items() if key in ("type", "properties")}
+            formats.append({"json_schema": schema, "name": self._one_of(("response", "a-1_B"))})
         return {"response_format": self._one_of(formats)} if formats else {}
 
     # --- tools ---
@@ -299,7 +335,15 @@ class _Drawing:
         tool: Document = {"name": name}
         if self._maybe(0.8):
             tool["description"] = self._text()
-        return {**tool, "parameters": self._object(2)} if self._maybe(0.8) else tool
+        return {**tool, "parameters": self._parameters()} if self._maybe(0.8) else tool
+
+    def _parameters(self) -> Document:
+        """Return the schema of arguments, perhaps with a definition that two properties share."""
+        schema = self._object(2)
+        if self._maybe(0.1):
+            schema["properties"] |= {"from": {"$ref": "#/$defs/place"}, "to": {"$ref": "#/$defs/place"}}
+            schema["$defs"] = {"place": {"type": "object", "properties": {"x": {"type": "number"}}, "required": ["x"]}}
+        return schema
 
     def _object(self, depth: int, *, strict: bool = False) -> Document:
         names = self._random.sample(_FIELD_NAMES, self._random.randint(1, 3))
@@ -312,7 +356,9 @@ class _Drawing:
     def _schema(self, depth: int, *, strict: bool) -> Document:
         kinds = ["string", "integer", "number", "boolean", "enum", *(("array", "object") if depth else ())]
         kind = self._one_of([*kinds, *(() if strict else ("map", "nullable", "bounds"))])
-        described = {"description": self._text()} if self._maybe(0.3) else {}
+        described: Document = {"description": self._text()} if self._maybe(0.3) else {}
+        if kind in _DEFAULTS and not strict and self._maybe(0.1):
+            described["default"] = _DEFAULTS[kind]
         match kind:
             case "enum":
                 return {"type": "string", "enum": ["a", "b c", "ü"], **described}
@@ -372,10 +418,10 @@ class _Drawing:
             case 1:
                 return {"raise": self._text()}
             case 2:
-                parts: list[Document] = [{"text": self._text()} for _ in range(self._random.randint(1, 2))]
-                if Capability.IMAGE_RESULTS in self._able and self._maybe():
+                parts: list[Document] = [{"text": self._text()} for _ in range(self._random.randint(0, 2))]
+                if Capability.IMAGE_RESULTS in self._able and (not parts or self._maybe()):
                     parts.append({"image": {"media_type": "image/png", "data": _PIXEL}})
-                return {"parts": parts}
+                return {"parts": parts} if parts else {"return": self._json()}
             case _:
                 return {"return": self._json()}
 
@@ -411,7 +457,7 @@ class _Drawing:
             return
         fewest = 1 if choice not in (None, "auto") else 0
         most = 4 if Capability.PARALLEL_TOOL_CALLS in self._able else 1
-        for number in range(max(fewest, self._random.choice((0, 1, 1, 1, 2, 3)))):
+        for number in range(max(fewest, self._random.choice((0, 1, 1, 1, 1, 2, 3)))):
             tools = self._tools
             if number == 0 and isinstance(choice, dict):
                 tools = [tool for tool in tools if tool["name"] == choice["tool"]]
@@ -421,14 +467,24 @@ class _Drawing:
             step: Document = {"calls": calls}
             if len(calls) > 1 and self._maybe(0.3):
                 step["answers"] = self._random.sample(range(len(calls)), len(calls))
-            yield self._thought(settings) | ({**step, "text": self._text()} if self._maybe(0.4) else step)
+            if self._maybe(0.4):
+                step["text"] = self._one_of((self._text(), self._text(), "", " "))
+            yield self._thought(settings) | step
 
     def _thought(self, settings: Document) -> Document:
-        return {"thinking": self._text() or "a"} if "thinking" in settings and self._maybe(0.7) else {}
+        if "thinking" not in settings or self._maybe(0.3):
+            return {}
+        return {"thinking": self._one_of(("", self._text(), self._text()))}
 
     def _call(self, tools: Sequence[Document]) -> Document:
         tool = self._one_of(tools)
-        return {tool["name"]: self._value(tool["parameters"]) if tool.get("parameters") else {}}
+        parameters = tool.get("parameters") or {"type": "object"}
+        shared = parameters.get("$defs", {})
+        properties = {
+            name: shared[each["$ref"].rpartition("/")[2]] if "$ref" in each else each
+            for name, each in parameters.get("properties", {}).items()
+        }
+        return {tool["name"]: self._value(parameters | ({"properties": properties} if properties else {}))}
 
     def _last(self, settings: Document) -> Document:
         form = settings.get("response_format")
@@ -460,8 +516,13 @@ class _Drawing:
             for number in range(self._random.randint(1, most)):
                 ((name, arguments),) = self._call(self._tools).items()
                 calls.append({"id": form.format(number), "name": name, "arguments": arguments})
-            foreign = {"metadata": {"vendor-of-old": {"signature": "bm90"}}} if self._maybe(0.3) else {}
-            messages.append({"role": "assistant", "calls": calls, **foreign})
+            message: Document = {"role": "assistant", "calls": calls}
+            if self._maybe(0.3):
+                others = [each.name for each in registry.apis() if each.name != self._target.api]
+                message["metadata"] = {self._one_of(("vendor-of-old", *others)): {"signature": "bm90"}}
+            if self._maybe(0.3):
+                message["text"] = self._one_of(("", self._text()))
+            messages.append(message)
             results = [{"call_id": call["id"], "content": self._json(), "is_error": self._maybe(0.2)} for call in calls]
             messages.append({"role": "user", "results": self._random.sample(results, len(results))})
         return [*messages, {"role": "assistant", "text": self._text() or "b"}]
@@ -471,7 +532,7 @@ class _Drawing:
         turns = document["turns"]
         answers = sum(len(turn["model"]) for turn in turns)
         match self._random.randrange(12):
-            case 0:
+            case 0 | 11:
                 fault = {"answer": answers - 1, **self._fault()}
                 in_streams = FaultSpec.model_validate(fault).is_of_streams
                 return {"faults": [fault], **({"variants": ["stream"]} if in_streams else {})}
@@ -480,7 +541,7 @@ class _Drawing:
             case 2:
                 known = sorted(registry.api(self._target.api).provocations)
                 chosen = self._random.sample(known, min(1, len(known)))
-                streamed = {"variants": ["stream"]} if {*chosen} - {Provocation.EMPTY_ARGUMENTS} else {}
+                streamed = {"variants": ["stream"]} if any(each.is_of_streams for each in chosen) else {}
                 return {"provocations": [each.value for each in chosen], **streamed}
             case 3 if self._tools and len(turns) > 1:
                 return {"trim": {"tools": [self._one_of(self._tools)["name"]]}}
@@ -493,7 +554,7 @@ class _Drawing:
 
     def _fault(self) -> Document:
         at = {"at": self._one_of((0, 0.2, 0.5, "end"))}  # later on, a short answer may be complete
-        status = self._one_of(get_args(FaultStatus))
+        status = self._one_of((*get_args(FaultStatus), 429, 503, 529))
         return self._one_of(
             (
                 {"status": status, **({"retry_after": self._one_of((0, 7, 1.5))} if status in (429, 503) else {})},
@@ -509,6 +570,17 @@ class _Drawing:
         if queries and self._maybe(0.3):
             queries[-1]["indexed_with"] = self._one_of(({"model": "another"}, {"provider": "x"}, {"dimensions": 9}))
         return {"dimensions": self._one_of((1, 3, 128)), "texts": texts, "queries": queries}
+
+
+def _lends(base: Document) -> bool:
+    """Return whether tools and settings of a base may be used in other turns: its fields constrain no answer."""
+    answers = [step for turn in base.get("turns", ()) for step in turn["model"]]
+    return not (
+        base.keys() & {"provider_tools", "kept_by_provider", "history", "system", "undeclared_tools"}
+        or any(step.keys() & {"raw", "call_fields"} for step in answers)
+        or any({*fields} - {"strict"} for tool in base.get("tools", ()) for fields in tool.get("fields", {}).values())
+        or "mode" in json.dumps(base.get("settings", {}).get("fields"))  # a choice among some tools
+    )
 
 
 def _distinct(values: Sequence[JSON]) -> list[JSON]:

@@ -4,21 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
 from harness.apis.examples import problems as fact_problems
+from harness.apis.fact_files import FactSelection
 from harness.audit.adoption import FoundCassette, adopt_cassettes, marked_tests
+from harness.audit.cassette_audit import Audit
 from harness.audit.cassette_audit import audit as run
 from harness.audit.redrive import Redrive
+from harness.cassettes.cassette import Cassette
+from harness.cassettes.cassette_files import write_file
+from harness.cassettes.tape_player import load
+from harness.cassettes.tape_recorder import text
+from harness.checks.shrinking import smallest
 from harness.cli.options import AllowedSecrets, AsOf, FactFiles, FindingOptions, ReportOptions, argument, option
 from harness.cli.outputs import annotate_errors, current_checkout, presented, with_pipeline
 from harness.cli.settings import fact_files, fact_options, scope_for, settings
-from harness.model.errors import FileError, ScenarioError
+from harness.model.errors import CassetteError, FileError, ScenarioError
+from harness.model.messages import JSON
 from harness.platform.environment import hidden_variables
 from harness.reports.words import count
+from harness.results import CellResult, Severity
 from harness.rules.rule import all_rules
 from harness.scenarios import suite
 from harness.scenarios.load import problems, scenario_files
@@ -40,6 +50,12 @@ class AuditOptions(FindingOptions, ReportOptions):
     recut: Annotated[
         int, option("--recut N", "With --redrive: also split each streamed response in N other ways.", min=0)
     ] = 3
+    save: Annotated[
+        Path | None,
+        option(
+            "--save DIR", "Folder for the fewest exchanges of each failing cassette that still fail, without secrets."
+        ),
+    ] = None
     as_json: Annotated[bool, option("--json", "The same as --report json.")] = False
     as_of: AsOf = None
 
@@ -62,7 +78,43 @@ def audit(typed: AuditOptions) -> int:
     result = replace(result, facts=tuple(map(str, by.files)), checkout=current_checkout())
     for output in wanted:
         output.write(result, presentation)
+    for cell in result.cells if typed.save else ():
+        for line in _saved(cell, cast("Path", typed.save), by):
+            typer.echo(line, err=True)
     return result.exit_code
+
+
+def _saved(cell: CellResult, folder: Path, by: FactSelection) -> Iterator[str]:
+    """Write the fewest exchanges of a cassette that show each of its errors, and yield a line for each."""
+    file = Path(cell.scenario)
+    rules = dict.fromkeys(each.rule for each in cell.findings if each.severity is Severity.ERROR)
+    whole = load(file) if rules else Cassette(())
+
+    def cut(indices: list[JSON]) -> Cassette:
+        return replace(whole, interactions=tuple(whole.interactions[cast("int", each)] for each in indices))
+
+    def shows(indices: list[JSON], rule: str) -> bool:
+        if not indices or indices != sorted({cast("int", each) for each in indices}):
+            return False
+        working = Audit(all_rules(), by)
+        working.add(str(file), cut(indices))
+        found = (each for part in working.result().cells for each in part.findings)
+        return any(each.rule == rule and each.severity is Severity.ERROR for each in found)
+
+    for rule in rules:
+        every: list[JSON] = [*range(len(whole.interactions))]
+        if not shows(every, rule):
+            continue  # only driving it again shows it
+        few = smallest(every, partial(shows, rule=rule))
+        path = folder / f"{file.stem}-{rule}.yaml"
+        note = f"Exchanges {', '.join(map(str, few))} of {file.name}, which are enough for {rule}; cut by harness."
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_file(path, text(cut(few), note, str(path), (), "--save"))
+        except (CassetteError, OSError) as error:
+            yield f"{path} is not written: {error}"
+        else:
+            yield f"{path}: {len(few)} of {count(len(every), 'exchange')}, for {rule}"
 
 
 def adopt(

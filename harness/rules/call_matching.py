@@ -5,6 +5,7 @@ An id that the API issued must not change. An id that the adapter creates must b
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,10 +19,18 @@ from harness.results import Kind, ServedTranscript, Severity
 from harness.rules.evidence import ClientRequest, Evidence, ExpectedCall
 from harness.rules.rule import RuleTable, RuleViolation
 
+_LEGAL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+"""Names that every API accepts (anthropic-tool-name-pattern, openai-chat-names, gemini-tool-name-form)."""
+
+
+def is_named(sent: str, issued: str) -> bool:
+    """Return whether a call or result has the name that was issued, or any name in place of one that APIs reject."""
+    return sent == issued or not _LEGAL_NAME.fullmatch(issued)
+
 
 def match_calls(expected: tuple[ExpectedCall, ...], view: RequestView) -> list[CallView | None]:
     """Return the wire call for each expected call. It is found by issued id, by name and arguments, or by position
-    among the calls with the same name.
+    among the calls with the same name. A call whose name no API accepts is found by its id alone.
     """
     if len(expected) == len(view.calls) and all(map(_is_named, expected, view.calls)):
         return [*view.calls]  # the usual case
@@ -29,6 +38,9 @@ def match_calls(expected: tuple[ExpectedCall, ...], view: RequestView) -> list[C
     for call in view.calls:
         issued[call.id, call.name].append(call)
     found = [None if each.id is None else _take_call(issued[each.id, each.name], each) for each in expected]
+    for place, each in enumerate(expected):
+        if found[place] is None and each.id is not None and not _LEGAL_NAME.fullmatch(each.name):
+            found[place] = next((call for call in view.calls if call.id == each.id), None)
     taken = {id(call) for call in found}
     named: defaultdict[str, deque[CallView]] = defaultdict(deque)
     for call in view.calls:

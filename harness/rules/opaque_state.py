@@ -14,6 +14,7 @@ from harness.apis.view import CallView, OpaqueView, PartView, ResponseView, Text
 from harness.equivalence.view_differences import json_pointer
 from harness.model.messages import JSON, ChatRequest, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from harness.results import Kind, Severity
+from harness.rules.call_matching import is_named
 from harness.rules.evidence import ClientRequest, Evidence
 from harness.rules.rule import RuleTable, RuleViolation
 
@@ -233,7 +234,7 @@ def _is_back(issued: PartView, sent: PartView) -> bool:
         case CallView(), CallView():
             # a client may have added an id to a call without one
             is_it = issued.opaque is not None or not issued.id or issued.id == sent.id
-            same = issued.name == sent.name and is_it
+            same = is_named(sent.name, issued.name) and is_it
         case TextView(), TextView():
             same = issued.opaque is not None or issued.text == sent.text
         case _:

@@ -14,7 +14,7 @@ from harness.equivalence.result_meaning import is_sent_by_item, says_no_more
 from harness.equivalence.schema_changes import change
 from harness.model.messages import JSON, Text, ToolResult
 from harness.results import Kind, Severity
-from harness.rules.call_matching import MatchedResult, matched_calls, matched_results, program_results
+from harness.rules.call_matching import MatchedResult, is_named, matched_calls, matched_results, program_results
 from harness.rules.evidence import ChatExchange, ClientRequest, Evidence, ExpectedCall
 from harness.rules.instructions import schema_tool
 from harness.rules.rule import RuleTable, RuleViolation
@@ -275,7 +275,7 @@ def _fault_of_text(text: str) -> str:
 )
 def _result_renamed(evidence: Evidence) -> Iterator[RuleViolation]:
     for exchange, answer in _answers(evidence):
-        if answer.view.name is not None and answer.view.name != answer.expected.name:
+        if answer.view.name is not None and not is_named(answer.view.name, answer.expected.name):
             message = f"the result of {answer.expected.name} is sent back under another name"
             yield RuleViolation(message, exchange, answer.view.pointer, answer.view.name, answer.expected.name)
 

@@ -412,13 +412,15 @@ def _provocations(scenario: Scenario) -> Iterator[Problem]:
     yield from _repeated(("provocations",), [each.value for each in scenario.provocations])
     if not scenario.provocations:
         return
-    if scenario.variants != ["stream"] and set(scenario.provocations) - {Provocation.EMPTY_ARGUMENTS}:
+    if scenario.variants != ["stream"] and any(each.is_of_streams for each in scenario.provocations):
         yield Problem(("provocations",), "they exist in streams only. Add variants: [stream].")
     if not scenario.scripted:
         yield Problem(("provocations",), "no provider does this on request. Add scripted: true.")
     parallel = any(len(step.calls) > 1 and not step.truncated for step in _script(scenario))
     if Provocation.INTERLEAVED_CALLS in scenario.provocations and not parallel:
         yield Problem(("provocations",), "no answer has two whole calls to interleave. Add one.")
+    if Provocation.SIGNED_CALLS in scenario.provocations and not parallel:
+        yield Problem(("provocations",), "no answer has two whole calls to sign. Add one.")
     bare = any(not arguments for step in _script(scenario) for _, arguments in step.named_calls)
     if Provocation.EMPTY_ARGUMENTS in scenario.provocations and not bare:
         yield Problem(("provocations",), "no answer has a call without arguments. Add one.")

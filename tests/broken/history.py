@@ -103,6 +103,12 @@ def _without_signature(_api: str, fields: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in fields.items() if key not in ("thoughtSignature", "signature")}
 
 
+def _first_signature(_api: str, body: dict[str, Any]) -> None:
+    for content in body["contents"]:
+        for part in [part for part in content["parts"] if "functionCall" in part][1:]:
+            part.pop("thoughtSignature", None)
+
+
 def _altered(_api: str, fields: dict[str, Any]) -> Any:
     """The last characters of whatever looks like a signature."""
     return _rewritten(fields)
@@ -270,7 +276,10 @@ FAULTS: Table = {
     Expected("opaque-state-lost", PART_OR_BODY, severity=Severity.WARNING): [
         Fault(
             "signature-lost-where-it-is-optional", "thinking-tool-loop", metadata(_without_signature), ("gemini-2.5",)
-        )
+        ),
+        Fault(
+            "signature-of-first-call-alone", "call-provoked-signed-calls", sends(_first_signature), ("gemini-3",)
+        ),
     ],
     Expected("openai-chat-file-type", everywhere(".+/file_data"), 0): [
         Fault("file-of-text-as-a-file", "file-of-text", _file_of_text, ("openai-chat",))

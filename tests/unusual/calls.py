@@ -20,6 +20,7 @@ from tests.broken.fault import (
     Wrapped,
     answers_parts,
     asks_messages,
+    asks_parts,
     client,
     edited_message,
     sends,
@@ -48,6 +49,15 @@ class _Leaking(_Decorating):
 
 def _decorated(part: Part) -> Part:
     return replace(part, id=_PREFIX + part.id) if isinstance(part, ToolCall) else part
+
+
+def _naming(name: str, sent: str) -> Wrap:
+    """Calls of the tool `name` are sent under another name."""
+
+    def edit(part: Part) -> Part:
+        return replace(part, name=sent) if isinstance(part, ToolCall | ToolResult) and part.name == name else part
+
+    return asks_parts(edit)
 
 
 def _random_on_wire(*, pairs: bool) -> Wrap:
@@ -225,6 +235,14 @@ FORMS = (
         asks_messages(_in_two_messages),
         asks_messages(one_at_a_time),
         "calls-split",
+    ),
+    Form(
+        "illegal-name-replaced",
+        "call-name-of-no-tool",
+        (*OPENAI, "anthropic", "gemini-3"),
+        _naming("browser.tabs.open", "browser_open"),
+        _naming("get_tide", "get_tides"),
+        "call-missing",
     ),
     Form("json-as-text", "result-object", ALL, contents(_as_text), contents(str), "result-changed"),
     Form(

@@ -41,6 +41,13 @@ def is_legal(call_id: str, longest: int) -> bool:
     return 0 < len(call_id) <= longest
 
 
+def legal_name(name: str) -> str:
+    """Return the name of a call as both APIs accept it in a history. A model may call a tool that does not exist, under
+    any name (openai-chat-name-pattern, openai-responses-call-name).
+    """
+    return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:64] or "_"
+
+
 def synthesised(position: int, taken: Collection[str]) -> str:
     """Return an id for a call without one; `position` is the number of calls before it in the history."""
     return next(call_id for n in numbers(position) if (call_id := f"call_{n}") not in taken)

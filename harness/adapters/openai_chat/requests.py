@@ -16,6 +16,7 @@ from harness.adapters._openai.wire import (
     filename,
     is_of_mistral,
     is_reasoning,
+    legal_name,
     sampling,
     schema_format,
     tool_choice,
@@ -257,7 +258,7 @@ def _text_part(part: Text | Refusal) -> dict[str, JSON]:
 
 
 def _call(call: ToolCall, ids: OpenAIIds) -> dict[str, JSON]:
-    function: dict[str, JSON] = {"name": call.name, "arguments": compact(call.arguments)}
+    function: dict[str, JSON] = {"name": legal_name(call.name), "arguments": compact(call.arguments)}
     fields = own(call.provider_metadata, API)
     call_id = ids.issued(call.id) if fields.get("id") == call.id else ids.of_call(call.id, call.name)
     return merged({"id": call_id, "type": "function", "function": function}, fields)

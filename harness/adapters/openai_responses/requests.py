@@ -15,6 +15,7 @@ from harness.adapters._openai.wire import (
     effort,
     filename,
     is_reasoning,
+    legal_name,
     sampling,
     schema_format,
     tool_choice,
@@ -241,7 +242,7 @@ def _call(call: ToolCall, ids: OpenAIIds) -> dict[str, JSON]:
     wire: dict[str, JSON] = {
         "type": "function_call",
         "call_id": call_id,
-        "name": call.name,
+        "name": legal_name(call.name),
         "arguments": compact(call.arguments),
     }
     return merged(wire, fields)

@@ -13,7 +13,7 @@ from harness.apis.gemini.requests import asks_for_array
 from harness.apis.jsonvalue import as_list, as_object, loads, objects
 from harness.apis.profiles import Profile
 from harness.apis.server import fragments, number, signature, token
-from harness.apis.view import ModelStep, Prefix, RequestView, WireError
+from harness.apis.view import ModelStep, Prefix, Provocation, RequestView, WireError
 from harness.model.http import Delivery, HttpRequest, HttpResponse
 from harness.model.messages import JSON, StopReason
 
@@ -108,6 +108,8 @@ def _parts(step: ModelStep, seed: str, profile: Profile) -> Iterator[JSON]:
         if profile.call_ids is True:
             call["id"] = token(seed, f"call {index}", 8, _LOWER_ALPHANUMERIC)
         part: dict[str, JSON] = {"functionCall": call}
+        if index and state and Provocation.SIGNED_CALLS in step.provocations:
+            part["thoughtSignature"] = signature(seed, f"thought {index}")
         yield part | (state if index == 0 else {})
 
 

@@ -182,3 +182,11 @@ def test_markdown_has_counts_causes_and_unread_files(run: Run, mixed: Path) -> N
     assert "bad.yaml, interaction 0 /messages/1/tool_calls/0" in text
     assert "### Not audited, since it cannot be read: 1 cassette" in text
     assert "harness show" not in text  # nothing was played that could be played again
+
+
+def test_the_fewest_exchanges_that_fail_are_saved_without_secrets(run: Run, tmp_path: Path) -> None:
+    file = write(tmp_path / "long.yaml", exchange(), exchange(request(UNANSWERED), response(REFUSAL, 400)), exchange())
+    done = run(file, "--save", tmp_path / "small")
+    (saved,) = (tmp_path / "small").iterdir()
+    assert done.stderr == f"{saved}: 1 of 3 exchanges, for {saved.stem.removeprefix('long-')}\n"
+    assert run(saved).exit_code == 1
