@@ -73,13 +73,16 @@ def _turns(document: Document) -> list[Document]:
 def _expect(document: Document, scenario: Scenario) -> None:
     """Replace the expected errors and events of a document."""
     earlier: list[ToolCall] = []
+    is_scripted = not _answers_later(document)
     for turn, given in zip(scenario.turns, _turns(document), strict=True):
         kept = {key: value for key, value in given.pop("expect", {}).items() if key not in ("error", "events")}
         has_events = bool(turn.expect and turn.expect.events)
         error = _error(scenario, turn)
         if error is not None:
             kept["error"] = error
-        elif has_events and (events := scripted_events(scenario, turn.model, None, earlier)) is not None:
+        elif (
+            has_events and is_scripted and (events := scripted_events(scenario, turn.model, None, earlier)) is not None
+        ):
             kept["events"] = events
         if kept:
             given["expect"] = kept
@@ -217,7 +220,8 @@ class _Drawing:
     def _count_turns(self, base: Document) -> int:
         if "turns" not in base:
             return self._random.choice((1, 1, 1, 1, 2, 3)) if Capability.HISTORY in self._able else 1
-        return self._random.choice((0, 1)) if Capability.HISTORY in self._able and not base.get("faults") else 0
+        may_grow = Capability.HISTORY in self._able and not base.get("faults") and not _answers_later(base)
+        return self._random.choice((0, 1)) if may_grow else 0
 
     def _add_later(self, turns: list[Document], document: Document) -> None:
         """Declare a tool from a later turn on, or have the model call a tool that does not exist."""
@@ -572,11 +576,17 @@ class _Drawing:
         return {"dimensions": self._one_of((1, 3, 128)), "texts": texts, "queries": queries}
 
 
+def _answers_later(document: Document) -> bool:
+    """Return whether a tool of the document is asynchronous."""
+    return any("turns_later" in result for tool in document.get("tools", ()) for result in tool.get("results", ()))
+
+
 def _lends(base: Document) -> bool:
     """Return whether tools and settings of a base may be used in other turns: its fields constrain no answer."""
     answers = [step for turn in base.get("turns", ()) for step in turn["model"]]
     return not (
-        base.keys() & {"provider_tools", "kept_by_provider", "history", "system", "undeclared_tools"}
+        _answers_later(base)
+        or base.keys() & {"provider_tools", "kept_by_provider", "history", "system", "undeclared_tools"}
         or any(step.keys() & {"raw", "call_fields"} for step in answers)
         or any({*fields} - {"strict"} for tool in base.get("tools", ()) for fields in tool.get("fields", {}).values())
         or "mode" in json.dumps(base.get("settings", {}).get("fields"))  # a choice among some tools

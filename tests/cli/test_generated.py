@@ -74,6 +74,29 @@ def test_other_commands_play_generated_conversations(harness: Command, command: 
     assert "gemini-4: 2 conversations, 0 causes of failures (seed 3)\n" in done.out
 
 
+BROKEN_LOOP = """
+from dataclasses import replace
+
+from tests.examples.runner_loop import LOOP as RIGHT, drive
+
+
+LOOP = replace(RIGHT, drive=lambda endpoint, model, given: drive(endpoint, model, replace(given, system=None)))
+"""
+
+
+def test_loops_play_generated_conversations(harness: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "broken_loop.py").write_text(BROKEN_LOOP)
+    monkeypatch.chdir(tmp_path)
+    right = harness("check", "agent", "tests.examples.runner_loop:LOOP", "--generate", "1")
+    wrong = harness(
+        "check", "agent", "broken_loop:LOOP", "--generate", "1", "--rule", "loop-system", "--save", "found"
+    )
+
+    assert (right.code, right.out) == (0, "tool-runner: 1 conversation, 0 causes of failures (seed 0)\n")
+    assert wrong.code == 1
+    assert [path.name for path in Path("found/tool-runner").iterdir()] == ["generated-loop-system.yaml"]
+
+
 def test_generated_conversations_are_not_replayed(harness: Command) -> None:
     done = harness("run", "--generate", "2", "--mode", "replay")
 
