@@ -57,7 +57,10 @@ def valid_scenario(document: Document) -> Scenario | None:
         scenario = Scenario.model_validate_json(json.dumps(document))
         _expect(document, scenario)
         document["requires"] = sorted(used_capabilities(scenario))
-        expected = [turn.get("expect") and Expectation.model_validate(turn["expect"]) for turn in _turns(document)]
+        expected = [
+            Expectation.model_validate_json(json.dumps(turn["expect"])) if "expect" in turn else None
+            for turn in _turns(document)
+        ]
     except (ValidationError, AttributeError, TypeError):
         return None
     turns = [turn.model_copy(update={"expect": each}) for turn, each in zip(scenario.turns, expected, strict=True)]
@@ -526,6 +529,8 @@ class _Drawing:
                 message["metadata"] = {self._one_of(("vendor-of-old", *others)): {"signature": "bm90"}}
             if self._maybe(0.3):
                 message["text"] = self._one_of(("", self._text()))
+            if self._maybe(0.1):
+                message["thinking"] = self._text()  # with the state of another provider, or none
             messages.append(message)
             results = [{"call_id": call["id"], "content": self._json(), "is_error": self._maybe(0.2)} for call in calls]
             messages.append({"role": "user", "results": self._random.sample(results, len(results))})
