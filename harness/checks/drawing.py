@@ -215,7 +215,7 @@ class _Drawing:
 
     def _base(self) -> Document:
         """Return a shipped scenario with parts of the target's API, or an empty document."""
-        if not self._maybe(0.15):
+        if not self._maybe(0.2):
             return {}
         chosen = [document for scenario, document in bases() if _applies(scenario, self._target)]
         return json.loads(json.dumps(self._one_of(chosen))) if chosen else {}
