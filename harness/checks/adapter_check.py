@@ -58,7 +58,7 @@ _SAMPLED_IDS = """
 call-single call-after-text call-sequential call-parallel-same-tool call-identical-twice call-results-reordered
 call-without-parameters stream-provoked-interleaved-calls call-truncated call-malformed arguments-escapes
 arguments-large-integers tool-asynchronous
-result-error result-null result-boolean result-empty-text result-long result-image results-escapes
+result-error result-null result-boolean result-empty-text result-long result-image result-image-parallel results-escapes
 history-two-turns history-long-ids history-foreign-metadata system-plain system-absent system-changed
 choice-none choice-none-behind-results choice-named json-mode json-schema json-with-tools json-after-tool-loop
 schema-references fields-strict-tool fields-parallel-calls-off
