@@ -57,7 +57,7 @@ def test_each_fault_is_shown_by_a_small_conversation(
 ) -> None:
     (tmp_path / "broken_client.py").write_text(BROKEN)
     monkeypatch.chdir(tmp_path)
-    done = harness("check", "adapter", "broken_client:ADAPTER", "--generate", "8", "--save", "found")
+    done = harness("check", "adapter", "broken_client:ADAPTER", "--generate", "16", "--save", "found")
 
     assert done.code == 1
     saved = {path.name: path.read_text() for path in Path("found/broken").iterdir()}
