@@ -277,9 +277,7 @@ FAULTS: Table = {
         Fault(
             "signature-lost-where-it-is-optional", "thinking-tool-loop", metadata(_without_signature), ("gemini-2.5",)
         ),
-        Fault(
-            "signature-of-first-call-alone", "call-provoked-signed-calls", sends(_first_signature), ("gemini-3",)
-        ),
+        Fault("signature-of-first-call-alone", "call-provoked-signed-calls", sends(_first_signature), ("gemini-3",)),
     ],
     Expected("openai-chat-file-type", everywhere(".+/file_data"), 0): [
         Fault("file-of-text-as-a-file", "file-of-text", _file_of_text, ("openai-chat",))

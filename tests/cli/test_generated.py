@@ -88,9 +88,7 @@ def test_loops_play_generated_conversations(harness: Command, tmp_path: Path, mo
     (tmp_path / "broken_loop.py").write_text(BROKEN_LOOP)
     monkeypatch.chdir(tmp_path)
     right = harness("check", "agent", "tests.examples.runner_loop:LOOP", "--generate", "1")
-    wrong = harness(
-        "check", "agent", "broken_loop:LOOP", "--generate", "1", "--rule", "loop-system", "--save", "found"
-    )
+    wrong = harness("check", "agent", "broken_loop:LOOP", "--generate", "1", "--rule", "loop-system", "--save", "found")
 
     assert (right.code, right.out) == (0, "tool-runner: 1 conversation, 0 causes of failures (seed 0)\n")
     assert wrong.code == 1
