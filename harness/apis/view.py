@@ -33,6 +33,8 @@ class Provocation(StrEnum):
       APIs (openai-responses-no-arguments).
     - `signed-calls`: each parallel call has a signature of its own. Gemini documents one on the first call; clients
       have seen more (diegosouzapw/OmniRoute#11669).
+    - `repeated-ids`: the ids of calls are unique in an answer only. Gemini on Vertex repeats some of its short ids
+      within a conversation (google/adk-python#6761, decolua/9router#4273).
     """
 
     INTERLEAVED_CALLS = "interleaved-calls"
@@ -40,11 +42,12 @@ class Provocation(StrEnum):
     RAW_LINE_SEPARATORS = "raw-line-separators"
     EMPTY_ARGUMENTS = "empty-arguments"
     SIGNED_CALLS = "signed-calls"
+    REPEATED_IDS = "repeated-ids"
 
     @property
     def is_of_streams(self) -> bool:
         """Return whether only streams can show it."""
-        return self not in (Provocation.EMPTY_ARGUMENTS, Provocation.SIGNED_CALLS)
+        return self not in (Provocation.EMPTY_ARGUMENTS, Provocation.SIGNED_CALLS, Provocation.REPEATED_IDS)
 
 
 class WireError(Exception):

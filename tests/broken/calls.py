@@ -318,6 +318,15 @@ def _result_ids(body: dict[str, Any]) -> list[tuple[dict[str, Any], str]]:
     return found
 
 
+def _named_last(_api: str, body: dict[str, Any]) -> None:
+    """The name of a result is that of the last call with its id, though ids may come again in a later turn."""
+    parts = [part for content in body["contents"] for part in content["parts"]]
+    names = {part["functionCall"]["id"]: part["functionCall"]["name"] for part in parts if "functionCall" in part}
+    for part in parts:
+        if "functionResponse" in part:
+            part["functionResponse"]["name"] = names[part["functionResponse"]["id"]]
+
+
 def _result_renamed(_api: str, body: dict[str, Any]) -> None:
     for content in body["contents"]:
         for part in content["parts"]:
@@ -470,6 +479,9 @@ FAULTS: Table = {
     Expected("result-misplaced", RESULT): [Fault("text-before-results", "call-single", sends(_text_in_front))],
     Expected("result-orphan", RESULT_ID): [Fault("result-id-cut", "call-single", sends(_orphaned), WITH_IDS)],
     Expected("result-renamed", RESULT): [Fault("result-renamed", "call-single", sends(_result_renamed), ("gemini-3",))],
+    Expected("result-renamed", RESULT, 3): [
+        Fault("names-by-id-in-the-whole-history", "call-provoked-repeated-ids", sends(_named_last), ("gemini-3",))
+    ],
     Expected("result-swapped", RESULT, 0): [
         Fault("history-results-by-order", "history-identical-calls", asks_messages(_by_order))
     ],

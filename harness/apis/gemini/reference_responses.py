@@ -106,7 +106,8 @@ def _parts(step: ModelStep, seed: str, profile: Profile) -> Iterator[JSON]:
     for index, (name, arguments) in enumerate(step.calls):
         call: dict[str, JSON] = {"name": name, "args": {**arguments}}
         if profile.call_ids is True:
-            call["id"] = token(seed, f"call {index}", 8, _LOWER_ALPHANUMERIC)
+            is_repeated = Provocation.REPEATED_IDS in step.provocations
+            call["id"] = f"call_{index}" if is_repeated else token(seed, f"call {index}", 8, _LOWER_ALPHANUMERIC)
         part: dict[str, JSON] = {"functionCall": call}
         if index and state and Provocation.SIGNED_CALLS in step.provocations:
             part["thoughtSignature"] = signature(seed, f"thought {index}")

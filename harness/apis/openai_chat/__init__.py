@@ -91,7 +91,9 @@ API = Api(
     embeddings=EMBEDDINGS,
     base_url_variable="OPENAI_BASE_URL",
     least_body=b'{"messages": []}',
-    provocations=frozenset(Provocation) - {Provocation.UNKNOWN_EVENTS, Provocation.SIGNED_CALLS},
+    provocations=frozenset(
+        {Provocation.INTERLEAVED_CALLS, Provocation.RAW_LINE_SEPARATORS, Provocation.EMPTY_ARGUMENTS}
+    ),
     terms=ApiTerms(
         system="a first message with the role `system` or `developer`",
         call="an entry of `tool_calls`",

@@ -68,7 +68,9 @@ API = Api(
     model_of=model_of,
     base_url_variable="OPENAI_BASE_URL",
     least_body=b'{"input": []}',
-    provocations=frozenset(Provocation) - {Provocation.UNKNOWN_EVENTS, Provocation.SIGNED_CALLS},
+    provocations=frozenset(
+        {Provocation.INTERLEAVED_CALLS, Provocation.RAW_LINE_SEPARATORS, Provocation.EMPTY_ARGUMENTS}
+    ),
     terms=ApiTerms(
         system="the field `instructions`",
         call="a `function_call` item",
