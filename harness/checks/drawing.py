@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Container, Iterator, Mapping, Sequence
 from functools import cache
 from random import Random
@@ -594,7 +595,7 @@ def _lends(base: Document) -> bool:
         or base.keys() & {"provider_tools", "kept_by_provider", "history", "system", "undeclared_tools"}
         or any(step.keys() & {"raw", "call_fields"} for step in answers)
         or any({*fields} - {"strict"} for tool in base.get("tools", ()) for fields in tool.get("fields", {}).values())
-        or "mode" in json.dumps(base.get("settings", {}).get("fields"))  # a choice among some tools
+        or re.search("mode|system", json.dumps(base.get("settings", {}).get("fields")), re.IGNORECASE)
     )
 
 
