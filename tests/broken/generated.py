@@ -75,7 +75,7 @@ def searched(expected: Expected, fault: Fault, target: Target, most: int, seed: 
                     return number + 1, 0
                 found = shrunk(broken, shown, document, cell.variant, play)
                 return number + 1, len(text_of(found.scenario).splitlines())
-    return most, 0
+    return 0, 0
 
 
 def _shown(expected: Expected, result: CellResult) -> CauseKey | None:
