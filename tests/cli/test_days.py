@@ -145,6 +145,6 @@ def test_the_next_generation_is_a_file_of_facts(
         harness("run", "-k", "call-single", *played, "--facts", str(tmp_path / "next.yaml"), "--report", "json").out
     )
 
-    (issuer,) = (fact for fact in report["differences"] if fact["fact"] == "who issues a call's id")
+    (issuer,) = (each for each in report["differences"] if each["aspect"] == "who issues a call's id")
     assert issuer["values"] == {"gemini-3": issued_by}
     assert {cell["verdict"] for cell in report["cells"]} == {"pass"}

@@ -10,6 +10,7 @@ import sys
 import traceback
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -102,7 +103,16 @@ def apart(monkeypatch: pytest.MonkeyPatch, in_process: None) -> None:
     monkeypatch.setattr(sys, "path", [*sys.path])
     for name in OWN:
         monkeypatch.delitem(sys.modules, name, raising=False)
-    monkeypatch.setattr(subprocess, "run", lambda command, **how: run(Path(how["cwd"]), command[-1]))
+    monkeypatch.setattr(subprocess, "run", started)
+
+
+def started(command: list[str], **how: Any) -> subprocess.CompletedProcess[str]:
+    """Run a script in this process, unless it redirects the requests of the whole process."""
+    text = (Path(how["cwd"]) / command[-1]).read_text() if "cwd" in how else ""
+    patches = [each.strip() for _, moved in reproduction._REDIRECTIONS.values() for each in moved]
+    if not text or any(each in text for each in patches):
+        return IN_A_PROCESS(command, **how)
+    return run(how["cwd"], command[-1])
 
 
 def run(folder: Path, script: str) -> subprocess.CompletedProcess[str]:
