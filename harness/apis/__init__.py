@@ -10,8 +10,7 @@ are shared by all APIs.
 | `__init__` | its description `API` and its model generations |
 | `requests` | requests → neutral views |
 | `responses` | responses and streams → neutral views, and the rules that servers must keep |
-| `server` | errors, and endpoints other than chats |
-| `reference_responses` | responses and streams of the reference server |
+| `server` | responses, streams, errors and other endpoints of the reference server |
 | `checks` | checks of requests that conditions in `facts.yaml` cannot express |
 | `conversion` | requests to and from canonical values |
 """

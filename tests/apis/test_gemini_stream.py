@@ -9,8 +9,8 @@ import pytest
 
 from harness.apis import registry
 from harness.apis.gemini import API
-from harness.apis.gemini.reference_responses import array, event_stream
 from harness.apis.gemini.responses import array_chunks, event_chunks, fold
+from harness.apis.gemini.server import array, event_stream
 from harness.apis.view import ErrorView, ModelStep, RequestView, ResponseView
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import JSON, StopReason

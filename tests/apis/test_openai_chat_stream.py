@@ -12,8 +12,8 @@ import pytest
 from harness.apis import registry
 from harness.apis.eventstream import events
 from harness.apis.openai_chat import API
-from harness.apis.openai_chat.reference_responses import streamed
 from harness.apis.openai_chat.responses import DIALECTS
+from harness.apis.openai_chat.server import streamed
 from harness.apis.registry import Profile
 from harness.apis.view import ModelStep, RequestView
 from harness.model.http import HttpRequest, HttpResponse

@@ -7,10 +7,18 @@ import re
 from harness.apis.anthropic.checks import header_violation, violations
 from harness.apis.anthropic.conversion import CLIENT_FORMS, REQUEST_BUILDER, AnthropicReader
 from harness.apis.anthropic.pairing import FACTS, AnthropicState, dotted
-from harness.apis.anthropic.reference_responses import SHAPES, build, build_stream, stream_of
 from harness.apis.anthropic.requests import model_of, recognises, view
 from harness.apis.anthropic.responses import check_response, read
-from harness.apis.anthropic.server import SERVER_ENDPOINTS, fail, refuse, stream_error
+from harness.apis.anthropic.server import (
+    SERVER_ENDPOINTS,
+    SHAPES,
+    build,
+    build_stream,
+    fail,
+    refuse,
+    stream_error,
+    stream_of,
+)
 from harness.apis.api import Api
 from harness.apis.conversion import MinimalRequest
 from harness.apis.matching import SchemaPlaces

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Literal
 
 from harness.apis.anthropic.requests import content_parts
-from harness.apis.anthropic.server import read_error
 from harness.apis.eventstream import events_of, is_event_stream
 from harness.apis.jsonvalue import as_list, as_object, body_of, count, join, loads, resolve, string
 from harness.apis.response_checks import EventGrammar, EventOrder, ReceivedEvent, ResponseChecks
@@ -334,3 +333,42 @@ check_response = ResponseChecks(
     arguments=("input",),
     stop=("/stop_reason", frozenset({"end_turn", "stop_sequence"}), "tool_use"),
 )
+
+
+ERROR_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
+    404: "not_found_error",
+    409: "conflict_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    500: "api_error",
+    504: "timeout_error",
+    529: "overloaded_error",
+}
+"""Error types by status. See anthropic-error-body. Other 4xx statuses use `invalid_request_error`. The use of
+`api_error` for other 5xx statuses is unconfirmed."""
+
+
+_STATUSES = {kind: status for status, kind in ERROR_TYPES.items()}
+
+
+def read_error(body: JSON, response: HttpResponse) -> ErrorView | None:
+    """Return the error in a body or an event.
+
+    If the HTTP status is 200, the error type determines the status (anthropic-stream-error). Bedrock only has a
+    `message`.
+    """
+    if not isinstance(body, dict):
+        return None
+    error = body.get("error")
+    if isinstance(error, dict):
+        kind, message = error.get("type"), error.get("message")
+        code = string(kind)
+        return error_view(
+            response, message if isinstance(message, str) else "", code, stands_for=_STATUSES.get(code or "")
+        )
+    message = body.get("message")
+    return error_view(response, message) if isinstance(message, str) and response.status >= 400 else None

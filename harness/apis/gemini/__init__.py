@@ -14,10 +14,20 @@ from harness.apis.gemini.checks import GeminiState, violations
 from harness.apis.gemini.conversion import REQUEST_BUILDER, GeminiReader
 from harness.apis.gemini.embeddings import EMBEDDINGS
 from harness.apis.gemini.proto import FACTS
-from harness.apis.gemini.reference_responses import SHAPES, broken_for, build, build_stream, stream_of
 from harness.apis.gemini.requests import model_of, recognises, view
 from harness.apis.gemini.responses import check_response, read
-from harness.apis.gemini.server import SERVER_ENDPOINTS, error_for, fail, refuse, stream_error
+from harness.apis.gemini.server import (
+    SERVER_ENDPOINTS,
+    SHAPES,
+    broken_for,
+    build,
+    build_stream,
+    error_for,
+    fail,
+    refuse,
+    stream_error,
+    stream_of,
+)
 from harness.apis.matching import SchemaPlaces
 from harness.apis.profiles import OWN, ApiTerms, Profile, Services, ShippedTarget, Traits, server_targets
 from harness.apis.view import Provocation

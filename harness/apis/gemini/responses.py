@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from harness.apis.eventstream import events, events_of, is_event_stream
-from harness.apis.gemini.proto import ProtoMessage
+from harness.apis.gemini.proto import ProtoMessage, repeated
 from harness.apis.gemini.requests import part_views
-from harness.apis.gemini.server import read_error
 from harness.apis.jsonvalue import as_list, as_object, body_of, is_json, loads, objects
 from harness.apis.response_checks import EventGrammar, EventOrder, ReceivedEvent, ResponseChecks, sent
 from harness.apis.response_rules import ResponseViolation
 from harness.apis.server import error_view
-from harness.apis.view import CallView, PartView, RequestView, ResponseView, WireError
+from harness.apis.view import CallView, ErrorView, PartView, RequestView, ResponseView, WireError
 from harness.model.http import HttpResponse
 from harness.model.messages import JSON, StopReason, Usage
 
@@ -360,3 +359,40 @@ check_response = ResponseChecks(
     error_code=True,
     events=_events,
 )
+
+
+STATUS_NAMES = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    409: "ABORTED",
+    429: "RESOURCE_EXHAUSTED",
+    500: "INTERNAL",
+    503: "UNAVAILABLE",
+    504: "DEADLINE_EXCEEDED",
+}
+"""Maps HTTP statuses to google.rpc's canonical codes."""
+
+
+_STATUSES = {name: status for status, name in STATUS_NAMES.items()}
+
+
+_SECONDS = re.compile(r"(\d+(?:\.\d+)?)s", re.ASCII)
+
+
+def read_error(error: ProtoMessage | None, response: HttpResponse) -> ErrorView | None:
+    """Return the error of a response. The error's code is an HTTP status, even in an HTTP 200 response."""
+    if error is None:
+        return error_view(response, "") if response.status >= 400 else None
+    code, name = error.get("code"), error.text("status")
+    named = code if isinstance(code, int) and 400 <= code < 600 else _STATUSES.get(name or "")
+    return error_view(response, error.text("message") or "", name, stands_for=named, wait=_wait(error))
+
+
+def _wait(error: ProtoMessage) -> float | None:
+    """Return the delay of a RetryInfo in seconds. It is a protobuf duration such as `1.5s`."""
+    details = (detail for detail, _ in repeated(error.get("details"), ""))
+    delays = (detail.get("retryDelay") for detail in details if isinstance(detail, dict))
+    found = (_SECONDS.fullmatch(delay) for delay in delays if isinstance(delay, str))
+    return next((float(seconds[1]) for seconds in found if seconds), None)

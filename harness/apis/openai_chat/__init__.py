@@ -10,10 +10,19 @@ from harness.apis.matching import SchemaPlaces
 from harness.apis.openai_chat.checks import FACTS, violations
 from harness.apis.openai_chat.conversion import CLIENT_FORMS, REQUEST_BUILDER, OpenAIChatReader
 from harness.apis.openai_chat.embeddings import EMBEDDINGS
-from harness.apis.openai_chat.reference_responses import SHAPES, build, build_stream, error_as, stream_of
 from harness.apis.openai_chat.requests import model_of, recognises, view
 from harness.apis.openai_chat.responses import check_response, read
-from harness.apis.openai_chat.server import SERVER_ENDPOINTS, fail, refuse, stream_error
+from harness.apis.openai_chat.server import (
+    SERVER_ENDPOINTS,
+    SHAPES,
+    build,
+    build_stream,
+    error_as,
+    fail,
+    refuse,
+    stream_error,
+    stream_of,
+)
 from harness.apis.profiles import OWN, ApiTerms, Profile, Services, ShippedTarget, Traits, server_targets
 from harness.apis.view import Provocation
 from harness.model.protocols import Capability

@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from harness.apis.eventstream import events_of, is_event_stream
-from harness.apis.jsonvalue import as_list, as_object, body_of, join, loads, resolve, string
+from harness.apis.jsonvalue import as_list, as_object, body_of, is_blank, join, loads, resolve, string
 from harness.apis.openai_chat.requests import assistant_views
-from harness.apis.openai_chat.server import read_error
-from harness.apis.openai_common import read_usage
+from harness.apis.openai_common import meant_status, read_usage
 from harness.apis.profiles import Profile, servers_of
 from harness.apis.response_checks import EventGrammar, EventOrder, ReceivedEvent, ResponseChecks
 from harness.apis.response_rules import CALL_ID, FIELDS, INDEX, ResponseViolation
@@ -505,3 +504,26 @@ check_response = ResponseChecks(
     parts=("prompt_tokens", "completion_tokens"),
     counts_on_request=True,
 )
+
+
+def read_error(body: dict[str, JSON], choice: dict[str, JSON], response: HttpResponse) -> ErrorView | None:
+    """Return the error of a body, in OpenAI's format or a compatible server's. `choice` is the body's first choice."""
+    error = body.get("error")
+    if is_blank(error):  # OpenRouter reports an error of the model's host in the choice
+        error = choice.get("error")
+    if not is_blank(error):
+        return _error_view(error if isinstance(error, dict) else {"message": error}, response)
+    if response.status >= 400 or body.get("object") == "error":  # Mistral and similar servers do not wrap the error
+        return _error_view(body, response)
+    return None
+
+
+def _error_view(error: dict[str, JSON], response: HttpResponse) -> ErrorView:
+    message = error.get("message", error.get("detail"))
+    code = next((error[key] for key in ("code", "type") if not is_blank(error.get(key))), None)
+    return error_view(
+        response,
+        message if isinstance(message, str) else str(message or error),
+        str(code) if isinstance(code, str | int) else None,
+        stands_for=meant_status(error),
+    )

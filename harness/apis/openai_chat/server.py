@@ -1,4 +1,5 @@
-"""Errors of Chat Completions, and all server behaviour except chats: headers, keys, model lists, several choices.
+"""Chat Completions of the reference server: complete bodies, streams in several dialects, errors, headers, keys, model
+lists and several choices.
 
 Model objects follow the types of https://github.com/openai/openai-python/tree/v3.54.0 (read 2026-11-22).
 """
@@ -6,18 +7,359 @@ Model objects follow the types of https://github.com/openai/openai-python/tree/v
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from itertools import chain
+from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
+from harness.apis.api import StreamShape
 from harness.apis.eventstream import events, written
-from harness.apis.jsonvalue import is_blank
-from harness.apis.openai_common import error_object, failure, has_key, headers, meant_status, refusal, type_and_code
-from harness.apis.server import ServerEndpoints, error_view, json_response, message
-from harness.apis.view import ErrorView, RequestView
+from harness.apis.jsonvalue import as_list, as_object, is_blank, loads
+from harness.apis.openai_chat.responses import DIALECTS, OPENAI, WHOLE, ChatDialect, call_as, dialect_of, fold
+from harness.apis.openai_common import (
+    cached_prompt,
+    error_object,
+    failure,
+    has_key,
+    headers,
+    refusal,
+    type_and_code,
+)
+from harness.apis.registry import Profile
+from harness.apis.server import (
+    ServerEndpoints,
+    event_stream,
+    fragments,
+    interleaved,
+    json_response,
+    message,
+    number,
+    token,
+)
+from harness.apis.view import ModelStep, Provocation, RequestView, WireError
 from harness.model.http import HttpRequest, HttpResponse
-from harness.model.messages import JSON
+from harness.model.messages import JSON, StopReason
+
+_FINISH_REASONS = {
+    StopReason.END_TURN: "stop",
+    StopReason.STOP_SEQUENCE: "stop",
+    StopReason.TOOL_USE: "tool_calls",
+    StopReason.MAX_TOKENS: "length",
+    StopReason.REFUSAL: "content_filter",
+}
+
+_HEX = "0123456789abcdef"
+
+Fields: TypeAlias = dict[str, JSON]
+
+
+def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str, JSON]:
+    """Return the body of a response.
+
+    Thinking appears only as reasoning tokens in the usage. Chat messages have no list of parts: an entry of `step.raw`
+    with a `type` becomes a tool call. Other entries are merged into the message. The arguments of a truncated call are
+    cut off.
+    """
+    calls: list[JSON] = [raw for raw in step.raw if isinstance(raw, dict) and "type" in raw]
+    texts = [json.dumps(arguments, ensure_ascii=False, separators=(",", ":")) for _, arguments in step.calls]
+    if texts and step.truncated:
+        texts[-1] = texts[-1][: number(seed, "cut", 1, len(texts[-1]) - 1)]
+    named = zip(step.calls, texts, strict=True)
+    calls += [_call(name, text, seed, index) for index, ((name, _), text) in enumerate(named)]
+    dialect = dialect_of(profile)
+    if Provocation.EMPTY_ARGUMENTS in step.provocations:
+        dialect = replace(dialect, no_arguments="")
+    message: dict[str, JSON] = {"role": "assistant", "content": step.text, "refusal": step.refusal, "annotations": []}
+    for raw in step.raw:
+        if isinstance(raw, dict) and "type" not in raw:
+            message |= raw
+    if dialect.reasoning:
+        message |= _reasoning(dialect, step.thinking or "The question needs a moment of thought.")
+    if calls:
+        message["tool_calls"] = [call_as(dialect, call) for call in calls]
+    body: Fields = {
+        "id": f"chatcmpl-{token(seed, 'response', 29)}",
+        "object": "chat.completion",
+        "created": number(seed, "created", 1_782_000_000, 1_795_000_000),
+        "model": model,
+        "choices": [
+            {
+                "index": 0,
+                "message": message,
+                "logprobs": None,
+                "finish_reason": _finish_reason(step, has_calls=bool(calls)),
+            }
+        ],
+        "usage": _usage(step, seed, reasons=profile.reasons_by_default or step.thinking is not None),
+        "service_tier": "default",
+        "system_fingerprint": f"fp_{token(seed, 'fingerprint', 10, _HEX)}",
+    }
+    return _with_own_fields(dialect, body)
+
+
+def _with_own_fields(dialect: ChatDialect, body: Fields) -> Fields:
+    """Return a body with the fields that the dialect adds, and without those that it leaves out."""
+    more = dialect.fields
+
+    def changed(place: str, value: JSON) -> Fields:
+        found = {**as_object(value), **more.get(place, {})}
+        gone = {key for key in found if f"{place}.{key}" in dialect.without}
+        return {key: each for key, each in found.items() if key not in gone or (place == "message" and each)}
+
+    choices: list[JSON] = []
+    for each in map(as_object, as_list(body.get("choices"))):
+        message = changed("message", each.get("message"))
+        calls = as_list(message.get("tool_calls"))
+        if calls and dialect.indexed:
+            message["tool_calls"] = [{"index": at, **as_object(call)} for at, call in enumerate(calls)]
+        choices.append(changed("choice", {**each, "message": message}))
+    return changed("body", {**body, "choices": choices, "usage": changed("usage", body.get("usage"))})
+
+
+def _call(name: str, arguments: str, seed: str, index: int) -> JSON:
+    return {
+        "id": f"call_{token(seed, f'call {index}', 24)}",
+        "type": "function",
+        "function": {"name": name, "arguments": arguments},
+    }
+
+
+def _reasoning(dialect: ChatDialect, text: str) -> Fields:
+    if dialect.reasoning != "reasoning_details":
+        return {dialect.reasoning: text}
+    detail: JSON = {"type": "reasoning.text", "text": text, "format": "unknown", "index": 0}
+    return {"reasoning": text, "reasoning_details": [detail]}  # OpenRouter's guide to reasoning tokens
+
+
+def _finish_reason(step: ModelStep, *, has_calls: bool) -> str:
+    """Return the API's finish reason, or the canonical name if the API has none."""
+    if step.refusal is not None and step.stop in (None, StopReason.REFUSAL):
+        return "stop"  # the refusal's text is in the message, which ends normally
+    default = StopReason.TOOL_USE if has_calls else StopReason.END_TURN
+    stop = step.stop or (StopReason.MAX_TOKENS if step.truncated else default)
+    return _FINISH_REASONS.get(stop, stop.value)
+
+
+def _usage(step: ModelStep, seed: str, *, reasons: bool) -> JSON:
+    """Return the usage. Cached tokens are included in the prompt tokens."""
+    cached = cached_prompt(step.prefix.repeated)
+    prompt = cached + number(seed, "prompt", 20, 400)
+    reasoning = 64 * number(seed, "reasoning", 1, 9) if reasons else 0
+    length = len(step.text or "") + len(step.refusal or "") + sum(len(name) + 20 for name, _ in step.calls)
+    completion = reasoning + max(1, length // 4)
+    return {
+        "prompt_tokens": prompt,
+        "completion_tokens": completion,
+        "total_tokens": prompt + completion,
+        "prompt_tokens_details": {"cached_tokens": cached, "cache_write_tokens": 0, "audio_tokens": 0},
+        "completion_tokens_details": {
+            "reasoning_tokens": reasoning,
+            "audio_tokens": 0,
+            "accepted_prediction_tokens": 0,
+            "rejected_prediction_tokens": 0,
+        },
+    }
+
+
+def error_as(response: HttpResponse, profile: Profile) -> HttpResponse:
+    """Return an error response in the dialect of a profile."""
+    dialect = dialect_of(profile)
+    if dialect.errors == "object" and not dialect.error_fields:
+        return response
+    try:
+        found = as_object(as_object(loads(response.body)).get("error"))
+    except WireError:
+        return response
+    if not found:  # not an error of the API
+        return response
+    changed = {key: response.status if value == "{status}" else value for key, value in dialect.error_fields.items()}
+    error: Fields = {key: value for key, value in {**found, **changed}.items() if value != "{absent}"}
+    shapes: dict[str, Fields] = {"object": {"error": error}, "text": {"error": error["message"]}, "flat": error}
+    return replace(response, body=json.dumps(shapes[dialect.errors]).encode())
+
+
+def build_stream(step: ModelStep, seed: str, model: str, profile: Profile, request: RequestView) -> HttpResponse:
+    """Return the response of `build` as a stream. It has token counts only if the request asks for them.
+
+    Calls are streamed one after another, as in every recording. With the provocation `interleaved-calls`, all calls
+    start first and their chunks alternate. The index assigns a chunk to its call (openai-chat-call-deltas), so a client
+    that appends to the last call fails.
+    """
+    body = build(step, seed, model, profile)
+    at_once = Provocation.INTERLEAVED_CALLS in step.provocations
+    return _stream(body, seed, profile, request, at_once=at_once)
+
+
+def stream_of(body: Fields, seed: str, profile: Profile, request: RequestView) -> HttpResponse:
+    """Convert a complete body to a stream. It has token counts only if the request asks for them."""
+    return _stream(body, seed, profile, request, at_once=False)
+
+
+def _stream(body: Fields, seed: str, profile: Profile, request: RequestView, *, at_once: bool) -> HttpResponse:
+    usage = request.usage_pointer is not None
+    stream = streamed(body, seed, usage=usage, dialect=dialect_of(profile), at_once=at_once)
+    return event_stream(stream)
+
+
+def streamed(body: Fields, seed: str, *, usage: bool, dialect: ChatDialect = OPENAI, at_once: bool = False) -> bytes:
+    """Return a stream that folds to `body`.
+
+    `usage` adds token counts. `at_once` interleaves the calls. If the body has an error, an error event replaces
+    `[DONE]`.
+    """
+    pieces = [*_choices(body, seed, dialect, at_once=at_once)]
+    sent = [written(chunk) for chunk in _chunks(body, pieces, seed, dialect, usage=usage)]
+    error = body.get("error")
+    sent.append(b"data: [DONE]\n\n" if error is None else written({"error": error}, "error"))
+    return (b": PROCESSING\n\n" if dialect.comments else b"").join([b"", *sent])
+
+
+def _chunks(body: Fields, pieces: list[Fields], seed: str, dialect: ChatDialect, *, usage: bool) -> Iterator[Fields]:
+    head = {key: value for key, value in body.items() if key not in ("choices", "usage", "error")}
+    head["object"] = "chat.completion.chunk"
+    bare: list[Fields] = [{"choices": [piece]} for piece in pieces]
+    silent = dialect.usage == "never" or (dialect.usage.startswith("asked") and not usage)
+    counts = body.get("usage")
+    if bare and "last" in dialect.fields:
+        bare[-1] = {**bare[-1], **dialect.fields["last"]}
+    if isinstance(counts, dict) and not silent:
+        bare = _USAGE[dialect.usage](bare, counts)
+    for index, chunk in enumerate(bare):
+        padding = token(seed, f"padding {index}", number(seed, f"padding of {index}", 0, 12))
+        whole = {**head, **chunk, **dialect.fields.get("chunk", {}), "obfuscation": padding}
+        yield {key: value for key, value in whole.items() if f"chunk.{key}" not in dialect.without}
+
+
+def _counted(chunks: list[Fields], usage: Fields) -> list[Fields]:
+    return [*({**chunk, "usage": None} for chunk in chunks), {"choices": [], "usage": usage}]
+
+
+def _counted_early(chunks: list[Fields], usage: Fields) -> list[Fields]:
+    """Add to every chunk the token counts known at that point."""
+    known: Fields = {key: count if key == "prompt_tokens" else None for key, count in usage.items()}
+    return [
+        *({**chunk, "usage": known} for chunk in chunks[:-1]),
+        *({**chunk, "usage": usage} for chunk in chunks[-1:]),
+    ]
+
+
+def _counted_last(chunks: list[Fields], usage: Fields) -> list[Fields]:
+    return [*({**chunk, "usage": None} for chunk in chunks[:-1]), *({**chunk, "usage": usage} for chunk in chunks[-1:])]
+
+
+_USAGE = {"asked": _counted, "asked-last": _counted_last, "last": _counted_last, "early": _counted_early}
+
+
+def _choices(body: Fields, seed: str, dialect: ChatDialect, *, at_once: bool) -> Iterator[Fields]:
+    """Yield the pieces of every choice: its deltas, then an empty delta with the finish reason."""
+    for index, choice in enumerate(as_list(body.get("choices"))):
+        message = as_object(choice).get("message")
+        if not isinstance(choice, dict) or not isinstance(message, dict):
+            continue
+        unsaid: Fields = {key: None for key in ("logprobs", "finish_reason") if key in choice}
+        # Calls are interleaved only if complete (a truncated response ends in its last call) and identified by index.
+        whole = choice.get("finish_reason") == "tool_calls" and dialect.first_index is not None
+        whole = whole and not dialect.one_index
+        for delta in _deltas(message, f"{seed} {index}", dialect, at_once=at_once and whole):
+            yield {"index": index, "delta": {**delta, **dialect.fields.get("delta", {})}, **unsaid}
+        if choice.get("finish_reason") is not None or body.get("error") is None:
+            fields = {key: value for key, value in choice.items() if key not in ("index", "message")}
+            yield {"index": index, "delta": {}, **fields}
+
+
+def _deltas(message: Fields, seed: str, dialect: ChatDialect, *, at_once: bool) -> Iterator[Fields]:
+    content, calls = message.get("content"), _calls(message)
+    announced: Fields = {"role": message.get("role"), "content": "" if isinstance(content, str) else None}
+    if "refusal" in message:
+        announced["refusal"] = None
+    rest = [key for key in message if key not in announced and key != "tool_calls" and not is_blank(message[key])]
+    thought = [key for key in rest if key.startswith("reasoning")]
+    filled = [key for key in ("content", "refusal") if not is_blank(message.get(key))]
+    spoken = [*thought, *filled, *(key for key in rest if key not in thought)]
+    starts = [_call_pieces(call, index, seed, dialect) for index, call in enumerate(calls)]
+    if len(calls) == 1 and not spoken:  # a call without other content starts in the first delta
+        announced["tool_calls"] = [next(starts[0])]
+    yield announced
+    for key in spoken:
+        yield from _pieces(key, message[key], seed)
+    for piece in interleaved(starts, seed) if at_once and len(calls) > 1 else chain.from_iterable(starts):
+        yield {"tool_calls": [piece]}
+
+
+def _pieces(key: str, value: JSON, seed: str) -> Iterator[Fields]:
+    if isinstance(value, str) and key not in WHOLE:
+        for text in fragments(value, seed, key):
+            yield {key: text}
+    else:
+        yield {key: value}
+
+
+def _calls(message: Fields) -> list[Fields]:
+    return [call for call in as_list(message.get("tool_calls")) if isinstance(call, dict)]
+
+
+def _call_pieces(call: Fields, position: int, seed: str, dialect: ChatDialect) -> Iterator[Fields]:
+    """Yield a piece with id, type and name but empty arguments, then pieces of the arguments. The dialect may change
+    this."""
+    counted = 0 if dialect.one_index else position
+    index: Fields = {} if dialect.first_index is None else {"index": dialect.first_index + counted}
+    function = call.get("function")
+    arguments = as_object(function).get("arguments")
+    if not isinstance(function, dict) or not isinstance(arguments, str):
+        yield call | index  # no recording shows how other types are split
+        return
+    if dialect.whole:
+        yield call | index
+        return
+    texts = [*fragments(arguments, seed, f"arguments {position}")]
+    opening = texts.pop(0) if dialect.opens_with_arguments and texts else ""
+    yield {**call, **index, "function": {**function, "arguments": opening}}
+    for number_of_piece, text in enumerate(texts):
+        piece: Fields = {"arguments": text}
+        if dialect.repeats:
+            yield {**call, **index, "function": {**function, **piece}}
+        elif dialect.later == "arguments":
+            yield {**index, "function": piece}
+        else:
+            other_id = token(seed, f"id {position} {number_of_piece}", 24)
+            call_id = "" if dialect.later == "blanks" else f"chatcmpl-tool-{other_id}"
+            yield {**index, "id": call_id, "type": "function", "function": {"name": "", **piece}}
+
+
+_DOCUMENTED = (
+    *("arguments-in-opening-piece", "whole-calls", "repeated-ids"),
+    *("empty-strings", "index-from-one", "empty-arguments"),
+)
+_DEPARTING = ("early-usage", "no-index", "one-index", "id-per-piece")
+"""Dialects whose chunks violate the API's documentation, unlike those in `_DOCUMENTED`. Dialects that omit ids or token
+counts are in neither.
+"""
+
+
+def _shaped(dialect: ChatDialect, stream: bytes, seed: str) -> bytes:
+    body, complete = fold(stream)
+    choices = body.get("choices")
+    if not complete or "error" in body or not isinstance(choices, list):
+        return stream
+    shaped: dict[str, JSON] = {**body, "choices": [_choice(dialect, choice) for choice in choices]}
+    return streamed(shaped, seed, usage=body.get("usage") is not None, dialect=dialect)
+
+
+def _choice(dialect: ChatDialect, choice: JSON) -> JSON:
+    message = as_object(choice).get("message")
+    calls = as_object(message).get("tool_calls")
+    if not isinstance(choice, dict) or not isinstance(message, dict) or not isinstance(calls, list):
+        return choice
+    return {**choice, "message": {**message, "tool_calls": [call_as(dialect, call) for call in calls]}}
+
+
+SHAPES: Mapping[str, StreamShape] = {
+    name: StreamShape(partial(_shaped, DIALECTS[name]), departs=name in _DEPARTING)
+    for name in (*_DOCUMENTED, *_DEPARTING)
+}
+
 
 refuse = refusal
 fail = failure
@@ -26,29 +368,6 @@ fail = failure
 def stream_error(status: int, _seed: str, _request: RequestView) -> bytes:
     """Return the error chunk that ends a stream (openai-chat-stream-cut-unnoticed)."""
     return written({"error": error_object(message(status), *type_and_code(status))})
-
-
-def read_error(body: dict[str, JSON], choice: dict[str, JSON], response: HttpResponse) -> ErrorView | None:
-    """Return the error of a body, in OpenAI's format or a compatible server's. `choice` is the body's first choice."""
-    error = body.get("error")
-    if is_blank(error):  # OpenRouter reports an error of the model's host in the choice
-        error = choice.get("error")
-    if not is_blank(error):
-        return _view(error if isinstance(error, dict) else {"message": error}, response)
-    if response.status >= 400 or body.get("object") == "error":  # Mistral and similar servers do not wrap the error
-        return _view(body, response)
-    return None
-
-
-def _view(error: dict[str, JSON], response: HttpResponse) -> ErrorView:
-    message = error.get("message", error.get("detail"))
-    code = next((error[key] for key in ("code", "type") if not is_blank(error.get(key))), None)
-    return error_view(
-        response,
-        message if isinstance(message, str) else str(message or error),
-        str(code) if isinstance(code, str | int) else None,
-        stands_for=meant_status(error),
-    )
 
 
 def respond(request: HttpRequest, models: Sequence[str]) -> HttpResponse | None:

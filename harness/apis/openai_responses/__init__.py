@@ -9,10 +9,18 @@ from harness.apis.conversion import MinimalRequest
 from harness.apis.matching import SchemaPlaces
 from harness.apis.openai_responses.checks import FACTS, ResponsesState, violations
 from harness.apis.openai_responses.conversion import REQUEST_BUILDER, OpenAIResponsesReader
-from harness.apis.openai_responses.reference_responses import SHAPES, build, build_stream, stream_error, stream_of
 from harness.apis.openai_responses.requests import NAME, model_of, recognises, view
 from harness.apis.openai_responses.responses import check_response, read
-from harness.apis.openai_responses.server import SERVER_ENDPOINTS, fail, refuse
+from harness.apis.openai_responses.server import (
+    SERVER_ENDPOINTS,
+    SHAPES,
+    build,
+    build_stream,
+    fail,
+    refuse,
+    stream_error,
+    stream_of,
+)
 from harness.apis.profiles import OWN, ApiTerms, Profile, Services, ShippedTarget, Traits, server_targets
 from harness.apis.view import Provocation
 from harness.model.protocols import Capability

@@ -12,13 +12,13 @@ from pathlib import Path
 
 from harness.apis.eventstream import events_of, is_event_stream
 from harness.apis.jsonvalue import as_list, as_object, body_of, count, equal, join, loads, resolve, string
-from harness.apis.openai_common import read_usage
+from harness.apis.openai_common import meant_status, read_usage
 from harness.apis.openai_responses.requests import NAME, item_kind, item_parts
-from harness.apis.openai_responses.server import read_error
 from harness.apis.profiles import Profile, servers_of
 from harness.apis.response_checks import EventGrammar, EventOrder, ReceivedEvent, ResponseChecks
 from harness.apis.response_rules import EVENTS, ResponseViolation
-from harness.apis.view import CallView, OpaqueView, PartView, ProviderReport, ResponseView, WireError
+from harness.apis.server import error_view
+from harness.apis.view import CallView, ErrorView, OpaqueView, PartView, ProviderReport, ResponseView, WireError
 from harness.model.http import HttpResponse
 from harness.model.messages import JSON, StopReason, Usage
 
@@ -451,3 +451,18 @@ check_response = ResponseChecks(
     total="total_tokens",
     parts=("input_tokens", "output_tokens"),
 )
+
+
+def read_error(error: JSON, response: HttpResponse) -> ErrorView:
+    """Return the error of a response. In an `error` event, the error's fields are at the top level, next to the event's
+    `type`.
+    """
+    if not isinstance(error, dict):
+        return error_view(response, string(error) or "")
+    code = error.get("code")
+    return error_view(
+        response,
+        string(error.get("message")) or "",
+        None if code is None else str(code),
+        stands_for=meant_status(error),
+    )
