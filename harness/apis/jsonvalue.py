@@ -41,6 +41,14 @@ def loads(data: bytes | str) -> JSON:
     return value
 
 
+def loads_or_none(data: bytes | str) -> JSON:
+    """Parse JSON text. Return `None` if `loads` rejects it."""
+    try:
+        return loads(data)
+    except WireError:
+        return None
+
+
 def is_json(content_type: str) -> bool:
     """Return whether a body of this content type may be JSON. A missing content type and plain text also count."""
     media_type = content_type.partition(";")[0].strip().lower()

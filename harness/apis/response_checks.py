@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Any, ClassVar, cast
 
 from harness.apis.eventstream import DONE, events, written
-from harness.apis.jsonvalue import join, loads, resolve
+from harness.apis.jsonvalue import join, loads, loads_or_none, resolve
 from harness.apis.response_rules import (
     ARGUMENTS,
     CALL_ID,
@@ -81,10 +81,7 @@ def sent(response: HttpResponse) -> list[ReceivedEvent]:
 
 def object_of(text: bytes | str) -> dict[str, JSON] | None:
     """Return the JSON object in a text, or `None`."""
-    try:
-        value = loads(text)
-    except WireError:
-        return None
+    value = loads_or_none(text)
     return value if isinstance(value, dict) else None
 
 
@@ -373,10 +370,7 @@ class ResponseChecks:
             yield ERROR_BODY.broken(f"HTTP {response.status} has no body, so clients cannot see what is wrong")
             return
         yield from _typed(response, stream=False)
-        try:
-            body = loads(response.body)
-        except WireError:
-            body = None
+        body = loads_or_none(response.body)
         body = body[0] if isinstance(body, list) and len(body) == 1 else body
         if not isinstance(body, dict):
             shown = response.body[:200].decode("utf-8", "replace")

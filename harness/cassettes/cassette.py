@@ -40,7 +40,7 @@ def loaded_delivery(values: Any) -> Delivery:
     Raises:
         ValueError: the values are not a valid delivery.
     """
-    if not _is_mapping(values):
+    if not is_mapping(values):
         raise ValueError("a delivery is a mapping of `cuts`, `pause` and `ending`")
     unknown = sorted(str(key) for key in values.keys() - _KEYS)
     if unknown:
@@ -57,7 +57,8 @@ def loaded_delivery(values: Any) -> Delivery:
     return Delivery(tuple(cuts), float(pause), ending)
 
 
-def _is_mapping(value: Any) -> TypeGuard[dict[Any, Any]]:
+def is_mapping(value: Any) -> TypeGuard[dict[Any, Any]]:
+    """Return whether a value is a `dict`, whatever its keys and values."""
     return isinstance(value, dict)
 
 

@@ -35,6 +35,7 @@ from harness.cassettes.cassette import (
     Interaction,
     Metadata,
     checksum,
+    is_mapping,
     loaded_delivery,
     stored_delivery,
 )
@@ -97,10 +98,6 @@ def loads(data: bytes, file: str) -> Cassette:
     return _Reader(file).cassette(parse(data, file))
 
 
-def _is_mapping(value: Any) -> TypeGuard[dict[Any, Any]]:
-    return isinstance(value, dict)
-
-
 def _is_list(value: Any) -> TypeGuard[list[Any]]:
     return isinstance(value, list)
 
@@ -111,7 +108,7 @@ class _Reader:
         self._unpacked = 0
 
     def cassette(self, document: Any) -> Cassette:
-        if not _is_mapping(document) or "interactions" not in document:
+        if not is_mapping(document) or "interactions" not in document:
             self._refuse("not a cassette: vcrpy's format has `version` and `interactions` at its top.")
         version: Any = document.get("version")
         if type(version) is not int or version != 1:
@@ -122,7 +119,7 @@ class _Reader:
             self._refuse(f"`interactions` is {_kind(entries)} and not a list. {RESTORE}", "interactions")
         interactions = tuple(self._interaction(entry, index) for index, entry in enumerate(entries))
         metadata: Any = document.get("metadata")
-        if not _is_mapping(metadata) or not str(metadata.get("format")).startswith("harness "):
+        if not is_mapping(metadata) or not str(metadata.get("format")).startswith("harness "):
             return Cassette(interactions)
         return Cassette(interactions, self.metadata(metadata, interactions))
 
@@ -152,10 +149,10 @@ class _Reader:
 
     def _interaction(self, entry: Any, index: int) -> Interaction:
         place = f"interaction {index}"
-        if not _is_mapping(entry) or not _is_mapping(entry.get("request")):
+        if not is_mapping(entry) or not is_mapping(entry.get("request")):
             self._refuse(f"no request in it. The file was cut or edited. {RESTORE}", place)
         response: Any = entry.get("response")
-        if response is not None and not _is_mapping(response):
+        if response is not None and not is_mapping(response):
             self._refuse(f"the response is {_kind(response)} and not a mapping. {RESTORE}", place)
         read = Interaction(
             self._request(entry["request"], f"{place}, request"),
@@ -164,7 +161,7 @@ class _Reader:
         return self._as_spelled(read, entry["spelling"], f"{place}.spelling") if "spelling" in entry else read
 
     def _as_spelled(self, read: Interaction, names: Any, place: str) -> Interaction:
-        if not _is_mapping(names):
+        if not is_mapping(names):
             self._refuse(f"{_kind(names)} and not a mapping. {RESTORE}", place)
         request, response = read.request, read.response
         for key, name in names.items():
@@ -186,7 +183,7 @@ class _Reader:
 
     def _response(self, stored: dict[Any, Any], place: str) -> HttpResponse:
         status: Any = stored.get("status", stored.get("status_code"))
-        if _is_mapping(status):
+        if is_mapping(status):
             status = status.get("code")
         if not isinstance(status, int) or not 100 <= status <= 999:
             self._refuse(f"the status is {_shown(status)} and no HTTP status. {RESTORE}", place)
@@ -218,7 +215,7 @@ class _Reader:
     def _headers(self, stored: Any, place: str) -> dict[str, str]:
         if stored is None:
             return {}
-        if not _is_mapping(stored):
+        if not is_mapping(stored):
             self._refuse(f"headers are {_kind(stored)} and not a mapping. {RESTORE}", place)
         headers: dict[str, str] = {}
         for name, value in stored.items():
@@ -233,14 +230,14 @@ class _Reader:
             return b""
         if isinstance(stored, bytes):
             return stored
-        if _is_mapping(stored):
+        if is_mapping(stored):
             if "base64_string" in stored:
                 return self._base64(stored["base64_string"], place)
             if stored.get("encoding") == "base64":
                 return self._base64(stored.get("string"), place)
             if stored and "string" not in stored:
                 self._refuse("a body without `string` or `base64_string`, the forms that are read.", place)
-            return self._body(stored.get("string"), place) if not _is_mapping(stored.get("string")) else b""
+            return self._body(stored.get("string"), place) if not is_mapping(stored.get("string")) else b""
         return self._text(stored, place).encode()
 
     def _base64(self, stored: Any, place: str) -> bytes:

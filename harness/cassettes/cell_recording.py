@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from harness.apis import registry
 from harness.apis.api import Api
-from harness.apis.jsonvalue import join, loads
+from harness.apis.jsonvalue import join, loads_or_none
 from harness.apis.view import WireError
 from harness.cassettes.cassette import Cassette, Interaction, Metadata
 from harness.cassettes.cassette_files import dumps, write_file
@@ -93,11 +93,7 @@ def unallowed(found: Sequence[Suspect], allowed: Sequence[str], option: str) -> 
 
 
 def _values(interaction: Interaction, wire: Api) -> Iterator[tuple[str, str, str]]:
-    try:
-        body = loads(interaction.request.body)
-    except WireError:
-        body = None
-    for pointer, name, value in _within(body, ""):
+    for pointer, name, value in _within(loads_or_none(interaction.request.body), ""):
         yield f"request {{at}} {_literal(pointer)}", name, value
     if interaction.response is None:
         return

@@ -15,7 +15,7 @@ from harness.checks import gateway_findings, server_checks
 from harness.model.errors import UsageError
 from harness.results import CellResult, Finding, Severity, Verdict, verdict_of
 from harness.rules import EVERYTHING, Scope
-from harness.runner.expected_failures import ExpectedFailure, mark_expected, stale, unmatched
+from harness.runner.expected_failures import Expectations, ExpectedFailure, mark_expected
 from harness.runner.verdicts import CASSETTE_UNREADABLE, known_finding_ids
 
 _MAX_SUGGESTIONS = 3
@@ -77,10 +77,12 @@ class FindingPolicy:
         """Return the fields of a run's result for selected and ignored rules, expected findings that did not occur, and
         expectations that match no cell.
         """
-        played = [cell for cell in cells if cell.verdict is not Verdict.NOT_APPLICABLE]
+        seen = Expectations(self.expected, self.scope)
+        for cell in cells:
+            seen.see(cell, played=cell.verdict is not Verdict.NOT_APPLICABLE)
         return {
-            "stale": stale(self.expected, played, self.scope),
-            "unmatched": unmatched(self.expected, cells),
+            "stale": seen.stale,
+            "unmatched": seen.unmatched,
             "rules": self.scope.only,
             "ignored": self.scope.ignored,
         }

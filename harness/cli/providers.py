@@ -8,7 +8,6 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit, urlunsplit
@@ -33,7 +32,7 @@ from harness.kit.factories import Provider
 from harness.model import errors
 from harness.model.errors import UsageError
 from harness.model.protocols import Capability, Requirement, Route
-from harness.platform.environment import is_older
+from harness.platform.environment import installed_version, is_older
 from harness.reports.words import count, estimated, plain
 from harness.runner.costs import models as known_models
 from harness.runner.live import LiveBackend
@@ -89,11 +88,7 @@ def _needed(requirement: Requirement | None) -> dict[str, Any] | None:
     if requirement.extra is None:
         found = shutil.which(requirement.name) is not None
         return {"name": requirement.name, "version": "" if found else None, "at_least": None, "install": None}
-    install = errors.install_command(requirement.extra)
-    try:
-        installed = version(requirement.name)
-    except PackageNotFoundError:
-        installed = None
+    install, installed = errors.install_command(requirement.extra), installed_version(requirement.name)
     return {"name": requirement.name, "version": installed, "at_least": requirement.at_least, "install": install}
 
 

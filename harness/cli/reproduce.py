@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any, cast
@@ -50,6 +50,7 @@ from harness.model.errors import UsageError
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import JSON, ChatResponse, ToolCall, ToolResult
 from harness.model.protocols import Endpoint
+from harness.platform.environment import installed_version
 from harness.reports.words import what_to_do
 from harness.results import CellResult, DrivenTranscript, Finding
 from harness.rules.evidence import Evidence
@@ -383,7 +384,8 @@ def _versions(found: tuple[wrappers.Wrapper, str] | None, api: str, agent: str) 
     if found is None:
         return dict(_AGENT.findall(agent)) | {"Python": sys.version.split()[0]}
     names = [*(each.partition("==")[0].partition("[")[0] for each in _packages(*found)), _SDKS.get(api, "")]
-    return {name: number for name in names if name and (number := _version(name))} | {"Python": sys.version.split()[0]}
+    known = {name: number for name in names if name and (number := installed_version(name))}
+    return known | {"Python": sys.version.split()[0]}
 
 
 def _base_path(spec: str, own: str) -> str:
@@ -461,13 +463,6 @@ def _fact(finding: Finding, api: str) -> Fact | None:
         *(name for limit in registry.known_limits() if limit.id == finding.rule for name in limit.facts),
     ]
     return next(iter(facts.named(ids)), None)
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 def _output(script: Path) -> str:

@@ -13,7 +13,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from harness.apis.jsonvalue import loads
+from harness.apis.jsonvalue import loads, loads_or_none
 from harness.apis.view import WireError
 from harness.cli import execution
 from harness.cli.outputs import on_screen
@@ -207,7 +207,7 @@ def _exchanges(evidence: Evidence, found: Sequence[_Numbered], width: int) -> It
         title = f"request {reading.index + 1}" + (f", turn {made.turn + 1}, answer {made.step + 1}" if made else "")
         sent = _body(
             reading.exchange.request.body,
-            before and _parsed(before.exchange.request.body),
+            before and loads_or_none(before.exchange.request.body),
             here,
             response=False,
             width=side,
@@ -325,13 +325,6 @@ def _raw(api: str, reading: ParsedExchange, here: Sequence[_Numbered]) -> list[T
         made.append(text)
         before = at
     return made
-
-
-def _parsed(body: bytes) -> JSON:
-    try:
-        return loads(body)
-    except WireError:
-        return None
 
 
 def _body(body: bytes, before: JSON, here: Sequence[_Numbered], *, response: bool, width: int) -> list[Text]:

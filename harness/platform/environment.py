@@ -106,7 +106,7 @@ def importing_sdk(adapter: str, sdk: Requirement, *modules: str) -> Generator[No
 
 def is_installed(sdk: Requirement) -> bool:
     """Return whether a package is installed and recent enough. Only its metadata is read; it is not imported."""
-    installed = _installed(sdk.name)
+    installed = installed_version(sdk.name)
     return installed is not None and not _is_outdated(sdk, installed)
 
 
@@ -118,7 +118,7 @@ def is_older(installed: str, at_least: str) -> bool:
 
 
 def _refuse_outdated(adapter: str, sdk: Requirement) -> None:
-    installed = _installed(sdk.name)
+    installed = installed_version(sdk.name)
     if sdk.at_least is not None and installed is not None and _is_outdated(sdk, installed):
         raise OutdatedDependency(adapter, sdk.name, sdk.extra or sdk.name, sdk.at_least, installed)
 
@@ -128,7 +128,7 @@ def _is_outdated(sdk: Requirement, installed: str) -> bool:
 
 
 @cache
-def _installed(name: str) -> str | None:
+def installed_version(name: str) -> str | None:
     """Return the installed version of a package, or `None`. Cached, because a run creates thousands of clients."""
     try:
         return version(name)

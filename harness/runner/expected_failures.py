@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import difflib
 import glob
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -253,27 +253,6 @@ class Expectations:
 def _is_found(entry: ExpectedFailure, cell: CellResult) -> bool:
     found = (entry.expects(cell, each) and each.severity is Severity.ERROR for each in cell.findings)
     return any(found) or any(fnmatchcase(rule, entry.rule) for rule in cell.hidden)
-
-
-def unmatched(expected: Sequence[ExpectedFailure], cells: Iterable[CellResult]) -> tuple[StaleExpectation, ...]:
-    """Return the entries that cover no cell."""
-    return _observed_expectations(expected, cells, played=False).unmatched
-
-
-def stale(
-    expected: Sequence[ExpectedFailure], played: Iterable[CellResult], scope: Scope = EVERYTHING
-) -> tuple[StaleExpectation, ...]:
-    """Return the entries whose cells ran without the expected finding."""
-    return _observed_expectations(expected, played, played=True, scope=scope).stale
-
-
-def _observed_expectations(
-    expected: Sequence[ExpectedFailure], cells: Iterable[CellResult], *, played: bool, scope: Scope = EVERYTHING
-) -> Expectations:
-    seen = Expectations(expected, scope)
-    for cell in cells:
-        seen.see(cell, played=played)
-    return seen
 
 
 def to_expectation(entry: ExpectedFailure) -> StaleExpectation:

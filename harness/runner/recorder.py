@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from threading import Lock
 from typing import Any, cast
@@ -25,7 +24,7 @@ from harness.cassettes.redact import Redactor
 from harness.model import errors
 from harness.model.errors import CassetteError, CassetteTaken
 from harness.model.protocols import Adapter
-from harness.platform.environment import utc_now
+from harness.platform.environment import installed_version, utc_now
 from harness.results import EmbeddingTranscript, Transcript, Variant
 from harness.runner.backends import Backend
 from harness.runner.cells import Cell, not_applicable
@@ -36,14 +35,14 @@ from harness.stdio.workers import RunCancelled
 
 def versions() -> dict[str, str]:
     """Return the versions of the installed packages that can affect results."""
-    found = {package: _version(package) for package in _packages()}
+    found = {package: installed_version(package) for package in _packages()}
     return {package: number for package, number in found.items() if number is not None}
 
 
 def sdk_version(adapter: Adapter) -> dict[str, str]:
     """Return the version of an adapter's SDK; empty if the adapter needs no SDK or it is not installed."""
     needed = adapter.requires
-    number = _version(needed.name) if needed is not None and needed.extra is not None else None
+    number = installed_version(needed.name) if needed is not None and needed.extra is not None else None
     return {} if needed is None or number is None else {needed.name: number}
 
 
@@ -55,15 +54,6 @@ def _packages() -> tuple[str, ...]:
     needed = (plugins.adapter(shipped.adapter).requires for shipped in registry.shipped_targets())
     sdks = (each.name for each in needed if each is not None and each.extra is not None)
     return tuple(dict.fromkeys((errors.DISTRIBUTION, *sdks, "httpx2")))
-
-
-@cache
-def _version(package: str) -> str | None:
-    """Return the version of an installed package, or `None`. Cached, because each lookup takes milliseconds."""
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from urllib.parse import unquote, urlsplit
 
 from harness.apis import registry
 from harness.apis.api import Api, missing_version
-from harness.apis.jsonvalue import loads
+from harness.apis.jsonvalue import loads_or_none
 from harness.apis.server import json_response
 from harness.apis.view import CallView, RequestView, TextView, WireError
 from harness.kit.thread import failure
@@ -295,11 +295,7 @@ class ServeRouter:
 
     def _run_tool(self, scenario: Scenario, session: str, request: HttpRequest) -> HttpResponse:
         """Run a tool of the scenario for a client whose tools send their calls to the server."""
-        try:
-            body = loads(request.body)
-        except WireError:
-            body = None
-        match body:
+        match loads_or_none(request.body):
             case {"name": str(name), "arguments": dict(arguments)}:
                 call = ToolCall("", name, arguments)
                 at = max((each.note_run(call) for each in self._of_session(scenario, session)), default=0)

@@ -68,12 +68,8 @@ def test_no_secret_is_ever_shown(harness: Command, monkeypatch: pytest.MonkeyPat
 def test_what_is_missing_or_too_old_is_shown_with_its_install_command(
     harness: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def version(name: str) -> str:
-        if name == "openai":
-            return "2.54.0"
-        raise metadata.PackageNotFoundError(name)
-
-    monkeypatch.setattr("harness.cli.providers.version", version)
+    installed = {"openai": "2.54.0"}
+    monkeypatch.setattr("harness.cli.providers.installed_version", installed.get)
     monkeypatch.setenv("PATH", str(folder))
 
     found = {name: row["NEEDS"] for name, row in rows(harness("providers").out).items()}

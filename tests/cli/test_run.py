@@ -128,7 +128,7 @@ def test_targets_whose_sdk_is_missing_are_left_out_aloud(
     harness: Command, cassettes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     without_openai(monkeypatch)
-    monkeypatch.setattr(environment, "_installed", lambda name: None if name == "openai" else version(name))
+    monkeypatch.setattr(environment, "installed_version", lambda name: None if name == "openai" else version(name))
 
     rest = harness("run", "call-single", "--cassettes", str(cassettes))
     chosen = harness("run", "call-single", "--cassettes", str(cassettes), "--target", "openai-chat")

@@ -7,7 +7,7 @@ import pytest
 
 from harness.model.errors import ExpectedFailuresError
 from harness.results import Blame, CellResult, Finding, Kind, Severity, StaleExpectation, Verdict
-from harness.runner.expected_failures import ExpectedFailure, load, stale
+from harness.runner.expected_failures import Expectations, ExpectedFailure, load
 from harness.scenarios.schema import Variant
 
 ENTRY = 'scenario: call-*\n  target: openai-*\n  rule: usage\n  reason: "tracked as #123"\n'
@@ -106,6 +106,13 @@ VARIANTS: tuple[Variant, ...] = ("whole", "stream")
 STALE = (StaleExpectation("call-*", "openai-*", "usage", "#1"),)
 
 
+def _stale(expected: list[ExpectedFailure], played: list[CellResult]) -> tuple[StaleExpectation, ...]:
+    seen = Expectations(expected)
+    for cell in played:
+        seen.see(cell, played=True)
+    return seen.stale
+
+
 @pytest.mark.parametrize(
     ("played", "found"),
     [
@@ -123,7 +130,7 @@ STALE = (StaleExpectation("call-*", "openai-*", "usage", "#1"),)
 def test_an_entry_is_stale_when_its_cells_are_played_without_the_finding(
     played: list[CellResult], found: tuple[StaleExpectation, ...]
 ) -> None:
-    assert stale([KNOWN], played) == found
+    assert _stale([KNOWN], played) == found
 
 
 @pytest.mark.parametrize(
@@ -146,6 +153,6 @@ def test_an_entry_is_stale_by_the_variant_that_it_names(
         for each in VARIANTS
     ]
 
-    left = stale([replace(KNOWN, variant=variant)], played)
+    left = _stale([replace(KNOWN, variant=variant)], played)
 
     assert left == ((replace(STALE[0], variant=variant),) if found else ())

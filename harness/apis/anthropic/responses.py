@@ -11,7 +11,7 @@ from typing import Literal
 
 from harness.apis.anthropic.requests import content_parts
 from harness.apis.eventstream import events_of, is_event_stream
-from harness.apis.jsonvalue import as_list, as_object, body_of, count, join, loads, resolve, string
+from harness.apis.jsonvalue import as_list, as_object, body_of, count, join, loads, loads_or_none, resolve, string
 from harness.apis.response_checks import EventGrammar, EventOrder, ReceivedEvent, ResponseChecks
 from harness.apis.response_rules import EVENTS, ResponseViolation
 from harness.apis.server import error_view
@@ -54,10 +54,7 @@ def read(response: HttpResponse) -> ResponseView:
 
 def _refusal(response: HttpResponse) -> ResponseView:
     text = response.body.decode("utf-8", errors="replace")
-    try:
-        body = loads(response.body)
-    except WireError:
-        body = None
+    body = loads_or_none(response.body)
     error = read_error(body, response) or error_view(response, text)
     return _message({}, error=error, body=body)
 
