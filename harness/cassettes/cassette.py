@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import pairwise
 from typing import Any, TypeGuard, cast, get_args
@@ -66,11 +66,7 @@ def _are_offsets(value: Any) -> TypeGuard[list[int]]:
     if not isinstance(value, list):
         return False
     cuts = cast("list[Any]", value)
-    return all(type(cut) is int for cut in cuts) and _ascend([0, *cuts])
-
-
-def _ascend(numbers: Iterable[int]) -> bool:
-    return all(one <= other for one, other in pairwise(numbers))
+    return all(type(cut) is int for cut in cuts) and all(one <= other for one, other in pairwise([0, *cuts]))
 
 
 FORMAT = "harness 2"

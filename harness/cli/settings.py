@@ -98,6 +98,7 @@ def completed(options: EffectiveOptions, mode: Mode, *, records: bool = False) -
     if loops and not found:
         raise UsageError(f"{loops[0]}: {_NO_LOOP}")
     urls = tuple(f"{target}={url}" for target, url in own.base_urls.items()) if mode == "live" else ()
+    max_age = (own.max_age, own.at("max-age")) if options.max_age is None else (options.max_age, "--max-age")
     return replace(
         options,
         paths=options.paths or own.scenarios or None,
@@ -111,7 +112,7 @@ def completed(options: EffectiveOptions, mode: Mode, *, records: bool = False) -
         expected_failures=options.expected_failures or (own.expected_failures and str(own.expected_failures)),
         strict=bool(own.strict) if options.strict is None else options.strict,
         scope=scope_for(options.rules, options.ignored, own, fact_options(options.as_of, options.facts)),
-        outdated=_outdated(options.max_age, own),
+        outdated=Outdated.by(*max_age),
         **(_pace(options, own) if mode == "live" else {}),
     )
 
@@ -127,10 +128,6 @@ def _pace(options: EffectiveOptions, own: Project) -> dict[str, list[str]]:
     )
     at_once = options.concurrency or (concurrency if options.jobs in (None, "1") else [])
     return {"rates": options.rates or rates, "concurrency": at_once}
-
-
-def _outdated(given: str | None, own: Project) -> Outdated:
-    return Outdated.by(own.max_age, own.at("max-age")) if given is None else Outdated.by(given, "--max-age")
 
 
 def scope_for(rules: Sequence[str] | None, ignored: Sequence[str] | None, own: Project, by: FactSelection) -> Scope:

@@ -49,7 +49,6 @@ from harness.results import (
     Presentation,
     RunResult,
     Severity,
-    ToolRun,
 )
 from harness.rules.evidence import Evidence, ParsedExchange
 from harness.runner import excerpts
@@ -202,7 +201,11 @@ def _exchanges(evidence: Evidence, found: Sequence[_Numbered], width: int) -> It
             request = [Text(plain(f"text: {text}")) for text in embedded[chat].texts]
             outcome = _vectors(embedded[chat])
         if isinstance(transcript, DrivenTranscript) and chat is not None:
-            outcome = [Text(plain(_run(run))) for run in transcript.runs if run.answers == chat + 1]
+            outcome = [
+                Text(plain(f"runs {run.name}({json.dumps(run.arguments, ensure_ascii=False)})"))
+                for run in transcript.runs
+                if run.answers == chat + 1
+            ]
         here = [each for each in found if each.finding.exchange == reading.index]
         title = f"request {reading.index + 1}" + (f", turn {made.turn + 1}, answer {made.step + 1}" if made else "")
         sent = _body(
@@ -249,10 +252,6 @@ def _outcome(chat: Chat) -> list[Text]:
     if response is None:
         return [Text(plain(f"{chat.raised}{chat.words}"), style="red")]
     return [*_message(response.message), Text(plain(f"stop reason: {response.stop_reason.value}"), style="dim")]
-
-
-def _run(run: ToolRun) -> str:
-    return f"runs {run.name}({json.dumps(run.arguments, ensure_ascii=False)})"
 
 
 def _vectors(made: Embedded) -> list[Text]:

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from harness.reports.groups import facts, model_of, scope, targets
+from harness.reports.groups import facts, grouped, model_of, scope, targets
 from harness.reports.markdown_report import escaped
 from harness.reports.words import count, plain, verdict
 from harness.results import CellResult, Lacking, Presentation, Report, RunResult, Verdict
@@ -82,10 +82,8 @@ def sources(run: RunResult, cells: Iterable[CellResult]) -> str:
     """Return a phrase for the origin of the answers, such as `reference server only` or `recorded from the provider
     2026-10-02 to 2026-11-20`.
     """
-    by_origin: dict[str, list[CellResult]] = {}
-    for cell in cells:
-        if cell.provenance is not None:
-            by_origin.setdefault(cell.provenance.origin, []).append(cell)
+    known = ((cell.provenance.origin, cell) for cell in cells if cell.provenance is not None)
+    by_origin = {origin: [cell for _, cell in pairs] for origin, pairs in grouped(known, lambda pair: pair[0])}
     if not by_origin:
         return "nothing was played"
     if len(by_origin) == 1:

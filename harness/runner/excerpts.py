@@ -15,7 +15,7 @@ import httpx2
 from harness import plugins
 from harness.apis import registry
 from harness.apis.eventstream import starts_as_one
-from harness.apis.jsonvalue import equal, join, loads, parsed, resolve
+from harness.apis.jsonvalue import equal, join, loads, loads_or_none, parsed, resolve
 from harness.apis.registry import Target
 from harness.apis.response_rules import Subject
 from harness.apis.view import ResponseView, WireError
@@ -145,11 +145,8 @@ def stream_body(stream: RawStream, finding: Finding) -> Body:
     marks = stream.marks(finding.pointer or "")
     lines = [f"{'>' if at in marks else ' '} {line}" for line, at in stream.lines(marks)]
     head = f"{len(stream.frames)} events"
-    return Body(raw_stream_title(finding.exchange or 0), _text(stream.frames), finding.pointer or "", (head, *lines))
-
-
-def _text(frames: Sequence[bytes]) -> str:
-    return b"".join(frames).decode(errors="replace")
+    text = b"".join(stream.frames).decode(errors="replace")
+    return Body(raw_stream_title(finding.exchange or 0), text, finding.pointer or "", (head, *lines))
 
 
 def _short(line: str) -> str:
@@ -200,7 +197,7 @@ class _JsonLayout:
     def of(self, value: JSON, pointer: str, before: str = "", after: str = "") -> Iterator[JsonLine]:
         """Yield the lines of a value. `before` is the indentation with the key, and `after` is the comma, if any."""
         members = _members(value)
-        flat = f"{before}{_one_line(value)}{after}"
+        flat = f"{before}{json.dumps(_shortened(value), ensure_ascii=False)}{after}"
         if not members or (len(flat) <= self.width and pointer not in self.ways):
             yield JsonLine(flat, pointer)
             return
@@ -218,10 +215,6 @@ def _members(value: JSON) -> list[tuple[str, str | int, JSON]]:
     if isinstance(value, dict):
         return [(f"{json.dumps(key, ensure_ascii=False)}: ", key, member) for key, member in value.items()]
     return [("", at, member) for at, member in enumerate(value)] if isinstance(value, list) else []
-
-
-def _one_line(value: JSON) -> str:
-    return json.dumps(_shortened(value), ensure_ascii=False)
 
 
 def _shortened(value: JSON) -> JSON:
@@ -382,7 +375,7 @@ class ShippedRequests:
         if right is None:
             return ()
         try:
-            wanted, found = redactor.value(parsed(right.body)), redactor.value(_parsed(sent))
+            wanted, found = redactor.value(parsed(right.body)), redactor.value(loads_or_none(sent.body))
         except WireError:
             return ()
         wrong_lines, right_lines = side_by_side(found, wanted)
@@ -395,13 +388,6 @@ class ShippedRequests:
     def title(self) -> str:
         """The title under which a finding shows the request."""
         return f"the request of the shipped adapter {self.adapter}"
-
-
-def _parsed(request: HttpRequest) -> JSON:
-    try:
-        return parsed(request.body)
-    except WireError:
-        return None
 
 
 def shipped_requests(transcript: Transcript) -> ShippedRequests | None:

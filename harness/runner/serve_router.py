@@ -266,7 +266,7 @@ class ServeRouter:
         match segments:
             case ["scenarios"] if request.method == "GET":
                 listed: list[JSON] = [
-                    {**scenario_json(each), "base": self._base(each)} for each in self._scenarios.values()
+                    {**scenario_json(each), "base": f"{self.origin}/{each.id}/"} for each in self._scenarios.values()
                 ]
                 return json_response({"scenarios": listed})
             case [name, session] if name in self._scenarios and request.method == "GET":
@@ -279,9 +279,6 @@ class ServeRouter:
                     f"there are GET /{ABOUT_SEGMENT}/scenarios, GET /{ABOUT_SEGMENT}/SCENARIO/SESSION and "
                     f"POST /{ABOUT_SEGMENT}/SCENARIO/SESSION/call",
                 )
-
-    def _base(self, scenario: Scenario) -> str:
-        return f"{self.origin}/{scenario.id}/"
 
     def _session_response(self, scenario: Scenario, session: str) -> HttpResponse:
         found = self._of_session(scenario, session)

@@ -229,8 +229,10 @@ class ServedSession:
                 answer = self._refusal(served.response)
                 self._turned_away.append(TurnedAway(f"{request.method} {path}", served.reason, answer))
             elif not served.again:
-                # Rules judge the content, not the timing.
-                self._tap.note(served.request, replace(served.response, delivery=_unpaced(served.response)))
+                unpaced = replace(
+                    served.response.delivery, cuts=(), pause=0.0
+                )  # rules judge the content, not the timing
+                self._tap.note(served.request, replace(served.response, delivery=unpaced))
             return self._outgoing(served.response)
 
     def _refusal(self, response: HttpResponse) -> str:
@@ -337,8 +339,3 @@ class ServedSession:
     @property
     def _variant(self) -> Variant:
         return "stream" if self._streamed else "whole"
-
-
-def _unpaced(response: HttpResponse) -> Delivery:
-    delivery = response.delivery
-    return replace(delivery, cuts=(), pause=0.0)

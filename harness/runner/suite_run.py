@@ -263,7 +263,8 @@ class Run:
 
     def collector(self, cells: Sequence[Cell]) -> ResultCollector:
         """Return a collector for these cells."""
-        return ResultCollector(len(cells), _targets(cells), self._expected, self._scope)
+        targets = dict.fromkeys(cell.target.name for cell in cells)
+        return ResultCollector(len(cells), targets, self._expected, self._scope)
 
     def play_cell(self, cell: Cell) -> JudgedCell:
         """Run and judge a cell. The run's context must be open. The result is redacted, but the evidence is not.
@@ -411,7 +412,3 @@ class Run:
                     if isinstance(adapter, ForeignAdapter):  # else the cells under way would hold up the end
                         adapter.workers.halt()
                 raise
-
-
-def _targets(cells: Sequence[Cell]) -> Iterable[str]:
-    return dict.fromkeys(cell.target.name for cell in cells)

@@ -203,20 +203,16 @@ def _client(kind: str, api: str, place: str | None, what: str) -> Adapter:
     def base_url(given: str) -> str:
         return own or (given if place is None else root(given) + place.rstrip("/"))
 
-    def redirected(given: str) -> AbstractContextManager[None]:
-        return nullcontext() if own is None else _redirected(own, given if urlsplit(own).path else root(given))
+    def redirection(given: str) -> AbstractContextManager[None]:
+        from harness.cassettes.client_patches import redirected  # noqa: PLC0415 - imports an HTTP client
+
+        return nullcontext() if own is None else redirected(own, given if urlsplit(own).path else root(given))
 
     for name, value in client_environment().items():
         os.environ.setdefault(name, value)
     value, method = client_shapes.load(what)
     form = api if kind == NATIVE else None
-    return client_shapes.adapter_for(value, what, api, base_url, method=method, form=form, redirected=redirected)
-
-
-def _redirected(own: str, base_url: str) -> AbstractContextManager[None]:
-    from harness.cassettes.client_patches import redirected  # noqa: PLC0415 - imports an HTTP client
-
-    return redirected(own, base_url)
+    return client_shapes.adapter_for(value, what, api, base_url, method=method, form=form, redirected=redirection)
 
 
 def _driven_api(kind: str, name: str | None, what: str) -> Api:

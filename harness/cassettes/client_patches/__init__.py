@@ -24,12 +24,11 @@ from types import ModuleType
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
-import httpx2
-
 from harness.cassettes.client_patches import aiohttp_connectors, http_client, httpx_transports
 from harness.cassettes.client_patches.connection_bytes import Keep, Patch, RequestHook
-from harness.cassettes.transport import BROKEN_OFF, ending
-from harness.model.http import Delivery, HttpRequest, HttpResponse
+from harness.cassettes.player import ExchangeLog
+from harness.cassettes.transport import Proxy
+from harness.model.http import HttpRequest, HttpResponse
 
 _Patches: TypeAlias = Callable[[Any, RequestHook], Iterator[Patch]]
 
@@ -107,21 +106,17 @@ class _PatchingLoader(Loader):
         self._loaded(self._name, module)
 
 
-__all__ = ["Keep", "RequestHook", "intercepted"]
-
-
 _LOCAL = ("127.0.0.1", "localhost", "::1")
-_HOP_HEADERS = frozenset({"host", "content-length", "transfer-encoding", "accept-encoding", "connection"})
 
 
 @contextmanager
 def redirected(own: str, base_url: str) -> Generator[None]:
     """Send requests below `own` to `base_url` instead. Reject requests to any other server that is not local."""
-    with httpx2.Client(trust_env=False, timeout=None) as client:
+    with Proxy(own, base_url, ExchangeLog(own, own)) as forward:
 
         def respond(request: HttpRequest) -> HttpResponse | None:
             if request.url.startswith(own):
-                return _forwarded(client, request, base_url + request.url.removeprefix(own))
+                return forward(request)
             return None if is_local(request.url) else _refused(request.url, own)
 
         with intercepted(respond):
@@ -133,22 +128,10 @@ def is_local(url: str) -> bool:
     return urlsplit(url).hostname in _LOCAL
 
 
-def _forwarded(client: httpx2.Client, request: HttpRequest, url: str) -> HttpResponse:
-    headers = {name: value for name, value in request.headers.items() if name.lower() not in _HOP_HEADERS}
-    pieces: list[bytes] = []
-    failure: Exception | None = None
-    with client.stream(request.method, url, headers=headers, content=request.body) as response:
-        try:
-            for piece in response.iter_raw():
-                pieces.append(piece)  # noqa: PERF402 - keeps the pieces before a failure
-        except BROKEN_OFF as error:
-            failure = error
-    return HttpResponse(
-        response.status_code, dict(response.headers.items()), b"".join(pieces), Delivery(ending=ending(failure))
-    )
-
-
 def _refused(url: str, own: str) -> HttpResponse:
     reason = f"harness redirects only requests to {own}, and refuses this one to {url}"
     body = json.dumps({"error": {"type": "harness", "message": reason}}).encode()
     return HttpResponse(400, {"content-type": "application/json"}, body)
+
+
+__all__ = ["Keep", "RequestHook", "intercepted", "is_local", "redirected"]

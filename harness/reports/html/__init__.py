@@ -310,6 +310,8 @@ def render(run: RunResult, presentation: Presentation) -> str:
 def _pieces(run: RunResult, presentation: Presentation) -> Iterator[str]:
     style, script = _part("style.css"), _part("script.js")
     word, sentence = words.verdict(run)
+    targets = groups.targets(run)
+    first = targets[0] if targets else "the target"
     context: dict[str, Any] = {
         "run": run,
         "word": word,
@@ -325,19 +327,19 @@ def _pieces(run: RunResult, presentation: Presentation) -> Iterator[str]:
         "hand_over_heading": HEADING,
         "inconclusive": groups.inconclusive(run),
         "redriven": _redriven(run),
-        "targets": groups.targets(run),
+        "targets": targets,
         "variants": {cell.variant for cell in run.cells},
         "subjects": _matrix(run),
         "differences": _differences(run),
         "panels": _panels(run),
-        "panels_title": _panels_title(groups.targets(run)),
+        "panels_title": "How the targets differ" if len(targets) > 1 else f"What {first} sends",
         "provenance": groups.provenance(run),
         "costs": list(words.costs(run)),
         "skipped": groups.not_applicable(run),
         "expected": groups.expected_failures(run),
         "unrecorded": groups.unrecorded(run),
         "mode": _MODES[run.mode],
-        "comparable": len(groups.targets(run)) > 1
+        "comparable": len(targets) > 1
         and any(each.meaning for cell in run.cells if cell.conversation for each in cell.conversation.exchanges),
         "history": run_history(run, presentation.against) if presentation.against else None,
         "has_conversations": any(cell.conversation is not None for cell in run.cells),
@@ -383,23 +385,22 @@ def _panels(run: RunResult) -> list[tuple[str, str, list[tuple[str, list[tuple[s
     every = dict(groups.differing(run, everything=True))
     found = every if len(groups.targets(run)) == 1 else every | dict(groups.differing(run, everything=False))
     return [
-        (title, meaning, [(row.aspect, sorted(groups.by_value(row), key=_is_unknown)) for row in found[feature]])
+        (
+            title,
+            meaning,
+            [
+                (row.aspect, sorted(groups.by_value(row), key=lambda each: each[0] == _NOT_OBSERVED))
+                for row in found[feature]
+            ],
+        )
         for feature, (title, meaning) in _PANELS.items()
         if feature in found
     ]
 
 
-def _panels_title(targets: Sequence[str]) -> str:
-    return "How the targets differ" if len(targets) > 1 else f"What {next(iter(targets), 'the target')} sends"
-
-
 def _date(run: RunResult) -> str:
     """Return the date and the time to the minute, in UTC, or an empty string."""
     return f"{run.played_at[:10]} {run.played_at[11:16]} UTC" if run.played_at else ""
-
-
-def _is_unknown(value: tuple[str, str]) -> bool:
-    return value[0] == _NOT_OBSERVED
 
 
 def _redriven(run: RunResult) -> list[str]:
@@ -429,11 +430,8 @@ def _commands(run: RunResult, where: groups.CellPlace) -> Iterator[str]:
 
 def _most_common(values: Iterable[str]) -> str:
     """Return the most common value, or an empty string if no value occurs twice."""
-    tally: dict[str, int] = {}
-    for value in values:
-        tally[value] = tally.get(value, 0) + 1
-    best = max(tally, key=lambda value: tally[value])
-    return best if tally[best] > 1 else ""
+    ((best, number),) = Counter(values).most_common(1)
+    return best if number > 1 else ""
 
 
 def _part(name: str) -> str:
