@@ -17,13 +17,13 @@ from harness.results import (
     Blame,
     CellResult,
     Difference,
+    ExpectedFailure,
     Finding,
     Kind,
     Provenance,
     RunResult,
     Severity,
     Spending,
-    StaleExpectation,
     Verdict,
 )
 
@@ -84,7 +84,7 @@ RUNS = st.builds(
     differences=st.lists(
         st.builds(Difference, TEXT, TEXT, st.dictionaries(TEXT, TEXT, max_size=3), st.booleans()), max_size=2
     ).map(tuple),
-    stale=st.lists(st.builds(StaleExpectation, TEXT, TEXT, TEXT, TEXT), max_size=2).map(tuple),
+    stale=st.lists(st.builds(ExpectedFailure, TEXT, TEXT, TEXT, TEXT), max_size=2).map(tuple),
     versions=st.dictionaries(TEXT, TEXT, max_size=2),
     timing=st.dictionaries(TEXT, st.floats(0, 1e6), max_size=2),
     cassettes=st.none() | TEXT,
@@ -187,7 +187,7 @@ def test_the_costs_are_summed_for_each_target() -> None:
     ],
 )
 def test_exit_codes(verdicts: str, stale: bool, code: int) -> None:
-    expectation = StaleExpectation("s", "t", "usage", "known")
+    expectation = ExpectedFailure("s", "t", "usage", "known")
     run = RunResult("replay", tuple(cell(Verdict(v)) for v in verdicts.split()), stale=(expectation,) if stale else ())
     assert run.exit_code == code
 

@@ -13,9 +13,9 @@ from typing import Any
 from harness.apis.fact_files import FactSelection
 from harness.checks import gateway_findings, server_checks
 from harness.model.errors import UsageError
-from harness.results import CellResult, Finding, Severity, Verdict, verdict_of
+from harness.results import CellResult, ExpectedFailure, Finding, Severity, Verdict, verdict_of
 from harness.rules import EVERYTHING, Scope
-from harness.runner.expected_failures import Expectations, ExpectedFailure, mark_expected
+from harness.runner.expected_failures import Expectations, mark_expected
 from harness.runner.verdicts import CASSETTE_UNREADABLE, known_finding_ids
 
 _MAX_SUGGESTIONS = 3

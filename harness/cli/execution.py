@@ -32,11 +32,10 @@ from harness.model.errors import UnknownName, UsageError
 from harness.platform.environment import hidden_variables
 from harness.reports.groups import missing
 from harness.reports.words import costs, count, forecast, money, plain
-from harness.results import CellResult, Invocation, Mode, RunResult, Verdict
+from harness.results import CellResult, ExpectedFailure, Invocation, Mode, RunResult, Verdict
 from harness.runner import expected_failures
 from harness.runner.cells import Cell, not_applicable, scenarios_of
 from harness.runner.costs import Budget, estimate
-from harness.runner.expected_failures import ExpectedFailure
 from harness.runner.live import RateLimits, RateOptions, base_urls_of
 from harness.runner.plan import Plan, cell_seconds
 from harness.runner.recorder import Recorder, claim_cassettes, versions, without_fresh, without_held

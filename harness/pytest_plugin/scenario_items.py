@@ -30,7 +30,7 @@ from harness.pytest_plugin.session_run import (
     stale_text,
 )
 from harness.reference_server.script_session import ScriptSession
-from harness.results import CellResult, StaleExpectation, Verdict
+from harness.results import CellResult, ExpectedFailure, Verdict
 from harness.runner.backends import ReferenceBackend
 from harness.runner.cells import Cell, cells
 from harness.runner.plan import variants
@@ -130,7 +130,7 @@ class CellItem(pytest.Item):
         """Return file and name for reports."""
         return self.path, None, f"{self.cell.scenario.id} on {self.name}"
 
-    def _stale(self, judged: JudgedCell) -> Iterable[StaleExpectation]:
+    def _stale(self, judged: JudgedCell) -> Iterable[ExpectedFailure]:
         """Return this cell's expected failures that are stale. An entry that covers several cells is stale only if its
         finding occurs in none of them in this session.
         """

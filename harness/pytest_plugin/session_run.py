@@ -36,7 +36,7 @@ from harness.platform import files
 from harness.platform.project import Project, project
 from harness.pytest_plugin.tape_settings import fact_selection_for
 from harness.reports.words import CRASHED, count, forecast, money, place, plain_line, values, what_to_do
-from harness.results import CellResult, Finding, Invocation, RunResult, StaleExpectation, Verdict
+from harness.results import CellResult, ExpectedFailure, Finding, Invocation, RunResult, Verdict
 from harness.runner.backends import ReferenceBackend, ReplayBackend
 from harness.runner.cells import Cell, not_applicable
 from harness.runner.costs import estimate
@@ -499,7 +499,7 @@ def findings(result: CellResult) -> list[str]:
     return [_text(finding, [other for other in result.findings if other.follows == index]) for index, finding in causes]
 
 
-def stale_text(entry: StaleExpectation) -> str:
+def stale_text(entry: ExpectedFailure) -> str:
     """Describe an expected failure that did not occur."""
     variant = f"[{entry.variant}]" if entry.variant else ""
     return (

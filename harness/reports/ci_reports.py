@@ -73,13 +73,13 @@ from harness.results import (
     JSON,
     CellResult,
     Definition,
+    ExpectedFailure,
     Finding,
     Kind,
     Presentation,
     Report,
     RunResult,
     Severity,
-    StaleExpectation,
     Variant,
     Verdict,
 )
@@ -275,7 +275,7 @@ def _unfinished_case(stopped: str) -> ET.Element:
     return case
 
 
-def _stale_case(entry: StaleExpectation) -> ET.Element:
+def _stale_case(entry: ExpectedFailure) -> ET.Element:
     name = " ".join([entry.scenario, *filter(None, [entry.variant]), entry.target, entry.rule])
     case = ET.Element("testcase", classname="expected-failures", name=_legal(name))
     _add_outcome(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from harness.reports.finding_causes import Cause, causes
 from harness.reports.words import count, listed, spent
-from harness.results import CellResult, RunResult, Severity, Spending, StaleExpectation, Verdict
+from harness.results import CellResult, ExpectedFailure, RunResult, Severity, Spending, Verdict
 from harness.results.run_result import CellKey
 
 _BADNESS = {Verdict.WARN: 1, Verdict.MISSING: 2, Verdict.FAIL: 3, Verdict.ERROR: 3}
@@ -189,7 +189,7 @@ def _stale(run: RunResult, before: RunResult) -> tuple[RunChange, ...]:
     return _changes(then, now, worse=True)
 
 
-def _entry(stale: StaleExpectation) -> str:
+def _entry(stale: ExpectedFailure) -> str:
     variant = f" [{stale.variant}]" if stale.variant else ""
     return f"{stale.rule} in {stale.scenario}{variant}, {stale.target}"
 

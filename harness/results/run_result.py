@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
+from fnmatch import fnmatchcase
 from functools import cache
 from itertools import chain, takewhile
 from typing import Any, Literal, TypeAlias, cast
@@ -76,11 +77,11 @@ class Definition:
 
 
 @dataclass(frozen=True, slots=True)
-class StaleExpectation:
-    """An entry of the expected failures that is stale, because its failure did not occur.
+class ExpectedFailure:
+    """An entry of a file of expected failures.
 
-    In `RunResult.unmatched` it is an entry that covers no cell of the run. `variant` is `None` if the entry applies to
-    both variants.
+    Findings of `rule` in the cells of `scenario` and `target` are expected, for the given `reason`. `variant` is `None`
+    if the entry applies to both variants.
     """
 
     scenario: str
@@ -88,6 +89,18 @@ class StaleExpectation:
     rule: str
     reason: str
     variant: Variant | None = None
+
+    def covers(self, cell: CellResult) -> bool:
+        """Return whether the entry applies to this cell."""
+        return (
+            fnmatchcase(cell.scenario, self.scenario)
+            and fnmatchcase(cell.target, self.target)
+            and self.variant in (None, cell.variant)
+        )
+
+    def expects(self, cell: CellResult, finding: Finding) -> bool:
+        """Return whether the entry applies to this finding of the cell."""
+        return self.covers(cell) and fnmatchcase(finding.rule, self.rule)
 
 
 Values: TypeAlias = Mapping[str, Mapping[str, tuple[str, ...]]]
@@ -106,7 +119,7 @@ class Part:
     number: int
     of: int
     scenarios: Mapping[str, str]
-    expected: tuple[StaleExpectation, ...] = ()
+    expected: tuple[ExpectedFailure, ...] = ()
     observed: Values = field(default_factory=dict[str, Mapping[str, tuple[str, ...]]])
 
     @property
@@ -299,13 +312,13 @@ class RunResult:
     mode: Mode
     cells: tuple[CellResult, ...]
     differences: tuple[Difference, ...] = ()
-    stale: tuple[StaleExpectation, ...] = ()
+    stale: tuple[ExpectedFailure, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict[str, str])
     timing: Mapping[str, float] = field(default_factory=dict[str, float])
     cassettes: str | None = None
     left_out: Mapping[str, str] = field(default_factory=dict[str, str])
     invocation: Invocation = field(default_factory=Invocation)
-    unmatched: tuple[StaleExpectation, ...] = ()
+    unmatched: tuple[ExpectedFailure, ...] = ()
     stopped: str | None = None
     audit: Audited | None = None
     facts: tuple[str, ...] = ()

@@ -16,7 +16,7 @@ from __future__ import annotations
 import difflib
 import glob
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, cast, get_args
@@ -26,7 +26,7 @@ import yaml
 from harness.cassettes.cassette_text import TOO_DEEP
 from harness.model.errors import ExpectedFailuresError
 from harness.platform.files import read_file
-from harness.results import CellResult, Finding, Severity, StaleExpectation
+from harness.results import CellResult, ExpectedFailure, Finding, Severity
 from harness.rules import EVERYTHING, Scope
 from harness.scenarios.schema import Variant
 
@@ -45,33 +45,6 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _REQUIRED_KEYS = ("scenario", "target", "rule", "reason")
 _KEYS = (*_REQUIRED_KEYS, "variant")
 _VARIANTS: tuple[Variant, ...] = get_args(Variant)
-
-
-@dataclass(frozen=True, slots=True)
-class ExpectedFailure:
-    """An entry of the file.
-
-    Findings of `rule` in the cells of `scenario` and `target` are expected, for the given `reason`. `variant` is `None`
-    if the entry applies to both variants.
-    """
-
-    scenario: str
-    target: str
-    rule: str
-    reason: str
-    variant: Variant | None = None
-
-    def covers(self, cell: CellResult) -> bool:
-        """Return whether the entry applies to this cell."""
-        return (
-            fnmatchcase(cell.scenario, self.scenario)
-            and fnmatchcase(cell.target, self.target)
-            and self.variant in (None, cell.variant)
-        )
-
-    def expects(self, cell: CellResult, finding: Finding) -> bool:
-        """Return whether the entry applies to this finding of the cell."""
-        return self.covers(cell) and fnmatchcase(finding.rule, self.rule)
 
 
 def load(path: Path, findable: Collection[str]) -> list[ExpectedFailure]:
@@ -233,12 +206,12 @@ class Expectations:
                         self._happened.add(at)
 
     @property
-    def unmatched(self) -> tuple[StaleExpectation, ...]:
+    def unmatched(self) -> tuple[ExpectedFailure, ...]:
         """The entries that cover no cell."""
         return self._stale_entries(set(range(len(self._expected))) - self._matched)
 
     @property
-    def stale(self) -> tuple[StaleExpectation, ...]:
+    def stale(self) -> tuple[ExpectedFailure, ...]:
         """The entries whose cells ran without the expected finding.
 
         An entry is not stale if none of its cells ran, or if its rule or finding is out of scope.
@@ -246,15 +219,10 @@ class Expectations:
         counting = {at for at, entry in enumerate(self._expected) if self._scope.takes(entry.rule)}
         return self._stale_entries(self._played & counting - self._happened)
 
-    def _stale_entries(self, chosen: Collection[int]) -> tuple[StaleExpectation, ...]:
-        return tuple(to_expectation(entry) for at, entry in enumerate(self._expected) if at in chosen)
+    def _stale_entries(self, chosen: Collection[int]) -> tuple[ExpectedFailure, ...]:
+        return tuple(entry for at, entry in enumerate(self._expected) if at in chosen)
 
 
 def _is_found(entry: ExpectedFailure, cell: CellResult) -> bool:
     found = (entry.expects(cell, each) and each.severity is Severity.ERROR for each in cell.findings)
     return any(found) or any(fnmatchcase(rule, entry.rule) for rule in cell.hidden)
-
-
-def to_expectation(entry: ExpectedFailure) -> StaleExpectation:
-    """Return an entry in the form that results use."""
-    return StaleExpectation(entry.scenario, entry.target, entry.rule, entry.reason, entry.variant)

@@ -10,13 +10,12 @@ from harness.apis.registry import Target
 from harness.cassettes.library import Library
 from harness.cassettes.preflight import Outdated
 from harness.model.errors import UnknownName, UsageError
-from harness.results import Mode
+from harness.results import ExpectedFailure, Mode
 from harness.rules import EVERYTHING, Scope
 from harness.rules.rule import all_rules
 from harness.runner.backends import Backend, ReferenceBackend, ReplayBackend
 from harness.runner.cells import VARIANTS
 from harness.runner.costs import Budget
-from harness.runner.expected_failures import ExpectedFailure
 from harness.runner.live import LiveBackend, RateLimits
 from harness.runner.recorder import Recorder
 from harness.runner.suite_run import Run

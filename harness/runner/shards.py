@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import cast
 
 from harness.model.errors import ScenarioError, UsageError
-from harness.results import CellResult, Definition, Part, RunResult, Verdict
+from harness.results import CellResult, Definition, ExpectedFailure, Part, RunResult, Verdict
 from harness.results.run_result import Values
 from harness.rules import Scope
 from harness.runner.cells import Cell, scenarios_of
 from harness.runner.differences import ObservedValues, difference_rows
-from harness.runner.expected_failures import Expectations, ExpectedFailure, to_expectation
+from harness.runner.expected_failures import Expectations
 from harness.runner.recorder import versions
 from harness.runner.suite_run import is_judged
 from harness.scenarios.load import digest, lines
@@ -147,7 +147,7 @@ class Shard:
     def part(self, cells: Iterable[Cell], expected: Sequence[ExpectedFailure], observed: Values) -> Part:
         """Return the data, in addition to the cells, that is needed to merge this shard."""
         digests = {each.id: digest_prefix(each) for each in scenarios_of(cells)}
-        return Part(self.number, self.of, digests, tuple(map(to_expectation, expected)), observed)
+        return Part(self.number, self.of, digests, tuple(expected), observed)
 
 
 NamedResult = tuple[str, RunResult]
@@ -170,10 +170,7 @@ def merge_shards(shards: Sequence[NamedResult]) -> RunResult:
         for cell in run.cells:
             by_scenario.setdefault(cell.scenario, []).append(cell)
     cells = [cell for scenario in whole.scenarios for cell in by_scenario.get(scenario, ())]
-    expectations = Expectations(
-        [ExpectedFailure(each.scenario, each.target, each.rule, each.reason, each.variant) for each in whole.expected],
-        Scope(first.rules, first.ignored),
-    )
+    expectations = Expectations(whole.expected, Scope(first.rules, first.ignored))
     observed = {target: ObservedValues() for target in dict.fromkeys(cell.target for cell in cells)}
     for cell in cells:
         expectations.see(cell, played=is_judged(cell))

@@ -14,7 +14,7 @@ from typing import Generic, Self, TypeVar
 from harness.apis.prices import price_version
 from harness.cassettes.preflight import Preflight
 from harness.platform.environment import utc_now
-from harness.results import CellResult, Mode, RunResult, Verdict
+from harness.results import CellResult, ExpectedFailure, Mode, RunResult, Verdict
 from harness.results.run_result import Values
 from harness.rules import EVERYTHING, Scope
 from harness.rules.conversation_report import build_conversation, max_conversation_chars, with_earlier
@@ -26,7 +26,7 @@ from harness.runner.cells import Cell
 from harness.runner.costs import Budget
 from harness.runner.differences import ObservedValues, difference_rows
 from harness.runner.executors import MIN_CELLS_PER_FORK, MIN_FOREIGN_CELLS_PER_FORK, can_fork, cpu_count, run_forked
-from harness.runner.expected_failures import Expectations, ExpectedFailure
+from harness.runner.expected_failures import Expectations
 from harness.runner.live import RateLimits
 from harness.runner.recorder import Recorder, survey_cells, versions, without_fresh
 from harness.runner.verdicts import CellJudge, JudgedCell

@@ -31,6 +31,7 @@ from harness.results import (
     Embedded,
     EmbeddingTranscript,
     Exchange,
+    ExpectedFailure,
     Finding,
     Kind,
     Lacking,
@@ -54,7 +55,7 @@ from harness.runner.cells import Absence
 from harness.runner.costs import spending
 from harness.runner.differences import Observations
 from harness.runner.excerpts import ShippedRequests, excerpt, shipped_requests
-from harness.runner.expected_failures import ExpectedFailure, mark_expected
+from harness.runner.expected_failures import mark_expected
 from harness.runner.recorder import is_complete
 from harness.stdio.adapter_process import MAX_OUTPUT_BYTES
 

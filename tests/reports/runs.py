@@ -10,6 +10,7 @@ from harness.results import (
     CellResult,
     ConversationRecord,
     Difference,
+    ExpectedFailure,
     Finding,
     Invocation,
     Kind,
@@ -18,7 +19,6 @@ from harness.results import (
     RunResult,
     Sent,
     Severity,
-    StaleExpectation,
     Verdict,
 )
 
@@ -155,7 +155,7 @@ def red() -> RunResult:
             Difference("tools", "who issues ids", {"anthropic": "the API", "gemini-3": "nobody"}, differs=True),
             Difference("tools", "word for it", {"anthropic": "any", "gemini-3": "any"}, differs=False),
         ),
-        (StaleExpectation("call-*", "anthropic", "usage", "tracked as #7"),),
+        (ExpectedFailure("call-*", "anthropic", "usage", "tracked as #7"),),
         {"httpx2": "2.16.0"},
         {"seconds": 1.25},
         "cassettes",
@@ -273,12 +273,12 @@ def hostile() -> RunResult:
         "replay",
         (bad, failed(long, HOSTILE, found), cell(HOSTILE, "javascript:alert(1)", conversation=told)),
         (Difference(HOSTILE, HOSTILE, {HOSTILE: HOSTILE, "javascript:alert(1)": "x"}, differs=True),),
-        (StaleExpectation(HOSTILE, HOSTILE, HOSTILE, HOSTILE),),
+        (ExpectedFailure(HOSTILE, HOSTILE, HOSTILE, HOSTILE),),
         {HOSTILE: HOSTILE},
         left_out={HOSTILE: HOSTILE},
         cassettes=HOSTILE,
         facts=(HOSTILE,),
-        unmatched=(StaleExpectation(HOSTILE, HOSTILE, HOSTILE, HOSTILE),),
+        unmatched=(ExpectedFailure(HOSTILE, HOSTILE, HOSTILE, HOSTILE),),
     )
 
 

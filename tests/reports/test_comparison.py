@@ -7,7 +7,7 @@ import pytest
 
 from harness.model.messages import Usage
 from harness.reports.run_changes import compare_runs, conditions
-from harness.results import Definition, Difference, RunResult, Severity, Spending, StaleExpectation, Verdict
+from harness.results import Definition, Difference, ExpectedFailure, RunResult, Severity, Spending, Verdict
 from tests.reports.runs import PROVIDER, REFERENCE, both, cell, failed, finding, red, two_causes
 
 
@@ -133,7 +133,7 @@ def test_a_new_note_is_never_worse() -> None:
 
 
 def test_a_stale_expected_failure_is_worse() -> None:
-    stale = (StaleExpectation("call-*", "anthropic", "usage", "tracked as #7", "stream"),)
+    stale = (ExpectedFailure("call-*", "anthropic", "usage", "tracked as #7", "stream"),)
 
     made = compare_runs(RunResult("replay", (cell(),), stale=stale), RunResult("replay", (cell(),)))
 

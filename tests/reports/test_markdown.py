@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from harness.reports.markdown_report import render
-from harness.results import Presentation, RunResult, StaleExpectation, Verdict
+from harness.results import ExpectedFailure, Presentation, RunResult, Verdict
 from tests.reports.runs import TARGETS, both, cell, failed, finding, red, with_many_skipped
 
 
@@ -35,7 +35,7 @@ def test_the_verbose_matrix_has_a_row_for_each_scenario() -> None:
 def test_the_same_findings_in_both_variants_are_there_once() -> None:
     one, other = both("alike", verdict=Verdict.FAIL, findings=(finding(),))
     differing = (cell("unlike"), failed("unlike", variant="stream"))
-    stale = (StaleExpectation("call-*", "anthropic", "usage", "old", "stream"),)
+    stale = (ExpectedFailure("call-*", "anthropic", "usage", "old", "stream"),)
 
     shown = render(RunResult("replay", (one, other, *differing), stale=stale), Presentation())
 

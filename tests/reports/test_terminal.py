@@ -11,13 +11,13 @@ from harness.results import (
     Blame,
     CellResult,
     Difference,
+    ExpectedFailure,
     Kind,
     Mode,
     Presentation,
     Provenance,
     RunResult,
     Severity,
-    StaleExpectation,
     Verdict,
 )
 from tests.reports.runs import (
@@ -209,7 +209,7 @@ def test_what_befell_both_variants_for_one_reason_is_named_once() -> None:
                 reason="#13",
             ),
         ),
-        stale=(StaleExpectation("call-*", "anthropic", "usage", "#7", "stream"),),
+        stale=(ExpectedFailure("call-*", "anthropic", "usage", "#7", "stream"),),
     )
 
     verbose = Presentation(verbose=True)

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from harness.model.errors import ExpectedFailuresError
-from harness.results import Blame, CellResult, Finding, Kind, Severity, StaleExpectation, Verdict
-from harness.runner.expected_failures import Expectations, ExpectedFailure, load
+from harness.results import Blame, CellResult, ExpectedFailure, Finding, Kind, Severity, Verdict
+from harness.runner.expected_failures import Expectations, load
 from harness.scenarios.schema import Variant
 
 ENTRY = 'scenario: call-*\n  target: openai-*\n  rule: usage\n  reason: "tracked as #123"\n'
@@ -103,10 +103,10 @@ def cell(scenario: str, target: str, *rules: str, severity: Severity = Severity.
 
 KNOWN = ExpectedFailure("call-*", "openai-*", "usage", "#1")
 VARIANTS: tuple[Variant, ...] = ("whole", "stream")
-STALE = (StaleExpectation("call-*", "openai-*", "usage", "#1"),)
+STALE = (ExpectedFailure("call-*", "openai-*", "usage", "#1"),)
 
 
-def _stale(expected: list[ExpectedFailure], played: list[CellResult]) -> tuple[StaleExpectation, ...]:
+def _stale(expected: list[ExpectedFailure], played: list[CellResult]) -> tuple[ExpectedFailure, ...]:
     seen = Expectations(expected)
     for cell in played:
         seen.see(cell, played=True)
@@ -128,7 +128,7 @@ def _stale(expected: list[ExpectedFailure], played: list[CellResult]) -> tuple[S
     ],
 )
 def test_an_entry_is_stale_when_its_cells_are_played_without_the_finding(
-    played: list[CellResult], found: tuple[StaleExpectation, ...]
+    played: list[CellResult], found: tuple[ExpectedFailure, ...]
 ) -> None:
     assert _stale([KNOWN], played) == found
 

@@ -20,12 +20,11 @@ from harness.model.errors import ConnectionFailed, MissingDependency, UsageError
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import ChatRequest, ChatResponse
 from harness.model.protocols import Capability, Endpoint
-from harness.results import Blame, CellResult, Kind, Mode, RunResult, Severity, Verdict
+from harness.results import Blame, CellResult, ExpectedFailure, Kind, Mode, RunResult, Severity, Verdict
 from harness.rules.evidence import Evidence
 from harness.rules.rule import Rule, RuleViolation, all_rules
 from harness.runner.backends import ReferenceBackend, ReplayBackend
 from harness.runner.cells import Cell, cells
-from harness.runner.expected_failures import ExpectedFailure
 from harness.runner.recorder import Recorder
 from harness.runner.suite_run import EarlyStop, Run
 from harness.scenarios.schema import Scenario
