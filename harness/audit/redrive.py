@@ -42,6 +42,7 @@ from harness.audit.turn_comparison import (
     turn_items,
 )
 from harness.cassettes.cassette import Cassette
+from harness.cassettes.player import one_body
 from harness.cassettes.rechunk import recut
 from harness.cassettes.transport import HandlerTransport
 from harness.equivalence.view_differences import WHOLE_JSON, diff, json_pointer
@@ -102,7 +103,7 @@ class AdapterDriver:
         Raises:
             harness.model.errors.ChatError: the adapter cannot read the response or express the request.
         """
-        return self._driven(pair, _whole(pair), self._client.chat)
+        return self._driven(pair, one_body(pair.i.response), self._client.chat)
 
     def streamed(self, pair: RedrivePair, stream: HttpResponse) -> DrivenTurn:
         """Drive response i through the adapter's `stream`, with `stream` as the HTTP response. The follow-up is
@@ -121,7 +122,7 @@ class AdapterDriver:
         answer = self._ask(response, ask, request)
         results = Message(Role.USER, tuple(_following(pair, lift, answer.message)))
         follow_up = replace(request, messages=(*request.messages, _carried(pair, answer.message), results))
-        self._ask(_whole(pair), self._client.chat, follow_up)
+        self._ask(one_body(pair.i.response), self._client.chat, follow_up)
         return DrivenTurn(answer, self._sent.pop())
 
     def _ask(
@@ -143,12 +144,6 @@ class AdapterDriver:
     def _play(self, request: HttpRequest) -> HttpResponse:
         self._sent.append(request)
         return self._response
-
-
-def _whole(pair: RedrivePair) -> HttpResponse:
-    """Return the recorded response. A stream becomes the complete body that the wire reader assembles from it."""
-    body = json.dumps(pair.i.response.body).encode()
-    return HttpResponse(200, {"content-type": "application/json"}, body)
 
 
 def _first_request(pair: RedrivePair, lift: CanonicalReader) -> ChatRequest:
