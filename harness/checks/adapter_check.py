@@ -127,7 +127,8 @@ def find_undeclared(scenarios: Sequence[Scenario], target: Target, play: Play) -
         if capability in can | target.profile.lacks | _UNTRIED:
             continue
         able = _able(target, frozenset({*can, capability}))
-        tried = cells([each for each in scenarios if _needs(each, can) == {capability}], [able], ["whole"])[:_TRIED]
+        simple = [each for each in scenarios if _needs(each, can) == {capability} and not each.provocations]
+        tried = cells(simple, [able], ["whole"])[:_TRIED]
         if capability is Capability.STREAMING:
             plain = [each for each in scenarios if not _needs(each, can) and not each.faults]
             tried = cells(plain, [able], ["stream"])[:_TRIED]
