@@ -134,7 +134,7 @@ _ODD_TEXTS = (
 _CHARACTERS = ((0x20, 0x7E), (0xA1, 0x17F), (0x370, 0x3FF), (0x4E00, 0x4FFF), (0x1F300, 0x1F5FF), (0x2000, 0x206F))
 _TOOL_NAMES = (
     *("get", "get_2", "get-2", "Get", "_get", "g" * 64, "text", "function", "tool_use", "final-answer", "a", "_"),
-    *("read_file", "web_search", "json_tool_call", "response"),
+    *("read_file", "web_lookup", "json_tool_call", "response"),
     *("get_weather_in_a_city_with_a_very_long_name_0123456789_abcdefghi", "call_0", "functions-get", "x-y-z"),
 )
 _FIELD_NAMES = (
