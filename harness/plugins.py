@@ -59,12 +59,12 @@ class PluginGroup(Generic[T]):
             raise PluginError(self.kind, name, f"it exists more than once ({', '.join(owners)}); uninstall one.")
         if built_in is not None:
             module, _, attribute = built_in.partition(":")
-            return self.checked(name, getattr(importlib.import_module(module), attribute or self.attribute, None))
+            return self.check(name, getattr(importlib.import_module(module), attribute or self.attribute, None))
         if points:
-            return self.checked(name, load_entry_point(self.kind, points[0]))
+            return self.check(name, load_entry_point(self.kind, points[0]))
         raise UnknownName(self.kind, name, self.names())
 
-    def checked(self, name: str, value: object) -> T:
+    def check(self, name: str, value: object) -> T:
         """Return the value if it is an instance of the class that `type` names. Raises `PluginError` if it is not."""
         module, _, class_name = self.type.partition(":")
         if not isinstance(value, getattr(importlib.import_module(module), class_name)):
@@ -97,7 +97,7 @@ def adapter(spec: str) -> Adapter:
     if ":" not in spec:
         return check_adapter(spec, ADAPTERS.load(spec))
     value = import_attribute(spec, "adapter")
-    return check_adapter(spec, value.adapter() if isinstance(value, Loop) else ADAPTERS.checked(spec, value))
+    return check_adapter(spec, value.adapter() if isinstance(value, Loop) else ADAPTERS.check(spec, value))
 
 
 def check_adapter(spec: str, adapter: Adapter) -> Adapter:
@@ -185,11 +185,11 @@ def _not_found(module: str, error: ModuleNotFoundError, kind: str) -> str:
 
 def entry_points_of(group: str) -> EntryPoints:
     """Return the entry points of a group in all installed packages."""
-    return _installed(group, tuple(sys.path))
+    return _entry_points(group, tuple(sys.path))
 
 
 @cache
-def _installed(group: str, path: tuple[str, ...]) -> EntryPoints:  # noqa: ARG001 - where Python looks for packages
+def _entry_points(group: str, path: tuple[str, ...]) -> EntryPoints:  # noqa: ARG001 - where Python looks for packages
     """Return the entry points of a group. Cached, because this opens a file of every installed package."""
     return entry_points(group=group)
 

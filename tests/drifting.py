@@ -17,7 +17,7 @@ from harness.reference_server.script_session import ScriptSession
 from harness.scenarios import suite
 from harness.scenarios.load import load_file
 
-SCENARIO = load_file(suite.shipped("scenarios") / "system-absent.yaml")
+SCENARIO = load_file(suite.shipped_folder("scenarios") / "system-absent.yaml")
 
 
 def changed(file: Path, api: str, changes: Mapping[str, Mapping[str, Any]]) -> Path:

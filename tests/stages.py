@@ -59,7 +59,7 @@ class InProcess(OfflineBackend):
         wire = registry.api(cell.target.api)
         session = ScriptSession(cell.scenario, wire, cell.target.model, cell.target.profile, origin=REFERENCE_URL)
         responder = Responder(partial(_noting, lambda request: self._provider(request, session)))
-        with self.reached(cell.target, responder, REFERENCE_URL + wire.base_path, keep) as (endpoint, tap):
+        with self.connect(cell.target, responder, REFERENCE_URL + wire.base_path, keep) as (endpoint, tap):
             yield CellEnvironment(endpoint, tap, scripted=self._scripted, provenance=self.provenance(cell.target))
 
 

@@ -64,6 +64,6 @@ def test_what_it_ships_is_found_from_any_folder(wheel: Path, tmp_path: Path, *, 
 
 
 def test_a_checkout_uses_its_own_files() -> None:
-    from harness.scenarios.suite import shipped
+    from harness.scenarios.suite import shipped_folder
 
-    assert [shipped(name) for name in SHIPPED] == [ROOT / name for name in SHIPPED]
+    assert [shipped_folder(name) for name in SHIPPED] == [ROOT / name for name in SHIPPED]

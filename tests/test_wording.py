@@ -99,3 +99,24 @@ def test_a_file_name_occurs_once_outside_of_apis_and_adapters() -> None:
             places[path.stem].append(str(inside))
 
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+PARTICIPLE = re.compile(
+    r"(?!embed$)[a-z]+[^e]ed|begun|broken|built|chosen|done|drawn|driven|found|given|gone|grown|heard|held|hidden|kept|"
+    r"known|left|lost|made|met|paid|said|seen|sent|shown|shrunk|spent|spoken|taken|thought|told|written"
+)
+
+
+def test_no_function_is_named_by_a_participle_alone() -> None:
+    """Except for `trimmed`, which is public, and the fixture that pytest knows as `tape`."""
+    found: list[str] = []
+    for path in MODULES:
+        module = parse(path.read_text())
+        for node in (module, *(each for each in statements(module) if isinstance(each, ast.ClassDef))):
+            for each in node.body:
+                if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)) and not each.decorator_list:
+                    word = each.name.strip("_")
+                    if PARTICIPLE.fullmatch(word) and word not in ("trimmed", "taped"):
+                        found.append(f"{path.relative_to(ROOT)}:{each.lineno}: {each.name}")
+
+    assert found == []

@@ -135,13 +135,13 @@ def own(metadata: ProviderMetadata, api: str) -> dict[str, JSON]:
     return fields if isinstance(fields, dict) else {}
 
 
-def merged(wire: dict[str, JSON], fields: Mapping[str, JSON]) -> dict[str, JSON]:
+def merge_fields(wire: dict[str, JSON], fields: Mapping[str, JSON]) -> dict[str, JSON]:
     """Merge verbatim fields into a wire object: objects merge, lists grow, other values replace."""
     result = dict(wire)
     for key, value in fields.items():
         mine = result.get(key)
         if isinstance(mine, dict) and isinstance(value, dict):
-            result[key] = merged(mine, value)
+            result[key] = merge_fields(mine, value)
         elif isinstance(mine, list) and isinstance(value, list):
             result[key] = [*mine, *value]
         else:

@@ -214,7 +214,7 @@ def decode(completed: Completed) -> ChatResponse:
     elif completed.status != 0:
         raise _run_error(completed)
     elif result.get("num_turns") == 0:
-        raise MalformedResponse(f"no request was sent; claude printed: {_shown(text)}")
+        raise MalformedResponse(f"no request was sent; claude printed: {_describe(text)}")
     elif not isinstance(text, str):
         raise MalformedResponse("the result has no text")
     else:
@@ -238,13 +238,13 @@ def _result(completed: Completed) -> dict[str, Any]:
         return result
     if completed.status != 0:
         raise _run_error(completed)
-    raise MalformedResponse(f"claude printed no result but: {_shown(completed.stdout)}")
+    raise MalformedResponse(f"claude printed no result but: {_describe(completed.stdout)}")
 
 
 def _run_error(completed: Completed) -> ProviderError:
     ended = f"status {completed.status}" if completed.status > 0 else f"signal {-completed.status}"
     output = completed.stderr.strip() or completed.stdout.strip() or "nothing"
-    return provider_error(500, f"claude ended with {ended} and printed: {_shown(output)}")
+    return provider_error(500, f"claude ended with {ended} and printed: {_describe(output)}")
 
 
 def _result_error(result: dict[str, Any]) -> ProviderError:
@@ -283,5 +283,5 @@ def _model(usage: Any) -> str | None:
     return models[0] if len(models) == 1 else None
 
 
-def _shown(text: Any) -> str:
+def _describe(text: Any) -> str:
     return repr(text)[:_MAX_SHOWN_CHARACTERS]

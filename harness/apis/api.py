@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from harness.apis.conversion import CanonicalReader, MinimalRequest, RequestBuilder
 from harness.apis.fact import Breach, Fact
 from harness.apis.fact_files import SHIPPED, CompiledFacts, Facts, FactSelection, limit_from, today
-from harness.apis.limits import Limit, Violation, bracketed, lesser
+from harness.apis.limits import Limit, Violation, bracketed_path, lesser
 from harness.apis.matching import SchemaPlaces
 from harness.apis.profiles import (
     ApiTerms,
@@ -23,7 +23,7 @@ from harness.apis.profiles import (
     Services,
     ShippedTarget,
     Traits,
-    derived,
+    derive_profile,
     matching,
 )
 from harness.apis.response_rules import ResponseCheck
@@ -227,7 +227,7 @@ class Api:
     server_endpoints: ServerEndpoints = field(default_factory=ServerEndpoints)
     request_builder: RequestBuilder | None = None
     check_response: ResponseCheck | None = None
-    spelled: Callable[[str], str] = bracketed
+    spelled: Callable[[str], str] = bracketed_path
     _written: frozenset[str] = field(init=False, repr=False, compare=False)
     _dockets: dict[tuple[int, frozenset[str]], tuple[Profile, CompiledFacts]] = field(
         init=False, repr=False, compare=False, default_factory=dict["tuple[int, frozenset[str]]", Any]
@@ -262,7 +262,7 @@ class Api:
         known = self._derived.get((bare, id(facts)))
         if known is not None and known[0] is facts:
             return known[1]
-        profile = derived(matching(self.profiles, bare), facts)
+        profile = derive_profile(matching(self.profiles, bare), facts)
         if len(self._derived) >= _MOST_PROFILES:
             self._derived.clear()
         self._derived[bare, id(facts)] = facts, profile
@@ -318,7 +318,7 @@ class Api:
         supported_by_facts: list[Violation] = []
         for each in found:
             sources = each.source.split(", ")
-            if not self.facts.named(sources):
+            if not self.facts.with_ids(sources):
                 supported_by_facts.append(each)
             elif held := [
                 fact for fact in rule_set.profile.facts if fact.id in sources and fact.is_at(rule_set.services)
@@ -465,7 +465,7 @@ def _no_endpoint(wire: Api, request: HttpRequest, path: str | None = None) -> Vi
         hint = f" (is {missing} missing at the end of the base URL?)"
     elif path.startswith(first * 2 + "/"):
         hint = f" ({first} is there twice: does the client add it to a base URL that ends in it?)"
-    return PATH_UNKNOWN.broken(f"no such endpoint: {request.method} {request.url}{hint}", "", status=404)
+    return PATH_UNKNOWN.make_violation(f"no such endpoint: {request.method} {request.url}{hint}", "", status=404)
 
 
 def _path(url: str) -> str:

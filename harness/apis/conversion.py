@@ -40,7 +40,7 @@ class MinimalRequest:
     model: str = "a-model"
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
 
-    def authorized(self, request: HttpRequest, key: str) -> HttpRequest:
+    def with_key(self, request: HttpRequest, key: str) -> HttpRequest:
         """Return the request with a key."""
         headers = {**request.headers, self.key_header: self.scheme + key}
         return HttpRequest(request.method, request.url, headers, request.body)

@@ -84,7 +84,7 @@ def _begins(body: bytes) -> bool:
     return name in _FIELDS if colon or behind else any(field.startswith(name) for field in _FIELDS)
 
 
-def written(data: JSON, name: str | None = None) -> bytes:
+def serialize_event(data: JSON, name: str | None = None) -> bytes:
     """Serialize a JSON value as one event, with an `event:` line if `name` is given. Lone surrogates are escaped."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     head = f"event: {name}\n" if name else ""
@@ -99,7 +99,7 @@ def sent_objects(stream: bytes) -> list[dict[str, JSON]]:
 
 def written_by_type(objects: Iterable[dict[str, JSON]]) -> bytes:
     """Serialize events to a stream. The name of each event is its `type`."""
-    return b"".join(written(event, str(event.get("type"))) for event in objects)
+    return b"".join(serialize_event(event, str(event.get("type"))) for event in objects)
 
 
 _SEPARATORS = {separator.encode(): f"\\u{ord(separator):04x}".encode() for separator in "\u2028\u2029\u0085"}

@@ -81,7 +81,7 @@ def _change(made: _Made, bases: Mapping[str, Example], example: Example) -> None
                 for path in cast("list[str]", value):
                     _drop(made.body, _keys(path))
             case _:
-                _put(made.body, _keys(key), _repeated(value))
+                _put(made.body, _keys(key), _repeat(value))
 
 
 def _keys(path: str) -> list[str | int | None]:
@@ -107,11 +107,11 @@ def _put(holder: Any, keys: list[str | int | None], value: Any) -> None:
             holder = holder[key]
 
 
-def _repeated(value: JSON) -> JSON:
+def _repeat(value: JSON) -> JSON:
     if isinstance(value, list):
-        return [_repeated(each) for each in value]
+        return [_repeat(each) for each in value]
     if not isinstance(value, dict) or value.keys() != {"repeated", "times"}:
-        return {key: _repeated(each) for key, each in value.items()} if isinstance(value, dict) else value
+        return {key: _repeat(each) for key, each in value.items()} if isinstance(value, dict) else value
     each, times = value["repeated"], cast("int", value["times"])
     if isinstance(each, str):
         return each * times
@@ -184,10 +184,10 @@ class JudgedExample:
         except ValueError:
             return False
         data = RequestData(body, self.request.headers, self.api.schema_places)
-        return self.id == self.fact.id and self.fact.conditions.met(data) is not None
+        return self.id == self.fact.id and self.fact.conditions.first_match(data) is not None
 
 
-def judged(
+def judge_examples(
     api: Api, facts: Facts, fact: Fact, fact_selection: FactSelection = SHIPPED, base_url: str = "https://example.com"
 ) -> Iterator[JudgedExample]:
     """Yield the examples of a fact and of its limits. Raises `ValueError` for an unknown base."""
@@ -217,7 +217,7 @@ def problems(file: Path) -> list[FileError]:
     errors: list[FileError] = []
     for at, fact in enumerate(found.facts):
         try:
-            examples = judged(api, facts, fact, fact_selection)
+            examples = judge_examples(api, facts, fact, fact_selection)
             errors += (document.error(("facts", at, *each.key), each.fault) for each in examples if each.fault)
         except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
             errors.append(document.error(("facts", at), f"an example cannot be made: {error}."))

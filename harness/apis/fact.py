@@ -164,7 +164,7 @@ class Effects(Strict):
     first_thoughts_may_leave: bool | None = None
 
 
-def _listed(value: Any) -> Any:
+def _as_list(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
@@ -180,7 +180,7 @@ class Fact(Strict):
     except_models: list[str] = Field(
         default_factory=list[str], description="Patterns of models to which it does not apply."
     )
-    service: Annotated[list[str], BeforeValidator(_listed, json_schema_input_type=str | list[str])] | None = Field(
+    service: Annotated[list[str], BeforeValidator(_as_list, json_schema_input_type=str | list[str])] | None = Field(
         default=None, min_length=1, description="`own`, or names of other services; absent: all that speak the API."
     )
     since: Day | None = Field(default=None, description="The first day on which it is known to hold.")

@@ -14,8 +14,8 @@ from typing import Any, TypeAlias, cast
 from pydantic import ValidationError
 
 from harness.apis.fact import Breach, Example, Fact, FactFile, LimitEntry
-from harness.apis.jsonvalue import keys, parsed, resolve
-from harness.apis.limits import Limit, Violation, adapt_words, filled, full, lesser, remedy
+from harness.apis.jsonvalue import keys, parse_body, resolve
+from harness.apis.limits import Limit, Violation, adapt_words, fill_placeholders, full, lesser, remedy
 from harness.apis.matching import ConditionFilter, Conditions, RequestData, SchemaPlaces
 from harness.apis.view import WireError
 from harness.documents.document import MAX_BYTES, YamlDocument, read
@@ -58,7 +58,7 @@ class Facts:
         """
         return _holding(self._state, model, day)
 
-    def named(self, ids: Iterable[str]) -> tuple[Fact, ...]:
+    def with_ids(self, ids: Iterable[str]) -> tuple[Fact, ...]:
         """Return the facts with these ids; unknown ids are skipped."""
         by_id = _by_id(self._state)
         return tuple(by_id[each] for each in ids if each in by_id)
@@ -76,11 +76,11 @@ class Facts:
     @property
     def written(self) -> frozenset[str]:
         """The ids of facts that are implemented by limits or Python checks."""
-        return _written(self._state)
+        return _written_keys(self._state)
 
     @property
     def _state(self) -> _State:
-        return tuple((file, _changed(file)) for file in self.files)
+        return tuple((file, _modification_time(file)) for file in self.files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,23 +167,25 @@ class CompiledFacts:
         """Return the violations of limits and, separately, the violations of facts without limits. Never raises."""
         limits, refused = list[Violation](), list[Violation]()
         try:
-            body = parsed(request.body)
+            body = parse_body(request.body)
         except WireError:
             return limits, refused
         data = RequestData(body, {name.lower(): value for name, value in request.headers.items()}, self._schemas)
-        for number in self._filter.selected(data):
+        for number in self._filter.select(data):
             if number < len(self.breaches):
-                limits += (self._broken(number, pointer, body) for pointer in self._conditions[number].places(data))
+                limits += (self._violation(number, pointer, body) for pointer in self._conditions[number].places(data))
             else:
                 fact = self.facts[number - len(self.breaches)]
-                pointer = fact.conditions.met(data)
+                pointer = fact.conditions.first_match(data)
                 if pointer is not None:
                     value = resolve(body, pointer)
                     message = adapt_words(fact.words, pointer, value) if fact.words else fact.says
-                    refused.append(limit_of(fact).broken(message, pointer, actual=_scalar(value), status=fact.status))
+                    refused.append(
+                        limit_of(fact).make_violation(message, pointer, actual=_scalar(value), status=fact.status)
+                    )
         return limits, refused
 
-    def _broken(self, number: int, pointer: str, body: JSON) -> Violation:
+    def _violation(self, number: int, pointer: str, body: JSON) -> Violation:
         limit, breach = self.breaches[number]
         first = breach.when[0]
         path, value, message = first.at or "", resolve(body, pointer), breach.message or limit.sentence
@@ -194,8 +196,8 @@ class CompiledFacts:
             value = keys(pointer)[-1]
         elif full(path, pointer) != pointer or (first.operator in ("there", "longer") and _scalar(value) is None):
             value = None
-        return limit.broken(
-            filled(message, path, pointer, body, self._spelled),
+        return limit.make_violation(
+            fill_placeholders(message, path, pointer, body, self._spelled),
             pointer,
             actual=value,
             expected=breach.expected,
@@ -246,10 +248,10 @@ def read_fact_file(path: Path) -> FactFile:
 
 def _read(path: Path) -> FactFile:
     """Return `read_fact_file` of a path, cached until the file changes."""
-    return _unchanged(path, _changed(path))
+    return _load_version(path, _modification_time(path))
 
 
-def _changed(path: Path) -> int:
+def _modification_time(path: Path) -> int:
     """Return the modification time of a file, or 0 for a missing file."""
     try:
         return path.stat().st_mtime_ns
@@ -258,13 +260,13 @@ def _changed(path: Path) -> int:
 
 
 @cache
-def _unchanged(path: Path, _changed: int) -> FactFile:
+def _load_version(path: Path, _changed: int) -> FactFile:
     return read_fact_file(path)
 
 
 @lru_cache
 def _by_id(state: _State) -> Mapping[str, Fact]:
-    return {fact.id: fact for file, changed in state for fact in _unchanged(file, changed).facts}
+    return {fact.id: fact for file, changed in state for fact in _load_version(file, changed).facts}
 
 
 @lru_cache
@@ -273,7 +275,7 @@ def _limits(state: _State) -> Mapping[str, tuple[Limit, LimitEntry]]:
 
 
 @lru_cache
-def _written(state: _State) -> frozenset[str]:
+def _written_keys(state: _State) -> frozenset[str]:
     by_limits = frozenset(source for limit, _ in _limits(state).values() for source in limit.facts)
     return by_limits.union(fact.id for fact in _by_id(state).values() if fact.check is not None)
 

@@ -126,7 +126,7 @@ def objects(value: JSON, pointer: str = "") -> Iterator[tuple[str, dict[str, JSO
 def parsed_object(body: bytes) -> dict[str, JSON]:
     """Parse the body of a request; return an empty object unless it is a JSON object."""
     try:
-        return as_object(parsed(body))
+        return as_object(parse_body(body))
     except WireError:
         return {}
 
@@ -236,17 +236,17 @@ _WITHOUT_REFERENCES = 2
 """Marshal version without object references, so that equal values have equal bytes."""
 
 
-def parsed(body: bytes) -> JSON:
+def parse_body(body: bytes) -> JSON:
     """Parse the body of a request. The body is parsed only once, but each call returns a new value.
 
     Raises:
         WireError: it is not JSON (see `loads`).
     """
-    return marshal.loads(_written(body))  # noqa: S302 - the bytes come from `_written`
+    return marshal.loads(_normalise(body))  # noqa: S302 - the bytes come from `_written`
 
 
 @lru_cache(4)
-def _written(body: bytes) -> bytes:
+def _normalise(body: bytes) -> bytes:
     return marshal.dumps(loads(body), _WITHOUT_REFERENCES)
 
 

@@ -39,7 +39,7 @@ class Limit:
         """The ids of its facts."""
         return tuple(self.source.split(", "))
 
-    def broken(  # noqa: PLR0913 - a parameter for each fact that a refusal has
+    def make_violation(  # noqa: PLR0913 - a parameter for each fact that a refusal has
         self,
         message: str,
         pointer: str,
@@ -128,7 +128,7 @@ _STEP = re.compile(r"([^.\[\]]+)|\[[^\]]*\]")
 _FIELD = re.compile(r"\{(path|parent|value|shown|type|length|model|json|repr)(?::(\^*[\w.]+))?\}")
 
 
-def filled(message: str, path: str, pointer: str, body: JSON, spelled: Callable[[str], str]) -> str:
+def fill_placeholders(message: str, path: str, pointer: str, body: JSON, spelled: Callable[[str], str]) -> str:
     """Return the message of a violation with its placeholders replaced.
 
     `path` is the path in the condition. `pointer` is the location that met the condition, and it is shorter than the
@@ -174,7 +174,7 @@ def full(path: str, pointer: str) -> str:
     return join(pointer, *steps[depth:]) if len(steps) > depth else pointer
 
 
-def bracketed(pointer: str) -> str:
+def bracketed_path(pointer: str) -> str:
     """Return a pointer in OpenAI's spelling: `/messages/3/role` is `messages[3].role`."""
     keys = (key.replace("~1", "/").replace("~0", "~") for key in pointer.split("/")[1:])
     return "".join(f"[{key}]" if key.isdigit() else f".{key}" for key in keys).removeprefix(".")
@@ -241,7 +241,7 @@ def remedy(fact: Fact) -> str:
         return f"send {place}" if first.there is False else f"leave out {place}"
     several = isinstance(first.operand, list) and first.operator != "is"
     sentence = _REMEDIES[first.operator].format(
-        place=place, values=_listed(first.operand if several else [first.operand])
+        place=place, values=_list_values(first.operand if several else [first.operand])
     )
     return sentence.removesuffix(_OR) if (first.at or "").rpartition(".")[2] in _NEEDED else sentence
 
@@ -260,7 +260,7 @@ def _code_text(value: JsonValue) -> str:
     return f"`{value}`" if value and isinstance(value, str) else f"`{json.dumps(value, ensure_ascii=False)}`"
 
 
-def _listed(value: JsonValue) -> str:
+def _list_values(value: JsonValue) -> str:
     values = as_list(value)
     *others, last = dict.fromkeys(map(_code_text, values)) or ["none"]
     return f"{', '.join(others)} or {last}" if others else last

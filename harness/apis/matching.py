@@ -29,7 +29,7 @@ from typing import Literal, TypeAlias
 
 from harness.apis.condition import Condition, Holds, comparison
 from harness.apis.jsonvalue import as_object, cached_per_element, equal, join, resolve
-from harness.apis.schemas import referenced, schema_depth, subschemas
+from harness.apis.schemas import resolve_reference, schema_depth, subschemas
 from harness.model.messages import JSON
 
 _SEGMENT = re.compile(r"([^\[\]]*)((?:\[[^\]]*\])*)")
@@ -149,7 +149,7 @@ class Conditions:
                 return False
         return True
 
-    def met(self, data: RequestData) -> str | None:
+    def first_match(self, data: RequestData) -> str | None:
         """Return the pointer at which a request meets the first condition. Return `None` if it does not meet all
         conditions.
         """
@@ -212,7 +212,7 @@ class ConditionFilter:
             held = {number: each for number, each in enumerate(conditions) if keys[number] == key}
             self._met[key or ""] = cached_per_element(partial(_met_by, held, key or "", schemas))
 
-    def selected(self, data: RequestData) -> list[int]:
+    def select(self, data: RequestData) -> list[int]:
         """Return the numbers of the conditions that a request may meet, in order."""
         body = as_object(data.body)
         present = {*map(_in_snake_case, body)}
@@ -232,7 +232,7 @@ class ConditionFilter:
 def _met_by(held: Mapping[int, Conditions], key: str, schemas: SchemaPlaces, element: JSON, _pointer: str) -> list[int]:
     possible = {number: each for number, each in held.items() if each.is_possible(element, 1)}
     alone = RequestData({key: [element]}, {}, schemas)
-    return [number for number, each in possible.items() if each.met(alone) is not None]
+    return [number for number, each in possible.items() if each.first_match(alone) is not None]
 
 
 def _may_hold(steps: Sequence[PathStep], holds: Holds) -> Holds:
@@ -258,11 +258,6 @@ def _may_hold(steps: Sequence[PathStep], holds: Holds) -> Holds:
 
 def _some_element(holds: Holds) -> Holds:
     return lambda value: isinstance(value, list) and any(map(holds, value))
-
-
-def met(conditions: Sequence[Condition], data: RequestData) -> str | None:
-    """Compile conditions for a single use and return the result of `Conditions.met`."""
-    return Conditions(conditions).met(data)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -544,7 +539,7 @@ def _shared_with_reference(data: RequestData, pointer: str) -> AbstractSet[str]:
     if not isinstance(holder, dict):
         return frozenset()
     roots = [data.body, *(resolve(data.body, pointer[: at.start()]) for at in re.finditer("/", pointer))]
-    named = next((each for root in reversed(roots) if isinstance(each := referenced(holder, root), dict)), None)
+    named = next((each for root in reversed(roots) if isinstance(each := resolve_reference(holder, root), dict)), None)
     return holder.keys() & named.keys() if named is not None else frozenset()
 
 

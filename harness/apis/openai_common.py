@@ -12,7 +12,7 @@ from typing import TypeAlias
 from harness.apis.conversion import Body
 from harness.apis.fact_files import ApiLimits
 from harness.apis.jsonvalue import as_list, as_object, count, is_blank, join, loads, type_of
-from harness.apis.limits import Violation, bracketed
+from harness.apis.limits import Violation, bracketed_path
 from harness.apis.schemas import inner, schema_fault
 from harness.apis.server import message, number, token, wait_headers
 from harness.apis.view import ChoiceView, ErrorMark, WireError
@@ -87,7 +87,7 @@ def error_object(text: str, kind: str, code: str | None, where: str | None = Non
 
 def refusal(violation: Violation, indent: int | None = None) -> HttpResponse:
     """Return the refusal of a request. The request id is a function of the violation."""
-    error = error_object(violation.message, _REFUSED, violation.code, bracketed(violation.pointer) or None)
+    error = error_object(violation.message, _REFUSED, violation.code, bracketed_path(violation.pointer) or None)
     seed = f"{violation.rule}{violation.pointer}{violation.message}"
     return _error_response(violation.status, error, seed, indent=indent)
 
@@ -135,7 +135,7 @@ def one_call(body: Body) -> Body:
     return {**body, "parallel_tool_calls": False}
 
 
-def parted(body: Body, conversation: str, kind: str) -> Body:
+def wrap_texts(body: Body, conversation: str, kind: str) -> Body:
     """Return the request with each user text wrapped in a list with one part of type `kind`. Clients that send images
     use this form.
     """
@@ -200,9 +200,9 @@ def field_faults(limit: ApiLimits, name: str, value: JSON) -> Iterator[Violation
     """Yield violations of the type and the bounds of a known field."""
     schema, place = limit.fields[name], join("", name)
     if message := _wrong_type(name, value, schema):
-        yield limit("parameter-type").broken(message, place, actual=value, code="invalid_type")
+        yield limit("parameter-type").make_violation(message, place, actual=value, code="invalid_type")
     elif beyond := _out_of_range(name, value, schema):
-        yield limit("parameter-range").broken(beyond[0], place, actual=value, code=beyond[1])
+        yield limit("parameter-range").make_violation(beyond[0], place, actual=value, code=beyond[1])
 
 
 def _wrong_type(name: str, value: JSON, schema: Mapping[str, JSON]) -> str | None:

@@ -83,12 +83,12 @@ def prefix_pieces(
     said = [each for each in view.system if each.place not in trailing and each.text not in ignored]
     inside = [each for each in said if each.before_turn]
     return (
-        *_fixed(view, body, settings, [each for each in said if not each.before_turn]),
-        *_joined(_entries(view, inside, ignored), body),
+        *_fixed_pieces(view, body, settings, [each for each in said if not each.before_turn]),
+        *_join_texts(_entries(view, inside, ignored), body),
     )
 
 
-def _fixed(
+def _fixed_pieces(
     view: RequestView, body: JSON, settings: Collection[str], system: Sequence[SystemView]
 ) -> Iterator[PrefixPiece]:
     for pointer in sorted(settings):
@@ -104,7 +104,7 @@ def _fixed(
 _Entry: TypeAlias = tuple[str, PartView]
 
 
-def _joined(entries: Iterable[_Entry], body: JSON = None) -> Iterator[PrefixPiece]:
+def _join_texts(entries: Iterable[_Entry], body: JSON = None) -> Iterator[PrefixPiece]:
     """Yield the pieces of a conversation. Adjacent texts of one role are joined: the borders of texts may move."""
     told: list[_Entry] = []
     for role, part in entries:
@@ -349,15 +349,15 @@ def _in_turns(then: list[PrefixPiece], now: list[PrefixPiece], *, trimmed: bool,
             continue  # the provider reads a conversation without its first thoughts
         else:
             return _kind_of(each, then[index:], now[at:]), each, other
-    respelled = Counter(map(_spelled, then)) - Counter(map(_spelled, now))
+    respelled = Counter(map(_spelling_of, then)) - Counter(map(_spelling_of, now))
     for each in then:
         other = next((one for one in now if one.value == each.value), None)
-        if other is not None and _spelled(each) in respelled:
+        if other is not None and _spelling_of(each) in respelled:
             return "call-spelling", each, other
     return None
 
 
-def _spelled(piece: PrefixPiece) -> tuple[str, str]:
+def _spelling_of(piece: PrefixPiece) -> tuple[str, str]:
     return piece.value, piece.spelling
 
 
@@ -410,14 +410,14 @@ class BoundThoughts:
 
         def parts() -> tuple[list[PrefixPiece], list[_Entry]]:
             said = [each for each in view.system if each.place not in trailing]
-            fixed = [*_fixed(view, body, settings, [each for each in said if not each.before_turn])]
+            fixed = [*_fixed_pieces(view, body, settings, [each for each in said if not each.before_turn])]
             return fixed, [*_entries(view, [each for each in said if each.before_turn])]
 
         self._last = parts
         if not self._issued:
             return []
         fixed, entries = parts()
-        pieces = (*fixed, *_joined(entries))
+        pieces = (*fixed, *_join_texts(entries))
         found: list[PrefixMismatch] = []
         for at, piece in enumerate(pieces):
             issued = self._issued.get(piece.value) if piece.is_thought else None
@@ -433,7 +433,7 @@ class BoundThoughts:
             if isinstance(part, OpaqueView) and part.kind in _THOUGHTS:
                 fixed, entries = self._last()
                 before = (*entries, *(("assistant", each) for each in parts[:at]))
-                self._issued[part_piece(part, "assistant").value] = part, (*fixed, *_joined(before))
+                self._issued[part_piece(part, "assistant").value] = part, (*fixed, *_join_texts(before))
 
 
 def _is_prefix_kept(then: Sequence[PrefixPiece], now: Sequence[PrefixPiece], *, may_leave: bool) -> bool:

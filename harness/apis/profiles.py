@@ -325,7 +325,7 @@ def matching(profiles: Sequence[Profile], model: str) -> Profile:
     return next(profile for profile in profiles if re.fullmatch(profile.models, bare, re.DOTALL))
 
 
-def derived(generation: Profile, facts: Sequence[Fact]) -> Profile:
+def derive_profile(generation: Profile, facts: Sequence[Fact]) -> Profile:
     """Return a generation's profile with the changes that facts make to it. Later facts override earlier ones.
 
     If a fact is uncertain, its `refused` and `default` become `unclear`.
@@ -335,11 +335,11 @@ def derived(generation: Profile, facts: Sequence[Fact]) -> Profile:
         for name in fact.profile.model_fields_set if fact.profile else ():
             value: Any = getattr(fact.profile, name)
             before = found.get(name, getattr(generation, name))
-            found[name] = _merged(before, value, certain=fact.is_certain)
+            found[name] = _merge(before, value, certain=fact.is_certain)
     return replace(generation, facts=tuple(facts), **found)
 
 
-def _merged(before: Any, value: Any, *, certain: bool) -> Any:
+def _merge(before: Any, value: Any, *, certain: bool) -> Any:
     if isinstance(value, list):
         return frozenset[Any](before).union(cast("list[Any]", value))
     if isinstance(value, dict):

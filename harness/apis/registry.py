@@ -108,7 +108,7 @@ def severity(limit: Limit) -> Severity:
     """Return the severity of a limit, derived from all its facts regardless of their dates. A limit without facts keeps
     its own severity.
     """
-    facts = [fact for api in apis() for fact in api.facts.named(limit.facts)]
+    facts = [fact for api in apis() for fact in api.facts.with_ids(limit.facts)]
     return lesser(limit.severity, facts) if facts else limit.severity
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, cast
 
-from harness.apis.eventstream import DONE, events, written
+from harness.apis.eventstream import DONE, events, serialize_event
 from harness.apis.jsonvalue import join, loads, loads_or_none, resolve
 from harness.apis.response_rules import (
     ARGUMENTS,
@@ -71,7 +71,7 @@ class ReceivedEvent:
         return str((self.data or {}).get("type"))
 
 
-def sent(response: HttpResponse) -> list[ReceivedEvent]:
+def sent_events(response: HttpResponse) -> list[ReceivedEvent]:
     """Return the readable events of a stream."""
     return [
         ReceivedEvent(at, event.name, event.data, object_of(event.data))
@@ -107,7 +107,7 @@ class FieldSchema:
                 notes = self._definitions[node["$ref"].rpartition("/")[2]] | node if "$ref" in node else node
                 rule = RESPONSE_RULES[f"server-{notes['promise']}"] if "promise" in notes else self._promise
                 words = notes.get("words") or f"{_name(path)} {message}"
-                yield rule.broken(words, join("", *path), event, actual, expected)
+                yield rule.make_violation(words, join("", *path), event, actual, expected)
 
 
 def _name(path: Path) -> str:
@@ -209,7 +209,7 @@ class EventOrder(ABC):
         if not self.ended:
             end = min(grammar.last) if grammar.last else grammar.finish or ""
             end = "'data: [DONE]'" if grammar.sentinel == "end" else end.rpartition("/")[2]
-            yield END.broken(f"the stream has no end: there is no {end}, so that a cut looks the same")
+            yield END.make_violation(f"the stream has no end: there is no {end}, so that a cut looks the same")
 
     @abstractmethod
     def check(self, event: ReceivedEvent) -> Iterator[ResponseViolation]:
@@ -222,59 +222,59 @@ class EventOrder(ABC):
 
     def _sentinel(self, event: ReceivedEvent, *, is_last: bool) -> Iterator[ResponseViolation]:
         if self.grammar.sentinel == "unknown":
-            yield EVENTS.broken("the API has no such event", event=event.index, actual=DONE)
+            yield EVENTS.make_violation("the API has no such event", event=event.index, actual=DONE)
         elif self.grammar.sentinel == "end":
             self.ended = True
             if not is_last:
-                yield EVENTS.broken("something follows the end of the stream", event=event.index + 1)
+                yield EVENTS.make_violation("something follows the end of the stream", event=event.index + 1)
 
     def _take(self, event: ReceivedEvent, data: dict[str, JSON]) -> Iterator[ResponseViolation]:
         grammar, at, kind = self.grammar, event.index, event.kind
         if grammar.is_named and event.name != data.get("type"):
             message = "the name of an event is not the type of its data: clients that go by names lose it"
-            yield EVENTS.broken(message, "/type", at, event.name, data.get("type"))
+            yield EVENTS.make_violation(message, "/type", at, event.name, data.get("type"))
         if kind == "error" or data.get("error") is not None:
             self.failed = True
             message = "an error comes inside a stream with a successful status"
-            yield ERROR_STATUS.broken(message, "/error", at, data.get("error", data.get("message")))
+            yield ERROR_STATUS.make_violation(message, "/error", at, data.get("error", data.get("message")))
             return
         if grammar.first is not None and kind != "ping":
-            yield from self._placed(kind, at)
+            yield from self._check_place(kind, at)
         for name in grammar.stable:
             given = data.get(name)
             known = self._stable.setdefault(name, given)
             if isinstance(given, str) and given and known != given:
-                yield FIELDS.broken(
+                yield FIELDS.make_violation(
                     f"the {name!r} of an event is not that of the one before", f"/{name}", at, given, known
                 )
         if grammar.finish is not None:
-            yield from self._finished(grammar.finish, data, at)
+            yield from self._check_finished(grammar.finish, data, at)
 
-    def _placed(self, kind: str, at: int) -> Iterator[ResponseViolation]:
+    def _check_place(self, kind: str, at: int) -> Iterator[ResponseViolation]:
         """Check the first and the last event type, and those in between."""
         grammar, pointer = self.grammar, "/type"
         if self.ended:
-            yield EVENTS.broken("an event follows the last one", pointer, at, kind)
+            yield EVENTS.make_violation("an event follows the last one", pointer, at, kind)
         elif self._begun is (kind == grammar.first):
             message = f"there are two {kind}" if self._begun else f"the stream does not begin with {grammar.first}"
-            yield EVENTS.broken(message, pointer, at, kind)
+            yield EVENTS.make_violation(message, pointer, at, kind)
             self.headless = self.headless or not self._begun
         self._begun = True
         if kind in grammar.closing and self.open:
-            yield EVENTS.broken(f"{kind} comes while a block is open", pointer, at, [*self.open])
+            yield EVENTS.make_violation(f"{kind} comes while a block is open", pointer, at, [*self.open])
         if kind in grammar.last:
             self.ended = True
             if grammar.before_last and not self._before_last:
-                yield EVENTS.broken(f"{kind} comes without a {grammar.before_last}", pointer, at)
+                yield EVENTS.make_violation(f"{kind} comes without a {grammar.before_last}", pointer, at)
         self._before_last = self._before_last or kind == grammar.before_last
 
-    def _finished(self, pointer: str, data: dict[str, JSON], at: int) -> Iterator[ResponseViolation]:
+    def _check_finished(self, pointer: str, data: dict[str, JSON], at: int) -> Iterator[ResponseViolation]:
         if self.stop and any(resolve(data, each) for each in self.grammar.content):
-            yield EVENTS.broken("content follows the finish reason: clients have stopped reading", event=at)
+            yield EVENTS.make_violation("content follows the finish reason: clients have stopped reading", event=at)
         word = resolve(data, pointer)
         if word and self.stop and word != self.stop:  # a final chunk with the usage may repeat the stop reason
             message = "the stream has two different stop reasons"
-            yield STOP_REASON.broken(message, pointer, at, word, self.stop)
+            yield STOP_REASON.make_violation(message, pointer, at, word, self.stop)
         self.stop = word or self.stop
 
     def _block(self, event: ReceivedEvent, data: dict[str, JSON]) -> Iterator[ResponseViolation]:
@@ -282,16 +282,18 @@ class EventOrder(ABC):
         index, pointer = self.block_at(data), f"/{grammar.index}"
         if kind == grammar.opens:
             if self._before_last:
-                yield EVENTS.broken(f"a block begins after {grammar.before_last}", "/type", at)
+                yield EVENTS.make_violation(f"a block begins after {grammar.before_last}", "/type", at)
             if grammar.before_last and self.open:
-                yield EVENTS.broken("a block begins while another is open", pointer, at, index)
+                yield EVENTS.make_violation("a block begins while another is open", pointer, at, index)
             if index not in (None, self.opened):
-                yield INDEX.broken("the blocks are not counted from 0, one by one", pointer, at, index, self.opened)
+                yield INDEX.make_violation(
+                    "the blocks are not counted from 0, one by one", pointer, at, index, self.opened
+                )
             block = data.get(grammar.holds)
             self.open[self.opened if index is None else index] = {**block} if isinstance(block, dict) else {}
             self.opened += 1
         elif (kind == grammar.closes or kind in grammar.grows) and index is not None and index not in self.open:
-            yield INDEX.broken(f"{kind} is for a block that is not open", pointer, at, index, [*self.open])
+            yield INDEX.make_violation(f"{kind} is for a block that is not open", pointer, at, index, [*self.open])
         elif kind == grammar.closes and index is not None:
             del self.open[index]
 
@@ -327,7 +329,7 @@ class ResponseChecks:
     parts: tuple[str, ...] = ()
     counts_on_request: bool = False
     error_code: bool = False
-    events: Callable[[HttpResponse, RequestView], list[ReceivedEvent]] = lambda response, _: sent(response)
+    events: Callable[[HttpResponse, RequestView], list[ReceivedEvent]] = lambda response, _: sent_events(response)
 
     def __call__(self, response: HttpResponse, request: RequestView) -> Iterator[ResponseViolation]:
         """Check a response to a request."""
@@ -335,16 +337,18 @@ class ResponseChecks:
         if response.status >= 400:
             yield from self._refusal(response)
         elif whole is not None and whole.get("error") is not None and not whole.get("choices"):
-            yield ERROR_STATUS.broken(f"an error comes with HTTP {response.status}", "/error", actual=whole["error"])
+            yield ERROR_STATUS.make_violation(
+                f"an error comes with HTTP {response.status}", "/error", actual=whole["error"]
+            )
         elif request.stream:
             is_events = request.stream_format == "events"
-            yield from _typed(response, stream=is_events)
+            yield from _check_content_type(response, stream=is_events)
             yield from _framing(response) if is_events else ()
             yield from _once(self._stream(self.events(response, request), request))
         else:
-            yield from _typed(response, stream=False)
+            yield from _check_content_type(response, stream=False)
             if whole is None:
-                yield FIELDS.broken("the body is no JSON object")
+                yield FIELDS.make_violation("the body is no JSON object")
             else:
                 yield from self._answer(whole, self._view(response.body, "application/json"), request)
 
@@ -367,27 +371,27 @@ class ResponseChecks:
 
     def _refusal(self, response: HttpResponse) -> Iterator[ResponseViolation]:
         if not response.body:
-            yield ERROR_BODY.broken(f"HTTP {response.status} has no body, so clients cannot see what is wrong")
+            yield ERROR_BODY.make_violation(f"HTTP {response.status} has no body, so clients cannot see what is wrong")
             return
-        yield from _typed(response, stream=False)
+        yield from _check_content_type(response, stream=False)
         body = loads_or_none(response.body)
         body = body[0] if isinstance(body, list) and len(body) == 1 else body
         if not isinstance(body, dict):
             shown = response.body[:200].decode("utf-8", "replace")
-            yield ERROR_BODY.broken("the body of the error is no JSON object", actual=shown)
+            yield ERROR_BODY.make_violation("the body of the error is no JSON object", actual=shown)
             return
         yield from self._of_error.violations(body)
         code = resolve(body, "/error/code")
         if self.error_code and isinstance(body.get("error"), dict) and code != response.status:
             message = "the code of the error is not the status of the answer"
-            yield ERROR_BODY.broken(message, "/error/code", None, code, response.status)
+            yield ERROR_BODY.make_violation(message, "/error/code", None, code, response.status)
 
     def _stream(self, came: Sequence[ReceivedEvent], request: RequestView) -> Iterator[ResponseViolation]:
         """Check the events, and the folded response."""
         order = self.order()
         yield from order.violations(came, self._of_events)
         if not (order.failed or order.headless) and (order.ended or order.stop):
-            readable = b"".join(written(each.data, each.name) for each in came if each.data is not None)
+            readable = b"".join(serialize_event(each.data, each.name) for each in came if each.data is not None)
             view = self._view(readable, "text/event-stream")
             if view is not None:
                 yield from self._answer(view.body, view, request)
@@ -409,7 +413,9 @@ class ResponseChecks:
         ids: set[str] = set()
         for call in calls:
             if call.id and call.id in ids:
-                yield CALL_ID.broken("two calls of one answer have the same id", call.id_pointer, actual=call.id)
+                yield CALL_ID.make_violation(
+                    "two calls of one answer have the same id", call.id_pointer, actual=call.id
+                )
             ids.add(call.id or "")
             if call is not view.calls[-1] or view.stop_reason not in _CUT:
                 yield from self._arguments(call, body, is_streamed=view.streamed)
@@ -427,14 +433,14 @@ class ResponseChecks:
                 value = loads(given)
             except WireError as damage:
                 reason = damage.reason if given else "empty, which is no JSON"
-                yield ARGUMENTS.broken(f"the arguments are {reason}", pointer, actual=given)
+                yield ARGUMENTS.make_violation(f"the arguments are {reason}", pointer, actual=given)
                 return
         elif self.is_text or isinstance(given, str):
             meant = "a text" if self.is_text else "the object itself, not a text"
-            yield ARGUMENTS.broken(f"the arguments must be {meant}", pointer, actual=given)
+            yield ARGUMENTS.make_violation(f"the arguments must be {meant}", pointer, actual=given)
             return
         if not isinstance(value, dict) and not (given is None and call.arguments == {}):
-            yield ARGUMENTS.broken("the arguments are no object", pointer, actual=given)
+            yield ARGUMENTS.make_violation("the arguments are no object", pointer, actual=given)
 
     def _stop(self, body: JSON, request: RequestView, *, has_calls: bool) -> Iterator[ResponseViolation]:
         """Check the stop reason. If a call is forced by name, the stop reason may be `stop`, as for a text
@@ -447,9 +453,11 @@ class ResponseChecks:
         is_named = request.tool_choice is not None and request.tool_choice.mode == "named"
         if has_calls and word in [*without] and not (is_named and word == "stop"):
             message = "the answer has calls, and a stop reason for an answer without them"
-            yield STOP_REASON.broken(message, pointer, None, word, with_calls)
+            yield STOP_REASON.make_violation(message, pointer, None, word, with_calls)
         elif word == with_calls and not has_calls:
-            yield STOP_REASON.broken("the answer has the stop reason for calls, and has no calls", pointer, actual=word)
+            yield STOP_REASON.make_violation(
+                "the answer has the stop reason for calls, and has no calls", pointer, actual=word
+            )
 
     def _sums(self, usage: JSON) -> Iterator[ResponseViolation]:
         if not isinstance(usage, dict):
@@ -458,7 +466,7 @@ class ResponseChecks:
         numbers = [part for part in parts if isinstance(part, int)]
         if isinstance(total, int) and len(numbers) == len(parts) and total != sum(numbers):
             message = f"{self.total!r} is not the sum of {' and '.join(map(repr, self.parts))}"
-            yield USAGE.broken(message, f"{self.usage}/{self.total}", None, total, sum(numbers))
+            yield USAGE.make_violation(message, f"{self.usage}/{self.total}", None, total, sum(numbers))
 
 
 def _once(found: Iterable[ResponseViolation]) -> Iterator[ResponseViolation]:
@@ -470,12 +478,12 @@ def _once(found: Iterable[ResponseViolation]) -> Iterator[ResponseViolation]:
             yield each
 
 
-def _typed(response: HttpResponse, *, stream: bool) -> Iterator[ResponseViolation]:
+def _check_content_type(response: HttpResponse, *, stream: bool) -> Iterator[ResponseViolation]:
     given = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if not (given == "text/event-stream" if stream else _JSON.fullmatch(given)):
         meant = "an event stream was asked for" if stream else "the answer is to be JSON"
         expected = "text/event-stream" if stream else "application/json"
-        yield CONTENT_TYPE.broken(f"{meant}, and the content type is another", "", None, given, expected)
+        yield CONTENT_TYPE.make_violation(f"{meant}, and the content type is another", "", None, given, expected)
 
 
 def _framing(response: HttpResponse) -> Iterator[ResponseViolation]:
@@ -484,14 +492,14 @@ def _framing(response: HttpResponse) -> Iterator[ResponseViolation]:
     for line in lines:
         if line and _FIELD.match(line) is None:
             shown = line[:80].decode("utf-8", "replace")
-            yield FRAMING.broken("a line of the stream is no field: clients skip it, or break", actual=shown)
+            yield FRAMING.make_violation("a line of the stream is no field: clients skip it, or break", actual=shown)
     if len(lines) < 2 or lines[-1] or lines[-2]:
-        yield FRAMING.broken("no blank line follows the last event, so that clients drop it")
-    for event in sent(response):
+        yield FRAMING.make_violation("no blank line follows the last event, so that clients drop it")
+    for event in sent_events(response):
         pieces = event.text.split("\n")
         if event.data is not None or event.text == DONE:
             continue
         message = "the data of an event is no JSON object"
         if len(pieces) > 1 and all(piece == DONE or object_of(piece) is not None for piece in pieces):
             message = f"there is no blank line between {len(pieces)} events: clients read them as one, which is no JSON"
-        yield FRAMING.broken(message, "", event.index, event.text[:200])
+        yield FRAMING.make_violation(message, "", event.index, event.text[:200])

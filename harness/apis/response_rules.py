@@ -39,7 +39,7 @@ class ResponseRule:
     sentence: str
     source: str
 
-    def broken(
+    def make_violation(
         self, message: str, pointer: str = "", event: int | None = None, actual: JSON = None, expected: JSON = None
     ) -> ResponseViolation:
         """Return a violation of this rule."""

@@ -96,11 +96,11 @@ def schema_depth(schema: JSON) -> int:
         deepest = max(deepest, depth)
         keywords = [key for key in node if key not in ("$defs", "definitions")]
         waiting.extend((member, depth) for _, member in inner(node, "", keywords))
-        waiting.append((referenced(node, schema), depth))
+        waiting.append((resolve_reference(node, schema), depth))
     return min(deepest, _MAX_DEPTH)
 
 
-def referenced(node: dict[str, JSON], root: JSON) -> JSON:
+def resolve_reference(node: dict[str, JSON], root: JSON) -> JSON:
     """Return the schema that `$ref` names in the same document, or `None`."""
     reference = node.get("$ref")
     if not isinstance(reference, str) or not reference.startswith("#"):
@@ -118,13 +118,13 @@ def schema_fault(schema: dict[str, JSON], *, lenient: bool = False) -> tuple[Pat
     schema that is nested too deeply to be checked counts as valid.
     """
     try:
-        return _judged(json.dumps(schema), lenient=lenient)
+        return _schema_fault_of(json.dumps(schema), lenient=lenient)
     except RecursionError:
         return None
 
 
 @lru_cache(maxsize=512)  # each request of a conversation repeats the tools
-def _judged(text: str, *, lenient: bool) -> tuple[Path, str] | None:
+def _schema_fault_of(text: str, *, lenient: bool) -> tuple[Path, str] | None:
     schema: JSON = json.loads(text)
     if is_simple(schema):
         return None

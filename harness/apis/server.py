@@ -159,7 +159,7 @@ class ServerEndpoints:
     compared: str = ""
 
 
-def sent(request: HttpRequest) -> dict[str, JSON]:
+def request_fields(request: HttpRequest) -> dict[str, JSON]:
     """Return the fields of a request's body. They are empty if it is not a JSON object."""
     try:
         body = loads(request.body)
@@ -182,7 +182,7 @@ def event_stream(body: bytes) -> HttpResponse:
 T = TypeVar("T")
 
 
-def interleaved(lanes: Sequence[Iterator[T]], seed: str) -> Iterator[T]:
+def interleave(lanes: Sequence[Iterator[T]], seed: str) -> Iterator[T]:
     """Yield the pieces of several calls that are open at the same time: the first piece of each call, then the others
     in pseudo-random order.
     """

@@ -297,7 +297,7 @@ class RequestView:
 
     def with_names(self, names: Mapping[str, str]) -> RequestView:
         """Return the request with tools under other names."""
-        turns = (replace(turn, parts=tuple(_named(part, names) for part in turn.parts)) for turn in self.turns)
+        turns = (replace(turn, parts=tuple(_with_names(part, names) for part in turn.parts)) for turn in self.turns)
         tools = (replace(tool, name=names.get(tool.name, tool.name)) for tool in self.tools)
         return replace(self, turns=tuple(turns), tools=tuple(tools))
 
@@ -371,7 +371,7 @@ class ResponseView:
 
     def with_names(self, names: Mapping[str, str]) -> ResponseView:
         """Return the response with tools under other names."""
-        return replace(self, parts=tuple(_named(part, names) for part in self.parts))
+        return replace(self, parts=tuple(_with_names(part, names) for part in self.parts))
 
     @cached_property
     def calls(self) -> tuple[CallView, ...]:
@@ -476,6 +476,6 @@ def is_redacted_id(value: str) -> bool:
     return _REDACTED.search(value) is not None
 
 
-def _named(part: PartView, names: Mapping[str, str]) -> PartView:
+def _with_names(part: PartView, names: Mapping[str, str]) -> PartView:
     name = names.get(part.name or "") if isinstance(part, CallView | ResultView) else None
     return part if name is None else replace(part, name=name)

@@ -20,7 +20,7 @@ from harness.audit.cassette_audit import Audit, candidate_files, looks_like_cass
 from harness.cassettes.cassette import Cassette, Interaction
 from harness.cassettes.cassette_files import write_file
 from harness.cassettes.tape_player import load
-from harness.cassettes.tape_recorder import learned, redactor, request_as_stored, response_as_stored, spoken, text
+from harness.cassettes.tape_recorder import api_of, learn_secrets, redactor, request_as_stored, response_as_stored, text
 from harness.model.errors import CassetteError
 from harness.platform.environment import is_secret_header
 from harness.platform.files import read_file
@@ -74,7 +74,7 @@ def adopt_cassettes(
                 yield FoundCassette(file, {}, _reason(error))
             continue
         found = _looked_at(file, cassette, fact_selection)
-        yield found if to is None or found.unplayable else _kept(found, cassette, to / _place(file, roots), allowed)
+        yield found if to is None or found.unplayable else _keep(found, cassette, to / _place(file, roots), allowed)
 
 
 def marked_tests(paths: Sequence[Path]) -> list[Path]:
@@ -94,12 +94,12 @@ def _looked_at(file: Path, cassette: Cassette, fact_selection: FactSelection) ->
         (each for each in findings if each.rule == PREFIX_CHANGED and each.case not in {"key-order", "call-spelling"}),
         None,
     )
-    return FoundCassette(file, exchanges, unplayable, tuple(_secrets(cassette)), tuple(_broken(findings)), prefix)
+    return FoundCassette(file, exchanges, unplayable, tuple(_secrets(cassette)), tuple(_broken_rules(findings)), prefix)
 
 
 def _whose(interaction: Interaction) -> str:
     request = interaction.request
-    wire = spoken(request)
+    wire = api_of(request)
     if wire is None:
         return urlsplit(request.url).netloc.rpartition("@")[2] or "nowhere"
     model = wire.model_of(request)
@@ -109,7 +109,7 @@ def _whose(interaction: Interaction) -> str:
 def _secrets(cassette: Cassette) -> Iterator[str]:
     """Yield the locations of secrets: names of headers, and bodies and URLs that redaction would change."""
     requests = [each.request for each in cassette.interactions]
-    clean = redactor(requests, learned(cassette.interactions))
+    clean = redactor(requests, learn_secrets(cassette.interactions))
     named = Counter[str]()
     for at, each in enumerate(cassette.interactions):
         stored = request_as_stored(each.request, clean)
@@ -141,7 +141,7 @@ def _findings(file: Path, cassette: Cassette, fact_selection: FactSelection) -> 
     return [each for cell in audit.result().cells for each in cell.findings]
 
 
-def _broken(findings: Sequence[Finding]) -> Iterator[tuple[str, int]]:
+def _broken_rules(findings: Sequence[Finding]) -> Iterator[tuple[str, int]]:
     first: dict[str, int] = {}
     for each in findings:
         if each.severity is Severity.ERROR:
@@ -149,7 +149,7 @@ def _broken(findings: Sequence[Finding]) -> Iterator[tuple[str, int]]:
     yield from first.items()
 
 
-def _kept(found: FoundCassette, cassette: Cassette, path: Path, allowed: Sequence[str]) -> FoundCassette:
+def _keep(found: FoundCassette, cassette: Cassette, path: Path, allowed: Sequence[str]) -> FoundCassette:
     if os.path.lexists(path):
         return replace(found, unwritten=f"{path} is there already, and stays as it is")
     note = f"Recorded by others; taken over from {found.file.name} by harness on {dt.datetime.now(dt.UTC).date()}."

@@ -117,7 +117,7 @@ class Audit:
         self._files += 1
         groups: dict[tuple[str, str, dt.date | None], list[int]] = {}
         for index, interaction in enumerate(cassette.interactions):
-            wire = _recognised(interaction)
+            wire = _recognise(interaction)
             if wire is None:
                 self._unknown += 1
             else:
@@ -162,7 +162,7 @@ class Audit:
             if finding.exchange is not None and pairs[finding.exchange]:
                 severity = _IN_AUDIT.get(finding.kind, finding.severity)
                 outcomes = [_outcome(reading) for reading in evidence.readings]
-                yield _placed(replace(finding, severity=severity), file, begun, outcomes)
+                yield _place(replace(finding, severity=severity), file, begun, outcomes)
 
     def result(self, skipped: Sequence[Skipped] = (), redrive: RedriveResult | None = None) -> RunResult:
         """Return the result so far."""
@@ -230,7 +230,7 @@ class Audit:
                 else:
                     explained.add(at)
                     flagged.update({at} if self._scope.takes(finding.rule) else ())
-            found.append(_placed(replace(finding, severity=severity), file, indices, outcomes))
+            found.append(_place(replace(finding, severity=severity), file, indices, outcomes))
         self._count(api, evidence.readings, outcomes, flagged)
         for at, outcome in enumerate(outcomes):
             if outcome is Outcome.REFUSED and at not in explained:
@@ -343,7 +343,7 @@ def looks_like_cassette(file: Path) -> bool:
         return True  # an unreadable file may be one
 
 
-def _placed(finding: Finding, file: str, indices: Sequence[int], outcomes: Sequence[Outcome]) -> Finding:
+def _place(finding: Finding, file: str, indices: Sequence[int], outcomes: Sequence[Outcome]) -> Finding:
     """Return the finding with its place in the cassette, and with the client at fault."""
     at = finding.exchange
     return replace(
@@ -355,7 +355,7 @@ def _placed(finding: Finding, file: str, indices: Sequence[int], outcomes: Seque
     )
 
 
-def _recognised(interaction: Interaction) -> Api | None:
+def _recognise(interaction: Interaction) -> Api | None:
     return next((wire for wire in registry.apis() if wire.recognises(interaction.request)), None)
 
 

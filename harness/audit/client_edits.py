@@ -49,7 +49,7 @@ def undo_edits(answer: ResponseView, place: TurnSlice, reissued: frozenset[str] 
     """Undo the client's changes to `answer`. `reissued` holds encrypted contents that the answer
     sent in other events."""
     working = _EditFinder(answer, place, reissued)
-    items = (*working.spoken(), *working.following())
+    items = (*working.unedited_spoken(), *working.following())
     return UneditedTurn(items, +working.edits)
 
 
@@ -71,7 +71,7 @@ class _EditFinder:
         self._match_others()
         self._match_renamed()
 
-    def spoken(self) -> Iterator[TurnItem]:
+    def unedited_spoken(self) -> Iterator[TurnItem]:
         """Yield the items of the assistant turn in the order of the answer."""
         self._note_order()
         self._note_added()
@@ -83,7 +83,7 @@ class _EditFinder:
             if call is not None and at in carried and call not in answered:
                 continue  # an adapter leaves out a call without a result
             if at in carried:
-                restored = self._restored(item, self._carried[carried[at]])
+                restored = self._restore(item, self._carried[carried[at]])
             else:
                 restored = item if self._is_lost(item, answered=call in answered) else None
                 restored = restored and replace(restored, pointer=self._near(at, carried))
@@ -206,7 +206,7 @@ class _EditFinder:
         items = self._carried[behind[0] :] if behind else following_items(self._place)
         return items[0].pointer if items else ""
 
-    def _restored(self, ours: TurnItem, theirs: TurnItem) -> TurnItem | None:
+    def _restore(self, ours: TurnItem, theirs: TurnItem) -> TurnItem | None:
         if theirs.kind == "call":
             return self._call(ours, theirs)
         if not ours.returns and theirs.kind != "reasoning":

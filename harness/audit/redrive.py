@@ -103,25 +103,25 @@ class AdapterDriver:
         Raises:
             harness.model.errors.ChatError: the adapter cannot read the response or express the request.
         """
-        return self._driven(pair, one_body(pair.i.response), self._client.chat)
+        return self._drive(pair, one_body(pair.i.response), self._client.chat)
 
-    def streamed(self, pair: RedrivePair, stream: HttpResponse) -> DrivenTurn:
+    def drive_stream(self, pair: RedrivePair, stream: HttpResponse) -> DrivenTurn:
         """Drive response i through the adapter's `stream`, with `stream` as the HTTP response. The follow-up is
         requested without streaming.
 
         Raises:
             harness.model.errors.ChatError: see `whole`.
         """
-        return self._driven(pair, stream, self._finish)
+        return self._drive(pair, stream, self._finish)
 
-    def _driven(
+    def _drive(
         self, pair: RedrivePair, response: HttpResponse, ask: Callable[[ChatRequest], ChatResponse]
     ) -> DrivenTurn:
         lift = lift_of(pair.j.wire, pair.j.body, pair.j.request)
         request = _first_request(pair, lift)
         answer = self._ask(response, ask, request)
         results = Message(Role.USER, tuple(_following(pair, lift, answer.message)))
-        follow_up = replace(request, messages=(*request.messages, _carried(pair, answer.message), results))
+        follow_up = replace(request, messages=(*request.messages, _without_unanswered(pair, answer.message), results))
         self._ask(one_body(pair.i.response), self._client.chat, follow_up)
         return DrivenTurn(answer, self._sent.pop())
 
@@ -181,7 +181,7 @@ def _is_system(part: PartView | SystemView) -> bool:
     return isinstance(part, SystemView)
 
 
-def _carried(pair: RedrivePair, answer: Message) -> Message:
+def _without_unanswered(pair: RedrivePair, answer: Message) -> Message:
     """Return the answer without calls that the recorded client did not run, because APIs reject unanswered calls."""
     calls = pair.i.response.calls
     kept = {*match_issued_calls(pair.slice.calls, calls), *match_answered_calls(pair.slice, calls)}
@@ -234,7 +234,7 @@ def disagreements(
     yield from _disagreement("stream-whole", "as a whole body", pair, streamed, partial(driver.whole, pair))
     for number in range(recuts):
         other, way = recut(stream, number, f"{pair.j.wire.name} {pair.i.index}")
-        yield from _disagreement("stream-recut", way, pair, streamed, partial(driver.streamed, pair, other))
+        yield from _disagreement("stream-recut", way, pair, streamed, partial(driver.drive_stream, pair, other))
 
 
 def _disagreement(
@@ -325,13 +325,13 @@ class Redrive:
                 if reason is not None:
                     self._not_redrivable[api][reason] += 1
                     continue
-                found = self._driven(pair)
+                found = self._drive(pair)
                 self._counts[api]["streamed"] += pair.i.response.streamed
                 self._counts[api]["agreeing"] += not found.disagreements
                 self._counts[api]["edited"] += bool(found.edits)
                 self._edits[api].update(found.edits.keys())
                 self._allowances[api].update(found.allowances)
-                self._disagreements += [_placed(file, pair, each) for each in found.disagreements]
+                self._disagreements += [_place(file, pair, each) for each in found.disagreements]
 
     def result(self) -> RedriveResult:
         """Return the result so far."""
@@ -349,16 +349,16 @@ class Redrive:
         }
         return RedriveResult(counts, tuple(self._disagreements), self._recuts)
 
-    def _driven(self, pair: RedrivePair) -> TurnComparison:
+    def _drive(self, pair: RedrivePair) -> TurnComparison:
         api = pair.j.wire
         if api.name not in self._drivers:
             self._drivers[api.name] = AdapterDriver(api)
         driver, stream = self._drivers[api.name], _stream(pair)
         try:
-            driven = driver.streamed(pair, stream) if stream else driver.whole(pair)
+            driven = driver.drive_stream(pair, stream) if stream else driver.whole(pair)
             found = compare_requests(pair, driven.request)
         except Exception as error:  # noqa: BLE001 - an adapter may fail in any way at all: one pair, not the audit
-            return TurnComparison.failed(pair.slice.answers[0].part.pointer, str(error) or repr(error))
+            return TurnComparison.failure(pair.slice.answers[0].part.pointer, str(error) or repr(error))
         if stream:
             found.disagreements += disagreements(driver, pair, driven, stream, self._recuts)
         return found
@@ -395,10 +395,10 @@ def server_state_field(pair: RedrivePair) -> str | None:
 def compare_requests(pair: RedrivePair, produced: HttpRequest) -> TurnComparison:
     """Compare the adapter's request with request j."""
     wire, calls = pair.j.wire, pair.i.response.calls
-    found = TurnComparison(frozenset(call.id for call in calls if call.id), _reissued(pair))
+    found = TurnComparison(frozenset(call.id for call in calls if call.id), _replaced_reasoning(pair))
     view = wire.view(produced)
     turns = answered_turns(view, pair.i.response)
-    recorded_turn = undo_edits(pair.i.response, pair.slice, _reissued(pair))
+    recorded_turn = undo_edits(pair.i.response, pair.slice, _replaced_reasoning(pair))
     found.edits = recorded_turn.edits
     found.turn(recorded_turn.items, turn_items(turns[-1]) if turns else ())
     stated, sent = lift_of(wire, pair.j.body, pair.j.request), lift_of(wire, loads(produced.body), view)
@@ -407,7 +407,7 @@ def compare_requests(pair: RedrivePair, produced: HttpRequest) -> TurnComparison
     return found
 
 
-def _reissued(pair: RedrivePair) -> frozenset[str]:
+def _replaced_reasoning(pair: RedrivePair) -> frozenset[str]:
     """Return the encrypted reasoning in earlier events that the last event of the stream replaces."""
     if not pair.i.response.streamed:
         return frozenset()
@@ -415,7 +415,7 @@ def _reissued(pair: RedrivePair) -> frozenset[str]:
     return frozenset(content.decode() for content in _ENCRYPTED.findall(pair.i.answer.body) if content not in last)
 
 
-def _placed(file: str, pair: RedrivePair, found: Disagreement) -> PairDisagreement:
+def _place(file: str, pair: RedrivePair, found: Disagreement) -> PairDisagreement:
     return PairDisagreement(
         pair.j.wire.name, file, pair.i.index, pair.j.index, found.pointer, found.recorded, found.produced, found.kind
     )

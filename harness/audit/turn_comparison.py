@@ -213,7 +213,7 @@ class TurnComparison:
         self._reissued = reissued
 
     @staticmethod
-    def failed(pointer: str, reason: str) -> TurnComparison:
+    def failure(pointer: str, reason: str) -> TurnComparison:
         """Return the comparison for an adapter that sent no request."""
         found = TurnComparison(frozenset())
         found.disagreements.append(Disagreement(pointer, None, reason, "adapter-failed"))
@@ -263,17 +263,17 @@ class TurnComparison:
         if recorded.answers != produced.answers:  # the results belong to two calls
             self._disagree(recorded.pointer, recorded.answers, produced.answers, "result-order")
             return
-        for found in diff(recorded.fields, produced.fields, Policy(depth=1, allows=self._allowed)):
+        for found in diff(recorded.fields, produced.fields, Policy(depth=1, allows=self._is_allowed)):
             name = str(found.path[0]).replace("_", "-")
             self._disagree(recorded.pointer, found.one, found.other, f"{recorded.kind}-{name}")
         if recorded.labels != produced.labels:
             self.allowances["labels"] += 1
         if recorded.kind == "call" and recorded.id != produced.id:
-            self._renamed(recorded, produced)
+            self._compare_names(recorded, produced)
         if recorded.kind == "result" and recorded.id is None and produced.id is not None:
             self._disagree(recorded.pointer, None, produced.id, "result-id")
 
-    def _allowed(self, path: Path, recorded: JSON, produced: JSON) -> bool:
+    def _is_allowed(self, path: Path, recorded: JSON, produced: JSON) -> bool:
         name = path[0]
         if recorded is produced is None:
             return True
@@ -288,7 +288,7 @@ class TurnComparison:
             return True
         return False
 
-    def _renamed(self, recorded: TurnItem, produced: TurnItem) -> None:
+    def _compare_names(self, recorded: TurnItem, produced: TurnItem) -> None:
         if recorded.id is not None and is_redacted_id(recorded.id):
             self.allowances["id-scrubbed"] += 1
         elif recorded.id is None or recorded.id in self._issued:

@@ -80,12 +80,12 @@ def call(function: Callable[..., _T], *args: Any, **kwargs: Any) -> _T:
     result = function(*args, **kwargs)
     if logged is not None:
         if inspect.iscoroutine(result):
-            result = cast("_T", _awaited(logged, result))
+            result = cast("_T", _await(logged, result))
         logged.result = result
     return result
 
 
-async def _awaited(logged: LoggedCall, result: Awaitable[object]) -> object:
+async def _await(logged: LoggedCall, result: Awaitable[object]) -> object:
     logged.awaited = await result
     return logged.awaited
 
@@ -96,7 +96,7 @@ def log_call(function: Callable[..., object], *args: Any, **kwargs: Any) -> Logg
     if log is None:
         return None
     calls, sent = log
-    calls.append(LoggedCall(function, cast("tuple[object, ...]", _copied(args)), cast("Any", _copied(kwargs)), sent()))
+    calls.append(LoggedCall(function, cast("tuple[object, ...]", _copy(args)), cast("Any", _copy(kwargs)), sent()))
     return calls[-1]
 
 
@@ -107,10 +107,10 @@ def log_joined(joined: object, join: Callable[..., object] | None) -> None:
         calls[-1].joined, calls[-1].join = joined, join
 
 
-def _copied(value: object) -> object:
+def _copy(value: object) -> object:
     """Return a copy of lists and dictionaries that has the same objects in it."""
     if isinstance(value, dict):
-        return {name: _copied(each) for name, each in cast("dict[str, object]", value).items()}
+        return {name: _copy(each) for name, each in cast("dict[str, object]", value).items()}
     if isinstance(value, list):
-        return [_copied(each) for each in cast("list[object]", value)]
-    return tuple(map(_copied, cast("tuple[object, ...]", value))) if type(value) is tuple else value
+        return [_copy(each) for each in cast("list[object]", value)]
+    return tuple(map(_copy, cast("tuple[object, ...]", value))) if type(value) is tuple else value

@@ -427,7 +427,7 @@ def as_completion(answer: object) -> object:
     if isinstance(answer, str) or answer is None:
         return completion(answer or "")
     if (items := _items(answer)) is not None:
-        answer = _named(items)
+        answer = _fields_of(items)
     found = _plain_fields(answer)
     if "choices" in found:
         return found
@@ -515,7 +515,7 @@ def _camel(value: JSON) -> JSON:
     return {key: item if key in _VALUE_KEYS else _camel(item) for key, item in named if item is not None}
 
 
-def _named(answer: Sequence[object]) -> dict[str, object]:
+def _fields_of(answer: Sequence[object]) -> dict[str, object]:
     """Return the fields of a list of blocks or calls, or of a tuple such as `(text, calls)`."""
     found: dict[str, object] = {}
     if any(_plain_fields(each).get("type") in _BLOCKS for each in answer):

@@ -190,14 +190,14 @@ def recognise(value: object, name: str, method: str = "") -> ClientShape:
     if not callable(value) or not (inspect.isclass(value) or inspect.isroutine(value) or isinstance(value, partial)):
         return _with_methods(value, name, lambda _url, _key, _model: value, method, {})
     make = partial(_make, value)
-    client, model = _tried(make)
+    client, model = _try_to_make(make)
     if inspect.iscoroutine(client):
         client.close()
         raise _unknown(name, "it takes no messages. Which function or method does? Name it, as in MODULE:function")
     return replace(_with_methods(client, name, make, method, _constructor_names(cast("object", value))), model=model)
 
 
-def _tried(make: Callable[[str, str, str], object]) -> tuple[object, str]:
+def _try_to_make(make: Callable[[str, str, str], object]) -> tuple[object, str]:
     """Return a client, made with the first model and base URL that it takes, and that model."""
     failed: Exception | None = None
     for base_url in ("http://127.0.0.1:9/v1", "http://127.0.0.1:9"):
@@ -267,7 +267,7 @@ class ShapedClient:
             if isinstance(answer, AsyncIterator):
                 answer = iter([*self._synchronous(cast("AsyncIterator[object]", answer))])
             hint = self._shape.messages_hint
-            return self._marked(read_answer(answer, request, self._memory, self._api, hint))
+            return self._mark_unpassed(read_answer(answer, request, self._memory, self._api, hint))
 
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
         """Send a request to the method that streams, or with `stream=True`, and yield the events."""
@@ -285,9 +285,9 @@ class ShapedClient:
                 answer = self._synchronous(cast("AsyncIterator[object]", answer))
             items = cast("Iterable[object]", [answer] if isinstance(answer, str | Mapping) else answer)
             for event in read_stream(items, request, self._memory, parsed=self._api == ANTHROPIC.name):
-                yield Finish(self._marked(event.response)) if isinstance(event, Finish) else event
+                yield Finish(self._mark_unpassed(event.response)) if isinstance(event, Finish) else event
 
-    def _marked(self, answer: ChatResponse) -> ChatResponse:
+    def _mark_unpassed(self, answer: ChatResponse) -> ChatResponse:
         """Return a response that reports which settings cannot be passed to the client."""
         missing = self._shape.missing_settings
         return replace(answer, reported={**answer.reported, NO_SETTINGS: missing}) if missing else answer
@@ -332,13 +332,13 @@ class ShapedClient:
             raise
 
     def _run(self, answer: object) -> object:
-        return self._runner.run(_awaited(answer)) if inspect.isawaitable(answer) else answer
+        return self._runner.run(_await(answer)) if inspect.isawaitable(answer) else answer
 
     def _synchronous(self, items: AsyncIterator[object]) -> Iterator[object]:
         every = aiter(items)
         while True:
             try:
-                yield self._runner.run(_awaited(anext(every)))
+                yield self._runner.run(_await(anext(every)))
             except StopAsyncIteration:
                 return
 
@@ -375,7 +375,7 @@ def _in_loop(runner: asyncio.Runner, make: Callable[[], object]) -> object:
         return runner.run(made())
 
 
-async def _awaited(answer: Any) -> object:
+async def _await(answer: Any) -> object:
     return await answer
 
 
@@ -483,7 +483,7 @@ def _config(factory: object) -> tuple[str, type] | None:
         for each in classes:
             if first(_BASE_URLS, _method_of((), each).names) and name != "return":
                 return name, each
-    return _injected(factory)
+    return _injected_parameter(factory)
 
 
 _SDK_CLIENTS = {
@@ -494,7 +494,7 @@ _SDK_CLIENTS = {
 """Method of an SDK's client → its module and the name of its class."""
 
 
-def _injected(factory: object) -> tuple[str, type] | None:
+def _injected_parameter(factory: object) -> tuple[str, type] | None:
     """Return the parameter that takes an SDK's client although it has no such annotation, and the class of the client.
 
     The source of the class shows which methods of the SDK it calls.

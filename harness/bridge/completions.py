@@ -148,10 +148,10 @@ def response(
         left_out = [each for each, call in zip(calls, read, strict=True) if call is None]
         memory.keep(request, answer, without_calls(choice["message"] if own is None else own, left_out))
     usage = _usage(plain(body.get("usage")))
-    return ChatResponse(answer, reason, usage, body.get("model"), raw, _reported(calls, read))
+    return ChatResponse(answer, reason, usage, body.get("model"), raw, _reported_arguments(calls, read))
 
 
-def _reported(calls: Sequence[Mapping[str, Any]], read: Sequence[ToolCall | None]) -> dict[str, JSON]:
+def _reported_arguments(calls: Sequence[Mapping[str, Any]], read: Sequence[ToolCall | None]) -> dict[str, JSON]:
     texts = [plain(each.get("function")).get("arguments") for each in calls]
     names = [str(plain(each.get("function")).get("name") or "") for each in calls]
     found: dict[str, JSON] = {

@@ -44,13 +44,13 @@ def failures() -> Generator[None, None, None]:
     except ChatError:
         raise
     except Exception as error:
-        known = _translated(error)
+        known = _translate(error)
         if known is None:
             raise
         raise known from error
 
 
-def _translated(error: BaseException) -> ChatError | None:
+def _translate(error: BaseException) -> ChatError | None:
     chain = list(_chain(error))
     if any(_is_connection_error(each) and _status(each) is None for each in chain):
         return ConnectionFailed(str(error))

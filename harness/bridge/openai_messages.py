@@ -321,21 +321,21 @@ def _without(value: Any, marks: Sequence[object], depth: int = 0) -> Any:
         return value
     if isinstance(value, list):
         entries = cast("list[Any]", value)
-        left = [each for entry in entries for each in _kept(entry, marks, depth + 1)]
+        left = [each for entry in entries for each in _without_marked(entry, marks, depth + 1)]
         return entries if list(map(id, left)) == list(map(id, entries)) else left
     kept = {key: (item, _without(item, marks, depth + 1)) for key, item in _fields(value).items()}
     changed = {key: new for key, (item, new) in kept.items() if new is not item}
-    return _changed(value, changed) if changed else value
+    return _with_fields(value, changed) if changed else value
 
 
-def _kept(entry: Any, marks: Sequence[object], depth: int) -> Sequence[Any]:
+def _without_marked(entry: Any, marks: Sequence[object], depth: int) -> Sequence[Any]:
     """Return the entry without marked entries inside it; empty if the entry itself is marked."""
     inner = _without(entry, marks, depth)
     leaves = [*_leaves(entry)]
     return () if inner is entry and all(mark in leaves for mark in marks) else (inner,)
 
 
-def _changed(value: Any, new: Mapping[str, Any]) -> Any:
+def _with_fields(value: Any, new: Mapping[str, Any]) -> Any:
     """Return a copy with new fields. A field whose list became empty is left out of a mapping. In an object, it is
     reset to its default.
     """

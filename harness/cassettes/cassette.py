@@ -171,7 +171,7 @@ def checksum(metadata: Metadata, interactions: Sequence[Interaction]) -> str:
     """Return a digest that detects truncated or edited cassettes. It does not protect against deliberate tampering."""
     digest = hashlib.sha256(b"[" + _json(metadata.to_dict()) + b", [")  # in pieces: the whole is twice the cassette
     for index, each in enumerate(interactions):
-        digest.update((b", " if index else b"") + _digested(each))
+        digest.update((b", " if index else b"") + _to_digest(each))
     digest.update(b"]]")
     return f"sha256:{digest.hexdigest()}"
 
@@ -183,7 +183,7 @@ def _json(value: object) -> bytes:
 _SORTED = json.JSONEncoder(sort_keys=True)
 
 
-def _digested(interaction: Interaction) -> bytes:
+def _to_digest(interaction: Interaction) -> bytes:
     """Return an interaction as JSON, with its bodies in base64."""
     request, response = interaction.request, interaction.response
     sent = _with_body([request.method, request.url, dict(request.headers)], request.body)

@@ -39,7 +39,7 @@ from harness.cassettes.cassette import (
     loaded_delivery,
     stored_delivery,
 )
-from harness.cassettes.cassette_text import MAX_BYTES, RESTORE, exact, indented, parse
+from harness.cassettes.cassette_text import MAX_BYTES, RESTORE, exact, indent_body, parse
 from harness.cassettes.content_encoding import decode
 from harness.model.errors import CassetteError, CassetteMissing
 from harness.model.http import HttpRequest, HttpResponse
@@ -112,7 +112,7 @@ class _Reader:
             self._refuse("not a cassette: vcrpy's format has `version` and `interactions` at its top.")
         version: Any = document.get("version")
         if type(version) is not int or version != 1:
-            reason = f"`version` is {_shown(version)} and not 1: another format, or a file that was cut. {RESTORE}"
+            reason = f"`version` is {_describe(version)} and not 1: another format, or a file that was cut. {RESTORE}"
             self._refuse(reason)
         entries: Any = document["interactions"]
         if not _is_list(entries):
@@ -171,7 +171,7 @@ class _Reader:
                 elif key == "response" and response is not None:
                     response = replace(response, body=exact(response.body, name))
                 else:
-                    self._refuse(f"no body is called {_shown(key)}. {RESTORE}", place)
+                    self._refuse(f"no body is called {_describe(key)}. {RESTORE}", place)
             except ValueError as error:
                 self._refuse(f"{error}. {RESTORE}", f"{place}.{key}")
         return Interaction(request, response)
@@ -186,7 +186,7 @@ class _Reader:
         if is_mapping(status):
             status = status.get("code")
         if not isinstance(status, int) or not 100 <= status <= 999:
-            self._refuse(f"the status is {_shown(status)} and no HTTP status. {RESTORE}", place)
+            self._refuse(f"the status is {_describe(status)} and no HTTP status. {RESTORE}", place)
         headers, body = self._content(stored, "body" if "body" in stored else "content", place)
         if "delivery" not in stored:
             return HttpResponse(int(status), headers, body)
@@ -199,7 +199,7 @@ class _Reader:
         headers = self._headers(stored.get("headers"), f"{place}.headers")
         body = self._body(stored.get(body_key), f"{place}.body")
         if not body and stored.get("parsed_body") is not None:
-            body = self._unparsed(stored["parsed_body"], f"{place}.parsed_body")
+            body = self._body_bytes(stored["parsed_body"], f"{place}.parsed_body")
         encoding = headers.get("content-encoding")
         if encoding is not None:
             try:
@@ -247,7 +247,7 @@ class _Reader:
         except (binascii.Error, ValueError):
             self._refuse(f"the body is not base64, as its key says. {RESTORE}", place)
 
-    def _unparsed(self, value: Any, place: str) -> bytes:
+    def _body_bytes(self, value: Any, place: str) -> bytes:
         try:
             return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
         except (TypeError, ValueError, RecursionError):
@@ -287,7 +287,7 @@ def _kind(value: Any) -> str:
     return _KINDS.get(name, name)
 
 
-def _shown(value: Any) -> str:
+def _describe(value: Any) -> str:
     return _kind(value) if value is None or isinstance(value, dict | list) else repr(value)[:80]
 
 
@@ -331,8 +331,8 @@ def _for_readers(interaction: dict[str, Any]) -> dict[str, Any]:
     request, response = interaction["request"], interaction["response"]
     content_type = request["headers"].get("content-type", [""])[0]
     is_matched_as_json = "application/json" in content_type.lower()  # vcrpy compares other bodies byte by byte
-    sent = indented(request["body"]) if is_matched_as_json else None
-    received = indented(response["body"]["string"])
+    sent = indent_body(request["body"]) if is_matched_as_json else None
+    received = indent_body(response["body"]["string"])
     if sent is not None:
         request = {**request, "body": sent[0]}
     if received is not None:

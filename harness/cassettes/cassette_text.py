@@ -61,7 +61,7 @@ def _parse_json(text: str, file: str) -> Any:
     if sum(map(text.count, "[{,")) > MAX_VALUES:
         raise CassetteError(file, f"more than {MAX_VALUES} values, as no cassette has. {RESTORE}")
     try:
-        return json.loads(text, object_pairs_hook=_unrepeated)
+        return json.loads(text, object_pairs_hook=_reject_duplicates)
     except json.JSONDecodeError as error:
         reason = f"not complete JSON: {error.msg}. The file was cut or edited. {RESTORE}"
         raise CassetteError(file, reason, f"line {error.lineno}, column {error.colno}") from None
@@ -102,27 +102,27 @@ class _Builder(Builder):
         if self.documents > 1:
             self._refuse(f"a second document, where a cassette is one. {RESTORE}", event)
 
-    def _begun(self, event: Any) -> Open:
+    def _begin(self, event: Any) -> Open:
         is_mapping = isinstance(event, yaml.MappingStartEvent)
         if event.tag is not None:
             self._check_tag(event, "map" if is_mapping else "seq")
-        self._counted(event)
+        self._count_node(event)
         if self._open and self._open[-1].wants_key:
             self._refuse(f"a key that is no text. The file was cut or edited. {RESTORE}", event)
         return Open({} if is_mapping else [])
 
     def _scalar(self, event: Any) -> Any:
-        self._counted(event)
+        self._count_node(event)
         text: str = event.value
         tag: str | None = event.tag
         if tag is None or tag == "!":
             if not event.implicit[0]:
                 return text
             if text not in self._plain:
-                self._plain[text] = self._resolved(text, event)
+                self._plain[text] = self._resolve(text, event)
             return self._plain[text]
         self._check_tag(event, "str", "binary", "python/str", "python/unicode")
-        return self._made(tag, text, event) if tag == f"{_YAML}binary" else text
+        return self._make(tag, text, event) if tag == f"{_YAML}binary" else text
 
     def _refuse_alias(self, event: Any) -> NoReturn:
         self._refuse("YAML aliases are not read: they can unfold without bound. Write the value out in full.", event)
@@ -133,20 +133,20 @@ class _Builder(Builder):
     def _refuse(self, reason: str, event: Any, path: Path = ()) -> NoReturn:  # noqa: ARG002 - a place says enough
         raise CassetteError(self._file, reason, _place(event.start_mark))
 
-    def _counted(self, event: Any) -> None:
+    def _count_node(self, event: Any) -> None:
         self._count += 1
         if self._count > MAX_VALUES:
             self._refuse(f"more than {MAX_VALUES} values, as no cassette has. {RESTORE}", event)
 
-    def _resolved(self, text: str, event: Any) -> Any:
+    def _resolve(self, text: str, event: Any) -> Any:
         for tag, pattern in _RESOLVERS.get(text[:1], ()):
             if pattern.match(text):
                 if tag == f"{_YAML}merge":
                     self._refuse("YAML merge keys are not read: write the values out in full.", event)
-                return self._made(tag, text, event)
+                return self._make(tag, text, event)
         return text
 
-    def _made(self, tag: str, text: str, event: Any) -> Any:
+    def _make(self, tag: str, text: str, event: Any) -> Any:
         construct = _SAFE_LOADER.yaml_constructors.get(tag, _SAFE_LOADER.yaml_constructors[None])
         return construct(self._scalars, yaml.ScalarNode(tag, text, event.start_mark, event.end_mark))
 
@@ -158,7 +158,7 @@ class _Builder(Builder):
             self._refuse(reason, event)
 
 
-def _unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Build a JSON object. Raises `ValueError` for a duplicate key."""
     made = dict(pairs)
     if len(made) < len(pairs):
@@ -193,7 +193,7 @@ characters outside the basic multilingual plane.
 """
 
 
-def indented(body: str | bytes) -> tuple[str, str] | None:
+def indent_body(body: str | bytes) -> tuple[str, str] | None:
     """Return an indented JSON list or object, and the name of its original format.
 
     Return `None` for other bodies, for JSON that is already in that form, and for JSON that no format restores exactly,
@@ -202,7 +202,7 @@ def indented(body: str | bytes) -> tuple[str, str] | None:
     if isinstance(body, bytes) or not body.startswith(("{", "[")):
         return None
     try:
-        value = _loaded(body)
+        value = _load(body)
         for name, spelling in _SPELLINGS.items():
             if spelling.encode(value) == body:
                 lines = _INDENTED.encode(value)
@@ -222,12 +222,12 @@ def exact(body: bytes, name: object) -> bytes:
     if not isinstance(name, str) or name not in _SPELLINGS:
         raise ValueError(f"a spelling is one of {', '.join(_SPELLINGS)}")
     try:
-        return _SPELLINGS[name].encode(_loaded(body.decode())).encode()
+        return _SPELLINGS[name].encode(_load(body.decode())).encode()
     except (ValueError, RecursionError):
         raise ValueError("this is not the JSON that its spelling says it is") from None
 
 
-def _loaded(text: str) -> Any:
+def _load(text: str) -> Any:
     if len(text) > MAX_VALUES and sum(map(text.count, "[{,")) > MAX_VALUES:
         raise ValueError(f"more than {MAX_VALUES} values")
     return json.loads(text)

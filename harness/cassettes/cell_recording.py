@@ -25,7 +25,7 @@ from harness.apis.view import WireError
 from harness.cassettes.cassette import Cassette, Interaction, Metadata
 from harness.cassettes.cassette_files import dumps, write_file
 from harness.cassettes.library import Journal, Leftover, Library
-from harness.cassettes.player import normalised
+from harness.cassettes.player import request_key
 from harness.cassettes.redact import REDACTED, Redactor
 from harness.model.errors import CassetteError, CassetteTaken
 from harness.model.http import HttpRequest, HttpResponse
@@ -77,7 +77,7 @@ def suspects(interactions: Sequence[Interaction], wires: Sequence[Api | None], p
     return [*found.values()]
 
 
-def unallowed(found: Sequence[Suspect], allowed: Sequence[str], option: str) -> str | None:
+def refusal_of_suspects(found: Sequence[Suspect], allowed: Sequence[str], option: str) -> str | None:
     """Return why a cassette must not be written and how to allow it, or `None` if all suspected secrets are in allowed
     places.
     """
@@ -104,7 +104,7 @@ def _values(interaction: Interaction, wire: Api) -> Iterator[tuple[str, str, str
     for number, call in enumerate(answer.calls):
         for pointer, name, value in _within(call.arguments, ""):
             yield f"response {{at}} call {number} {_literal(pointer)}", name, value
-    for name, value in _assigned(answer.text):
+    for name, value in _assignments(answer.text):
         yield "response {at} text", name, value
 
 
@@ -129,7 +129,7 @@ def _within(value: JSON, pointer: str, name: str = "") -> Iterator[tuple[str, st
             if inner is not None:
                 left.append((inner, at, key))
             else:
-                yield from ((at, each, found) for each, found in _assigned(node))
+                yield from ((at, each, found) for each, found in _assignments(node))
 
 
 def _json(text: str) -> JSON:
@@ -141,7 +141,7 @@ def _json(text: str) -> JSON:
         return None
 
 
-def _assigned(text: str) -> Iterator[tuple[str, str]]:
+def _assignments(text: str) -> Iterator[tuple[str, str]]:
     """Yield the names and values of assignments in prose or code, such as `password: value` or `API_KEY=value`."""
     for match in _ASSIGNMENT.finditer(text):
         name, value = match[1], match[2].rstrip(".!?`:")
@@ -252,7 +252,7 @@ class CellRecording:
         if self._metadata.origin != "reference":  # its answers come from the script
             wires = [registry.api(self._metadata.api)] * len(self._interactions)
             found = suspects(self._interactions, wires, self._path)
-            refused = unallowed(found, self._allowed, "--allow-secret")
+            refused = refusal_of_suspects(found, self._allowed, "--allow-secret")
             if refused is not None:
                 journal = self._journal.path
                 where = (
@@ -354,7 +354,7 @@ def _is_continued(leftover: Leftover, metadata: Metadata) -> bool:
 def _is_same(one: HttpRequest, other: HttpRequest) -> bool:
     if (urlsplit(one.url)[:2], one.headers) != (urlsplit(other.url)[:2], other.headers):
         return False
-    return normalised(one) == normalised(other)
+    return request_key(one) == request_key(other)
 
 
 def _exchanges(count: int, kind: str = "") -> str:

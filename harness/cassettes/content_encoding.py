@@ -63,7 +63,7 @@ def _undo(body: bytes, name: str, *, whole: bool) -> bytes:
         raise ValueError(
             f"the content encoding {name!r} cannot be undone without a package: pip install {_INSTALL[name]}"
         )
-    return _unpacked(module, name, body, whole=whole)
+    return _unpack(module, name, body, whole=whole)
 
 
 def _module(name: str) -> Any:
@@ -73,7 +73,7 @@ def _module(name: str) -> Any:
     return None
 
 
-def _unpacked(module: Any, name: str, body: bytes, *, whole: bool) -> bytes:
+def _unpack(module: Any, name: str, body: bytes, *, whole: bool) -> bytes:
     plain = bytearray()
     try:
         if name == "br":

@@ -66,7 +66,7 @@ class Journal:
             with contextlib.suppress(PermissionError):  # another user's
                 self.path.chmod(_PERMISSIONS)
         try:
-            self.leftover = _found(self.path, force=force)
+            self.leftover = _find_leftover(self.path, force=force)
             with _writing(cassette, "no journal can be written next to it"):
                 if self.leftover.interactions:
                     _cut_behind_last_line(self._handle)
@@ -155,8 +155,8 @@ def leftover(cassette: Path, *, force: bool = False) -> Leftover | None:
         raise CassetteError(str(path), f"cannot be opened: {error.strerror}.") from None
     try:
         if not files.lock_file(handle):
-            raise _taken(cassette)
-        return _found(path, force=force) if _is_at(path, handle) else None
+            raise _taken_error(cassette)
+        return _find_leftover(path, force=force) if _is_at(path, handle) else None
     finally:
         os.close(handle)
 
@@ -185,7 +185,7 @@ def read_journal(path: Path) -> Leftover:
     return Leftover(metadata, tuple(interactions))
 
 
-def _found(path: Path, *, force: bool) -> Leftover:
+def _find_leftover(path: Path, *, force: bool) -> Leftover:
     try:
         return read_journal(path)
     except CassetteError:
@@ -202,7 +202,7 @@ def _writing(file: Path, what: str = "cannot be written") -> Generator[None, Non
         raise CassetteError(str(file), f"{what}: {error.strerror}.") from None
 
 
-def _taken(cassette: Path) -> CassetteTaken:
+def _taken_error(cassette: Path) -> CassetteTaken:
     return CassetteTaken(str(cassette), "another process is recording it. Wait for it, or end it.")
 
 
@@ -211,7 +211,7 @@ def _open_locked(path: Path, cassette: Path) -> int:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, _PERMISSIONS)
         if not files.lock_file(handle):
             os.close(handle)
-            raise _taken(cassette)
+            raise _taken_error(cassette)
         if _is_at(path, handle):
             return handle
         os.close(handle)  # its owner finished and removed it between our open and our lock
@@ -238,33 +238,33 @@ def _line(values: dict[str, Any]) -> bytes:
 def _plain(interaction: Interaction) -> dict[str, Any]:
     request, response = interaction.request, interaction.response
     return {
-        "request": [request.method, request.url, dict(request.headers), _stored(request.body)],
+        "request": [request.method, request.url, dict(request.headers), _store_body(request.body)],
         "response": response and _plain_response(response),
     }
 
 
 def _plain_response(response: HttpResponse) -> list[Any]:
-    received = [response.status, dict(response.headers), _stored(response.body)]
+    received = [response.status, dict(response.headers), _store_body(response.body)]
     return [*received, stored_delivery(response.delivery)]
 
 
 def _interaction(plain: dict[str, Any]) -> Interaction:
     method, url, headers, body = plain["request"]
-    request = HttpRequest(method, url, headers, _loaded(body))
+    request = HttpRequest(method, url, headers, _load_body(body))
     if plain["response"] is None:
         return Interaction(request, None)
     status, headers, body, *delivered = plain["response"]
-    return Interaction(request, HttpResponse(status, headers, _loaded(body), *map(loaded_delivery, delivered)))
+    return Interaction(request, HttpResponse(status, headers, _load_body(body), *map(loaded_delivery, delivered)))
 
 
-def _stored(body: bytes) -> str | dict[str, str]:
+def _store_body(body: bytes) -> str | dict[str, str]:
     try:
         return body.decode()
     except UnicodeDecodeError:
         return {"base64": base64.b64encode(body).decode()}
 
 
-def _loaded(body: str | dict[str, str]) -> bytes:
+def _load_body(body: str | dict[str, str]) -> bytes:
     return body.encode() if isinstance(body, str) else base64.b64decode(body["base64"])
 
 

@@ -115,7 +115,7 @@ class _Connection:
         """Handle requests until the client disconnects or a response ends the connection."""
         with self._socket, suppress(OSError, h11.ProtocolError):  # the client has gone, or talks no HTTP
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            while self._answered() and self._wire.our_state is self._wire.their_state is h11.DONE:
+            while self._answer() and self._wire.our_state is self._wire.their_state is h11.DONE:
                 self._wire.start_next_cycle()
                 self.is_idle = True
 
@@ -125,7 +125,7 @@ class _Connection:
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
 
-    def _answered(self) -> bool:
+    def _answer(self) -> bool:
         """Read a request and send the response. Return whether the response was sent completely."""
         self.is_waiting = True
         try:
@@ -186,7 +186,7 @@ class _Connection:
         elif delivery.ending == "reset":
             # A reset discards unsent data. A client that has gone acknowledges no more of it.
             while not (self.is_closing or self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)):
-                if not _unsent(self._socket):
+                if not _unsent_bytes(self._socket):
                     break
                 time.sleep(0.001)
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
@@ -203,7 +203,7 @@ class _Connection:
         return False
 
 
-def _unsent(connection: socket.socket) -> int:
+def _unsent_bytes(connection: socket.socket) -> int:
     """Return the number of bytes not yet acknowledged by the peer; 0 if the system does not report it."""
     try:
         import fcntl  # noqa: PLC0415 - not on every system

@@ -21,7 +21,7 @@ from harness.apis.jsonvalue import canonical, loads
 from harness.apis.profiles import Profile
 from harness.apis.view import RequestView, ResponseView, WireError
 from harness.cassettes.cassette import Cassette
-from harness.cassettes.redact import REQUEST_HEADERS, RESPONSE_HEADERS, masked
+from harness.cassettes.redact import REQUEST_HEADERS, RESPONSE_HEADERS, mask_headers
 from harness.cassettes.redact.secret_patterns import bare
 from harness.equivalence.request_meaning import normal_form, with_ids_of
 from harness.equivalence.view_differences import WHOLE_JSON, Path, ViewDifference, diff, json_pointer, plain
@@ -107,8 +107,8 @@ class ExchangeLog:
             self._add(public, response, recorded)
 
     def _add(self, request: HttpRequest, response: HttpResponse | None, recorded: HttpRequest | None) -> None:
-        sent = replace(request, url=bare(request.url), headers=masked(request.headers, REQUEST_HEADERS))
-        received = response and replace(response, headers=masked(response.headers, RESPONSE_HEADERS))
+        sent = replace(request, url=bare(request.url), headers=mask_headers(request.headers, REQUEST_HEADERS))
+        received = response and replace(response, headers=mask_headers(response.headers, RESPONSE_HEADERS))
         self.exchanges.append(Exchange(sent, received, recorded, self.chat, monotonic()))
 
 
@@ -219,7 +219,7 @@ class Player:
         """
         index: defaultdict[Key, list[int]] = defaultdict(list)
         for position in reversed(range(len(self._interactions))):
-            index[normalised(self._interactions[position][0])].append(position)
+            index[request_key(self._interactions[position][0])].append(position)
         return index
 
     @property
@@ -254,7 +254,7 @@ class Player:
             return None
         self._go_on()
         left = self._interactions[self._next :][:1]
-        if left and normalised(left[0][0]) == normalised(recorded):
+        if left and request_key(left[0][0]) == request_key(recorded):
             return None
         self._repeated += 1
         return position
@@ -270,7 +270,7 @@ class Player:
         position = self._next
         # Most cells send what was recorded, byte for byte and in order. That check needs no JSON.
         if not _is_spelled_alike(self._interactions[position][0], request):
-            same = self._index.get(normalised(request), [])
+            same = self._index.get(request_key(request), [])
             while same and self._played[same[-1]]:
                 same.pop()
             position = same.pop() if same else position
@@ -287,7 +287,7 @@ def _is_spelled_alike(recorded: HttpRequest, sent: HttpRequest) -> bool:
     return (recorded.body, recorded.method, recorded.url) == (sent.body, sent.method, sent.url)
 
 
-def normalised(request: HttpRequest) -> Key:
+def request_key(request: HttpRequest) -> Key:
     """Return a key that is the same for equal requests. It consists of method, endpoint, query and JSON body, and
     ignores the base URL and the order of JSON keys.
     """
@@ -373,11 +373,11 @@ def _neutral(found: ViewDifference) -> RequestDifference:
     place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in found.path).lstrip(".")
     recorded, sent = plain(found.one), plain(found.other)
     if found.schema is not None:
-        at = f"{place}{found.schema.pointer}: recorded {_shown(recorded)}, sent {_shown(sent)}"
+        at = f"{place}{found.schema.pointer}: recorded {_describe(recorded)}, sent {_describe(sent)}"
         message = at + found.schema.describe("the recorded schema")
     elif found.lengths is not None:
         more, word = (recorded, "recorded only") if recorded else (sent, "sent only")
-        message = f"{place}: {found.lengths[0]} recorded, {found.lengths[1]} sent; {word}: {_shown(more)}"
+        message = f"{place}: {found.lengths[0]} recorded, {found.lengths[1]} sent; {word}: {_describe(more)}"
     else:
         return _difference(recorded, sent, place, found.pointer, changes_meaning=True)
     return RequestDifference(found.pointer, recorded, sent, changes_meaning=True, message=message, place=place)
@@ -434,13 +434,13 @@ def _difference(recorded: JSON, sent: JSON, place: str, pointer: str, *, changes
         named = _SYSTEM_TEXT.sub("system prompt", place)
         message = f"{named}, {change.summary}" if change else place
     else:
-        message = f"{place}: recorded {_shown(recorded)}, sent {_shown(sent)}"
+        message = f"{place}: recorded {_describe(recorded)}, sent {_describe(sent)}"
     return RequestDifference(pointer, recorded, sent, changes_meaning=changes_meaning, message=message, place=place)
 
 
 _SYSTEM_TEXT = re.compile(r"system\[\d+\]\.text")
 
 
-def _shown(value: JSON) -> str:
+def _describe(value: JSON) -> str:
     text = "nothing" if value is None else json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters)"

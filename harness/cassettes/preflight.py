@@ -116,7 +116,7 @@ class Claim:
         with contextlib.suppress(OSError):
             root.mkdir(parents=True, exist_ok=True)
             while self._handle is None and places:
-                self._handle = self._taken(places)
+                self._handle = self._lock_file(places)
 
     def release(self) -> None:
         """Release the lock."""
@@ -131,7 +131,7 @@ class Claim:
             with contextlib.suppress(OSError):  # the folder has cassettes now
                 folder.rmdir()
 
-    def _taken(self, places: dict[int, Path]) -> int | None:
+    def _lock_file(self, places: dict[int, Path]) -> int | None:
         """Return the handle of the locked file, or `None` if the file was removed meanwhile. Locking in a fixed order
         prevents deadlocks.
         """
@@ -244,7 +244,7 @@ def _look(library: Library, metadata: Metadata, found: Preflight, *, force: bool
         except CassetteError:
             if not force:
                 raise
-    unsaved = _unsaved(left, present)
+    unsaved = _unsaved_count(left, present)
     if left is not None and not unsaved:
         _clear(path, metadata, left, found)
     standing = present.metadata if present else None
@@ -271,7 +271,7 @@ def _look(library: Library, metadata: Metadata, found: Preflight, *, force: bool
         )
 
 
-def _unsaved(left: Leftover | None, present: Cassette | None) -> int:
+def _unsaved_count(left: Leftover | None, present: Cassette | None) -> int:
     saved = present.interactions if present else ()
     return sum(each not in saved for _, each in answers(left)) if left is not None else 0
 

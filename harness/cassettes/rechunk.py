@@ -82,7 +82,7 @@ def recut(response: HttpResponse, number: int, seed: str) -> tuple[HttpResponse,
         rewritten = _apply_way(response, way, random)
         if (rewritten.body, rewritten.delivery.cuts) != (response.body, response.delivery.cuts):
             return rewritten, way.words
-    way = _drawn(sort, number, random)
+    way = _draw(sort, number, random)
     return _apply_way(response, way, random), way.words
 
 
@@ -104,7 +104,7 @@ def _apply_way(response: HttpResponse, way: _Way, random: Random) -> HttpRespons
     return replace(response, headers=headers, body=body, delivery=Delivery(cuts, ending=response.delivery.ending))
 
 
-def _drawn(sort: _Sort, number: int, random: Random) -> _Way:
+def _draw(sort: _Sort, number: int, random: Random) -> _Way:
     chosen = [option for option in map(random.choice, sort.groups) if option is not None]
     words, cuts = random.choice((("in small pieces", _small_pieces), ("cut in a few places", _few)))
     listed = ", ".join([*(words for words, _ in chosen), words])
@@ -117,7 +117,7 @@ def _at(pattern: bytes, *, behind: bool = True) -> _Cuts:
     return lambda body, _random: (match.end() if behind else match.start() for match in compiled.finditer(body))
 
 
-def _replaced(pattern: re.Pattern[bytes], by: Callable[[re.Match[bytes]], bytes]) -> _Spelling:
+def _replacing(pattern: re.Pattern[bytes], by: Callable[[re.Match[bytes]], bytes]) -> _Spelling:
     return lambda body, _random: pattern.sub(by, body)
 
 
@@ -139,10 +139,10 @@ def _with_bom(body: bytes, _random: Random) -> bytes:
 
 
 def _with_other_separators(body: bytes, _random: Random) -> bytes:
-    return b"".join(map(_respelled, re.split(_EVENT_ENDS, body)))
+    return b"".join(map(_respell, re.split(_EVENT_ENDS, body)))
 
 
-def _respelled(event: bytes) -> bytes:
+def _respell(event: bytes) -> bytes:
     try:
         loads(b"\n".join(line[1] or b"" for line in _DATA_LINE.finditer(event)))
     except WireError:  # not JSON: a backslash may be literal
@@ -177,14 +177,14 @@ def _elements(body: bytes) -> list[tuple[int, int]]:
     return []
 
 
-def _spaced(space: Callable[[Random], bytes]) -> _Spelling:
+def _spacing(space: Callable[[Random], bytes]) -> _Spelling:
     """Return a function that rewrites a JSON array with white space from `space` around its elements."""
 
-    def spelled(body: bytes, random: Random) -> bytes:
+    def respace(body: bytes, random: Random) -> bytes:
         elements = [body[begin:end] for begin, end in _elements(body)]
         return b"[" + b",".join(space(random) + element + space(random) for element in elements) + b"]"
 
-    return spelled
+    return respace
 
 
 def _random_space(random: Random) -> bytes:
@@ -194,11 +194,11 @@ def _random_space(random: Random) -> bytes:
 _IN_CRLF = _at(rb"\r(?=\n)")
 _IN_CHARACTERS = _at(rb"[\x80-\xbf]", behind=False)
 _BEHIND_EVENTS = _at(_EVENT_ENDS)
-_WITH_CRLF, _WITH_CR, _WITH_LF = (_replaced(_LINE_END, lambda _, end=end: end) for end in (b"\r\n", b"\r", b"\n"))
-_WITH_COMMENTS = _replaced(_EVENT_STARTS, lambda match: match[0] + b": keep-alive\n\n")
+_WITH_CRLF, _WITH_CR, _WITH_LF = (_replacing(_LINE_END, lambda _, end=end: end) for end in (b"\r\n", b"\r", b"\n"))
+_WITH_COMMENTS = _replacing(_EVENT_STARTS, lambda match: match[0] + b": keep-alive\n\n")
 """Puts a comment before each event, as gateways do to keep the connection open."""
 
-_WITH_RANDOM_SPACE = _spaced(_random_space)
+_WITH_RANDOM_SPACE = _spacing(_random_space)
 
 _SEPARATORS = "U+2028, U+2029 and U+0085 raw where they were escaped, and the other way round"
 
@@ -236,10 +236,10 @@ _ARRAY = _Sort(
     (
         _EACH_BYTE,
         _CHARACTERS,
-        _Way("CRLF between the elements, each cut in two", _IN_CRLF, (_spaced(lambda _: b"\r\n"),)),
+        _Way("CRLF between the elements, each cut in two", _IN_CRLF, (_spacing(lambda _: b"\r\n"),)),
         _Way("each element by itself", _behind_elements),
         _AT_ONCE,
-        _Way("no white space between the elements", _behind_elements, (_spaced(lambda _: b""),)),
+        _Way("no white space between the elements", _behind_elements, (_spacing(lambda _: b""),)),
         _Way("other white space between the elements", _behind_elements, (_WITH_RANDOM_SPACE,)),
     ),
     ((None, ("other white space between the elements", _WITH_RANDOM_SPACE)),),

@@ -21,10 +21,10 @@ from harness.apis.prefix import prefix_changes, prefix_pieces
 from harness.apis.view import WireError
 from harness.cassettes.cassette import Cassette
 from harness.cassettes.cassette_files import read
-from harness.cassettes.player import RequestDifference, asks_for_stream, differences, in_bodies, normalised
+from harness.cassettes.player import RequestDifference, asks_for_stream, differences, in_bodies, request_key
 from harness.cassettes.redact import Redactor
 from harness.cassettes.redact.secret_patterns import bare
-from harness.cassettes.tape_recorder import Taken, TapeExchange, request_as_stored, spoken
+from harness.cassettes.tape_recorder import Taken, TapeExchange, api_of, request_as_stored
 from harness.model.errors import CassetteError
 from harness.model.http import EXHAUSTED, HttpRequest, HttpResponse
 
@@ -52,8 +52,8 @@ def key(request: HttpRequest) -> Key:
     """Return a key that is the same for equal requests. It consists of the target and the body, and ignores white
     space, key order and the boundary of a form. For known APIs it also ignores the host.
     """
-    if spoken(request) is not None:
-        method, path, query, body = normalised(request)
+    if api_of(request) is not None:
+        method, path, query, body = request_key(request)
         return method, path, query, _text(body)
     try:
         body = canonical(loads(request.body))
@@ -64,7 +64,7 @@ def key(request: HttpRequest) -> Key:
 
 def is_comparable(recorded: HttpRequest, sent: HttpRequest) -> bool:
     """Return whether two requests are similar enough for a list of their differences to be useful."""
-    one, other = spoken(recorded), spoken(sent)
+    one, other = api_of(recorded), api_of(sent)
     if one is not None or other is not None:
         return one is not None and other is not None and one.name == other.name
     return recorded.method == sent.method and _place(recorded) == _place(sent)
@@ -80,11 +80,11 @@ def apart(
     that the API has issued. `ignored` contains JSON pointers into a body, in which `*` matches any one step.
     Differences at or below these pointers are left out.
     """
-    wire = spoken(sent)
+    wire = api_of(sent)
     if wire is None:
         found = [replace(each, changes_meaning=True) for each in _outside_apis(recorded, sent)]
     else:
-        found = [_weighed(each, recorded, sent, wire) for each in differences(recorded, sent, wire, issued=issued)]
+        found = [_weigh(each, recorded, sent, wire) for each in differences(recorded, sent, wire, issued=issued)]
         if not any(each.changes_meaning and each.section == "tools" for each in found):
             found = [*_changed_tools(recorded, sent, wire), *found]
         before, now = asks_for_stream(wire, recorded), asks_for_stream(wire, sent)
@@ -120,7 +120,7 @@ def _changed_tools(recorded: HttpRequest, sent: HttpRequest, wire: Api) -> Itera
             yield RequestDifference(change.pointer, one, other, changes_meaning=True, message=message)
 
 
-def _weighed(found: RequestDifference, recorded: HttpRequest, sent: HttpRequest, wire: Api) -> RequestDifference:
+def _weigh(found: RequestDifference, recorded: HttpRequest, sent: HttpRequest, wire: Api) -> RequestDifference:
     """Set `changes_meaning` for a difference in a setting that providers read but the neutral view does not cover, such
     as a seed. Other differences are returned unchanged.
     """
@@ -229,10 +229,10 @@ class TapePlayer:
             return None
         request = replace(request, url=bare(request.url))
         with self._lock:
-            found, differences = self._found(request)
+            found, differences = self._find(request)
             if found is None:
                 self.exchanges.append(TapeExchange(request))
-                return _refused()
+                return _refusal()
             self._played[found] = True
             recorded = self._interactions[found]
             self.exchanges.append(TapeExchange(request, self._indices[found], recorded, differences))
@@ -244,7 +244,7 @@ class TapePlayer:
         pairs = zip(self._indices, self._interactions, self._played, strict=True)
         return [(index, each.request) for index, each, played in pairs if not played]
 
-    def _found(self, request: HttpRequest) -> tuple[int | None, tuple[RequestDifference, ...]]:
+    def _find(self, request: HttpRequest) -> tuple[int | None, tuple[RequestDifference, ...]]:
         left = [at for at, played in enumerate(self._played) if not played]
         if not left:
             return None, ()
@@ -283,7 +283,7 @@ class TapePlayer:
     def _ids(self) -> set[str]:
         """Return the call ids that the API has issued to the client, taken from the responses so far."""
         for each in self.exchanges[self._read :]:
-            self._issued |= _issued(each)
+            self._issued |= _issued_ids(each)
         self._read = len(self.exchanges)
         return self._issued
 
@@ -292,8 +292,8 @@ def _weight(differences: Sequence[RequestDifference]) -> int:
     return sum(each.changes_meaning for each in differences)
 
 
-def _issued(played: TapeExchange) -> set[str]:
-    wire = spoken(played.request)
+def _issued_ids(played: TapeExchange) -> set[str]:
+    wire = api_of(played.request)
     if wire is None or played.response is None:
         return set()
     try:
@@ -302,7 +302,7 @@ def _issued(played: TapeExchange) -> set[str]:
         return set()
 
 
-def _refused() -> HttpResponse:
+def _refusal() -> HttpResponse:
     """Return an error that the client of every API raises at once, instead of retrying as it would for a 5xx."""
     message = "harness: this request was not recorded; the test says more when it ends"
     error = {"type": "harness_not_recorded", "code": 400, "status": "NOT_RECORDED", "message": message}

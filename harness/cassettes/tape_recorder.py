@@ -18,7 +18,7 @@ from harness.apis.api import Api
 from harness.apis.profiles import address
 from harness.cassettes.cassette import Cassette, Interaction
 from harness.cassettes.cassette_files import dumps_of_test, write_file
-from harness.cassettes.cell_recording import suspects, unallowed
+from harness.cassettes.cell_recording import refusal_of_suspects, suspects
 from harness.cassettes.client_patches.connection_bytes import Keep
 from harness.cassettes.content_encoding import missing
 from harness.cassettes.player import RequestDifference
@@ -26,10 +26,10 @@ from harness.cassettes.redact import RESPONSE_HEADERS, Redactor
 from harness.cassettes.redact.secret_patterns import (
     Chosen,
     asks_for_token,
-    carried,
     has_tokens,
     is_anything_but_form,
     secrets,
+    url_credentials,
     values,
 )
 from harness.model.errors import CassetteError
@@ -40,7 +40,7 @@ from harness.platform.environment import is_secret_field, is_secret_header
 Taken: TypeAlias = Callable[[HttpRequest], bool]
 
 
-def taken(through: Sequence[str]) -> Taken:
+def request_filter(through: Sequence[str]) -> Taken:
     """Return a predicate that selects the requests to record.
 
     Requests to the hosts in `through` and their subdomains are not recorded; a host may include a port. Nor are
@@ -52,12 +52,12 @@ def taken(through: Sequence[str]) -> Taken:
         where = address(request.url)
         if any(where.is_below(host) or f"{where.host}:{where.port}" == host for host in through):
             return False
-        return not _is_here(where.host) or spoken(request) is not None
+        return not _is_here(where.host) or api_of(request) is not None
 
     return is_taken
 
 
-def spoken(request: HttpRequest) -> Api | None:
+def api_of(request: HttpRequest) -> Api | None:
     """Return the API of a chat or embedding request, or `None` for other requests."""
     for wire in registry.apis():
         if wire.recognises(request) or (wire.embeddings is not None and wire.embeddings.recognises(request)):
@@ -68,7 +68,7 @@ def spoken(request: HttpRequest) -> Api | None:
 def request_line(request: HttpRequest) -> str:
     """Describe a request: `POST api.openai.com/v1/chat/completions (openai-chat, gpt-5.6)`."""
     parts = urlsplit(request.url)
-    wire = spoken(request)
+    wire = api_of(request)
     model = wire.model_of(request) if wire is not None else None
     request_line = f" ({wire.name}{f', {model}' if model else ''})" if wire is not None else ""
     return f"{request.method} {parts.netloc.rpartition('@')[2]}{parts.path}{request_line}"
@@ -93,16 +93,16 @@ def redactor(requests: Collection[HttpRequest] = (), learned: Iterable[str] = ()
     It also redacts the secrets in `requests` and the `learned` secrets of exchanges.
     """
     in_addresses = (secret for url in environment.secret_addresses() for secret in secrets(url))
-    found = {*environment.secret_values(), *in_addresses, *_carried(requests), *learned}
+    found = {*environment.secret_values(), *in_addresses, *_carried_secrets(requests), *learned}
     return Redactor(found, shaped=True, answered=HEADERS)
 
 
-def learned(interactions: Collection[Interaction]) -> Iterator[str]:
+def learn_secrets(interactions: Collection[Interaction]) -> Iterator[str]:
     """Yield the secrets in exchanges with services other than LLM APIs. They are found by the names of fields and
     headers, or because the exchange issues tokens.
     """
     for each in interactions:
-        chosen = _chosen(each.request)
+        chosen = _choice(each.request)
         if each.response is not None:
             headers = each.response.headers.items()
             yield from (value for name, value in headers if is_secret_header(name) and name != "set-cookie")
@@ -122,12 +122,12 @@ _TOKEN = re.compile(r"(?=\D*\d)(?=.*[A-Za-z])[^\s<>]{16,}")
 
 def request_as_stored(request: HttpRequest, clean: Redactor) -> HttpRequest:
     """Return a request without secrets, as it is stored and compared."""
-    return clean.request(request, fields=_chosen(request))
+    return clean.request(request, fields=_choice(request))
 
 
 def response_as_stored(request: HttpRequest, response: HttpResponse, clean: Redactor) -> HttpResponse:
     """Return a response without secrets, as it is stored."""
-    chosen = _chosen(request)
+    chosen = _choice(request)
     if chosen is not None and has_tokens(response.body):
         chosen = is_anything_but_form
     return clean.response(response, fields=chosen)
@@ -135,21 +135,21 @@ def response_as_stored(request: HttpRequest, response: HttpResponse, clean: Reda
 
 def brings_tokens(interaction: Interaction) -> bool:
     """Return whether an exchange issues tokens. Only the structure of such an exchange is stored."""
-    chosen, response = _chosen(interaction.request), interaction.response
+    chosen, response = _choice(interaction.request), interaction.response
     return chosen is is_anything_but_form or bool(chosen and response is not None and has_tokens(response.body))
 
 
-def _chosen(request: HttpRequest) -> Chosen | None:
-    if spoken(request) is not None:
+def _choice(request: HttpRequest) -> Chosen | None:
+    if api_of(request) is not None:
         return None
     parts = urlsplit(request.url)
     asks = asks_for_token(request.method, parts.hostname or "", parts.path, request.body)
     return is_anything_but_form if asks else is_secret_field
 
 
-def _carried(requests: Collection[HttpRequest]) -> Iterator[str]:
+def _carried_secrets(requests: Collection[HttpRequest]) -> Iterator[str]:
     for request in requests:
-        yield from carried(request.url)
+        yield from url_credentials(request.url)
         for name, value in request.headers.items():
             if is_secret_header(name):
                 yield value
@@ -243,7 +243,7 @@ def text(
         CassetteError: a response is missing or cannot be decompressed, the cassette would contain a known or suspected
             secret, or YAML cannot represent it.
     """
-    clean = redactor([each.request for each in cassette.interactions], learned(cassette.interactions))
+    clean = redactor([each.request for each in cassette.interactions], learn_secrets(cassette.interactions))
     kept: list[Interaction] = []
     for at, each in enumerate(cassette.interactions):
         response = each.response
@@ -256,8 +256,8 @@ def text(
             raise CassetteError(file, reason, f"interaction {at}")
         answer = response and response_as_stored(each.request, response, clean)
         kept.append(Interaction(request_as_stored(each.request, clean), answer))
-    found = suspects(kept, [spoken(each.request) for each in cassette.interactions], Path(file))
-    refused = unallowed(found, allowed, option)
+    found = suspects(kept, [api_of(each.request) for each in cassette.interactions], Path(file))
+    refused = refusal_of_suspects(found, allowed, option)
     if refused is not None:
         raise CassetteError(file, f"{refused}.")
     data = dumps_of_test(Cassette(tuple(kept)), note, file)

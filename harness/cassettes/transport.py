@@ -55,7 +55,7 @@ class HandlerTransport(httpx2.BaseTransport):
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         """Return the handler's response to a request."""
         request.read()
-        return _delivered(self._handler(plain_request(request)))
+        return _deliver(self._handler(plain_request(request)))
 
 
 class LoggingTransport(httpx2.BaseTransport):
@@ -77,7 +77,7 @@ class LoggingTransport(httpx2.BaseTransport):
         request.read()
         known = self._tap.taken_up(plain_request(request))
         if known is not None:
-            return _delivered(known)
+            return _deliver(known)
         try:
             response = self._inner.handle_request(request)
             raw, failure = bytearray(), None
@@ -92,7 +92,7 @@ class LoggingTransport(httpx2.BaseTransport):
             self._tap.note(plain_request(request), None)
             raise
         headers = dict(response.headers.items())
-        body = _decoded(bytes(raw), headers, whole=failure is None)
+        body = _decode(bytes(raw), headers, whole=failure is None)
         kept = HttpResponse(response.status_code, headers, body, Delivery(ending=ending(failure)))
         self._tap.note(plain_request(request), kept)
         extensions = {key: value for key, value in response.extensions.items() if key != "network_stream"}
@@ -131,7 +131,7 @@ class _Httpx2Stream(PieceStream, httpx2.SyncByteStream):
     pass
 
 
-def _delivered(response: HttpResponse) -> httpx2.Response:
+def _deliver(response: HttpResponse) -> httpx2.Response:
     delivery = response.delivery
     stream = _Httpx2Stream(delivery.pieces(response.body), delivery.pause, breaking(delivery.ending))
     return httpx2.Response(response.status, headers=dict(response.headers), stream=stream)
@@ -168,10 +168,10 @@ def breaking(ending: Ending, library: Any = httpx2) -> Any:
 def plain_request(request: httpx2.Request) -> HttpRequest:
     """Convert an httpx2 request whose body has already been read."""
     headers = dict(request.headers.items())
-    return HttpRequest(request.method, str(request.url), headers, _decoded(request.content, headers))
+    return HttpRequest(request.method, str(request.url), headers, _decode(request.content, headers))
 
 
-def _decoded(body: bytes, headers: dict[str, str], *, whole: bool = True) -> bytes:
+def _decode(body: bytes, headers: dict[str, str], *, whole: bool = True) -> bytes:
     try:
         return decode(body, headers.get("content-encoding", ""), whole=whole)
     except ValueError:

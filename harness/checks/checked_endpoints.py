@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from harness.apis.api import Api
 from harness.apis.eventstream import DONE, events, is_event_stream
-from harness.cassettes.redact.secret_patterns import shown
+from harness.cassettes.redact.secret_patterns import display_url
 from harness.model.http import HttpResponse
 from harness.model.messages import JSON
 
@@ -35,7 +35,7 @@ def suggestion(api: Api, base_url: str, requested: str) -> str:
     if count == 1 or (count == 0 and not api.base_url_ending):
         return ""
     root = _AT_END.sub("", base_url.rstrip("/"))
-    return f" Did you mean {shown(root + (api.base_path if count else api.base_url_ending))}?"
+    return f" Did you mean {display_url(root + (api.base_path if count else api.base_url_ending))}?"
 
 
 def readable_part(response: HttpResponse, *, done: bool = True) -> HttpResponse:

@@ -108,7 +108,7 @@ def _error(scenario: Scenario, turn: TurnSpec) -> JSON:
 @cache
 def bases() -> tuple[tuple[Scenario, Document], ...]:
     """Return the shipped scenarios with parts of one API, such as the results of its own tools."""
-    shipped = load_paths([suite.shipped("scenarios")])
+    shipped = load_paths([suite.shipped_folder("scenarios")])
     return tuple(
         (each, each.model_dump(mode="json", exclude_unset=True, by_alias=True))
         for each in shipped
@@ -477,9 +477,9 @@ class _Drawing:
                 step["answers"] = self._random.sample(range(len(calls)), len(calls))
             if self._maybe(0.4):
                 step["text"] = self._one_of((self._text(), self._text(), "", " "))
-            yield self._thought(settings) | step
+            yield self._with_thinking(settings) | step
 
-    def _thought(self, settings: Document) -> Document:
+    def _with_thinking(self, settings: Document) -> Document:
         if "thinking" not in settings or self._maybe(0.3):
             return {}
         return {"thinking": self._one_of(("", self._text(), self._text()))}
@@ -510,7 +510,7 @@ class _Drawing:
             {"text": text, "served": "served-model-2026-01-01"},
             *(cut if Capability.TRUNCATION in self._able else ()),
         ]
-        return self._thought(settings) | self._one_of(ends)
+        return self._with_thinking(settings) | self._one_of(ends)
 
     # --- history, faults and provocations ---
 

@@ -32,7 +32,7 @@ def scope(rules: Sequence[str], ignored: Sequence[str], by: FactSelection, place
             f"{place} {CASSETTE_UNREADABLE}: it cannot be ignored: nothing is judged where a cassette cannot be read. "
             "Record the cell again, or leave it out by -k."
         )
-    known = sorted(_known(by)) if rules or ignored else []
+    known = sorted(_known_ids(by)) if rules or ignored else []
     for where, given in (("--rule", rules), (place, ignored)):
         for each in given:
             if not any(fnmatchcase(one, each) for one in known):
@@ -40,7 +40,7 @@ def scope(rules: Sequence[str], ignored: Sequence[str], by: FactSelection, place
     return Scope(tuple(rules), tuple(ignored))
 
 
-def _known(by: FactSelection) -> frozenset[str]:
+def _known_ids(by: FactSelection) -> frozenset[str]:
     """Return the ids of all possible findings, because a project may ignore rules that this command does not check."""
     return known_finding_ids(by) | gateway_findings.RULES | server_checks.RULES
 
@@ -62,7 +62,7 @@ class FindingPolicy:
     expected: Sequence[ExpectedFailure] = ()
     strict: bool = False
 
-    def judged(self, cell: CellResult, found: Sequence[Finding]) -> CellResult:
+    def judge(self, cell: CellResult, found: Sequence[Finding]) -> CellResult:
         """Return the cell with the findings that count and the verdict that follows from them."""
         taken, hidden = self.scope.split(found)
         if self.strict:

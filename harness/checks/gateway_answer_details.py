@@ -14,12 +14,12 @@ from harness.checks.gateway_exchange import (
     GatewayExchange,
     Outcomes,
     Side,
-    added,
+    added_detail,
     argument_outcomes,
     exchange_detail,
-    lost,
+    lost_detail,
     matched_calls,
-    preserved,
+    preserved_detail,
     response_detail,
 )
 from harness.model.errors import provider_error
@@ -41,15 +41,17 @@ def _text(sent: ResponseView, received: ResponseView) -> Outcomes:
     """The text of the answer reaches the client unchanged."""
     if sent.text == received.text:
         if sent.text:
-            yield preserved(same=True)
+            yield preserved_detail(same=True)
     elif sent.refusal and received.text == sent.text + sent.refusal:
-        yield preserved(same=False)  # gateway-answer-refusal reports it
+        yield preserved_detail(same=False)  # gateway-answer-refusal reports it
     elif not (sent.text.strip() or received.text.strip()):
-        yield preserved(same=False)
+        yield preserved_detail(same=False)
     else:
         thoughts = any(text in received.text for text in _thoughts(sent))
         what = "with the model's reasoning in it" if thoughts else "changed"
-        yield lost(f"the text of the answer arrives {what}", _where(sent), _where(received), received.text, sent.text)
+        yield lost_detail(
+            f"the text of the answer arrives {what}", _where(sent), _where(received), received.text, sent.text
+        )
 
 
 def _thoughts(view: ResponseView) -> list[str]:
@@ -75,12 +77,12 @@ def _thinking(exchange: GatewayExchange) -> Outcomes:
     told_words = "\n".join(_thoughts(received))
     for words in _thoughts(sent):
         if words in told_words:
-            yield preserved(same=True)
+            yield preserved_detail(same=True)
         else:
             place = next(part.pointer for part in sent.parts if isinstance(part, OpaqueView))
             has_none = exchange.own is not None and not _thoughts(exchange.own)
             message = f"the model's reasoning does not arrive{_fieldless(exchange) if has_none else ''}"
-            yield lost(message, place, "", None, words, Severity.WARNING if has_none else Severity.ERROR)
+            yield lost_detail(message, place, "", None, words, Severity.WARNING if has_none else Severity.ERROR)
 
 
 def _fieldless(exchange: GatewayExchange) -> str:
@@ -95,7 +97,7 @@ _TELLING_CHARACTERS = 16
 @response_detail(
     "gateway-answer-unsent", "answer's own parts", "the client shows and sends back something that no model produced"
 )
-def _unsent(sent: ResponseView, received: ResponseView) -> Outcomes:
+def _nothing_unsent(sent: ResponseView, received: ResponseView) -> Outcomes:
     """An answer contains reasoning, and calls and results of provider tools, only if the upstream sent them."""
     known = set(_upstream_texts(sent))
     has_state = any(isinstance(part, OpaqueView) or _state(part) for part in sent.parts)
@@ -109,7 +111,7 @@ def _unsent(sent: ResponseView, received: ResponseView) -> Outcomes:
         if not texts or may_be_state or not (is_part or has_words):
             continue
         if not any(_is_of(text, each) for text in texts for each in known):
-            yield added(f"the answer has {part.kind!r}, which the upstream has not sent", part.pointer, part.raw)
+            yield added_detail(f"the answer has {part.kind!r}, which the upstream has not sent", part.pointer, part.raw)
 
 
 def _is_flat(raw: JSON) -> bool:
@@ -156,16 +158,16 @@ def _refusal(exchange: GatewayExchange) -> Outcomes:
     sent, received = exchange.responses
     place = next(part.pointer for part in sent.parts if isinstance(part, OpaqueView) and part.kind == "refusal")
     if received.refusal == sent.refusal:
-        yield preserved(same=True)
+        yield preserved_detail(same=True)
     elif sent.refusal in received.text + received.refusal:
-        yield preserved(same=False)
+        yield preserved_detail(same=False)
     else:
         words = exchange.own is not None and not (exchange.own.refusal or exchange.own.text)
         aside = any(sent.refusal in text for text in _strings(received.body))
         how = f" but in a field that {exchange.way.client.name} does not have" if aside else ""
         message = f"the words of the refusal do not arrive{how}{_fieldless(exchange) if words else ''}"
         severity = Severity.WARNING if words else Severity.ERROR
-        yield lost(message, place, "", received.text or received.refusal or None, sent.refusal, severity)
+        yield lost_detail(message, place, "", received.text or received.refusal or None, sent.refusal, severity)
 
 
 @response_detail("gateway-answer-calls", "answer's calls", "the client runs calls that the model did not make")
@@ -177,21 +179,21 @@ def _calls(sent: ResponseView, received: ResponseView) -> Outcomes:
     for call in cut:
         invented = next((each for each in found if each.name == call.name and len(found) > len(whole)), None)
         if invented is None or _says_so(call, invented, received):
-            yield preserved(same=len(received.calls) == len(sent.calls))
+            yield preserved_detail(same=len(received.calls) == len(sent.calls))
         else:
             message = f"the call of {call.name} was cut off, but arrives as a complete call"
-            yield lost(message, call.pointer, invented.pointer, invented.arguments, call.malformed)
+            yield lost_detail(message, call.pointer, invented.pointer, invented.arguments, call.malformed)
             return
     if cut and len(found) > len(whole):
         return  # each of them is there, as what it is
     names, there = [call.name for call in whole], [call.name for call in found]
     if names == there:
         if names:
-            yield preserved(same=True)
+            yield preserved_detail(same=True)
         return
     what = "in another order" if sorted(names) == sorted(there) else "not as the model made them"
     places = (whole[0].pointer if whole else "", found[0].pointer if found else "")
-    yield lost(f"the calls of the answer arrive {what}", *places, [*there], [*names])
+    yield lost_detail(f"the calls of the answer arrive {what}", *places, [*there], [*names])
 
 
 def _says_so(call: CallView, found: CallView, answer: ResponseView) -> bool:
@@ -206,7 +208,7 @@ def _says_so(call: CallView, found: CallView, answer: ResponseView) -> bool:
     return answer.stop_reason is StopReason.MAX_TOKENS and equal(came, found.arguments)
 
 
-def _matched(exchange: GatewayExchange) -> Iterator[tuple[CallView, CallView]]:
+def _match_calls(exchange: GatewayExchange) -> Iterator[tuple[CallView, CallView]]:
     if exchange.responses is not None:
         sent, received = exchange.responses
         yield from matched_calls(sent.calls, received.calls)
@@ -217,7 +219,7 @@ def _matched(exchange: GatewayExchange) -> Iterator[tuple[CallView, CallView]]:
 )
 def _arguments(exchange: GatewayExchange) -> Outcomes:
     """The arguments of calls reach the client as the model made them."""
-    return argument_outcomes(_matched(exchange))
+    return argument_outcomes(_match_calls(exchange))
 
 
 @exchange_detail("gateway-answer-ids", "answer's call ids", "the client cannot match results to calls", of_answer=True)
@@ -227,20 +229,22 @@ def _ids(exchange: GatewayExchange) -> Outcomes:
     used = {
         call.id for earlier in exchange.before for call in (earlier.responses[1].calls if earlier.responses else ())
     }
-    sent = [call.id for call, _ in _matched(exchange)]
+    sent = [call.id for call, _ in _match_calls(exchange)]
     optional = exchange.way.client.traits.ids_optional
-    for call, found in _matched(exchange):
+    for call, found in _match_calls(exchange):
         if not found.id and not (optional and not call.id):
             what = "arrives without an id" if not call.id else f"was issued as {call.id!r} and arrives without an id"
             if not optional:
-                yield lost(f"the call of {call.name} {what}", call.id_pointer, found.id_pointer, found.id, call.id)
+                yield lost_detail(
+                    f"the call of {call.name} {what}", call.id_pointer, found.id_pointer, found.id, call.id
+                )
             else:
-                yield preserved(same=False)
+                yield preserved_detail(same=False)
         elif found.id and found.id in used and sent.count(call.id) <= 1:
             message = f"the call of {call.name} arrives under the id of another one"
-            yield lost(message, call.id_pointer, found.id_pointer, found.id, call.id)
+            yield lost_detail(message, call.id_pointer, found.id_pointer, found.id, call.id)
         else:
-            yield preserved(same=found.id == call.id)
+            yield preserved_detail(same=found.id == call.id)
         used.add(found.id)
 
 
@@ -271,11 +275,11 @@ def _stop(exchange: GatewayExchange) -> Outcomes:
     word = _word_for_calls(exchange, received)
     if word is not None and received.raw_stop_reason != word:
         message = f"the answer has calls and says {received.raw_stop_reason!r}, where {received.api} says {word!r}"
-        yield lost(message, "", "", received.raw_stop_reason, word)
+        yield lost_detail(message, "", "", received.raw_stop_reason, word)
     elif sent.stop_reason is received.stop_reason:
-        yield preserved(same=sent.raw_stop_reason == received.raw_stop_reason)
+        yield preserved_detail(same=sent.raw_stop_reason == received.raw_stop_reason)
     elif exchange.own is not None and exchange.own.stop_reason is received.stop_reason:
-        yield preserved(same=False)  # the client's API has no other word for it
+        yield preserved_detail(same=False)  # the client's API has no other word for it
     elif (
         sent.refusal != received.refusal
         and sent.api == received.api
@@ -285,7 +289,7 @@ def _stop(exchange: GatewayExchange) -> Outcomes:
     else:
         upstream = f"the upstream stopped for {sent.stop_reason} ({sent.raw_stop_reason!r})"
         message = f"{upstream}, and the answer says {received.stop_reason} ({received.raw_stop_reason!r})"
-        yield lost(message, "", "", received.stop_reason.value, sent.stop_reason.value)
+        yield lost_detail(message, "", "", received.stop_reason.value, sent.stop_reason.value)
 
 
 @exchange_detail(
@@ -296,7 +300,7 @@ def _stop(exchange: GatewayExchange) -> Outcomes:
 )
 def _usage(exchange: GatewayExchange) -> Outcomes:
     """The token counts of the upstream reach the client."""
-    return _counted(exchange, _COUNTED)
+    return _compare_counts(exchange, _COUNTED)
 
 
 @exchange_detail(
@@ -309,10 +313,10 @@ def _usage(exchange: GatewayExchange) -> Outcomes:
 def _details(exchange: GatewayExchange) -> Outcomes:
     """Counts of cached and of reasoning tokens reach the client."""
     # An API may lack a field for a detail; no bill is wrong without it.
-    return _counted(exchange, tuple(name for name in _COUNTS if name not in _COUNTED))
+    return _compare_counts(exchange, tuple(name for name in _COUNTS if name not in _COUNTED))
 
 
-def _counted(exchange: GatewayExchange, names: Iterable[str]) -> Iterator[DetailResult]:
+def _compare_counts(exchange: GatewayExchange, names: Iterable[str]) -> Iterator[DetailResult]:
     if exchange.responses is None:
         return
     sent, received = ({name: getattr(each.usage, name) for name in names} for each in exchange.responses)
@@ -320,13 +324,13 @@ def _counted(exchange: GatewayExchange, names: Iterable[str]) -> Iterator[Detail
         there = received[name]
         if (count or 0) != (there or 0):
             what = "does not arrive" if there is None else "arrives as another number"
-            yield lost(f"the usage's {name} {what}", "", "", there, count)
+            yield lost_detail(f"the usage's {name} {what}", "", "", there, count)
             return
     if any(count is not None for count in sent.values()):
-        yield preserved(same=sent == received)
+        yield preserved_detail(same=sent == received)
 
 
-ANSWERS = (_text, _thinking, _unsent, _refusal, _calls, _arguments, _ids, _stop, _usage, _details)
+ANSWERS = (_text, _thinking, _nothing_unsent, _refusal, _calls, _arguments, _ids, _stop, _usage, _details)
 
 
 def _errors(exchange: GatewayExchange) -> tuple[ErrorView, ErrorView] | None:
@@ -355,20 +359,20 @@ def _status(exchange: GatewayExchange) -> Outcomes:
     """An upstream error reaches the client as an error of the same kind."""
     # An error that the gateway cured by a retry need not arrive.
     if any(side.response and side.response.error for side in exchange.upstream[:-1]) and exchange.responses:
-        yield preserved(same=False)
+        yield preserved_detail(same=False)
         return
     found = _errors(exchange)
     if found is not None:
         sent, received = ((each.meant or each.status) for each in found)
         kinds = [type(provider_error(status, "")).__name__ for status in (sent, received, _own_status(exchange, sent))]
         if sent == received:
-            yield preserved(same=True)
+            yield preserved_detail(same=True)
         elif kinds[1] in (kinds[0], kinds[2]):
-            yield preserved(same=False)
+            yield preserved_detail(same=False)
         else:
             message = f"the upstream's error is HTTP {sent}, and the client gets HTTP {received}"
             fails = sent >= HTTPStatus.INTERNAL_SERVER_ERROR <= received  # clients may retry either status
-            yield lost(message, "", "", received, sent, Severity.WARNING if fails else Severity.ERROR)
+            yield lost_detail(message, "", "", received, sent, Severity.WARNING if fails else Severity.ERROR)
         return
     last = exchange.last
     if last is None or last.is_answer or not exchange.client.is_answer:
@@ -376,11 +380,11 @@ def _status(exchange: GatewayExchange) -> Outcomes:
     error = _failure(exchange)
     if error is not None:
         status = error.meant or error.status
-        yield lost(
+        yield lost_detail(
             f"the upstream fails ({status}: {error.message}), but the client gets no error", "", "", None, status
         )
     elif last.unread is not None:
-        yield lost(f"the upstream fails ({last.unread}), but the client gets no error")
+        yield lost_detail(f"the upstream fails ({last.unread}), but the client gets no error")
 
 
 def _failure(exchange: GatewayExchange) -> ErrorView | None:
@@ -398,17 +402,17 @@ def _error_text(exchange: GatewayExchange) -> Outcomes:
         return
     sent, received = (" ".join(each.message.split()) for each in found)
     if sent == received:
-        yield preserved(same=True)
-    elif any(_unescaped(form) in _unescaped(received) for form in (sent, json.dumps(sent)[1:-1])):
-        yield preserved(same=False)
+        yield preserved_detail(same=True)
+    elif any(_unescape(form) in _unescape(received) for form in (sent, json.dumps(sent)[1:-1])):
+        yield preserved_detail(same=False)
     else:
         refused = (found[0].meant or found[0].status) in _FOR_THE_CLIENT
         severity = Severity.ERROR if refused else Severity.WARNING
         message = "the message of the upstream's error does not reach the client"
-        yield lost(message, "", "", found[1].message, found[0].message, severity)
+        yield lost_detail(message, "", "", found[1].message, found[0].message, severity)
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     """Remove backslashes, because some gateways repeat the whole body as a JSON or Python string."""
     return text.replace("\\", "")
 
@@ -440,11 +444,11 @@ def _wait(exchange: GatewayExchange) -> Outcomes:
         return
     sent, received = found
     if sent.retry_after in (received.retry_after, received.retry_after_rounded):
-        yield preserved(same=True)
+        yield preserved_detail(same=True)
     else:
         what = "does not arrive" if received.retry_after is None else "arrives as another"
         message = f"the time to wait before a retry (retry-after) {what}"
-        yield lost(message, "", "", received.retry_after, sent.retry_after)
+        yield lost_detail(message, "", "", received.retry_after, sent.retry_after)
 
 
 @exchange_detail(
@@ -458,17 +462,21 @@ def _arrives(exchange: GatewayExchange) -> Outcomes:
     last = exchange.last
     if last is None:
         if not (exchange.client.is_answer or exchange.is_refused):
-            yield lost(f"the gateway sends the upstream no request, and the client gets {_describe_answer(exchange)}")
+            yield lost_detail(
+                f"the gateway sends the upstream no request, and the client gets {_describe_answer(exchange)}"
+            )
     elif last.is_answer:
         if exchange.client.is_answer and exchange.client.unread is None:
-            yield preserved(same=True)
+            yield preserved_detail(same=True)
         else:
-            yield lost(f"the upstream answered, but the client gets {_describe_answer(exchange)}", "", "", None, None)
+            yield lost_detail(
+                f"the upstream answered, but the client gets {_describe_answer(exchange)}", "", "", None, None
+            )
     elif last.is_cut and (last.response is None or last.response.error is None):
         if exchange.client.is_answer:
-            yield lost("the upstream's answer ends early, but the client gets it as complete")
+            yield lost_detail("the upstream's answer ends early, but the client gets it as complete")
         else:
-            yield preserved(same=exchange.client.is_cut)
+            yield preserved_detail(same=exchange.client.is_cut)
 
 
 def _describe_answer(exchange: GatewayExchange) -> str:
@@ -492,7 +500,7 @@ def _describe_answer(exchange: GatewayExchange) -> str:
 def _asks_upstream(exchange: GatewayExchange) -> Outcomes:
     """Every answer comes from the upstream."""
     if exchange.last is None and exchange.client.is_answer:
-        yield lost("the gateway answers without a request to the upstream")
+        yield lost_detail("the gateway answers without a request to the upstream")
 
 
 FAILURES = (_arrives, _asks_upstream, _status, _error_text, _wait)

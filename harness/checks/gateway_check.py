@@ -13,7 +13,7 @@ from harness.apis.fact_files import FactSelection
 from harness.apis.profiles import ShippedTarget
 from harness.apis.registry import Target
 from harness.cassettes.redact import Redactor
-from harness.cassettes.redact.secret_patterns import shown
+from harness.cassettes.redact.secret_patterns import display_url
 from harness.checks.checked_endpoints import suggestion
 from harness.checks.finding_scope import EVERY_FINDING, FindingPolicy
 from harness.checks.gateway_exchange import ApiPair, GatewayDetail, GatewayExchange, Side
@@ -160,7 +160,9 @@ class GatewayCheck:
             done.append((each, *self._cell(each, cell)))
             progress(done[-1][1])
             if len(self._unreached) == pairs:
-                raise UsageError(f"check gateway {shown(self.endpoint.url)}: {' '.join(self._unreached.values())}")
+                raise UsageError(
+                    f"check gateway {display_url(self.endpoint.url)}: {' '.join(self._unreached.values())}"
+                )
         results = tuple(result for _, result, _ in done)
         return RunResult(
             "reference",
@@ -194,7 +196,7 @@ class GatewayCheck:
 
     def _result(self, result: CellResult, each: GatewayRoute, what: GatewayRun, found: Sequence[Finding]) -> CellResult:
         provenance = Provenance("reference", model_requested=each.upstream.model)
-        made = self.policy.judged(replace(result, provenance=provenance, exchanges=len(what.exchanges)), found)
+        made = self.policy.judge(replace(result, provenance=provenance, exchanges=len(what.exchanges)), found)
         crashed = next((chat for chat in what.chats if chat.crashed), None)
         if crashed is not None and not any(finding.severity is Severity.ERROR for finding in made.findings):
             reason = f"{crashed.error}: {crashed.error_text}"
@@ -284,10 +286,10 @@ def _direct(cell: Cell) -> DirectRun:
         return DirectRun(possible=False)
     if result.verdict is Verdict.NOT_APPLICABLE or evidence is None:
         return DirectRun(possible=False)
-    return DirectRun(unsupported_reason(evidence.transcript.chats) is None, frozenset(_violated(evidence)))
+    return DirectRun(unsupported_reason(evidence.transcript.chats) is None, frozenset(_violated_limits(evidence)))
 
 
-def _violated(evidence: Evidence) -> Iterator[str]:
+def _violated_limits(evidence: Evidence) -> Iterator[str]:
     for reading in evidence.readings:
         yield from (violation.rule for violation in evidence.violations(reading))
 

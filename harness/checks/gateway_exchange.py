@@ -263,12 +263,12 @@ def response_detail(
     return make
 
 
-def preserved(*, same: bool) -> DetailResult:
+def preserved_detail(*, same: bool) -> DetailResult:
     """Return the outcome of a detail that reaches the other end, either unchanged (`same`) or translated."""
     return DetailResult(DetailOutcome.PRESERVED if same else DetailOutcome.TRANSLATED)
 
 
-def lost(  # noqa: PLR0913, PLR0917 - a loss with its evidence
+def lost_detail(  # noqa: PLR0913, PLR0917 - a loss with its evidence
     message: str,
     origin: str = "",
     pointer: str = "",
@@ -280,7 +280,7 @@ def lost(  # noqa: PLR0913, PLR0917 - a loss with its evidence
     return DetailResult(DetailOutcome.LOST, message, origin, pointer, actual, expected, severity)
 
 
-def added(message: str, pointer: str, actual: JSON, severity: Severity = Severity.ERROR) -> DetailResult:
+def added_detail(message: str, pointer: str, actual: JSON, severity: Severity = Severity.ERROR) -> DetailResult:
     """Return the outcome of something that the gateway made up."""
     return DetailResult(DetailOutcome.LOST, message, "", pointer, actual, None, severity, added=True)
 
@@ -299,8 +299,8 @@ def argument_outcomes(pairs: Iterable[tuple[CallView, CallView]]) -> Iterator[De
         if call.malformed is not None:
             continue
         if found.malformed is None and equal(call.arguments, found.arguments):
-            yield preserved(same=True)
+            yield preserved_detail(same=True)
         else:
             actual = found.arguments if found.malformed is None else found.malformed
             message = f"the arguments of the call of {call.name} arrive changed"
-            yield lost(message, call.arguments_pointer, found.arguments_pointer, actual, call.arguments)
+            yield lost_detail(message, call.arguments_pointer, found.arguments_pointer, actual, call.arguments)

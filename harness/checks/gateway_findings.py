@@ -10,7 +10,7 @@ from harness.apis.jsonvalue import loads
 from harness.apis.view import CallView, OpaqueView, RequestView, ResponseView, TextView, WireError
 from harness.cassettes.redact.json_strings import REDACTED
 from harness.checks.gateway_answer_details import ANSWERS, FAILURES
-from harness.checks.gateway_exchange import DetailResult, GatewayDetail, GatewayExchange, Side, lost
+from harness.checks.gateway_exchange import DetailResult, GatewayDetail, GatewayExchange, Side, lost_detail
 from harness.checks.gateway_history_details import HISTORY, STATE
 from harness.checks.gateway_request_details import DECLARATIONS, PROMPTS, SETTINGS
 from harness.model.messages import JSON
@@ -116,14 +116,14 @@ def judge_run(run: GatewayRun, direct: Callable[[], DirectRun]) -> JudgedRun:
     findings = (*found.values(), *_limits(run, direct), *_refusals(run, direct), *_unreadable(run, found))
     requests = [(each.client.request, each.is_refused) for each in run.exchanges if each.client.request is not None]
     return JudgedRun(
-        _linked(findings),
+        _link(findings),
         outcomes,
         tuple(request for request, is_refused in requests if not is_refused),
         tuple(request for request, is_refused in requests if is_refused),
     )
 
 
-def _linked(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+def _link(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """Link findings to their causes.
 
     If the gateway loses part of a request, the upstream may refuse that request. In some APIs the stop reason depends
@@ -327,7 +327,7 @@ def _refusals(run: GatewayRun, direct: Callable[[], DirectRun]) -> Iterator[Find
             error = response.error
             refused = f"the gateway refuses a request that {exchange.way.upstream.name} accepts"
             message = f"{refused}: HTTP {error.status}: {error.message}"
-            yield _finding(REFUSED, lost(message), exchange, _client_bodies(exchange))
+            yield _finding(REFUSED, lost_detail(message), exchange, _client_bodies(exchange))
 
 
 def _unreadable(run: GatewayRun, found: Iterable[object]) -> Iterator[Finding]:
@@ -338,7 +338,7 @@ def _unreadable(run: GatewayRun, found: Iterable[object]) -> Iterator[Finding]:
     if last.last is not None and not last.last.is_answer:
         return  # nor could it be of the upstream's
     message = f"the client cannot read the gateway's answer: {chat.error_text}"
-    yield _finding(UNREADABLE, lost(message), last)
+    yield _finding(UNREADABLE, lost_detail(message), last)
 
 
 def unreached_finding(gateway_exchanges: Sequence[GatewayExchange], message: str) -> Finding:

@@ -17,9 +17,9 @@ from harness.checks.gateway_exchange import (
     Side,
     argument_outcomes,
     exchange_detail,
-    lost,
+    lost_detail,
     matched_calls,
-    preserved,
+    preserved_detail,
     request_detail,
 )
 from harness.equivalence.request_meaning import pair_results
@@ -40,16 +40,16 @@ def _calls(sent: RequestView, arrived: RequestView) -> Outcomes:
         return
     given, found = [call.name for call in sent.calls], [call.name for call in arrived.calls]
     if given == found:
-        yield preserved(same=True)
+        yield preserved_detail(same=True)
         return
     at = next((at for at, (one, other) in enumerate(zip(given, found, strict=False)) if one != other), len(found))
     missing = sent.calls[min(at, len(given) - 1)]
     what = "in another order" if sorted(given) == sorted(found) else "not as they were made"
     there = arrived.calls[at].pointer if at < len(found) else ""
-    yield lost(f"the calls of the history arrive {what}", missing.pointer, there, [*found], [*given])
+    yield lost_detail(f"the calls of the history arrive {what}", missing.pointer, there, [*found], [*given])
 
 
-def _matched(exchange: GatewayExchange) -> Iterator[tuple[CallView, CallView]]:
+def _match_calls(exchange: GatewayExchange) -> Iterator[tuple[CallView, CallView]]:
     if exchange.requests is not None:
         sent, arrived = exchange.requests
         yield from matched_calls(sent.calls, arrived.calls)
@@ -63,7 +63,7 @@ def _matched(exchange: GatewayExchange) -> Iterator[tuple[CallView, CallView]]:
 )
 def _arguments(exchange: GatewayExchange) -> Outcomes:
     """The arguments of earlier calls reach the upstream as the model made them."""
-    return argument_outcomes(_matched(exchange))
+    return argument_outcomes(_match_calls(exchange))
 
 
 @exchange_detail(
@@ -75,30 +75,32 @@ def _arguments(exchange: GatewayExchange) -> Outcomes:
 def _ids(exchange: GatewayExchange) -> Outcomes:
     """A call id that the upstream issued is sent back to it unchanged, or is replaced consistently."""
     # This holds within the request and in all later ones.
-    issued, before, taken = _issued(exchange), _mapped(exchange), dict[str, str]()
-    same_id = [call.id for call, _ in _matched(exchange)]
-    for call, found in _matched(exchange):
+    issued, before, taken = _issued_ids(exchange), _arrived_ids(exchange), dict[str, str]()
+    same_id = [call.id for call, _ in _match_calls(exchange)]
+    for call, found in _match_calls(exchange):
         if call.id is None:
             continue
         name = f"the id {call.id!r} of the call of {call.name}"
         repeated = same_id.count(call.id) > 1
         if found.id is not None and taken.setdefault(found.id, call.id) != call.id:
-            yield lost(f"{name} arrives as that of another call", call.id_pointer, found.id_pointer, found.id, call.id)
+            yield lost_detail(
+                f"{name} arrives as that of another call", call.id_pointer, found.id_pointer, found.id, call.id
+            )
         elif call.id in issued and issued[call.id] == found.id:
-            yield preserved(same=call.id == found.id)
+            yield preserved_detail(same=call.id == found.id)
         elif not repeated and call.id in before and before[call.id] != found.id:
             was = before[call.id]
             message = f"{name} arrives as another one than in an earlier request, and was issued as {_of(issued, call)}"
-            yield lost(message, call.id_pointer, found.id_pointer, found.id, was)
+            yield lost_detail(message, call.id_pointer, found.id_pointer, found.id, was)
         else:
-            yield preserved(same=call.id == found.id and call.id not in issued)
+            yield preserved_detail(same=call.id == found.id and call.id not in issued)
 
 
 def _of(issued: Mapping[str, str | None], call: CallView) -> str:
     return repr(issued[call.id]) if call.id and call.id in issued else "none of the upstream's"
 
 
-def _issued(exchange: GatewayExchange) -> dict[str, str | None]:
+def _issued_ids(exchange: GatewayExchange) -> dict[str, str | None]:
     """Map each call id that the client received to the id that the upstream issued."""
     found: dict[str, str | None] = {}
     for earlier in exchange.before:
@@ -110,10 +112,10 @@ def _issued(exchange: GatewayExchange) -> dict[str, str | None]:
     return found
 
 
-def _mapped(exchange: GatewayExchange) -> dict[str, str | None]:
+def _arrived_ids(exchange: GatewayExchange) -> dict[str, str | None]:
     """Map the client's call ids to the ids that arrived upstream in earlier requests."""
     return {
-        call.id: found.id for earlier in exchange.before for call, found in _matched(earlier) if call.id is not None
+        call.id: found.id for earlier in exchange.before for call, found in _match_calls(earlier) if call.id is not None
     }
 
 
@@ -135,15 +137,17 @@ def _results(exchange: GatewayExchange) -> Outcomes:
             continue  # gateway-calls says the latter
         given, there = results[0], arrived.results[place]
         if not there:
-            yield lost(f"the result of {call.name} ({call.id}) does not arrive", given.pointer, "", None, _core(given))
+            yield lost_detail(
+                f"the result of {call.name} ({call.id}) does not arrive", given.pointer, "", None, _core(given)
+            )
         elif _means(given, there[0], arrived_view):
-            yield preserved(same=_plain(given) == _plain(there[0]))
+            yield preserved_detail(same=_plain(given) == _plain(there[0]))
         else:
-            yield _changed(call, given, there[0], found)
+            yield _changed_result(call, given, there[0], found)
     for orphan in arrived.orphans:
         if not sent.orphans:
             message = "a result arrives under an id that no call has"
-            yield lost(message, "", orphan.id_pointer, orphan.call_id, [call.id for call in arrived.calls])
+            yield lost_detail(message, "", orphan.id_pointer, orphan.call_id, [call.id for call in arrived.calls])
 
 
 def _means(given: ResultView, there: ResultView, request: RequestView) -> bool:
@@ -162,11 +166,11 @@ def _means(given: ResultView, there: ResultView, request: RequestView) -> bool:
     return moved and (_core(there) or "").startswith(_core(given) or "")  # a note may follow that says where they are
 
 
-def _changed(call: CallView, given: ResultView, there: ResultView, found: list[str | None]) -> DetailResult:
+def _changed_result(call: CallView, given: ResultView, there: ResultView, found: list[str | None]) -> DetailResult:
     sent, arrives = _core(given) or "", _core(there) or ""
     swapped = "that of another call" if _core(given) in found else "changed"
     message = f"the result of {call.name} ({call.id}) arrives {swapped}"
-    return lost(message, given.pointer, there.pointer, arrives, sent)
+    return lost_detail(message, given.pointer, there.pointer, arrives, sent)
 
 
 def _core(result: ResultView) -> str | None:
@@ -202,13 +206,13 @@ def _errors(exchange: GatewayExchange) -> Outcomes:
             has = "" if flags else f", which {exchange.way.upstream.name} can say in words only"
             message = f"the failure of {call.name} does not arrive{has}"
             severity = Severity.ERROR if flags else Severity.WARNING
-            yield lost(message, given.pointer, found.pointer, _plain(found), _plain(given), severity)
+            yield lost_detail(message, given.pointer, found.pointer, _plain(found), _plain(given), severity)
         elif given.error_mark is None and found.error_mark == "flag":
-            yield lost(
+            yield lost_detail(
                 f"the result of {call.name} arrives as a failure, which it was not", given.pointer, found.pointer
             )
         elif given.error_mark is not None and found.error_mark is not None:
-            yield preserved(same=given.error_mark == found.error_mark)
+            yield preserved_detail(same=given.error_mark == found.error_mark)
 
 
 @exchange_detail(
@@ -230,10 +234,10 @@ def _prefix(exchange: GatewayExchange) -> Outcomes:
         change for change in _changes(exchange.way.upstream, earlier.last, exchange.last) if change.section not in own
     ]
     if not found:
-        yield preserved(same=True)
+        yield preserved_detail(same=True)
     for change in found:
         message = f"{_CHANGES[change.section]} differ from those that arrived with the request before"
-        yield lost(message, "", change.pointer, _value(change.now), _value(change.then))
+        yield lost_detail(message, "", change.pointer, _value(change.now), _value(change.then))
 
 
 _CHANGES: Mapping[Section, str] = {

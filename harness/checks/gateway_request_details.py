@@ -14,10 +14,10 @@ from harness.checks.gateway_exchange import (
     GatewayDetail,
     GatewayExchange,
     Outcomes,
-    added,
+    added_detail,
     exchange_detail,
-    lost,
-    preserved,
+    lost_detail,
+    preserved_detail,
     request_detail,
 )
 from harness.equivalence import request_meaning
@@ -41,17 +41,17 @@ def _system(sent: RequestView, arrived: RequestView) -> Outcomes:
     place, there = (sent.system[0].pointer if sent.system else ""), (arrived.system[0].pointer if found else "")
     if not any(given):
         if any(found) and sent.response_format is None:  # a response format may add an instruction
-            yield added("the client sends no system prompt, and the upstream gets one", there, "".join(found))
+            yield added_detail("the client sends no system prompt, and the upstream gets one", there, "".join(found))
         return
     if is_same_text(given, found):
-        yield preserved(same=len(given) == len(found))
+        yield preserved_detail(same=len(given) == len(found))
     elif any(text in "".join(found) for text in joined_texts(given)):
-        yield preserved(same=False)
+        yield preserved_detail(same=False)
     elif any(text in part.text for text in joined_texts(given) for _, part in _user_texts(arrived)):
-        yield lost("the system prompt reaches the upstream as a user message", place, "", None, "".join(given))
+        yield lost_detail("the system prompt reaches the upstream as a user message", place, "", None, "".join(given))
     else:
         what = "arrives changed" if any(found) else "does not arrive"
-        yield lost(f"the system prompt {what}", place, there, "".join(found) if found else None, "".join(given))
+        yield lost_detail(f"the system prompt {what}", place, there, "".join(found) if found else None, "".join(given))
 
 
 def _user_texts(view: RequestView) -> Iterator[tuple[str, TextView]]:
@@ -97,7 +97,7 @@ def _texts(sent: RequestView, arrived: RequestView) -> Outcomes:
             yield _text_lost(role, texts, there, parts)
             return
     if given:
-        yield preserved(same=is_same)
+        yield preserved_detail(same=is_same)
 
 
 def _text_lost(role: str, texts: list[TextView], there: str, parts: list[TextView]) -> DetailResult:
@@ -108,7 +108,7 @@ def _text_lost(role: str, texts: list[TextView], there: str, parts: list[TextVie
         what = "a text of the conversation does not arrive"
     else:
         what = "a text of the conversation arrives changed, or with words added"
-    return lost(
+    return lost_detail(
         what,
         texts[0].pointer if texts else "",
         parts[0].pointer if parts else "",
@@ -139,13 +139,13 @@ def _pictures(sent: RequestView, arrived: RequestView) -> Outcomes:
     for medium, inside in _media(sent):
         same = [(each, within) for each, within in found if _is_same(medium, each)]
         if same:
-            yield preserved(same=inside in [within for _, within in same])
+            yield preserved_detail(same=inside in [within for _, within in same])
         elif medium.uri is not None and any(each.data is not None for each, _ in found):
-            yield preserved(same=False)  # fetched by the gateway; the bytes are unknown here
+            yield preserved_detail(same=False)  # fetched by the gateway; the bytes are unknown here
         else:
             arrives: JSON = [_medium_text(each) for each, _ in found]
             pointer = found[0][0].pointer if found else ""
-            yield lost(
+            yield lost_detail(
                 f"{_medium_text(medium)} does not arrive", medium.pointer, pointer, arrives, _medium_text(medium)
             )
 
@@ -190,16 +190,18 @@ def _tools(sent: RequestView, arrived: RequestView) -> Outcomes:
     given, found, format_tool = _functions(sent), _functions(arrived), _format_tool(sent, arrived)
     forbidden = sent.tool_choice is not None and sent.tool_choice.mode == "none"
     if not found and forbidden:
-        yield preserved(same=False)  # without declarations nothing can be called, which is what `none` asks for
+        yield preserved_detail(same=False)  # without declarations nothing can be called, which is what `none` asks for
         return
     for name, tool in given.items():
         if name in found:
-            yield preserved(same=True)
+            yield preserved_detail(same=True)
         else:
-            yield lost(f"the tool {name!r} does not arrive", tool.pointer, "", [*found], [*given])
+            yield lost_detail(f"the tool {name!r} does not arrive", tool.pointer, "", [*found], [*given])
     for name, tool in found.items():
         if name not in given and tool is not format_tool:
-            yield added(f"the upstream gets a tool {name!r} that the client did not send", tool.pointer, [*found])
+            yield added_detail(
+                f"the upstream gets a tool {name!r} that the client did not send", tool.pointer, [*found]
+            )
 
 
 @request_detail(
@@ -208,16 +210,18 @@ def _tools(sent: RequestView, arrived: RequestView) -> Outcomes:
     "the model cannot search where the client allows it",
     stated=lambda request: any(tool.kind != "function" for tool in request.tools),
 )
-def _hosted(sent: RequestView, arrived: RequestView) -> Outcomes:
+def _hosted_tools(sent: RequestView, arrived: RequestView) -> Outcomes:
     """Tools that the provider runs reach the upstream."""
     found = {tool_family(tool.kind): tool.kind for tool in arrived.tools if tool.kind != "function"}
     for tool in sent.tools:
         if tool.kind != "function":
             name = tool_family(tool.kind)
             if name in found:
-                yield preserved(same=found[name] == tool.kind)
+                yield preserved_detail(same=found[name] == tool.kind)
             else:
-                yield lost(f"the provider's tool {tool.kind!r} does not arrive", tool.pointer, "", [*found.values()])
+                yield lost_detail(
+                    f"the provider's tool {tool.kind!r} does not arrive", tool.pointer, "", [*found.values()]
+                )
 
 
 def _common(exchange: GatewayExchange) -> Iterator[tuple[ToolView, ToolView]]:
@@ -233,10 +237,10 @@ def _descriptions(exchange: GatewayExchange) -> Outcomes:
         if not tool.description and not found.description:
             continue
         if tool.description == found.description:
-            yield preserved(same=True)
+            yield preserved_detail(same=True)
         else:
             message = f"the description of {tool.name} arrives changed"
-            yield lost(message, tool.pointer, found.pointer, found.description, tool.description)
+            yield lost_detail(message, tool.pointer, found.pointer, found.description, tool.description)
 
 
 @exchange_detail("gateway-tool-schemas", "tool schemas", "the model makes arguments that the tool does not accept")
@@ -245,7 +249,7 @@ def _schemas(exchange: GatewayExchange) -> Outcomes:
     for tool, found in _common(exchange):
         apart = change(tool.parameters, found.parameters, found.dialect, tool.dialect)
         if apart is None:
-            yield preserved(same=equal(tool.parameters, found.parameters))
+            yield preserved_detail(same=equal(tool.parameters, found.parameters))
         else:
             yield _changed_schema(f"the schema of {tool.name}", apart, tool.pointer, found.pointer)
 
@@ -253,7 +257,7 @@ def _schemas(exchange: GatewayExchange) -> Outcomes:
 def _changed_schema(name: str, change: SchemaChange, origin: str, pointer: str) -> DetailResult:
     instance = change.describe("the given schema", "the one that arrives")
     message = f"{name} arrives changed at {change.pointer or '/'}{instance}"
-    return lost(message, origin, pointer, change.actual, change.expected)
+    return lost_detail(message, origin, pointer, change.actual, change.expected)
 
 
 @exchange_detail(
@@ -268,12 +272,12 @@ def _strict(exchange: GatewayExchange) -> Outcomes:
     for tool, found in _common(exchange):
         if tool.strict:
             if found.strict:
-                yield preserved(same=True)
+                yield preserved_detail(same=True)
             elif found.strict is None and exchange.way.upstream.traits.strict_unless_told:
-                yield preserved(same=False)
+                yield preserved_detail(same=False)
             else:
                 message = f"the strict flag of {tool.name} does not arrive"
-                yield lost(message, tool.pointer, found.pointer)
+                yield lost_detail(message, tool.pointer, found.pointer)
 
 
 @request_detail(
@@ -295,9 +299,11 @@ def _choice(sent: RequestView, arrived: RequestView) -> Outcomes:
         return  # nothing can be called; whether that is right, gateway-tools says
     if wanted == found:
         if sent.tool_choice is not None:
-            yield preserved(same=arrived.tool_choice is not None and sent.tool_choice.mode == arrived.tool_choice.mode)
+            yield preserved_detail(
+                same=arrived.tool_choice is not None and sent.tool_choice.mode == arrived.tool_choice.mode
+            )
         return
-    yield lost(
+    yield lost_detail(
         "another tool choice arrives",
         sent.tool_choice.pointer if sent.tool_choice else "",
         arrived.tool_choice.pointer if arrived.tool_choice else "",
@@ -317,18 +323,20 @@ def _format(sent: RequestView, arrived: RequestView) -> Outcomes:
     wanted, found = sent.response_format, arrived.response_format
     if wanted is None:
         if found is not None:
-            yield added("the gateway requests JSON, and the client does not", found.pointer, found.kind)
+            yield added_detail("the gateway requests JSON, and the client does not", found.pointer, found.kind)
         return
     if found is None:
         yield _emulated_format(sent, arrived, wanted)
     elif found.kind != wanted.kind:
-        yield lost("JSON is requested in a different way", wanted.pointer, found.pointer, found.kind, wanted.kind)
+        yield lost_detail(
+            "JSON is requested in a different way", wanted.pointer, found.pointer, found.kind, wanted.kind
+        )
     elif wanted.kind == "json":
-        yield preserved(same=True)
+        yield preserved_detail(same=True)
     else:
         apart = change(wanted.schema, found.schema, found.dialect, wanted.dialect)
         if apart is None:
-            yield preserved(same=equal(wanted.schema, found.schema))
+            yield preserved_detail(same=equal(wanted.schema, found.schema))
         else:
             yield _changed_schema("the schema of the answer", apart, wanted.schema_pointer, found.schema_pointer)
 
@@ -339,14 +347,14 @@ def _emulated_format(sent: RequestView, arrived: RequestView, wanted: FormatView
     if tool is not None and (
         wanted.kind == "json" or change(wanted.schema, tool.parameters, tool.dialect, wanted.dialect) is None
     ):
-        return preserved(same=False)
+        return preserved_detail(same=False)
     added = "\n".join(text for text in _words(arrived) if text not in set(_words(sent)))
     if wanted.kind == "json" and "json" in added.lower():
-        return preserved(same=False)
+        return preserved_detail(same=False)
     if wanted.kind == "json-schema" and _names(wanted) and all(json.dumps(name) in added for name in _names(wanted)):
-        return preserved(same=False)
+        return preserved_detail(same=False)
     what = "the schema of the answer" if wanted.kind == "json-schema" else "that the answer has to be JSON"
-    return lost(f"{what} does not arrive", wanted.pointer, tool.pointer if tool else "", None, wanted.kind)
+    return lost_detail(f"{what} does not arrive", wanted.pointer, tool.pointer if tool else "", None, wanted.kind)
 
 
 def _words(view: RequestView) -> Iterator[str]:
@@ -359,7 +367,7 @@ def _names(wanted: FormatView) -> list[str]:
     return [*properties] if isinstance(properties, dict) else []
 
 
-DECLARATIONS = (_tools, _descriptions, _schemas, _strict, _hosted, _choice, _format)
+DECLARATIONS = (_tools, _descriptions, _schemas, _strict, _hosted_tools, _choice, _format)
 
 
 _DEMANDED = frozenset({"max_tokens"})
@@ -373,15 +381,17 @@ def _setting(name: str, exchange: GatewayExchange) -> Outcomes:
     if sent is None:
         if arrived is not None and name not in _DEMANDED and not _is_no_reasoning(exchange, name):
             message = f"the gateway adds the setting {name}"
-            yield added(message, arrived.pointer, arrived.value, Severity.WARNING)
+            yield added_detail(message, arrived.pointer, arrived.value, Severity.WARNING)
     elif arrived is None:
-        yield lost(f"the setting {name} does not arrive", sent.pointer, "", None, sent.value)
+        yield lost_detail(f"the setting {name} does not arrive", sent.pointer, "", None, sent.value)
     elif name == "thinking":
         yield _effort(*exchange.requests, same=equal(sent.value, arrived.value))
     elif equal(sent.value, arrived.value):
-        yield preserved(same=True)
+        yield preserved_detail(same=True)
     else:
-        yield lost(f"the setting {name} arrives changed", sent.pointer, arrived.pointer, arrived.value, sent.value)
+        yield lost_detail(
+            f"the setting {name} arrives changed", sent.pointer, arrived.pointer, arrived.value, sent.value
+        )
 
 
 def _is_no_reasoning(exchange: GatewayExchange, name: str) -> bool:
@@ -397,12 +407,14 @@ def _effort(one: RequestView, other: RequestView, *, same: bool) -> DetailResult
     """Compare the reasoning effort. Each API has its own values, and a token budget may replace any of them."""
     sent, arrived = one.effort, other.effort
     if sent is None or (arrived is not None and not (isinstance(sent.value, str) and isinstance(arrived.value, str))):
-        return preserved(same=same)
+        return preserved_detail(same=same)
     if arrived is None:
-        return lost("the effort of reasoning does not arrive", sent.pointer, "", None, sent.value)
+        return lost_detail("the effort of reasoning does not arrive", sent.pointer, "", None, sent.value)
     if sent.value == arrived.value:
-        return preserved(same=same)
-    return lost("the effort of reasoning arrives changed", sent.pointer, arrived.pointer, arrived.value, sent.value)
+        return preserved_detail(same=same)
+    return lost_detail(
+        "the effort of reasoning arrives changed", sent.pointer, arrived.pointer, arrived.value, sent.value
+    )
 
 
 @exchange_detail("gateway-stream", "stream", "a client that parses a stream fails")
@@ -413,9 +425,9 @@ def _stream(exchange: GatewayExchange) -> Outcomes:
     sent, arrived = exchange.requests
     received = exchange.client.response
     if sent.stream and received is not None and received.error is None and not received.streamed:
-        yield lost("the client requested a stream, and gets a single body", "", "", "one body", "a stream")
+        yield lost_detail("the client requested a stream, and gets a single body", "", "", "one body", "a stream")
     elif sent.stream:
-        yield preserved(same=arrived.stream)
+        yield preserved_detail(same=arrived.stream)
 
 
 @request_detail(
@@ -430,11 +442,11 @@ def _cache(sent: RequestView, arrived: RequestView) -> Outcomes:
     if not sent.cache_marks:
         return
     if arrived.cache_marks:
-        yield preserved(same=len(arrived.cache_marks) == len(sent.cache_marks or ()))
+        yield preserved_detail(same=len(arrived.cache_marks) == len(sent.cache_marks or ()))
     else:
         has = "" if arrived.cache_marks is not None else f"; {arrived.api} has none"
         pointer = (sent.cache_marks or ("",))[0]
-        yield lost(f"the cache marks do not arrive{has}", pointer)
+        yield lost_detail(f"the cache marks do not arrive{has}", pointer)
 
 
 def _fact(slug: str, name: str, setting: str, because: str) -> GatewayDetail:

@@ -68,7 +68,7 @@ def own_folder() -> Path:
 
 def scenarios() -> Sequence[Scenario]:
     """Return all scenarios in the order in which they run."""
-    folder = suite.shipped("scenarios")
+    folder = suite.shipped_folder("scenarios")
     return [*load_paths([folder / f"{name}.yaml" for name in SHIPPED]), *load_paths([own_folder()])]
 
 

@@ -48,7 +48,7 @@ def search(
     for key, (document, variant) in shown.items():
         if key in covered:
             continue
-        each = shrunk(target, key, document, variant, play)
+        each = shrink_cause(target, key, document, variant, play)
         found.append(each)
         covered |= {*causes_of(play(Cell(each.scenario, target, each.variant)))}
     return found
@@ -78,7 +78,7 @@ def _cell(scenario: Scenario, target: Target, variant: Variant) -> Cell | None:
     return None
 
 
-def shrunk(target: Target, key: CauseKey, document: Document, variant: Variant, play: Play) -> FoundCause:
+def shrink_cause(target: Target, key: CauseKey, document: Document, variant: Variant, play: Play) -> FoundCause:
     """Return the smallest conversation that shows a cause, and no other cause than `document` shows."""
     kept = {name: document[name] for name in _KEPT if name in document}
 
@@ -127,7 +127,7 @@ def _place(finding: Finding) -> str:
     return finding.case or re.sub(r"\d+", "N", finding.pointer or "")
 
 
-def named(found: Sequence[FoundCause]) -> Iterator[Scenario]:
+def name_conversations(found: Sequence[FoundCause]) -> Iterator[Scenario]:
     """Yield the conversations with ids that name their rules."""
     names: Counter[str] = Counter()
     for each in found:

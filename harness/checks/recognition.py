@@ -31,7 +31,7 @@ from harness.apis.api import Api
 from harness.bridge import client_shapes
 from harness.bridge.client_formats import ANTHROPIC, GEMINI, OPENAI, RESPONSES
 from harness.bridge.client_shapes import ClientShape, ShapedClient
-from harness.cassettes.client_patches import intercepted, is_local
+from harness.cassettes.client_patches import intercept_requests, is_local
 from harness.cassettes.loopback_server import serve
 from harness.model.errors import HarnessError, PluginError
 from harness.model.http import HttpRequest, HttpResponse
@@ -281,7 +281,7 @@ def _probe(send: Callable[[str], object], base: str = _BASE_PATH) -> _Seen:
     def refuse_elsewhere(request: HttpRequest) -> HttpResponse | None:
         return None if is_local(request.url) else refuse(request)
 
-    with serve(refuse, 0) as server, intercepted(refuse_elsewhere):
+    with serve(refuse, 0) as server, intercept_requests(refuse_elsewhere):
         try:
             send(server.origin + base)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - it was refused, or it fails in any way before it sends

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from harness import bridge
 from harness.apis.api import Api
 from harness.apis.fact import Fact
-from harness.apis.jsonvalue import as_list, as_object, join, keys, loads, parsed, resolve
+from harness.apis.jsonvalue import as_list, as_object, join, keys, loads, parse_body, resolve
 from harness.apis.view import ResponseView, WireError
 from harness.bridge.call_log import LoggedCall
 from harness.bridge.completions import stop_reason, stop_words
@@ -147,7 +147,7 @@ class Reproduction:
         """
         code = ScriptCode(self.module, {self.origin + self.base_path: "endpoint.base_url"}, self.results)
         statements, first = self._statements(code)
-        returned = reader(claim, self._returned()) if claim.reads and is_short else None
+        returned = reader(claim, self._returned_values()) if claim.reads and is_short else None
         read = self._reader(code) if claim.reads and returned is None else ""
         end = self._end(claim, returned or _READERS.get(claim.subject, ""))
         imports, definitions = wrapper_source(self.module, code.roots) if self.module else ([], [])
@@ -186,7 +186,7 @@ class Reproduction:
             "received[0]  # one has arrived" if redirect is not None and may_raise else "",
             end,
         ]
-        return _spaced(each.strip("\n") for each in parts if each.strip())
+        return _join_spaced(each.strip("\n") for each in parts if each.strip())
 
     def _head(self, file: str) -> str:
         title = shorten(f"{self.subject}: {self.title}".replace("\\", "\\\\").replace('"""', "'''"), 200)
@@ -196,7 +196,7 @@ class Reproduction:
         run = f"{where if self.packages else own}    python {file}"
         return _HEAD.format(title="\n".join(textwrap.wrap(title, 116)), versions=versions, today=self.today, run=run)
 
-    def _returned(self) -> tuple[object, object] | None:
+    def _returned_values(self) -> tuple[object, object] | None:
         """Return what the call with the fault returned, and the completion that its wrapper reads from it."""
         call = self.calls[self._target()]
         value = next((each for each in (call.joined, call.awaited, call.result) if each is not None), None)
@@ -279,9 +279,9 @@ class Reproduction:
         if claim.subject == "has":
             sent = f"sent = json.dumps(received[{at}], ensure_ascii=False)\nprint('sent:', sent)"
             text = json.dumps(claim.value, ensure_ascii=False)[1:-1]
-            return _asserted(sent, f"{text!r} in sent", says)
+            return _assertion(sent, f"{text!r} in sent", says)
         if claim.subject == "shown":
-            return _asserted("print('returned:', answer)", f"{value} in str(answer)", says)
+            return _assertion("print('returned:', answer)", f"{value} in str(answer)", says)
         if claim.subject == "no error" and not self.readings:  # with the fault, nothing is sent
             return f"assert received, {says}"
         if claim.subject in ("error", "no error"):
@@ -295,7 +295,7 @@ class Reproduction:
         if claim.subject == "reason":
             right = f"str({name}).lower() in {value}"
         shown = f"repr({name})" if claim.subject == "text" else name
-        return _asserted(f"{name} = {code}\nprint('{name}:', {shown})", right, says)
+        return _assertion(f"{name} = {code}\nprint('{name}:', {shown})", right, says)
 
     # --- assertions ---
 
@@ -413,12 +413,12 @@ class Reproduction:
         versions = ", ".join(f"{name} {number}" for name, number in self.versions.items()) or "not known"
         parts.append(f"**Versions.** {versions}. Seen on {self.today}, with answers of a local stub server.")
         if script:
-            parts.append(_folded("The script: it needs only the library", language, script.rstrip()))
+            parts.append(_fold("The script: it needs only the library", language, script.rstrip()))
         if is_request:
-            parts.append(_folded("The request", "json", json.dumps(request, indent=2, ensure_ascii=False)))
+            parts.append(_fold("The request", "json", json.dumps(request, indent=2, ensure_ascii=False)))
         elif reading is not None and reading.exchange.response is not None and not script:
             response = reading.exchange.response
-            parts.append(_folded(f"The answer, HTTP {response.status}", "", response.body.decode(errors="replace")))
+            parts.append(_fold(f"The answer, HTTP {response.status}", "", response.body.decode(errors="replace")))
         return "\n\n".join(parts) + "\n"
 
 
@@ -462,7 +462,7 @@ def _tuples(value: JSON) -> object:
     return value
 
 
-def _spaced(parts: Iterable[str]) -> str:
+def _join_spaced(parts: Iterable[str]) -> str:
     """Join parts of a script, with two blank lines around functions and classes."""
     text, was_block = "", False
     for each in parts:
@@ -480,7 +480,7 @@ def _right_request(finding: Finding) -> JSON:
     """Return the request of the shipped adapter that a finding shows, if there is one. Other exhibits are no JSON."""
     for each in finding.exhibits:
         with contextlib.suppress(WireError):
-            return parsed(each.text.encode())
+            return parse_body(each.text.encode())
     return None
 
 
@@ -537,18 +537,18 @@ def _right_value(finding: Finding, value: JSON) -> JSON:
 
 
 def _body(reading: ParsedExchange) -> JSON:
-    return parsed(reading.exchange.request.body)
+    return parse_body(reading.exchange.request.body)
 
 
 def _short(value: object) -> str:
     return shorten(json.dumps(value, ensure_ascii=False), _MAX_CHARACTERS)
 
 
-def _folded(title: str, language: str, text: str) -> str:
+def _fold(title: str, language: str, text: str) -> str:
     return f"<details><summary>{title}</summary>\n\n```{language}\n{text}\n```\n\n</details>"
 
 
-def _asserted(before: str, condition: str, says: str) -> str:
+def _assertion(before: str, condition: str, says: str) -> str:
     line = f"{before}\nassert {condition}, {says}"
     is_long = len(line.rpartition("\n")[2]) > _MAX_LINE and "\n" not in condition
     return f"{before}\nassert {condition}, (\n    {says}\n)" if is_long else line

@@ -155,7 +155,7 @@ class ScriptCode:
             return "scripted_tool(", [*about, ("", [*self._results.get(value.name, ())])], ")"
         turns = [_CallCode("SimpleNamespace", [("text=", each.text)]) for each in value.turns]
         names = ("tools", "system", "stream", "max_tokens", "max_answers")
-        given = [(f"{name}=", _listed(getattr(value, name))) for name in names]
+        given = [(f"{name}=", _as_list(getattr(value, name))) for name in names]
         return "SimpleNamespace(", [("turns=", turns), *given], ")"
 
     def _object(self, value: object) -> Parts:
@@ -195,7 +195,7 @@ class _CallCode:
         self.name, self.entries = name, [*entries]
 
 
-def _listed(value: object) -> object:
+def _as_list(value: object) -> object:
     return [*cast("tuple[object, ...]", value)] if isinstance(value, tuple) else value
 
 
@@ -293,13 +293,13 @@ def reader(claim: ScriptClaim, made: tuple[Any, Any] | None) -> str | None:
 
 def _calls_reader(answer: object, calls: list[tuple[str, Any]], *, whole: bool) -> str | None:
     """Return the code of a list of names and arguments of calls."""
-    wanted = [(name, _parsed(args)) for name, args in calls]
+    wanted = [(name, _parse(args)) for name, args in calls]
     for path, _, value in _places(answer) if calls else ():
         items = cast("Sequence[object]", value) if isinstance(value, list | tuple) else ()
         for item in items[:_MAX_DEPTH]:
             inner = [*_places(item, "call", _MAX_DEPTH - 1)]
             name = next((one for one, _, each in inner if each == wanted[0][0]), "")
-            given = next(((one, each) for one, _, each in inner if _parsed(each) == wanted[0][1]), None)
+            given = next(((one, each) for one, _, each in inner if _parse(each) == wanted[0][1]), None)
             step = re.match(r"call(?:\.(\w+)|\[('[^']*')\])", name)
             if given is None or step is None:
                 continue
@@ -315,7 +315,7 @@ def _calls_reader(answer: object, calls: list[tuple[str, Any]], *, whole: bool) 
     return None
 
 
-def _parsed(arguments: Any) -> Any:
+def _parse(arguments: Any) -> Any:
     with contextlib.suppress(ValueError):
         return json.loads(arguments) if isinstance(arguments, str) else arguments
     return arguments
@@ -362,7 +362,7 @@ def wrapper_source(module: ModuleType, roots: Iterable[str]) -> tuple[list[str],
     """
     source = inspect.getsource(module)
     tree = ast.parse(source)
-    made = {name: node for node in tree.body for name in _defined(node)}
+    made = {name: node for node in tree.body for name in _defined_names(node)}
     needed, left = set[str](), [*roots, *(name for node in tree.body if _is_setup(node) for name in _names_in(node))]
     while left:
         name = left.pop()
@@ -381,7 +381,7 @@ def wrapper_source(module: ModuleType, roots: Iterable[str]) -> tuple[list[str],
                 imports.append(ast.unparse(node))
         elif _is_setup(node):
             (definitions or imports).append(ast.unparse(node))
-        elif needed & {*_defined(node)}:
+        elif needed & {*_defined_names(node)}:
             definitions.append(ast.get_source_segment(source, node) or "")
     foreign = re.compile(rf": ({'|'.join(own)})(?=[,)])|\s*# noqa.*") if own else re.compile(r"\s*# noqa.*")
     return imports, [foreign.sub("", each) for each in definitions]
@@ -394,7 +394,7 @@ def _is_setup(node: ast.stmt) -> bool:
     return isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute)
 
 
-def _defined(node: ast.stmt) -> list[str]:
+def _defined_names(node: ast.stmt) -> list[str]:
     match node:
         case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
             return [node.name]

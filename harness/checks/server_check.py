@@ -16,7 +16,7 @@ from harness.apis.response_rules import RESPONSE_RULES, ResponseRule, Subject
 from harness.apis.server import json_response
 from harness.apis.view import RequestView, TextView, WireError
 from harness.cassettes.redact import Redactor
-from harness.cassettes.redact.secret_patterns import origin, shown
+from harness.cassettes.redact.secret_patterns import display_url, origin
 from harness.checks.checked_endpoints import suggestion
 from harness.checks.finding_scope import EVERY_FINDING, FindingPolicy
 from harness.checks.server_checks import CHECKS
@@ -106,20 +106,20 @@ def greet(server: ServerUnderTest, line: RetryingClient) -> ServerUnderTest:
             response = line(request)
         except NoResponse as reason:
             raise UsageError(
-                f"check server {shown(server.base_url)}: no answer from {shown(request.url)}: {reason}. Is the "
-                "server up?"
+                f"check server {display_url(server.base_url)}: no answer from {display_url(request.url)}: {reason}. Is "
+                "the server up?"
             ) from None
         if response.status in _NO_SUCH_PATH or 300 <= response.status < 400:
             raise UsageError(
-                f"check server {shown(server.base_url)}: {request.method} {shown(request.url)} was answered with "
-                f"HTTP {response.status}: {_words(server, response)}. "
+                f"check server {display_url(server.base_url)}: {request.method} {display_url(request.url)} was "
+                f"answered with HTTP {response.status}: {_words(server, response)}. "
                 f"Give the base URL as for an SDK{_ending(server)}, and one of the server's models as --model."
                 f"{suggestion(server.api, server.base_url, request.url)}"
             )
         if response.status in _NO_ACCESS:
             variables = " or ".join(server.api.key_variables)
             raise UsageError(
-                f"check server {shown(server.base_url)}: the key is refused with HTTP {response.status}: "
+                f"check server {display_url(server.base_url)}: the key is refused with HTTP {response.status}: "
                 f"{_words(server, response)}. {variables} holds the key that is sent."
             )
         if response.status not in _REFUSED:
@@ -173,7 +173,7 @@ class ServerCheckRun:
             judge = ServerCellBuilder(greet(self.server, self.line), provenance, self.redactor, self.price, most)
             for check, variant in self.selection.cells():
                 if variant in failing:
-                    cell, done = judge.skipped(check, variant, failing[variant]), ()
+                    cell, done = judge.skipped_cell(check, variant, failing[variant]), ()
                 else:
                     cell, done = self._cell(judge, watching, check, variant)
                     if any(self._fails_altogether(watching, check, each) for each in done):
@@ -186,7 +186,7 @@ class ServerCheckRun:
         except KeyboardInterrupt:
             stopped = INTERRUPTED
         cells += watching.cells(self.server, provenance, self.selection.promises())
-        cells = [self.policy.judged(cell, cell.findings) if cell.findings else cell for cell in cells]
+        cells = [self.policy.judge(cell, cell.findings) if cell.findings else cell for cell in cells]
         result = RunResult(
             "live",
             tuple(cells),
@@ -214,7 +214,7 @@ class ServerCheckRun:
         except RequestLimitReached:
             raise
         except ADAPTER_EXCEPTIONS as error:  # only this cell fails, not the whole check
-            return judge.crashed(check, variant, error), done
+            return judge.crashed_cell(check, variant, error), done
         return judge.cell(check, variant, done), done
 
     def _fails_altogether(self, watching: ResponseMonitor, check: ServerCheck, attempt: CheckAttempt) -> bool:

@@ -110,11 +110,11 @@ class ServerCellBuilder:
         """Return the cell of a check that is not applicable. This may become known only during an attempt."""
         return self._cell(check, variant, Verdict.NOT_APPLICABLE, reason=reason, attempts=attempts)
 
-    def skipped(self, check: ServerCheck, variant: Variant, reason: str) -> CellResult:
+    def skipped_cell(self, check: ServerCheck, variant: Variant, reason: str) -> CellResult:
         """Return the cell of a check that was skipped because the server would return the same error again."""
         return self._cell(check, variant, Verdict.INCONCLUSIVE, reason=reason)
 
-    def crashed(self, check: ServerCheck, variant: Variant, error: BaseException) -> CellResult:
+    def crashed_cell(self, check: ServerCheck, variant: Variant, error: BaseException) -> CellResult:
         """Return the cell of a check that crashed, which is a defect of harness."""
         cell = self._cell(check, variant, Verdict.ERROR, reason=f"{type(error).__name__}: {text_with_line(error)}")
         return replace(cell, traceback=traceback_text(error))

@@ -157,7 +157,7 @@ class RetryingClient:
             RequestLimitReached: the request may not be sent.
             NoResponse: no response arrived.
         """
-        authorized = self.api.minimal_request.authorized(request, self.key) if self.api.minimal_request else request
+        authorized = self.api.minimal_request.with_key(request, self.key) if self.api.minimal_request else request
         own = {name: value for name, value in authorized.headers.items() if name.lower() not in self.headers}
         authorized = replace(authorized, headers={**own, **self.headers})
         send = self.send or self._over_http
@@ -429,14 +429,14 @@ class CheckSession:
         self, response: HttpResponse, request: RequestView, view: ResponseView | None
     ) -> Iterator[ResponseViolation]:
         if response.delivery.ending != "complete":
-            yield END.broken("the connection is closed before the answer has ended")
+            yield END.make_violation("the connection is closed before the answer has ended")
         if response.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             return  # the check reports this status, which determines the error format
         if view is not None and view.error is None and not request.stream:
             try:
                 loads(response.body)
             except WireError as damage:
-                yield FIELDS.broken(f"the body cannot be parsed: {damage.reason}")
+                yield FIELDS.make_violation(f"the body cannot be parsed: {damage.reason}")
                 response = replace(response, body=readable_part(response).body)
         yield from self.server.strictly(response, request)
         known = {call.id for each in self.replies if each.view is not None for call in each.view.calls}
@@ -444,7 +444,7 @@ class CheckSession:
         for call in view.calls if view is not None else ():
             if call.id is not None and call.id in known & sent:
                 message = "an earlier call of the same conversation has this id"
-                yield CALL_ID.broken(message, call.id_pointer, actual=call.id)
+                yield CALL_ID.make_violation(message, call.id_pointer, actual=call.id)
 
 
 def _with_stream_type(response: HttpResponse) -> HttpResponse:

@@ -44,7 +44,7 @@ class _Shrinking:
 
     def _shrink(self, path: Path) -> None:
         """Shrink the value at a path, then each value inside it, the last first."""
-        while any(self._accepts(_replaced(self._value, path, each)) for each in _simpler(_at(self._value, path))):
+        while any(self._accepts(_replace_at(self._value, path, each)) for each in _simpler(_at(self._value, path))):
             pass
         for key in reversed(_keys(_at(self._value, path))):
             if key not in self._atomic:
@@ -72,12 +72,12 @@ def _at(value: JSON, path: Path) -> JSON:
     return value
 
 
-def _replaced(value: JSON, path: Path, new: JSON) -> JSON:
+def _replace_at(value: JSON, path: Path, new: JSON) -> JSON:
     """Return a copy of a value with another value at a path. What is not on the path is shared."""
     if not path:
         return new
     copied = cast("dict[str | int, JSON]", value.copy() if isinstance(value, (dict, list)) else value)
-    copied[path[0]] = _replaced(copied[path[0]], path[1:], new)
+    copied[path[0]] = _replace_at(copied[path[0]], path[1:], new)
     return cast("JSON", copied)
 
 

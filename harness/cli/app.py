@@ -162,13 +162,13 @@ def execute(arguments: Sequence[str]) -> int:
         code = app(args=[*arguments], prog_name="harness", standalone_mode=False)
         sys.stdout.flush()
     except HarnessError as error:
-        return _USAGE if _annotated(error) else _failed(str(error))
+        return _USAGE if _annotate(error) else _fail(str(error))
     except typer.TyperException as error:
         # Without arguments there is no message: the help was shown.
-        return _failed(_usage_message(error, arguments)) if error.format_message() else _USAGE
+        return _fail(_usage_message(error, arguments)) if error.format_message() else _USAGE
     if code == INTERRUPTED:
         kept = " Cassettes that were complete by then are kept." if "record" in arguments[:1] else ""
-        _failed(f"interrupted.{kept}")
+        _fail(f"interrupted.{kept}")
     return code or 0
 
 
@@ -184,7 +184,7 @@ def _usage_message(error: Any, arguments: Sequence[str]) -> str:
     return f"{message}{'' if message.endswith('?') else '.'} '{command} --help' shows the usage."
 
 
-def _annotated(error: HarnessError) -> bool:
+def _annotate(error: HarnessError) -> bool:
     """Report the error as an annotation on the line of its file. Return false outside GitHub Actions."""
     if os.environ.get("GITHUB_ACTIONS") != "true":
         return False
@@ -193,7 +193,7 @@ def _annotated(error: HarnessError) -> bool:
     return annotate_errors([error])
 
 
-def _failed(message: str) -> int:
+def _fail(message: str) -> int:
     print_error(f"harness: {' '.join(message.split())}")
     return _USAGE
 
@@ -219,7 +219,7 @@ def complete_scenarios(incomplete: str) -> list[str]:
     """Return matching ids of built-in scenarios, and matching files and folders."""
     from harness.scenarios import suite  # noqa: PLC0415 - a key press imports only what completes this value
 
-    ids = (file.stem for file in suite.shipped("scenarios").glob("*.yaml"))
+    ids = (file.stem for file in suite.shipped_folder("scenarios").glob("*.yaml"))
     return [*_matching(ids, incomplete), *_paths(incomplete)]
 
 

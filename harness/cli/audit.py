@@ -22,7 +22,7 @@ from harness.cassettes.tape_player import load
 from harness.cassettes.tape_recorder import text
 from harness.checks.shrinking import smallest
 from harness.cli.options import AllowedSecrets, AsOf, FactFiles, FindingOptions, ReportOptions, argument, option
-from harness.cli.outputs import annotate_errors, current_checkout, presented, with_pipeline
+from harness.cli.outputs import annotate_errors, current_checkout, presentation_of, with_pipeline
 from harness.cli.settings import fact_files, fact_options, scope_for, settings
 from harness.model.errors import CassetteError, FileError, ScenarioError
 from harness.model.messages import JSON
@@ -66,7 +66,7 @@ def audit(typed: AuditOptions) -> int:
     Exit codes: 1 if a request breaks a limit, even if it was accepted, or if --redrive finds a different follow-up
     request; 2 for wrong usage, a damaged cassette, or nothing to audit; else 0. Lost or changed data is only a warning.
     """
-    by, presentation = fact_options(typed.as_of, fact_files(typed.facts)), presented(typed)
+    by, presentation = fact_options(typed.as_of, fact_files(typed.facts)), presentation_of(typed)
     judged = scope_for(typed.rules, typed.ignored, settings(), by)
     wanted = with_pipeline([*(typed.reports or ()), *(["json"] if typed.as_json else ())])
     conversations = any(output.report.wants_conversations for output in wanted)
@@ -79,12 +79,12 @@ def audit(typed: AuditOptions) -> int:
     for output in wanted:
         output.write(result, presentation)
     for cell in result.cells if typed.save else ():
-        for line in _saved(cell, cast("Path", typed.save), by):
+        for line in _save(cell, cast("Path", typed.save), by):
             typer.echo(line, err=True)
     return result.exit_code
 
 
-def _saved(cell: CellResult, folder: Path, by: FactSelection) -> Iterator[str]:
+def _save(cell: CellResult, folder: Path, by: FactSelection) -> Iterator[str]:
     """Write the fewest exchanges of a cassette that show each of its errors, and yield a line for each."""
     file = Path(cell.scenario)
     rules = dict.fromkeys(each.rule for each in cell.findings if each.severity is Severity.ERROR)
@@ -201,7 +201,7 @@ def validate(
     if facts and not paths:
         return _validate_facts(fact_files(facts))
     own = [path for each in settings().scenarios if (path := Path(each)).exists()]
-    files = scenario_files(paths or own or [suite.shipped("scenarios")])
+    files = scenario_files(paths or own or [suite.shipped_folder("scenarios")])
     by_id: dict[str, Path] = {}
     found: list[FileError] = []
     for file in files:

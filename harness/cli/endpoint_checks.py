@@ -25,7 +25,7 @@ from harness.apis.profiles import ShippedTarget
 from harness.apis.response_rules import RESPONSE_RULES
 from harness.cassettes.loopback_server import serve
 from harness.cassettes.redact import Redactor
-from harness.cassettes.redact.secret_patterns import shown
+from harness.cassettes.redact.secret_patterns import display_url
 from harness.checks import gateway_findings, gateway_traffic
 from harness.checks.checked_endpoints import client_base_url
 from harness.checks.finding_scope import FindingPolicy
@@ -38,9 +38,9 @@ from harness.checks.server_session import NAME, RetryingClient, ServerUnderTest
 from harness.cli import check
 from harness.cli.check import EndpointOptions, GatewayOptions, ServerOptions
 from harness.cli.main import print_error
-from harness.cli.outputs import current_checkout, presented, with_pipeline
+from harness.cli.outputs import current_checkout, presentation_of, with_pipeline
 from harness.cli.progress import PartialReports, Progress, interruptible
-from harness.cli.selection import described, parse_keywords, scenarios_of
+from harness.cli.selection import parse_keywords, scenarios_of, searched_text
 from harness.cli.settings import fact_files, fact_options, scope_for, settings
 from harness.kit import factories
 from harness.model.errors import UnknownName, UsageError
@@ -48,7 +48,7 @@ from harness.model.protocols import Route
 from harness.platform import environment
 from harness.platform.environment import hidden_variables
 from harness.platform.project import NamedGateway, NamedServer
-from harness.reports.words import estimated, plain
+from harness.reports.words import estimate_text, plain
 from harness.results import CellResult, Invocation, Mode, RunResult
 from harness.runner import expected_failures
 from harness.runner.backends import NO_KEY
@@ -75,7 +75,7 @@ all cells, and the partial reports.
 def check_server(typed: ServerOptions) -> int:
     """Check a server, write the reports, and return the exit code."""
     options = _completed_server(typed)
-    result = _checked(options, options.models or (), "live", lambda _by: RULES, partial(_play_server, typed, options))
+    result = _run_check(options, options.models or (), "live", lambda _by: RULES, partial(_play_server, typed, options))
     return 130 if result.stopped == INTERRUPTED else result.exit_code
 
 
@@ -84,13 +84,13 @@ def check_gateway(typed: GatewayOptions) -> int:
     options = _completed_gateway(typed)
     models = [each.rpartition("=")[2] for each in (*(options.models or ()), *(options.upstream_models or ()))]
 
-    def known(by: FactSelection) -> Collection[str]:
+    def known_ids(by: FactSelection) -> Collection[str]:
         return known_finding_ids(by) | gateway_findings.RULES
 
-    return _checked(options, models, "reference", known, partial(_play_gateway, typed, options)).exit_code
+    return _run_check(options, models, "reference", known_ids, partial(_play_gateway, typed, options)).exit_code
 
 
-def _checked(
+def _run_check(
     options: EndpointOptions,
     models: Sequence[str],
     mode: Mode,
@@ -101,7 +101,11 @@ def _checked(
     redactor = Redactor.of_run([options.url], shaped=True, models=models, headers=headers_of(options))
     with redactor.raising():
         by = fact_options(options.as_of, fact_files(options.facts))
-        wanted, presentation, facts = with_pipeline(options.reports or ()), presented(options), (*map(str, by.files),)
+        wanted, presentation, facts = (
+            with_pipeline(options.reports or ()),
+            presentation_of(options),
+            (*map(str, by.files),),
+        )
         reports = PartialReports(wanted, mode, presentation, None, facts)
         conversations = any(each.report.wants_conversations for each in wanted)
         try:
@@ -135,7 +139,7 @@ def _play_server(  # noqa: PLR0913, PLR0917 - the parts of a check
     key = _server_key(server)
     _print_forecast(server, selection, options.max_requests, price)
     command = (
-        *_repeated(typed, options, "server"),
+        *_repeat_words(typed, options, "server"),
         *(() if typed.max_tokens is None else ("--max-tokens", str(typed.max_tokens))),
         *(() if typed.repeat is None else ("--repeat", str(typed.repeat))),
     )
@@ -161,7 +165,7 @@ def validate_gateway(name: str) -> None:
     variants(options.variants or (), options.place("variants", "variant"))
 
 
-def _completed(kind: str, typed: T) -> tuple[T, NamedServer | NamedGateway | None]:
+def _complete(kind: str, typed: T) -> tuple[T, NamedServer | NamedGateway | None]:
     """Return the options, completed by the settings of the named server or gateway.
 
     Raises:
@@ -224,9 +228,9 @@ def _header_value(value: str, subject: str) -> str:
     return value
 
 
-def _repeated(typed: EndpointOptions, options: EndpointOptions, kind: str) -> Iterator[str]:
+def _repeat_words(typed: EndpointOptions, options: EndpointOptions, kind: str) -> Iterator[str]:
     """Yield the words of a command that repeats this check. Header values are omitted."""
-    yield from ("harness", "check", kind, options.name or shown(options.url))
+    yield from ("harness", "check", kind, options.name or display_url(options.url))
     yield from () if typed.api is None else ("--api", typed.api)
     if isinstance(typed, GatewayOptions):
         yield from () if typed.upstream_port is None else ("--upstream-port", str(typed.upstream_port))
@@ -241,7 +245,7 @@ def _repeated(typed: EndpointOptions, options: EndpointOptions, kind: str) -> It
 
 
 def _completed_server(typed: ServerOptions) -> ServerOptions:
-    options, found = _completed("server", typed)
+    options, found = _complete("server", typed)
     if isinstance(found, NamedServer) and not typed.models:
         options = replace(options, models=[found.model])
     return options
@@ -307,12 +311,12 @@ def _server_key(server: ServerUnderTest) -> str:
 def _print_forecast(server: ServerUnderTest, selection: CheckSelection, most: int | None, price: Price | None) -> None:
     source = " ".join(part for pair in price_version().items() for part in pair) if price is None else "by --price"
     spending = estimate(server, selection, most, price)
-    typer.echo(plain(f"To be sent: {estimated(spending)}; reasoning costs extra ({source})."), err=True)
+    typer.echo(plain(f"To be sent: {estimate_text(spending)}; reasoning costs extra ({source})."), err=True)
 
 
 def _completed_gateway(typed: GatewayOptions) -> GatewayOptions:
     """Return the options completed by the settings, with only the models of the selected upstreams."""
-    options, found = _completed("gateway", typed)
+    options, found = _complete("gateway", typed)
     for key in ("models", "upstream_models") if isinstance(found, NamedGateway) else ():
         table: Mapping[str, str] = getattr(found, key)
         chosen = [f"{name}={model}" for name, model in table.items() if not typed.upstreams or name in typed.upstreams]
@@ -377,7 +381,7 @@ def _open(options: GatewayOptions, pairs: Sequence[GatewayRoute], by: FactSelect
 
 
 def _configuration(options: GatewayOptions, pairs: Sequence[GatewayRoute], origin: str) -> list[str]:
-    lines = [f"harness: checking the gateway at {shown(options.url)} with requests of {pairs[0].target.api}."]
+    lines = [f"harness: checking the gateway at {display_url(options.url)} with requests of {pairs[0].target.api}."]
     lines.append("Configure these models in it, each with the base URL of its upstream and any key:")
     for each in pairs:
         base = origin + each.way.upstream.base_url_ending
@@ -390,10 +394,10 @@ def _pairs(options: GatewayOptions, by: FactSelection) -> list[GatewayRoute]:
         raise UsageError(
             "check gateway: name the API of its clients and its upstream, as in --api openai-chat --upstream anthropic."
         )
-    client = _shipped(options.api, options.place("api"))
+    client = _shipped_target(options.api, options.place("api"))
     place = options.place("upstreams", "upstream")
     given = list(dict.fromkeys(options.upstreams))
-    upstreams = [_shipped(name, place) for name in given]
+    upstreams = [_shipped_target(name, place) for name in given]
     names = {name: shipped.name for name, shipped in zip(given, upstreams, strict=True)}
     models = _by_upstream(options.upstream_models, options.place("upstream-models", "upstream-model"), names)
     aliases = _by_upstream(options.models, options.place("models", "model"), names)
@@ -411,7 +415,7 @@ def _pairs(options: GatewayOptions, by: FactSelection) -> list[GatewayRoute]:
     return found
 
 
-def _shipped(name: str, option: str) -> ShippedTarget:
+def _shipped_target(name: str, option: str) -> ShippedTarget:
     """Return the target with this name, or the first target of the API with this name. Its API must use HTTP."""
     served = [each for each in registry.targets() if registry.api(each.api).provider_url.startswith("http")]
     found = next((each for each in served if each.name == name), None)
@@ -465,7 +469,7 @@ def _matching_cells(cells: list[tuple[GatewayRoute, Cell]], words: str | None) -
     if words is None:
         return cells
     wanted = parse_keywords(words)
-    found = [(each, cell) for each, cell in cells if wanted.match(described(cell))]
+    found = [(each, cell) for each, cell in cells if wanted.match(searched_text(cell))]
     if not found:
         raise UsageError(f"-k {words!r} matches no cell of the chosen scenarios. 'harness list scenarios' shows them.")
     return found
@@ -474,7 +478,7 @@ def _matching_cells(cells: list[tuple[GatewayRoute, Cell]], words: str | None) -
 def _invocation(
     typed: GatewayOptions, options: GatewayOptions, pairs: Sequence[GatewayRoute], files: Mapping[str, str]
 ) -> Invocation:
-    words = tuple(_repeated(typed, options, "gateway"))
+    words = tuple(_repeat_words(typed, options, "gateway"))
     columns = {
         each.target.name: (
             *("--upstream", each.upstream.name),

@@ -20,13 +20,20 @@ from harness.apis.prices import price_version
 from harness.apis.registry import Target
 from harness.cassettes.library import Library
 from harness.cassettes.redact import Redactor
-from harness.cassettes.redact.secret_patterns import shown as shown_url
+from harness.cassettes.redact.secret_patterns import display_url as shown_url
 from harness.checks.adapter_check import AdapterCheck
 from harness.cli.options import RecordOptions
-from harness.cli.outputs import current_checkout, load_run, presented, with_pipeline
+from harness.cli.outputs import current_checkout, load_run, presentation_of, with_pipeline
 from harness.cli.progress import PartialReports, Progress, interruptible
 from harness.cli.selection import LastFailed, Selection, select
-from harness.cli.settings import EffectiveOptions, combined, completed, fact_options, named_values, settings
+from harness.cli.settings import (
+    EffectiveOptions,
+    combine_options,
+    complete_options,
+    fact_options,
+    named_values,
+    settings,
+)
 from harness.kit import factories
 from harness.model.errors import UnknownName, UsageError
 from harness.platform.environment import hidden_variables
@@ -52,7 +59,7 @@ def play(options: EffectiveOptions, mode: Mode) -> int:
     Raises:
         UsageError: an option is wrong, or names something that does not exist.
     """
-    options = completed(options, mode)
+    options = complete_options(options, mode)
     libraries, named = cassette_libraries(options) if mode == "replay" else ([], None)
     with environment(mode):
         return _play(options, mode, libraries, named, last_failed=LastFailed(settings().folder, mode))
@@ -66,7 +73,7 @@ def play_check(options: EffectiveOptions, check: AdapterCheck, again: Again) -> 
     Raises:
         UsageError: an option is wrong, or names something that does not exist.
     """
-    options = replace(completed(options, "reference"), paths=options.paths)  # its own suite, not the project's
+    options = replace(complete_options(options, "reference"), paths=options.paths)  # its own suite, not the project's
     with environment("reference"):
         return _play(options, "reference", [], None, check=check, again=again)
 
@@ -78,7 +85,7 @@ def record(typed: RecordOptions) -> int:
     if typed.max_age is not None and not typed.stale:
         raise UsageError(f"--max-age {typed.max_age}: it defines which cassettes are stale, so add --stale.")
     mode: Mode = "live" if typed.origin == "provider" else "reference"
-    options = completed(combined(typed), mode, records=True)
+    options = complete_options(combine_options(typed), mode, records=True)
     folder = Path(options.cassettes or options.folder)
     if Path(os.path.realpath(folder)).is_relative_to(Path(os.path.realpath(harness.__file__)).parent):
         raise UsageError(
@@ -112,7 +119,7 @@ def _play(  # noqa: PLR0913 - what distinguishes a run, a recording and a check
     last_failed: LastFailed | None = None,
 ) -> int:
     wanted = with_pipeline(options.reports or ())
-    presentation = presented(options, all_differences=options.all_differences)
+    presentation = presentation_of(options, all_differences=options.all_differences)
     facts = tuple(map(str, options.facts or ()))
     _check_live_options(options, mode)
     earlier = None if options.resume is None else load_run(options.resume, "--resume")
@@ -161,7 +168,7 @@ def cassette_libraries(options: EffectiveOptions) -> tuple[list[Library], str]:
         return [Library(Path(given))], given
     is_own = options.paths or Path(options.folder).is_dir()
     named = f"{options.folder} and the shipped cassettes" if is_own else "the shipped cassettes"
-    return [Library(Path(options.folder)), Library(suite.shipped("cassettes"))], named
+    return [Library(Path(options.folder)), Library(suite.shipped_folder("cassettes"))], named
 
 
 def redactor_of(options: EffectiveOptions, mode: Mode) -> Redactor:
@@ -201,15 +208,15 @@ class Execution:
         """
         jobs, expected = _jobs(self.options.jobs), expected_failures_of(self.options)
         chosen = select(self.options, workers, live=self.mode == "live")
-        whole = self._wanted(chosen.cells)
-        shard = None if self.options.shard is None else Shard.parsed(self.options.shard)
+        whole = self._wanted_cells(chosen.cells)
+        shard = None if self.options.shard is None else Shard.parse(self.options.shard)
         selection = replace(chosen, cells=whole if shard is None else shard.of_cells(whole))
         plan = self._plan(selection, expected)
         run = plan.run(selection.targets)
         with claim_cassettes(self.recorder, selection.cells):
             cells = self._to_play(selection, run, plan)
             collector = run.collector(cells)
-            described = self._described(chosen, selection, cells, plan)
+            described = self._describer(chosen, selection, cells, plan)
 
             def complete(result: RunResult) -> RunResult:
                 dealt = shard or (Shard(1, 1) if self.mode == "live" and self.recorder is None else None)
@@ -218,7 +225,7 @@ class Execution:
                 return replace(described(result), part=dealt and dealt.part(whole, expected, collector.observed))
 
             self.reports.begin(cells, lambda: collector.cells, complete)
-            result = self._played(selection, cells, run, plan, collector, jobs)
+            result = self._play_cells(selection, cells, run, plan, collector, jobs)
             if self.check is not None:
 
                 def again(tried: Sequence[Cell]) -> Sequence[CellResult]:
@@ -229,15 +236,15 @@ class Execution:
                 result = replace(result, check=self.check.report(chosen.cells, cells, result, again))
             return complete(result)
 
-    def _wanted(self, cells: Sequence[Cell]) -> Sequence[Cell]:
+    def _wanted_cells(self, cells: Sequence[Cell]) -> Sequence[Cell]:
         if self.check is not None:
             return self.check.select_cells(cells)
-        return self.last_failed.chosen(cells) if self.last_failed is not None and self.options.last_failed else cells
+        return self.last_failed.choose(cells) if self.last_failed is not None and self.options.last_failed else cells
 
     def _plan(self, selection: Selection, expected: Sequence[ExpectedFailure]) -> Plan:
         options, names = self.options, [target.name for target in selection.targets]
         return Plan(
-            rate_limits=RateLimits(RateOptions.parsed(options.rates or (), options.concurrency or (), names)),
+            rate_limits=RateLimits(RateOptions.parse(options.rates or (), options.concurrency or (), names)),
             budget=_budget(options, selection.targets),
             mode=self.mode,
             libraries=self.libraries,
@@ -259,7 +266,7 @@ class Execution:
         """
         if self.recorder is None:
             return selection.cells
-        found = run.surveyed(selection.cells)
+        found = run.survey_recordings(selection.cells)
         _print_all(found.notes)
         wanted = without_fresh(selection.cells, found)
         _print_fresh(len(selection.cells) - len(wanted), len(wanted), stale=self.recorder.outdated is not None)
@@ -267,7 +274,7 @@ class Execution:
             print_cost_forecast(without_held(wanted, found), plan.base_urls, self.recorder.max_requests)
         return wanted
 
-    def _described(
+    def _describer(
         self, chosen: Selection, selection: Selection, cells: Sequence[Cell], plan: Plan
     ) -> Callable[[RunResult], RunResult]:
         """Return a function that adds versions, commands and definitions to a result."""
@@ -276,7 +283,7 @@ class Execution:
         folder = options.folder if is_own and self.mode == "replay" else None  # the shipped cassettes are not read
         invocation = _invocation(options, self.mode, selection, recording=self.recorder is not None)
 
-        def described(run: RunResult) -> RunResult:
+        def describe(run: RunResult) -> RunResult:
             return replace(
                 run,
                 versions=run.versions or versions(),
@@ -288,9 +295,9 @@ class Execution:
                 cassettes=folder or run.cassettes,
             )
 
-        return described
+        return describe
 
-    def _played(  # noqa: PLR0913, PLR0917 - the parts of a run
+    def _play_cells(  # noqa: PLR0913, PLR0917 - the parts of a run
         self,
         selection: Selection,
         cells: Sequence[Cell],
@@ -300,7 +307,7 @@ class Execution:
         jobs: int | None,
     ) -> RunResult:
         options = self.options
-        resumed = self._resumed(cells)
+        resumed = self._resume(cells)
         collector.keep(resumed.cells, resumed.observed)
         if plan.budget is not None:
             plan.budget.foresee([cell for number, cell in enumerate(cells) if number not in resumed.cells])
@@ -321,7 +328,7 @@ class Execution:
             if plan.budget is not None:
                 _print(f"Budget: {money(plan.budget.spent)} of ${plan.budget.limit:f} spent, by list prices.")
 
-    def _resumed(self, cells: Sequence[Cell]) -> ResumedCells:
+    def _resume(self, cells: Sequence[Cell]) -> ResumedCells:
         """Return the finished cells of the earlier run. Raises `UsageError` if that was a different run."""
         if self.earlier is None:
             return ResumedCells()

@@ -81,12 +81,12 @@ def lines(topic: str, files: Sequence[Path] = ()) -> list[str]:
         found += _passing(gateways[topic])
     terms, words, capabilities = _known_words().values()
     if topic.lower() in terms:
-        found += [f"{topic} (term)", *_wrapped(terms[topic.lower()])]
+        found += [f"{topic} (term)", *_wrap(terms[topic.lower()])]
     if topic in words:
         kind, text = words[topic]
-        found += [f"{topic} ({kind})", *_wrapped(text)]
+        found += [f"{topic} ({kind})", *_wrap(text)]
     if topic in capabilities:
-        found += [f"{topic} (capability)", *_wrapped(capabilities[topic])]
+        found += [f"{topic} (capability)", *_wrap(capabilities[topic])]
     if found:
         return found
     known = [*facts, *limits, *rules, *server_checks.RULES, *gateways, *terms, *words, *capabilities]
@@ -107,7 +107,7 @@ def _known_words() -> dict[str, dict[str, Any]]:
 def _fact(fact: Fact, limits: list[str]) -> Iterator[str]:
 
     yield f"{fact.id} (fact: {fact.verdict}{', contested' if fact.contested else ''})"
-    yield from _wrapped(fact.says)
+    yield from _wrap(fact.says)
     yield f"  for:      {', '.join(fact.models or ['all models'])}" + (
         f"; not {', '.join(fact.except_models)}" if fact.except_models else ""
     )
@@ -122,7 +122,7 @@ def _fact(fact: Fact, limits: list[str]) -> Iterator[str]:
         yield f"  note:     {fact.note}"
     yield from evidence(fact, "  ")
     if fact.verdict == "refused":
-        yield f"  checked:  {_checked(fact, limits)}"
+        yield f"  checked:  {_how_checked(fact, limits)}"
         if fact.when and not limits and not fact.check:
             yield f"  to do:    {remedy(fact)}"
         severity = "an error" if fact.is_certain else "a warning: nobody captured it, or sources contradict each other"
@@ -137,7 +137,7 @@ def _examples(entry: Fact | LimitEntry) -> Iterator[str]:
             yield f"  {name}:  {json.dumps(examples[0], ensure_ascii=False)}"
 
 
-def _checked(fact: Fact, limits: list[str]) -> str:
+def _how_checked(fact: Fact, limits: list[str]) -> str:
     if limits:
         return f"by {', '.join(limits)}"
     if fact.check:
@@ -153,7 +153,7 @@ def evidence(fact: Fact, indent: str) -> Iterator[str]:
 
 def _limit(limit: Limit, facts: Mapping[str, Fact]) -> Iterator[str]:
     yield f"{limit.id} (limit: {severity(limit)})"
-    yield from _wrapped(limit.sentence)
+    yield from _wrap(limit.sentence)
     yield f"  to do:    {limit.remedy or 'change the request accordingly'}; `harness show` has the place"
     for source in limit.facts:
         if source in facts:
@@ -165,7 +165,7 @@ def _limit(limit: Limit, facts: Mapping[str, Fact]) -> Iterator[str]:
 
 def _rule(rule: Rule) -> Iterator[str]:
     yield f"{rule.id} (rule: {rule.kind}, {rule.severity}; subject {rule.subject}; blame {rule.blame})"
-    yield from _wrapped(rule.requirement)
+    yield from _wrap(rule.requirement)
     yield f"  because:  {rule.because}"
     yield from _remedies(rule)
     yield f"  source:   {rule.source}"
@@ -184,14 +184,14 @@ def _of_server(topic: str) -> Iterator[str]:
     if topic in RESPONSE_RULES:
         promise = RESPONSE_RULES[topic]
         yield f"{topic} (promise of a server; subject {promise.subject}; blame provider)"
-        yield from _wrapped(promise.sentence)
+        yield from _wrap(promise.sentence)
         yield "  seen in:  every answer, whatever the request was"
         yield f"  because:  {BECAUSE}"
         yield f"  source:   {promise.source}"
     if topic in CHECKS:
         check = CHECKS[topic]
         yield f"{topic} (check of a server; subject {check.subject}; blame provider)"
-        yield from _wrapped(check.promise)
+        yield from _wrap(check.promise)
         yield f"  sends:    {check.sends}"
         yield f"  because:  {check.because}"
         yield f"  source:   {check.source}"
@@ -201,12 +201,12 @@ def _of_server(topic: str) -> Iterator[str]:
 
 def _passing(fact: GatewayDetail) -> Iterator[str]:
     yield f"{fact.id} (what a gateway is held to: {fact.name}; blame gateway)"
-    yield from _wrapped(fact.requirement)
+    yield from _wrap(fact.requirement)
     yield f"  because:  {fact.because}"
     yield "  source:   harness help gateways"
 
 
-def _wrapped(text: str) -> list[str]:
+def _wrap(text: str) -> list[str]:
     return textwrap.wrap(text, _WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
 
 

@@ -9,11 +9,11 @@ from typing import Any, cast
 import typer
 import yaml
 
-from harness.checks.generation import named, search
+from harness.checks.generation import name_conversations, search
 from harness.cli.execution import cell_time_limit, environment, expected_failures_of, play
 from harness.cli.options import GenerateOptions
 from harness.cli.selection import select
-from harness.cli.settings import EffectiveOptions, completed
+from harness.cli.settings import EffectiveOptions, complete_options
 from harness.model.errors import UsageError
 from harness.reports.words import count
 from harness.rules.rule import all_rules
@@ -52,7 +52,7 @@ def generate(options: EffectiveOptions, model: str | None = None, *, every: bool
         UsageError: A scenario cannot be written.
     """
     number, seed, folder = options.generate or 0, options.seed or 0, options.save
-    options = completed(options, "reference")
+    options = complete_options(options, "reference")
     files: list[Path] = []
     with environment("reference"), WorkerPool(cell_time_limit(options, "reference"), offline=True) as workers:
         chosen = select(options, workers)
@@ -66,7 +66,9 @@ def generate(options: EffectiveOptions, model: str | None = None, *, every: bool
                 found = search(target, number, seed, lambda cell: run([cell], jobs=1).cells[0], names)
                 causes = f"{count(len(found), 'cause')} of failures"
                 typer.echo(f"{target.name}: {count(number, 'conversation')}, {causes} (seed {seed})")
-                files += [write(Path(folder or FOLDER) / target.name, scenario) for scenario in named(found)]
+                files += [
+                    write(Path(folder or FOLDER) / target.name, scenario) for scenario in name_conversations(found)
+                ]
     if not files:
         return 0
     typer.echo(f"The smallest conversation of each cause is in {folder or FOLDER}:")

@@ -98,14 +98,14 @@ def init(
     """
     typed: set[ProjectKind] = {*(kinds or ()), *([ProjectKind.ADAPTER] if adapter else [])}
     chosen = [kind for kind in ProjectKind if kind in typed] or _detect_kinds()
-    settings = _shipped("harness.cli", "settings.toml")
-    files = [_NewFile(Path("scenarios") / "first-call.yaml", _shipped("harness.cli", "first-call.yaml"))]
+    settings = _shipped_text("harness.cli", "settings.toml")
+    files = [_NewFile(Path("scenarios") / "first-call.yaml", _shipped_text("harness.cli", "first-call.yaml"))]
     if ProjectKind.ADAPTER in chosen:
         settings += 'adapters = ["my_adapter:ADAPTER"]\n'
-        files.append(_NewFile(Path("my_adapter.py"), _shipped("harness.checks", "adapter.py")))
+        files.append(_NewFile(Path("my_adapter.py"), _shipped_text("harness.checks", "adapter.py")))
     if ProjectKind.LOOP in chosen:
         settings += 'conversations = ["my_loop:drive@openai-chat"]\n'
-        files.append(_NewFile(Path("my_loop.py"), _shipped("harness.checks", "loop.py")))
+        files.append(_NewFile(Path("my_loop.py"), _shipped_text("harness.checks", "loop.py")))
     if ProjectKind.SERVER in chosen:
         settings += _SERVER_TABLE
     has_code = ProjectKind.ADAPTER in chosen or ProjectKind.LOOP in chosen
@@ -177,7 +177,7 @@ def _sources(folder: Path) -> Iterator[Path]:
 
 def _ci(server: Literal["github", "gitlab"], *, has_code: bool, tests: bool) -> Iterator[_NewFile]:
     name = "workflow.yml" if server == "github" else "gitlab.yml"
-    text = _shipped("harness.cli", name)
+    text = _shipped_text("harness.cli", name)
     if not has_code:
         text = re.sub(r" *# PLAY.*# END\n", "", text, flags=re.DOTALL)
     if not tests:
@@ -192,7 +192,7 @@ def _ci(server: Literal["github", "gitlab"], *, has_code: bool, tests: bool) -> 
     yield _NewFile(Path(".gitlab-ci.yml"), f"{include}\n", f" Add to it: {include}")
 
 
-def _shipped(package: str, name: str) -> str:
+def _shipped_text(package: str, name: str) -> str:
     return (resources.files(package) / "starters" / name).read_text(encoding="utf-8")
 
 

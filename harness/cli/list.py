@@ -94,12 +94,12 @@ def _features(adapters: list[str] | None, targets: list[str] | None) -> int:
     """Play the scenarios of all features against the reference server, and print what is carried."""
     from harness.cli.execution import play  # noqa: PLC0415 - other lists start faster
     from harness.cli.options import RunOptions  # noqa: PLC0415 - other lists start faster
-    from harness.cli.settings import combined  # noqa: PLC0415 - other lists start faster
+    from harness.cli.settings import combine_options  # noqa: PLC0415 - other lists start faster
     from harness.reports.published_reports import FEATURES  # noqa: PLC0415 - imports rich
 
     scenarios = [*dict.fromkeys(chain.from_iterable(FEATURES.values()))]
     options = RunOptions(paths=scenarios, adapters=adapters, targets=targets, reports=["features"])
-    return play(combined(options), "reference")
+    return play(combine_options(options), "reference")
 
 
 def _cassettes(folder: str | None, max_age: str | None, *, strict: bool) -> int:
@@ -122,13 +122,13 @@ def _inventory(folder: str | None, max_age: str | None) -> list[StoredCassette]:
     """
     from harness.cassettes.library import Library  # noqa: PLC0415 - other lists start faster
     from harness.cli.selection import scenarios_of, select  # noqa: PLC0415 - other lists start faster
-    from harness.cli.settings import EffectiveOptions, completed  # noqa: PLC0415 - other lists start faster
+    from harness.cli.settings import EffectiveOptions, complete_options  # noqa: PLC0415 - other lists start faster
     from harness.platform.environment import hidden_variables  # noqa: PLC0415 - other lists start faster
     from harness.runner.plan import CELL_SECONDS  # noqa: PLC0415 - other lists start faster
     from harness.runner.recorder import CassetteState, Inventory  # noqa: PLC0415 - other lists start faster
     from harness.stdio.workers import WorkerPool  # noqa: PLC0415 - other lists start faster
 
-    options = completed(EffectiveOptions(cassettes=folder, max_age=max_age), "replay")
+    options = complete_options(EffectiveOptions(cassettes=folder, max_age=max_age), "replay")
     path = Path(options.cassettes or options.folder)
     if not path.is_dir():
         raise UsageError(f"{path}: there is no such folder of cassettes. 'harness record' creates it.")
@@ -250,10 +250,10 @@ def table(rows: Sequence[Sequence[str]], text: str = "") -> Iterator[str]:
     omitted and named on standard error.
     """
     if not sys.stdout.isatty():
-        yield from aligned(rows)
+        yield from align(rows)
         return
     fitted, left_out = fit(rows, shutil.get_terminal_size().columns, text or rows[0][-1])
-    yield from aligned(fitted)
+    yield from align(fitted)
     if left_out:
         print_error(f"Not shown in this width, but in a pipe: {', '.join(left_out)}.")
 
@@ -274,7 +274,7 @@ def fit(rows: Sequence[Sequence[str]], width: int, text: str) -> tuple[list[list
     return cut, [head for at, head in enumerate(heads) if at not in kept]
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+def align(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Yield the rows as lines with aligned columns."""
     widths = _widths(rows)
     for row in rows:
@@ -340,7 +340,7 @@ def schema(
     """
     if name is None:
         rows = [(each, known.about, str(known.path or f"harness schema {each}")) for each, known in SCHEMAS.items()]
-        for line in aligned([("SCHEMA", "OF", "WHERE"), *rows]):
+        for line in align([("SCHEMA", "OF", "WHERE"), *rows]):
             typer.echo(line)
         return
     if name not in SCHEMAS:

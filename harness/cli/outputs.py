@@ -60,7 +60,7 @@ class Output:
 
     def _put(self, run: RunResult, presentation: Presentation) -> None:
         shown = on_screen(presentation) if self.path is None else presentation
-        write(lambda: self.report.made(run, shown), self.report.name, self.path)
+        write(lambda: self.report.make(run, shown), self.report.name, self.path)
 
     def compare(self, before: RunResult, run: RunResult, presentation: Presentation) -> None:
         """Write the changes between two runs. Raises `UsageError` if the file cannot be written."""
@@ -199,7 +199,7 @@ def write(pieces: Callable[[], Iterable[str]], name: str, path: Path | None) -> 
         return (piece.encode("utf-8", "backslashreplace") for piece in pieces())
 
     try:
-        if not _replaced(path, data):
+        if not _replace(path, data):
             with path.open("wb") as file:
                 file.writelines(data())
     except OSError as error:
@@ -210,7 +210,7 @@ _NO_REPLACEMENT = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY
 """Error numbers that mean that no file can be created in a folder, although the file itself may be writable."""
 
 
-def _replaced(path: Path, data: Callable[[], Iterable[bytes]]) -> bool:
+def _replace(path: Path, data: Callable[[], Iterable[bytes]]) -> bool:
     """Replace a file atomically. Return false if no file can be created in its folder, or if it is
     a pipe or a device.
     """
@@ -241,7 +241,7 @@ def _unwritable(name: str, path: Path, error: OSError) -> UsageError:
     return UsageError(f"--report {name}:{path}: cannot be written: {error.strerror}. Name another file.")
 
 
-def presented(typed: ReportOptions, *, all_differences: bool = False) -> Presentation:
+def presentation_of(typed: ReportOptions, *, all_differences: bool = False) -> Presentation:
     """Return the presentation that the options select. Raises `UsageError` if they request both
     more and less output.
     """

@@ -75,7 +75,7 @@ class PartialReports:
         if time.monotonic() - self._written > _WRITE_INTERVAL_SECONDS:
             for output in self._outputs:
                 if output.is_file and output.report.reads_back:
-                    output.write(self._unfinished(_NOT_FINISHED), self._presentation)
+                    output.write(self._unfinished_run(_NOT_FINISHED), self._presentation)
             self._written = time.monotonic()
 
     def end(self) -> None:
@@ -87,12 +87,12 @@ class PartialReports:
 
         They are printed on the screen only if there are cells and the error is not a known `HarnessError`.
         """
-        run = self._unfinished(_reason(error))
+        run = self._unfinished_run(_reason(error))
         for output in self._outputs:
             if output.is_file or (self._cells and not isinstance(error, HarnessError)):
                 output.write(run, self._presentation)
 
-    def _unfinished(self, stopped: str) -> RunResult:
+    def _unfinished_run(self, stopped: str) -> RunResult:
         run = RunResult(self._mode, self._done(), cassettes=self._cassettes, facts=self._facts, stopped=stopped)
         return self._completed(run)
 

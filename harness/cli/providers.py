@@ -20,9 +20,9 @@ from harness.apis.prices import price_version
 from harness.apis.profiles import ShippedTarget
 from harness.apis.registry import Target, targets_for
 from harness.cassettes.redact import Redactor
-from harness.cassettes.redact.secret_patterns import shown
+from harness.cassettes.redact.secret_patterns import display_url
 from harness.cli.execution import base_urls_for
-from harness.cli.list import aligned
+from harness.cli.list import align
 from harness.cli.options import BaseUrls, FactFiles, MaxRequests, Models, Targets, option
 from harness.cli.outputs import write
 from harness.cli.progress import interruptible
@@ -33,7 +33,7 @@ from harness.model import errors
 from harness.model.errors import UsageError
 from harness.model.protocols import Capability, Requirement, Route
 from harness.platform.environment import installed_version, is_older
-from harness.reports.words import count, estimated, plain
+from harness.reports.words import count, estimate_text, plain
 from harness.runner.costs import models as known_models
 from harness.runner.live import LiveBackend
 from harness.runner.probing import FactProbe, Probe, ProbeResult, estimate_cost, fact_probes, proposal
@@ -73,13 +73,13 @@ def _provider(provider: Provider, environ: Mapping[str, str]) -> dict[str, Any]:
         "name": provider.name,
         "target": provider.target,
         "model": factories.configured_model(provider, environ=environ),
-        "requires": _needed(plugins.adapter(shipped.adapter).requires),
+        "requires": _requirement(plugins.adapter(shipped.adapter).requires),
         "keys": {name: bool(environ.get(name)) for name in registry.api(shipped.api).key_variables},
         "base_url": _base_url(provider, environ),
     }
 
 
-def _needed(requirement: Requirement | None) -> dict[str, Any] | None:
+def _requirement(requirement: Requirement | None) -> dict[str, Any] | None:
     """Return a requirement of an adapter. Its version is `None` if it is not installed, and empty for a command found
     on the path.
     """
@@ -101,7 +101,7 @@ def _base_url(provider: Provider, environ: Mapping[str, str]) -> str | None:
     if url is None:
         return None
     parts = urlsplit(url)
-    return shown(urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", "")))
+    return display_url(urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", "")))
 
 
 def _embeddings(environ: Mapping[str, str]) -> dict[str, Any]:
@@ -127,7 +127,7 @@ def _text(overview: dict[str, Any]) -> Iterator[str]:
     for each in overview["providers"]:
         found = each["name"], each["target"], each["model"]
         rows.append((*found, _needs(each["requires"]), _keys(each["keys"]), each["base_url"] or "-"))
-    yield from aligned(rows)
+    yield from align(rows)
     yield ""
     yield f"LLM_PROVIDER        {overview['problem'] or overview['llm_provider']}"
     embeddings = overview["embeddings"]
@@ -140,7 +140,7 @@ def _text(overview: dict[str, Any]) -> Iterator[str]:
     for each in targets:
         able = ["yes" if able else "-" for able in each["capabilities"].values()]
         columns.append([each["name"], *able, str(len(each["models"]))])
-    yield from aligned(list(zip(*columns, strict=True)))
+    yield from align(list(zip(*columns, strict=True)))
     yield ""
     yield "'harness list models' shows the models, 'harness list targets' the targets, --json all of this."
 
@@ -244,7 +244,7 @@ def _check_written(path: Path | None, targets: Sequence[Target]) -> None:
 def _print_probe_forecast(probes: Sequence[FactProbe], most: int | None) -> None:
     source = " ".join(part for pair in price_version().items() for part in pair)
     facts = count(len({(each.target.name, each.fact.id) for each in probes}), "fact")
-    cost = estimated(estimate_cost(probes, most), "at most", f" for {facts}")
+    cost = estimate_text(estimate_cost(probes, most), "at most", f" for {facts}")
     typer.echo(plain(f"To be sent: {cost} ({source})."), err=True)
 
 
@@ -255,7 +255,7 @@ def _lines(found: ProbeResult, so_far: Sequence[ProbeResult]) -> list[str]:
     question, target = found.question, found.question.target
     lines: list[str] = []
     if len(so_far) == 1 or so_far[-2].question.target.name != target.name:
-        lines.append(f"{target.name} ({target.model}) at {shown(question.base_url)}")
+        lines.append(f"{target.name} ({target.model}) at {display_url(question.base_url)}")
     lines.append(f"  {found.verdict:15}  {question.fact.id}: {found.why}")
     if found.verdict != "holds":
         lines.append(f"    the fact: {plain(question.fact.says)}")

@@ -43,7 +43,7 @@ from harness.cli import execution
 from harness.cli.app import complete_scenarios
 from harness.cli.options import AdapterOptions, NoColour, StrictOptions, VariantOfCell, option
 from harness.cli.outputs import load_run
-from harness.cli.settings import EffectiveOptions, combined, completed
+from harness.cli.settings import EffectiveOptions, combine_options, complete_options
 from harness.cli.show import PlayedCell, play_cell
 from harness.kit.thread import failure
 from harness.model.errors import UsageError
@@ -103,7 +103,7 @@ def reproduce(typed: ReproduceOptions) -> int:
         typed, failed = _from_run(typed, typed.saved)
         rules = rules or failed
     any_variant = not typed.variants
-    options = completed(combined(typed, paths=[typed.cell], jobs="1"), "reference")
+    options = complete_options(combine_options(typed, paths=[typed.cell], jobs="1"), "reference")
     with execution.environment("reference"), tempfile.TemporaryDirectory() as folder:
         log = os.environ[CALL_LOG] = str(Path(folder) / "calls.jsonl")
         is_program = any(map(_is_program, options.adapters or ()))
@@ -116,7 +116,7 @@ def reproduce(typed: ReproduceOptions) -> int:
     name = f"reproduce_{played.cell.scenario.id.replace('-', '_')}"
     typer.echo(f"{finding.message} ({finding.rule})")
     kind = ".py" if program is None else ".mjs"
-    script, printed, reason = _shown(made, f"{name}{kind}", program)
+    script, printed, reason = _first_shown(made, f"{name}{kind}", program)
     wire = registry.api(played.cell.target.api)
     curl = "" if script or made.calls or program is not None else made.curl(wire)
     texts = {kind: script, ".sh": curl, ".md": made.issue(printed, script or curl, kind.strip(".") if script else "sh")}
@@ -224,7 +224,7 @@ def _reproduction(played: PlayedCell, finding: Finding, spec: str, options: Effe
     cell = played.cell
     readings = () if played.evidence is None else played.evidence.readings
     found = _wrapper(spec)
-    logged = _logged(cell, spec, [each.exchange.response for each in readings])
+    logged = _log_calls(cell, spec, [each.exchange.response for each in readings])
     return Reproduction(
         (adapter_specs.client_of(spec) or spec) if found is None else f"{found[0].library}-{found[1].lower()}",
         _module(spec),
@@ -304,7 +304,7 @@ def _tool_result(scenario: Scenario, call: ToolCall, answers: int) -> ToolResult
         return failure(call, raised)
 
 
-def _shown(made: Reproduction, file: str, program: NodeProgram | None) -> tuple[str, str, str]:
+def _first_shown(made: Reproduction, file: str, program: NodeProgram | None) -> tuple[str, str, str]:
     """Run the possible scripts. Return the first one that shows the finding, with its output, or else the reason why
     there is none.
     """
@@ -418,7 +418,7 @@ class _Logged:
     agent: str = ""
 
 
-def _logged(cell: Cell, spec: str, answers: Sequence[HttpResponse | None]) -> _Logged:
+def _log_calls(cell: Cell, spec: str, answers: Sequence[HttpResponse | None]) -> _Logged:
     """Run the adapter once more in this process, with the same answers."""
     if spec.startswith(adapter_specs.COMMAND_PREFIX):
         return _Logged()
@@ -462,7 +462,7 @@ def _fact(finding: Finding, api: str) -> Fact | None:
         finding.rule,
         *(name for limit in registry.known_limits() if limit.id == finding.rule for name in limit.facts),
     ]
-    return next(iter(facts.named(ids)), None)
+    return next(iter(facts.with_ids(ids)), None)
 
 
 def _output(script: Path) -> str:

@@ -44,8 +44,8 @@ def run(typed: RunOptions) -> int:
     from harness.cli import execution, generating, settings, watch  # noqa: PLC0415 - help and completion need the options alone
 
     if generating.is_generated(typed):
-        return generating.generate(settings.combined(typed), every=True)
-    options, mode = settings.combined(typed), typed.mode or ("reference" if typed.hand_over else "replay")
+        return generating.generate(settings.combine_options(typed), every=True)
+    options, mode = settings.combine_options(typed), typed.mode or ("reference" if typed.hand_over else "replay")
     return watch.watch(options, mode, execution.play) if options.watch else execution.play(options, mode)
 
 
@@ -72,4 +72,4 @@ def show(typed: ShowOptions) -> int:
     from harness.cli import settings  # noqa: PLC0415 - see `run`
     from harness.cli.show import show_cell  # noqa: PLC0415 - see `run`
 
-    return show_cell(settings.combined(typed, paths=[typed.cell], jobs="1"), typed.mode)
+    return show_cell(settings.combine_options(typed, paths=[typed.cell], jobs="1"), typed.mode)

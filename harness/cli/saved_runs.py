@@ -10,7 +10,7 @@ import typer
 
 from harness.checks import gateway_findings, server_checks
 from harness.cli.options import AllDifferences, ReportOptions, Verbose, argument, option
-from harness.cli.outputs import comparison_outputs, load_run, outputs, presented, with_pipeline
+from harness.cli.outputs import comparison_outputs, load_run, outputs, presentation_of, with_pipeline
 from harness.cli.settings import fact_options
 from harness.model.errors import UsageError
 from harness.reports.run_changes import compare_runs
@@ -56,7 +56,7 @@ def report(typed: SavedReportOptions) -> int:
 
     Exit codes: those of the run.
     """
-    presentation = presented(typed, all_differences=typed.all_differences)
+    presentation = presentation_of(typed, all_differences=typed.all_differences)
     wanted = outputs(typed.reports or ())
     if typed.against and not any(each.report.compares for each in wanted):
         raise UsageError("--against: no chosen report compares runs: add --report html:PATH.")
@@ -81,7 +81,7 @@ def merge(typed: MergeOptions) -> int:
             raise UsageError(f"--report: {path} is a shard, and would be overwritten. Name another file.")
     run = merge_shards([(str(shard), load_run(shard)) for shard in typed.shards])
     for output in wanted:
-        output.write(run, presented(typed, all_differences=typed.all_differences))
+        output.write(run, presentation_of(typed, all_differences=typed.all_differences))
     return run.exit_code
 
 

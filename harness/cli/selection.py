@@ -85,7 +85,7 @@ def select(options: EffectiveOptions, workers: WorkerPool, *, live: bool = False
             f"--variant {variants[0]}: none of the chosen scenarios has this variant. 'harness list scenarios' shows "
             "the variants of each."
         )
-    chosen = every if wanted is None else [cell for cell in every if wanted.match(described(cell))]
+    chosen = every if wanted is None else [cell for cell in every if wanted.match(searched_text(cell))]
     if not chosen:
         raise UsageError(
             f"-k {options.words!r} matches no cell of the chosen scenarios and targets. "
@@ -116,7 +116,7 @@ def _hand_overs(options: EffectiveOptions, workers: WorkerPool, *, live: bool) -
     wanted = parse_keywords(options.words) if options.words is not None else None
     chosen_variants = variants(options.variants or ("whole",), "--variant")
     every = hand_over_cells(load_files(used), targets, others, chosen_variants)
-    chosen = [cell for cell in every if wanted is None or wanted.match(described(cell))]
+    chosen = [cell for cell in every if wanted is None or wanted.match(searched_text(cell))]
     if not chosen:
         reasons = "".join(f" {name} is left out: {reason}" for name, reason in left_out.items())
         raise UsageError(
@@ -134,7 +134,7 @@ def _variants(options: EffectiveOptions) -> list[Variant]:
     return chosen
 
 
-def described(cell: Cell) -> str:
+def searched_text(cell: Cell) -> str:
     """Return the text in which `-k` searches for its words."""
     return " ".join([cell.scenario.id, cell.target.name, *cell.scenario.covers])
 
@@ -160,13 +160,13 @@ def scenarios_of(paths: Sequence[str] | None) -> tuple[list[Scenario], dict[str,
 
 
 def _files_of(paths: Sequence[str] | None) -> tuple[list[Path], dict[str, str]]:
-    shipped = {file.stem: file for file in suite.shipped("scenarios").glob("*.yaml")}
+    shipped = {file.stem: file for file in suite.shipped_folder("scenarios").glob("*.yaml")}
     if not paths:
-        return scenario_files([suite.shipped("scenarios")]), {}
+        return scenario_files([suite.shipped_folder("scenarios")]), {}
     chosen: list[Path] = []
     for given in paths:
         if given == suite.SHIPPED:
-            chosen.append(suite.shipped("scenarios"))
+            chosen.append(suite.shipped_folder("scenarios"))
             continue
         path = Path(given)
         if not path.exists() and given not in shipped:
@@ -316,7 +316,7 @@ class LastFailed:
         self._path = project / _FILE
         self._mode = mode
 
-    def chosen(self, cells: Sequence[Cell]) -> Sequence[Cell]:
+    def choose(self, cells: Sequence[Cell]) -> Sequence[Cell]:
         """Return the cells that failed when they last ran, or all cells if none failed. Print a message about the
         choice.
         """

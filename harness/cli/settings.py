@@ -13,7 +13,7 @@ from harness import plugins
 from harness.apis import registry
 from harness.apis.fact_files import FactSelection, parse_day
 from harness.cassettes.preflight import Outdated
-from harness.cassettes.redact.secret_patterns import shown
+from harness.cassettes.redact.secret_patterns import display_url
 from harness.checks.finding_scope import scope
 from harness.cli.options import RunOptions
 from harness.model.errors import UnknownName, UsageError
@@ -45,7 +45,7 @@ class EffectiveOptions(RunOptions):
     left_out: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-def combined(typed: object, **changes: Any) -> EffectiveOptions:
+def combine_options(typed: object, **changes: Any) -> EffectiveOptions:
     """Return the options of a command in the form that a run needs. `changes` replace or add fields.
 
     Adapters, commands and agents become one list of specifications for `harness.stdio.adapter_specs.adapter`.
@@ -83,7 +83,7 @@ def _adapters(options: EffectiveOptions) -> list[str]:
     return named
 
 
-def completed(options: EffectiveOptions, mode: Mode, *, records: bool = False) -> EffectiveOptions:
+def complete_options(options: EffectiveOptions, mode: Mode, *, records: bool = False) -> EffectiveOptions:
     """Return the options, completed by the project's settings. Options of the command line take precedence.
 
     Agents with their own tool loop are left out of recordings, and of runs without the reference server. Base URLs from
@@ -179,7 +179,9 @@ def settings() -> Project:
         UsageError: a key has a wrong value, or names something that does not exist.
     """
     found = project(Path())
-    shipped = {file.stem for file in suite.shipped("scenarios").glob("*.yaml")} if found.scenarios else set[str]()
+    shipped = (
+        {file.stem for file in suite.shipped_folder("scenarios").glob("*.yaml")} if found.scenarios else set[str]()
+    )
     for each in found.scenarios:
         if each not in {*shipped, suite.SHIPPED} and not Path(each).exists():
             at = found.at("scenarios")
@@ -217,14 +219,14 @@ def config() -> None:
     Options of a command override settings. 'harness help config' lists all keys.
     """
     from harness.cli import endpoint_checks  # noqa: PLC0415 - it needs the settings itself
-    from harness.cli.list import aligned  # noqa: PLC0415 - the same
+    from harness.cli.list import align  # noqa: PLC0415 - the same
 
     own = settings()
     for name in own.servers:
         endpoint_checks.validate_server(name)
     for name in own.gateways:
         endpoint_checks.validate_gateway(name)
-    for line in aligned([("KEY", "VALUE", "FROM"), *_rows(own)]):
+    for line in align([("KEY", "VALUE", "FROM"), *_rows(own)]):
         typer.echo(line)
 
 
@@ -251,11 +253,11 @@ def _text(value: object, separator: str) -> str:
         case bool():
             return str(value).lower()
         case dict():
-            return separator.join(f"{name}={shown(text)}" for name, text in cast("dict[str, str]", value).items())
+            return separator.join(f"{name}={display_url(text)}" for name, text in cast("dict[str, str]", value).items())
         case tuple():
             return separator.join(map(str, cast("tuple[object, ...]", value)))
         case _:
-            return shown(str(value)) if "://" in str(value) else str(value)
+            return display_url(str(value)) if "://" in str(value) else str(value)
 
 
 _DEFAULTS = {

@@ -18,7 +18,7 @@ from harness.apis.view import WireError
 from harness.cli import execution
 from harness.cli.outputs import on_screen
 from harness.cli.selection import select
-from harness.cli.settings import EffectiveOptions, completed
+from harness.cli.settings import EffectiveOptions, complete_options
 from harness.model.errors import UsageError
 from harness.model.messages import (
     JSON,
@@ -36,8 +36,8 @@ from harness.model.messages import (
 from harness.model.messages import (
     Text as Said,
 )
-from harness.reports.page import Page, heading, indented
-from harness.reports.words import count, listed, place, plain, plain_line, short, values, what_to_do
+from harness.reports.page import Page, heading, indent
+from harness.reports.words import count, list_names, place, plain, plain_line, short, values, what_to_do
 from harness.results import (
     CellResult,
     Chat,
@@ -80,7 +80,7 @@ def show_cell(options: EffectiveOptions, mode: Mode) -> int:
         UsageError: the options select several cells, or one is wrong.
     """
     any_variant = not options.variants
-    options = completed(options, mode)
+    options = complete_options(options, mode)
     with execution.environment(mode), execution.redactor_of(options, mode).raising():
         played = play_cell(options, mode, any_variant=any_variant)
     for line in lines(played.result, played.evidence, on_screen(Presentation(verbose=True))):
@@ -123,7 +123,7 @@ def play_cell(
         if any_variant:
             cells = [each for each in cells if each.variant == "whole"] or cells
         if len(cells) > 1:
-            chosen = listed([f"--target {each.target.name} --variant {each.variant}" for each in cells], 3)
+            chosen = list_names([f"--target {each.target.name} --variant {each.variant}" for each in cells], 3)
             raise UsageError(f"{len(cells)} cells are chosen, and one can be shown. Name it, by: {chosen}.")
         plan = Plan(
             mode=mode,
@@ -150,13 +150,13 @@ def lines(result: CellResult, evidence: Evidence | None, presentation: Presentat
         heading(f"{result.scenario} [{result.variant}] . {result.target}: {result.verdict.value}")
     ]
     if result.reason is not None:
-        parts.append(indented(result.reason))
+        parts.append(indent(result.reason))
     made = page.lines([*parts, *_findings(found)])
     for section in _exchanges(evidence, found, page.width) if evidence is not None else ():
         made += ["", *page.lines(section)]
     for title, text in (("printed by the adapter", result.printed), ("traceback of the adapter", result.traceback)):
         if text:
-            made += ["", *page.lines([heading(title), *(indented(line) for line in text.splitlines())])]
+            made += ["", *page.lines([heading(title), *(indent(line) for line in text.splitlines())])]
     return made
 
 
@@ -166,11 +166,11 @@ def _findings(found: Sequence[_Numbered]) -> Iterator[RenderableType]:
         where = place(finding)
         link = "" if finding.follows is None else f", follows from {finding.follows + 1}"
         text = f"{each.number} {finding.rule} ({finding.severity}, {finding.kind}, blame: {finding.blame}{link}): "
-        yield indented(f"{text}{f'{where}: ' if where else ''}{finding.message}", _STYLES[finding.severity])
+        yield indent(f"{text}{f'{where}: ' if where else ''}{finding.message}", _STYLES[finding.severity])
         for name, value in values(finding):
-            yield indented(f"{name:<8}  {value}", by=4)
+            yield indent(f"{name:<8}  {value}", by=4)
         if finding.follows is None and finding.severity is not Severity.NOTE:
-            yield indented(f"to do     {what_to_do(finding)}", by=4)
+            yield indent(f"to do     {what_to_do(finding)}", by=4)
 
 
 def _right(here: Sequence[_Numbered], width: int) -> Iterator[RenderableType]:
@@ -181,7 +181,7 @@ def _right(here: Sequence[_Numbered], width: int) -> Iterator[RenderableType]:
         return
     sent, right = pair
     yield Text()
-    yield indented(f"what differs between {sent.end} and {right.end}", "bold")
+    yield indent(f"what differs between {sent.end} and {right.end}", "bold")
     left, other = ([Text(plain_line(line)) for line in body.piece] for body in (sent, right))
     yield from _columns(left, other, width)
 
@@ -340,11 +340,11 @@ def _json(value: JSON, before: JSON, here: Sequence[_Numbered], *, response: boo
     """
     pointed = [each for each in here if each.finding.pointer and each.finding.of_response is response]
     opened = [each.finding.pointer or "" for each in pointed]
-    shown = excerpts.json_lines(value, width, "", [*opened, *_grown(value, before)])
+    shown = excerpts.json_lines(value, width, "", [*opened, *_grown_lists(value, before)])
     marks: dict[int, list[_Numbered]] = {}
     for each in pointed:
         marks.setdefault(excerpts.marked_line(shown, each.finding.pointer or ""), []).append(each)
-    same = excerpts.unchanged(value, before)
+    same = excerpts.unchanged_members(value, before)
     made: list[Text] = []
     skipped = 0
     for number, line in enumerate(shown):
@@ -363,7 +363,7 @@ def _json(value: JSON, before: JSON, here: Sequence[_Numbered], *, response: boo
     return made
 
 
-def _grown(value: JSON, before: JSON) -> list[str]:
+def _grown_lists(value: JSON, before: JSON) -> list[str]:
     """Return a pointer into each list that both bodies have, so that these lists are shown with one entry per line."""
     if not isinstance(value, dict) or not isinstance(before, dict):
         return []

@@ -44,15 +44,15 @@ def shrink(typed: ShrinkOptions) -> int:
 
     Exit codes as for 'harness run'; 2 if the cell does not fail.
     """
-    from harness.checks.generation import causes_of, shrunk  # noqa: PLC0415 - help and completion need the options
+    from harness.checks.generation import causes_of, shrink_cause  # noqa: PLC0415 - help and completion need the options
     from harness.cli.execution import cell_time_limit, environment, play  # noqa: PLC0415
     from harness.cli.generating import generated_run, write  # noqa: PLC0415
     from harness.cli.selection import select  # noqa: PLC0415
-    from harness.cli.settings import combined, completed  # noqa: PLC0415
+    from harness.cli.settings import combine_options, complete_options  # noqa: PLC0415
     from harness.model.errors import UsageError  # noqa: PLC0415
     from harness.stdio.workers import WorkerPool  # noqa: PLC0415
 
-    options = completed(combined(typed, paths=[typed.cell]), "reference")
+    options = complete_options(combine_options(typed, paths=[typed.cell]), "reference")
     with environment("reference"), WorkerPool(cell_time_limit(options, "reference"), offline=True) as workers:
         cells = select(options, workers).cells
         targets = {cell.target.name: cell.target for cell in cells}
@@ -67,7 +67,9 @@ def shrink(typed: ShrinkOptions) -> int:
             document = cell.scenario.model_dump(mode="json", exclude_unset=True, by_alias=True)
             files: list[Path] = []
             for number, key in enumerate(causes, 1):
-                small = shrunk(cell.target, key, document, cell.variant, lambda each: run([each], jobs=1).cells[0])
+                small = shrink_cause(
+                    cell.target, key, document, cell.variant, lambda each: run([each], jobs=1).cells[0]
+                )
                 name = f"{cell.scenario.id}-small-{number}"[-80:].lstrip("-")
                 files.append(write(Path(typed.save), small.scenario.model_copy(update={"id": name})))
                 typer.echo(f"{files[-1]}: {len(files[-1].read_text('utf-8').splitlines())} lines, for {key[0]}")

@@ -17,7 +17,7 @@ from harness.checks.adapter_check import RECUTS, AdapterCheck
 from harness.cli.check import SuiteCheckOptions
 from harness.cli.execution import Execution, play, play_check
 from harness.cli.generating import generate, is_generated
-from harness.cli.settings import combined, project_adapters, settings
+from harness.cli.settings import combine_options, project_adapters, settings
 from harness.model.errors import UsageError
 from harness.results import Blame, CellResult, Checked, Finding, Kind, RunResult, Severity, Verdict
 from harness.runner.costs import models
@@ -29,7 +29,7 @@ def check_suite(typed: SuiteCheckOptions, **subject: Any) -> int:
 
     `subject`, the other options or the project's settings select the adapter or agent.
     """
-    options = combined(typed, **subject)
+    options = combine_options(typed, **subject)
     chosen = options.adapters or project_adapters(settings())
     if len(chosen) != 1:
         several = f" The project has {len(chosen)}: {', '.join(chosen)}." if chosen and not options.adapters else ""

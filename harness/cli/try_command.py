@@ -24,7 +24,7 @@ from harness.cli.main import print_error
 from harness.cli.options import GenerateOptions, NoColour, argument, option
 from harness.cli.outputs import on_screen
 from harness.cli.serve import variables_for
-from harness.cli.settings import combined, fact_options
+from harness.cli.settings import combine_options, fact_options
 from harness.cli.suite_checks import accepting_model, exceeded_limit, other_models
 from harness.model.errors import UsageError
 from harness.model.http import HttpResponse
@@ -156,16 +156,16 @@ def try_(typed: TryOptions) -> int:
         if isinstance(found, int):
             return found
     else:
-        found = _recognised(typed)
+        found = _recognise(typed)
     if found.question:
         raise UsageError(found.question)
     typer.echo(f"{typed.subject or typed.command}: taken for {found.sentence}.")
     models = typed.models or ([found.model] if found.model else None)
     if is_generated(typed):
-        own = combined(typed, adapters=[found.spec], models=None, api=None, ignored=[*found.ignored])
+        own = combine_options(typed, adapters=[found.spec], models=None, api=None, ignored=[*found.ignored])
         return generate(own, models[0] if models else None)
     file = _private_file()
-    options = combined(
+    options = combine_options(
         typed,
         adapters=[found.spec],
         recuts=0,
@@ -244,7 +244,7 @@ _QUESTION = (
 )
 
 
-def _recognised(typed: TryOptions) -> Recognised:
+def _recognise(typed: TryOptions) -> Recognised:
     name = str(typed.subject)
     wrapper = wrappers.find(name)
     if wrapper is not None:

@@ -19,10 +19,10 @@ from typing import TypeAlias
 
 from harness.cli.main import print_error, report_os_error
 from harness.cli.progress import interruptible
-from harness.cli.settings import EffectiveOptions, completed
+from harness.cli.settings import EffectiveOptions, complete_options
 from harness.model.errors import HarnessError, UsageError
 from harness.platform.project import project
-from harness.reports.words import count, listed
+from harness.reports.words import count, list_names
 from harness.results import Mode
 from harness.scenarios import suite
 from harness.scenarios.load import SUFFIXES, scenario_files
@@ -43,41 +43,41 @@ def watch(options: EffectiveOptions, mode: Mode, play: Play) -> int:
     """
     if mode == "live":
         raise UsageError("--watch: each save would send requests to the provider. Leave out --watch or --mode live.")
-    watched = _watched(options, mode)
+    watched = _watch_files(options, mode)
     wanted, code = options, 0
     with interruptible():
         try:
             while True:
                 before = watched.snapshot()
-                code = _played(wanted, mode, play)
+                code = _play_once(wanted, mode, play)
                 if code == _INTERRUPTED:
                     return code
-                files = ", ".join(count(number, kind) for kind, number in counted(watched).items() if number)
+                files = ", ".join(count(number, kind) for kind, number in count_files(watched).items() if number)
                 print_error(f"-- watching {files}; Ctrl-C ends")
-                after = _changed(watched, before)
-                affected = watched.affected(before, after)
-                _print_changes(changed(before, after), affected)
+                after = _wait_for_change(watched, before)
+                affected = watched.affected_scenarios(before, after)
+                _print_changes(changed_files(before, after), affected)
                 wanted = options if affected is None else replace(options, paths=affected)
-                watched = _rewatched(options, mode, watched)
+                watched = _watch_again(options, mode, watched)
         except KeyboardInterrupt:
             return code
 
 
-def _watched(options: EffectiveOptions, mode: Mode) -> Watched:
-    return Watched.of(completed(options, mode), replay=mode == "replay")
+def _watch_files(options: EffectiveOptions, mode: Mode) -> Watched:
+    return Watched.of(complete_options(options, mode), replay=mode == "replay")
 
 
-def _rewatched(options: EffectiveOptions, mode: Mode, watched: Watched) -> Watched:
+def _watch_again(options: EffectiveOptions, mode: Mode, watched: Watched) -> Watched:
     """Return the files to watch according to the current settings. While the settings are wrong, return the previous
     files.
     """
     try:
-        return _watched(options, mode)
+        return _watch_files(options, mode)
     except HarnessError:  # the next run reports it
         return watched
 
 
-def _changed(watched: Watched, before: Snapshot) -> Snapshot:
+def _wait_for_change(watched: Watched, before: Snapshot) -> Snapshot:
     """Wait until files have changed and no more changes follow, because editors write in several steps."""
     last, took = before, 0.0
     while True:
@@ -91,12 +91,12 @@ def _changed(watched: Watched, before: Snapshot) -> Snapshot:
 
 
 def _print_changes(files: Sequence[Path], affected: Sequence[str] | None) -> None:
-    named = listed([str(file) for file in files], _MAX_NAMES)
-    what = "all is played again" if affected is None else f"only {listed([*affected], _MAX_NAMES)}"
+    named = list_names([str(file) for file in files], _MAX_NAMES)
+    what = "all is played again" if affected is None else f"only {list_names([*affected], _MAX_NAMES)}"
     print_error(f"-- {named} changed: {what}")
 
 
-def _played(options: EffectiveOptions, mode: Mode, play: Play) -> int:
+def _play_once(options: EffectiveOptions, mode: Mode, play: Play) -> int:
     """Run in a new process and return its exit code."""
     process = multiprocessing.get_context("spawn").Process(target=_play, args=(options, mode, play))
     process.start()
@@ -158,7 +158,7 @@ class Watched:
     @staticmethod
     def of(options: EffectiveOptions, *, replay: bool) -> Watched:
         """Return the files that a run reads. Raises `UsageError` if the project's settings are wrong."""
-        ids = {file.stem for file in suite.shipped("scenarios").glob("*.yaml")}
+        ids = {file.stem for file in suite.shipped_folder("scenarios").glob("*.yaml")}
         named = [path for path in map(Path, options.paths or ()) if path.exists()]
         scenarios = tuple(FileTree(path, SUFFIXES) if path.is_dir() else path for path in named)
         played = frozenset(each for each in options.paths or ids if each in ids and not Path(each).exists())
@@ -171,12 +171,12 @@ class Watched:
     def snapshot(self) -> Snapshot:
         """Return the current state of all files."""
         folders = (*self.scenarios, *((self.cassettes,) if self.cassettes else ()), *self.others)
-        return dict(_stamped(file for each in folders for file in _files(each)))
+        return dict(_stamps(file for each in folders for file in _files(each)))
 
-    def affected(self, before: Snapshot, after: Snapshot) -> list[str] | None:
+    def affected_scenarios(self, before: Snapshot, after: Snapshot) -> list[str] | None:
         """Return the scenarios affected by the changes between two snapshots. `None` means all."""
         names: dict[str, None] = {}
-        for file in changed(before, after):
+        for file in changed_files(before, after):
             found = self._scenario_of(file) if file in after else None
             if found is None:
                 return None
@@ -194,7 +194,7 @@ class Watched:
         return own.get(scenario) or (scenario if scenario in self.shipped else None)
 
 
-def changed(before: Snapshot, after: Snapshot) -> list[Path]:
+def changed_files(before: Snapshot, after: Snapshot) -> list[Path]:
     """Return the files that were added, removed or modified."""
     return sorted(file for file in {*before, *after} if before.get(file) != after.get(file))
 
@@ -203,7 +203,7 @@ def _files(each: FileTree | Path) -> Iterable[Path]:
     return each.files() if isinstance(each, FileTree) else [each]
 
 
-def _stamped(files: Iterable[Path]) -> Iterator[tuple[Path, tuple[int, int]]]:
+def _stamps(files: Iterable[Path]) -> Iterator[tuple[Path, tuple[int, int]]]:
     for file in files:
         try:
             status = file.stat()
@@ -250,7 +250,7 @@ def _near(folder: Path) -> Path:
     return folder.relative_to(here) if folder.is_relative_to(here) else folder
 
 
-def counted(watched: Watched) -> dict[str, int]:
+def count_files(watched: Watched) -> dict[str, int]:
     """Count the files by kind."""
     try:
         scenarios = len(
@@ -259,5 +259,5 @@ def counted(watched: Watched) -> dict[str, int]:
     except HarnessError:  # the folder is empty
         scenarios = 0
     cassettes = sum(1 for _ in watched.cassettes.files()) if watched.cassettes else 0
-    others = sum(1 for _ in _stamped(file for each in watched.others for file in _files(each)))
+    others = sum(1 for _ in _stamps(file for each in watched.others for file in _files(each)))
     return {"scenario": scenarios, "cassette": cassettes, "other file": others}

@@ -163,26 +163,26 @@ def _hint(line: str, column: int, problem: str) -> str | None:
     if "\t" in line[: len(line) - len(line.lstrip())]:
         return "a tab: YAML is indented with spaces. Replace it with spaces."
     if "mapping values are not allowed" in problem:
-        return _quoted(line, "a text with a colon and a space needs quotes") if _has_colon(line) else _TOO_DEEP
-    text = _parsed(line)
+        return _suggest_quotes(line, "a text with a colon and a space needs quotes") if _has_colon(line) else _TOO_DEEP
+    text = _parse(line)
     if text and text["text"][0] in _SPECIAL and column > text.start("text") and any(each in problem for each in _UNFIT):
-        return _quoted(line, f"a text that begins with {text['text'][0]} needs quotes")
+        return _suggest_quotes(line, f"a text that begins with {text['text'][0]} needs quotes")
     if "expected <block end>" in problem:
         return f"nothing above starts in column {column}: align this line with the lines that it belongs to."
     return None
 
 
-def _parsed(line: str) -> re.Match[str] | None:
+def _parse(line: str) -> re.Match[str] | None:
     return _KEYED.fullmatch(line) or _LISTED.fullmatch(line)
 
 
 def _has_colon(line: str) -> bool:
-    found = _parsed(line)
+    found = _parse(line)
     return found is not None and re.search(r":(?: |$)", found["text"]) is not None
 
 
-def _quoted(line: str, reason: str) -> str | None:
-    found = _parsed(line)
+def _suggest_quotes(line: str, reason: str) -> str | None:
+    found = _parse(line)
     if found is None:
         return None
     text = found["text"]
@@ -233,7 +233,7 @@ class Builder:
             if kind is yaml.ScalarEvent:
                 self._put(self._scalar(event), event)
             elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
-                begun = self._begun(event)
+                begun = self._begin(event)
                 if len(self._open) >= MAX_DEPTH:
                     self._refuse(self.TOO_DEEP, event)
                 self._put(begun.value, event)
@@ -271,7 +271,7 @@ class Builder:
     def _scalar(self, event: Any) -> JSON:
         if self._open and self._open[-1].wants_key:
             return self._key(event)
-        path = self._checked(event)
+        path = self._check(event)
         text = self._text(event, path)
         if event.style:  # of a plain scalar: "" in libyaml, None in PyYAML
             return text
@@ -284,13 +284,13 @@ class Builder:
         number = _NUMBER.fullmatch(text)
         return self._number(event, path, is_float=number.lastindex is not None) if number else text
 
-    def _begun(self, event: Any) -> Open:
-        path = self._checked(event)
+    def _begin(self, event: Any) -> Open:
+        path = self._check(event)
         value: dict[Any, Any] | list[Any] = {} if isinstance(event, yaml.MappingStartEvent) else []
         return Open(value, path, in_brackets=bool(event.flow_style) or self._in_brackets)
 
     def _refuse_alias(self, event: Any) -> NoReturn:
-        self._refuse("aliases are not allowed. Write the value out.", event, self._checked(event))
+        self._refuse("aliases are not allowed. Write the value out.", event, self._check(event))
 
     def _refuse_twice(self, key: Any, event: Any) -> NoReturn:
         path = (*self._open[-1].path, key)
@@ -303,7 +303,7 @@ class Builder:
     def _in_brackets(self) -> bool:
         return bool(self._open) and self._open[-1].in_brackets
 
-    def _checked(self, event: Any) -> Path:
+    def _check(self, event: Any) -> Path:
         """Check that a value has no anchor and no tag, and return its path."""
         inner = self._open[-1] if self._open else None
         if inner is not None and inner.wants_key:

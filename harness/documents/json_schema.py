@@ -55,7 +55,7 @@ def search(pattern: str, text: str) -> bool:
         return True
     expression, power = _backtracking(pattern)
     if power is None or (len(text) + 1) ** power > _MAX_STEPS:
-        raise CostlyPattern(f"the pattern {_shortened(pattern)} may take too long on a text of {len(text)} characters")
+        raise CostlyPattern(f"the pattern {_shorten(pattern)} may take too long on a text of {len(text)} characters")
     return expression.search(text) is not None
 
 
@@ -118,7 +118,7 @@ def _repeats(node: Any, depth: int) -> Iterator[int]:
             yield from _repeats(each, depth)
 
 
-def _shortened(pattern: str) -> str:
+def _shorten(pattern: str) -> str:
     return repr(pattern if len(pattern) <= 60 else f"{pattern[:60]}…")
 
 
@@ -172,7 +172,7 @@ def lost_reference(schema: dict[str, JSON]) -> tuple[Path, str] | None:
     while left:
         node, at, is_named, resolver = left.pop()
         if isinstance(node, list):
-            left += [(each, (*at, index), False, resolver) for index, each in _listed(node)]
+            left += [(each, (*at, index), False, resolver) for index, each in _numbered_values(node)]
         if not isinstance(node, dict):
             continue
         entries: dict[str, Any] = {**node}
@@ -196,7 +196,7 @@ def lost_reference(schema: dict[str, JSON]) -> tuple[Path, str] | None:
     return None
 
 
-def _listed(values: Any) -> Iterator[tuple[int, Any]]:
+def _numbered_values(values: Any) -> Iterator[tuple[int, Any]]:
     return enumerate(cast("list[Any]", values))
 
 
@@ -258,7 +258,7 @@ class Validator:
 def _in_one_draft(node: Any, *, named: bool = False) -> Any:
     """Remove `$schema` from a schema, because it would make jsonschema apply the rules of another draft."""
     if isinstance(node, list):
-        return [_in_one_draft(each) for _, each in _listed(node)]
+        return [_in_one_draft(each) for _, each in _numbered_values(node)]
     if not isinstance(node, dict):
         return node
     entries: dict[str, Any] = {**node}
@@ -350,7 +350,7 @@ def _check_unevaluated(schema: Any) -> None:
 def _objects(node: Any) -> Iterator[dict[str, Any]]:
     """Yield all JSON objects within a value."""
     if isinstance(node, list):
-        for _, each in _listed(node):
+        for _, each in _numbered_values(node):
             yield from _objects(each)
     elif isinstance(node, dict):
         entries: dict[str, Any] = {**node}

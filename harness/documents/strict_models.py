@@ -257,13 +257,13 @@ def _choice(document: YamlDocument, path: Path) -> _Found:
     if not end or _place(path[:end]) != "settings" or (len(path) > end + 1 and path[end + 1] == "tool"):
         return None
     at = path[: end + 1]
-    meant = _chosen(_at(document, at))
+    meant = _convert_choice(_at(document, at))
     if meant is None:
         return None
     return at, f"a choice is {', '.join(_CHOICES)} or {{tool: NAME}}: write tool_choice: {flow(meant)}."
 
 
-def _chosen(value: JSON) -> JSON:
+def _convert_choice(value: JSON) -> JSON:
     """Convert a tool choice from the format of another API."""
     kind = value.get("type") if isinstance(value, dict) else value
     if value in _CHOICES:
@@ -334,7 +334,7 @@ def _renamed_or_moved(document: YamlDocument, path: Path) -> _Found:
         return None
     if place in ("scenario", "turn") and key in _SETTING_KEYS:
         value = _at(document, path)
-        meant = _chosen(value) if key == "tool_choice" else None
+        meant = _convert_choice(value) if key == "tool_choice" else None
         return path, f"{key} belongs under settings: write settings: {flow({key: meant or value})}."
     called = _OTHER_NAMES.get(place, {}).get(key)
     if called is None:

@@ -200,11 +200,11 @@ def with_ids_of(model: RequestView, view: RequestView, issued: Container[str]) -
         foreign = counterpart.id is None or counterpart.id not in issued
         if own and foreign and call.name == counterpart.name:
             renamed |= {id(part): counterpart.id for part in (call, *results)}
-    turns = [replace(turn, parts=tuple(_renamed(part, renamed) for part in turn.parts)) for turn in view.turns]
+    turns = [replace(turn, parts=tuple(_rename(part, renamed) for part in turn.parts)) for turn in view.turns]
     return replace(view, turns=tuple(turns))
 
 
-def _renamed(part: PartView, names: dict[int, str | None]) -> PartView:
+def _rename(part: PartView, names: dict[int, str | None]) -> PartView:
     if id(part) not in names:
         return part
     if isinstance(part, CallView):
@@ -248,7 +248,7 @@ def _turn(run: list[TurnView], order: dict[int, int]) -> TurnView:
     results = [part for part in parts if isinstance(part, ResultView)]
     results.sort(key=lambda result: order.get(id(result), len(order)))
     media = [part for result in results for part in result.payload if isinstance(part, MediaView)]
-    rest = [_unlabelled(part) for part in parts if not isinstance(part, ResultView)]
+    rest = [_without_label(part) for part in parts if not isinstance(part, ResultView)]
     ordered = (*map(_result, results), *media, *_texts_in_one(rest))
     return TurnView(run[0].role, ordered, run[0].pointer, run[0].role)
 
@@ -275,7 +275,7 @@ def _texts_in_one(parts: list[PartView]) -> list[PartView]:
     return folded
 
 
-def _unlabelled(part: PartView) -> PartView:
+def _without_label(part: PartView) -> PartView:
     match part:
         case OpaqueView(raw={**fields}):
             return replace(part, raw={key: item for key, item in fields.items() if key not in part.labels})

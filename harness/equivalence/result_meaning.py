@@ -148,10 +148,10 @@ def _readings(view: ResultView, name: str | None, *, is_error: bool | None) -> I
 
 def _inside(value: JSON, name: str | None, *, is_error: bool | None) -> tuple[JSON] | None:
     if isinstance(value, str):
-        read = _parsed(value)
+        read = _parse(value)
         return None if read is None else (read,)
     if isinstance(value, dict):
-        return _unwrapped(value, name, is_error=is_error)
+        return _unwrap(value, name, is_error=is_error)
     if isinstance(value, list) and value and all(map(_is_text_block, value)):
         return ("".join(str(block["text"]) for block in value if isinstance(block, dict)),)
     match value:
@@ -161,7 +161,7 @@ def _inside(value: JSON, name: str | None, *, is_error: bool | None) -> tuple[JS
             return None
 
 
-def _unwrapped(value: dict[str, JSON], name: str | None, *, is_error: bool | None) -> tuple[JSON] | None:
+def _unwrap(value: dict[str, JSON], name: str | None, *, is_error: bool | None) -> tuple[JSON] | None:
     wrapping = [key for key in value if key in WRAPPERS]
     keys = [key for key in wrapping if value[key] is not None] or wrapping[:1]
     beside = {key: item for key, item in value.items() if key not in keys and item is not None}
@@ -187,7 +187,7 @@ def _is_text_block(value: JSON) -> bool:
     return {key for key, item in value.items() if item is not None} <= {"type", "text"}
 
 
-def _parsed(text: str) -> JSON:
+def _parse(text: str) -> JSON:
     """Parse an object or list. Return `None` if that fails or a key is repeated."""
     if not text.lstrip().startswith(("{", "[")):
         return None
@@ -207,7 +207,7 @@ def _once(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
 
 
 def _is_said(readings: Sequence[JSON], content: JSON) -> bool:
-    given = _parsed(content) if isinstance(content, str) else None
+    given = _parse(content) if isinstance(content, str) else None
     return any(_means(reading, content) or (given is not None and _means(reading, given)) for reading in readings)
 
 

@@ -83,18 +83,18 @@ class SchemaComparison:
         self._seen.add(mark)
         self._kept += [given, wire]
         inside = (*given_above, given), (*wire_above, wire)
-        level = self._rewritten(given, wire, *inside, optional=optional)
+        level = self._rewrite(given, wire, *inside, optional=optional)
         for kind, one, other in _pairs(level, wire):
             was = given.kinds[kind][level.kinds[kind].index(one)]
             for step in _steps(kind, one, other, (given.pointer, wire.pointer), one.required - was.required):
                 found = self.first(step.given, step.wire, *inside, optional=step.optional)
                 if found is not None:
                     carried = replace(found, inside=f"{step.inside}{found.inside}")
-                    return self._widened(carried, step, (kind, other), (level, given_above), (wire, wire_above))
+                    return self._widen(carried, step, (kind, other), (level, given_above), (wire, wire_above))
         alike = _alike(level, wire)
         return None if alike.key == wire.key else self._at(alike, wire, wire_above, given.pointer)
 
-    def _rewritten(
+    def _rewrite(
         self,
         given: NormalForm,
         wire: NormalForm,
@@ -156,7 +156,7 @@ class SchemaComparison:
                 return SchemaDifference(value, one, wire.pointer, given_pointer, keyword)
         return None
 
-    def _widened(
+    def _widen(
         self,
         found: SchemaDifference,
         step: _InnerPair,
@@ -206,9 +206,9 @@ def _steps(
             at = [join(pointer, "properties", name) for pointer in pointers]
             here = given.properties.get(name) or replace(one or anything(), pointer=at[0])
             there = wire.properties.get(name) or replace(other or anything(), pointer=at[1])
-            yield _InnerPair(_placed(here, at[0]), _placed(there, at[1]), name, name in forced)
+            yield _InnerPair(_set_pointer(here, at[0]), _set_pointer(there, at[1]), name, name in forced)
     if kind == "object" and one is not None and other is not None:
-        yield _InnerPair(_placed(one, places[0]), _placed(other, places[1]), None)
+        yield _InnerPair(_set_pointer(one, places[0]), _set_pointer(other, places[1]), None)
     if kind == "array":
         tuples = given.keywords.get("prefixItems", ()), wire.keywords.get("prefixItems", ())
         if len(tuples[0]) == len(tuples[1]):
@@ -217,10 +217,10 @@ def _steps(
             if "items" in {**given.keywords, **wire.keywords}:
                 at = [join(pointer, "items") for pointer in pointers]
                 here, there = given.form("items") or anything(), wire.form("items") or anything()
-                yield _InnerPair(_placed(here, at[0]), _placed(there, at[1]), len(tuples[0]))
+                yield _InnerPair(_set_pointer(here, at[0]), _set_pointer(there, at[1]), len(tuples[0]))
 
 
-def _placed(form: NormalForm, pointer: str) -> NormalForm:
+def _set_pointer(form: NormalForm, pointer: str) -> NormalForm:
     """Set the pointer of a form that has none (those of the schemas `true` and `false`)."""
     return form if form.pointer or form.cycle is not None else replace(form, pointer=pointer)
 
@@ -299,7 +299,7 @@ def change(
             return None
         given = {"type": "object", "properties": {}, **given}  # equivalent long form
     try:
-        return _changed(json.dumps(given), json.dumps(wire), dialect, given_dialect)
+        return _cached_change(json.dumps(given), json.dumps(wire), dialect, given_dialect)
     except RecursionError:
         return SchemaChange("", wire, given)
 
@@ -334,7 +334,7 @@ _DIALECTS: tuple[Dialect, ...] = ("json-schema", "openapi")
 
 
 @lru_cache(maxsize=1024)  # a conversation sends the same tools with every request
-def _changed(given_text: str, wire_text: str, dialect: Dialect, given_dialect: Dialect) -> SchemaChange | None:
+def _cached_change(given_text: str, wire_text: str, dialect: Dialect, given_dialect: Dialect) -> SchemaChange | None:
     given, wire = json.loads(given_text), json.loads(wire_text)
     try:
         documents = _documents(given_text, wire_text, dialect, given_dialect)

@@ -146,7 +146,7 @@ def union(forms: Iterable[NormalForm], pointer: str) -> NormalForm:
     for form in forms:
         for kind, own in form.kinds.items():
             cases.setdefault(kind, []).extend(own)
-    return NormalForm({kind: _merged(kind, cases[kind]) for kind in KINDS if cases.get(kind)}, pointer)
+    return NormalForm({kind: _merge(kind, cases[kind]) for kind in KINDS if cases.get(kind)}, pointer)
 
 
 def nullable(form: NormalForm) -> NormalForm:
@@ -160,7 +160,7 @@ def enum_branch(values: Iterable[JSON]) -> Branch:
     return Branch({"enum": [by_text[text] for text in sorted(by_text)]})
 
 
-def _merged(kind: str, cases: Iterable[Branch]) -> tuple[Branch, ...]:
+def _merge(kind: str, cases: Iterable[Branch]) -> tuple[Branch, ...]:
     """Normalise branches of one kind: join enums, drop covered branches, sort."""
     distinct = list({case.key: case for case in cases}.values())
     enums = [case for case in distinct if case.comparable.keys() == {"enum"}]

@@ -85,14 +85,14 @@ def chat_client(
         MissingDependency: the provider's SDK is not installed.
         MissingKey: the provider's key is not set.
     """
-    return Client(*_connection(_chosen("LLM_PROVIDER", provider, environ), environ, http_client))
+    return Client(*_connection(_choose("LLM_PROVIDER", provider, environ), environ, http_client))
 
 
 def async_chat_client(
     provider: str | None = None, *, environ: Mapping[str, str] = os.environ, http_client: object | None = None
 ) -> AsyncClient:
     """Return an asynchronous chat client; see `chat_client`. `http_client` is synchronous here, too."""
-    return AsyncClient(*_connection(_chosen("LLM_PROVIDER", provider, environ), environ, http_client))
+    return AsyncClient(*_connection(_choose("LLM_PROVIDER", provider, environ), environ, http_client))
 
 
 def generation_provider(
@@ -146,7 +146,7 @@ def configured_embeddings(provider: str | None = None, *, environ: Mapping[str, 
 
 def configured_provider(*, environ: Mapping[str, str] = os.environ) -> Provider:
     """Return the default provider of chats. Raises `UnknownName` if LLM_PROVIDER does not name a provider."""
-    return _chosen("LLM_PROVIDER", None, environ)
+    return _choose("LLM_PROVIDER", None, environ)
 
 
 def configured_model(provider: Provider, *, environ: Mapping[str, str] = os.environ) -> str:
@@ -186,7 +186,7 @@ def embedding_providers() -> list[str]:
     return [name for name in PROVIDERS if Capability.EMBEDDINGS in plugins.adapter(name).capabilities]
 
 
-def _chosen(variable: str, provider: str | None, environ: Mapping[str, str]) -> Provider:
+def _choose(variable: str, provider: str | None, environ: Mapping[str, str]) -> Provider:
     name = provider or environ.get(variable) or DEFAULT_PROVIDER
     if name not in PROVIDERS:
         kind = "embedding provider" if variable == "EMBEDDING_PROVIDER" else "provider"
@@ -206,7 +206,7 @@ def _connection(
 
 
 def _embedding(provider: str | None, environ: Mapping[str, str]) -> tuple[Provider, Embeddings]:
-    chosen = _chosen("EMBEDDING_PROVIDER", provider, environ)
+    chosen = _choose("EMBEDDING_PROVIDER", provider, environ)
     embeddings = plugins.adapter(chosen.name).embeddings
     if embeddings is None:
         raise UsageError(

@@ -182,7 +182,7 @@ class Thread:
             IterationLimit: see `turn`.
         """
         run = cast("ToolFunction", self._with_state(tool))
-        with self._driven(user, handler, model) as turn:
+        with self._drive(user, handler, model) as turn:
             step = next(turn)
             while True:
                 given = client.chat(step.request) if isinstance(step, Ask) else run_tool(run, step.call)
@@ -202,7 +202,7 @@ class Thread:
     ) -> ChatResponse:
         """Send a user message with an asynchronous client and asynchronous tools; see `send`."""
         run = cast("AsyncToolFunction", self._with_state(tool))
-        with self._driven(user, handler, model) as turn:
+        with self._drive(user, handler, model) as turn:
             step = next(turn)
             while True:
                 if isinstance(step, Ask):
@@ -218,7 +218,7 @@ class Thread:
         return tool if self.state is None else lambda call: tool(call, self.state)
 
     @contextmanager
-    def _driven(
+    def _drive(
         self, user: str | Message, handler: MessageHandler | None, model: str | None
     ) -> Generator[Turn, None, None]:
         turn = self.turn(Message.user(user) if isinstance(user, str) else user, handler, model=model)

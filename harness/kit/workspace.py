@@ -81,7 +81,7 @@ class WorkspaceFolder:
 
     def read(self, names: tuple[str, ...], limit: int) -> tuple[bytes, int]:
         """Return the first `limit` bytes of a regular file, and its size."""
-        with _explained(names), self._parent(names) as (parent, name):
+        with _explain_errors(names), self._parent(names) as (parent, name):
             _check_file(parent.status(name))
             handle = os.open(parent.at(name), os.O_RDONLY | _SAFELY, dir_fd=parent.handle)
             try:
@@ -94,7 +94,7 @@ class WorkspaceFolder:
 
     def write(self, names: tuple[str, ...], data: bytes) -> None:
         """Create or replace a regular file, atomically, and create its missing folders."""
-        with _explained(names), self._parent(names, create=True) as (parent, name):
+        with _explain_errors(names), self._parent(names, create=True) as (parent, name):
             mode = None
             with suppress(FileNotFoundError):
                 status = parent.status(name)
@@ -119,7 +119,7 @@ class WorkspaceFolder:
         Unprintable names are quoted as JSON, so that a line break in a name does not look like two names.
         """
         count = 0
-        with _explained(names), self._folder(names) as step, os.scandir(step.place) as found:
+        with _explain_errors(names), self._folder(names) as step, os.scandir(step.place) as found:
 
             def counted() -> Iterator[str]:
                 nonlocal count
@@ -176,7 +176,7 @@ class WorkspaceFolder:
 
 
 @contextmanager
-def _explained(names: tuple[str, ...]) -> Generator[None, None, None]:
+def _explain_errors(names: tuple[str, ...]) -> Generator[None, None, None]:
     """Convert errors to a `ToolFailed` whose message begins with the path."""
     try:
         yield
@@ -232,7 +232,7 @@ def names_of(path: str) -> tuple[str, ...]:
     """
     reason = _wrong(path)
     if reason:
-        raise ToolFailed(f"the path {quoted(path)} {reason}")
+        raise ToolFailed(f"the path {quote(path)} {reason}")
     return tuple(name for name in path.split("/") if name not in {"", "."})
 
 
@@ -277,7 +277,7 @@ def excerpt(data: bytes, total: int, errors: str = "strict") -> str:
     return text if shown == total else f"{text}\n[truncated: the first {shown} of {total} bytes]"
 
 
-def quoted(word: str) -> str:
+def quote(word: str) -> str:
     """Quote a string from the model for an error message: in ASCII, on one line and shortened."""
     return ascii(word if len(word) <= 80 else f"{word[:77]}...")
 
@@ -374,7 +374,7 @@ class Workspace:
             ToolFailed: the call was rejected or failed. A thread converts it to an error result.
         """
         if call.name not in self._functions:
-            raise ToolFailed(f"there is no tool {quoted(call.name)} here. Tools: {', '.join(self._functions)}.")
+            raise ToolFailed(f"there is no tool {quote(call.name)} here. Tools: {', '.join(self._functions)}.")
         tool, function = self._functions[call.name]
         properties = tool.parameters["properties"]
         known = [*properties] if isinstance(properties, dict) else []
@@ -481,9 +481,9 @@ class Commands:
         """
         program = self._programs.get(command[0]) if command else None
         if program is None:
-            reason = f"{quoted(command[0])} is not allowed." if command else "the command is empty."
+            reason = f"{quote(command[0])} is not allowed." if command else "the command is empty."
             raise ToolFailed(f"{reason} Allowed, by these names and without a path: {', '.join(self.names)}.")
-        with self._started(program, command) as process, _Output(process.stdout, limit) as output:
+        with self._start(program, command) as process, _Output(process.stdout, limit) as output:
             deadline = monotonic() + timeout
             while not _has_ended(process):
                 if monotonic() >= deadline:
@@ -500,7 +500,7 @@ class Commands:
         return {"exit_code": process.returncode, "output": output.text}
 
     @contextmanager
-    def _started(
+    def _start(
         self, program: _AllowedProgram, command: Sequence[str]
     ) -> Generator[subprocess.Popen[bytes], None, None]:
         try:

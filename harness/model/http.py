@@ -116,15 +116,13 @@ def to_request(command: Command) -> HttpRequest:
         "environment": dict(command.environment),
         "inherited": [*command.inherited],
     }
-    return HttpRequest(
-        COMMAND_METHOD, f"{COMMAND_ORIGIN}/{PurePath(command.argv[0]).name}", dict(_JSON), _encoded(body)
-    )
+    return HttpRequest(COMMAND_METHOD, f"{COMMAND_ORIGIN}/{PurePath(command.argv[0]).name}", dict(_JSON), _encode(body))
 
 
 def to_response(completed: Completed) -> HttpResponse:
     """Return the result as a response, with HTTP 200 for every exit status."""
     body = {"status": completed.status, "stdout": completed.stdout, "stderr": completed.stderr}
-    return HttpResponse(200, dict(_JSON), _encoded(body))
+    return HttpResponse(200, dict(_JSON), _encode(body))
 
 
 def from_request(request: HttpRequest) -> Command:
@@ -167,6 +165,6 @@ def _are_texts(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(each, str) for each in cast("list[object]", value))
 
 
-def _encoded(body: dict[str, Any]) -> bytes:
+def _encode(body: dict[str, Any]) -> bytes:
     text = json.dumps(body, ensure_ascii=False, indent=2)
     return text.encode("utf-8", "backslashreplace")  # writes a lone surrogate as a JSON escape

@@ -31,7 +31,7 @@ class ByType:
             {name: core.no_info_wrap_validator_function(partial(_read, name), each) for name, each in schemas.items()},
             _discriminator(next(iter(schemas)) if len(schemas) == 1 else None),
             serialization=core.wrap_serializer_function_ser_schema(
-                partial(_written, _kinds(source)), schema=core.union_schema([*schemas.values()])
+                partial(_write, _kinds(source)), schema=core.union_schema([*schemas.values()])
             ),
         )
 
@@ -81,7 +81,7 @@ def _read(name: str, value: Any, made_of: Callable[[Any], Any]) -> Any:
     return made
 
 
-def _written(kinds: tuple[type, ...], value: Any, fields_of: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+def _write(kinds: tuple[type, ...], value: Any, fields_of: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
     name = type_name(next(kind for kind in kinds if isinstance(value, kind)))
     document = {"type": name, **fields_of(value)}
     if name in ("image", "file") and value.data is not None:

@@ -152,13 +152,13 @@ def _open_temporary(path: Path) -> tuple[int, Path]:
 
 
 def _remove_unlocked(path: Path) -> None:
-    with _opened(path) as handle:
+    with _open(path) as handle:
         if lock_file(handle):
             path.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
-def _opened(path: Path) -> Generator[int, None, None]:
+def _open(path: Path) -> Generator[int, None, None]:
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
     try:
         yield handle

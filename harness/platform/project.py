@@ -244,7 +244,7 @@ def project(here: Path) -> Project:
             try:
                 found = Project.model_validate(table, context=(folder, here))
             except ValidationError as error:
-                raise _explained(error.errors()[0], _place(folder, here)) from None
+                raise _explain(error.errors()[0], _place(folder, here)) from None
             _check(found, here)
             return found
     return Project.model_validate({})
@@ -259,7 +259,7 @@ def _place(folder: Path, here: Path) -> str:
     return f"{_from(here, folder / _NAME)} at tool.harness"
 
 
-def _explained(details: ErrorDetails, place: str) -> UsageError:
+def _explain(details: ErrorDetails, place: str) -> UsageError:
     """Convert a pydantic error to a `UsageError` that states the location, the expected value and an example."""
     steps = [str(step) for step in details["loc"] if step != "[key]"]
     table: type[_Keys] | None = Project

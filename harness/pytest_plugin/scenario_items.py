@@ -42,7 +42,7 @@ from harness.scenarios.schema import Scenario, Variant
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marks of cells."""
-    for line in registered():
+    for line in marker_lines():
         config.addinivalue_line("markers", line)
 
 
@@ -139,7 +139,7 @@ class CellItem(pytest.Item):
         return [entry for entry in alone if entry in shared.whole(_cells(self.session)).stale] if alone else []
 
 
-def registered() -> Iterator[str]:
+def marker_lines() -> Iterator[str]:
     """Yield the descriptions of the marks for `pytest --markers`."""
     for subject in Subject:
         yield f"{_about(subject)}: cells of scenarios about {subject.value}"
@@ -204,9 +204,9 @@ class Play:
         wanted = variants([variant] if variant is not None else [], "harness_play")
         found = cells([load_file(file)], shared.targets_of(self._adapter, target), wanted)
         shared.announce(found)
-        return [self._played(shared, cell, file) for cell in found]
+        return [self._play(shared, cell, file) for cell in found]
 
-    def _played(self, shared: SessionRun, cell: Cell, file: Path) -> CellResult:
+    def _play(self, shared: SessionRun, cell: Cell, file: Path) -> CellResult:
         judged, recorded = shared.play(cell, file)
         add_to_report(self._item, judged.result, recorded, shared.fact_selection)
         if judged.result.verdict is not Verdict.NOT_APPLICABLE:
@@ -218,7 +218,7 @@ def _file(shared: SessionRun, given: str | Path) -> Path:
     """Return the file of a scenario. Raises `UsageError` if no scenario has this id."""
     if isinstance(given, Path) or Path(given).suffix in SUFFIXES:
         return Path(given).resolve()
-    paths = [suite.shipped("scenarios"), *shared.scenarios]
+    paths = [suite.shipped_folder("scenarios"), *shared.scenarios]
     known = {file.stem: file for file in scenario_files(paths)}
     if given not in known:
         guess = "".join(f" Did you mean {close!r}?" for close in get_close_matches(given, known, n=1))
@@ -264,7 +264,7 @@ class Offline:
 def _scenario(given: str | Path) -> Scenario:
     if isinstance(given, Path) or Path(given).suffix in SUFFIXES:
         return load_file(Path(given))
-    files = {file.stem: file for file in scenario_files([suite.shipped("scenarios")])}
+    files = {file.stem: file for file in scenario_files([suite.shipped_folder("scenarios")])}
     if given not in files:
         raise UnknownName("scenario", given, [*files], "harness_client")
     return load_file(files[given])

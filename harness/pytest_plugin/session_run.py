@@ -86,7 +86,7 @@ class Recording:
             if not self._due([cell]):
                 return None
             run = self._of([cell]).run([cell.target])
-            run.surveyed([cell])
+            run.survey_recordings([cell])
             with run:
                 return run.play_cell(cell)
 
@@ -94,7 +94,7 @@ class Recording:
         """Return the path of a cell's cassette."""
         return self._library.path(cell.target.cassettes, cell.scenario.id, cell.variant)
 
-    def announced(self, cells: Sequence[Cell], *, check: bool) -> Iterator[str]:
+    def sentences(self, cells: Sequence[Cell], *, check: bool) -> Iterator[str]:
         """Yield sentences about planned recordings and their estimated cost. Each cassette is announced only once.
 
         Raises:
@@ -202,7 +202,7 @@ def session_run(config: pytest.Config) -> SessionRun:
 def adapter_names(config: pytest.Config) -> list[str]:
     """Return the names of the configured adapters, or of all shipped ones. Raises `UsageError`."""
     own = project(config.rootpath)
-    return _specs(config, own) or [*_shipped(config.getini("harness_targets") or own.targets)]
+    return _specs(config, own) or [*_shipped_adapters(config.getini("harness_targets") or own.targets)]
 
 
 class SessionRun:
@@ -226,7 +226,7 @@ class SessionRun:
         config.add_cleanup(self._workers.close)
         self._names: Sequence[str] = config.getini("harness_targets") or own.targets
         self._models = own.models
-        self._by_spec = {spec: self.adapter(spec) for spec in self._specs or _shipped(self._names)}
+        self._by_spec = {spec: self.adapter(spec) for spec in self._specs or _shipped_adapters(self._names)}
         self.targets = targets_for(list(self._by_spec.values()), self._names, own.models, self.fact_selection)
         self.variants = variants(config.getini("harness_variants") or own.variants, "harness_variants")
         self._words = _words(config, own)
@@ -268,7 +268,7 @@ class SessionRun:
     def announce(self, cells: Sequence[Cell], *, check: bool = False) -> None:
         """Report the planned recordings. With `check`, raise `UsageError` for a cell that cannot be recorded."""
         if self.recording is not None:
-            print_lines(self._config, [*self.recording.announced(cells, check=check)])
+            print_lines(self._config, [*self.recording.sentences(cells, check=check)])
 
     def whole(self, cells: Iterable[Cell]) -> RunResult:
         """Return the result of all of the session's cells as one run. It is computed on first use."""
@@ -298,7 +298,7 @@ def _specs(config: pytest.Config, own: Project) -> list[str]:
     )
 
 
-def _shipped(targets: Sequence[str]) -> dict[str, None]:
+def _shipped_adapters(targets: Sequence[str]) -> dict[str, None]:
     """Return the adapters of built-in targets, without duplicates."""
     found = map(registry.target_named, targets) if targets else registry.shipped_targets()
     return dict.fromkeys(each.adapter for each in found)
@@ -333,7 +333,7 @@ def _scenarios(config: pytest.Config, own: Project) -> tuple[Path, ...]:
             raise ScenarioError(str(path), "harness_scenarios names it, and there is no such file or folder.")
     if given:
         return tuple(given)
-    shipped = suite.shipped("scenarios")
+    shipped = suite.shipped_folder("scenarios")
     found = [path if (path := config.rootpath / each).exists() else shipped / f"{each}.yaml" for each in own.scenarios]
     for each, path in zip(own.scenarios, found, strict=True):
         if not path.exists():
@@ -345,14 +345,14 @@ def _scenarios(config: pytest.Config, own: Project) -> tuple[Path, ...]:
 
 def _own(paths: Sequence[Path]) -> frozenset[str]:
     """Return the ids of scenarios that are not shipped."""
-    shipped = suite.shipped("scenarios")
+    shipped = suite.shipped_folder("scenarios")
     return frozenset(file.stem for file in scenario_files(paths) if not file.is_relative_to(shipped))
 
 
 def _folders(config: pytest.Config, own: Project) -> list[Path]:
     """Return the cassette folders. Recordings are written to the first one."""
     given: list[Path] = config.getini("harness_cassettes")
-    return given or [config.rootpath / (own.cassettes or "cassettes"), suite.shipped("cassettes")]
+    return given or [config.rootpath / (own.cassettes or "cassettes"), suite.shipped_folder("cassettes")]
 
 
 def _plan(config: pytest.Config, own: Project, fact_selection: FactSelection, scenarios: Sequence[Path]) -> Plan:

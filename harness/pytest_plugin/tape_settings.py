@@ -69,7 +69,7 @@ def settings(item: pytest.Item, fact_selection: FactSelection) -> TapeSettings:
     Raises:
         UsageError: a mark or the configuration has an invalid value.
     """
-    marks = [_checked(mark, item) for mark in item.iter_markers(MARK)]
+    marks = [_check(mark, item) for mark in item.iter_markers(MARK)]
     names = [mark["cassette"] for mark in marks if "cassette" in mark]
     judge = next((mark["judge"] for mark in marks if "judge" in mark), True)
     hosts = [
@@ -92,7 +92,7 @@ def settings(item: pytest.Item, fact_selection: FactSelection) -> TapeSettings:
     return TapeSettings(_path(item, names[0] if names else None), judge, tuple(hosts), ids, pointers, allowed)
 
 
-def _checked(mark: pytest.Mark, item: pytest.Item) -> dict[str, Any]:
+def _check(mark: pytest.Mark, item: pytest.Item) -> dict[str, Any]:
     place = f"{item.nodeid}: @pytest.mark.{MARK}"
     given: dict[str, Any] = {**mark.kwargs}
     if len(mark.args) > 1 or (mark.args and "cassette" in given):

@@ -21,10 +21,10 @@ from harness.apis import registry
 from harness.apis.fact_files import FactSelection
 from harness.audit.cassette_audit import Audit
 from harness.cassettes.cassette import Cassette, Interaction
-from harness.cassettes.client_patches import intercepted
+from harness.cassettes.client_patches import intercept_requests
 from harness.cassettes.player import RequestDifference
 from harness.cassettes.tape_player import TapePlayer, load
-from harness.cassettes.tape_recorder import TapeExchange, TapeRecorder, redactor, request_line, taken
+from harness.cassettes.tape_recorder import TapeExchange, TapeRecorder, redactor, request_filter, request_line
 from harness.model.errors import CassetteMissing, HarnessError, UsageError
 from harness.model.http import HttpRequest
 from harness.platform.project import project
@@ -64,7 +64,7 @@ class Tape:
         self._item = item
         self._session = session
         self._settings = wanted
-        is_taken = taken(wanted.allow_hosts)
+        is_taken = request_filter(wanted.allow_hosts)
         self._cassette = None if recording else _cassette(self.path)
         self._deck = (
             TapeRecorder(is_taken, wanted.allowed_secrets)
@@ -82,7 +82,7 @@ class Tape:
     @contextmanager
     def running(self) -> Generator[None, None, None]:
         """Context manager that records all HTTP clients in the process, or replays responses to them."""
-        with intercepted(self._deck.handle):
+        with intercept_requests(self._deck.handle):
             yield
 
     def end_call(self, *, passed: bool) -> None:
@@ -92,7 +92,7 @@ class Tape:
         self._passed = passed
         problems = self._problems()
         if problems and isinstance(self._deck, TapePlayer):
-            problems += self._unused(self._deck)
+            problems += self._unused_problems(self._deck)
         if not problems:
             return
         self._passed = False if not self.recording else passed
@@ -112,7 +112,7 @@ class Tape:
             self._session.written[self._shown] = self._deck.save(self.path)
             self._session.forms[self._shown] = self._deck.forms
             return
-        problems = [*self._problems(), *self._unused(self._deck)]
+        problems = [*self._problems(), *self._unused_problems(self._deck)]
         if problems:
             pytest.fail(self._text(problems), pytrace=False)
 
@@ -126,14 +126,14 @@ class Tape:
         total = len(self._cassette.interactions) if self._cassette is not None else 0
         problems = [
             *differing(exchanges, new),
-            *(unrecorded(at + 1, exchanges[at], total) for at in new if exchanges[at].recorded is None),
+            *(unrecorded_problem(at + 1, exchanges[at], total) for at in new if exchanges[at].recorded is None),
         ]
         remarks = [
-            spelled(at + 1, exchanges[at])
+            spelling_note(at + 1, exchanges[at])
             for at in new
             if exchanges[at].differences and not any(each.changes_meaning for each in exchanges[at].differences)
         ]
-        judged = self._judged(exchanges) if self._settings.judge and new else []
+        judged = self._judge(exchanges) if self._settings.judge and new else []
         for each in (each for each in judged if each.exchange is None or each.exchange in new):
             # The test knows of a refusal in the recording, and may be about it.
             if each.severity is Severity.ERROR and each.outcome is not Outcome.REFUSED:
@@ -144,7 +144,7 @@ class Tape:
             self._item.add_report_section("call", "harness tape", self._public("\n\n".join(remarks)))
         return problems
 
-    def _judged(self, exchanges: Sequence[TapeExchange]) -> list[Finding]:
+    def _judge(self, exchanges: Sequence[TapeExchange]) -> list[Finding]:
         audit = Audit(self._session.rules, self._session.fact_selection)
         audit.add(str(self.path), Cassette(tuple(Interaction(each.request, each.response) for each in exchanges)))
         found = (finding for cell in audit.result().cells for finding in cell.findings)
@@ -154,8 +154,8 @@ class Tape:
             if each.rule not in self._settings.ignored_findings
         ]
 
-    def _unused(self, deck: TapePlayer) -> list[TapeProblem]:
-        return [unused(index, request) for index, request in deck.unused]
+    def _unused_problems(self, deck: TapePlayer) -> list[TapeProblem]:
+        return [unused_problem(index, request) for index, request in deck.unused]
 
     def _text(self, problems: Sequence[TapeProblem]) -> str:
         command = f"pytest --harness-record={{}} {shlex.quote(self._item.nodeid)}"
@@ -308,35 +308,33 @@ def differing(exchanges: Sequence[TapeExchange], numbers: Sequence[int]) -> Iter
         if not found:
             continue
         head = f"request {at + 1}, {request_line(played.request)}, is not the recorded one (interaction {played.index})"
-        headline = f"request {at + 1}: {_changed(played.differences)}"
+        headline = f"request {at + 1}: {_change_text(played.differences)}"
         if found in listed:
-            yield TapeProblem(headline, _joined([f"{head}: as request {listed[found] + 1}"]))
+            yield TapeProblem(headline, _join([f"{head}: as request {listed[found] + 1}"]))
             continue
         listed[found] = at
         shown = [each for each in played.differences if each.changes_meaning][:_MOST]
         more = [f"  and {len(found) - _MOST} more"] if len(found) > _MOST else []
-        yield TapeProblem(
-            headline, _joined([f"{head}:", *(line for each in shown for line in _difference(each)), *more])
-        )
+        yield TapeProblem(headline, _join([f"{head}:", *(line for each in shown for line in _difference(each)), *more]))
 
 
-def spelled(number: int, played: TapeExchange) -> str:
+def spelling_note(number: int, played: TapeExchange) -> str:
     """Describe how a request is spelled differently, although it has the recorded meaning."""
     differences = "; ".join(each.message for each in played.differences[:_MOST])
-    return _joined([f"request {number}, {request_line(played.request)}: means what was recorded, but {differences}"])
+    return _join([f"request {number}, {request_line(played.request)}: means what was recorded, but {differences}"])
 
 
-def unrecorded(number: int, played: TapeExchange, total: int) -> TapeProblem:
+def unrecorded_problem(number: int, played: TapeExchange, total: int) -> TapeProblem:
     """Describe a request for which the cassette has no response left."""
     left = f": the cassette ({count(total, 'exchange')}) has none left for it" if total else ""
     headline = f"request {number}, {request_line(played.request)}, was not recorded"
-    return TapeProblem(headline, _joined([f"{headline}{left}"]))
+    return TapeProblem(headline, _join([f"{headline}{left}"]))
 
 
-def unused(index: int, request: HttpRequest) -> TapeProblem:
+def unused_problem(index: int, request: HttpRequest) -> TapeProblem:
     """Describe a recorded exchange whose request the test did not send."""
     headline = f"interaction {index}, {request_line(request)}, was not requested"
-    return TapeProblem(headline, _joined([headline]))
+    return TapeProblem(headline, _join([headline]))
 
 
 def finding(each: Finding) -> str:
@@ -348,7 +346,7 @@ def finding(each: Finding) -> str:
     lines += [f"    {line}" for line in each.piece]
     lines += [f"  to do:    {each.remedy}"] if each.remedy else []
     lines.append(f"  more:     harness explain {each.rule}")
-    return _joined(lines)
+    return _join(lines)
 
 
 _PLACES = (
@@ -364,7 +362,7 @@ _PLACES = (
 """Patterns for paths in the neutral view of a request, each with a readable name."""
 
 
-def _changed(differences: Sequence[RequestDifference]) -> str:
+def _change_text(differences: Sequence[RequestDifference]) -> str:
     """Describe the first difference that fails the test. Use the readable name of its path if `_PLACES` has one."""
     first = next(each for each in differences if each.changes_meaning)
     for pattern, words in _PLACES:
@@ -379,5 +377,5 @@ def _difference(each: RequestDifference) -> Sequence[str]:
     return [f"  {each.pointer or 'request'}", f"    {each.message}"] if each.pointer else [f"    {each.message}"]
 
 
-def _joined(lines: Sequence[str]) -> str:
+def _join(lines: Sequence[str]) -> str:
     return "\n".join(plain_line(line) for line in lines)

@@ -107,21 +107,21 @@ class ConversationServer:
         """Respond to a chat request as the provider would."""
         with self._lock:
             self._requests += 1
-            served = self._served(request)
+            served = self._serve(request)
             model = self._wire.model_of(request) or ""
             headers = self._wire.server_endpoints.headers(f"{self._scenario.id}/{self._name}/{self._requests}", model)
         response = replace(served.response, headers={**headers, **served.response.headers})
-        return replace(served, response=self._paced(response, served.request))
+        return replace(served, response=self._pace_events(response, served.request))
 
-    def _served(self, request: HttpRequest) -> ServedAnswer:
+    def _serve(self, request: HttpRequest) -> ServedAnswer:
         wire = self._wire
         if not wire.server_endpoints.has_key(request):
-            return self._failed(request, wire.server_endpoints.status_without_key, "there is no key in the request")
+            return self._fail(request, wire.server_endpoints.status_without_key, "there is no key in the request")
         if endpoint_violation(wire, request, origin=self._origin) is not None:
             return ServedAnswer(self._session(request), request)
         model = wire.model_of(request)
         if model is not None and not self._known(model):
-            return self._failed(request, HTTPStatus.NOT_FOUND, f"there is no model {model!r}")
+            return self._fail(request, HTTPStatus.NOT_FOUND, f"there is no model {model!r}")
         key = (request.method, request.url, request.body)
         if key in self._answers:
             return replace(self._answers[key], again=True)
@@ -209,7 +209,7 @@ class ConversationServer:
             return wire.stream_of(body, seed, profile, view)
         return json_response(body)
 
-    def _failed(self, request: HttpRequest, status: int, reason: str) -> ServedAnswer:
+    def _fail(self, request: HttpRequest, status: int, reason: str) -> ServedAnswer:
         seed = f"{self._scenario.id}/{self._name}/{self._requests}"
         response = self._wire.error_for(self._wire.fail(status, None, seed), request)
         return ServedAnswer(response, request, reason=reason)
@@ -219,10 +219,10 @@ class ConversationServer:
         if EXHAUSTED not in response.headers:
             return response
         message = json.loads(response.body.strip().removeprefix(b"[").removesuffix(b"]"))["error"]["message"]
-        refusal = self._wire.error_for(self._wire.refuse(_USED_UP.broken(message, "")), request)
+        refusal = self._wire.error_for(self._wire.refuse(_USED_UP.make_violation(message, "")), request)
         return replace(refusal, headers={**refusal.headers, EXHAUSTED: "1", "x-should-retry": "false"})
 
-    def _paced(self, response: HttpResponse, request: HttpRequest) -> HttpResponse:
+    def _pace_events(self, response: HttpResponse, request: HttpRequest) -> HttpResponse:
         """Split a streamed response into one chunk per event.
 
         The response has no content length, so the client cannot tell in advance where it ends.

@@ -165,11 +165,11 @@ class ScriptSession:
         if lost is not None:
             return ScriptedAnswer(self._wire.refuse(lost))
         if embeddings is not None:
-            return ScriptedAnswer(self._embedded(request, embeddings))
+            return ScriptedAnswer(self._embed(request, embeddings))
         with self._lock:
-            return self._answered(request)
+            return self._answer_chat(request)
 
-    def _embedded(self, request: HttpRequest, embeddings: EmbeddingFormat) -> HttpResponse:
+    def _embed(self, request: HttpRequest, embeddings: EmbeddingFormat) -> HttpResponse:
         refused = [each for each in self._wire.judge_embeddings(request, self._rule_set) if each.severity == "error"]
         if refused:
             return self._wire.refuse(refused[0])
@@ -178,9 +178,9 @@ class ScriptSession:
         except WireError as error:
             return _unread(error)
 
-    def _answered(self, request: HttpRequest) -> ScriptedAnswer:
+    def _answer_chat(self, request: HttpRequest) -> ScriptedAnswer:
         try:
-            view = self._judged(request)
+            view = self._judge(request)
         except WireError as error:
             return ScriptedAnswer(_unread(error))
         if isinstance(view, Violation):
@@ -211,7 +211,7 @@ class ScriptSession:
             self._played += 1
         self._cut = None
 
-    def _judged(self, request: HttpRequest) -> RequestView | Violation:
+    def _judge(self, request: HttpRequest) -> RequestView | Violation:
         """Return the request as the provider reads it, or the violation for which the provider rejects it. Raises
         `WireError`.
         """
@@ -319,7 +319,7 @@ def inject_fault(fault: FaultSpec, wire: Api, response: HttpResponse, request: R
         if not request.stream:
             return wire.fail(fault.stream_error, None, seed)
         error = wire.stream_error(fault.stream_error, seed, request)
-        begun = response.body[: _whole_events(response, request, _arrived(fault, wire, response, request))]
+        begun = response.body[: _whole_events(response, request, _arrived_bytes(fault, wire, response, request))]
         if not begun and request.stream_format == "json-array":  # no element precedes the error
             begun, error = b"[", error.lstrip(b"\r\n,")
         return replace(response, body=begun + error)
@@ -327,7 +327,7 @@ def inject_fault(fault: FaultSpec, wire: Api, response: HttpResponse, request: R
         step = max(1, -(-len(response.body) // MAX_PIECES))
         return replace(response, delivery=Delivery(tuple(range(step, len(response.body), step)), PAUSE_SECONDS))
     if fault.connection is not None:
-        body = response.body[: _arrived(fault, wire, response, request)]
+        body = response.body[: _arrived_bytes(fault, wire, response, request)]
         return replace(response, body=body, delivery=Delivery(ending=_ENDINGS[fault.connection]))
     return _with_another_body(fault, response, request)
 
@@ -351,7 +351,7 @@ def _without_its_last_brace(body: bytes, request: RequestView) -> bytes:
     return _OBJECT_END.sub(b"", body.removesuffix(b"]").rstrip())
 
 
-def _arrived(fault: FaultSpec, wire: Api, response: HttpResponse, request: RequestView) -> int:
+def _arrived_bytes(fault: FaultSpec, wire: Api, response: HttpResponse, request: RequestView) -> int:
     """Return the number of bytes of the response that arrive before the fault."""
     body = response.body
     if fault.at != "end":

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from harness.reports.groups import facts, scope
-from harness.reports.words import count, listed, plain, short
+from harness.reports.words import count, list_names, plain, short
 from harness.results import Audited, Finding, Outcome, PairCounts, PairDisagreement, RedriveResult, RunResult, Severity
 
 _MAX_RULES = 12
@@ -34,10 +34,10 @@ def audit_lines(run: RunResult, audit: Audited, *, verbose: bool, quiet: bool = 
         yield from _table(audit)
     yield from _findings(run, verbose=verbose, quiet=quiet)
     if not quiet:
-        yield from map(plain, unexplained(audit, None if verbose else _MAX_FILES))
+        yield from map(plain, unexplained_lines(audit, None if verbose else _MAX_FILES))
     if audit.redrive is not None and not (quiet and not audit.redrive.disagreements):
         yield from redrive_lines(audit.redrive, verbose=verbose)
-    yield from _skipped(audit, verbose=verbose, quiet=quiet)
+    yield from _skipped_lines(audit, verbose=verbose, quiet=quiet)
     yield ""
     yield audit_verdict(audit)
 
@@ -87,7 +87,7 @@ def _evidence(finding: Finding, *, values: bool) -> Iterator[str]:
             yield f"      {name}: {short(value)}"
 
 
-def unexplained(audit: Audited, most: int | None) -> Iterator[str]:
+def unexplained_lines(audit: Audited, most: int | None) -> Iterator[str]:
     """Yield at most `most` refused requests in which no rule found anything, with the server's message."""
     if not audit.unexplained:
         return
@@ -101,7 +101,7 @@ def unexplained(audit: Audited, most: int | None) -> Iterator[str]:
         yield f"  {left} more: --verbose shows all of them, --report json:PATH keeps them"
 
 
-def _skipped(result: Audited, *, verbose: bool, quiet: bool) -> Iterator[str]:
+def _skipped_lines(result: Audited, *, verbose: bool, quiet: bool) -> Iterator[str]:
     damaged = [skipped for skipped in result.skipped if skipped.damaged]
     others = [skipped.file for skipped in result.skipped if not skipped.damaged]
     if damaged:
@@ -110,7 +110,7 @@ def _skipped(result: Audited, *, verbose: bool, quiet: bool) -> Iterator[str]:
         yield from (f"  {plain(each.reason)}" for each in (damaged if verbose else damaged[:_MAX_FILES]))
     if others and not quiet:
         yield ""
-        named = plain(listed(others, len(others) if verbose else _MAX_FILES))
+        named = plain(list_names(others, len(others) if verbose else _MAX_FILES))
         yield f"Skipped, since it is no cassette: {count(len(others), 'file')} ({named})"
 
 
@@ -150,14 +150,14 @@ def redrive_lines(result: RedriveResult, *, verbose: bool) -> Iterator[str]:
     if streamed := sum(counts.streamed for counts in driven.values()):
         cuts = f" and in {count(result.recuts, 'other chunking')}" if result.recuts else ""
         yield f"{count(streamed, 'streamed response')}: driven as recorded, as a whole body{cuts}."
-    yield from _edited(list(driven.values()))
+    yield from _edited_lines(list(driven.values()))
     allowances = sum((Counter(counts.allowances) for counts in driven.values()), Counter[str]())
     if allowances:
         yield "Allowed: " + ", ".join(f"{kind} {number}" for kind, number in allowances.most_common())
     yield from _disagreements(result, verbose=verbose)
 
 
-def _edited(driven: Sequence[PairCounts]) -> Iterator[str]:
+def _edited_lines(driven: Sequence[PairCounts]) -> Iterator[str]:
     if edited := sum(counts.edited for counts in driven):
         edits = sum((Counter(counts.edits) for counts in driven), Counter[str]())
         classes = ", ".join(f"{kind} {number}" for kind, number in edits.most_common())

@@ -58,14 +58,14 @@ from harness.reports.groups import (
 )
 from harness.reports.words import (
     CRASHED,
-    bounded,
     cost_heading,
     count,
     label,
-    listed,
+    list_names,
     place,
     plain,
     short,
+    shorten,
     values,
     what_to_do,
 )
@@ -129,15 +129,15 @@ class _Suites:
         for target in targets(self.run):
             yield self._suite(target)
         if self.run.stopped is not None:
-            yield _filled(self._head("harness"), Counter(tests=1, error=1), [_unfinished_case(self.run.stopped)])
+            yield _fill(self._head("harness"), Counter(tests=1, error=1), [_unfinished_case(self.run.stopped)])
         if stale := self.run.stale:
             counted = Counter(tests=len(stale), failure=len(stale))
-            yield _filled(ET.Element("testsuite", name="expected-failures"), counted, map(_stale_case, stale))
+            yield _fill(ET.Element("testsuite", name="expected-failures"), counted, map(_stale_case, stale))
 
     def _suite(self, target: str) -> ET.Element:
         cells = [cell for cell in self.run.cells if cell.target == target]
         counted = Counter(tests=len(cells)) + Counter(_TAGS[cell.verdict] for cell in cells if cell.verdict in _TAGS)
-        suite = _filled(self._head(target), counted, map(self._case, cells))
+        suite = _fill(self._head(target), counted, map(self._case, cells))
         seconds = [cell.seconds for cell in cells if cell.seconds is not None]
         if seconds:
             suite.set("time", f"{sum(seconds):.3f}")
@@ -286,11 +286,11 @@ def _stale_case(entry: ExpectedFailure) -> ET.Element:
 
 def _add_outcome(case: ET.Element, tag: str, kind: str, message: str, text: str = "") -> None:
     """Add the reason why a case did not pass. Jenkins shows the message, GitLab the text."""
-    element = ET.SubElement(case, tag, message=_legal(bounded(message, _MAX_OUTCOME_CHARACTERS)), type=kind)
+    element = ET.SubElement(case, tag, message=_legal(shorten(message, _MAX_OUTCOME_CHARACTERS)), type=kind)
     element.text = _legal(text or message)
 
 
-def _filled(suite: ET.Element, counted: Counter[str], cases: Iterable[ET.Element]) -> ET.Element:
+def _fill(suite: ET.Element, counted: Counter[str], cases: Iterable[ET.Element]) -> ET.Element:
     for name, tag in _COUNTED.items():
         suite.set(name, str(counted[tag]))
     suite.extend(cases)
@@ -298,7 +298,7 @@ def _filled(suite: ET.Element, counted: Counter[str], cases: Iterable[ET.Element
 
 
 def _legal(text: str) -> str:
-    return _ILLEGAL.sub("\ufffd", bounded(text, _MAX_TEXT_CHARACTERS))
+    return _ILLEGAL.sub("\ufffd", shorten(text, _MAX_TEXT_CHARACTERS))
 
 
 def _render_junit(run: RunResult, presentation: Presentation) -> str:
@@ -385,16 +385,16 @@ def path_in(file: str, root: str) -> str | None:
 def problems(run: RunResult, presentation: Presentation) -> list[RunProblem]:
     """Return causes, broken and missing cells and stale expectations, the worst first, followed by warnings."""
     return [
-        *_unfinished(run),
+        *_unfinished_problems(run),
         *(_of_cause(run, presentation, cause) for cause in causes(run, Severity.ERROR)),
-        *_broken(run, presentation),
+        *_broken_problems(run, presentation),
         *_missing(run, presentation),
         *_stale(run),
         *(_of_cause(run, presentation, cause) for cause in causes(run, Severity.WARNING)),
     ]
 
 
-def _unfinished(run: RunResult) -> Iterator[RunProblem]:
+def _unfinished_problems(run: RunResult) -> Iterator[RunProblem]:
     if run.stopped is not None:
         symptom = Symptom("harness", None, f"the run is not finished: {plain(run.stopped)}")
         yield RunProblem("unfinished", Severity.ERROR, count(len(run.cells), "cell") + " done", _one(symptom), "")
@@ -404,20 +404,20 @@ def _of_cause(run: RunResult, presentation: Presentation, cause: Cause) -> RunPr
     def symptoms() -> Iterator[Symptom]:
         for each in cause.places:
             finding = each.findings[0]
-            yield Symptom(_named(each), line_of(run, presentation, each.cells[0].scenario, finding), _text(finding))
+            yield Symptom(_name(each), line_of(run, presentation, each.cells[0].scenario, finding), _text(finding))
 
     again = "" if run.audit is not None else f"\nPlay again: {groups.rerun(run, cause.places[0])}"
     advice = f"{what_to_do(cause)}{again}"
     return RunProblem(cause.rule, cause.severity, cause.extent, symptoms, advice, cause.kind, cause.location)
 
 
-def _broken(run: RunResult, presentation: Presentation) -> Iterator[RunProblem]:
-    for reason, places in groups.broken(run):
+def _broken_problems(run: RunResult, presentation: Presentation) -> Iterator[RunProblem]:
+    for reason, places in groups.broken_cells(run):
 
         def symptoms(places: Sequence[groups.CellPlace] = places, text: str = plain(reason)) -> Iterator[Symptom]:
             for each in places:
                 line = line_of(run, presentation, each.cells[0].scenario)
-                yield Symptom(_named(each), line, text or "no reason is known")
+                yield Symptom(_name(each), line, text or "no reason is known")
 
         advice = f"{CRASHED}\nPlay again: {groups.rerun(run, places[0])}"
         yield RunProblem("error", Severity.ERROR, count(groups.cells_of(places), "cell"), symptoms, advice)
@@ -425,7 +425,7 @@ def _broken(run: RunResult, presentation: Presentation) -> Iterator[RunProblem]:
 
 def _missing(run: RunResult, presentation: Presentation) -> Iterator[RunProblem]:
     for each in groups.missing(run):
-        name = f"{listed([*each.scenarios], _MAX_SCENARIOS)} . {', '.join(each.targets)}"
+        name = f"{list_names([*each.scenarios], _MAX_SCENARIOS)} . {', '.join(each.targets)}"
         line = line_of(run, presentation, each.cells[0].scenario)
         advice = f"record: {each.record}\nor play: {each.reference}"
         symptom = Symptom(name, line, f"could not look: {plain(each.reason)}")
@@ -445,7 +445,7 @@ def _one(symptom: Symptom) -> Callable[[], Iterator[Symptom]]:
     return lambda: iter([symptom])
 
 
-def _named(each: groups.CellPlace) -> str:
+def _name(each: groups.CellPlace) -> str:
     return plain(f"{each.name} . {each.target}")
 
 
@@ -470,7 +470,7 @@ def _lines(found: Sequence[RunProblem], severity: Severity) -> Iterator[str]:
         message = f"{symptom.name}\n{text}\nWhat to do: {problem.advice}" if problem.advice else text
         yield annotation(severity, f"{problem.rule}: {problem.extent}", message, symptom.line)
     if rest:
-        names = listed(list(dict.fromkeys(each.rule for each in rest)), _MAX_RULES)
+        names = list_names(list(dict.fromkeys(each.rule for each in rest)), _MAX_RULES)
         yield annotation(severity, f"and {count(len(rest), 'more cause')}", f"{names}: see the report of the run", None)
 
 
@@ -496,17 +496,17 @@ def _has_line(found: tuple[RunProblem, Symptom]) -> bool:
 def annotation(severity: Severity, title: str, message: str, line: RepositoryLine | None) -> str:
     """Return the workflow command that annotates a line of a file, or the step if there is no line."""
     properties = {"file": line.file, "line": str(line.line)} if line is not None else {}
-    properties["title"] = bounded(title, _MAX_TITLE_CHARACTERS)
+    properties["title"] = shorten(title, _MAX_TITLE_CHARACTERS)
     given = ",".join(f"{name}={_escaped_property(value)}" for name, value in properties.items())
-    return f"::{_COMMANDS[severity]} {given}::{_escaped(bounded(message, _MAX_MESSAGE_CHARACTERS))}"
+    return f"::{_COMMANDS[severity]} {given}::{_escape(shorten(message, _MAX_MESSAGE_CHARACTERS))}"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _escaped_property(text: str) -> str:
-    return _escaped(text).replace(":", "%3A").replace(",", "%2C")
+    return _escape(text).replace(":", "%3A").replace(",", "%2C")
 
 
 def _render_gitlab(run: RunResult, presentation: Presentation) -> str:

@@ -18,9 +18,9 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from harness.reports import groups, words
-from harness.reports.groups import CellPlace, cells_of, grouped, places_of
+from harness.reports.groups import CellPlace, cells_of, group_by, places_of
 from harness.reports.page import Page, hanging, heading
-from harness.reports.words import count, listed
+from harness.reports.words import count, list_names
 from harness.results import Blame, CellResult, Finding, Kind, Presentation, Report, RunResult, Severity, Subject
 
 _FREE_KEYS = frozenset(
@@ -89,7 +89,7 @@ class Cause:
             return ""
         total = sum(number for _, number in self.followers)
         names = [f"{rule} ({number})" if number > 1 else rule for rule, number in self.followers]
-        return f"and {total} that {'follow' if total > 1 else 'follows'} from it: {listed(names, _MAX_FOLLOWERS)}"
+        return f"and {total} that {'follow' if total > 1 else 'follows'} from it: {list_names(names, _MAX_FOLLOWERS)}"
 
 
 _Key: TypeAlias = tuple[str, Kind, Severity, Blame, str | None, str, str]
@@ -133,7 +133,7 @@ def causes(run: RunResult, severity: Severity) -> list[Cause]:
         for index, key in keys.items():
             followers = _followers(cell.findings, index)
             found.setdefault(key, []).append(_Occurrence(cell, cell.findings[index], followers, is_alone))
-    made = [_cause(run, at, members) for at, members in _joined(list(found.items()))]
+    made = [_cause(run, at, members) for at, members in _join(list(found.items()))]
     return sorted(made, key=lambda cause: (-cause.alone, -cause.cells))
 
 
@@ -147,9 +147,9 @@ def _followers(findings: Sequence[Finding], index: int) -> tuple[str, ...]:
     return tuple(each.rule for each in findings if each.follows == index and each.rule != rule)
 
 
-def _joined(parts: Sequence[tuple[_Key, list[_Occurrence]]]) -> Iterator[tuple[_Location, list[_Occurrence]]]:
+def _join(parts: Sequence[tuple[_Key, list[_Occurrence]]]) -> Iterator[tuple[_Location, list[_Occurrence]]]:
     """Join causes that differ only in their API."""
-    for _, alike in grouped(parts, lambda part: (part[0][:5], part[1][0].finding.source, _common_text(part[1][0]))):
+    for _, alike in group_by(parts, lambda part: (part[0][:5], part[1][0].finding.source, _common_text(part[1][0]))):
         at = tuple((api, place) for (*_, api, place), _ in alike)
         if len({api for api, _ in at}) == len(at):
             yield at, [each for _, members in alike for each in members]
@@ -219,13 +219,13 @@ def render(run: RunResult, presentation: Presentation) -> str:
         (False, 2, 0),
         (True, 1, 0),
     ):
-        lines = [line for part in _parts(run, is_spaced, max_listed) for line in _rendered(page, part, wrapped)]
+        lines = [line for part in _parts(run, is_spaced, max_listed) for line in _render(page, part, wrapped)]
         if len(lines) <= _MAX_LINES:
             break
     return "\n".join(lines) + "\n"
 
 
-def _rendered(page: Page, part: RenderableType, wrapped: int) -> list[str]:
+def _render(page: Page, part: RenderableType, wrapped: int) -> list[str]:
     """Return the lines of a part. A command stays on one line, so that it can be copied."""
     if isinstance(part, str):
         return [part]
@@ -242,8 +242,8 @@ def _parts(run: RunResult, is_spaced: bool, max_listed: int) -> Iterator[Rendera
     found = by_rule(run)
     for number, same in enumerate(found[:MAX_CAUSES], 1):
         yield from [""] if is_spaced or number == 1 else []
-        yield from _numbered(run, number, same)
-    broken = groups.broken(run)
+        yield from _numbered_lines(run, number, same)
+    broken = groups.broken_cells(run)
     for reason, places in broken[: max(MAX_CAUSES - len(found), 0)]:
         yield ""
         yield _cut(f"error in {words.count(groups.cells_of(places), 'cell')}: {reason or 'no reason is known'}", "bold")
@@ -287,7 +287,7 @@ _SUBJECTS_OF_RESULTS = (Subject.STREAMING, Subject.RESPONSES, Subject.ERRORS)
 """Subjects of findings that are about what an adapter returns or raises, if they point to nothing in a request."""
 
 
-def _numbered(run: RunResult, number: int, same: list[Cause]) -> Iterator[RenderableType]:
+def _numbered_lines(run: RunResult, number: int, same: list[Cause]) -> Iterator[RenderableType]:
     cause = same[0]
     place, finding = cause.places[0], cause.places[0].findings[0]
     cells = words.count(groups.cells_of([place for each in same for place in each.places]), "cell")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from harness.reports.words import count, label, listed
+from harness.reports.words import count, label, list_names
 from harness.results import (
     CellResult,
     DetailCounts,
@@ -102,7 +102,7 @@ def columns(run: RunResult) -> list[str]:
 
 def matrix(run: RunResult, *, by_scenario: bool) -> list[MatrixRow]:
     """Return a row for each scenario, or for each feature that the scenarios cover."""
-    by_row = grouped(run.cells, lambda cell: cell.scenario if by_scenario else feature(cell))
+    by_row = group_by(run.cells, lambda cell: cell.scenario if by_scenario else feature(cell))
     heads, column = columns(run), _column(run)
     tally = _which if by_scenario else _how_many
     return [
@@ -144,9 +144,9 @@ def places_of(
     """Return the given cells and their findings as `CellPlace` entries. If both variants have the same findings, they
     share one entry, and `both` is appended to its name. `pairs` is `paired(run)`, if it is known.
     """
-    pairs = paired(run) if pairs is None else pairs
+    pairs = paired_cells(run) if pairs is None else pairs
     places: list[CellPlace] = []
-    for (scenario, target), members in grouped(found, lambda each: (each[0].scenario, each[0].target)):
+    for (scenario, target), members in group_by(found, lambda each: (each[0].scenario, each[0].target)):
         first, is_paired = members[0], (scenario, target) in pairs
         if len(members) > 1 and all(each[1] == first[1] for each in members[1:]):
             places.append(CellPlace(scenario + both, tuple(cell for cell, _ in members), first[1], is_paired))
@@ -157,7 +157,7 @@ def places_of(
     return tuple(places)
 
 
-def paired(run: RunResult) -> set[tuple[str, str]]:
+def paired_cells(run: RunResult) -> set[tuple[str, str]]:
     """Return the pairs of scenario and target that the run has in both variants."""
     first: dict[tuple[str, str], Variant] = {}
     for cell in run.cells:
@@ -166,10 +166,10 @@ def paired(run: RunResult) -> set[tuple[str, str]]:
 
 
 def _by_reason(run: RunResult, cells: Iterable[CellResult]) -> list[tuple[str, tuple[CellPlace, ...]]]:
-    pairs = paired(run)
+    pairs = paired_cells(run)
     return [
         (reason, places_of(run, ((cell, ()) for cell in members), pairs=pairs))
-        for reason, members in grouped(cells, lambda cell: cell.reason or "")
+        for reason, members in group_by(cells, lambda cell: cell.reason or "")
     ]
 
 
@@ -178,7 +178,7 @@ def cells_of(places: Iterable[CellPlace]) -> int:
     return sum(len(place.cells) for place in places)
 
 
-def broken(run: RunResult) -> list[tuple[str, tuple[CellPlace, ...]]]:
+def broken_cells(run: RunResult) -> list[tuple[str, tuple[CellPlace, ...]]]:
     """Return the cells that ended with an exception and have no finding of severity error, grouped by the exception's
     text.
     """
@@ -202,15 +202,15 @@ def not_applicable(run: RunResult, most: int | None = None) -> list[tuple[str, s
         for cell in run.cells
         if cell.verdict is Verdict.NOT_APPLICABLE
     )
-    for target, cells in grouped(skipped, lambda cell: cell.target):
+    for target, cells in group_by(skipped, lambda cell: cell.target):
         named = [(reason, [place.name for place in places]) for reason, places in _by_reason(run, cells)]
         if most is None or sum(len(names) for _, names in named) <= most:
             rows += [(target, ", ".join(names), reason) for reason, names in named]
         else:
-            rows += [(target, number, reason) for number, reason in _tallied(cells, most)]
+            rows += [(target, number, reason) for number, reason in _tally(cells, most)]
     return [
         (", ".join(target for target, _, _ in members), which, reason)
-        for (which, reason), members in grouped(rows, lambda row: row[1:])
+        for (which, reason), members in group_by(rows, lambda row: row[1:])
     ]
 
 
@@ -220,11 +220,11 @@ def _general_reason(cell: CellResult, *, brief: bool) -> str:
     return "the scenario is about other models" if brief and reason.startswith(_ABOUT_OTHER_MODELS) else reason
 
 
-def _tallied(cells: Iterable[CellResult], most: int) -> Iterator[tuple[str, str]]:
-    for who, members in grouped(cells, lambda cell: (cell.reason or "").partition(_LACKS)[0]):
+def _tally(cells: Iterable[CellResult], most: int) -> Iterator[tuple[str, str]]:
+    for who, members in group_by(cells, lambda cell: (cell.reason or "").partition(_LACKS)[0]):
         lacking = Counter(name for cell in members for name in (cell.reason or "").partition(_LACKS)[2].split(", "))
         del lacking[""]
-        tally = listed([f"{name} ({number})" for name, number in lacking.most_common()], most)
+        tally = list_names([f"{name} ({number})" for name, number in lacking.most_common()], most)
         yield count(len(members), "cell"), f"{who}{_LACKS}{tally}" if tally else who
 
 
@@ -254,10 +254,10 @@ def missing(run: RunResult) -> list[MissingCells]:
     if run.audit is not None:
         return []
     places = places_of(run, ((cell, ()) for cell in run.cells if cell.verdict is Verdict.MISSING))
-    by_target = grouped(places, lambda place: (place.target, _only_variant([place])))
+    by_target = group_by(places, lambda place: (place.target, _only_variant([place])))
     # Words that select one column may unselect another, so a column with words of its own has commands of its own.
     special = run.invocation.targets
-    alike = grouped(
+    alike = group_by(
         by_target, lambda group: (group[0][0] if group[0][0] in special else "", tuple(each.name for each in group[1]))
     )
     return [_missing_cells(run, [place for _, places in members for place in places]) for _, members in alike]
@@ -315,7 +315,7 @@ def reproduce(run: RunResult, place: CellPlace) -> str:
     return call.command(words, [cell.target], [cell.scenario])
 
 
-def unrecorded(run: RunResult) -> list[tuple[str, tuple[CellPlace, ...]]]:
+def unrecorded_cells(run: RunResult) -> list[tuple[str, tuple[CellPlace, ...]]]:
     """Return the cells that could not be recorded, by reason."""
     known = (Verdict.MISSING, Verdict.NOT_APPLICABLE, Verdict.EXPECTED_FAILURE)
     cells = (cell for cell in run.cells if run.mode == "record" and cell.reason and cell.verdict not in known)
@@ -327,9 +327,9 @@ def provenance(run: RunResult, *, by_target: bool = True) -> list[str]:
 
     If `by_target` is set, targets and models are named even if all answers came from the reference server.
     """
-    without = {cell.key for _, places in unrecorded(run) for place in places for cell in place.cells}
+    without = {cell.key for _, places in unrecorded_cells(run) for place in places for cell in place.cells}
     played = [cell for cell in run.cells if cell.provenance is not None and cell.key not in without]
-    origins = grouped(played, lambda cell: cell.provenance and (cell.provenance.origin, cell.provenance.recorded_from))
+    origins = group_by(played, lambda cell: cell.provenance and (cell.provenance.origin, cell.provenance.recorded_from))
     how = "Answered by" if run.mode == "live" else "Recorded from"
     lines: list[str] = []
     for origin, members in origins:
@@ -358,7 +358,7 @@ def scope(run: RunResult) -> list[str]:
         return shard
     only = f"Only findings of {', '.join(run.rules)} count" if run.rules else ""
     ignored = f"ignored: {', '.join(run.ignored)}" if run.ignored else ""
-    each = listed([f"{rule} ({number})" for rule, number in run.hidden.items()], _MAX_HIDDEN_RULES)
+    each = list_names([f"{rule} ({number})" for rule, number in run.hidden.items()], _MAX_HIDDEN_RULES)
     hidden = f"that hides {count(sum(run.hidden.values()), 'finding')}: {each}" if run.hidden else "that hides nothing"
     text = "; ".join(part for part in (only, ignored, hidden) if part)
     return [*shard, f"{text[0].upper()}{text[1:]}."]
@@ -375,7 +375,7 @@ def model_of(provenance: Provenance) -> str:
 
 def _with_targets(cells: list[CellResult]) -> str:
     texts: list[str] = []
-    for target, members in grouped(cells, lambda cell: cell.target):
+    for target, members in group_by(cells, lambda cell: cell.target):
         known = [cell.provenance for cell in members if cell.provenance is not None]
         details = sorted({model_of(each) for each in known} - {""})
         dates = sorted({each.recorded_at[:10] for each in known if each.recorded_at})
@@ -391,7 +391,7 @@ def by_value(row: Difference) -> list[tuple[str, str]]:
     Rare values come first, and the most common one is listed with "others". `gemini-*` means all targets whose names
     begin with `gemini-`.
     """
-    groups = [(value, [name for name, _ in members]) for value, members in grouped(row.values.items(), lambda x: x[1])]
+    groups = [(value, [name for name, _ in members]) for value, members in group_by(row.values.items(), lambda x: x[1])]
     groups.sort(key=lambda group: len(group[1]))
     sizes = [len(names) for _, names in groups]
     others = len(sizes) > 1 and sizes[-1] > 1 and sizes[-1] > sizes[-2]
@@ -403,17 +403,17 @@ def by_value(row: Difference) -> list[tuple[str, str]]:
 
 
 def _with_wildcards(names: list[str], known: list[str]) -> Iterator[str]:
-    for family, members in grouped(names, lambda name: name.partition("-")[0]):
+    for family, members in group_by(names, lambda name: name.partition("-")[0]):
         every = [name for name in known if name.partition("-")[0] == family]
         yield from [f"{family}-*"] if len(members) > 1 and members == every else members
 
 
 def differing(run: RunResult, *, everything: bool) -> Iterator[tuple[str, list[Difference]]]:
     """Yield the differences by feature. With `everything`, include properties that are the same for all targets."""
-    yield from grouped((row for row in run.differences if everything or row.differs), lambda row: row.subject)
+    yield from group_by((row for row in run.differences if everything or row.differs), lambda row: row.subject)
 
 
-def grouped(items: Iterable[V], key: Callable[[V], K]) -> Iterable[tuple[K, list[V]]]:
+def group_by(items: Iterable[V], key: Callable[[V], K]) -> Iterable[tuple[K, list[V]]]:
     """Group items by a key, in order of first occurrence."""
     groups: dict[K, list[V]] = {}
     for item in items:

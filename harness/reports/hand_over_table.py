@@ -10,7 +10,7 @@ from functools import cached_property
 from rich.console import RenderableType
 from rich.text import Text
 
-from harness.reports.page import columns, hanging, heading, indented
+from harness.reports.page import columns, hanging, heading, indent
 from harness.reports.words import plain
 from harness.results import CellResult, HandOver, HandOverOutcome, RunResult
 
@@ -108,22 +108,22 @@ def hand_over_lines(run: RunResult, width: int) -> Iterator[RenderableType]:
         return
     yield heading(HEADING)
     rows = [
-        [Text(plain(source)), *(_counted(table.counts(source, target)) for target in table.targets)]
+        [Text(plain(source)), *(_counts(table.counts(source, target)) for target in table.targets)]
         for source in table.sources
     ]
     yield from columns(["", *table.targets], rows, width)
     letters = ", ".join(f"{outcome.value[0]} {outcome.value}" for outcome in HandOverOutcome)
-    yield indented(f"Cases by outcome: {letters}. 'harness help hand-over' explains them.", "dim")
+    yield indent(f"Cases by outcome: {letters}. 'harness help hand-over' explains them.", "dim")
     for target, reason in table.absent.items():
-        yield indented(plain(f"{target} continues no conversation: {reason}"), "dim")
-    yield indented("Cases that the first target cannot begin are not counted; --verbose lists the reasons.", "dim")
+        yield indent(plain(f"{target} continues no conversation: {reason}"), "dim")
+    yield indent("Cases that the first target cannot begin are not counted; --verbose lists the reasons.", "dim")
     yield ""
     yield heading("Outcomes other than preserved, and why")
     for each in table.reasons():
         yield hanging(Text(each.outcome.value, style=_STYLES[each.outcome]), each.text, width=11)
 
 
-def _counted(counts: list[tuple[HandOverOutcome, int]]) -> Text:
+def _counts(counts: list[tuple[HandOverOutcome, int]]) -> Text:
     text = Text()
     for outcome, number in counts:
         text.append(" " if text else "")

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple
 
 from harness.reports import groups, words
-from harness.reports.audit_text import AUDIT_COLUMNS, audit_verdict, redrive_lines, unexplained
+from harness.reports.audit_text import AUDIT_COLUMNS, audit_verdict, redrive_lines, unexplained_lines
 from harness.reports.finding_causes import MAX_CAUSES, Cause, by_rule, causes, side_of, with_one_value
 from harness.reports.run_changes import Changes, compare_runs
 from harness.results import Audited, Blame, Finding, Presentation, Report, RunResult, Severity, Verdict
@@ -39,7 +39,7 @@ _TITLES = {Severity.ERROR: "Causes", Severity.WARNING: "Warnings", Severity.NOTE
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table and escape its texts."""
     lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join("| " + " | ".join(escaped(cell) for cell in line) + " |" for line in lines)
+    return "\n".join("| " + " | ".join(escape_markdown(cell) for cell in line) + " |" for line in lines)
 
 
 def details(summary: str, blocks: Iterable[str]) -> str:
@@ -47,7 +47,7 @@ def details(summary: str, blocks: Iterable[str]) -> str:
     return "\n\n".join([f"<details><summary>{html.escape(words.plain(summary))}</summary>", *blocks, "</details>"])
 
 
-def escaped(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Return the text on one line without any markup or HTML."""
     return re.sub(r"([\\`*_\[\]<>|~#$])", r"\\\1", " ".join(words.plain(text).split()))
 
@@ -67,10 +67,10 @@ def code(text: str, language: str = "sh") -> str:
 def render(run: RunResult, presentation: Presentation) -> str:
     """Return the Markdown of a run or an audit, the verdict first."""
     blocks = list(_of_run(run, presentation) if run.audit is None else _of_audit(run, run.audit, presentation))
-    return "\n\n".join(_fitted(blocks, presentation.most)) + "\n"
+    return "\n\n".join(_fit(blocks, presentation.most)) + "\n"
 
 
-def _fitted(blocks: Sequence[str], most: int | None) -> Sequence[str]:
+def _fit(blocks: Sequence[str], most: int | None) -> Sequence[str]:
     sizes = [len(each.encode("utf-8", "backslashreplace")) + 2 for each in blocks]
     if most is None or sum(sizes) - 1 <= most:
         return blocks
@@ -89,17 +89,17 @@ def _of_run(run: RunResult, presentation: Presentation) -> Iterator[str]:
     verbose = presentation.verbose
     limit = None if verbose else _MAX_CELLS
     yield f"## harness: {word}"
-    yield f"{escaped(sentence)}."
+    yield f"{escape_markdown(sentence)}."
     yield from _worst(run)
     yield from _matrix(run, by_scenario=verbose)
     yield from _gateway(run)
     yield from _causes(run, Severity.ERROR, limit)
-    yield from _broken(run, limit)
+    yield from _broken_lines(run, limit)
     yield from _check_notes(run)
     yield from _stale(run)
     yield from _missing(run)
-    yield from map(escaped, groups.provenance(run, by_target=verbose))
-    yield from map(escaped, words.costs(run, by_target=verbose) if verbose or words.is_paid(run) else ())
+    yield from map(escape_markdown, groups.provenance(run, by_target=verbose))
+    yield from map(escape_markdown, words.costs(run, by_target=verbose) if verbose or words.is_paid(run) else ())
     yield from _causes(run, Severity.WARNING, limit)
     yield from _causes(run, Severity.NOTE, limit)
     yield from _differences(run, everything=presentation.all_differences)
@@ -109,8 +109,9 @@ def _of_run(run: RunResult, presentation: Presentation) -> Iterator[str]:
 def _worst(run: RunResult) -> Iterator[str]:
     """Yield the worst causes with the wrong and the right value, if a cell failed."""
     crashes = [
-        f"**Error in {words.count(groups.cells_of(places), 'cell')}:** {escaped(reason or 'no reason is known')}"
-        for reason, places in groups.broken(run)
+        f"**Error in {words.count(groups.cells_of(places), 'cell')}:** "
+        f"{escape_markdown(reason or 'no reason is known')}"
+        for reason, places in groups.broken_cells(run)
     ]
     found = [*map(_short_cause, by_rule(run)), *crashes][:MAX_CAUSES]
     if run.summary[Verdict.FAIL] or crashes:
@@ -124,8 +125,8 @@ def _short_cause(same: Sequence[Cause]) -> str:
     values = dict(words.values(with_one_value(finding)))
     where = f", in {inline(words.place(finding))}" if words.place(finding) else ""
     cells = groups.cells_of(place for each in same for place in each.places)
-    extent = f"{words.count(cells, 'cell')}, as in {escaped(place.name)}, {escaped(place.target)}"
-    lines = [f"**{escaped(words.sentence(cause.message))}** {escaped(cause.rule)}: {extent}"]
+    extent = f"{words.count(cells, 'cell')}, as in {escape_markdown(place.name)}, {escape_markdown(place.target)}"
+    lines = [f"**{escape_markdown(words.sentence(cause.message))}** {escape_markdown(cause.rule)}: {extent}"]
     if values:
         lines.append(f"❌ {side_of(finding)}{where}: {inline(values['actual'])}")
     if "expected" in values:
@@ -136,8 +137,8 @@ def _short_cause(same: Sequence[Cause]) -> str:
 def _of_audit(run: RunResult, done: Audited, presentation: Presentation) -> Iterator[str]:
     limit = None if presentation.verbose else _MAX_CELLS
     yield f"## harness: {words.verdict(run)[0]}"
-    yield escaped(audit_verdict(done))
-    yield from map(escaped, (*groups.facts(run), *groups.scope(run)))
+    yield escape_markdown(audit_verdict(done))
+    yield from map(escape_markdown, (*groups.facts(run), *groups.scope(run)))
     counts = {api: each for api, each in done.apis.items() if each.exchanges}
     if counts:
         yield table(["API", *AUDIT_COLUMNS], ([api, *map(str, astuple(each))] for api, each in counts.items()))
@@ -148,8 +149,8 @@ def _of_audit(run: RunResult, done: Audited, presentation: Presentation) -> Iter
         yield code("\n".join(redrive_lines(done.redrive, verbose=presentation.verbose)).strip("\n"), "text")
     if done.unexplained:
         yield f"### Refused, and no rule explains why: {words.count(len(done.unexplained), 'request')}"
-        yield code("\n".join([*unexplained(done, limit)][2:]), "text")
-    damaged = [f"- {escaped(each.reason)}" for each in done.skipped if each.damaged]
+        yield code("\n".join([*unexplained_lines(done, limit)][2:]), "text")
+    damaged = [f"- {escape_markdown(each.reason)}" for each in done.skipped if each.damaged]
     if damaged:
         yield f"### Not audited, since it cannot be read: {words.count(len(damaged), 'cassette')}"
         yield "\n".join(damaged[:limit])
@@ -167,7 +168,7 @@ def _matrix(run: RunResult, *, by_scenario: bool) -> Iterator[str]:
     used = [each for each in Verdict if run.summary[each]]
     yield ", ".join(f"{_MARKS[each]} {each.value.replace('-', ' ')}" for each in used)
     for target, reason in run.left_out.items():
-        yield f"**{escaped(target)} is left out**: {escaped(reason)}"
+        yield f"**{escape_markdown(target)} is left out**: {escape_markdown(reason)}"
 
 
 def _gateway(run: RunResult) -> Iterator[str]:
@@ -197,31 +198,31 @@ def _commands(run: RunResult, place: groups.CellPlace) -> str:
 def _evidence(cause: Cause, limit: int | None) -> Iterator[str]:
     for each in cause.places[:limit]:
         items = map(_item, each.findings[:limit])
-        yield "\n".join([f"**{escaped(each.name)}**, {escaped(each.target)}", "", *items])
+        yield "\n".join([f"**{escape_markdown(each.name)}**, {escape_markdown(each.target)}", "", *items])
     shown = cause.places[0].findings[0]
     if shown.piece:
         yield code("\n".join(map(words.plain_line, shown.piece)), "text")
     for body in shown.bodies:
-        yield f"{escaped(body.end)}:"
+        yield f"{escape_markdown(body.end)}:"
         yield code("\n".join(map(words.plain_line, body.piece or body.text.splitlines()[:_MAX_BODY_LINES])), "text")
     if more := groups.cells_of(cause.places[len(cause.places[:limit]) :]):
         yield f"and {words.count(more, 'more cell')}"
     if cause.following:
-        yield escaped(cause.following)
+        yield escape_markdown(cause.following)
     at = ", ".join(f"{api} {inline(pointer)}" if pointer else api for api, pointer in cause.at)
-    source = f". Source: {escaped(cause.source)}" if cause.source else ""
-    yield f"Rule {escaped(cause.rule)}: {words.KINDS[cause.kind]}; at fault: {cause.blame}; {at}{source}"
+    source = f". Source: {escape_markdown(cause.source)}" if cause.source else ""
+    yield f"Rule {escape_markdown(cause.rule)}: {words.KINDS[cause.kind]}; at fault: {cause.blame}; {at}{source}"
 
 
 def _item(finding: Finding) -> str:
     where = f"{inline(words.place(finding))}: " if words.place(finding) else ""
     shown = ", ".join(f"{name} {inline(value)}" for name, value in words.values(finding))
-    return f"- {where}{escaped(finding.message)}{'; ' if shown else ''}{shown}"
+    return f"- {where}{escape_markdown(finding.message)}{'; ' if shown else ''}{shown}"
 
 
-def _broken(run: RunResult, limit: int | None) -> Iterator[str]:
-    for reason, places in groups.broken(run):
-        names = [f"- {escaped(each.name)}, {escaped(each.target)}" for each in places[:limit]]
+def _broken_lines(run: RunResult, limit: int | None) -> Iterator[str]:
+    for reason, places in groups.broken_cells(run):
+        names = [f"- {escape_markdown(each.name)}, {escape_markdown(each.target)}" for each in places[:limit]]
         if more := groups.cells_of(places[len(names) :]):
             names.append(f"- and {words.count(more, 'more cell')}")
         title = f"error in {words.count(groups.cells_of(places), 'cell')}: {reason}"
@@ -230,8 +231,8 @@ def _broken(run: RunResult, limit: int | None) -> Iterator[str]:
 
 def _check_notes(run: RunResult) -> Iterator[str]:
     notes = words.check_notes(run.check) if run.check is not None else ()
-    for about, members in groups.grouped(notes, lambda each: each[0]):
-        yield "\n".join([f"### {about}", "", *(f"- {escaped(sentence)}" for _, sentence in members)])
+    for about, members in groups.group_by(notes, lambda each: each[0]):
+        yield "\n".join([f"### {about}", "", *(f"- {escape_markdown(sentence)}" for _, sentence in members)])
 
 
 def _stale(run: RunResult) -> Iterator[str]:
@@ -248,7 +249,8 @@ def _missing(run: RunResult) -> Iterator[str]:
     if found:
         yield f"### Could not look: {words.count(run.summary[Verdict.MISSING], 'cell')} without a cassette"
     for each in found:
-        yield f"{escaped(', '.join(each.targets))}: {escaped(words.listed([*each.scenarios], _MAX_SCENARIOS))}"
+        scenarios = words.list_names([*each.scenarios], _MAX_SCENARIOS)
+        yield f"{escape_markdown(', '.join(each.targets))}: {escape_markdown(scenarios)}"
         yield code(f"{each.record}\n{each.reference}")
 
 
@@ -266,12 +268,14 @@ def _lists(run: RunResult, *, verbose: bool) -> Iterator[str]:
         yield details("Not applicable", [table(["target", "cells", "reason"], skipped)])
     unclear = groups.inconclusive(run)
     if unclear:
-        named = ([reason, words.listed([each.name for each in places], _MAX_SCENARIOS)] for reason, places in unclear)
+        named = (
+            [reason, words.list_names([each.name for each in places], _MAX_SCENARIOS)] for reason, places in unclear
+        )
         yield details("Inconclusive", [table(["reason", "cells"], named)])
     expected = groups.expected_failures(run)
     if expected:
         rows = (
-            [reason, words.listed([f"{each.name}, {each.target}" for each in places], _MAX_SCENARIOS)]
+            [reason, words.list_names([f"{each.name}, {each.target}" for each in places], _MAX_SCENARIOS)]
             for reason, places in expected
         )
         yield details("Expected failures", [table(["reason", "cells"], rows)])
@@ -285,13 +289,13 @@ def compare(before: RunResult, run: RunResult, presentation: Presentation) -> st
 
 def _of_changes(before: RunResult, run: RunResult, made: Changes, most: int | None) -> Iterator[str]:
     yield f"## harness: {made.word.lower()}"
-    yield escaped(made.sentence)
+    yield escape_markdown(made.sentence)
     runs = (("before", before), ("now", run))
     rows = ([name, each.played_at or "", ": ".join(words.verdict(each))] for name, each in runs)
     yield table(["", "played", "verdict"], rows)
     if made.conditions:
         yield "**The two runs were made differently:**"
-        yield "\n".join(f"- {escaped(sentence)}" for sentence in made.conditions)
+        yield "\n".join(f"- {escape_markdown(sentence)}" for sentence in made.conditions)
     for title, changes in made.sections:
         shown = changes[:most]
         lines = (

@@ -46,7 +46,7 @@ def heading(text: str) -> Text:
     return Text(plain(text), style="bold")
 
 
-def indented(text: str, style: str = "", *, by: int = 2) -> RenderableType:
+def indent(text: str, style: str = "", *, by: int = 2) -> RenderableType:
     """Return an indented paragraph."""
     return Padding(Text(plain(text), style=style), (0, 0, 0, by))
 
@@ -66,9 +66,9 @@ def columns(heads: Sequence[str], rows: Sequence[Sequence[Text]], width: int) ->
 
     If the table does not fit, its heads are wrapped at hyphens.
     """
-    titles, cells = _fitted(heads, rows, width)
+    titles, cells = _fit(heads, rows, width)
     widths = [_width(title, column) for title, column in zip(titles, cells, strict=True)]
-    gap = 2 if _needed(titles, cells, gap=2) <= width else 1
+    gap = 2 if _needed_width(titles, cells, gap=2) <= width else 1
     first = 1
     while first < len(widths):
         last, used = first + 1, widths[0] + gap + widths[first]
@@ -82,15 +82,15 @@ def columns(heads: Sequence[str], rows: Sequence[Sequence[Text]], width: int) ->
 
 def fits(heads: Sequence[str], rows: Sequence[Sequence[Text]], width: int) -> bool:
     """Return whether a table fits into `width` in one block of columns."""
-    return _needed(*_fitted(heads, rows, width)) <= width
+    return _needed_width(*_fit(heads, rows, width)) <= width
 
 
-def _fitted(
+def _fit(
     heads: Sequence[str], rows: Sequence[Sequence[Text]], width: int
 ) -> tuple[Sequence[Text], Sequence[Sequence[Text]]]:
     cells = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in heads]
     titles = [Text(plain(head)) for head in heads]
-    if _needed(titles, cells) > width:
+    if _needed_width(titles, cells) > width:
         titles = [Text(_broken_head(title.plain, column)) for title, column in zip(titles, cells, strict=True)]
     return titles, cells
 
@@ -99,7 +99,7 @@ def _width(title: Text, column: Sequence[Text]) -> int:
     return max([*(len(line) for line in title.plain.splitlines()), *(cell.cell_len for cell in column)])
 
 
-def _needed(titles: Sequence[Text], cells: Sequence[Sequence[Text]], gap: int = 1) -> int:
+def _needed_width(titles: Sequence[Text], cells: Sequence[Sequence[Text]], gap: int = 1) -> int:
     widths = [_width(title, column) for title, column in zip(titles, cells, strict=True)]
     return sum(widths) + gap * (len(widths) - 1)
 

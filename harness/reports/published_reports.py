@@ -19,8 +19,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from harness.reports.groups import facts, grouped, model_of, scope, targets
-from harness.reports.markdown_report import escaped
+from harness.reports.groups import facts, group_by, model_of, scope, targets
+from harness.reports.markdown_report import escape_markdown
 from harness.reports.words import count, plain, verdict
 from harness.results import CellResult, Lacking, Presentation, Report, RunResult, Verdict
 
@@ -52,7 +52,7 @@ class RunEvidence:
         """The run's id, day and version as a sentence."""
         return f"Run {self.run} of {self.day or 'an unknown day'}, {self.harness}."
 
-    def expired(self, today: dt.date | None) -> bool:
+    def is_expired(self, today: dt.date | None) -> bool:
         """Return whether the evidence is no longer valid. Evidence without a date is never valid."""
         return self.until is None or (today is not None and today > self.until)
 
@@ -60,7 +60,7 @@ class RunEvidence:
 def evidence(run: RunResult) -> RunEvidence:
     """Return the identity and age of a run."""
     played = [cell for cell in run.cells if cell.provenance is not None]
-    days = [_day(run.played_at), *(_day(at) for at in map(_recorded, played) if at)]
+    days = [_day(run.played_at), *(_day(at) for at in map(_recorded_at, played) if at)]
     known = [day for day in days if day is not None]
     day = min(known) if _day(run.played_at) is not None else None
     return RunEvidence(
@@ -83,7 +83,7 @@ def sources(run: RunResult, cells: Iterable[CellResult]) -> str:
     2026-10-02 to 2026-11-20`.
     """
     known = ((cell.provenance.origin, cell) for cell in cells if cell.provenance is not None)
-    by_origin = {origin: [cell for _, cell in pairs] for origin, pairs in grouped(known, lambda pair: pair[0])}
+    by_origin = {origin: [cell for _, cell in pairs] for origin, pairs in group_by(known, lambda pair: pair[0])}
     if not by_origin:
         return "nothing was played"
     if len(by_origin) == 1:
@@ -97,12 +97,12 @@ def _source(run: RunResult, origin: str, cells: list[CellResult]) -> str:
     whose = {"reference": "the reference server", "provider": "the provider"}.get(origin, "another server")
     if run.mode == "live" or origin == "reference":
         return f"{'answered by' if run.mode != 'replay' else 'recorded from'} {whose}"
-    days = sorted({at[:10] for at in map(_recorded, cells) if at})
+    days = sorted({at[:10] for at in map(_recorded_at, cells) if at})
     span = "" if not days else f" {days[0]}" if days[0] == days[-1] else f" {days[0]} to {days[-1]}"
     return f"recorded from {whose}{span}"
 
 
-def _recorded(cell: CellResult) -> str | None:
+def _recorded_at(cell: CellResult) -> str | None:
     """Return when the answers were recorded. Answers of the reference server have no date."""
     made = cell.provenance
     return made.recorded_at if made is not None and made.origin != "reference" else None
@@ -160,7 +160,7 @@ def _badge(run: RunResult, presentation: Presentation) -> _Badge:
     about = " ".join(
         (f"{word}: {sentence}.", f"{proof.sources.capitalize()}.", *facts(run), *scope(run), proof.sentence)
     )
-    if proof.expired(day):
+    if proof.is_expired(day):
         since = f"expired {proof.until}" if proof.until else "unfinished" if run.stopped else "not dated"
         return _Badge(since, "lightgrey", plain(about), is_error=True)
     judged = [cell for cell in run.cells if cell.verdict not in _NOT_JUDGED]
@@ -327,7 +327,7 @@ def render_table(run: RunResult, presentation: Presentation) -> str:
         targets(run),
         list(_facts(run)),
         features(run),
-        _head(run, proof, expired := proof.expired(today(run, presentation))),
+        _head(run, proof, expired := proof.is_expired(today(run, presentation))),
         " ".join((_COUNTING, *facts(run), *scope(run), proof.sentence)),
         expired,
     )
@@ -355,7 +355,7 @@ def _models(run: RunResult, target: str) -> list[str]:
 
 
 def _markdown(table: _FeatureTable) -> Iterator[str]:
-    head = escaped(table.head)
+    head = escape_markdown(table.head)
     yield f"**{head}**" if table.expired else head
     yield ""
     yield _line("feature", *table.columns)
@@ -365,18 +365,18 @@ def _markdown(table: _FeatureTable) -> Iterator[str]:
     for kind, rows in groupby(table.rows, lambda row: row.kind):
         yield _line(f"{kind}:", *([""] * len(table.columns)))
         for row in rows:
-            marked = [_marked(row.tallies[column]) for column in table.columns]
+            marked = [_mark(row.tallies[column]) for column in table.columns]
             shown = [f"~~{each}~~" if table.expired else each for each in marked]
-            yield f"| {escaped(row.name)} | {' | '.join(shown)} |"
+            yield f"| {escape_markdown(row.name)} | {' | '.join(shown)} |"
     yield ""
-    yield escaped(table.foot)
+    yield escape_markdown(table.foot)
 
 
 def _line(*values: str) -> str:
-    return "| " + " | ".join(map(escaped, values)) + " |"
+    return "| " + " | ".join(map(escape_markdown, values)) + " |"
 
 
-def _marked(tally: Tally) -> str:
+def _mark(tally: Tally) -> str:
     return f"{_MARKS.get(tally.word, '')} {tally.text}".strip()
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from harness.reports.finding_causes import Cause, causes
-from harness.reports.words import count, listed, spent
+from harness.reports.words import count, list_names, spending_text
 from harness.results import CellResult, ExpectedFailure, RunResult, Severity, Spending, Verdict
 from harness.results.run_result import CellKey
 
@@ -222,7 +222,7 @@ def _cost(spending: Spending) -> str:
         (usage.output_tokens, "out"),
     )
     tokens = ", ".join(f"{number:,} tokens {side}" for number, side in sides if number is not None)
-    return f"{spent(spending)}; {tokens or 'tokens are not known'}"
+    return f"{spending_text(spending)}; {tokens or 'tokens are not known'}"
 
 
 def _changes(then: Mapping[str, str], now: Mapping[str, str], *, worse: bool = False) -> tuple[RunChange, ...]:
@@ -247,7 +247,7 @@ def conditions(run: RunResult, before: RunResult) -> Iterator[str]:
     yield from _in_one_run("scenario", before, run, lambda cell: cell.scenario)
     yield from _in_one_run("target", before, run, lambda cell: cell.target)
     yield from _in_one_run("variant", before, run, lambda cell: cell.variant)
-    yield from _rewritten(before, run)
+    yield from _rewritten_cassettes(before, run)
     later = {cell.target for cell in run.cells}
     for target in dict.fromkeys(cell.target for cell in before.cells if cell.target in later):
         was, now = (_sources(each, target) for each in (before, run))
@@ -268,7 +268,7 @@ def _versions(before: RunResult, run: RunResult) -> Iterator[str]:
     other = [each for each in dict.fromkeys((*then, *now)) if then.get(each) != now.get(each)]
     if other:
         changed = [f"{each} {then.get(each, 'none')} -> {now.get(each, 'none')}" for each in other]
-        yield f"Other versions: {listed(changed, _MAX_NAMES)}."
+        yield f"Other versions: {list_names(changed, _MAX_NAMES)}."
 
 
 def _in_one_run(noun: str, before: RunResult, run: RunResult, key: Callable[[CellResult], str]) -> Iterator[str]:
@@ -276,19 +276,19 @@ def _in_one_run(noun: str, before: RunResult, run: RunResult, key: Callable[[Cel
     for name, some, others in (("earlier", then, now), ("later", now, then)):
         names = [each for each in some if each not in others]
         if names:
-            yield f"Only in the {name} run: {count(len(names), noun)}: {listed(names, _MAX_NAMES)}."
+            yield f"Only in the {name} run: {count(len(names), noun)}: {list_names(names, _MAX_NAMES)}."
 
 
-def _rewritten(before: RunResult, run: RunResult) -> Iterator[str]:
+def _rewritten_cassettes(before: RunResult, run: RunResult) -> Iterator[str]:
     common: Iterable[str] = (name for name in before.definitions if name in run.definitions)
     other = [name for name in common if before.definitions[name].digest != run.definitions[name].digest]
     if other:
-        yield f"{count(len(other), 'scenario')} changed between the runs: {listed(other, _MAX_NAMES)}."
+        yield f"{count(len(other), 'scenario')} changed between the runs: {list_names(other, _MAX_NAMES)}."
 
 
 def _sources(run: RunResult, target: str) -> str:
     known = [cell.provenance for cell in run.cells if cell.target == target and cell.provenance is not None]
-    return listed(sorted({f"{each.model_requested or 'a model'} ({each.origin})" for each in known}), _MAX_NAMES)
+    return list_names(sorted({f"{each.model_requested or 'a model'} ({each.origin})" for each in known}), _MAX_NAMES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from harness.reports.audit_text import audit_lines
 from harness.reports.finding_causes import Cause, causes
 from harness.reports.groups import CellPlace
 from harness.reports.hand_over_table import hand_over_lines
-from harness.reports.page import Page, columns, fits, hanging, heading, indented
+from harness.reports.page import Page, columns, fits, hanging, heading, indent
 from harness.reports.run_changes import Changes, RunChange, compare_runs
 from harness.results import (
     Blame,
@@ -68,7 +68,7 @@ def render(run: RunResult, presentation: Presentation) -> str:
         return "\n".join(audit_lines(run, run.audit, verbose=presentation.verbose, quiet=presentation.quiet)) + "\n"
     page, verbose = Page(presentation), presentation.verbose
     if presentation.quiet:
-        return _joined(page, _quiet(run))
+        return _join(page, _quiet(run))
     sections = (
         _verdict(run),
         _model_note(run),
@@ -77,8 +77,8 @@ def render(run: RunResult, presentation: Presentation) -> str:
         hand_over_lines(run, page.width),
         _ranked_causes(run),
         _errors(run, verbose=verbose),
-        _broken(run, verbose=verbose),
-        _printed(run, verbose=verbose),
+        _broken_lines(run, verbose=verbose),
+        _printed_output(run, verbose=verbose),
         _tracebacks(run, verbose=verbose),
         _stale(run),
         _missing(run),
@@ -88,12 +88,12 @@ def render(run: RunResult, presentation: Presentation) -> str:
         _inconclusive(run),
         _check_notes(run),
         _expected_failures(run),
-        _unmatched(run),
+        _unmatched_lines(run),
         _lesser(run, Severity.WARNING, verbose=verbose),
         _lesser(run, Severity.NOTE, verbose=verbose),
     )
-    text = _joined(page, sections)
-    return text if text.count("\n") < _SCREEN_LINES else f"{text}\n{_joined(page, [_verdict(run)])}"
+    text = _join(page, sections)
+    return text if text.count("\n") < _SCREEN_LINES else f"{text}\n{_join(page, [_verdict(run)])}"
 
 
 def compare(before: RunResult, run: RunResult, presentation: Presentation) -> str:
@@ -106,20 +106,20 @@ def compare(before: RunResult, run: RunResult, presentation: Presentation) -> st
         *(_changes(title, changes, most) for title, changes in made.sections),
         _look_at_worse(run, made),
     )
-    return _joined(Page(presentation), sections)
+    return _join(Page(presentation), sections)
 
 
-def _joined(page: Page, sections: Sequence[Iterator[RenderableType]]) -> str:
+def _join(page: Page, sections: Sequence[Iterator[RenderableType]]) -> str:
     return "\n\n".join("\n".join(lines) for lines in map(page.lines, sections) if lines) + "\n"
 
 
 def _quiet(run: RunResult) -> Sequence[Iterator[RenderableType]]:
     return (
         _errors(run, verbose=False),
-        _broken(run, verbose=False),
+        _broken_lines(run, verbose=False),
         _stale(run),
         _missing(run),
-        map(indented, groups.scope(run)),
+        map(indent, groups.scope(run)),
         _verdict(run),
     )
 
@@ -145,18 +145,18 @@ def _matrix(run: RunResult, width: int, *, verbose: bool) -> Iterator[Renderable
             rows = [row for row in rows if any(each is not Verdict.NOT_APPLICABLE for _, each in row.total)] or rows
         heads = ["scenario" if verbose else "feature", *names]
         table = [
-            [Text(words.plain(row.name)), *(_counted(row.verdicts[name], verbose=verbose) for name in names)]
+            [Text(words.plain(row.name)), *(_counts(row.verdicts[name], verbose=verbose) for name in names)]
             for row in rows
         ]
         if not (verbose or run.exit_code or fits(heads, table, width)):  # for a passing run, the totals are enough
             heads = ["feature", f"all {len(names)} targets"]
-            table = [[Text(words.plain(row.name)), _counted(row.total, verbose=False)] for row in rows]
+            table = [[Text(words.plain(row.name)), _counts(row.total, verbose=False)] for row in rows]
         yield from columns(heads, table, width)
     for target, reason in run.left_out.items():
         yield Text(words.plain(f"{target} is left out: {reason}"), style="yellow")
 
 
-def _counted(verdicts: Sequence[tuple[str, Verdict]], *, verbose: bool) -> Text:
+def _counts(verdicts: Sequence[tuple[str, Verdict]], *, verbose: bool) -> Text:
     """Show the verdicts of some cells. Cells that are not applicable are shown only if `verbose` is set or if there are
     no others.
     """
@@ -186,9 +186,9 @@ def _outcomes(found: Sequence[tuple[DetailOutcome, int]]) -> Text:
 
 def _check_notes(run: RunResult) -> Iterator[RenderableType]:
     checked = replace(run.check, model_note="") if run.check is not None else Checked()  # the note is further up
-    for about, notes in groups.grouped(words.check_notes(checked), lambda each: each[0]):
+    for about, notes in groups.group_by(words.check_notes(checked), lambda each: each[0]):
         yield heading(about)
-        yield from (indented(sentence) for _, sentence in notes)
+        yield from (indent(sentence) for _, sentence in notes)
 
 
 def _ranked_causes(run: RunResult) -> Iterator[RenderableType]:
@@ -200,7 +200,7 @@ def _ranked_causes(run: RunResult) -> Iterator[RenderableType]:
         yield heading(f"{len(found)} causes, the worst first. The first is shown below; --verbose shows each.")
         for number, cause in enumerate(found, 1):
             yield hanging(f"{number}", cause.message, width=2)
-            yield indented(f"{cause.rule}; at fault: {cause.blame}; {cause.extent}", "dim", by=6)
+            yield indent(f"{cause.rule}; at fault: {cause.blame}; {cause.extent}", "dim", by=6)
 
 
 def _errors(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
@@ -212,7 +212,7 @@ def _errors(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
         yield from [""] if number > 1 else []
         yield from _cause(run, cause, f"Cause {number}", verbose=verbose)
     if any(cause.blame in (Blame.ADAPTER, Blame.CLIENT) for cause in found):
-        yield from ("", indented(words.ACCEPT_HINT, "dim"))
+        yield from ("", indent(words.ACCEPT_HINT, "dim"))
 
 
 def _lesser(run: RunResult, severity: Severity, *, verbose: bool) -> Iterator[RenderableType]:
@@ -227,37 +227,35 @@ def _lesser(run: RunResult, severity: Severity, *, verbose: bool) -> Iterator[Re
     for cause in found[:_MAX_CAUSES]:
         first, *others = cause.places
         more = f" and {words.count(groups.cells_of(others), 'more cell')}" if others else ""
-        yield indented(f"{cause.message} ({cause.rule}; {_spot(first)}{more})")
+        yield indent(f"{cause.message} ({cause.rule}; {_spot(first)}{more})")
     if len(found) > _MAX_CAUSES:
-        yield indented(f"and {len(found) - _MAX_CAUSES} more")
+        yield indent(f"and {len(found) - _MAX_CAUSES} more")
 
 
 def _cause(run: RunResult, cause: Cause, title: str, *, verbose: bool) -> Iterator[RenderableType]:
     yield heading(f"{title}: {cause.message}")
-    yield _labelled("What to do", words.what_to_do(cause))
+    yield _label("What to do", words.what_to_do(cause))
     yield from _other_model(run, cause)
-    yield _labelled("Rule", f"{cause.rule}: {words.KINDS[cause.kind]}; at fault: {cause.blame}; {cause.extent}")
+    yield _label("Rule", f"{cause.rule}: {words.KINDS[cause.kind]}; at fault: {cause.blame}; {cause.extent}")
     if verbose:
-        yield _labelled("At", f"{cause.location}{f'; source: {cause.source}' if cause.source else ''}")
+        yield _label("At", f"{cause.location}{f'; source: {cause.source}' if cause.source else ''}")
     shown = cause.places if verbose else cause.places[:1]
     for each in shown:
-        yield indented(_spot(each), "bold")
+        yield indent(_spot(each), "bold")
         for number, finding in enumerate(each.findings if verbose else each.findings[:1]):
             yield from _evidence(finding, says=number > 0 or finding.message != cause.message)
         if not verbose and len(each.findings) > 1:
-            yield indented(
-                f"and {words.count(len(each.findings) - 1, 'more finding')} like it in this cell", "dim", by=4
-            )
+            yield indent(f"and {words.count(len(each.findings) - 1, 'more finding')} like it in this cell", "dim", by=4)
         if verbose:
             yield from _followers(each)
     yield from _more(cause.places[len(shown) :])
     if cause.followers and not verbose:
-        yield indented(cause.following, "dim")
+        yield indent(cause.following, "dim")
     yield from _look(run, cause.places[0])
-    yield _labelled("Play again", groups.rerun(run, cause.places[0]))
+    yield _label("Play again", groups.rerun(run, cause.places[0]))
 
 
-def _labelled(name: str, text: str) -> RenderableType:
+def _label(name: str, text: str) -> RenderableType:
     return hanging(name, text, width=_LABEL_WIDTH)
 
 
@@ -266,24 +264,24 @@ def _other_model(run: RunResult, cause: Cause) -> Iterator[RenderableType]:
     cell = cause.places[0].cells[0]
     model = cell.provenance.model_requested if cell.provenance else None
     if model and run.mode == "reference" and cause.kind is Kind.LIMIT and cause.blame in (Blame.ADAPTER, Blame.CLIENT):
-        yield _labelled("Or", f"If the adapter is for other models than {model}: --model {cell.target}=NAME")
+        yield _label("Or", f"If the adapter is for other models than {model}: --model {cell.target}=NAME")
 
 
 def _look(run: RunResult, place: CellPlace) -> Iterator[RenderableType]:
     if command := groups.look(run, place.cells[0]):
-        yield _labelled("Look", command)
+        yield _label("Look", command)
 
 
 def _evidence(finding: Finding, *, says: bool) -> Iterator[RenderableType]:
     """Show where a finding is and the values there. If `says` is set, include its message."""
     parts = [part for part in (words.place(finding), finding.message if says else "") if part]
     if parts:
-        yield indented(": ".join(parts), by=4)
+        yield indent(": ".join(parts), by=4)
     for name, value in words.values(finding):
         yield hanging(name, value, width=8, by=6)
     yield from _lines(finding.piece)
     for body in finding.bodies:
-        yield indented(f"{body.end}{': ' if body.piece else ''}{body.piece[0] if body.piece else ''}", by=6)
+        yield indent(f"{body.end}{': ' if body.piece else ''}{body.piece[0] if body.piece else ''}", by=6)
         yield from _lines(body.piece[1:] or body.text.splitlines()[:_MAX_BODY_LINES])
 
 
@@ -296,7 +294,7 @@ def _followers(place: CellPlace) -> Iterator[RenderableType]:
     cell = place.cells[0]
     for follower in cell.findings:
         if follower.follows is not None and cell.findings[follower.follows] in place.findings:
-            yield indented(f"follows: {follower.rule}", by=4)
+            yield indent(f"follows: {follower.rule}", by=4)
             yield from _evidence(follower, says=True)
 
 
@@ -304,44 +302,44 @@ def _more(places: Sequence[CellPlace]) -> Iterator[RenderableType]:
     if places:
         rest = groups.cells_of(places[_MAX_CELLS:])
         names = ", ".join(map(_spot, places[:_MAX_CELLS])) + (f" and {words.count(rest, 'more cell')}" if rest else "")
-        yield indented(f"also in {names}; --verbose shows each", "dim")
+        yield indent(f"also in {names}; --verbose shows each", "dim")
 
 
 def _spot(place: CellPlace) -> str:
     return f"{place.name} . {place.target}"
 
 
-def _broken(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
-    for index, (reason, places) in enumerate(groups.broken(run)):
+def _broken_lines(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
+    for index, (reason, places) in enumerate(groups.broken_cells(run)):
         shown = places if verbose else places[:_MAX_CELLS]
         yield from [""] if index else []
         yield heading(f"error in {words.count(groups.cells_of(places), 'cell')}: {reason or 'no reason is known'}")
         for each in shown:
-            yield indented(_spot(each), "bold")
+            yield indent(_spot(each), "bold")
         yield from _more(places[len(shown) :])
-        yield _labelled("What to do", words.CRASHED)
+        yield _label("What to do", words.CRASHED)
         yield from _look(run, places[0])
-        yield _labelled("Play again", groups.rerun(run, places[0]))
+        yield _label("Play again", groups.rerun(run, places[0]))
 
 
-def _printed(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
+def _printed_output(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
     bad = (Verdict.FAIL, Verdict.ERROR)
     cells = [cell for cell in run.cells if cell.printed and (verbose or cell.verdict in bad)]
     if cells:
         yield heading(f"Printed by the adapter: in {words.count(len(cells), 'cell')}")
     for cell in cells if verbose else cells[:_MAX_CELLS]:
         lines = (cell.printed or "").splitlines()
-        yield indented(f"{words.label(cell)} . {cell.target}", "bold")
-        yield from (indented(line, by=4) for line in (lines if verbose else lines[-_MAX_PRINTED_LINES:]))
+        yield indent(f"{words.label(cell)} . {cell.target}", "bold")
+        yield from (indent(line, by=4) for line in (lines if verbose else lines[-_MAX_PRINTED_LINES:]))
     if cells[_MAX_CELLS:] and not verbose:
-        yield indented(f"and {words.count(len(cells) - _MAX_CELLS, 'more cell')}; --verbose shows all", "dim")
+        yield indent(f"and {words.count(len(cells) - _MAX_CELLS, 'more cell')}; --verbose shows all", "dim")
 
 
 def _tracebacks(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
     for cell in run.cells if verbose else ():
         if cell.traceback:
             yield heading(f"Traceback of {words.label(cell)} . {cell.target}")
-            yield from (indented(line, by=4) for line in cell.traceback.splitlines())
+            yield from (indent(line, by=4) for line in cell.traceback.splitlines())
 
 
 def _missing(run: RunResult) -> Iterator[RenderableType]:
@@ -354,9 +352,9 @@ def _missing(run: RunResult) -> Iterator[RenderableType]:
             f"Not recorded: {total}" if run.mode == "record" else f"Could not look: no cassette of {total}{where}"
         )
     for each in found:
-        yield indented(f"{words.listed([*each.scenarios], _MAX_SCENARIOS)}: {', '.join(each.targets)}")
+        yield indent(f"{words.list_names([*each.scenarios], _MAX_SCENARIOS)}: {', '.join(each.targets)}")
         if run.mode == "record" or len(each.cells) == 1:
-            yield indented(each.reason, by=4)
+            yield indent(each.reason, by=4)
         yield hanging("record", each.record, width=9, by=4)
         yield hanging("or play", each.reference, width=9, by=4)
 
@@ -367,7 +365,7 @@ def _differences(run: RunResult, *, verbose: bool, everything: bool) -> Iterator
         differing = sum(row.differs for row in run.differences)
         yield heading(f"How the targets differ: {differing} of {len(run.differences)} properties of the wire format")
     width = max((len(row.aspect) for row in rows), default=0)
-    for about, members in groups.grouped(rows, lambda row: row.subject):
+    for about, members in groups.group_by(rows, lambda row: row.subject):
         yield Text(words.plain(about))
         for row in members:
             text = Text()
@@ -390,9 +388,10 @@ def _provenance(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
         yield Text(words.plain(sentence))
     if run.mode == "record":
         yield Text(words.plain(f"The cassettes are in {run.cassettes}."))
-    for reason, places in groups.unrecorded(run):
+    for reason, places in groups.unrecorded_cells(run):
         yield Text(
-            words.plain(f"{words.listed([_spot(each) for each in places], _MAX_SCENARIOS)}: {reason}"), style="bold red"
+            words.plain(f"{words.list_names([_spot(each) for each in places], _MAX_SCENARIOS)}: {reason}"),
+            style="bold red",
         )
 
 
@@ -402,7 +401,7 @@ def _not_applicable(run: RunResult, *, verbose: bool) -> Iterator[RenderableType
     if number and (verbose or number == len(run.cells)):
         yield heading(f"Not applicable: {words.count(number, 'cell')}")
         for targets, cells, reason in groups.not_applicable(run, None if verbose else _MAX_SCENARIOS):
-            yield indented(f"{targets}: {cells}: {reason}")
+            yield indent(f"{targets}: {cells}: {reason}")
 
 
 def _inconclusive(run: RunResult) -> Iterator[RenderableType]:
@@ -411,7 +410,7 @@ def _inconclusive(run: RunResult) -> Iterator[RenderableType]:
         total = words.count(run.summary[Verdict.INCONCLUSIVE], "cell")
         yield heading(f"Inconclusive: {total}; neither passed nor failed")
     for reason, places in found:
-        yield indented(f"{words.listed([each.name for each in places], _MAX_CELLS)}: {reason}")
+        yield indent(f"{words.list_names([each.name for each in places], _MAX_CELLS)}: {reason}")
 
 
 def _expected_failures(run: RunResult) -> Iterator[RenderableType]:
@@ -420,7 +419,7 @@ def _expected_failures(run: RunResult) -> Iterator[RenderableType]:
         cells = sum(any(finding.accepted is not None for finding in cell.findings) for cell in run.cells)
         yield heading(f"Expected failures: {words.count(cells, 'cell')}")
     for reason, places in found:
-        yield indented(f"{words.listed([_spot(each) for each in places], _MAX_CELLS)}: {reason}")
+        yield indent(f"{words.list_names([_spot(each) for each in places], _MAX_CELLS)}: {reason}")
 
 
 def _stale(run: RunResult) -> Iterator[RenderableType]:
@@ -429,16 +428,16 @@ def _stale(run: RunResult) -> Iterator[RenderableType]:
         yield heading("Expected failures that did not happen: take them off the list")
     for each in run.stale:
         variant = f" [{each.variant}]" if each.variant else ""
-        yield indented(f"{each.rule} in {each.scenario}{variant}, {each.target} (listed because: {each.reason})")
+        yield indent(f"{each.rule} in {each.scenario}{variant}, {each.target} (listed because: {each.reason})")
 
 
-def _unmatched(run: RunResult) -> Iterator[RenderableType]:
+def _unmatched_lines(run: RunResult) -> Iterator[RenderableType]:
     if run.unmatched:
         yield heading(f"Expected failures that name no cell of this run: {len(run.unmatched)}")
     for each in run.unmatched[:_MAX_UNMATCHED]:
-        yield indented(f"{each.rule} in {each.scenario}, {each.target}")
+        yield indent(f"{each.rule} in {each.scenario}, {each.target}")
     if len(run.unmatched) > _MAX_UNMATCHED:
-        yield indented(f"and {len(run.unmatched) - _MAX_UNMATCHED} more")
+        yield indent(f"and {len(run.unmatched) - _MAX_UNMATCHED} more")
 
 
 def _change_verdict(before: RunResult, run: RunResult, made: Changes) -> Iterator[RenderableType]:
@@ -453,7 +452,7 @@ def _change_verdict(before: RunResult, run: RunResult, made: Changes) -> Iterato
 def _conditions(sentences: Sequence[str]) -> Iterator[RenderableType]:
     if sentences:
         yield heading("The two runs were made differently")
-    yield from map(indented, sentences)
+    yield from map(indent, sentences)
 
 
 def _changes(title: str, changes: Sequence[RunChange], most: int | None) -> Iterator[RenderableType]:
@@ -462,7 +461,7 @@ def _changes(title: str, changes: Sequence[RunChange], most: int | None) -> Iter
         style = "red" if each.worse else "green" if each.better else "dim"
         yield hanging(Text(each.label, style=style), words.plain(f"{each.what}: {each.text}"), width=7)
     if hidden := len(changes) - len(changes[:most]):
-        yield indented(f"and {hidden} more: --verbose", "dim")
+        yield indent(f"and {hidden} more: --verbose", "dim")
 
 
 def _look_at_worse(run: RunResult, made: Changes) -> Iterator[RenderableType]:

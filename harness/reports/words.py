@@ -97,14 +97,17 @@ def values(finding: Finding, length: int | None = MAX_VALUE_CHARACTERS) -> list[
     if texts is not None:
         return [*zip(("actual", "expected"), texts, strict=True)]
 
-    def shown(value: JSON) -> str:
+    def display_value(value: JSON) -> str:
         return json.dumps(value, ensure_ascii=False) if length is None else short(value, length)
 
-    actual = "(nothing)" if finding.actual is None else shown(finding.actual)
-    return [("actual", actual), *([("expected", shown(finding.expected))] if finding.expected is not None else [])]
+    actual = "(nothing)" if finding.actual is None else display_value(finding.actual)
+    return [
+        ("actual", actual),
+        *([("expected", display_value(finding.expected))] if finding.expected is not None else []),
+    ]
 
 
-def bounded(text: str, most: int) -> str:
+def shorten(text: str, most: int) -> str:
     """Return a multi-line text. If it has more than about `most` characters, its middle is left out."""
     if len(text) <= most:
         return text
@@ -138,7 +141,7 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def listed(names: list[str], limit: int) -> str:
+def list_names(names: list[str], limit: int) -> str:
     """Join at most `limit` names with commas, followed by the number of others."""
     shown = ", ".join(names[:limit])
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
@@ -217,7 +220,7 @@ def money(dollars: Decimal) -> str:
     return f"${cents:,}" if cents >= 1 else f"${dollars.quantize(_SMALLEST_PRICE)}"
 
 
-def spent(spending: Spending) -> str:
+def spending_text(spending: Spending) -> str:
     """Return `$0.0123 for 42 requests`, and the number of requests without a known price."""
     priced = spending.requests - spending.unpriced
     if spending.dollars is None:
@@ -233,12 +236,12 @@ def forecast(parts: Mapping[str, Spending], prices: Mapping[str, str]) -> Iterat
     if not parts:
         return
     source = " ".join(part for pair in prices.items() for part in pair)
-    yield f"To be sent: {estimated(Spending.together(parts.values()))}; reasoning costs extra ({source})."
+    yield f"To be sent: {estimate_text(Spending.together(parts.values()))}; reasoning costs extra ({source})."
     for target, part in parts.items():
-        yield f"  {target} ({part.model}): {estimated(part)}"
+        yield f"  {target} ({part.model}): {estimate_text(part)}"
 
 
-def estimated(spending: Spending, about: str = "about", what: str = "") -> str:
+def estimate_text(spending: Spending, about: str = "about", what: str = "") -> str:
     """Return an estimate: `about 42 requests, about $0.12, and 2 of them at an unknown cost`. `what` follows the number
     of requests.
     """
@@ -286,9 +289,9 @@ def costs(run: RunResult, *, by_target: bool = False) -> Iterator[str]:
         # a response that broke off reports no tokens, whatever its model costs
         broke_off = any(each.unpriced and each.dollars is not None for each in parts.values())
         unknown = f", all of {unpriced} among them" if broke_off else f": {unpriced}"
-        yield f"{beginning}: {spent(Spending.together(parts.values()))}{unknown if unpriced else ''}{source}."
+        yield f"{beginning}: {spending_text(Spending.together(parts.values()))}{unknown if unpriced else ''}{source}."
         if by_target:
-            yield from (f"  {name}: {spent(each)}{_from_cache(each)}" for name, each in parts.items())
+            yield from (f"  {name}: {spending_text(each)}{_from_cache(each)}" for name, each in parts.items())
 
 
 def _from_cache(spending: Spending) -> str:

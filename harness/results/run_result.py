@@ -415,7 +415,7 @@ class RunResult:
                 "lacking": cell.lacking is None,
             }
             dumped = _cell().dump_python(cell, mode="json", exclude={name for name, out in apart.items() if out})
-            yield between + "\n    " + _dumped(dumped).replace("\n", "\n    ")
+            yield between + "\n    " + _dump(dumped).replace("\n", "\n    ")
             between = ","
         yield "\n  ]" if between else "]"
         yield from around
@@ -463,7 +463,7 @@ def _move_timing_back(document: dict[str, Any]) -> None:
                 fields["seconds"] = known.get(name)
 
 
-def _dumped(value: Any) -> str:
+def _dump(value: Any) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False)
     except ValueError:
@@ -567,6 +567,6 @@ class Report:
     compare: Callable[[RunResult, RunResult, Presentation], str] | None = None
     reads_back: bool = False
 
-    def made(self, run: RunResult, presentation: Presentation) -> Iterable[str]:
+    def make(self, run: RunResult, presentation: Presentation) -> Iterable[str]:
         """Return the report of a run in pieces."""
         return [self.render(run, presentation)] if self.pieces is None else self.pieces(run, presentation)

@@ -73,7 +73,7 @@ def _is_named(expected: ExpectedCall, call: CallView) -> bool:
 
 def matched_calls(evidence: Evidence, req: ClientRequest) -> Sequence[tuple[ExpectedCall, CallView | None]]:
     """Return the expected calls of a request, each with its wire call."""
-    return evidence.cached(_match, req)
+    return evidence.compute_once(_match, req)
 
 
 def _match(evidence: Evidence, req: ClientRequest) -> Sequence[tuple[ExpectedCall, CallView | None]]:
@@ -97,7 +97,7 @@ class MatchedResult:
 
 def matched_results(evidence: Evidence, req: ClientRequest) -> Sequence[MatchedResult]:
     """Return the calls of a request that have results."""
-    return evidence.cached(_match_results, req)
+    return evidence.compute_once(_match_results, req)
 
 
 def _match_results(evidence: Evidence, req: ClientRequest) -> Sequence[MatchedResult]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby, takewhile
 from typing import TypeVar
 
-from harness.apis.jsonvalue import parsed, resolve
+from harness.apis.jsonvalue import parse_body, resolve
 from harness.apis.response_rules import Subject
 from harness.apis.view import MediaView, PartView, RequestView, ResultView, TextView, TurnView
 from harness.equivalence.request_meaning import normal_form, with_ids_of
@@ -159,7 +159,7 @@ def _without_instruction(req: ChatExchange, view: RequestView) -> RequestView:
 
 
 def _entry(req: ChatExchange, turn: TurnView) -> JSON:
-    return resolve(parsed(req.reading.exchange.request.body), turn.pointer)
+    return resolve(parse_body(req.reading.exchange.request.body), turn.pointer)
 
 
 def _is_continued(turn: TurnView, now: TurnView, *, is_last: bool) -> bool:
@@ -210,7 +210,7 @@ def _texts(evidence: Evidence) -> Iterator[RuleViolation]:
         if req.view.stateful:
             continue
         thoughts = [*_foreign_thoughts(evidence, req)]
-        given_texts, sent_texts = evidence.cached(_given_texts, req), evidence.cached(_sent_texts, req)
+        given_texts, sent_texts = evidence.compute_once(_given_texts, req), evidence.compute_once(_sent_texts, req)
         retold = (
             [part for _, part in sent_texts if part and _is_told_reasoning(part, thoughts, given_texts)]
             if thoughts
@@ -309,9 +309,9 @@ def _sent_texts(evidence: Evidence, req: ChatExchange) -> Sequence[tuple[str, Te
     """Return the texts of the conversation, without JSON instructions and captions of moved media
     (openai-chat-result-text-only)."""
     found: list[tuple[str, TextView | None]] = []
-    turns = evidence.cached(with_inlined_files, req).turns
+    turns = evidence.compute_once(with_inlined_files, req).turns
     if evidence.transcript.profile.reply_after_results:
-        given = {text for _, text in evidence.cached(_given_texts, req)}
+        given = {text for _, text in evidence.compute_once(_given_texts, req)}
         turns = [turn for at, turn in enumerate(turns) if not _is_required_reply(turns, at, given)]
     for turn in turns:
         for part in turn.parts:
@@ -351,7 +351,7 @@ def _is_caption(evidence: Evidence, req: ChatExchange, parts: tuple[PartView, ..
     position = next(index for index, part in enumerate(parts) if part is text)
     beside = (*parts[max(position - 1, 0) : position], *parts[position + 1 : position + 2])
     media = [part for part in beside if isinstance(part, MediaView)]
-    if not media or any(given == text.text for _, given in evidence.cached(_given_texts, req)):
+    if not media or any(given == text.text for _, given in evidence.compute_once(_given_texts, req)):
         return False
     moved = [part for message in req.chat.request.messages for part in _result_media(message)]
     return any(part.data == near.data and part.uri == near.uri for near in media for part in moved)
@@ -377,8 +377,8 @@ def _media(evidence: Evidence) -> Iterator[RuleViolation]:
             yield from _repeated_media(req)
         if not given_media:
             continue
-        given_texts, sent_texts = evidence.cached(_given_texts, req), evidence.cached(_sent_texts, req)
-        told_in = evidence.cached(with_inlined_files, req)
+        given_texts, sent_texts = evidence.compute_once(_given_texts, req), evidence.compute_once(_sent_texts, req)
+        told_in = evidence.compute_once(with_inlined_files, req)
         sent = _sent_media(told_in.turns, sent_texts)
         joined = "".join(part.text for _, part in sent_texts if part)
         complete = joined == "".join(text for _, text in given_texts if text)  # text-changed reports the others

@@ -15,7 +15,7 @@ from typing import Any, TypedDict, TypeVar, Unpack
 
 from harness.apis import registry
 from harness.apis.api import Api, EmbeddingFormat, EmbeddingView, VectorView, elsewhere, endpoint_violation
-from harness.apis.jsonvalue import parsed, resolve
+from harness.apis.jsonvalue import parse_body, resolve
 from harness.apis.limits import Violation
 from harness.apis.profiles import RuleSet
 from harness.apis.view import CallView, RequestView, ResponseView, TurnView, WireError
@@ -219,7 +219,7 @@ class ChatExchange(ClientRequest):
             if isinstance(part, Opaque) and part.api == self.view.api
         ]
         entry = "/".join(pointer.split("/")[:3])
-        return bool(given) and resolve(parsed(self.reading.exchange.request.body), entry) in given
+        return bool(given) and resolve(parse_body(self.reading.exchange.request.body), entry) in given
 
 
 def _plain_key(key: str) -> str:
@@ -262,7 +262,7 @@ class Evidence:
         scenario = self.transcript.scenario
         return scenario is not None and scenario.kept_by_provider
 
-    def cached(self, derive: Callable[[Evidence, H], T], req: H) -> T:
+    def compute_once(self, derive: Callable[[Evidence, H], T], req: H) -> T:
         """Return `derive(self, req)`, cached per request, since pairing calls takes most of the rules' time."""
         key = (derive, req.index)
         if key not in self._derived:

@@ -122,23 +122,23 @@ def _changed_schema(evidence: Evidence) -> Iterator[RuleViolation]:
         if found is not None:
             message = f"the schema of the answer was changed on its way{found.describe()}"
             yield req.reading.violation(message, sent.schema_pointer + found.pointer, found.actual, found.expected)
-        elif (other := next(_reordered(wanted.schema, sent.schema), None)) is not None:
+        elif (other := next(_reordered_properties(wanted.schema, sent.schema), None)) is not None:
             message = "the properties of the schema are in another order, and so will be those of the answer"
             pointer = sent.schema_pointer + other[0]
             yield req.reading.violation(message, pointer, [*other[1]], severity=Severity.WARNING)
 
 
-def _reordered(given: JSON, sent: JSON, pointer: str = "") -> Iterator[tuple[str, dict[str, JSON]]]:
+def _reordered_properties(given: JSON, sent: JSON, pointer: str = "") -> Iterator[tuple[str, dict[str, JSON]]]:
     """Yield each `properties` object whose keys are in another order than the given ones, with its pointer."""
     if isinstance(given, dict) and isinstance(sent, dict):
         both = given.keys() & sent.keys()
         if pointer.endswith("/properties") and [k for k in given if k in both] != [k for k in sent if k in both]:
             yield pointer, sent
         for key in both:
-            yield from _reordered(given[key], sent[key], join(pointer, key))
+            yield from _reordered_properties(given[key], sent[key], join(pointer, key))
     if isinstance(given, list) and isinstance(sent, list):
         for index, (one, other) in enumerate(zip(given, sent, strict=False)):
-            yield from _reordered(one, other, join(pointer, index))
+            yield from _reordered_properties(one, other, join(pointer, index))
 
 
 @RULES.add(
@@ -186,10 +186,10 @@ def _problem(text: str, schema: dict[str, JSON] | None) -> str | None:
         error = next(Validator(schema).errors(value), None)
     except UndecidedSchema:
         return None
-    return None if error is None else f"does not conform to the schema at {_dotted(error[0])}: {error[1]}"
+    return None if error is None else f"does not conform to the schema at {_json_path(error[0])}: {error[1]}"
 
 
-def _dotted(path: Sequence[str | int]) -> str:
+def _json_path(path: Sequence[str | int]) -> str:
     """Return a JSON path such as `$.items[0].name`."""
     return "$" + "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in path)
 

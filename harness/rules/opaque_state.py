@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain, dropwhile, takewhile
 
-from harness.apis.jsonvalue import as_object, equal, parsed, string, without_nulls
+from harness.apis.jsonvalue import as_object, equal, parse_body, string, without_nulls
 from harness.apis.response_rules import Subject
 from harness.apis.view import CallView, OpaqueView, PartView, ResponseView, TextView
 from harness.equivalence.view_differences import json_pointer
@@ -99,9 +99,9 @@ def _changed_compaction(evidence: Evidence, req: ClientRequest) -> Iterator[Rule
 def _changed_thoughts(evidence: Evidence, req: ClientRequest) -> Iterator[RuleViolation]:
     """Report thoughts without a signature that are sent back in other words. They may be left out and joined."""
     given = _opaque_parts(evidence.client_requests[0])
-    known = [_thought(part) for part in (*_issued_parts(evidence, req), *given) if part.kind == "thought"]
+    known = [_thought_text(part) for part in (*_issued_parts(evidence, req), *given) if part.kind == "thought"]
     for part in _opaque_parts(req) if known else ():
-        left = _thought(part) if part.kind == "thought" and part.signature is None else ""
+        left = _thought_text(part) if part.kind == "thought" and part.signature is None else ""
         for text in sorted(known, key=len, reverse=True):
             left = left.replace(text.strip(), "", 1)
         if left.strip():
@@ -110,7 +110,7 @@ def _changed_thoughts(evidence: Evidence, req: ClientRequest) -> Iterator[RuleVi
             return
 
 
-def _thought(part: OpaqueView) -> str:
+def _thought_text(part: OpaqueView) -> str:
     return string(as_object(part.raw).get("text")) or ""
 
 
@@ -320,7 +320,7 @@ _MIN_STATE_CHARACTERS = 12
 def _foreign_state_sent(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.chat_exchanges[:1]:  # later requests contain texts that this API issued
         state = {text: api for api, text in foreign_state(req.chat.request)}
-        for path, text in texts_of(parsed(req.reading.exchange.request.body)) if state else ():
+        for path, text in texts_of(parse_body(req.reading.exchange.request.body)) if state else ():
             api = state.get(text, req.view.api)
             if api != req.view.api:
                 message = f"state of {api} is sent to {req.view.api}, which did not issue it"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
-from harness.apis.jsonvalue import canonical, parsed, resolve
+from harness.apis.jsonvalue import canonical, parse_body, resolve
 from harness.apis.view import CallView, OpaqueView, PartView, ResultView, TextView
 from harness.model.messages import JSON
 from harness.rules.evidence import ClientRequest, Evidence, ParsedExchange
@@ -59,7 +59,7 @@ def continued_in_recording(evidence: Evidence) -> Iterator[tuple[ClientRequest, 
         if reading.request is None:
             continue
         req = ClientRequest(reading.index, reading, reading.request)
-        sent = _sent(req)
+        sent = _sent_contents(req)
         found = [
             (sent.common(its), is_identified, -its.turns.total(), before.index, before)
             for before, its, answer in earlier
@@ -67,12 +67,12 @@ def continued_in_recording(evidence: Evidence) -> Iterator[tuple[ClientRequest, 
         ]
         if found:
             yield max(found)[-1], req
-        earlier.append((req, sent, _answered(reading)))
+        earlier.append((req, sent, _answer_contents(reading)))
 
 
-def _sent(req: ClientRequest) -> _Contents:
+def _sent_contents(req: ClientRequest) -> _Contents:
     view = req.view
-    state = resolve(parsed(req.reading.exchange.request.body), f"/{view.stateful}") if view.stateful else None
+    state = resolve(parse_body(req.reading.exchange.request.body), f"/{view.stateful}") if view.stateful else None
     told = [(turn.role, part) for turn in view.turns for part in turn.parts]
     fixed = chain(
         (canonical([tool.name]) for tool in view.tools), (f"system {each.text[:_START]}" for each in view.system)
@@ -80,7 +80,7 @@ def _sent(req: ClientRequest) -> _Contents:
     return _contents(told, [state] if isinstance(state, str) else [], fixed)
 
 
-def _answered(reading: ParsedExchange) -> _Contents:
+def _answer_contents(reading: ParsedExchange) -> _Contents:
     answer = reading.answer
     issued = resolve(answer.body, "/id") if answer else None
     parts = answer.parts if answer else ()

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from harness.apis.jsonvalue import as_list, as_object, equal, join, parsed, resolve
+from harness.apis.jsonvalue import as_list, as_object, equal, join, parse_body, resolve
 from harness.apis.response_rules import Subject
 from harness.equivalence.request_meaning import is_model_name
 from harness.model.messages import JSON, ChatRequest, Opaque, Role
@@ -320,7 +320,7 @@ def _model(evidence: Evidence) -> Iterator[RuleViolation]:
 def _provider_fields(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.chat_exchanges:
         api, request = req.view.api, req.chat.request
-        body = parsed(req.reading.exchange.request.body)
+        body = parse_body(req.reading.exchange.request.body)
         fields = as_object(request.provider_metadata.get(api))
         given = {key: value for key, value in fields.items() if key not in ("tools", "extra_headers")}
         yield from _lost_headers(req, as_object(fields.get("extra_headers")))
@@ -382,7 +382,7 @@ def _provider_parts(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.chat_exchanges:
         if req.view.stateful:
             continue
-        sent = [*_objects(parsed(req.reading.exchange.request.body))]
+        sent = [*_objects(parse_body(req.reading.exchange.request.body))]
         users = [message for message in req.chat.request.messages if message.role is Role.USER]
         opaque = [part for message in users for part in message.parts if isinstance(part, Opaque)]
         given = [part.raw for part in opaque if part.api == req.view.api]

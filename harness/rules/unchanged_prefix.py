@@ -8,7 +8,7 @@ from decimal import Decimal
 from itertools import pairwise
 
 from harness.apis.fact import ChangedPrefix
-from harness.apis.jsonvalue import parsed, resolve
+from harness.apis.jsonvalue import parse_body, resolve
 from harness.apis.prefix import (
     CallerChanges,
     ChangeKind,
@@ -69,7 +69,7 @@ def changes_between(
     """Return the changes of the prefix from one request to the next, without those of the caller unless they are
     requested.
     """
-    then, now = evidence.cached(_pieces, before), evidence.cached(_pieces, req)
+    then, now = evidence.compute_once(_pieces, before), evidence.compute_once(_pieces, req)
     if before.view.stateful or req.view.stateful:  # the provider has the turns, and perhaps the rest
         sections = {each.section for each in now} - {"turns"}
         then, now = ([each for each in pieces if each.section in sections] for pieces in (then, now))
@@ -149,7 +149,7 @@ def _pieces(evidence: Evidence, req: ClientRequest) -> tuple[PrefixPiece, ...]:
     asks_for_json = isinstance(req, ChatExchange) and req.chat.request.response_format is not None
     return prefix_pieces(
         req.view,
-        parsed(req.reading.exchange.request.body),
+        parse_body(req.reading.exchange.request.body),
         settings=_rule_set(evidence, req).prefix_settings,
         trailing=_rule_set(evidence, req).trailing_places,
         ignored=(JSON_INSTRUCTION,) if asks_for_json else (),
@@ -235,7 +235,7 @@ def _violation(
     evidence: Evidence, before: ClientRequest, req: ClientRequest, change: PrefixChange, *, as_asked: bool = False
 ) -> RuleViolation:
     one, other = change.then, change.now
-    expected, actual = _shown(before, one), _shown(req, other)
+    expected, actual = _show(before, one), _show(req, other)
     if change.kind == "tool-order":
         expected, actual = _tool_names(before), _tool_names(req)
     message = change_words(change) + (as_the_scenario_asks(evidence) if as_asked else "")
@@ -263,7 +263,7 @@ _REQUESTS = 1000
 
 def _cache_loss(evidence: Evidence, before: ClientRequest, req: ClientRequest, change: PrefixChange) -> str:
     """Return a clause for the tokens of the earlier request that are read again, with the provider's prices."""
-    lost = tokens(evidence.cached(_pieces, before)[change.unchanged :])
+    lost = tokens(evidence.compute_once(_pieces, before)[change.unchanged :])
     message = f"about {lost} tokens cannot be read from the prompt cache"
     transcript, request = evidence.transcript, req.reading.exchange.request
     url = None if transcript.scripted or request.url.startswith(REFERENCE_URL) else request.url
@@ -281,8 +281,8 @@ def _dollars(amount: Decimal) -> str:
     return f"${amount:,.2f}" if amount >= 1 else f"${float(amount):.2g}"
 
 
-def _shown(req: ClientRequest, piece: PrefixPiece | None) -> JSON:
-    return resolve(parsed(req.reading.exchange.request.body), piece.pointer) if piece else None
+def _show(req: ClientRequest, piece: PrefixPiece | None) -> JSON:
+    return resolve(parse_body(req.reading.exchange.request.body), piece.pointer) if piece else None
 
 
 def _tool_names(req: ClientRequest) -> list[JSON]:

@@ -160,7 +160,7 @@ def _mismatch(evidence: Evidence) -> Iterator[RuleViolation]:
     because="the provider returned vectors, and the caller has none",
     remedy="fix the reading of the answer at the line of the exception: the vectors are in the answer",
 )
-def _failed(evidence: Evidence) -> Iterator[RuleViolation]:
+def _failed_embeddings(evidence: Evidence) -> Iterator[RuleViolation]:
     for step in _embedding_steps(evidence):
         if step.made.error is None:
             continue

@@ -149,11 +149,11 @@ class Backend(ABC):
         It is used when the responses do not come from the backend, for example when they are repeated.
         """
         url = REFERENCE_URL + registry.api(target.api).base_path
-        with self.reached(target, Responder(lambda _tap: handler), url) as (endpoint, _):
+        with self.connect(target, Responder(lambda _tap: handler), url) as (endpoint, _):
             yield endpoint
 
     @contextmanager
-    def reached(
+    def connect(
         self, target: Target, end: Responder, url: str, keep: Keep | None = None
     ) -> Generator[tuple[Endpoint, ExchangeLog], None, None]:
         """Connect a target's adapter to a responder, and yield its endpoint and its exchange log.
@@ -170,14 +170,14 @@ class Backend(ABC):
                 yield Endpoint(url, end.key, own, server=target.service), tap
         else:
             later = LateBoundHandler()
-            with self._mounted(later, registry.api(target.api).base_path) as base:
+            with self._mount(later, registry.api(target.api).base_path) as base:
                 tap = ExchangeLog(base, url, keep)
                 later.handler = end.handler(tap)
                 client = end.client if route is Route.CLIENT else None
                 yield Endpoint(base, end.key, client, server=target.service), tap
 
     @contextmanager
-    def _mounted(self, handler: Handler, path: str) -> Generator[str, None, None]:
+    def _mount(self, handler: Handler, path: str) -> Generator[str, None, None]:
         server = self._loopback()
         base = server.mount(handler)
         try:
@@ -218,8 +218,8 @@ class OfflineBackend(Backend):
         target = cell.target
         wire = registry.api(target.api)
         session = ScriptSession(cell.scenario, wire, target.model, target.profile, origin=REFERENCE_URL)
-        end = Responder(partial(_served, session), client)
-        with self.reached(target, end, REFERENCE_URL + wire.base_path, keep) as (endpoint, tap):
+        end = Responder(partial(_handler_of, session), client)
+        with self.connect(target, end, REFERENCE_URL + wire.base_path, keep) as (endpoint, tap):
             yield CellEnvironment(endpoint, tap, scripted=True, provenance=self.provenance(target))
 
 
@@ -262,7 +262,7 @@ class _UntimedTransport(httpx2.HTTPTransport):
         return super().handle_request(request)
 
 
-def _served(session: ScriptSession, tap: ExchangeLog) -> Handler:
+def _handler_of(session: ScriptSession, tap: ExchangeLog) -> Handler:
     """Return a handler for the reference server. URLs in its responses do not depend on its address."""
 
     def handle(request: HttpRequest) -> HttpResponse:
@@ -291,7 +291,7 @@ class ReplayBackend(OfflineBackend):
         self._own = own
         self._last: tuple[Scenario | None, str] = None, ""
         self._shipped = (
-            suite.shipped("cassettes") if len(libraries) > 1 else None
+            suite.shipped_folder("cassettes") if len(libraries) > 1 else None
         )  # a single library was named by the user
 
     @contextmanager
@@ -316,7 +316,7 @@ class ReplayBackend(OfflineBackend):
         url = (REFERENCE_URL if metadata.origin == "reference" else _origin(cassette)) + wire.base_path
         adapt = as_asked(wire, cell.target.profile, cell.scenario.id)
         end = Responder(lambda tap: replaying(player, tap, adapt))
-        with self.reached(cell.target, end, url, keep) as (endpoint, tap):
+        with self.connect(cell.target, end, url, keep) as (endpoint, tap):
             yield CellEnvironment(
                 endpoint,
                 tap,

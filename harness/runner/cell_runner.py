@@ -151,7 +151,7 @@ class CellRunner:
         history = self._histories[key]
         if isinstance(history, NoHistory):
             return JudgedCell(replace(cell.result(history.verdict), reason=history.reason))
-        judged = self._run_cell(cell.continued(history))
+        judged = self._run_cell(cell.continuation(history))
         if judged.evidence is None:
             return judged
         result = with_hand_over(cell, judged.result, judged.evidence, history)

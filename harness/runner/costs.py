@@ -47,7 +47,7 @@ def spending(evidence: Evidence, provenance: Provenance) -> Spending:
     day = _day(provenance.recorded_at)
     is_real = provenance.origin != "reference" and provider_url(transcript.api) is not None
 
-    def priced(reading: ParsedExchange, usage: Usage) -> Decimal | None:
+    def price_of(reading: ParsedExchange, usage: Usage) -> Decimal | None:
         served = reading.response.model if reading.response else None
         priced_model = _requested_model(reading) or transcript.model
         url = reading.exchange.request.url if is_real else None
@@ -59,7 +59,7 @@ def spending(evidence: Evidence, provenance: Provenance) -> Spending:
 
     sent = [reading for reading in evidence.readings if not reading.is_made_up]
     paid = [(reading, _usage(evidence, reading)) for reading in sent if not _is_refused(reading)]
-    prices = [None if reading.is_cut else priced(reading, usage) for reading, usage in paid]
+    prices = [None if reading.is_cut else price_of(reading, usage) for reading, usage in paid]
     model = next(filter(None, map(_requested_model, sent)), None) or transcript.model
     return Spending.of(model, len(sent), (usage for _, usage in paid), prices)
 
@@ -353,20 +353,20 @@ class CellBudget:
         """Reserve the cost of a chat before it is sent. Raises `Withheld`."""
         self.settle()
         known = self._requests[min(chat, len(self._requests) - 1)] if self._requests else _UNKNOWN_REQUEST
-        dollars = self._cost(Usage(max(known.read, self._context), self._written(known))) or Decimal(0)
+        dollars = self._cost(Usage(max(known.read, self._context), self._cache_write_tokens(known))) or Decimal(0)
         self._budget.hold(dollars)
         self._held = dollars
 
     def settle(self) -> None:
         """Replace the reservation by the actual cost of the responses received since the last call."""
         done = self._exchanges[self._settled :]
-        self._budget.settle(self._held, sum((self._paid(each) for each in done), Decimal(0)))
+        self._budget.settle(self._held, sum((self._cost_of(each) for each in done), Decimal(0)))
         self._settled, self._held = len(self._exchanges), Decimal(0)
 
-    def _written(self, request: PlannedRequest) -> int:
+    def _cache_write_tokens(self, request: PlannedRequest) -> int:
         return max(request.written, UNBOUNDED_TOKENS) if request.bound is None else request.bound
 
-    def _paid(self, exchange: Exchange) -> Decimal:
+    def _cost_of(self, exchange: Exchange) -> Decimal:
         usage = paid_usage(self._target.api, exchange)
         if usage is None:
             return self._held

@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import chain, pairwise
 from typing import TypeVar
 
-from harness.apis.jsonvalue import equal, parsed, resolve
+from harness.apis.jsonvalue import equal, parse_body, resolve
 from harness.apis.response_rules import Subject
 from harness.apis.view import (
     CallView,
@@ -56,7 +56,7 @@ def open_pointer(pointer: str) -> str:
 def body_of(exchange: ChatExchange) -> JSON:
     """Return the parsed body of a request, or `None` if it cannot be parsed."""
     try:
-        return parsed(exchange.reading.exchange.request.body)
+        return parse_body(exchange.reading.exchange.request.body)
     except WireError:
         return None
 
@@ -340,7 +340,7 @@ def _payload(result: ResultView) -> Iterator[str]:
 
 
 @_aspect(Subject.TOOLS, "word for a forced call", _requests)
-def _forced(exchange: ChatExchange) -> Iterator[str]:
+def _forced_words(exchange: ChatExchange) -> Iterator[str]:
     if exchange.chat.request.tool_choice != "required":
         return
     if exchange.view.tool_choice is None:

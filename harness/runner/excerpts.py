@@ -15,7 +15,7 @@ import httpx2
 from harness import plugins
 from harness.apis import registry
 from harness.apis.eventstream import starts_as_one
-from harness.apis.jsonvalue import equal, join, loads, loads_or_none, parsed, resolve
+from harness.apis.jsonvalue import equal, join, loads, loads_or_none, parse_body, resolve
 from harness.apis.registry import Target
 from harness.apis.response_rules import Subject
 from harness.apis.view import ResponseView, WireError
@@ -197,7 +197,7 @@ class _JsonLayout:
     def of(self, value: JSON, pointer: str, before: str = "", after: str = "") -> Iterator[JsonLine]:
         """Yield the lines of a value. `before` is the indentation with the key, and `after` is the comma, if any."""
         members = _members(value)
-        flat = f"{before}{json.dumps(_shortened(value), ensure_ascii=False)}{after}"
+        flat = f"{before}{json.dumps(_shorten(value), ensure_ascii=False)}{after}"
         if not members or (len(flat) <= self.width and pointer not in self.ways):
             yield JsonLine(flat, pointer)
             return
@@ -217,13 +217,13 @@ def _members(value: JSON) -> list[tuple[str, str | int, JSON]]:
     return [("", at, member) for at, member in enumerate(value)] if isinstance(value, list) else []
 
 
-def _shortened(value: JSON) -> JSON:
+def _shorten(value: JSON) -> JSON:
     if isinstance(value, str) and len(value) > _MAX_STRING_CHARACTERS:
         half = _MAX_STRING_CHARACTERS // 2
         return f"{value[:half]} ...{len(value) - 2 * half} more... {value[-half:]}"
     if isinstance(value, dict):
-        return {key: _shortened(member) for key, member in value.items()}
-    return [_shortened(member) for member in value] if isinstance(value, list) else value
+        return {key: _shorten(member) for key, member in value.items()}
+    return [_shorten(member) for member in value] if isinstance(value, list) else value
 
 
 def marked_line(shown: list[JsonLine], pointer: str) -> int:
@@ -262,7 +262,7 @@ def around(lines: Sequence[str], at: int, most: int) -> Iterator[str]:
         yield f"  ({len(lines) - last} lines below)"
 
 
-def unchanged(value: JSON, other: JSON) -> set[str]:
+def unchanged_members(value: JSON, other: JSON) -> set[str]:
     """Return the pointers of members, and of entries of list members, that are equivalent in both bodies."""
     if not isinstance(value, dict) or not isinstance(other, dict):
         return set()
@@ -304,12 +304,12 @@ def side_by_side(sent: JSON, right: JSON) -> tuple[tuple[str, ...], tuple[str, .
     keys = [[_line_key(line, value) for line in lines] for lines, value in zip(columns, (sent, right), strict=True)]
     blocks = SequenceMatcher(None, *keys, autojunk=False).get_opcodes()
     return (
-        _marked(sent, columns[0], [(tag, first, last) for tag, first, last, _, _ in blocks]),
-        _marked(right, columns[1], [(tag, first, last) for tag, _, _, first, last in blocks]),
+        _mark_lines(sent, columns[0], [(tag, first, last) for tag, first, last, _, _ in blocks]),
+        _mark_lines(right, columns[1], [(tag, first, last) for tag, _, _, first, last in blocks]),
     )
 
 
-def _marked(body: JSON, lines: Sequence[JsonLine], spans: Iterable[tuple[str, int, int]]) -> tuple[str, ...]:
+def _mark_lines(body: JSON, lines: Sequence[JsonLine], spans: Iterable[tuple[str, int, int]]) -> tuple[str, ...]:
     """Return the lines of the spans that differ, marked, with some of the lines that are equal."""
     shown: list[str] = []
     for tag, first, last in spans:
@@ -375,7 +375,7 @@ class ShippedRequests:
         if right is None:
             return ()
         try:
-            wanted, found = redactor.value(parsed(right.body)), redactor.value(loads_or_none(sent.body))
+            wanted, found = redactor.value(parse_body(right.body)), redactor.value(loads_or_none(sent.body))
         except WireError:
             return ()
         wrong_lines, right_lines = side_by_side(found, wanted)

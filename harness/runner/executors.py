@@ -72,7 +72,7 @@ class CellExecutor(Protocol):
         """Raise `HarnessError` if the processes are no longer available."""
         ...
 
-    def explained(self, error: Exception, cells: Sequence[Cell]) -> Exception:
+    def explain(self, error: Exception, cells: Sequence[Cell]) -> Exception:
         """Return the exception to raise for cells whose chunk failed with `error`."""
         ...
 
@@ -112,7 +112,7 @@ def run_chunks(
                 try:
                     under_way[crew.executor.submit(*task(chunk))] = chunk
                 except BrokenExecutor as error:
-                    raise crew.explained(error, [cell for _, cell in chunk]) from error
+                    raise crew.explain(error, [cell for _, cell in chunk]) from error
             if not under_way:
                 return
             done, _ = wait(under_way, _CHECK_SECONDS, FIRST_COMPLETED)
@@ -125,7 +125,7 @@ def run_chunks(
                 except HarnessError:
                     raise
                 except Exception as error:
-                    raise crew.explained(error, [cell for _, cell in chunk]) from error
+                    raise crew.explain(error, [cell for _, cell in chunk]) from error
                 yield from ((number, one) for (number, _), one in zip(chunk, judged, strict=True))
     finally:
         crew.cancel(under_way)
@@ -191,7 +191,7 @@ class ForkExecutor:
     def check(self) -> None:
         """See `CellExecutor.check`. Does nothing, because the pool itself detects a dead fork."""
 
-    def explained(self, error: Exception, cells: Sequence[Cell]) -> Exception:
+    def explain(self, error: Exception, cells: Sequence[Cell]) -> Exception:
         """See `CellExecutor.explained`."""
         if isinstance(error, BrokenExecutor):
             return HarnessError(f"a process that played cells, {cells[0].scenario.id} or later, was ended from outside")
@@ -238,13 +238,13 @@ class SentPlan:
     @staticmethod
     def of(plan: Plan, cells: int) -> SentPlan:
         """Return the plan for other processes, without the options that only live runs use."""
-        shipped = suite.shipped("cassettes")
+        shipped = suite.shipped_folder("cassettes")
         folders = tuple(None if each.root == shipped else each.root.absolute() for each in plan.libraries)
         return SentPlan(replace(plan, libraries=(), rate_limits=None, budget=None), cells, folders)
 
     def here(self) -> Plan:
         """Return the plan for use in the process that received it."""
-        folders = [suite.shipped("cassettes") if each is None else each for each in self.folders]
+        folders = [suite.shipped_folder("cassettes") if each is None else each for each in self.folders]
         return replace(self.plan, libraries=[Library(each) for each in folders])
 
 
@@ -298,9 +298,9 @@ class DaskExecutor:
     def check(self) -> None:
         """See `CellExecutor.check`."""
         if self._client.status != "running" or not self._workers():
-            raise self._gone()
+            raise self._gone_error()
 
-    def explained(self, error: Exception, cells: Sequence[Cell]) -> Exception:
+    def explain(self, error: Exception, cells: Sequence[Cell]) -> Exception:
         """See `CellExecutor.explained`."""
         if type(error).__name__ == "KilledWorker":
             first, last = (f"{each.scenario.id} of {each.target.name}" for each in (cells[0], cells[-1]))
@@ -309,7 +309,7 @@ class DaskExecutor:
                 f"{last}: the logs of the workers say why."
             )
         if isinstance(error, CancelledError | OSError) or self._client.status != "running":
-            return self._gone()
+            return self._gone_error()
         return error
 
     def cancel(self, chunks: Iterable[Future[_Results]]) -> None:
@@ -323,7 +323,7 @@ class DaskExecutor:
         try:
             found: dict[str, ProcessSetup | Exception] = self._client.run(process_setup, folders, on_error="return")
         except OSError:
-            raise self._gone() from None
+            raise self._gone_error() from None
         for worker, there in found.items():
             if isinstance(there, Exception):
                 raise UsageError(
@@ -350,7 +350,7 @@ class DaskExecutor:
         found: dict[str, Any] = self._client.scheduler_info(n_workers=-1)["workers"]
         return found
 
-    def _gone(self) -> HarnessError:
+    def _gone_error(self) -> HarnessError:
         return HarnessError(
             f"--executor {self._address}: the scheduler or its workers are gone. Is 'dask scheduler' still up, and a "
             "'dask worker'? Play again, or without --executor."

@@ -118,7 +118,7 @@ class HandOverCell(Cell):
         """The cell that `source` plays."""
         return Cell(self.start, self.source, self.variant)
 
-    def continued(self, history: HandedHistory) -> Cell:
+    def continuation(self, history: HandedHistory) -> Cell:
         """Return the cell that the second target plays."""
         return Cell(self.scenario, self.target, self.variant, history)
 
@@ -139,7 +139,7 @@ def hand_over_cells(
         HandOverCell(_rest(start, case, source, target), target, variant, source=source, case=case, start=start)
         for variant in variants
         for case, scenario in cases
-        for start in [_renamed(scenario, case.tool_name)]
+        for start in [_rename_tool(scenario, case.tool_name)]
         for source, target in product(known, known)
         if source.name != target.name and names & {source.name, target.name}
     ]
@@ -151,7 +151,7 @@ def cases_of(scenario: Scenario) -> list[HandOverCase]:
     return found if found or not scenario.turns else [HandOverCase(scenario.id, scenario.id, "texts")]
 
 
-def _renamed(scenario: Scenario, name: str | None) -> Scenario:
+def _rename_tool(scenario: Scenario, name: str | None) -> Scenario:
     """Return the scenario with its only tool renamed."""
     if name is None:
         return scenario
@@ -368,7 +368,7 @@ class _FirstRequest:
             else:
                 yield _TRANSLATED, f"{expected.id!r} becomes {call.id!r} in the call and in its result"
 
-    def unanswered(self) -> Iterator[_Found]:
+    def unanswered_calls(self) -> Iterator[_Found]:
         for expected, call in matched_calls(self.evidence, self.req):
             if not expected.foreign or expected.result is not None:
                 continue
@@ -477,7 +477,7 @@ _FINDERS: Mapping[Subject, Callable[[_FirstRequest], Iterator[_Found]]] = {
     "media": _FirstRequest.media,
     "reasoning": _FirstRequest.reasoning,
     "opaque state": _FirstRequest.state,
-    "unanswered calls": _FirstRequest.unanswered,
+    "unanswered calls": _FirstRequest.unanswered_calls,
     "tool names": _FirstRequest.names,
     "refusals": _FirstRequest.refusals,
 }

@@ -57,7 +57,7 @@ class RateOptions:
     at_once: Mapping[str | None, int] = field(default_factory=dict[str | None, int])
 
     @staticmethod
-    def parsed(rates: Sequence[str], concurrency: Sequence[str], known: Sequence[str]) -> RateOptions:
+    def parse(rates: Sequence[str], concurrency: Sequence[str], known: Sequence[str]) -> RateOptions:
         """Parse `--rate` and `--concurrency`: `60/min` or `TARGET=60/min`, `4` or `TARGET=4`.
 
         Raises:
@@ -249,7 +249,7 @@ class LiveBackend(Backend):
         key, url, provenance = self.key(target), self.address(target).rstrip("/"), self.provenance(target)
         with (
             _ProviderResponder(url, key, self._rate_limits.limiter(target.name)) as end,
-            self.reached(target, end, url, keep) as (endpoint, tap),
+            self.connect(target, end, url, keep) as (endpoint, tap),
         ):
             yield CellEnvironment(endpoint, tap, scripted=False, provenance=provenance)
         if target.adapter.route is not Route.PROCESS:

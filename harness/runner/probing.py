@@ -25,7 +25,7 @@ from harness.apis.profiles import OTHER, OWN, RuleSet
 from harness.apis.registry import Target
 from harness.apis.server import waiting_time
 from harness.apis.view import WireError
-from harness.cassettes.redact.secret_patterns import shown
+from harness.cassettes.redact.secret_patterns import display_url
 from harness.cassettes.transport import ALONE
 from harness.model.errors import UnknownName, UsageError
 from harness.model.http import HttpRequest, HttpResponse
@@ -285,7 +285,7 @@ def proposal(api: str, found: Iterable[ProbeResult]) -> str:
 
 def _entries(found: ProbeResult, day: dt.date) -> Iterator[dict[str, Any]]:
     fact, question = found.question.fact, found.question
-    model, url = question.target.model, shown(question.base_url)
+    model, url = question.target.model, display_url(question.base_url)
     ended = max(fact.since or dt.date.min, day - dt.timedelta(days=1))
     seen = f"A probe of {model} on {day} found that it no longer holds; other models were not asked."
     yield _fact_json(fact) | {"until": ended.isoformat(), "note": " ".join(filter(None, (fact.note, seen)))}
@@ -370,11 +370,11 @@ class Probe:
             response = self._response(api, question, request)
         except httpx2.TransportError as error:
             if name not in self._answered:
-                raise self._unreached(question, request, f"was not answered: {error}", []) from None
+                raise self._unreached_error(question, request, f"was not answered: {error}", []) from None
             return ProbeAnswer("untold", reason=f"no answer came: {error}")
         found = read_answer(api, question.fact, response)
         if name not in self._answered and found.outcome == "untold" and response.status in NO_SUCH_PATH:
-            raise self._unreached(
+            raise self._unreached_error(
                 question, request, f"was answered with HTTP {response.status}: {found.words}", [response.status]
             )
         self._answered.add(name)
@@ -389,7 +389,7 @@ class Probe:
         """
         if api.minimal_request is None:
             raise AssertionError(api.name)
-        authorized = api.minimal_request.authorized(request, self._live.key(question.target))
+        authorized = api.minimal_request.with_key(request, self._live.key(question.target))
         for tries in range(1, _MAX_TRIES + 1):
             self.sent += 1
             got = self._client.request(
@@ -404,7 +404,9 @@ class Probe:
             self._wait(pause)
         raise AssertionError("the last try returns")
 
-    def _unreached(self, question: FactProbe, request: HttpRequest, happened: str, found: list[int]) -> UsageError:
+    def _unreached_error(
+        self, question: FactProbe, request: HttpRequest, happened: str, found: list[int]
+    ) -> UsageError:
         target = question.target
         api = registry.api(target.api)
         given = None if question.base_url == api.provider_url else question.base_url

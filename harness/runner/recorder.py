@@ -28,7 +28,7 @@ from harness.platform.environment import installed_version, utc_now
 from harness.results import EmbeddingTranscript, Transcript, Variant
 from harness.runner.backends import Backend
 from harness.runner.cells import Cell, not_applicable
-from harness.scenarios.load import digest, sent, sent_digest
+from harness.scenarios.load import digest, sent_content, sent_digest
 from harness.scenarios.schema import Scenario
 from harness.stdio.workers import RunCancelled
 
@@ -164,7 +164,7 @@ def _scenarios_with_secrets(scenarios: Mapping[str, Scenario], redactor: Redacto
     """
     found: dict[str, str] = {}
     for name, scenario in scenarios.items():
-        place = next((at for at, text in _texts(sent(scenario), "") if redactor.text(text) != text), None)
+        place = next((at for at, text in _texts(sent_content(scenario), "") if redactor.text(text) != text), None)
         if place is not None:
             found[name] = (
                 f"not recorded, and nothing was sent: the scenario has what looks like a key, at {place}. No cassette "
@@ -301,7 +301,7 @@ class Inventory:
             renamed = self._digests.get(metadata.sent_digest or "")
             now = f"; {renamed} sends the same" if renamed else ""
             return CassetteState.ORPHANED, f"there is no scenario {metadata.scenario}{now}"
-        unplayed = self._unplayed(metadata) if is_in_place else _wrong_place(metadata)
+        unplayed = self._why_unplayed(metadata) if is_in_place else _wrong_place(metadata)
         if unplayed is not None:
             return CassetteState.UNUSED, unplayed
         if not metadata.is_of(digest(scenario), sent_digest(scenario)):
@@ -312,7 +312,7 @@ class Inventory:
         old = self._outdated and self._outdated.too_old(metadata.recorded_at)
         return (CassetteState.FRESH, "") if old is None else (CassetteState.OLD, old)
 
-    def _unplayed(self, metadata: Metadata) -> str | None:
+    def _why_unplayed(self, metadata: Metadata) -> str | None:
         """Return why no cell uses a cassette that is at the expected path, or `None` if a cell uses it."""
         if metadata.target not in self._targets:
             return f"the target {metadata.target} is not played"

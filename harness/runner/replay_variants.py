@@ -76,7 +76,7 @@ def _in_other_chunks(cell: Cell, answered: Sequence[ParsedExchange], backend: Ba
     if not any(reading.response is not None and reading.response.calls for reading in answered):
         return
     for name, shape in registry.api(cell.target.api).stream_shapes.items():
-        rewritten = [_shaped(reading, shape, _seed(cell)) for reading in answered]
+        rewritten = [_reshape(reading, shape, _seed(cell)) for reading in answered]
         answers = [_ResponsePair(response, response) for response in rewritten if response is not None]
         if answers != [_ResponsePair(response, response) for response in _responses(answered)]:
             yield replace(
@@ -84,7 +84,7 @@ def _in_other_chunks(cell: Cell, answered: Sequence[ParsedExchange], backend: Ba
             )
 
 
-def _shaped(reading: ParsedExchange, shape: StreamShape, seed: str) -> HttpResponse | None:
+def _reshape(reading: ParsedExchange, shape: StreamShape, seed: str) -> HttpResponse | None:
     response, view = reading.exchange.response, reading.response
     if response is None or view is None or not view.streamed or not _is_good(response, view):
         return response

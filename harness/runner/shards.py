@@ -114,7 +114,7 @@ class Shard:
     of: int
 
     @staticmethod
-    def parsed(given: str) -> Shard:
+    def parse(given: str) -> Shard:
         """Parse the value of `--shard`. Raises `UsageError`."""
         found = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", given)
         if found is None or not 0 < int(found[1]) <= int(found[2]):

@@ -204,7 +204,7 @@ class Run:
         """Messages about interrupted recordings, from earlier runs and this one."""
         return self._runner.notes
 
-    def surveyed(self, cells: Sequence[Cell]) -> Preflight:
+    def survey_recordings(self, cells: Sequence[Cell]) -> Preflight:
         """Check the state of the cassettes of the cells to record.
 
         Raises:
@@ -239,12 +239,12 @@ class Run:
         """
         started, began = time.perf_counter(), utc_now()
         if self._recorder is not None and self._runner.survey is None:
-            cells = without_fresh(cells, self.surveyed(cells))
+            cells = without_fresh(cells, self.survey_recordings(cells))
         self._room = max_conversation_chars(len(cells))
         collector = self.collector(cells) if collector is None else collector
         stop = EarlyStop() if stop is None else stop
 
-        def done(number: int, judged: JudgedCell) -> None:
+        def on_done(number: int, judged: JudgedCell) -> None:
             with self._lock:
                 collector.add(number, judged)
                 stop.take(judged.result)
@@ -252,7 +252,7 @@ class Run:
                     progress(judged.result)
 
         try:
-            self._dispatch(cells, jobs, done, stop, elsewhere, skip)
+            self._dispatch(cells, jobs, on_done, stop, elsewhere, skip)
         finally:
             self._runner.survey = None
         result = collector.result(self.mode)

@@ -17,7 +17,7 @@ from operator import itemgetter
 from harness.apis import registry
 from harness.apis.api import PATH_UNKNOWN
 from harness.apis.fact_files import SHIPPED, FactSelection
-from harness.apis.jsonvalue import parsed
+from harness.apis.jsonvalue import parse_body
 from harness.apis.view import WireError
 from harness.cassettes.redact import Redactor
 from harness.model.errors import CassetteError
@@ -103,7 +103,7 @@ class CellJudge:
         transcript = evidence.transcript
         terms = registry.api(transcript.api).terms
         found = ((rule, flaw) for rule in self.rules for flaw in rule.check(evidence))
-        findings = tuple(self._weighed(rule.finding(flaw, terms)) for rule, flaw in found)
+        findings = tuple(self._weigh(rule.finding(flaw, terms)) for rule, flaw in found)
         if not any(finding.severity is Severity.ERROR for finding in findings):
             # after an error, unplanned tool calls are no fault of the scenario
             findings += tuple(
@@ -115,7 +115,7 @@ class CellJudge:
         findings = tuple(_with_turn(transcript, pictures.of(finding)) for finding in findings)
         if isinstance(transcript, ServedTranscript):
             findings = tuple(map(blame_client, findings))
-        crashed = next((each for each in (*transcript.chats, *_embedded(transcript)) if each.crashed), None)
+        crashed = next((each for each in (*transcript.chats, *_embedded_texts(transcript)) if each.crashed), None)
         printed = "".join(part.printed for part in (transcript, *transcript.retellings))
         recuts = sum(retelling.variant == "stream" for retelling in transcript.retellings)
         verdict = verdict_of(findings)
@@ -144,7 +144,7 @@ class CellJudge:
             return Absence(why, Lacking.ADAPTER).result(replace(result, provenance=None))
         return result
 
-    def _weighed(self, finding: Finding) -> Finding:
+    def _weigh(self, finding: Finding) -> Finding:
         if finding.rule == CASSETTE_AGE_RULE and self.strict:
             return replace(finding, severity=Severity.ERROR)
         if finding.kind is not Kind.CONVENTION:
@@ -180,7 +180,7 @@ class _Exhibits:
             return ()
         try:
             of_answer = reading.response.body if reading.response else None
-            shown = of_answer if finding.of_response else parsed(reading.exchange.request.body)
+            shown = of_answer if finding.of_response else parse_body(reading.exchange.request.body)
         except WireError:  # another rule reports an unreadable body
             return ()
         return excerpt(self._redactor.value(shown), finding.pointer)
@@ -220,7 +220,7 @@ def _has_responses(stage: CellEnvironment, transcript: Transcript) -> bool:
     return not live or any(each.response is not None for each in transcript.exchanges)
 
 
-def _embedded(transcript: Transcript) -> tuple[Embedded, ...]:
+def _embedded_texts(transcript: Transcript) -> tuple[Embedded, ...]:
     return transcript.embedded if isinstance(transcript, EmbeddingTranscript) else ()
 
 

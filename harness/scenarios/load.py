@@ -106,7 +106,7 @@ _SENT_KEYS = ("system", "settings", "tools", "history", "embeddings", "max_itera
 _SENT_KEYS_OF_TURN = ("user", "system", "settings")
 
 
-def sent(scenario: Scenario) -> dict[str, Any]:
+def sent_content(scenario: Scenario) -> dict[str, Any]:
     """Return the part of the content that determines the requests, as written in the file.
 
     The model's responses are not included, except for the order of the tool results.
@@ -122,7 +122,9 @@ def sent(scenario: Scenario) -> dict[str, Any]:
 
 def sent_digest(scenario: Scenario) -> str:
     """Return the SHA-256 of the part that determines the requests. If it is unchanged, no new recording is needed."""
-    return hashlib.sha256(json.dumps(sent(scenario), sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    return hashlib.sha256(
+        json.dumps(sent_content(scenario), sort_keys=True, separators=(",", ":")).encode()
+    ).hexdigest()
 
 
 def _load(path: FilePath) -> tuple[Scenario | None, list[FileError]]:
@@ -136,7 +138,7 @@ def _load(path: FilePath) -> tuple[Scenario | None, list[FileError]]:
         scenario = Scenario.model_validate_json(json.dumps(document.value))
     except ValidationError as error:
         found = error.errors(include_url=False)
-        return None, _in_order(_explained(document, each) for each in found)
+        return None, _in_order(_explain(document, each) for each in found)
     errors = [
         hint(document, problem.path) or document.error(problem.path, problem.reason)
         for problem in validation.problems(scenario)
@@ -146,7 +148,7 @@ def _load(path: FilePath) -> tuple[Scenario | None, list[FileError]]:
     return scenario, _in_order(errors)
 
 
-def _explained(document: YamlDocument, details: ErrorDetails) -> FileError:
+def _explain(document: YamlDocument, details: ErrorDetails) -> FileError:
     advice = hint(document, path_of(details), of_key="at" in details.get("ctx", {}))
     return advice or explain(document, details)
 

@@ -18,20 +18,20 @@ SHIPPED = "shipped"
 """Name of the set of all shipped scenarios, in settings and on the command line."""
 
 
-def shipped(name: str) -> Path:
+def shipped_folder(name: str) -> Path:
     """Return the folder `scenarios` or `cassettes` that ships with the package.
 
     A wheel holds the cassettes as one archive. The first call unpacks it into the user's cache folder, or into a
     temporary folder if that cannot be written.
     """
     if name == "cassettes" and _ARCHIVE.is_file():
-        return _unpacked(_ARCHIVE)
+        return _unpack(_ARCHIVE)
     packed = _PACKAGE / "_shipped" / name
     return packed if packed.is_dir() else _PACKAGE.parent / name
 
 
 @cache
-def _unpacked(archive: Path) -> Path:
+def _unpack(archive: Path) -> Path:
     digest = hashlib.sha256(archive.read_bytes()).hexdigest()[:16]
     caches = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or Path.home() / ".cache"
     folder = Path(caches) / "toolcall-harness" / f"cassettes-{digest}"

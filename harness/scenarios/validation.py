@@ -56,7 +56,7 @@ def problems(scenario: Scenario) -> Iterator[Problem]:
         yield from _turn(scenario, ("turns", index), turn)
     yield from _faults(scenario)
     yield from _failures(scenario)
-    yield from _repeated(("variants",), scenario.variants or ())
+    yield from _repeated_problems(("variants",), scenario.variants or ())
     yield from _provocations(scenario)
     yield from _trim(scenario)
     yield from _embeddings(scenario)
@@ -77,7 +77,7 @@ def _unknown_apis(by_api: Iterable[str], path: Path) -> Iterator[Problem]:
             yield Problem((*path, name), str(UnknownName("API", name, registry.APIS.names())))
 
 
-def _repeated(path: Path, given: Sequence[str]) -> Iterator[Problem]:
+def _repeated_problems(path: Path, given: Sequence[str]) -> Iterator[Problem]:
     for index, each in enumerate(given):
         if each in given[:index]:
             yield Problem((*path, index), f"{str(each)!r} is listed twice.")
@@ -409,7 +409,7 @@ def _error_of_status(status: int, retry_after: float | None = None) -> TurnError
 
 
 def _provocations(scenario: Scenario) -> Iterator[Problem]:
-    yield from _repeated(("provocations",), [each.value for each in scenario.provocations])
+    yield from _repeated_problems(("provocations",), [each.value for each in scenario.provocations])
     if not scenario.provocations:
         return
     if scenario.variants != ["stream"] and any(each.is_of_streams for each in scenario.provocations):

@@ -208,7 +208,7 @@ class AdapterProcess:
         finally:
             self._seconds_left -= min(time.monotonic() - begun, seconds)
 
-    def printed(self) -> str:
+    def take_output(self) -> str:
         """Return the output of the process since the last call."""
         return self._errors.take()
 
@@ -280,10 +280,10 @@ class AdapterProcess:
         if self._output in ready:
             piece = os.read(self._output, _PIECE_BYTES)
             if not piece:
-                raise self._ended()
+                raise self._ended_error()
             self._received += piece
         elif self._process.poll() is not None:
-            raise self._ended()
+            raise self._ended_error()
 
     def _message(self, line: bytes) -> dict[str, JSON]:
         try:
@@ -313,7 +313,7 @@ class AdapterProcess:
         stacks, where = self._stacks()
         return AdapterBroke(f"{self._late}{where}{self._way_out}", stacks)
 
-    def _ended(self) -> AdapterBroke:
+    def _ended_error(self) -> AdapterBroke:
         try:
             status = self._process.wait(_GRACE_SECONDS)
         except subprocess.TimeoutExpired:

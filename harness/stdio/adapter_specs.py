@@ -204,9 +204,9 @@ def _client(kind: str, api: str, place: str | None, what: str) -> Adapter:
         return own or (given if place is None else root(given) + place.rstrip("/"))
 
     def redirection(given: str) -> AbstractContextManager[None]:
-        from harness.cassettes.client_patches import redirected  # noqa: PLC0415 - imports an HTTP client
+        from harness.cassettes.client_patches import redirect_requests  # noqa: PLC0415 - imports an HTTP client
 
-        return nullcontext() if own is None else redirected(own, given if urlsplit(own).path else root(given))
+        return nullcontext() if own is None else redirect_requests(own, given if urlsplit(own).path else root(given))
 
     for name, value in client_environment().items():
         os.environ.setdefault(name, value)

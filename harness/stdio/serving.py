@@ -269,15 +269,15 @@ class _Server:
         original = conversation.handed.request(request)
         try:
             if stream:
-                return conversation.answered(conversation.connected.stream(request, self._streamed()))
-            return conversation.answered(conversation.connected.chat(request))
+                return conversation.response_json(conversation.connected.stream(request, self._event_sender()))
+            return conversation.response_json(conversation.connected.chat(request))
         except ADAPTER_EXCEPTIONS as error:
             raise _AdapterRaised(error) from None
         finally:
             if changes := conversation.handed.changes(request, original):
                 self._notify("changed", to_json(ChangedParams(cast("int", self._request_id), changes)))
 
-    def _streamed(self) -> Callable[[StreamEvent], None]:
+    def _event_sender(self) -> Callable[[StreamEvent], None]:
         """Return a function that sends events as they arrive. The last `Finish` is not sent,
         because it is the result.
         """
@@ -373,7 +373,7 @@ class _ServedConversation:
             provider_metadata=self._same(document.get("provider_metadata"), request.provider_metadata),
         )
 
-    def answered(self, response: ChatResponse) -> JSON:
+    def response_json(self, response: ChatResponse) -> JSON:
         """Return the response as JSON, and remember its message for later requests."""
         document = to_json(response, "the response")
         message: Message = self.handed.original(response.message)

@@ -141,7 +141,7 @@ class WorkerPool:
         return self._adapters[spec]
 
     def _foreign(self, spec: str) -> Adapter:
-        process = self._started(spec)
+        process = self._start(spec)
         try:
             described = self._load(process, spec)
         except AdapterBroke as broken:
@@ -188,13 +188,13 @@ class WorkerPool:
         except AdapterBroke as broken:
             if self._halted:
                 raise RunCancelled from None
-            broken.printed = process.printed()
+            broken.printed = process.take_output()
             raise
         finally:
-            lease.printed = process.printed()
-            self._returned(foreign.spec, process, reusable=process.is_idle)
+            lease.printed = process.take_output()
+            self._return(foreign.spec, process, reusable=process.is_idle)
 
-    def _started(self, spec: str) -> AdapterProcess:
+    def _start(self, spec: str) -> AdapterProcess:
         served = not spec.startswith(adapter_specs.COMMAND_PREFIX)
         try:
             words = _serve_command(spec) if served else shlex.split(spec.removeprefix(adapter_specs.COMMAND_PREFIX))
@@ -215,13 +215,13 @@ class WorkerPool:
                 Description, process.request("describe", {"protocol": PROTOCOL}), "the description"
             )
         except AdapterBroke as broken:
-            broken.printed = process.printed()
+            broken.printed = process.take_output()
             raise
         except (BrokenCommand, ErrorResponse, ValueError) as error:
             unusable = _exception_for(spec, error) if isinstance(error, ErrorResponse) else None
             if isinstance(unusable, UsageError):
                 raise unusable from None
-            reason = f"asked to describe itself, it did not: {error}.{_printed_note(process.printed())}"
+            reason = f"asked to describe itself, it did not: {error}.{_printed_note(process.take_output())}"
             raise PluginError("adapter", spec, reason) from None
         return described
 
@@ -234,7 +234,7 @@ class WorkerPool:
             idle = self._idle.get(spec)
             process = idle.pop() if idle else None
             fresh = process is None
-            process = process or self._started(spec)
+            process = process or self._start(spec)
             self._busy.add(process)
         if fresh:
             loaded = False
@@ -249,10 +249,10 @@ class WorkerPool:
                 raise
             finally:
                 if not loaded:
-                    self._returned(spec, process, reusable=False)
+                    self._return(spec, process, reusable=False)
         return process
 
-    def _returned(self, spec: str, process: AdapterProcess, *, reusable: bool) -> None:
+    def _return(self, spec: str, process: AdapterProcess, *, reusable: bool) -> None:
         with self._lock:
             self._busy.discard(process)
             if reusable and not self._halted:
@@ -326,7 +326,7 @@ class _WorkerEmbeddings:
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """See `harness.model.protocols.EmbeddingProvider.embed`."""
-        return [[*vector] for vector in self._embedded(tuple(texts)).vectors]
+        return [[*vector] for vector in self._embed(tuple(texts)).vectors]
 
     def close(self) -> None:
         """Close the provider. The worker keeps running and can be reused."""
@@ -335,10 +335,10 @@ class _WorkerEmbeddings:
 
     @property
     def _declared(self) -> EmbeddingSpace:
-        self._space = self._space or self._embedded(None)
+        self._space = self._space or self._embed(None)
         return self._space
 
-    def _embedded(self, texts: tuple[str, ...] | None) -> EmbeddingSpace:
+    def _embed(self, texts: tuple[str, ...] | None) -> EmbeddingSpace:
         params = to_json(EmbedParams(self._address, *self._embedding_space, texts))
         return _read(EmbeddingSpace, self._worker.result("embed", params), "the embeddings", "what are no embeddings")
 

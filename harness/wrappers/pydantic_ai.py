@@ -46,7 +46,7 @@ class PydanticAI:
 
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
         arguments = self._arguments(request)
-        bridge.log_call(streamed, self._model, **arguments)
+        bridge.log_call(join_stream, self._model, **arguments)
         with bridge.failures(), model_request_stream_sync(self._model, **arguments) as stream:
             whole = lambda _: stream.response  # noqa: E731 - what the library joined
             yield from bridge.events(stream, request, self._memory, whole=whole, read=openai_form, parsed=self._parsed)
@@ -80,7 +80,7 @@ class PydanticAI:
         return found
 
 
-def streamed(model: Any, **arguments: Any) -> Any:
+def join_stream(model: Any, **arguments: Any) -> Any:
     """Return the response that the library joins a stream to."""
     with model_request_stream_sync(model, **arguments) as stream:
         return [*stream] and stream.response

@@ -27,7 +27,7 @@ from harness.runner.live import LiveBackend
 from harness.runner.recorder import Recorder
 from harness.runner.suite_run import Run
 from harness.scenarios.load import load_paths
-from harness.scenarios.suite import shipped
+from harness.scenarios.suite import shipped_folder
 from harness.stdio import adapter_specs
 
 FOLDER = os.environ.get("HARNESS_AIMOCK_DIR")
@@ -65,7 +65,7 @@ def base_urls(origin: str) -> dict[str, str]:
 def run(stages: Backend, *, targets: tuple[str, ...] = (), recorder: Recorder | None = None) -> RunResult:
     chosen = [served for served in SERVED if not targets or served.name in targets]
     adapters = [adapter_specs.adapter(name) for name in dict.fromkeys(served.adapter for served in chosen)]
-    scenarios = [scenario for scenario in load_paths([shipped("scenarios")]) if scenario.id in SCENARIOS]
+    scenarios = [scenario for scenario in load_paths([shipped_folder("scenarios")]) if scenario.id in SCENARIOS]
     made = targets_for(adapters, targets, {})
     return Run(stages, all_rules(), recorder=recorder)(cells(scenarios, made, ["whole"]))
 

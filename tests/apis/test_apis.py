@@ -36,7 +36,7 @@ def test_an_unreadable_body_breaks_no_promise_of_an_api(api: str) -> None:
     assert any(violation.severity == "error" for violation in samples.violations(wire, request, profile))
     with pytest.raises(WireError):
         wire.view(request)
-    refusal = wire.refuse(Limit("x", "", "").broken("half of a pair: \ud83d", "", status=404))
+    refusal = wire.refuse(Limit("x", "", "").make_violation("half of a pair: \ud83d", "", status=404))
     error = wire.read(refusal).error
     assert error is not None
     assert error.message == "half of a pair: \ud83d"

@@ -228,7 +228,7 @@ def test_reasoning_is_encrypted_only_by_profiles_that_reason() -> None:
 )
 def test_a_refusal_has_the_form_of_the_provider(api: str, status: int, code: str | None, error: dict[str, Any]) -> None:
     wire, text = registry.api(api), "messages.0: no — never \ud800"
-    violation = Limit("rule", "", "a-fact").broken(text, "/a/3/b/0", status=status, code=code)
+    violation = Limit("rule", "", "a-fact").make_violation(text, "/a/3/b/0", status=status, code=code)
     refusal = wire.refuse(violation)
     assert refusal == wire.refuse(violation)
     assert (refusal.status, refusal.headers["content-type"].partition(";")[0]) == (status, "application/json")

@@ -289,6 +289,6 @@ def test_a_failure_names_the_status_of_the_provider(status: int) -> None:
 
 
 def test_a_refused_command_writes_to_stderr() -> None:
-    refusal = API.refuse(Limit("claude-cli-option-unknown", "", "").broken("error: unknown option '--x'", ""))
+    refusal = API.refuse(Limit("claude-cli-option-unknown", "", "").make_violation("error: unknown option '--x'", ""))
 
     assert from_response(refusal) == Completed(1, "", "error: unknown option '--x'\n")

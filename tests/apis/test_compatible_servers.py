@@ -153,7 +153,7 @@ def document(response: HttpResponse) -> dict[str, Any]:
 
 
 def meets(fact: Fact, response: HttpResponse) -> bool:
-    return Conditions(fact.answers).met(RequestData(document(response), {}, SchemaPlaces())) is not None
+    return Conditions(fact.answers).first_match(RequestData(document(response), {}, SchemaPlaces())) is not None
 
 
 @cache

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from harness.apis.condition import Condition
-from harness.apis.matching import ConditionFilter, Conditions, RequestData, SchemaPlaces, met
+from harness.apis.matching import ConditionFilter, Conditions, RequestData, SchemaPlaces
 
 PLACES = SchemaPlaces(("tools[].input_schema",), ("format.schema",))
 BODY: dict[str, Any] = {
@@ -29,7 +29,7 @@ BODY: dict[str, Any] = {
 
 def where(*conditions: dict[str, Any]) -> str | None:
     made = [Condition.model_validate_json(json.dumps(each)) for each in conditions]
-    return met(made, RequestData(BODY, {"x-beta": "one"}, PLACES))
+    return Conditions(made).first_match(RequestData(BODY, {"x-beta": "one"}, PLACES))
 
 
 @pytest.mark.parametrize(
@@ -173,8 +173,8 @@ CHAT: dict[str, Any] = {
 def test_conditions_about_other_places(conditions: list[dict[str, Any]], pointer: str | None) -> None:
     made = [Condition.model_validate_json(json.dumps(each)) for each in conditions]
     asked = RequestData(CHAT, {}, PLACES)
-    assert met(made, asked) == pointer
-    assert pointer is None or ConditionFilter([Conditions(made)], PLACES).selected(asked) == [0]
+    assert Conditions(made).first_match(asked) == pointer
+    assert pointer is None or ConditionFilter([Conditions(made)], PLACES).select(asked) == [0]
 
 
 def _nested(levels: int) -> dict[str, Any]:
@@ -226,7 +226,7 @@ _DEFS = {"properties": {"a": {"$ref": "#/$defs/A"}}, "$defs": {"A": _nested(2)}}
 )
 def test_measures_of_a_value_and_of_a_schema(condition: dict[str, Any], body: dict[str, Any], is_met: bool) -> None:
     asked = RequestData({"format": {"schema": body}} if "schema" in condition else body, {}, PLACES)
-    assert (met([Condition.model_validate_json(json.dumps(condition))], asked) is not None) is is_met
+    assert (Conditions([Condition.model_validate_json(json.dumps(condition))]).first_match(asked) is not None) is is_met
 
 
 def test_a_measure_of_a_schema_needs_a_schema() -> None:
@@ -263,13 +263,13 @@ def test_every_place_that_meets_the_first_condition_is_found(
     made = Conditions([Condition.model_validate_json(json.dumps(each)) for each in conditions])
     asked = RequestData(CHAT, {}, PLACES)
     assert [*made.places(asked)] == pointers
-    assert not pointers or ConditionFilter([made], PLACES).selected(asked) == [0]
+    assert not pointers or ConditionFilter([made], PLACES).select(asked) == [0]
 
 
 def test_conditions_about_one_element_are_tried_on_each_element_alone() -> None:
     both = [Condition(at="messages[].args", there=True), Condition(at="messages[].tool", there=True)]
     local, other = Conditions(both), Conditions([*both, Condition(at="messages", there=True)])
-    assert ConditionFilter([local, other], PLACES).selected(RequestData(CHAT, {}, PLACES)) == [1]
+    assert ConditionFilter([local, other], PLACES).select(RequestData(CHAT, {}, PLACES)) == [1]
 
 
 def test_all_hold_together_and_the_first_says_where() -> None:

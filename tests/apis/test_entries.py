@@ -7,7 +7,7 @@ import json
 import pytest
 
 from harness.apis import registry
-from harness.apis.jsonvalue import cached_per_element, loads, parsed
+from harness.apis.jsonvalue import cached_per_element, loads, parse_body
 from harness.apis.view import RequestView, WireError
 from harness.model.http import HttpRequest
 from harness.model.messages import JSON
@@ -51,20 +51,20 @@ def test_another_entry_has_a_view_of_its_own(api: str, value: JSON) -> None:
 
 @pytest.mark.parametrize("body", [b"[1, {}]", b'{"a": "\\ud800"}', b"\xef\xbb\xbf{}", b'{"a": 1' + b"0" * 50 + b"}"])
 def test_a_body_is_parsed_for_each_caller(body: bytes) -> None:
-    assert parsed(body) == loads(body)
-    changed = parsed(body)
+    assert parse_body(body) == loads(body)
+    changed = parse_body(body)
     if isinstance(changed, list):
         changed.append(1)
     elif isinstance(changed, dict):
         changed["b"] = 1
-    assert parsed(body) != changed
-    assert parsed(body) == loads(body)
+    assert parse_body(body) != changed
+    assert parse_body(body) == loads(body)
 
 
 def test_a_body_that_is_not_json_is_refused_each_time() -> None:
     for _ in range(2):
         with pytest.raises(WireError, match="not JSON"):
-            parsed(b'{"a": 1')
+            parse_body(b'{"a": 1')
 
 
 @pytest.mark.parametrize("size", [1, 100_000])

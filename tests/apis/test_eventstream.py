@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.apis.eventstream import ServerSentEvent, events, events_of, is_event_stream, written
+from harness.apis.eventstream import ServerSentEvent, events, events_of, is_event_stream, serialize_event
 from harness.apis.view import WireError
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=12)
@@ -124,12 +124,12 @@ def test_a_stream_is_recognised_by_its_type_or_its_start(content_type: str, body
 
 @given(st.dictionaries(st.text(), st.text()), st.none() | st.just("message_start"))
 def test_what_is_written_is_read_again(data: dict[str, str], name: str | None) -> None:
-    (event,) = events(written(data, name))
+    (event,) = events(serialize_event(data, name))
     assert (event.name, json.loads(event.data)) == (name, data)
 
 
 def test_half_of_a_surrogate_pair_is_written_as_its_escape() -> None:
-    assert written("\ud83d\u2028") == b'data: "\\ud83d\xe2\x80\xa8"\n\n'
+    assert serialize_event("\ud83d\u2028") == b'data: "\\ud83d\xe2\x80\xa8"\n\n'
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import pytest
 
 from harness.apis import registry
 from harness.apis.api import Api
-from harness.apis.examples import JudgedExample, day_of, judged
+from harness.apis.examples import JudgedExample, day_of, judge_examples
 from harness.apis.fact import Fact
 from harness.apis.fact_files import CompiledFacts
 from harness.apis.jsonvalue import loads
@@ -31,8 +31,8 @@ from harness.scenarios.load import load_file
 from tests.apis.samples import resolve
 from tests.once import once
 
-SCENARIO = load_file(suite.shipped("scenarios") / "system-absent.yaml")
-EMBEDDED = load_file(suite.shipped("scenarios") / "seeds-code-search-embeddings.yaml")
+SCENARIO = load_file(suite.shipped_folder("scenarios") / "system-absent.yaml")
+EMBEDDED = load_file(suite.shipped_folder("scenarios") / "seeds-code-search-embeddings.yaml")
 WITHOUT_ADDRESS = {server.name for server in SERVERS if not server.hosts}
 """Servers that people run where they like: no address tells them, so that a recording is not held to their facts."""
 
@@ -56,7 +56,7 @@ def examples() -> Mapping[str, JudgedExample]:
     def found() -> Iterator[tuple[str, JudgedExample]]:
         for api in registry.apis():
             for fact in api.facts.all():
-                for each in judged(api, api.facts, fact, base_url=base_of(api, fact)):
+                for each in judge_examples(api, api.facts, fact, base_url=base_of(api, fact)):
                     kind, number = each.key[-2:]
                     yield f"{each.id}-{kind}-{number}", each
 
@@ -158,7 +158,7 @@ def test_a_docket_finds_what_each_fact_finds_by_itself(name: str) -> None:
             asked = RequestData(loads(example.request.body), example.request.headers, api.schema_places)
         except WireError:
             continue
-        met = [fact.id for fact in facts if fact.conditions.met(asked) is not None]
+        met = [fact.id for fact in facts if fact.conditions.first_match(asked) is not None]
         assert [each.rule for each in docket.judge(example.request)[1]] == met, example.id
 
 
@@ -204,4 +204,4 @@ def test_the_smallest_chat_is_refused_by_no_fact_that_has_no_other_example_of_wh
     for fact in api.facts.all():
         if fact.refuses and not fact.accepts:
             bare = fact.model_copy(update={"accepts": [{}], "refuses": [], "limits": []})
-            assert [each.fault for each in judged(api, api.facts, bare)] == [None]
+            assert [each.fault for each in judge_examples(api, api.facts, bare)] == [None]

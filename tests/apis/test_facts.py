@@ -193,7 +193,7 @@ def test_of_two_facts_with_one_id_the_later_file_s_counts(tmp_path: Path) -> Non
     second.write_text(A_FACT.replace("It is refused.", "It is not."))
     facts = Facts((first, second))
     assert [fact.says for fact in facts.all()] == ["It is not."]
-    assert [fact.id for fact in facts.named(["anthropic-a-b", "anthropic-c"])] == ["anthropic-a-b"]
+    assert [fact.id for fact in facts.with_ids(["anthropic-a-b", "anthropic-c"])] == ["anthropic-a-b"]
 
 
 def test_a_profile_is_made_once_for_a_day_and_anew_when_a_file_has_changed(tmp_path: Path) -> None:
@@ -244,8 +244,8 @@ def test_a_limit_of_the_facts_has_conditions_or_a_check_that_exists() -> None:
 
 def test_a_violation_is_its_limit_s_unless_the_check_knows_better() -> None:
     limit = Limit("a-b", "It holds.", "anthropic-required-fields")
-    plain = limit.broken("No.", "/a")
-    known = limit.broken("No.", "/a", severity="warning", source="anthropic-tool-name-pattern", status=413)
+    plain = limit.make_violation("No.", "/a")
+    known = limit.make_violation("No.", "/a", severity="warning", source="anthropic-tool-name-pattern", status=413)
     assert (plain.rule, plain.severity, plain.source, plain.status) == (
         "a-b",
         "error",

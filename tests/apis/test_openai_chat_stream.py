@@ -13,7 +13,7 @@ from harness.apis import registry
 from harness.apis.eventstream import events
 from harness.apis.openai_chat import API
 from harness.apis.openai_chat.responses import DIALECTS
-from harness.apis.openai_chat.server import streamed
+from harness.apis.openai_chat.server import to_stream
 from harness.apis.registry import Profile
 from harness.apis.view import ModelStep, RequestView
 from harness.model.http import HttpRequest, HttpResponse
@@ -98,7 +98,7 @@ def test_pieces_fall_inside_of_escapes_and_of_what_looks_like_one_character() ->
 
 def test_an_error_replaces_the_end() -> None:
     body = API.build(TWO_CALLS, "a", MODEL, PROFILE) | {"error": {"message": "down", "code": "server_error"}}
-    sent = streamed(body, "a", usage=True)
+    sent = to_stream(body, "a", usage=True)
     assert b"[DONE]" not in sent
     seen = API.read(HttpResponse(200, STREAM_TYPE, sent))
     assert seen.error is not None

@@ -19,7 +19,7 @@ import typer
 
 from harness.apis.registry import Target
 from harness.checks import drawing
-from harness.checks.generation import CauseKey, causes_of, conversation, shrunk
+from harness.checks.generation import CauseKey, causes_of, conversation, shrink_cause
 from harness.cli.generating import text_of
 from harness.results import CellResult
 from harness.runner.backends import GeneratedBackend
@@ -73,7 +73,7 @@ def searched(expected: Expected, fault: Fault, target: Target, most: int, seed: 
             if shown := _shown(expected, result):
                 if shown not in causes_of(result):  # a warning, which is not searched for
                     return number + 1, 0
-                found = shrunk(broken, shown, document, cell.variant, play)
+                found = shrink_cause(broken, shown, document, cell.variant, play)
                 return number + 1, len(text_of(found.scenario).splitlines())
     return 0, 0
 

@@ -138,7 +138,7 @@ class _NamesWhatWasAsked(Wrapped):
 def refused(request: HttpRequest, status: int) -> HttpResponse:
     """The provider's refusal in its own shape, with a status that has nothing to do with the request."""
     wire = next(wire for wire in registry.apis() if wire.recognises(request))
-    violation = Limit("overloaded", "", "anthropic-error-body").broken("come back later", "", status=status)
+    violation = Limit("overloaded", "", "anthropic-error-body").make_violation("come back later", "", status=status)
     return wire.refuse(violation)
 
 

@@ -14,7 +14,7 @@ import pytest
 from harness.cassettes.cell_recording import CellRecording
 from harness.cassettes.library import Library
 from harness.cassettes.player import ExchangeLog
-from harness.cassettes.redact import REQUEST_HEADERS, RESPONSE_HEADERS, Redactor, masked
+from harness.cassettes.redact import REQUEST_HEADERS, RESPONSE_HEADERS, Redactor, mask_headers
 from harness.cassettes.transport import LoggingTransport
 from harness.model.errors import CassetteError
 from harness.model.http import Delivery, Ending, HttpRequest, HttpResponse
@@ -181,14 +181,14 @@ def test_headers_are_kept_by_allow_list_and_masked_ones_stay_visible() -> None:
     headers = {"content-type": "application/json", "authorization": f"Bearer {KEY}", "openai-organization": "acme"}
     sent = HttpRequest("POST", "http://host.example/", headers)
     assert Redactor(SECRETS).request(sent).headers == {"content-type": "application/json"}
-    assert masked(sent.headers, REQUEST_HEADERS) == {
+    assert mask_headers(sent.headers, REQUEST_HEADERS) == {
         "content-type": "application/json",
         "authorization": "REDACTED",
         "openai-organization": "REDACTED",
     }
     answer = HttpResponse(200, {"set-cookie": "a=b", "request-id": "req_1", "retry-after": "1", "x-org": "acme"})
     assert Redactor(SECRETS).response(answer).headers == {"request-id": "req_1", "retry-after": "1"}
-    assert masked(answer.headers, RESPONSE_HEADERS)["set-cookie"] == "REDACTED"
+    assert mask_headers(answer.headers, RESPONSE_HEADERS)["set-cookie"] == "REDACTED"
 
 
 @pytest.mark.parametrize("text", ["before", f"before {KEY} after {KEY} end"])

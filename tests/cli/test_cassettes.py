@@ -16,7 +16,7 @@ from harness.results import Variant
 from harness.scenarios import suite
 from tests.cli.conftest import Command, Outcome
 
-SHIPPED = suite.shipped("scenarios")
+SHIPPED = suite.shipped_folder("scenarios")
 NOW = dt.datetime.now(dt.UTC)
 
 

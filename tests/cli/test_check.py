@@ -13,7 +13,7 @@ from harness.cli.main import main
 from harness.model.protocols import Capability
 from harness.results import Checked, RunResult, Verdict
 from harness.scenarios.load import load_paths
-from harness.scenarios.suite import shipped
+from harness.scenarios.suite import shipped_folder
 from tests.cli.conftest import without_workers
 
 UNTRUE = """
@@ -60,7 +60,7 @@ def scorecard(tmp_path_factory: pytest.TempPathFactory) -> Scorecard:
 
 
 def test_the_sample_covers_every_subject_and_capability() -> None:
-    suite = load_paths([shipped("scenarios")])
+    suite = load_paths([shipped_folder("scenarios")])
     sample = [scenario for scenario in suite if scenario.id in SAMPLE]
 
     assert {scenario.id for scenario in sample} == SAMPLE
@@ -108,7 +108,7 @@ def test_what_was_not_played_is_said_with_the_way_to_it(scorecard: Scorecard) ->
     assert said is not None, scenarios
     left_out, total, added = said.groups()
     played = {cell.scenario for cell in scorecard.run.cells}
-    assert (int(left_out), int(total)) == (int(total) - len(played), len(load_paths([shipped("scenarios")])))
+    assert (int(left_out), int(total)) == (int(total) - len(played), len(load_paths([shipped_folder("scenarios")])))
     assert sum(int(each.split()[1]) for each in added.split(", ")) == int(left_out)
     assert streams == "streamed answers: the adapter does not declare 'streaming'."
     assert {cell.scenario for cell in scorecard.run.cells} <= SAMPLE

@@ -74,7 +74,7 @@ def threads() -> Generator[Threads]:
 
 
 def plan() -> Plan:
-    return Plan(mode="replay", libraries=[Library(suite.shipped("cassettes"))])
+    return Plan(mode="replay", libraries=[Library(suite.shipped_folder("cassettes"))])
 
 
 def some_cells() -> list[Cell]:
@@ -203,15 +203,15 @@ class KilledWorker(Exception):
 
 def test_why_cells_have_not_come_back_is_said() -> None:
     some = some_cells()[:3]
-    assert str(crew().explained(CancelledError(), some)) == GONE
-    assert str(crew().explained(ConnectionError("x"), some)) == GONE
-    assert str(crew(status="closed").explained(ValueError("x"), some)) == GONE
-    assert str(crew().explained(KilledWorker(), some)) == (
+    assert str(crew().explain(CancelledError(), some)) == GONE
+    assert str(crew().explain(ConnectionError("x"), some)) == GONE
+    assert str(crew(status="closed").explain(ValueError("x"), some)) == GONE
+    assert str(crew().explain(KilledWorker(), some)) == (
         f"--executor {ADDRESS}: worker after worker has died while it played the cells from call-single of "
         f"{some[0].target.name} to call-single of {some[-1].target.name}: the logs of the workers say why."
     )
     unknown = ValueError("x")
-    assert crew().explained(unknown, some) is unknown
+    assert crew().explain(unknown, some) is unknown
 
 
 def test_dask_that_is_missing_is_said(harness: Command, monkeypatch: pytest.MonkeyPatch) -> None:

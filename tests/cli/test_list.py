@@ -24,7 +24,7 @@ from harness.results import Blame, Kind, Severity, Verdict
 from harness.rules.rule import all_rules
 from harness.runner.costs import models
 from harness.scenarios.load import load_paths
-from harness.scenarios.suite import shipped
+from harness.scenarios.suite import shipped_folder
 from harness.wrappers import WRAPPERS
 from tests.cli.conftest import Command, Outcome
 
@@ -40,7 +40,7 @@ def table(text: str, *heads: str) -> list[dict[str, str]]:
 def test_scenarios_are_listed_with_what_they_cover(harness: Command) -> None:
     rows = table(harness("list", "scenarios").out, "SCENARIO", "COVERS", "REQUIRES", "VARIANTS", "TITLE")
 
-    scenarios = load_paths([shipped("scenarios")])
+    scenarios = load_paths([shipped_folder("scenarios")])
     assert [row["SCENARIO"] for row in rows] == [scenario.id for scenario in scenarios]
     assert [row["TITLE"] for row in rows] == [scenario.title for scenario in scenarios]
     assert [row["COVERS"] for row in rows] == [",".join(scenario.covers) for scenario in scenarios]

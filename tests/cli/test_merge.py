@@ -174,4 +174,4 @@ def test_all_shards_are_all_cells_and_have_about_as_many(of: int) -> None:
 @pytest.mark.parametrize("given", ["", "1", "0/2", "3/2", "1/0", "-1/2", "1/2/3", "a/b", "1/ 2", "1/1234567"])
 def test_what_is_no_shard_is_said(given: str) -> None:
     with pytest.raises(UsageError, match=r"it has to have the form NUMBER/OF, from 1/OF to OF/OF, as in --shard 1/4"):
-        Shard.parsed(given)
+        Shard.parse(given)

@@ -17,7 +17,7 @@ from harness.reports.words import money
 from harness.runner.cells import Cell, not_applicable
 from harness.runner.costs import estimate
 from harness.scenarios.load import load_file
-from harness.scenarios.suite import shipped
+from harness.scenarios.suite import shipped_folder
 from tests.cli.conftest import Command
 from tests.stages import shipped_scenarios, shipped_targets
 
@@ -29,7 +29,7 @@ class Provider:
 
     def __init__(self) -> None:
         self.requests = 0
-        self._scenario = load_file(shipped("scenarios") / "call-single.yaml")
+        self._scenario = load_file(shipped_folder("scenarios") / "call-single.yaml")
         self._session = self._begun()
 
     def _begun(self) -> ScriptSession:

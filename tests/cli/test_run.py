@@ -174,7 +174,9 @@ def test_with_the_network_shut_a_replay_runs_and_a_server_is_missed(cassettes: P
     )
 
 
-@pytest.mark.skipif(not suite.shipped("cassettes").is_dir(), reason="no cassettes are shipped with this checkout")
+@pytest.mark.skipif(
+    not suite.shipped_folder("cassettes").is_dir(), reason="no cassettes are shipped with this checkout"
+)
 def test_shipped_scenarios_pass_strictly_from_any_folder(harness: Command) -> None:
     played = harness("run", "--strict", "-k", "call-")  # .ci/run plays all
 

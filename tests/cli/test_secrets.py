@@ -12,7 +12,7 @@ import pytest
 from harness.apis import registry
 from harness.cassettes.library import Library
 from harness.cassettes.loopback_server import serve
-from harness.cassettes.redact.secret_patterns import secrets, shown
+from harness.cassettes.redact.secret_patterns import display_url, secrets
 from harness.cli import execution
 from harness.kit import factories
 from harness.model.errors import UsageError
@@ -246,5 +246,5 @@ def test_whose_address_it_is(api: str, url: str, is_its_own: bool) -> None:
     ],
 )  # fmt: skip
 def test_what_of_a_url_is_secret(url: str, said: str, searched: list[str]) -> None:
-    assert shown(url) == said
+    assert display_url(url) == said
     assert list(secrets(url)) == searched

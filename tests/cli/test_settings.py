@@ -12,7 +12,7 @@ import pytest
 from harness.scenarios import suite
 from tests.cli.conftest import Command
 
-SCENARIO = (suite.shipped("scenarios") / "call-single.yaml").read_text()
+SCENARIO = (suite.shipped_folder("scenarios") / "call-single.yaml").read_text()
 SETTINGS = """
 [tool.harness]
 scenarios = ["llm"]

@@ -15,7 +15,7 @@ from harness.cli.explain import topics
 from harness.cli.list import SCHEMAS
 from harness.platform.project import Project
 from harness.scenarios import suite
-from harness.scenarios.suite import shipped
+from harness.scenarios.suite import shipped_folder
 from tests.cli.conftest import Command
 
 GOOD = "version: 1\nid: {id}\ntitle: Fine\ncovers: [tools]\nturns: [{{user: Hi., model: [{{text: Hello.}}]}}]\n"
@@ -24,7 +24,7 @@ GOOD = "version: 1\nid: {id}\ntitle: Fine\ncovers: [tools]\nturns: [{{user: Hi.,
 def test_the_shipped_scenarios_are_valid(harness: Command) -> None:
     outcome = harness("validate")
 
-    number = len(list(shipped("scenarios").glob("*.yaml")))
+    number = len(list(shipped_folder("scenarios").glob("*.yaml")))
     assert outcome.code == 0
     assert outcome.out == f"{number} scenarios are valid.\n"
 
@@ -128,7 +128,7 @@ def test_all_are_listed_with_where_they_are(harness: Command) -> None:
 
 
 def test_a_scenario_and_facts_are_as_their_schemas_say(harness: Command) -> None:
-    scenario = yaml.safe_load((suite.shipped("scenarios") / "call-single.yaml").read_text())
+    scenario = yaml.safe_load((suite.shipped_folder("scenarios") / "call-single.yaml").read_text())
 
     assert schema(harness, "scenario").is_valid(scenario)
     assert not schema(harness, "scenario").is_valid({**scenario, "titel": "x"})

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.settings import EffectiveOptions, completed
-from harness.cli.watch import Watched, changed, counted
+from harness.cli.settings import EffectiveOptions, complete_options
+from harness.cli.watch import Watched, changed_files, count_files
 from harness.scenarios import suite
 
 ROOT = Path(__file__).parent.parent.parent
-SHIPPED = suite.shipped("scenarios")
+SHIPPED = suite.shipped_folder("scenarios")
 ADAPTER = """\
 from dataclasses import replace
 from mine.words import SAID
@@ -52,7 +52,7 @@ def project(folder: Path) -> Path:
 
 
 def watched(*, replay: bool = True) -> Watched:
-    return Watched.of(completed(EffectiveOptions(), "replay" if replay else "reference"), replay=replay)
+    return Watched.of(complete_options(EffectiveOptions(), "replay" if replay else "reference"), replay=replay)
 
 
 @pytest.mark.parametrize(
@@ -81,8 +81,8 @@ def test_a_change_means_what_is_sure_and_else_all(project: Path, files: list[str
 
     after = found.snapshot()
 
-    assert found.affected(before, after) == meant
-    assert [str(each) for each in changed(before, after)] == (sorted(files) if meant != [] else [])
+    assert found.affected_scenarios(before, after) == meant
+    assert [str(each) for each in changed_files(before, after)] == (sorted(files) if meant != [] else [])
 
 
 def test_a_scenario_that_is_gone_means_all(project: Path) -> None:
@@ -90,13 +90,13 @@ def test_a_scenario_that_is_gone_means_all(project: Path) -> None:
     before = found.snapshot()
     (project / "llm" / "call-single.yaml").unlink()
 
-    assert found.affected(before, found.snapshot()) is None
+    assert found.affected_scenarios(before, found.snapshot()) is None
 
 
 def test_watched_files_are_counted(project: Path) -> None:
     assert project.is_dir()
-    assert counted(watched()) == {"scenario": 2, "cassette": 1, "other file": 4}
-    assert counted(watched(replay=False)) == {"scenario": 2, "cassette": 0, "other file": 4}
+    assert count_files(watched()) == {"scenario": 2, "cassette": 1, "other file": 4}
+    assert count_files(watched(replay=False)) == {"scenario": 2, "cassette": 0, "other file": 4}
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from itertools import cycle
 import pytest
 
 from harness.cassettes.library import Library
-from harness.equivalence.schema_changes import SchemaComparison, _changed
+from harness.equivalence.schema_changes import SchemaComparison, _cached_change
 from harness.results import CellResult, Verdict
 from harness.runner.backends import ReplayBackend
 from harness.runner.recorder import Recorder
@@ -82,7 +82,7 @@ def test_shipped_adapters_need_no_search_for_instances(target: str, monkeypatch:
     def searched(*_: object) -> None:
         raise AssertionError("looked for instances")
 
-    _changed.cache_clear()
+    _cached_change.cache_clear()
     monkeypatch.setattr(SchemaComparison, "_at", searched)
     results = [played(scenario, target) for scenario in SCENARIOS]
     assert {result.verdict for result in results} <= FINE

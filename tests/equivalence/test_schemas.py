@@ -428,10 +428,10 @@ def test_message_names_instance_accepting_schema_and_place() -> None:
 
 
 def test_the_same_pair_is_judged_once_and_alike() -> None:
-    schema_changes._changed.cache_clear()
+    schema_changes._cached_change.cache_clear()
     first, second = change(CITY, of({"type": "integer"}, "city")), change(CITY, of({"type": "integer"}, "city"))
     assert first == second
-    assert schema_changes._changed.cache_info().hits == 1
+    assert schema_changes._cached_change.cache_info().hits == 1
 
 
 def test_no_generator_of_tests_is_loaded_to_judge_a_run() -> None:

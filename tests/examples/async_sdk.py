@@ -17,8 +17,8 @@ import openai
 
 from harness.adapters import anthropic as messages
 from harness.adapters import openai_chat
-from harness.adapters._common import loads, merged, own
-from harness.adapters.anthropic.client import translated as anthropic_failure
+from harness.adapters._common import loads, merge_fields, own
+from harness.adapters.anthropic.client import translate_error as anthropic_failure
 from harness.adapters.anthropic.requests import encode as encode_messages
 from harness.adapters.anthropic.responses import read_response as read_message
 from harness.adapters.anthropic.responses import read_stream as message_events
@@ -133,7 +133,7 @@ class Chat(Client):
     async def _sent(self, request: ChatRequest, *, stream: bool) -> AsyncIterator[httpx2.Response]:
         switches: Any = {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
         wire = encode_chat(request, request.model or self._model) | switches
-        body = merged(wire, own(request.provider_metadata, openai_chat.ADAPTER.api))
+        body = merge_fields(wire, own(request.provider_metadata, openai_chat.ADAPTER.api))
         send: Any = self._sdk.chat.completions.with_streaming_response.create
         async with send(model=body["model"], messages=(), extra_body=body) as response:
             yield response.http_response

@@ -18,7 +18,7 @@ from harness.runner.cells import cells
 from harness.runner.suite_run import Run
 from harness.scenarios.load import load_paths
 from harness.scenarios.schema import Variant
-from harness.scenarios.suite import shipped
+from harness.scenarios.suite import shipped_folder
 from tests.examples import async_sdk
 
 TARGETS = {"anthropic": async_sdk.ANTHROPIC, "openai-chat": async_sdk.OPENAI_CHAT}
@@ -29,7 +29,7 @@ every_adapter = pytest.mark.parametrize("target", TARGETS)
 
 def run(target: str, stages: Backend, variants: Sequence[Variant] = ("whole", "stream")) -> RunResult:
     """Run every sixteenth scenario: the shipped adapters, whose readers these are, run all."""
-    scenarios = load_paths([shipped("scenarios")])[::16]
+    scenarios = load_paths([shipped_folder("scenarios")])[::16]
     return Run(stages, all_rules())(cells(scenarios, targets_for([TARGETS[target]], [target], {}), variants))
 
 
@@ -52,7 +52,7 @@ def test_it_passes_a_sample_whole_and_streamed(target: str) -> None:
 
 @every_adapter
 def test_shipped_streams_replay_through_it(target: str) -> None:
-    result = run(target, ReplayBackend([Library(shipped("cassettes"))]), ["stream"])
+    result = run(target, ReplayBackend([Library(shipped_folder("cassettes"))]), ["stream"])
 
     assert unclean(result) == []
     assert len([cell for cell in result.cells if cell.verdict is Verdict.PASS]) > 5
@@ -60,7 +60,7 @@ def test_shipped_streams_replay_through_it(target: str) -> None:
 
 def test_other_cuts_of_a_stream_make_no_difference() -> None:
     scenarios = [
-        scenario for scenario in load_paths([shipped("scenarios")]) if scenario.id == "call-parallel-same-tool"
+        scenario for scenario in load_paths([shipped_folder("scenarios")]) if scenario.id == "call-parallel-same-tool"
     ]
     chosen = cells(scenarios, targets_for([async_sdk.OPENAI_CHAT], ["openai-chat"], {}), ["stream"])
 

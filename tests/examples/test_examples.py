@@ -15,7 +15,7 @@ from harness.runner.backends import Backend, ReferenceBackend, ReplayBackend
 from harness.runner.cells import cells
 from harness.runner.suite_run import Run
 from harness.scenarios.load import load_paths
-from harness.scenarios.suite import shipped
+from harness.scenarios.suite import shipped_folder
 from harness.stdio import adapter_specs
 from tests.examples import plain_http
 
@@ -25,7 +25,7 @@ FEW = {"call-parallel-same-tool", "result-parts", "system-plain"}
 
 def run(adapter: Adapter, stages: Backend, only: set[str] | None = None) -> RunResult:
     """Run these scenarios, or every eighth one."""
-    scenarios = load_paths([shipped("scenarios")])
+    scenarios = load_paths([shipped_folder("scenarios")])
     scenarios = scenarios[::8] if only is None else [scenario for scenario in scenarios if scenario.id in only]
     chosen = cells(scenarios, targets_for([adapter], ["openai-chat"], {}))
     return Run(stages, all_rules())(chosen)
@@ -60,7 +60,7 @@ def test_it_passes_every_cell_that_it_has_the_capabilities_for() -> None:
 
 
 def test_the_shipped_cassettes_replay_through_it_on_loopback() -> None:
-    result = run(plain_http.ADAPTER, ReplayBackend([Library(shipped("cassettes"))]))
+    result = run(plain_http.ADAPTER, ReplayBackend([Library(shipped_folder("cassettes"))]))
 
     assert unclean(result) == []
     assert result.summary["pass"] > 8

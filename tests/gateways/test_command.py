@@ -23,7 +23,7 @@ from harness.checks import gateway_traffic
 from harness.cli.main import main
 from harness.model.http import HttpRequest, HttpResponse
 from harness.results import DetailCounts, RunResult, Verdict
-from harness.scenarios.suite import shipped
+from harness.scenarios.suite import shipped_folder
 from tests.gateways.faults import FAULTS
 from tests.gateways.toy import Gate, Passing, free_port
 
@@ -81,7 +81,7 @@ def scorecard(front: Front, tmp_path_factory: pytest.TempPathFactory) -> Scoreca
     dropping = next(each for each in FAULTS if each.name == "system prompt dropped").gateway()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gateway_traffic, "SHIPPED", _PLAYED)
-        patch.setattr(gateway_traffic, "own_folder", lambda: shipped("scenarios") / "system-empty.yaml")
+        patch.setattr(gateway_traffic, "own_folder", lambda: shipped_folder("scenarios") / "system-empty.yaml")
         code, arrived = front.check(
             dropping, "--api", "anthropic", "--upstream", "anthropic", "--upstream", "anthropic-opus-5", *reports
         )

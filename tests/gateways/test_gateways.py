@@ -18,7 +18,7 @@ from tests.gateways.faults import FAULTS, Fault
 from tests.gateways.toy import Ends, JsonDict, Losing, Passing, ends
 from tests.gateways.translating import Translating
 
-_SHAPELESS = load_file(suite.shipped("scenarios") / "body-html.yaml")
+_SHAPELESS = load_file(suite.shipped_folder("scenarios") / "body-html.yaml")
 SCENARIOS = {scenario.id: scenario for scenario in (*gateway_traffic.scenarios(), _SHAPELESS)}
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import yaml
 
-from harness.scenarios.suite import shipped
+from harness.scenarios.suite import shipped_folder
 
 SEED = 20261010
 
@@ -41,11 +41,11 @@ class _Kind:
 
 
 def _scenario() -> str:
-    return (shipped("scenarios") / "call-parallel-same-tool.yaml").read_text()
+    return (shipped_folder("scenarios") / "call-parallel-same-tool.yaml").read_text()
 
 
 def _cassette() -> str:
-    return (shipped("cassettes") / "call-single" / "anthropic.yaml").read_text()
+    return (shipped_folder("cassettes") / "call-single" / "anthropic.yaml").read_text()
 
 
 def _foreign() -> dict[str, object]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.cassettes.cassette_files import loads
-from harness.scenarios.suite import shipped
+from harness.scenarios.suite import shipped_folder
 from tests.hardness.commands import harness, within
 from tests.hardness.conftest import Figure
 
@@ -56,7 +56,7 @@ def test_fifty_thousand_keys(form: str, tmp_path: Path, figure: Figure) -> None:
 
 
 def scenarios(number: int) -> Iterator[tuple[str, str]]:
-    texts = [(path.stem, path.read_text()) for path in sorted(shipped("scenarios").glob("*.yaml"))]
+    texts = [(path.stem, path.read_text()) for path in sorted(shipped_folder("scenarios").glob("*.yaml"))]
     for index in range(number):
         stem, text = texts[index % len(texts)]
         name = f"{stem}-{index}"
@@ -79,7 +79,7 @@ def test_ten_thousand_scenarios(tmp_path: Path, figure: Figure) -> None:
 def test_a_gigabyte_of_cassettes(tmp_path: Path, figure: Figure) -> None:
     """Links to the shipped ones would be read once: each is a file of its own, some with a body of megabytes."""
     (tmp_path / "many").mkdir()
-    shipped_ones = sorted(shipped("cassettes").glob("*/*.yaml"))
+    shipped_ones = sorted(shipped_folder("cassettes").glob("*/*.yaml"))
     total = index = 0
     while total < 1 << 30:
         data = shipped_ones[index % len(shipped_ones)].read_bytes()

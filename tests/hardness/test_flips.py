@@ -10,7 +10,7 @@ import pytest
 from harness.cassettes.cassette import Cassette
 from harness.cassettes.cassette_files import loads
 from harness.model.errors import CassetteError
-from harness.scenarios.suite import shipped
+from harness.scenarios.suite import shipped_folder
 from tests.hardness.conftest import Figure
 
 SEED = 20261011
@@ -19,7 +19,7 @@ SEED = 20261011
 def flipped(flips: int, files: int) -> tuple[int, list[str]]:
     """How many changed bytes were refused, and those that were taken for another value."""
     random_ = random.Random(SEED)  # noqa: S311 - the same flips each time
-    chosen = random_.sample(sorted(shipped("cassettes").glob("*/*.yaml")), files)
+    chosen = random_.sample(sorted(shipped_folder("cassettes").glob("*/*.yaml")), files)
     refused, silent = 0, list[str]()
     for path in chosen:
         data = path.read_bytes()

@@ -16,7 +16,7 @@ from harness.runner.backends import ReferenceBackend
 from harness.runner.cells import cells
 from harness.runner.suite_run import Run
 from harness.scenarios.load import load_paths
-from harness.scenarios.suite import shipped
+from harness.scenarios.suite import shipped_folder
 
 POISON = {
     "ANTHROPIC_API_KEY": "sk-ant-real",
@@ -71,7 +71,7 @@ def test_an_adapter_that_trusts_its_environment_stays_on_the_machine(monkeypatch
     for name, value in POISON.items():
         monkeypatch.setenv(name, value)
     adapter = Adapter("trusting", "openai-chat", frozenset({Capability.SYSTEM_PROMPT}), Trusting)
-    scenarios = [s for s in load_paths([shipped("scenarios")]) if s.id == "system-absent"]
+    scenarios = [s for s in load_paths([shipped_folder("scenarios")]) if s.id == "system-absent"]
 
     (cell,) = Run(ReferenceBackend(), all_rules())(cells(scenarios, targets_for([adapter], [], {}))).cells
 

@@ -475,7 +475,7 @@ def test_a_library_user_gets_a_client_that_works_offline(project: pytest.Pyteste
 
 
 def test_the_settings_of_the_project_are_those_of_its_tests(pytester: pytest.Pytester) -> None:
-    scenario = (suite.shipped("scenarios") / "call-single.yaml").read_text()
+    scenario = (suite.shipped_folder("scenarios") / "call-single.yaml").read_text()
     pytester.makefile(".toml", pyproject='[tool]\nharness = {scenarios = ["llm"], targets = ["anthropic"]}\n')
     (pytester.path / "llm").mkdir()
     (pytester.path / "llm" / "call-single.yaml").write_text(scenario)

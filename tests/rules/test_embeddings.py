@@ -54,7 +54,7 @@ def test_what_is_only_warned_of_makes_no_request_faulty(
     failed = replace(first, vectors=None, error="InvalidRequest", error_text="no")
     api = registry.api("openai-chat")
     assert api.embeddings
-    objection = PATH_UNKNOWN.broken("They say so.", "", severity=severity)
+    objection = PATH_UNKNOWN.make_violation("They say so.", "", severity=severity)
     changed = replace(api, embeddings=replace(api.embeddings, violations=lambda _request, _rule_set: [objection]))
     monkeypatch.setattr(registry, "api", lambda _name: changed)
     findings = found(replace(played, embedded=(failed, *rest), exchanges=(refused, *played.exchanges[1:])))

@@ -44,7 +44,7 @@ def test_a_scenario_of_ones_own_has_the_lines_of_its_id_and_of_its_turns(tmp_pat
 
 
 def test_a_shipped_scenario_is_no_file_of_whoever_plays_it() -> None:
-    scenario = load_file(suite.shipped("scenarios") / "stream-provoked-interleaved-calls.yaml")
+    scenario = load_file(suite.shipped_folder("scenarios") / "stream-provoked-interleaved-calls.yaml")
 
     made = definitions([scenario], {})[scenario.id]
 

@@ -12,7 +12,7 @@ import pytest
 
 from harness.apis import registry
 from harness.apis.conversion import CanonicalReader
-from harness.apis.jsonvalue import loads, parsed
+from harness.apis.jsonvalue import loads, parse_body
 from harness.apis.view import CallView, ResultView, WireError
 from harness.audit.redrive_pairs import lift_of
 from harness.cassettes.transport import HandlerTransport
@@ -88,7 +88,7 @@ def _judged(target: str, request: ChatRequest, sent: HttpRequest) -> Iterator[st
         yield "a result without a call"
     if len(pairing.calls) != len([call for message in request.messages for call in message.tool_calls]):
         yield "calls left out"
-    body = parsed(sent.body)
+    body = parse_body(sent.body)
     state = {text for api, text in foreign_state(request) if api != chosen.api}
     if any(text in state for _, text in texts_of(body)):
         yield "state of another API"

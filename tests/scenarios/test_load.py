@@ -217,5 +217,5 @@ def test_an_installed_package_has_them_inside(tmp_path: Path, monkeypatch: pytes
     package = tmp_path / "site-packages" / "harness"
     (package / "_shipped" / "scenarios").mkdir(parents=True)
     monkeypatch.setattr(suite, "_PACKAGE", package)
-    assert suite.shipped("scenarios") == package / "_shipped" / "scenarios"
-    assert suite.shipped("cassettes") == tmp_path / "site-packages" / "cassettes"
+    assert suite.shipped_folder("scenarios") == package / "_shipped" / "scenarios"
+    assert suite.shipped_folder("cassettes") == tmp_path / "site-packages" / "cassettes"

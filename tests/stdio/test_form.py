@@ -35,7 +35,7 @@ from harness.model.messages import (
 )
 from harness.scenarios.canonical import history, settings_of, system_of, tools, user_message
 from harness.scenarios.load import load_paths
-from harness.scenarios.suite import shipped
+from harness.scenarios.suite import shipped_folder
 from harness.stdio.protocol import ToolParams, from_json, json_schema, to_json
 
 LARGE = 2**60 + 1
@@ -87,7 +87,7 @@ def test_what_is_written_is_read_again_and_agrees_with_the_schema() -> None:
 
 def test_requests_of_shipped_scenarios_survive_json() -> None:
     valid = validator("ChatRequest")
-    for scenario in load_paths(sorted(shipped("scenarios").glob("*.yaml"))[::6]):
+    for scenario in load_paths(sorted(shipped_folder("scenarios").glob("*.yaml"))[::6]):
         for at, turn in enumerate(scenario.turns):
             settings = settings_of(scenario, at)
             request = ChatRequest(

@@ -17,10 +17,10 @@ import pytest
 
 from harness.cassettes.cassette import Cassette, Interaction
 from harness.cassettes.cassette_files import read
-from harness.cassettes.client_patches import intercepted
+from harness.cassettes.client_patches import intercept_requests
 from harness.cassettes.loopback_server import serve
 from harness.cassettes.tape_player import TapePlayer
-from harness.cassettes.tape_recorder import TapeRecorder, redactor, taken
+from harness.cassettes.tape_recorder import TapeRecorder, redactor, request_filter
 from harness.model.http import Delivery, HttpRequest, HttpResponse
 from tests.tape_fixture.agents import AGENTS, HEADERS, STREAMS, first
 from tests.tape_fixture.project import SCENARIO, serving
@@ -45,21 +45,21 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def playing(path: Path) -> TapePlayer:
-    return TapePlayer(read(path), taken(()), redactor)
+    return TapePlayer(read(path), request_filter(()), redactor)
 
 
 @pytest.mark.parametrize("client", AGENTS)
 def test_a_client_is_recorded_and_played_to_when_nobody_is_there(client: str, origin: str, tmp_path: Path) -> None:
     package, ending, agent = AGENTS[client]
     pytest.importorskip(package, reason=f"{package} is not installed, so nobody's agent uses it")
-    recording, path = TapeRecorder(taken(())), tmp_path / "tape.yaml"
-    with intercepted(recording.handle):
+    recording, path = TapeRecorder(request_filter(())), tmp_path / "tape.yaml"
+    with intercept_requests(recording.handle):
         assert agent(f"{origin}/{SCENARIO}/{client}{ending}") == ANSWER
     assert recording.save(path) == 2
     assert "1234567890" not in path.read_text()
 
     played = playing(path)
-    with intercepted(played.handle):
+    with intercept_requests(played.handle):
         assert agent(f"{GONE}/{SCENARIO}/{client}{ending}") == ANSWER
     assert not played.unused
     assert [each.differences for each in played.exchanges] == [(), ()]
@@ -68,8 +68,8 @@ def test_a_client_is_recorded_and_played_to_when_nobody_is_there(client: str, or
 @pytest.mark.parametrize("client", STREAMS)
 def test_a_stream_is_played_in_its_pieces(client: str, origin: str, tmp_path: Path) -> None:
     pytest.importorskip(client, reason=f"{client} is not installed, so nobody's agent uses it")
-    recording, path = TapeRecorder(taken(())), tmp_path / "tape.yaml"
-    with intercepted(recording.handle):
+    recording, path = TapeRecorder(request_filter(())), tmp_path / "tape.yaml"
+    with intercept_requests(recording.handle):
         recorded = STREAMS[client](f"{origin}/{SCENARIO}/stream-{client}/v1")
     recording.save(path)
     (interaction,) = read(path).interactions
@@ -77,7 +77,7 @@ def test_a_stream_is_played_in_its_pieces(client: str, origin: str, tmp_path: Pa
     assert interaction.response.delivery.cuts == tuple(accumulate(map(len, recorded)))[:-1]
     assert len(recorded) > 5
 
-    with intercepted(playing(path).handle):
+    with intercept_requests(playing(path).handle):
         assert STREAMS[client](f"{GONE}/{SCENARIO}/stream-{client}/v1") == recorded
 
 
@@ -101,7 +101,7 @@ def test_what_broke_off_breaks_off_as_on_the_wire(client: str, ending: str) -> N
     error: type[Exception] = getattr(library, ENDINGS[client, ending], None) or getattr(
         exceptions, ENDINGS[client, ending]
     )
-    with intercepted(lambda _request: broken), pytest.raises(error):
+    with intercept_requests(lambda _request: broken), pytest.raises(error):
         STREAMS[client](GONE)
 
 
@@ -116,12 +116,12 @@ def test_requests_at_once_get_their_own_answers_in_whatever_order(tmp_path: Path
             answers = await asyncio.gather(*(client.post(f"{url}/chat/completions", json=body) for body in bodies))
         return [answer.json()["said"] for answer in answers]
 
-    recording, path = TapeRecorder(taken(())), tmp_path / "tape.yaml"
-    with serve(echo) as server, intercepted(recording.handle):
+    recording, path = TapeRecorder(request_filter(())), tmp_path / "tape.yaml"
+    with serve(echo) as server, intercept_requests(recording.handle):
         assert asyncio.run(ask(f"{server.origin}/v1", "abc")) == ["a", "b", "c"]
     recording.save(path)
     assert [json.loads(each.response.body)["said"] for each in read(path).interactions if each.response] == [*"abc"]
-    with intercepted(playing(path).handle):
+    with intercept_requests(playing(path).handle):
         assert asyncio.run(ask(f"{GONE}/v1", "cab")) == ["c", "a", "b"]
 
 
@@ -129,13 +129,13 @@ def test_what_speaks_no_api_is_compared_as_it_is_spelled() -> None:
     sent = HttpRequest("POST", "https://api.weather.invalid/paris?key=mine&day=1", {}, b'{"a": 1, "b": 2}')
     recorded = Interaction(replace(sent, url=sent.url.replace("mine", "yours")), HttpResponse(200))
     for body, differs in ((b'{"b":2,"a":1}', []), (b'{"a": 1, "b": 3}', ["body /b: recorded 2, sent 3"])):
-        played = TapePlayer(Cassette((recorded,)), taken(()), redactor)
+        played = TapePlayer(Cassette((recorded,)), request_filter(()), redactor)
         played.handle(replace(sent, body=body))
         assert [each.message for each in played.exchanges[0].differences] == differs
-    played = TapePlayer(Cassette((recorded,)), taken(()), redactor)
+    played = TapePlayer(Cassette((recorded,)), request_filter(()), redactor)
     played.handle(replace(sent, url=sent.url.replace("day=1", "day=2")))
     assert [each.message for each in played.exchanges[0].differences] == ["query: recorded 'day=1', sent 'day=2'"]
-    played = TapePlayer(Cassette((recorded,)), taken(()), redactor)
+    played = TapePlayer(Cassette((recorded,)), request_filter(()), redactor)
     played.handle(replace(sent, url=sent.url.replace("paris", "rome")))
     assert played.exchanges[0].recorded is None
     assert len(played.unused) == 1
@@ -151,7 +151,7 @@ def test_a_form_whose_parts_are_marked_anew_is_the_same() -> None:
     other = replace(
         form, headers={"content-type": 'multipart/form-data; boundary="xyz1"'}, body=form.body.replace(b"abc", b"xyz1")
     )
-    played = TapePlayer(Cassette((Interaction(form, HttpResponse(200)),)), taken(()), redactor)
+    played = TapePlayer(Cassette((Interaction(form, HttpResponse(200)),)), request_filter(()), redactor)
     played.handle(other)
     assert played.exchanges[0].index == 0
     assert not played.exchanges[0].differences
@@ -187,14 +187,14 @@ CHANGES = {
 def test_a_setting_counts_even_if_no_view_reads_it(change: str) -> None:
     url, before, now, expected = CHANGES[change]
     recorded = HttpRequest("POST", url, {}, json.dumps(before).encode())
-    played = TapePlayer(Cassette((Interaction(recorded, HttpResponse(200)),)), taken(()), redactor)
+    played = TapePlayer(Cassette((Interaction(recorded, HttpResponse(200)),)), request_filter(()), redactor)
     played.handle(replace(recorded, body=json.dumps(now).encode()))
     assert [each.message for each in played.exchanges[0].differences if each.changes_meaning] == expected
 
 
 def test_a_question_that_is_asked_as_a_stream_now_is_another() -> None:
     whole = HttpRequest("POST", "https://api.openai.com/v1/chat/completions", {}, json.dumps(first()).encode())
-    played = TapePlayer(Cassette((Interaction(whole, HttpResponse(200)),)), taken(()), redactor)
+    played = TapePlayer(Cassette((Interaction(whole, HttpResponse(200)),)), request_filter(()), redactor)
     played.handle(replace(whole, body=json.dumps(first(stream=True)).encode()))
     (found,) = [each for each in played.exchanges[0].differences if each.changes_meaning]
     assert (found.pointer, found.message) == ("/stream", "stream: recorded false, sent true")
@@ -220,14 +220,14 @@ print(urllib3.HTTPConnectionPool.urlopen.__module__, type(urllib3.connectionpool
 def test_patches_are_gone_behind_a_test() -> None:
     methods = [("httpx2", "HTTPTransport", "handle_request"), ("urllib3", "HTTPConnectionPool", "urlopen")]
     before = [getattr(getattr(importlib.import_module(name), owner), method) for name, owner, method in methods]
-    with intercepted(lambda _request: None):
+    with intercept_requests(lambda _request: None):
         pass
     after = [getattr(getattr(importlib.import_module(name), owner), method) for name, owner, method in methods]
     assert before == after
 
 
 def test_a_server_beside_the_test_is_let_through_unless_it_is_asked_for_a_chat() -> None:
-    is_taken = taken(("weather.invalid", "127.0.0.1:9999"))
+    is_taken = request_filter(("weather.invalid", "127.0.0.1:9999"))
     chat = HttpRequest("POST", "http://localhost:4000/v1/chat/completions", {}, b'{"model": "m", "messages": []}')
     assert is_taken(chat)
     assert not is_taken(HttpRequest("GET", "http://127.0.0.1:5000/health"))
@@ -239,12 +239,12 @@ def test_a_server_beside_the_test_is_let_through_unless_it_is_asked_for_a_chat()
 
 def test_what_no_client_accepts_is_not_sent_for_while_it_is_recorded(origin: str) -> None:
     """Pieces of what is packed are no pieces of what is in it."""
-    recording = TapeRecorder(taken(()))
-    with intercepted(recording.handle):
+    recording = TapeRecorder(request_filter(()))
+    with intercept_requests(recording.handle):
         answer = httpx2.post(f"{origin}/{SCENARIO}/plain/v1/chat/completions", json=first(), headers=HEADERS)
     assert answer.request.headers["accept-encoding"] == "identity"
 
 
 def test_a_recording_without_answers_writes_nothing(tmp_path: Path) -> None:
-    assert TapeRecorder(taken(())).save(tmp_path / "none.yaml") == 0
+    assert TapeRecorder(request_filter(())).save(tmp_path / "none.yaml") == 0
     assert not (tmp_path / "none.yaml").exists()

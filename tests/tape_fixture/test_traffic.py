@@ -7,9 +7,9 @@ import httpx2
 from harness.audit.cassette_audit import Audit
 from harness.cassettes.cassette import Cassette, Interaction
 from harness.cassettes.cassette_files import read
-from harness.cassettes.client_patches import intercepted
+from harness.cassettes.client_patches import intercept_requests
 from harness.cassettes.tape_player import TapePlayer
-from harness.cassettes.tape_recorder import redactor, taken, text
+from harness.cassettes.tape_recorder import redactor, request_filter, text
 from harness.results import Outcome, Severity
 from harness.rules.rule import all_rules
 from tests.traffic import ROOT, needs_traffic
@@ -24,8 +24,8 @@ FILES = sorted(ROOT.rglob("*.yaml"))[::SAMPLE]
 def test_what_vcrpy_recorded_is_played_to_the_byte_and_broken_for_nobody() -> None:
     for file in FILES:
         cassette = read(file)
-        played = TapePlayer(cassette, taken(()), redactor)
-        with intercepted(played.handle), httpx2.Client() as client:
+        played = TapePlayer(cassette, request_filter(()), redactor)
+        with intercept_requests(played.handle), httpx2.Client() as client:
             for each in cassette.interactions:
                 sent, recorded = each.request, each.response
                 assert recorded is not None

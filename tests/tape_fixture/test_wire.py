@@ -15,7 +15,7 @@ import pytest
 
 from harness.cassettes import content_encoding
 from harness.cassettes.cassette_files import read
-from harness.cassettes.client_patches import intercepted
+from harness.cassettes.client_patches import intercept_requests
 from harness.cassettes.loopback_server import serve
 from harness.cassettes.tape_player import TapePlayer
 from harness.cassettes.tape_recorder import TapeRecorder, redactor
@@ -84,12 +84,12 @@ def everything(_request: HttpRequest) -> bool:
 def both(path: Path, send: Callable[[], object]) -> tuple[object, object, list[HttpRequest]]:
     """What a client got while it was recorded, what it got from the recording, and the recorded requests."""
     recording = TapeRecorder(everything)
-    with intercepted(recording.handle):
+    with intercept_requests(recording.handle):
         live = send()
     recording.save(path)
     cassette = read(path)
     played = TapePlayer(cassette, everything, redactor)
-    with intercepted(played.handle):
+    with intercept_requests(played.handle):
         again = send()
     assert not played.unused
     return live, again, [each.request for each in cassette.interactions]
@@ -155,7 +155,7 @@ def test_an_answer_that_cannot_be_unpacked_is_not_written(
 ) -> None:
     monkeypatch.setattr(content_encoding, "_module", lambda _: None)
     recording, path = TapeRecorder(everything), tmp_path / "tape.yaml"
-    with intercepted(recording.handle):
+    with intercept_requests(recording.handle):
         by_httpx2("GET", f"{origin}/unknown")
     with pytest.raises(CassetteError) as raised:
         recording.save(path)
@@ -196,7 +196,7 @@ def test_what_other_packages_unpack_is_unpacked_within_bounds(
 def test_a_folder_that_cannot_be_written_is_named(origin: str, tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("no folder")
     recording = TapeRecorder(everything)
-    with intercepted(recording.handle):
+    with intercept_requests(recording.handle):
         by_httpx2("GET", f"{origin}/a")
     with pytest.raises(CassetteError, match=r"cannot be written: .*\. What was there is unchanged\."):
         recording.save(tmp_path / "taken" / "tape.yaml")

@@ -48,7 +48,7 @@ def legal_name(name: str) -> str:
     return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:64] or "_"
 
 
-def synthesised(position: int, taken: Collection[str]) -> str:
+def synthesise_id(position: int, taken: Collection[str]) -> str:
     """Return an id for a call without one; `position` is the number of calls before it in the history."""
     return next(call_id for n in numbers(position) if (call_id := f"call_{n}") not in taken)
 
@@ -68,7 +68,7 @@ class OpenAIIds:
         self._empty = 0
         self._unanswered: list[tuple[str, str]] = []
 
-    def issued(self, call_id: str) -> str:
+    def mark_issued(self, call_id: str) -> str:
         """Mark an id as issued by this API, so that it is never replaced, and return it."""
         self._issued.add(call_id)
         return call_id
@@ -106,7 +106,7 @@ def split_fields(fields: Mapping[str, JSON], taken: AbstractSet[str]) -> tuple[d
 # --- content ---
 
 
-def collapsed(content: list[JSON], kind: str) -> JSON:
+def collapse_text(content: list[JSON], kind: str) -> JSON:
     """Return the text if the content is a single plain text part of type `kind`; otherwise return it unchanged."""
     match content:
         case [{"type": str(type_), "text": text, **others}] if type_ == kind and not others:
@@ -124,7 +124,7 @@ def url(part: Image | File, api: str) -> str:
     if part.data is not None:
         return f"data:{part.media_type};base64,{base64_text(part.data)}"
     if part.uri is None:
-        raise unsupported(api, part, "it has neither data nor a URI")
+        raise unsupported_part(api, part, "it has neither data nor a URI")
     return part.uri
 
 
@@ -133,7 +133,7 @@ def filename(media_type: str) -> str:
     return f"file{mimetypes.guess_extension(media_type) or ''}"
 
 
-def unsupported(api: str, part: Part, reason: str) -> Unsupported:
+def unsupported_part(api: str, part: Part, reason: str) -> Unsupported:
     return Unsupported(api, type(part).__name__, reason)
 
 
@@ -254,12 +254,12 @@ def _strict_form(schema: dict[str, JSON]) -> dict[str, JSON] | None:
     if schema.get("type") != "object":
         return None
     try:
-        return _rewritten(schema)
+        return _strict_schema(schema)
     except _NoStrictFormError:
         return None
 
 
-def _rewritten(schema: JSON) -> dict[str, JSON]:
+def _strict_schema(schema: JSON) -> dict[str, JSON]:
     if not isinstance(schema, dict) or _NOT_STRICT & schema.keys():
         raise _NoStrictFormError
     if "$ref" in schema:
@@ -272,7 +272,7 @@ def _rewritten(schema: JSON) -> dict[str, JSON]:
     if "array" in types and "items" not in schema:
         raise _NoStrictFormError
     result: dict[str, JSON] = {key: _keyword(key, value) for key, value in schema.items() if key != "default"}
-    return result | _closed(result) if "object" in types else result
+    return result | _strict_object(result) if "object" in types else result
 
 
 def _types(schema: dict[str, JSON]) -> list[JSON]:
@@ -282,13 +282,13 @@ def _types(schema: dict[str, JSON]) -> list[JSON]:
 
 def _keyword(key: str, value: JSON) -> JSON:
     if key in {"properties", "$defs", "definitions"} and isinstance(value, dict):
-        return {name: _rewritten(schema) for name, schema in value.items()}
+        return {name: _strict_schema(schema) for name, schema in value.items()}
     if key == "anyOf" and isinstance(value, list):
-        return [_rewritten(schema) for schema in value]
-    return _rewritten(value) if key == "items" else value
+        return [_strict_schema(schema) for schema in value]
+    return _strict_schema(value) if key == "items" else value
 
 
-def _closed(schema: dict[str, JSON]) -> dict[str, JSON]:
+def _strict_object(schema: dict[str, JSON]) -> dict[str, JSON]:
     """Return `properties`, `required` and `additionalProperties` of an object after converting its properties to strict
     form."""
     properties = schema.get("properties")

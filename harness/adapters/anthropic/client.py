@@ -90,12 +90,12 @@ def _failures_translated() -> Generator[None]:
     try:
         yield
     except (anthropic.AnthropicError, httpx2.HTTPError, OSError) as error:
-        raise translated(error) from error
+        raise translate_error(error) from error
     except UnicodeEncodeError as error:
         raise Unsupported("anthropic", "a lone surrogate in a text", "UTF-8 has no code for it") from error
 
 
-def translated(error: anthropic.AnthropicError | httpx2.HTTPError | OSError) -> HarnessError:
+def translate_error(error: anthropic.AnthropicError | httpx2.HTTPError | OSError) -> HarnessError:
     """Translate an exception of the SDK or the transport to a `HarnessError`.
 
     The transport's own exceptions occur only while a body is being streamed.

@@ -7,7 +7,7 @@ import hashlib
 import re
 from typing import TYPE_CHECKING
 
-from harness.adapters._common import as_object, compact, merged, own, sendable, string, tool_name
+from harness.adapters._common import as_object, compact, merge_fields, own, sendable, string, tool_name
 from harness.model.errors import Unsupported
 from harness.model.messages import (
     JSON,
@@ -61,11 +61,13 @@ def encode(request: ChatRequest, model: str) -> dict[str, JSON]:
     if request.stop:
         result["stop_sequences"] = list(request.stop)
     if isinstance(request.response_format, JsonSchema):
-        result["output_config"] = {"format": {"type": "json_schema", "schema": closed(request.response_format.schema)}}
+        result["output_config"] = {
+            "format": {"type": "json_schema", "schema": close_objects(request.response_format.schema)}
+        }
     if request.thinking is not None:
         think = _think_adaptively if is_adaptive(model) else _think_in_budget
         result = think(request.thinking, request, result)
-    result = merged(result, own(request.provider_metadata, "anthropic"))
+    result = merge_fields(result, own(request.provider_metadata, "anthropic"))
     result = _with_tool_choice(request, result)
     _refuse_gated(result, model)
     return result
@@ -126,7 +128,7 @@ def _with_tool_choice(request: ChatRequest, result: dict[str, JSON]) -> dict[str
         wire: dict[str, JSON] = {"type": "tool", "name": choice.name}
     else:
         wire = {"type": "any" if choice == "required" else choice}
-    return merged({"tool_choice": wire}, result)
+    return merge_fields({"tool_choice": wire}, result)
 
 
 _CONTINUED = frozenset({"text", "thinking", "redacted_thinking"})
@@ -165,7 +167,7 @@ def _think_adaptively(settings: ThinkingSettings, request: ChatRequest, result: 
     thinking: dict[str, JSON] = {"thinking": {"type": "adaptive"}}
     if settings.effort is not None:
         thinking["output_config"] = {"effort": settings.effort}
-    return merged(result, thinking)
+    return merge_fields(result, thinking)
 
 
 def _think_in_budget(settings: ThinkingSettings, request: ChatRequest, result: dict[str, JSON]) -> dict[str, JSON]:
@@ -419,7 +421,7 @@ _SCHEMAS_IN_LIST = frozenset({"anyOf", "allOf", "oneOf", "prefixItems"})
 _SCHEMA = frozenset({"items", "not", "if", "then", "else", "contains"})
 
 
-def closed(schema: JSON) -> JSON:
+def close_objects(schema: JSON) -> JSON:
     """Return a copy in which objects without `additionalProperties` have `"additionalProperties": false`.
 
     Raises:
@@ -437,7 +439,7 @@ def closed(schema: JSON) -> JSON:
 
 def _closed_inside(keyword: str, value: JSON) -> JSON:
     if keyword in _SCHEMAS_BY_NAME and isinstance(value, dict):
-        return {name: closed(schema) for name, schema in value.items()}
+        return {name: close_objects(schema) for name, schema in value.items()}
     if keyword in _SCHEMAS_IN_LIST and isinstance(value, list):
-        return [closed(schema) for schema in value]
-    return closed(value) if keyword in _SCHEMA else value
+        return [close_objects(schema) for schema in value]
+    return close_objects(value) if keyword in _SCHEMA else value

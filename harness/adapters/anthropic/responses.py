@@ -231,8 +231,8 @@ class _OpenBlock:
         part = read_part(self.data)
         if isinstance(part, ToolCall) and self.call is not None:
             yield ToolCallStart(self.call, part.id, part.name)
-        yield from self._shown("text", self.data)
-        yield from self._shown("thinking", self.data)
+        yield from self._show("text", self.data)
+        yield from self._show("thinking", self.data)
 
     def extend(self, delta: dict[str, JSON]) -> Iterator[StreamEvent]:
         """Apply a delta. In a delta of unknown type, strings and lists are appended to the block's fields, and other
@@ -250,10 +250,10 @@ class _OpenBlock:
                 self._grow("citations", [delta.get("citation")])
             case "text_delta":
                 self._grow("text", _text(delta, "text"))
-                yield from self._shown("text", delta)
+                yield from self._show("text", delta)
             case "thinking_delta":
                 self._grow("thinking", _text(delta, "thinking"))
-                yield from self._shown("thinking", delta)
+                yield from self._show("thinking", delta)
             case _:
                 for key, value in delta.items():
                     if key != "type":
@@ -281,7 +281,7 @@ class _OpenBlock:
             yield ArgumentsDelta(self.call, compact(arguments))
         yield ToolCallEnd(self.call)
 
-    def _shown(self, kind: str, source: dict[str, JSON]) -> Iterator[StreamEvent]:
+    def _show(self, kind: str, source: dict[str, JSON]) -> Iterator[StreamEvent]:
         text = source.get(kind)
         if self.data.get("type") == kind and isinstance(text, str) and text:
             yield TextDelta(text) if kind == "text" else ThinkingDelta(text)

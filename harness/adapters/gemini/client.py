@@ -69,7 +69,7 @@ class GeminiClient:
             timeout=round(TIMEOUT_SECONDS * 1000),
             async_client_args={"verify": unused, "ssl": unused},
         )
-        self._sdk = self._connected(self._http)
+        self._sdk = self._connect(self._http)
 
     def chat(self, request: ChatRequest) -> ChatResponse:
         """See `harness.model.protocols.ChatClient.chat`."""
@@ -82,7 +82,7 @@ class GeminiClient:
 
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
         """See `harness.model.protocols.StreamingChatClient.stream`."""
-        with closing(self._opened(request)) as response, _transport_failures_translated():
+        with closing(self._open_stream(request)) as response, _transport_failures_translated():
             yield from read_stream(response.iter_bytes(), request)
 
     def embed(self, texts: Sequence[str], dimensions: int) -> bytes:
@@ -102,7 +102,7 @@ class GeminiClient:
         if self._own_http is not None:
             self._own_http.close()
 
-    def _connected(self, http: httpx2.Client) -> genai.Client:
+    def _connect(self, http: httpx2.Client) -> genai.Client:
         return genai.Client(
             api_key=self._api_key,
             vertexai=False,
@@ -114,9 +114,9 @@ class GeminiClient:
     def _bypass(self) -> tuple[ResponseKeeper, Any]:
         """HTTP client that keeps responses, and the `models` interface of an SDK client that uses it."""
         http = ResponseKeeper(self._http)
-        return http, self._connected(http).models
+        return http, self._connect(http).models
 
-    def _opened(self, request: ChatRequest) -> httpx2.Response:
+    def _open_stream(self, request: ChatRequest) -> httpx2.Response:
         """Send a streamed request and return the response, with its body unread."""
         http, models = self._bypass
         with _failures_translated():
@@ -153,7 +153,7 @@ def _failures_translated() -> Generator[None]:
         with _transport_failures_translated():
             yield
     except errors.APIError as error:
-        raise translated(error) from error
+        raise translate_error(error) from error
     except UnicodeDecodeError as error:
         raise MalformedResponse("the body is not UTF-8") from error
     except ValueError as error:  # the SDK rejects a request before it is sent
@@ -168,7 +168,7 @@ def _transport_failures_translated() -> Generator[None]:
         raise ConnectionFailed(str(error) or type(error).__name__) from error
 
 
-def translated(error: errors.APIError) -> ChatError:
+def translate_error(error: errors.APIError) -> ChatError:
     """Translate a response other than HTTP 200 to a `ChatError`."""
     if 300 <= error.code < 400:
         return ConnectionFailed(f"redirected with HTTP {error.code}, which is refused")

@@ -6,7 +6,7 @@ import base64
 import re
 from typing import TYPE_CHECKING
 
-from harness.adapters._common import merged, own, sendable, tool_name
+from harness.adapters._common import merge_fields, own, sendable, tool_name
 from harness.model.errors import Unsupported
 from harness.model.messages import (
     JSON,
@@ -49,7 +49,7 @@ def encode(request: ChatRequest, model: str) -> dict[str, JSON]:
         result["tools"] = [{"functionDeclarations": [_declaration(tool) for tool in request.tools]}]
     if config := _generation_config(request, model):
         result["generationConfig"] = config
-    return _with_tool_choice(request, merged(result, own(request.provider_metadata, "gemini")))
+    return _with_tool_choice(request, merge_fields(result, own(request.provider_metadata, "gemini")))
 
 
 _NAME = r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}"  # gemini-tool-name-form
@@ -120,7 +120,7 @@ def _with_tool_choice(request: ChatRequest, result: dict[str, JSON]) -> dict[str
         config: dict[str, JSON] = {"mode": "ANY", "allowedFunctionNames": [choice.name]}
     else:
         config = {"mode": _MODES[choice]}
-    return merged({"toolConfig": {"functionCallingConfig": config}}, result)
+    return merge_fields({"toolConfig": {"functionCallingConfig": config}}, result)
 
 
 # --- the conversation ---
@@ -154,8 +154,8 @@ class _Encoder:
     def contents(self, history: tuple[Message, ...]) -> list[JSON]:
         self._answered = {result.call_id for message in history for result in message.tool_results}
         wire: list[JSON] = []
-        for message in _joined(history):
-            parts = [part for canonical in self._ordered(message) for part in self._parts(canonical)]
+        for message in _join_messages(history):
+            parts = [part for canonical in self._results_first(message) for part in self._parts(canonical)]
             if message.role is Role.ASSISTANT:
                 self._places = {call.id: place for place, call in enumerate(message.tool_calls)}
                 if is_3_or_later(self._model):
@@ -166,7 +166,7 @@ class _Encoder:
                 raise Unsupported("gemini", "an empty user message", "a content needs parts (gemini-contents)")
         return wire
 
-    def _ordered(self, message: Message) -> tuple[Part, ...]:
+    def _results_first(self, message: Message) -> tuple[Part, ...]:
         """Return the parts, with the results first. If a result is sent without an id, all results are in the order of
         their calls.
         """
@@ -193,9 +193,9 @@ class _Encoder:
             case ToolCall():
                 self._calls[part.id] = part
                 call: JSON = {**self._id_on_wire(part.id), "name": part.name, "args": part.arguments}
-                return [merged({"functionCall": call}, own(part.provider_metadata, "gemini"))]
+                return [merge_fields({"functionCall": call}, own(part.provider_metadata, "gemini"))]
             case ToolResult():
-                return [merged({"functionResponse": self._response(part)}, own(part.provider_metadata, "gemini"))]
+                return [merge_fields({"functionResponse": self._response(part)}, own(part.provider_metadata, "gemini"))]
             case Opaque():
                 return self._opaque(part)
             case Image() | File():
@@ -231,7 +231,7 @@ def _payload(value: JSON, *, is_error: bool) -> JSON:
     return value if isinstance(value, dict) else {"output": value}
 
 
-def _joined(history: tuple[Message, ...]) -> list[Message]:
+def _join_messages(history: tuple[Message, ...]) -> list[Message]:
     joined: list[Message] = []
     for message in history:
         last = joined[-1] if joined else None
@@ -258,9 +258,9 @@ def _medium(part: Image | File) -> dict[str, JSON]:
     fields = own(part.provider_metadata, "gemini")
     if part.data is not None:
         data = base64.b64encode(part.data).decode()
-        return merged({"inlineData": {"mimeType": part.media_type, "data": data}}, fields)
+        return merge_fields({"inlineData": {"mimeType": part.media_type, "data": data}}, fields)
     if part.uri is not None:
-        return merged({"fileData": {"mimeType": part.media_type, "fileUri": part.uri}}, fields)
+        return merge_fields({"fileData": {"mimeType": part.media_type, "fileUri": part.uri}}, fields)
     if {"inlineData", "fileData"} & fields.keys():
         return fields
     raise Unsupported("gemini", type(part).__name__, "it has neither data nor a URI")

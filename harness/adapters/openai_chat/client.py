@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from harness.adapters._common import loads, merged, own, vector
+from harness.adapters._common import loads, merge_fields, own, vector
 from harness.adapters._openai.client import OMIT, SdkClient, failures_translated
 from harness.adapters.openai_chat import API
 from harness.adapters.openai_chat.requests import encode
@@ -42,7 +42,7 @@ class ChatCompletionsClient(SdkClient):
             body = adapt(body, self._server)
         if streamed:  # without the option there are no token counts (openai-chat-stream-usage)
             body |= {"stream": True, "stream_options": {"include_usage": True}}
-        whole: Any = merged(body, own(request.provider_metadata, API))
+        whole: Any = merge_fields(body, own(request.provider_metadata, API))
         create: Any = self.sdk.chat.completions.with_streaming_response.create
         headers = whole.pop("extra_headers", None)
         return create(model=OMIT, messages=OMIT, extra_body=whole, extra_headers=headers)

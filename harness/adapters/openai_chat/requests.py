@@ -6,12 +6,12 @@ import re
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from harness.adapters._common import compact, merged, own, sendable, tool_name
+from harness.adapters._common import compact, merge_fields, own, sendable, tool_name
 from harness.adapters._openai.wire import (
     TOOL_NAME,
     OpenAIIds,
     base64_text,
-    collapsed,
+    collapse_text,
     effort,
     filename,
     is_of_mistral,
@@ -20,7 +20,7 @@ from harness.adapters._openai.wire import (
     sampling,
     schema_format,
     tool_choice,
-    unsupported,
+    unsupported_part,
     url,
     user_says_json,
 )
@@ -62,7 +62,7 @@ def encode(request: ChatRequest, model: str, max_tokens_field: str | None = None
     field = max_tokens_field or ("max_tokens" if is_of_mistral(model) else "max_completion_tokens")
     bound: dict[str, JSON] = {} if request.max_tokens is None else {field: request.max_tokens}
     settings = sampling(request, model, API, stop=list(request.stop) or None) | bound | _reasoning(request, model)
-    return body | tool_choice(request, API, _named) | _response_format(request.response_format) | settings
+    return body | tool_choice(request, API, _named_choice) | _response_format(request.response_format) | settings
 
 
 def _preamble(request: ChatRequest, model: str) -> list[JSON]:
@@ -82,10 +82,10 @@ def _tool(tool: Tool) -> dict[str, JSON]:
         "description": tool.description,
         "parameters": tool.parameters or {"type": "object", "properties": {}},
     }
-    return {"type": "function", "function": merged(function, own(tool.provider_metadata, API))}
+    return {"type": "function", "function": merge_fields(function, own(tool.provider_metadata, API))}
 
 
-def _named(name: str) -> JSON:
+def _named_choice(name: str) -> JSON:
     return {"type": "function", "function": {"name": name}}
 
 
@@ -148,7 +148,7 @@ def _user_turn(messages: Sequence[Message], ids: OpenAIIds) -> Iterator[dict[str
         call_id = ids.of_result(result)
         content, media = _result(result)
         wire: dict[str, JSON] = {"role": "tool", "tool_call_id": call_id, "content": content}
-        yield merged(wire, own(result.provider_metadata, API))
+        yield merge_fields(wire, own(result.provider_metadata, API))
         if media:
             moved.append({"type": "text", "text": _MEDIA_CAPTION.format(name=result.name, call_id=call_id)})
             moved.extend(media)
@@ -176,7 +176,7 @@ def _user_messages(parts: Iterable[Part]) -> Iterator[dict[str, JSON]]:
 def _user_message(parts: Iterable[Part]) -> Iterator[dict[str, JSON]]:
     content = _parts(parts)
     if content:
-        yield {"role": "user", "content": collapsed(content, "text")}
+        yield {"role": "user", "content": collapse_text(content, "text")}
 
 
 def _result(result: ToolResult) -> tuple[JSON, list[JSON]]:
@@ -191,7 +191,7 @@ def _result(result: ToolResult) -> tuple[JSON, list[JSON]]:
     if result.is_error:
         texts = [part.text for part in result.content if isinstance(part, Text)]
         return compact({"error": "".join(texts)}), media
-    return collapsed(text, "text") if text else "", media
+    return collapse_text(text, "text") if text else "", media
 
 
 def _assistant(message: Message, ids: OpenAIIds, answered: set[str]) -> dict[str, JSON] | None:
@@ -222,7 +222,7 @@ class _Assistant:
                 if part.api == API and isinstance(part.raw, dict):
                     self._put_back(part.raw)
             case _:
-                raise unsupported(API, part, "an assistant message holds text, refusals and calls only")
+                raise unsupported_part(API, part, "an assistant message holds text, refusals and calls only")
 
     def _put_back(self, raw: dict[str, JSON]) -> None:
         """Add an opaque part: a call, a content part, or message fields.
@@ -233,7 +233,7 @@ class _Assistant:
         if "function" in raw or "custom" in raw:
             call_id = raw.get("id")
             if isinstance(call_id, str) and call_id in self._answered:
-                self._ids.issued(call_id)
+                self._ids.mark_issued(call_id)
                 self._calls.append(raw)
         elif "type" in raw:
             self._content.append(raw)
@@ -245,23 +245,23 @@ class _Assistant:
         (openai-chat-call-form)."""
         if not (self._content or self._calls or self._fields):
             return None
-        content = collapsed(self._content, "text") if self._content else None if self._calls else ""
+        content = collapse_text(self._content, "text") if self._content else None if self._calls else ""
         wire: dict[str, JSON] = {"role": "assistant", "content": content}
         if self._calls:
             wire["tool_calls"] = self._calls
-        return merged(wire, self._fields)
+        return merge_fields(wire, self._fields)
 
 
 def _text_part(part: Text | Refusal) -> dict[str, JSON]:
     kind = "text" if isinstance(part, Text) else "refusal"
-    return merged({"type": kind, kind: part.text}, own(part.provider_metadata, API))
+    return merge_fields({"type": kind, kind: part.text}, own(part.provider_metadata, API))
 
 
 def _call(call: ToolCall, ids: OpenAIIds) -> dict[str, JSON]:
     function: dict[str, JSON] = {"name": legal_name(call.name), "arguments": compact(call.arguments)}
     fields = own(call.provider_metadata, API)
-    call_id = ids.issued(call.id) if fields.get("id") == call.id else ids.of_call(call.id, call.name)
-    return merged({"id": call_id, "type": "function", "function": function}, fields)
+    call_id = ids.mark_issued(call.id) if fields.get("id") == call.id else ids.of_call(call.id, call.name)
+    return merge_fields({"id": call_id, "type": "function", "function": function}, fields)
 
 
 def _parts(parts: Iterable[Part]) -> list[JSON]:
@@ -272,14 +272,14 @@ def _parts(parts: Iterable[Part]) -> list[JSON]:
                 result.append(_text_part(part))
             case Image():
                 image: dict[str, JSON] = {"type": "image_url", "image_url": {"url": url(part, API)}}
-                result.append(merged(image, own(part.provider_metadata, API)))
+                result.append(merge_fields(image, own(part.provider_metadata, API)))
             case File():
                 result.extend(_file(part, own(part.provider_metadata, API)))
             case Opaque(api=api, raw=raw):
                 if api == API:
                     result.append(raw)
             case _:
-                raise unsupported(API, part, "it belongs to the assistant")
+                raise unsupported_part(API, part, "it belongs to the assistant")
     return result
 
 
@@ -295,18 +295,18 @@ def _file(part: File, fields: dict[str, JSON]) -> list[JSON]:
     A text file is sent as a caption and text, because the API only accepts PDF files (openai-chat-file-inline-pdf).
     """
     if _has_file(fields):
-        return [merged({"type": "file"}, fields)]
+        return [merge_fields({"type": "file"}, fields)]
     if part.data is None:
-        raise unsupported(API, part, "the API takes files by their data only")
+        raise unsupported_part(API, part, "the API takes files by their data only")
     if part.media_type in _AUDIO:
         audio: dict[str, JSON] = {"data": base64_text(part.data), "format": _AUDIO[part.media_type]}
-        return [merged({"type": "input_audio", "input_audio": audio}, fields)]
+        return [merge_fields({"type": "input_audio", "input_audio": audio}, fields)]
     if part.media_type.startswith("text/"):
         try:
             text = part.data.decode()
         except UnicodeDecodeError:
-            raise unsupported(API, part, "the API takes PDF files and text in UTF-8") from None
+            raise unsupported_part(API, part, "the API takes PDF files and text in UTF-8") from None
         caption: dict[str, JSON] = {"type": "text", "text": _FILE_CAPTION.format(media_type=part.media_type)}
-        return [caption, merged({"type": "text", "text": text}, {k: v for k, v in fields.items() if k != "file"})]
+        return [caption, merge_fields({"type": "text", "text": text}, {k: v for k, v in fields.items() if k != "file"})]
     file: dict[str, JSON] = {"filename": filename(part.media_type), "file_data": url(part, API)}
-    return [merged({"type": "file", "file": file}, fields)]
+    return [merge_fields({"type": "file", "file": file}, fields)]

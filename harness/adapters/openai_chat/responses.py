@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from harness.adapters._common import as_list, own, string
 from harness.adapters._openai.client import arguments_in, error_in
-from harness.adapters._openai.wire import is_legal, read_usage, split_fields, synthesised
+from harness.adapters._openai.wire import is_legal, read_usage, split_fields, synthesise_id
 from harness.adapters.openai_chat import API, MAX_ID_CHARACTERS, RECEIVED
 from harness.model.errors import MalformedResponse
 from harness.model.messages import (
@@ -105,9 +105,9 @@ def _content(message: dict[str, JSON]) -> list[Part]:
 def _content_part(part: JSON) -> Part:
     match part:
         case {"type": "text", "text": str(text), **others}:
-            return Text(text, received(others))
+            return Text(text, received_metadata(others))
         case {"type": "refusal", "refusal": str(text), **others}:
-            return Refusal(text, received(others))
+            return Refusal(text, received_metadata(others))
         case _:
             return Opaque(API, part)
 
@@ -131,7 +131,7 @@ def identify(call: JSON, taken: Sequence[str]) -> str:
         case {"id": str(call_id)} if call_id:
             return call_id
         case _:
-            return synthesised(len(taken), taken)
+            return synthesise_id(len(taken), taken)
 
 
 def _call(raw: JSON, call_id: str, *, cut_short: bool) -> ToolCall | None:
@@ -203,7 +203,7 @@ _CALL = frozenset(
 _FUNCTION = frozenset({"provider_specific_fields"})  # LiteLLM, where it is streamed
 
 
-def received(fields: Mapping[str, JSON]) -> ProviderMetadata:
+def received_metadata(fields: Mapping[str, JSON]) -> ProviderMetadata:
     """Return metadata for fields that are not sent back."""
     return {RECEIVED: dict(fields)} if fields else {}
 

@@ -275,7 +275,7 @@ def _with_details(old: list[JSON], new: list[JSON]) -> list[JSON]:
         places = [place for place, one in enumerate(joined) if isinstance(one, dict) and one.get("index") == index]
         entry = joined[places[-1]] if places and index is not None else None
         if isinstance(entry, dict) and isinstance(piece, dict) and _is_continuation(entry, piece):
-            joined[places[-1]] = _continued(entry, piece)
+            joined[places[-1]] = _extend_entry(entry, piece)
         else:
             joined.append(piece)
     return joined
@@ -290,7 +290,7 @@ def _is_continuation(entry: dict[str, JSON], piece: dict[str, JSON]) -> bool:
     return same and not (entry.get("signature") and piece.get(_PIECEWISE[kind]))
 
 
-def _continued(entry: dict[str, JSON], piece: dict[str, JSON]) -> dict[str, JSON]:
+def _extend_entry(entry: dict[str, JSON], piece: dict[str, JSON]) -> dict[str, JSON]:
     """Append the text of a piece to an entry, and replace its other fields."""
     growing = _PIECEWISE[_text(entry.get("type"))]
     fields = {key: value for key, value in piece.items() if value not in (None, "") or key not in entry}

@@ -6,12 +6,12 @@ import re
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from harness.adapters._common import compact, merged, own, sendable, tool_name
+from harness.adapters._common import compact, merge_fields, own, sendable, tool_name
 from harness.adapters._openai.client import SdkClient
 from harness.adapters._openai.wire import (
     TOOL_NAME,
     OpenAIIds,
-    collapsed,
+    collapse_text,
     effort,
     filename,
     is_reasoning,
@@ -19,7 +19,7 @@ from harness.adapters._openai.wire import (
     sampling,
     schema_format,
     tool_choice,
-    unsupported,
+    unsupported_part,
     url,
     user_says_json,
 )
@@ -63,7 +63,7 @@ class ResponsesClient(SdkClient):
         if streamed:
             body["stream"] = True
         create: Any = self.sdk.responses.with_streaming_response.create
-        whole: Any = merged(body, own(request.provider_metadata, API))
+        whole: Any = merge_fields(body, own(request.provider_metadata, API))
         headers = whole.pop("extra_headers", None)
         return create(extra_body=whole, extra_headers=headers)
 
@@ -84,7 +84,7 @@ def encode(request: ChatRequest, model: str) -> dict[str, JSON]:
         body["instructions"] = request.system
     if request.tools:
         body["tools"] = [_tool(tool) for tool in request.tools]
-    return body | tool_choice(request, API, _named) | _text(request.response_format) | _settings(request, model)
+    return body | tool_choice(request, API, _named_choice) | _text(request.response_format) | _settings(request, model)
 
 
 def appends_instructions(model: str) -> bool:
@@ -116,10 +116,10 @@ def _tool(tool: Tool) -> dict[str, JSON]:
         "parameters": tool.parameters or {"type": "object", "properties": {}},
         "strict": False,
     }
-    return merged(wire, own(tool.provider_metadata, API))
+    return merge_fields(wire, own(tool.provider_metadata, API))
 
 
-def _named(name: str) -> JSON:
+def _named_choice(name: str) -> JSON:
     return {"type": "function", "name": name}
 
 
@@ -156,7 +156,7 @@ def wire_items(messages: Sequence[Message]) -> list[JSON]:
         else:
             parts = (part for message in turn for part in message.parts)
             sent = filter(None, (_assistant_item(part, ids, answered) for part in parts))
-            items += _without_loose_reasoning(_joined(sent))
+            items += _without_loose_reasoning(_join_messages(sent))
     return items
 
 
@@ -181,7 +181,7 @@ def _user_turn(messages: Sequence[Message], ids: OpenAIIds) -> list[JSON]:
                 others.append(part)
         content = _content(others)
         if content:
-            user_messages.append({"role": "user", "content": collapsed(content, "input_text")})
+            user_messages.append({"role": "user", "content": collapse_text(content, "input_text")})
     return [*outputs, *user_messages]
 
 
@@ -191,7 +191,7 @@ def _output(result: ToolResult, ids: OpenAIIds) -> JSON:
         "call_id": ids.of_result(result),
         "output": _payload(result),
     }
-    return merged(wire, own(result.provider_metadata, API))
+    return merge_fields(wire, own(result.provider_metadata, API))
 
 
 def _payload(result: ToolResult) -> JSON:
@@ -217,7 +217,7 @@ def _assistant_item(part: Part, ids: OpenAIIds, answered: set[str]) -> dict[str,
         case Opaque():
             return _put_back(part.raw, ids, answered) if part.api == API and isinstance(part.raw, dict) else None
         case _:
-            raise unsupported(API, part, "the assistant's items hold text, refusals, calls and reasoning only")
+            raise unsupported_part(API, part, "the assistant's items hold text, refusals, calls and reasoning only")
 
 
 def _message(part: Text | Refusal) -> dict[str, JSON] | None:
@@ -232,20 +232,20 @@ def _message(part: Text | Refusal) -> dict[str, JSON] | None:
         if isinstance(part, Text)
         else {"type": "refusal", "refusal": part.text}
     )
-    wire: dict[str, JSON] = {"type": "message", "role": "assistant", "content": [merged(content, fields)]}
-    return merged(wire, item) if isinstance(item, dict) else wire
+    wire: dict[str, JSON] = {"type": "message", "role": "assistant", "content": [merge_fields(content, fields)]}
+    return merge_fields(wire, item) if isinstance(item, dict) else wire
 
 
 def _call(call: ToolCall, ids: OpenAIIds) -> dict[str, JSON]:
     fields = own(call.provider_metadata, API)
-    call_id = ids.issued(call.id) if fields.get("call_id") == call.id else ids.of_call(call.id, call.name)
+    call_id = ids.mark_issued(call.id) if fields.get("call_id") == call.id else ids.of_call(call.id, call.name)
     wire: dict[str, JSON] = {
         "type": "function_call",
         "call_id": call_id,
         "name": legal_name(call.name),
         "arguments": compact(call.arguments),
     }
-    return merged(wire, fields)
+    return merge_fields(wire, fields)
 
 
 def _put_back(raw: dict[str, JSON], ids: OpenAIIds, answered: set[str]) -> dict[str, JSON] | None:
@@ -255,11 +255,11 @@ def _put_back(raw: dict[str, JSON], ids: OpenAIIds, answered: set[str]) -> dict[
         call_id = raw.get("call_id")
         if not isinstance(call_id, str) or call_id not in answered:
             return None
-        ids.issued(call_id)
+        ids.mark_issued(call_id)
     return raw
 
 
-def _joined(items: Iterable[dict[str, JSON]]) -> list[dict[str, JSON]]:
+def _join_messages(items: Iterable[dict[str, JSON]]) -> list[dict[str, JSON]]:
     """Return the items, with adjacent parts of one message joined."""
     result: list[dict[str, JSON]] = []
     for item in items:
@@ -294,25 +294,25 @@ def _content(parts: Iterable[Part]) -> list[JSON]:
     for part in parts:
         match part:
             case Text(text=text):
-                result.append(merged({"type": "input_text", "text": text}, own(part.provider_metadata, API)))
+                result.append(merge_fields({"type": "input_text", "text": text}, own(part.provider_metadata, API)))
             case Image():
                 fields = own(part.provider_metadata, API)
                 place: dict[str, JSON] = {} if "file_id" in fields else {"image_url": url(part, API)}
-                result.append(merged({"type": "input_image", **place, "detail": "auto"}, fields))
+                result.append(merge_fields({"type": "input_image", **place, "detail": "auto"}, fields))
             case File():
                 fields = own(part.provider_metadata, API)
-                result.append(merged({"type": "input_file"} if "file_id" in fields else _file(part), fields))
+                result.append(merge_fields({"type": "input_file"} if "file_id" in fields else _file(part), fields))
             case Opaque(api=api, raw=raw):
                 if api == API:
                     result.append(raw)
             case _:
-                raise unsupported(API, part, "it belongs to the assistant")
+                raise unsupported_part(API, part, "it belongs to the assistant")
     return result
 
 
 def _file(part: File) -> dict[str, JSON]:
     if part.media_type.startswith(("audio/", "video/")):
-        raise unsupported(API, part, f"the API takes no {part.media_type}")
+        raise unsupported_part(API, part, f"the API takes no {part.media_type}")
     if part.data is None:
         return {"type": "input_file", "file_url": url(part, API)}
     return {"type": "input_file", "filename": filename(part.media_type), "file_data": url(part, API)}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from harness.adapters._common import as_list, string
 from harness.adapters._openai.client import DONE, arguments_in, error_in, payloads
-from harness.adapters._openai.wire import is_legal, read_usage, split_fields, synthesised
+from harness.adapters._openai.wire import is_legal, read_usage, split_fields, synthesise_id
 from harness.adapters.openai_responses import API, MAX_ID_CHARACTERS, RECEIVED
 from harness.model.errors import MalformedResponse
 from harness.model.messages import (
@@ -148,7 +148,7 @@ def call_of(item: dict[str, JSON], taken: Sequence[str]) -> ToolCall | None:
     call_id = fields.pop("call_id", None)
     if not isinstance(call_id, str) or not call_id:
         marked: dict[str, JSON] = {"harness": {SYNTHESISED_ID: True}}
-        made = synthesised(len(taken), taken)
+        made = synthesise_id(len(taken), taken)
         return ToolCall(made, name, arguments, _item_metadata(fields, _TAKEN_OF_CALL) | marked)
     if not is_legal(call_id, MAX_ID_CHARACTERS):  # from a server with longer ids
         fields["call_id"] = call_id
@@ -160,14 +160,14 @@ def _stop_reason(body: dict[str, JSON], parts: Sequence[Part]) -> tuple[StopReas
     status = string(body.get("status"))
     match status, body.get("incomplete_details"):
         case "completed", _:
-            return _completed(parts), status
+            return _completed_stop_reason(parts), status
         case "incomplete", {"reason": str(reason)}:
             return _INCOMPLETE.get(reason, StopReason.UNKNOWN), reason
         case _:
             return _STATUSES.get(status or "", StopReason.UNKNOWN), status
 
 
-def _completed(parts: Sequence[Part]) -> StopReason:
+def _completed_stop_reason(parts: Sequence[Part]) -> StopReason:
     kinds = [part.raw.get("type") for part in parts if isinstance(part, Opaque) and isinstance(part.raw, dict)]
     if "function_call" in kinds:
         return StopReason.MALFORMED_CALL
@@ -280,7 +280,7 @@ class _ResponseBuilder:
         """
         repeated = [wire for wire in as_list(response.get("output")) if isinstance(wire, dict)]
         for position, wire in enumerate(repeated):
-            item = self._repeated(position, wire)
+            item = self._streamed_item(position, wire)
             if not item.done:
                 yield from self._close(item, wire)
         if not repeated and not all(item.done for item in self._items):
@@ -305,7 +305,7 @@ class _ResponseBuilder:
         self._items.append(item)
         return item
 
-    def _repeated(self, position: int, wire: dict[str, JSON]) -> _OutputItem:
+    def _streamed_item(self, position: int, wire: dict[str, JSON]) -> _OutputItem:
         """Return the streamed item that an item of the final response repeats, or a new one."""
         kind, item_id = wire.get("type"), string(wire.get("id"))
         same = [item for item in self._items if item_id and item.id == item_id]

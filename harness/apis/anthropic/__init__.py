@@ -6,7 +6,7 @@ import re
 
 from harness.apis.anthropic.checks import header_violation, violations
 from harness.apis.anthropic.conversion import CLIENT_FORMS, REQUEST_BUILDER, AnthropicReader
-from harness.apis.anthropic.pairing import FACTS, AnthropicState, dotted
+from harness.apis.anthropic.pairing import FACTS, AnthropicState, dotted_path
 from harness.apis.anthropic.requests import model_of, recognises, view
 from harness.apis.anthropic.responses import check_response, read
 from harness.apis.anthropic.server import (
@@ -61,7 +61,7 @@ API = Api(
         clouds=frozenset({"vertex", "azure", "foundry"}),  # these clouds host the models and enforce the same rules
     ),
     facts=FACTS,
-    spelled=dotted,
+    spelled=dotted_path,
     schema_places=SchemaPlaces(
         ("tools[].input_schema",),
         ("output_config.format.schema", "output_format.schema"),

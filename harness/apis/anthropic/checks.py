@@ -10,7 +10,16 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from harness.apis.anthropic.pairing import FACTS, Entry, dotted, entries, limit, nested, pairing_limits, turns
+from harness.apis.anthropic.pairing import (
+    FACTS,
+    Entry,
+    dotted_path,
+    entries,
+    limit,
+    nested_blocks,
+    pairing_limits,
+    turns,
+)
 from harness.apis.anthropic.requests import body_of, is_continued, is_invoked
 from harness.apis.jsonvalue import as_list, cached_per_element, join, objects, resolve
 from harness.apis.limits import Severity, Violation, severity_of
@@ -62,17 +71,21 @@ def violations(request: HttpRequest, rule_set: RuleSet) -> list[Violation]:
     """Return the violations of rules that fact conditions cannot express."""
     if len(request.body) > _MOST_BYTES:
         message = "Request exceeds the maximum size"
-        return [limit("body-size").broken(message, "", actual=len(request.body), expected=_MOST_BYTES, status=413)]
+        return [
+            limit("body-size").make_violation(message, "", actual=len(request.body), expected=_MOST_BYTES, status=413)
+        ]
     try:
         body = body_of(request)
     except WireError as error:
-        return [limit("body").broken(f"The request body is not valid JSON: {error.reason}", "")]
+        return [limit("body").make_violation(f"The request body is not valid JSON: {error.reason}", "")]
     if not isinstance(body, dict):
-        return [limit("body").broken("Input should be a valid dictionary or object to extract fields from", "")]
+        return [limit("body").make_violation("Input should be a valid dictionary or object to extract fields from", "")]
     messages = body.get("messages")
     if isinstance(messages, list) and len(messages) > _MOST_MESSAGES:  # checked before each message is
         message = f"messages: at most {_MOST_MESSAGES} messages are allowed"
-        return [limit("messages-many").broken(message, "/messages", actual=len(messages), expected=_MOST_MESSAGES)]
+        return [
+            limit("messages-many").make_violation(message, "/messages", actual=len(messages), expected=_MOST_MESSAGES)
+        ]
     named = bool(request.headers.get("anthropic-beta"))
     beta = named or ("?" in request.url and "beta" in parse_qs(urlsplit(request.url).query))
     surface = _Surface(beta, named, rule_set.is_own or rule_set.service == _BEDROCK)
@@ -112,7 +125,7 @@ class _Forms:
         """Check an object, including nested ones, for missing, wrongly typed and unknown fields."""
         form = _forms()[name]
         if "by" in form:
-            yield from self._chosen(form, data, pointer)
+            yield from self._check_union(form, data, pointer)
             return
         if not form:
             return
@@ -121,21 +134,21 @@ class _Forms:
         known: dict[str, str] = {**needs, **form.get("may", {}), **beta}
         for key in needs:
             if key not in data:
-                message = f"{dotted(join(pointer, key))}: Field required"
-                yield limit("field-missing").broken(message, pointer, expected=key, source=form["source"])
+                message = f"{dotted_path(join(pointer, key))}: Field required"
+                yield limit("field-missing").make_violation(message, pointer, expected=key, source=form["source"])
         for key, broken in form.get("wanted", {}).items():
             if data.get(key) is None:
-                yield limit(broken).broken(f"{dotted(pointer)}.custom.{key}: Field required", pointer)
+                yield limit(broken).make_violation(f"{dotted_path(pointer)}.custom.{key}: Field required", pointer)
         for key, value in data.items():
             place = join(pointer, key)
             if key not in known:
-                message = f"{dotted(place)}: Extra inputs are not permitted"
+                message = f"{dotted_path(place)}: Extra inputs are not permitted"
                 severity = "warning" if value is None else self._surface.unknown  # null was never seen rejected
-                yield limit("extra-input").broken(message, place, actual=key, severity=severity)
+                yield limit("extra-input").make_violation(message, place, actual=key, severity=severity)
             elif known[key] != "any" and (value is not None or key in needs):
                 yield from self._value(value, place, known[key], form["source"])
 
-    def _chosen(self, form: dict[str, Any], data: dict[str, JSON], pointer: str) -> Iterator[Violation]:
+    def _check_union(self, form: dict[str, Any], data: dict[str, JSON], pointer: str) -> Iterator[Violation]:
         tag = data.get(form["by"])
         forms: dict[str, str] = form["forms"]
         if isinstance(tag, str) and tag in forms:
@@ -143,16 +156,18 @@ class _Forms:
         elif (tag is None and "absent" in form) or "other" in form:
             yield from self.of(data, pointer, form["absent"] if tag is None and "absent" in form else form["other"])
         elif form.get("required") and (not isinstance(tag, str) or not tag):
-            message = f"{dotted(pointer)}.{form['by']}: Field required"
-            yield limit("field-missing").broken(message, pointer, expected=form["by"])
+            message = f"{dotted_path(pointer)}.{form['by']}: Field required"
+            yield limit("field-missing").make_violation(message, pointer, expected=form["by"])
         elif not (isinstance(tag, str) and tag and re.fullmatch(form.get("also", ""), tag)):
             beta: list[str] = form.get("beta", []) if self._surface.beta else []
             if tag in beta:
                 return
-            message = f"{dotted(pointer)}: Input tag '{tag}' found using 'type' does not match any of the expected tags"
+            message = (
+                f"{dotted_path(pointer)}: Input tag '{tag}' found using 'type' does not match any of the expected tags"
+            )
             place = join(pointer, "type") if form.get("required") else pointer
             severity = None if form["unknown"] == "anthropic-choice-type" else self._surface.unknown
-            yield limit(form["unknown"].removeprefix("anthropic-")).broken(
+            yield limit(form["unknown"].removeprefix("anthropic-")).make_violation(
                 message, place, actual=tag, expected=[*sorted((*forms, *beta))], severity=severity
             )
 
@@ -161,8 +176,8 @@ class _Forms:
         the form."""
         types, form, words = _kind(kind)
         if type(value) not in types:
-            message = f"{dotted(place)}: Input should be a valid {words}"
-            yield limit("field-type").broken(message, place, actual=value, expected=words, source=source)
+            message = f"{dotted_path(place)}: Input should be a valid {words}"
+            yield limit("field-type").make_violation(message, place, actual=value, expected=words, source=source)
         elif isinstance(value, dict) and form:
             yield from self.of(value, place, form)
         elif isinstance(value, list) and form:
@@ -175,8 +190,8 @@ def _members(surface: _Surface, form: str) -> Callable[[object, str], Sequence[l
     def of(member: JSON, pointer: str) -> list[Violation]:
         if isinstance(member, dict):
             return [*_Forms(surface).of(member, pointer, form)]
-        message = f"{dotted(pointer)}: Input should be an object"
-        return [limit("field-type").broken(message, pointer, actual=member, expected="object")]
+        message = f"{dotted_path(pointer)}: Input should be an object"
+        return [limit("field-type").make_violation(message, pointer, actual=member, expected="object")]
 
     return cached_per_element(of)
 
@@ -197,7 +212,7 @@ def _budget(body: dict[str, JSON], surface: _Surface) -> Iterator[Violation]:
         return  # interleaved thinking removes this limit
     if budget >= max(most, 1024):
         message = "`max_tokens` must be greater than `thinking.budget_tokens`"
-        yield limit("thinking-budget").broken(message, "/thinking/budget_tokens", actual=budget, expected=most)
+        yield limit("thinking-budget").make_violation(message, "/thinking/budget_tokens", actual=budget, expected=most)
 
 
 def _tool_types(body: dict[str, JSON], rule_set: RuleSet) -> Iterator[Violation]:
@@ -206,7 +221,7 @@ def _tool_types(body: dict[str, JSON], rule_set: RuleSet) -> Iterator[Violation]
         severity = severity_of(rule_set.profile.tool_types.get(kind)) if isinstance(kind, str) else None
         if severity:
             message = f"'{body.get('model')}' does not support tool types: {kind}."
-            yield limit("tool-type").broken(message, join(pointer, "type"), actual=kind, severity=severity)
+            yield limit("tool-type").make_violation(message, join(pointer, "type"), actual=kind, severity=severity)
 
 
 def _tools_missing(body: dict[str, JSON], conversation: list[Entry]) -> Iterator[Violation]:
@@ -214,26 +229,28 @@ def _tools_missing(body: dict[str, JSON], conversation: list[Entry]) -> Iterator
     used = next((block for block in blocks if block.kind in ("tool_use", "tool_result")), None)
     if used is not None and not body.get("tools") and not is_continued(body):
         message = "Requests which include `tool_use` or `tool_result` blocks must define tools."
-        yield limit("tools-missing").broken(message, used.pointer)
+        yield limit("tools-missing").make_violation(message, used.pointer)
 
 
 def _many_images(conversation: list[Entry]) -> Iterator[Violation]:
     """Yield the first image that is too large for a request with many images."""
-    blocks = (inner for entry in conversation for block in entry.blocks for inner in (block, *nested(block)))
+    blocks = (inner for entry in conversation for block in entry.blocks for inner in (block, *nested_blocks(block)))
     images = [block for block in blocks if block.kind == "image"]
     for image in images if len(images) > _MANY_IMAGES else ():
         side = image_side(resolve(image.data, "/source/data"))
         if side > _MOST_PIXELS_OF_MANY:
             pointer = join(image.pointer, "source", "data")
             said = "At least one of the image dimensions exceed max allowed size for many-image requests"
-            message = f"{dotted(pointer)}: {said}: {_MOST_PIXELS_OF_MANY} pixels"
-            yield limit("image-side-of-many").broken(message, pointer, actual=side, expected=_MOST_PIXELS_OF_MANY)
+            message = f"{dotted_path(pointer)}: {said}: {_MOST_PIXELS_OF_MANY} pixels"
+            yield limit("image-side-of-many").make_violation(
+                message, pointer, actual=side, expected=_MOST_PIXELS_OF_MANY
+            )
             return
 
 
 def _cache_marks(body: dict[str, JSON], conversation: list[Entry], forms: _Forms) -> Iterator[Violation]:
     marks: list[tuple[str, JSON]] = []
-    blocks = (inner for entry in conversation for block in entry.blocks for inner in (block, *nested(block)))
+    blocks = (inner for entry in conversation for block in entry.blocks for inner in (block, *nested_blocks(block)))
     outside = (*objects(body.get("tools"), "/tools"), *objects(body.get("system"), "/system"))
     for place, data in (*outside, *((block.pointer, block.data) for block in blocks)):
         if data.get("cache_control") is not None:
@@ -241,13 +258,13 @@ def _cache_marks(body: dict[str, JSON], conversation: list[Entry], forms: _Forms
     if len(marks) > _MOST_CACHE_MARKS:
         message = f"A maximum of {_MOST_CACHE_MARKS} blocks with cache_control may be provided. Found {len(marks)}."
         place = marks[_MOST_CACHE_MARKS][0]
-        yield limit("cache-marks").broken(message, place, actual=len(marks), expected=_MOST_CACHE_MARKS)
+        yield limit("cache-marks").make_violation(message, place, actual=len(marks), expected=_MOST_CACHE_MARKS)
     for place, mark in marks:
         if isinstance(mark, dict):
             yield from forms.of(mark, place, "CacheMark")
             if mark.get("type", "ephemeral") != "ephemeral" or mark.get("ttl") not in (None, "5m", "1h"):
-                message = f"{dotted(place)}: Input should be {{'type': 'ephemeral', 'ttl': '5m' or '1h'}}"
-                yield limit("cache-mark").broken(message, place, actual=mark)
+                message = f"{dotted_path(place)}: Input should be {{'type': 'ephemeral', 'ttl': '5m' or '1h'}}"
+                yield limit("cache-mark").make_violation(message, place, actual=mark)
 
 
 def header_violation(request: HttpRequest) -> Violation | None:
@@ -257,9 +274,11 @@ def header_violation(request: HttpRequest) -> Violation | None:
     if not request.headers or b'"anthropic_version"' in request.body:
         return None
     if version is None:
-        return limit("version").broken("anthropic-version: header is required", "")
+        return limit("version").make_violation("anthropic-version: header is required", "")
     if _VERSION.fullmatch(version) is None:
-        return limit("version").broken(f'anthropic-version: "{version}" is not a valid version', "", actual=version)
+        return limit("version").make_violation(
+            f'anthropic-version: "{version}" is not a valid version', "", actual=version
+        )
     return None
 
 
@@ -278,13 +297,13 @@ def schema_limits(body: dict[str, JSON]) -> Iterator[Violation]:
         if not is_custom(tool) or not isinstance(schema, dict):
             continue
         if schema.get("type") != "object":
-            message = f"{dotted(place)}.type: Input should be 'object'"
-            yield limit("tool-schema").broken(message, place, actual=schema.get("type"), expected="object")
+            message = f"{dotted_path(place)}.type: Input should be 'object'"
+            yield limit("tool-schema").make_violation(message, place, actual=schema.get("type"), expected="object")
         fault = schema_fault(schema)
         if fault:
             keys, reason = fault
-            message = f"{dotted(place)}: JSON schema is invalid. It must match JSON Schema draft 2020-12: {reason}"
-            yield limit("tool-schema").broken(message, join(place, *keys))
+            message = f"{dotted_path(place)}: JSON schema is invalid. It must match JSON Schema draft 2020-12: {reason}"
+            yield limit("tool-schema").make_violation(message, join(place, *keys))
         yield from example_limits(tool, schema, pointer)
         if tool.get("strict") is True:
             strict.append((place, schema))
@@ -305,8 +324,8 @@ def example_limits(tool: dict[str, JSON], schema: dict[str, JSON], pointer: str)
     for index, example in enumerate(as_list(tool.get("input_examples"))):
         if not _is_valid(example, schema):
             place = join(pointer, "input_examples", index)
-            yield limit("tool-examples").broken(
-                f"{dotted(place)}: does not match the input_schema", place, actual=example
+            yield limit("tool-examples").make_violation(
+                f"{dotted_path(place)}: does not match the input_schema", place, actual=example
             )
 
 
@@ -324,21 +343,21 @@ def _strict(schema: dict[str, JSON], pointer: str) -> Iterator[Violation]:
     for place, member in subschemas(schema, pointer):
         others = member.get("additionalProperties")
         if isinstance(others, dict):
-            message = f"{dotted(place)}: 'additionalProperties' cannot be a schema: name every property"
-            yield limit("strict-map").broken(
+            message = f"{dotted_path(place)}: 'additionalProperties' cannot be a schema: name every property"
+            yield limit("strict-map").make_violation(
                 message, join(place, "additionalProperties"), actual=others, expected=False
             )
         elif _is_object(member) and others is not False:
-            message = f"{dotted(place)}: For 'object' type, 'additionalProperties' must be explicitly set to false"
-            yield limit("strict-schema").broken(message, place, expected=False)
+            message = f"{dotted_path(place)}: For 'object' type, 'additionalProperties' must be explicitly set to false"
+            yield limit("strict-schema").make_violation(message, place, expected=False)
         for key in _CONTESTED:
             if key in member:
-                message = f"{dotted(place)}: For this type, property '{key}' may not be supported"
-                yield limit("strict-keyword").broken(message, join(place, key), actual=key)
+                message = f"{dotted_path(place)}: For this type, property '{key}' may not be supported"
+                yield limit("strict-keyword").make_violation(message, join(place, key), actual=key)
     recursive = _recursive(schema, pointer)
     if recursive is not None:
-        message = f"{dotted(recursive)}: Recursive schemas are not supported"
-        yield limit("strict-recursion").broken(message, recursive)
+        message = f"{dotted_path(recursive)}: Recursive schemas are not supported"
+        yield limit("strict-recursion").make_violation(message, recursive)
 
 
 def _together(schemas: list[tuple[str, dict[str, JSON]]]) -> Iterator[Violation]:
@@ -350,16 +369,16 @@ def _together(schemas: list[tuple[str, dict[str, JSON]]]) -> Iterator[Violation]
     message = "Schema is too complex for compilation. Try reducing the number of tools or simplifying tool schemas."
     if len(schemas) > _MOST_TOOLS:
         place = schemas[_MOST_TOOLS][0]
-        yield limit("strict-tools").broken(message, place, actual=len(schemas), expected=_MOST_TOOLS)
+        yield limit("strict-tools").make_violation(message, place, actual=len(schemas), expected=_MOST_TOOLS)
     members = [member for pointer, schema in schemas for member in subschemas(schema, pointer)]
     optional = [place for place, member in members for place in _optional(member, place)]
     if len(optional) > _MOST_OPTIONAL:
         place = optional[_MOST_OPTIONAL]
-        yield limit("strict-optional").broken(message, place, actual=len(optional), expected=_MOST_OPTIONAL)
+        yield limit("strict-optional").make_violation(message, place, actual=len(optional), expected=_MOST_OPTIONAL)
     unions = [place for at, schema in members for _, place, member in _properties(schema, at) if _is_union(member)]
     if len(unions) > _MOST_UNIONS:
         place = unions[_MOST_UNIONS]
-        yield limit("strict-unions").broken(message, place, actual=len(unions), expected=_MOST_UNIONS)
+        yield limit("strict-unions").make_violation(message, place, actual=len(unions), expected=_MOST_UNIONS)
 
 
 def _properties(schema: dict[str, JSON], pointer: str) -> Iterator[tuple[str, str, JSON]]:

@@ -132,7 +132,7 @@ def _result(call_id: str | None, text: str, *, failed: bool = False) -> JSON:
     return result | ({"is_error": True} if failed else {})
 
 
-def continued(answer: JSON, results: Sequence[AnsweredCall]) -> Sequence[JSON]:
+def continuation(answer: JSON, results: Sequence[AnsweredCall]) -> Sequence[JSON]:
     """Return the response's blocks unchanged, then one message with all results (anthropic-results-in-one-message)."""
     blocks: list[JSON] = [_result(call.id, json.dumps({**value}, ensure_ascii=False)) for call, value in results]
     assistant: JSON = {"role": "assistant", "content": resolve(answer, "/content")}
@@ -164,7 +164,7 @@ REQUEST_BUILDER = RequestBuilder(
     stream_path="/v1/messages",
     bounds=("max_tokens",),
     write=write,
-    continued=continued,
+    continued=continuation,
     streaming={"stream": True},
     one_call=one_call,
     plain=plain,

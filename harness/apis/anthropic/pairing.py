@@ -32,7 +32,7 @@ class Block(NamedTuple):
     @property
     def path(self) -> str:
         """Path in the provider's notation: `messages.1.content.0`."""
-        return dotted(self.pointer)
+        return dotted_path(self.pointer)
 
     def string(self, key: str) -> str | None:
         """Return the value of `key` if it is a string."""
@@ -62,7 +62,7 @@ class Turn:
         return tuple(block for block in self.blocks if block.kind == kind)
 
 
-def dotted(pointer: str) -> str:
+def dotted_path(pointer: str) -> str:
     """Convert a JSON pointer to the provider's dotted notation."""
     return pointer.removeprefix("/").replace("/", ".")
 
@@ -99,7 +99,7 @@ def is_server_work(block: Block) -> bool:
     )
 
 
-def nested(block: Block) -> tuple[Block, ...]:
+def nested_blocks(block: Block) -> tuple[Block, ...]:
     """Return the blocks inside a `tool_result`; none if its content is a string (anthropic-result-content)."""
     content = block.data.get("content")
     if block.kind != "tool_result" or isinstance(content, str):
@@ -127,7 +127,7 @@ def pairing_limits(body: dict[str, JSON], conversation: Sequence[Turn], profile:
         for kind, home in (("tool_use", "assistant"), ("tool_result", "user")):
             for block in turn.of_kind(kind) if turn.role != home else ():
                 message = f"{block.path}: `{kind}` blocks can only be in `{home}` messages"
-                yield limit("block-role").broken(message, block.pointer, actual=turn.role, expected=home)
+                yield limit("block-role").make_violation(message, block.pointer, actual=turn.role, expected=home)
     if severity_of(profile.system_in_messages) != "error":  # for other models another check rejects the role everywhere
         # Models that accept the role still reject it in a wrong position (anthropic-sonnet-5-system-role).
         for before, turn, after in zip([None, *conversation], conversation, [*conversation[1:], None], strict=False):
@@ -150,7 +150,7 @@ def _placement(turn: Turn, before: Turn | None, after: Turn | None) -> Iterator[
     elif after is not None and after.role != "assistant":
         message = "role 'system' must precede an 'assistant' message or end the array"
     if message:
-        yield limit("system-placement").broken(f"{dotted(place)}: {message}", place)
+        yield limit("system-placement").make_violation(f"{dotted_path(place)}: {message}", place)
 
 
 def _ends_in_server_result(turn: Turn) -> bool:
@@ -174,7 +174,7 @@ def _calls(turn: Turn) -> Iterator[Violation]:
             continue
         if call_id in seen:
             message = f"{block.path}: `tool_use` ids must be unique"
-            yield limit("call-id-duplicate").broken(message, join(block.pointer, "id"), actual=call_id)
+            yield limit("call-id-duplicate").make_violation(message, join(block.pointer, "id"), actual=call_id)
         seen.add(call_id)
 
 
@@ -188,21 +188,21 @@ def _answers(turn: Turn, following: Turn) -> Iterator[Violation]:
     place = turn.entries[-1].pointer
     unanswered = [block for block in calls if block.string("id") not in leading | later]
     if unanswered:
-        yield _unanswered(limit("result-missing"), place, unanswered)
+        yield _unanswered_violation(limit("result-missing"), place, unanswered)
     belated = [block for block in calls if block.string("id") in later]
     if belated:
-        yield _unanswered(limit("result-order"), place, belated)
+        yield _unanswered_violation(limit("result-order"), place, belated)
     yield from _pending(turn, reply)
 
 
-def _unanswered(broken: Limit, place: str, calls: list[Block]) -> Violation:
+def _unanswered_violation(broken: Limit, place: str, calls: list[Block]) -> Violation:
     ids: list[JSON] = [block.string("id") for block in calls]
     message = (
-        f"{dotted(place)}: `tool_use` ids were found without `tool_result` blocks immediately after: "
+        f"{dotted_path(place)}: `tool_use` ids were found without `tool_result` blocks immediately after: "
         f"{', '.join(map(str, ids))}. Each `tool_use` block must have a corresponding `tool_result` block in the next "
         "message, before any other content."
     )
-    return broken.broken(message, calls[0].pointer, expected=ids)
+    return broken.make_violation(message, calls[0].pointer, expected=ids)
 
 
 def _pending(turn: Turn, reply: Turn) -> Iterator[Violation]:
@@ -216,7 +216,7 @@ def _pending(turn: Turn, reply: Turn) -> Iterator[Violation]:
             f"{others[0].path}: while the `server_tool_use` {waiting[0].string('id')} has no result, the next message "
             "may contain only `tool_result` blocks"
         )
-        yield limit("server-call-pending").broken(message, others[0].pointer)
+        yield limit("server-call-pending").make_violation(message, others[0].pointer)
 
 
 def _results(turn: Turn, previous: Turn) -> Iterator[Violation]:
@@ -234,17 +234,17 @@ def _results(turn: Turn, previous: Turn) -> Iterator[Violation]:
                 f"{block.path}: unexpected `tool_use_id` found in `tool_result` blocks: {call_id}. Each `tool_result` "
                 "block must have a corresponding `tool_use` block in the previous message."
             )
-            yield limit("result-orphan").broken(message, pointer, actual=call_id, expected=[*calls])
+            yield limit("result-orphan").make_violation(message, pointer, actual=call_id, expected=[*calls])
         elif block.data.get("toolset_name") != calls[call_id].data.get("toolset_name"):
             expected = calls[call_id].data.get("toolset_name")
             message = f"{block.path}.tool_result.toolset_name: must be that of the `tool_use` block: {expected}"
-            yield limit("toolset-name").broken(message, block.pointer, expected=expected)
+            yield limit("toolset-name").make_violation(message, block.pointer, expected=expected)
         if call_id in seen:
             message = (
                 f"{block.path}: each tool_use must have a single result. Found multiple `tool_result` blocks with id: "
                 f"{call_id}"
             )
-            yield limit("result-duplicate").broken(message, pointer, actual=call_id)
+            yield limit("result-duplicate").make_violation(message, pointer, actual=call_id)
         seen.add(call_id)
 
 
@@ -290,9 +290,9 @@ class AnthropicState(IssuedState):
     def objection(self, request: RequestView) -> Violation | None:
         """Return a violation if thinking was modified or was never issued, or is missing from the latest response
         although its tool results are sent."""
-        return self._altered(request) or self._unknown(request) or self._misplaced()
+        return self._altered_block_violation(request) or self._unknown(request) or self._changed_prefix_violation()
 
-    def _misplaced(self) -> Violation | None:
+    def _changed_prefix_violation(self) -> Violation | None:
         """Return a violation for the first block whose prefix changed, if this account is refused.
 
         That of an account created before 2026-08-31 is only refused if the request asks for it.
@@ -302,11 +302,13 @@ class AnthropicState(IssuedState):
             return None
         mismatch = self.mismatches[0]
         place = mismatch.thought.pointer
-        words = f"{dotted(place)}: {_BOUND}"
+        words = f"{dotted_path(place)}: {_BOUND}"
         if not self._reports_wanted:
             words += f" That setting requires the `{_BINDING_BETA}` value in the `anthropic-beta` header."
         changed = mismatch.change.pointer if mismatch.change else ""
-        return limit("thinking-bound").broken(words + _reason(mismatch), changed or place, code="invalid_request_error")
+        return limit("thinking-bound").make_violation(
+            words + _reason(mismatch), changed or place, code="invalid_request_error"
+        )
 
     def _unknown(self, request: RequestView) -> Violation | None:
         parts = (part for turn in request.turns for part in turn.parts if isinstance(part, OpaqueView))
@@ -314,10 +316,10 @@ class AnthropicState(IssuedState):
             if part.kind == "thinking" and canonical(part.raw) not in self._issued:
                 place = part.pointer.removeprefix("/").replace("/", ".")
                 words = f"{place}: Invalid `signature` in `thinking` block"
-                return limit("thinking-signature").broken(words, part.pointer, code="invalid_request_error")
+                return limit("thinking-signature").make_violation(words, part.pointer, code="invalid_request_error")
         return None
 
-    def _altered(self, request: RequestView) -> Violation | None:
+    def _altered_block_violation(self, request: RequestView) -> Violation | None:
         answers = [turn for turn in request.turns if turn.role == "assistant"]
         if not self._latest or not answers:
             return None
@@ -325,7 +327,7 @@ class AnthropicState(IssuedState):
         thinking = _thinking(latest.parts)
         if thinking == self._latest or not (thinking or _returns_results(request)):
             return None
-        return limit("thinking-altered").broken(
+        return limit("thinking-altered").make_violation(
             f"messages{latest.pointer.replace('/messages', '').replace('/', '.')}: `thinking` blocks in the latest "
             "assistant message cannot be modified; they must remain as they were in the original response.",
             latest.pointer,

@@ -12,7 +12,7 @@ from harness.apis.jsonvalue import (
     equal,
     join,
     objects,
-    parsed,
+    parse_body,
     parsed_object,
     resolve,
     string,
@@ -90,7 +90,7 @@ def model_of(request: HttpRequest) -> str | None:
 def body_of(request: HttpRequest) -> JSON:
     """Return the body in the format of the Messages API. For clouds, the model and `stream` are read from the path.
     Raises `WireError`."""
-    body = parsed(request.body)
+    body = parse_body(request.body)
     if not isinstance(body, dict) or "anthropic_version" not in body:
         return body
     path = urlsplit(request.url).path

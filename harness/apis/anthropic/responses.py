@@ -172,7 +172,7 @@ class _Block:
                 if key != "type":
                     self._append(key, value)
 
-    def finished(self) -> dict[str, JSON]:
+    def to_json(self) -> dict[str, JSON]:
         """Return the block as in a non-streamed response. Input that is not JSON is kept as text."""
         text = "".join(self.fragments or ())
         if text:
@@ -241,12 +241,12 @@ class _Fold:
         message = self.result.message
         known, counted = message.get("usage"), event.get("usage")
         changes = {key: value for key, value in event.items() if key not in ("type", "delta", "usage")}
-        self.result.message = _updated(_updated(message, _member(event, "delta")), changes)
+        self.result.message = _update(_update(message, _member(event, "delta")), changes)
         if isinstance(counted, dict):
-            self.result.message["usage"] = _updated(as_object(known), counted)
+            self.result.message["usage"] = _update(as_object(known), counted)
 
 
-def _updated(known: dict[str, JSON], changes: dict[str, JSON]) -> dict[str, JSON]:
+def _update(known: dict[str, JSON], changes: dict[str, JSON]) -> dict[str, JSON]:
     """Return `known` updated with the new values. A null changes nothing."""
     return {**known, **{key: value for key, value in changes.items() if value is not None or key not in known}}
 
@@ -273,7 +273,7 @@ def fold(body: bytes) -> FoldedMessage:
     if not result.message and result.error is None and not silent:
         raise WireError("a stream without message_start")
     if result.message or silent:
-        result.message["content"] = [fold_.blocks[index].finished() for index in sorted(fold_.blocks)]
+        result.message["content"] = [fold_.blocks[index].to_json() for index in sorted(fold_.blocks)]
     return result
 
 
@@ -320,7 +320,7 @@ class _MessageEventOrder(EventOrder):
         block = None if index is None else self.open.get(index)
         if block is not None and isinstance(of, str) and of in _DELTAS and block.get("type") not in _DELTAS[of]:
             message = f"a {of} is for a block of type {block.get('type')!r}"
-            yield EVENTS.broken(message, "/delta/type", event.index, of)
+            yield EVENTS.make_violation(message, "/delta/type", event.index, of)
 
 
 check_response = ResponseChecks(

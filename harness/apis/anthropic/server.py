@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from harness.apis.anthropic.responses import ERROR_TYPES
 from harness.apis.api import StreamShape
-from harness.apis.eventstream import sent_objects, written, written_by_type
+from harness.apis.eventstream import sent_objects, serialize_event, written_by_type
 from harness.apis.jsonvalue import as_list, as_object
 from harness.apis.limits import Violation
 from harness.apis.registry import Profile
@@ -26,7 +26,7 @@ from harness.apis.server import (
     json_response,
     message,
     number,
-    sent,
+    request_fields,
     signature,
     token,
     tokens,
@@ -57,7 +57,7 @@ def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str,
     contains only its first complete parameters: the API sends a parameter once it is complete, and closes the JSON
     (anthropics/anthropic-sdk-python#794).
     """
-    stop = step.stop or _derived(step)
+    stop = step.stop or _stop_reason_of(step)
     refused = stop is StopReason.REFUSAL
     reported: dict[str, JSON] = {"input_transformations": [*map(_transformation, step.reports)]} if step.reports else {}
     return {
@@ -104,7 +104,7 @@ def stream_of(body: dict[str, JSON], seed: str, _profile: Profile, _request: Req
     return event_stream(spell(body, seed))
 
 
-def _derived(step: ModelStep) -> StopReason:
+def _stop_reason_of(step: ModelStep) -> StopReason:
     if step.truncated:
         return StopReason.MAX_TOKENS
     if step.refusal is not None:
@@ -178,20 +178,20 @@ def spell(message: dict[str, JSON], seed: str, provocations: Collection[Provocat
 
     Except for the `provocations`, the stream looks like recorded traffic.
     """
-    events = _interspersed(_events(message, seed), seed)
+    events = _with_pings(_events(message, seed), seed)
     if Provocation.UNKNOWN_EVENTS in provocations:
         events = _with_unknown_events(events)
-    return b"".join(_written(event, seed, at) for at, event in enumerate(events))
+    return b"".join(_serialize_event(event, seed, at) for at, event in enumerate(events))
 
 
-def _written(event: dict[str, JSON], seed: str, at: int) -> bytes:
+def _serialize_event(event: dict[str, JSON], seed: str, at: int) -> bytes:
     """Serialize an event. Like the provider, pad its object with up to 15 spaces."""
     text = json.dumps(event, ensure_ascii=False, separators=(",", ":"))
     padding = " " * number(seed, f"padding {at}", 0, 15)
     return f"event: {event['type']}\ndata: {text[:-1]}{padding}}}\n\n".encode(errors="backslashreplace")
 
 
-def _interspersed(events: Iterable[dict[str, JSON]], seed: str) -> Iterator[dict[str, JSON]]:
+def _with_pings(events: Iterable[dict[str, JSON]], seed: str) -> Iterator[dict[str, JSON]]:
     """Insert pings, most often after the start of the first block."""
     pinged = number(seed, "ping", 0, 2) == 0
     for at, event in enumerate(events):
@@ -304,13 +304,13 @@ def _in_one_delta(stream: bytes, _seed: str) -> bytes:
     for event in sent_objects(stream):
         last = events[-1] if events else {}
         if _is_argument_delta(event) and _is_argument_delta(last) and event.get("index") == last.get("index"):
-            events[-1] = {**last, "delta": _joined(last["delta"], event["delta"])}
+            events[-1] = {**last, "delta": _join(last["delta"], event["delta"])}
         else:
             events.append(event)
     return written_by_type(events)
 
 
-def _joined(one: JSON, other: JSON) -> JSON:
+def _join(one: JSON, other: JSON) -> JSON:
     if not isinstance(one, dict) or not isinstance(other, dict):
         return one
     return {**one, "partial_json": f"{one.get('partial_json') or ''}{other.get('partial_json') or ''}"}
@@ -351,7 +351,7 @@ def fail(status: int, retry_after: float | None, seed: str) -> HttpResponse:
 def stream_error(status: int, seed: str, _request: RequestView) -> bytes:
     """Return the `error` event of a stream (anthropic-stream-order). Unlisted statuses use the error type of 400 or
     500."""
-    return written(_body(_type(status), message(status), _request_id(seed)), "error")
+    return serialize_event(_body(_type(status), message(status), _request_id(seed)), "error")
 
 
 def _type(status: int) -> str:
@@ -417,7 +417,7 @@ def restore(request: HttpRequest, kept: StoredAnswers) -> HttpRequest:
     """Replace a request that continues a thread with an equivalent request that has the whole conversation. Raises
     `StateNotFound`.
     """
-    body = sent(request)
+    body = request_fields(request)
     thread = body.pop("thread", None)
     if not isinstance(thread, dict):
         return request
@@ -438,7 +438,7 @@ def restore(request: HttpRequest, kept: StoredAnswers) -> HttpRequest:
 def store(request: HttpRequest, answer: ResponseView) -> tuple[str, JSON] | None:
     """Return the conversation to store, with the id of its last response. It becomes a thread once a later request
     continues it."""
-    body, answered = sent(request), answer.body
+    body, answered = request_fields(request), answer.body
     messages = body.get("messages")
     if not isinstance(answered, dict) or not isinstance(messages, list):
         return None

@@ -12,10 +12,10 @@ import base64
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from harness.apis.gemini.proto import TYPES, ProtoMessage, canonical, limit, misfits, repeated, snake
+from harness.apis.gemini.proto import TYPES, ProtoMessage, canonical, limit, misfits, repeated_values, snake
 from harness.apis.gemini.requests import DATA_FIELDS, on_vertex, view
 from harness.apis.jsonvalue import canonical as spelled
-from harness.apis.jsonvalue import join, parsed
+from harness.apis.jsonvalue import join, parse_body
 from harness.apis.limits import Violation, severity_of
 from harness.apis.profiles import IssuedState, Profile, RuleSet
 from harness.apis.view import CallView, RequestView, ResponseView, ResultView, TextView, TurnView, WireError
@@ -28,7 +28,7 @@ def violations(request: HttpRequest, rule_set: RuleSet) -> list[Violation]:
     (`gemini-body`)."""
     profile = rule_set.profile
     try:
-        body = parsed(request.body)
+        body = parse_body(request.body)
         found = misfits(body)
         if any(misfit.rule == "gemini-field-type" for misfit in found):
             return found
@@ -40,7 +40,7 @@ def violations(request: HttpRequest, rule_set: RuleSet) -> list[Violation]:
             *pairing_violations(seen, profile),
             *signature_violations(seen, profile, vertex=vertex),
             *_schemas(message, vertex=vertex),
-            *(() if vertex else _mixed(message, profile)),
+            *(() if vertex else _mixed_tools(message, profile)),
         ]
     except WireError as error:
         return [_unreadable(error)]
@@ -49,14 +49,14 @@ def violations(request: HttpRequest, rule_set: RuleSet) -> list[Violation]:
 
 
 def _unreadable(error: WireError) -> Violation:
-    return limit("body").broken(f"Invalid JSON payload received. {error.reason}", error.pointer)
+    return limit("body").make_violation(f"Invalid JSON payload received. {error.reason}", error.pointer)
 
 
 def _contents(body: ProtoMessage, *, vertex: bool) -> Iterator[Violation]:
     for index, content in enumerate(body.messages("contents")):
         if vertex and not content.get("role"):  # the Developer API treats a missing role as user
             message = "Please use a valid role: user, model."
-            yield limit("role").broken(message, content.at("role"), expected=["user", "model"])
+            yield limit("role").make_violation(message, content.at("role"), expected=["user", "model"])
         for position, part in enumerate(content.messages("parts")):
             yield from _part(part, f"GenerateContentRequest.contents[{index}].parts[{position}]")
 
@@ -65,16 +65,16 @@ def _part(part: ProtoMessage, path: str) -> Iterator[Violation]:
     data = [name for name in DATA_FIELDS if name in part.names]
     if not data and "thoughtSignature" not in part.names:
         message = f"* {path}.data: required oneof field 'data' must have one initialized field\n"
-        yield limit("part-data").broken(message, part.pointer)
+        yield limit("part-data").make_violation(message, part.pointer)
     elif len(data) > 1:
         message = f"* {path}.data: oneof field 'data' is already set. Cannot set '{data[1]}'\n"
-        yield limit("part-data").broken(message, part.pointer, actual=[*data])
+        yield limit("part-data").make_violation(message, part.pointer, actual=[*data])
     for name in ("functionCall", "functionResponse"):
         named = part.message(name)
         if named and not named.get("name"):
             text = f"* {path}.{snake(name)}.name: Name cannot be empty.\n"
             source = f"gemini-{snake(name).replace('_', '-')}-form"
-            yield limit("name-empty").broken(text, named.at("name"), source=source)
+            yield limit("name-empty").make_violation(text, named.at("name"), source=source)
 
 
 def _schemas(body: ProtoMessage, *, vertex: bool) -> Iterator[Violation]:
@@ -93,7 +93,7 @@ def _schemas(body: ProtoMessage, *, vertex: bool) -> Iterator[Violation]:
         yield from schema_violations(config.get("responseSchema"), config.at("responseSchema"), path)
 
 
-def _mixed(body: ProtoMessage, profile: Profile) -> Iterator[Violation]:
+def _mixed_tools(body: ProtoMessage, profile: Profile) -> Iterator[Violation]:
     severity, config, tools = severity_of(profile.mixed_tools), body.message("toolConfig"), body.messages("tools")
     allowed = config is not None and config.get("includeServerSideToolInvocations") is True
     served = [(tool, name) for tool in tools for name in tool.names if name != "functionDeclarations"]
@@ -103,7 +103,7 @@ def _mixed(body: ProtoMessage, profile: Profile) -> Iterator[Violation]:
             "Please enable tool_config.include_server_side_tool_invocations to use Built-in tools with Function "
             "calling."
         )
-        yield limit("mixed-tools").broken(message, tool.at(name), actual=name, severity=severity)
+        yield limit("mixed-tools").make_violation(message, tool.at(name), actual=name, severity=severity)
 
 
 def schema_violations(schema: JSON, pointer: str, path: str) -> Iterator[Violation]:
@@ -116,7 +116,7 @@ def schema_violations(schema: JSON, pointer: str, path: str) -> Iterator[Violati
     kind = fields.enum("type", TYPES)
     if kind is not None and kind.lower() not in TYPES:
         message = f"Invalid value at '{path}.type' (Type), \"{kind}\""
-        yield limit("schema-type").broken(message, fields.at("type"), actual=kind, expected=[*TYPES])
+        yield limit("schema-type").make_violation(message, fields.at("type"), actual=kind, expected=[*TYPES])
     for inner, place, step in _inner(fields):
         yield from schema_violations(inner, place, f"{path}.{step}")
 
@@ -130,14 +130,18 @@ def parameter_violations(schema: JSON, pointer: str, path: str) -> Iterator[Viol
     fields = ProtoMessage.of(schema, pointer)
     kind = (fields.enum("type", TYPES) or "").lower()
     if kind == "array" and "items" not in fields.names:
-        yield limit("schema-items").broken(f"* {path}.items: missing field.\n", pointer)
-    values = repeated(fields.get("enum"), fields.at("enum"))
+        yield limit("schema-items").make_violation(f"* {path}.items: missing field.\n", pointer)
+    values = repeated_values(fields.get("enum"), fields.at("enum"))
     if values and kind != "string":
         message = f"* {path}.enum: only allowed for STRING type\n"
-        yield limit("schema-enum-type").broken(message, fields.at("enum"), actual=kind or None, expected="string")
+        yield limit("schema-enum-type").make_violation(
+            message, fields.at("enum"), actual=kind or None, expected="string"
+        )
     for index, (value, place) in enumerate(values):
         if value == "":
-            yield limit("schema-enum-empty").broken(f"* {path}.enum[{index}]: cannot be empty\n", place, actual="")
+            yield limit("schema-enum-empty").make_violation(
+                f"* {path}.enum[{index}]: cannot be empty\n", place, actual=""
+            )
     for inner, place, step in _inner(fields):
         yield from parameter_violations(inner, place, f"{path}.{step}")
 
@@ -145,7 +149,7 @@ def parameter_violations(schema: JSON, pointer: str, path: str) -> Iterator[Viol
 def _inner(fields: ProtoMessage) -> Iterator[tuple[JSON, str, str]]:
     if "items" in fields.names:
         yield fields.get("items"), fields.at("items"), "items"
-    for index, (option, place) in enumerate(repeated(fields.get("anyOf"), fields.at("anyOf"))):
+    for index, (option, place) in enumerate(repeated_values(fields.get("anyOf"), fields.at("anyOf"))):
         yield option, place, f"any_of[{index}]"
     for name in ("properties", "defs"):
         members = fields.get(name)
@@ -184,7 +188,7 @@ def pairing_violations(view: RequestView, profile: Profile) -> Iterator[Violatio
                 "response turn."
             )
             broken = limit("call-after-model" if index else "call-misplaced")
-            yield broken.broken(message, turn.pointer)
+            yield broken.make_violation(message, turn.pointer)
         step = _run(turns, index, lambda turn: bool(turn.calls))
         answers = _run(turns, index + len(step), lambda turn: turn.role == "user" and bool(turn.results))
         yield from _count_violations(step, answers, profile)
@@ -200,7 +204,7 @@ def _run(turns: Sequence[_Turn], start: int, belongs: Callable[[_Turn], bool]) -
 
 def _misplaced_result(turn: _Turn) -> Violation:
     message = "Please ensure that function response turn comes immediately after a function call turn."
-    return limit("result-misplaced").broken(message, turn.pointer)
+    return limit("result-misplaced").make_violation(message, turn.pointer)
 
 
 def _count_violations(step: Sequence[_Turn], answers: Sequence[_Turn], profile: Profile) -> Iterator[Violation]:
@@ -211,22 +215,22 @@ def _count_violations(step: Sequence[_Turn], answers: Sequence[_Turn], profile: 
         "function call turn."
     )
     if len(calls) != len(results):
-        yield limit("result-count").broken(
+        yield limit("result-count").make_violation(
             message, (answers or step)[-1].pointer, actual=len(results), expected=len(calls)
         )
     if len(answers) > 1:
-        yield limit("results-split").broken(
+        yield limit("results-split").make_violation(
             message, answers[1].pointer, actual=len(answers), expected=1, severity=_severity(profile)
         )
     yield from (_misplaced_result(turn) for turn in step if turn.results)
-    yield from _matched(calls, results, profile)
+    yield from _match_results(calls, results, profile)
 
 
 def _severity(profile: Profile) -> Literal["error", "warning"]:
     return "error" if profile.strict_pairing else "warning"
 
 
-def _matched(calls: list[CallView], results: list[ResultView], profile: Profile) -> Iterator[Violation]:
+def _match_results(calls: list[CallView], results: list[ResultView], profile: Profile) -> Iterator[Violation]:
     """Match calls and results by id where both have one, and the others by name."""
     waiting = list(calls)
     by_name: list[ResultView] = []
@@ -237,14 +241,14 @@ def _matched(calls: list[CallView], results: list[ResultView], profile: Profile)
             continue
         waiting.remove(call)
         if result.name != call.name:
-            yield _misnamed(result, [call], profile)
+            yield _misnamed_violation(result, [call], profile)
     for result in by_name:
         yield from _unpaired_id(result, calls)
         call = next((call for call in waiting if call.name == result.name), None)
         if call is not None:
             waiting.remove(call)
         elif waiting and len(calls) == len(results):
-            yield _misnamed(result, waiting, profile)
+            yield _misnamed_violation(result, waiting, profile)
 
 
 def _unpaired_id(result: ResultView, calls: list[CallView]) -> Iterator[Violation]:
@@ -253,17 +257,17 @@ def _unpaired_id(result: ResultView, calls: list[CallView]) -> Iterator[Violatio
     ids = [call.id for call in calls]
     if result.call_id is None:
         message = f"The function response '{result.name}' has no id, its function call has one."
-        yield limit("result-id-missing").broken(message, result.id_pointer, actual=None, expected=[*ids])
+        yield limit("result-id-missing").make_violation(message, result.id_pointer, actual=None, expected=[*ids])
         return
     broken = limit("result-id-repeated" if result.call_id in ids else "result-id-unknown")
     message = f"The id '{result.call_id}' of a function response is not the id of an unanswered function call."
-    yield broken.broken(message, result.id_pointer, actual=result.call_id, expected=[*ids])
+    yield broken.make_violation(message, result.id_pointer, actual=result.call_id, expected=[*ids])
 
 
-def _misnamed(result: ResultView, calls: list[CallView], profile: Profile) -> Violation:
+def _misnamed_violation(result: ResultView, calls: list[CallView], profile: Profile) -> Violation:
     names: list[JSON] = [call.name for call in calls]
     message = f"The function response '{result.name}' does not match the name of its function call."
-    return limit("result-name").broken(
+    return limit("result-name").make_violation(
         message, result.pointer, actual=result.name, expected=names, severity=_severity(profile)
     )
 
@@ -295,7 +299,7 @@ def signature_violations(view: RequestView, profile: Profile, *, vertex: bool) -
     for index, turn in enumerate(view.turns[opening + 1 :], opening + 1):
         first = next((part for part in turn.parts if isinstance(part, CallView)), None)
         if first is not None and turn.role == "assistant" and not first.opaque:
-            yield limit("signature-missing").broken(_words(first.name, index + 1, vertex=vertex), first.pointer)
+            yield limit("signature-missing").make_violation(_words(first.name, index + 1, vertex=vertex), first.pointer)
 
 
 def _opens(turn: TurnView) -> bool:
@@ -340,7 +344,7 @@ class GeminiState(IssuedState):
             for part in turn.parts:
                 if isinstance(part, CallView | TextView) and self._is_altered(part.opaque):
                     message = "Corrupted thought signature."
-                    return limit("signature-corrupted").broken(
+                    return limit("signature-corrupted").make_violation(
                         message, part.pointer, actual=part.opaque, code="INVALID_ARGUMENT"
                     )
         return None

@@ -49,8 +49,8 @@ class GeminiReader(CanonicalReader):
 
     @override
     def result(self, view: ResultView, call_id: str, name: str) -> ToolResult:
-        part = _camelised(self.raw(view))
-        response = _camelised(part.get("functionResponse"))
+        part = _camelise(self.raw(view))
+        response = _camelise(part.get("functionResponse"))
         payload = response.get("response")
         media = tuple(self.part(each) for each in view.payload if not isinstance(each, JsonView))
         fields = without(part, "functionResponse")
@@ -68,15 +68,15 @@ class GeminiReader(CanonicalReader):
 
     @override
     def _function(self, raw: dict[str, JSON]) -> dict[str, JSON]:
-        return without(_camelised(raw), "name", "description", "parameters", "parametersJsonSchema")
+        return without(_camelise(raw), "name", "description", "parameters", "parametersJsonSchema")
 
     @override
     def _bare(self, raw: dict[str, JSON], view: TextView | MediaView) -> dict[str, JSON] | None:
-        part = _camelised(raw)
+        part = _camelise(raw)
         if isinstance(view, TextView):
             return without(part, "text")
         key = "inlineData" if "inlineData" in part else "fileData"
-        rest = without(_camelised(part.get(key)), "mimeType", "data", "fileUri")
+        rest = without(_camelise(part.get(key)), "mimeType", "data", "fileUri")
         return {**without(part, key), **({key: rest} if rest else {})}
 
 
@@ -90,7 +90,7 @@ def _content(payload: JSON) -> tuple[JSON, bool]:
             return payload, False
 
 
-def _camelised(value: JSON) -> dict[str, JSON]:
+def _camelise(value: JSON) -> dict[str, JSON]:
     """Convert the keys of the object itself (not nested ones) to camelCase (gemini-casing)."""
     fields = as_object(value)
     return {_UNDERSCORED.sub(lambda match: match[1].upper(), key): each for key, each in fields.items()}
@@ -146,7 +146,7 @@ def _content_of(message: Message, names: dict[str, str]) -> JSON:
     return {"role": "user" if message.role is Role.USER else "model", "parts": parts}
 
 
-def continued(answer: JSON, results: Sequence[AnsweredCall]) -> Sequence[JSON]:
+def continuation(answer: JSON, results: Sequence[AnsweredCall]) -> Sequence[JSON]:
     """Return the model's content unchanged, then one user message with all results (gemini-responses-counted). Results
     have an id only if their call has one."""
     parts: list[JSON] = []
@@ -163,7 +163,7 @@ REQUEST_BUILDER = RequestBuilder(
     bounds=("maxOutputTokens",),
     write=write,
     conversation="contents",
-    continued=continued,
+    continued=continuation,
     user_entry=lambda text: {"role": "user", "parts": [{"text": text}]},
     keeps_schemas="forced",
     exact_integers=False,

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from urllib.parse import unquote, urlsplit
 
 from harness.apis.api import EmbeddingFormat, EmbeddingView, VectorView, seeded_vector, vector_of
-from harness.apis.gemini.proto import ProtoMessage, limit, repeated
-from harness.apis.jsonvalue import body_of, parsed
+from harness.apis.gemini.proto import ProtoMessage, limit, repeated_values
+from harness.apis.jsonvalue import body_of, parse_body
 from harness.apis.limits import Violation
 from harness.apis.profiles import RuleSet
 from harness.apis.view import TextView, WireError
@@ -40,7 +40,7 @@ def view(request: HttpRequest) -> EmbeddingView:
     method = _method(request)
     if method is None:
         raise WireError("no request for embeddings")
-    body = ProtoMessage.of(parsed(request.body))
+    body = ProtoMessage.of(parse_body(request.body))
     requests = body.messages("requests") if method[2] == "batchEmbedContents" else [body]
     lengths = {each.get("outputDimensionality"): each.at("outputDimensionality") for each in reversed(requests)}
     models = {(each.text("model") or method[1]).removeprefix("models/") for each in requests} or {method[1]}
@@ -71,7 +71,7 @@ def violations(request: HttpRequest, _rule_set: RuleSet) -> list[Violation]:
         seen = view(request)
     except WireError as error:
         message = f"Invalid JSON payload received. {error.reason}"
-        return [limit("embeddings-body").broken(message, error.pointer or "")]
+        return [limit("embeddings-body").make_violation(message, error.pointer or "")]
     return [*_refusals(seen)]
 
 
@@ -79,14 +79,14 @@ def _refusals(seen: EmbeddingView) -> Iterator[Violation]:
     count = len(seen.texts)
     if count > _MOST_TEXTS:
         message = f"* BatchEmbedContentsRequest.requests: at most {_MOST_TEXTS} requests can be in one batch\n"
-        yield limit("embeddings-count").broken(message, "/requests", actual=count, expected=_MOST_TEXTS)
+        yield limit("embeddings-count").make_violation(message, "/requests", actual=count, expected=_MOST_TEXTS)
     elif count == 0:
         message = "* BatchEmbedContentsRequest.requests: requests is not specified\n"
-        yield limit("embeddings-count").broken(message, "", actual=count)
+        yield limit("embeddings-count").make_violation(message, "", actual=count)
     if seen.dimensions is not None and not 0 < seen.dimensions <= _LENGTH:
         message = f"* EmbedContentRequest.output_dimensionality: must be from 1 to {_LENGTH}\n"
         pointer = seen.dimensions_pointer
-        yield limit("embeddings-dimensions").broken(message, pointer, actual=seen.dimensions)
+        yield limit("embeddings-dimensions").make_violation(message, pointer, actual=seen.dimensions)
 
 
 def read(response: HttpResponse) -> tuple[VectorView, ...]:
@@ -103,7 +103,7 @@ def read(response: HttpResponse) -> tuple[VectorView, ...]:
 
 
 def _values(entry: ProtoMessage) -> tuple[float, ...]:
-    return vector_of([value for value, _ in repeated(entry.get("values"), "")], entry.pointer)
+    return vector_of([value for value, _ in repeated_values(entry.get("values"), "")], entry.pointer)
 
 
 def build(seen: EmbeddingView) -> dict[str, JSON]:

@@ -40,7 +40,7 @@ def snake(key: str) -> str:
     return _CAPITAL.sub(lambda match: f"_{match[1].lower()}", key)
 
 
-def decoded(text: str) -> bytes | None:
+def decode_base64(text: str) -> bytes | None:
     """Decode base64 text in either alphabet, with or without padding. Returns `None` if it is invalid."""
     bare = text.translate(_STANDARD_ALPHABET).rstrip("=")
     try:
@@ -51,7 +51,7 @@ def decoded(text: str) -> bytes | None:
 
 def canonical(value: JSON) -> JSON:
     """Convert base64 text to the standard alphabet with padding. Other values are returned unchanged."""
-    data = decoded(value) if isinstance(value, str) else None
+    data = decode_base64(value) if isinstance(value, str) else None
     return value if data is None else base64.b64encode(data).decode()
 
 
@@ -112,9 +112,9 @@ class ProtoMessage:
 
     def messages(self, name: str) -> list[ProtoMessage]:
         """Return a repeated object field. Raises `WireError` if it has another type."""
-        return [ProtoMessage.of(item, pointer) for item, pointer in repeated(self.get(name), self.at(name))]
+        return [ProtoMessage.of(item, pointer) for item, pointer in repeated_values(self.get(name), self.at(name))]
 
-    def camelised(self) -> dict[str, JSON]:
+    def camelise(self) -> dict[str, JSON]:
         """Return the object with its own keys (not nested ones) in camelCase."""
         return {name: value for name, (_, value) in self._fields.items()}
 
@@ -130,7 +130,7 @@ def cached_per_value(read: Callable[[Any, str], T]) -> Callable[[JSON, str], Seq
     return of
 
 
-def repeated(value: JSON, pointer: str) -> list[tuple[JSON, str]]:
+def repeated_values(value: JSON, pointer: str) -> list[tuple[JSON, str]]:
     """Return the values of a repeated field with their pointers. A value that is not a list is treated as a list of
     one."""
     if value is None:
@@ -149,7 +149,7 @@ def schema_view(schema: JSON) -> JSON:
     (gemini-schema-fields)."""
     if not isinstance(schema, dict):
         return schema
-    fields = ProtoMessage.of(schema).camelised()
+    fields = ProtoMessage.of(schema).camelise()
     return {name: _schema_field(name, value) for name, value in fields.items()}
 
 
@@ -162,7 +162,7 @@ def _schema_field(name: str, value: JSON) -> JSON:
         case "items", dict():
             return schema_view(value)
         case "anyOf", _:
-            return [schema_view(option) for option, _ in repeated(value, "")]
+            return [schema_view(option) for option, _ in repeated_values(value, "")]
         case (("properties" | "defs"), dict()):
             return {key: schema_view(member) for key, member in value.items()}
         case _:
@@ -216,7 +216,7 @@ def _value(value: JSON, kind: str, source: str, pointer: str, path: str) -> Iter
             for found in _contents(value, pointer):
                 yield from found
             return
-        for index, (item, place) in enumerate(repeated(value, pointer)):
+        for index, (item, place) in enumerate(repeated_values(value, pointer)):
             yield from _value(item, member, source, place, f"{path}[{index}]" if listed else path)
     elif kind.endswith(MAP) and isinstance(value, dict):
         for index, (key, item) in enumerate(value.items()):
@@ -225,7 +225,7 @@ def _value(value: JSON, kind: str, source: str, pointer: str, path: str) -> Iter
         yield from _message(ProtoMessage.of(value, pointer), kind, path)
     elif not _fits(value, kind):
         expected = OBJECT if kind in messages() or kind.endswith(MAP) else kind
-        yield limit("field-type").broken(
+        yield limit("field-type").make_violation(
             f"Invalid value at '{path}' (TYPE_{expected.upper()}): {_json_excerpt(value)}",
             pointer,
             actual=value,
@@ -250,7 +250,7 @@ def _message(message: ProtoMessage, kind: str, path: str) -> Iterator[Violation]
         else:
             key = message.spelling(name)
             place = f" at '{path}'" if path else ""
-            yield limit("unknown-field").broken(
+            yield limit("unknown-field").make_violation(
                 f'Invalid JSON payload received. Unknown name "{key}"{place}: Cannot find field.',
                 message.at(name),
                 actual=key,
@@ -271,7 +271,7 @@ def _fits(value: JSON, kind: str) -> bool:
     if kind in (FLOAT, DOUBLE, INT32, INT64):
         return _is_number(value, whole=kind in (INT32, INT64))
     if kind == BYTES:
-        return isinstance(value, str) and decoded(value) is not None
+        return isinstance(value, str) and decode_base64(value) is not None
     return kind == OBJECT and isinstance(value, dict)
 
 

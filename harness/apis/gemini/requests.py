@@ -7,8 +7,15 @@ from collections.abc import Iterator
 from itertools import chain
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from harness.apis.gemini.proto import ProtoMessage, cached_per_value, canonical, decoded, repeated, schema_view
-from harness.apis.jsonvalue import parsed
+from harness.apis.gemini.proto import (
+    ProtoMessage,
+    cached_per_value,
+    canonical,
+    decode_base64,
+    repeated_values,
+    schema_view,
+)
+from harness.apis.jsonvalue import parse_body
 from harness.apis.view import (
     CallView,
     ChoiceView,
@@ -62,7 +69,7 @@ def _part(part: ProtoMessage) -> Iterator[PartView]:
 
 
 def _call(part: ProtoMessage) -> CallView:
-    call = _required(part, "functionCall")
+    call = _required_field(part, "functionCall")
     arguments = call.get("args")
     return CallView(
         id=call.text("id") or None,
@@ -76,7 +83,7 @@ def _call(part: ProtoMessage) -> CallView:
 
 
 def _result(part: ProtoMessage) -> ResultView:
-    result = _required(part, "functionResponse")
+    result = _required_field(part, "functionResponse")
     response = result.get("response")
     payload: list[TextView | MediaView | JsonView | OpaqueView] = []
     if response is not None:
@@ -107,15 +114,18 @@ def _error_mark(response: JSON) -> ErrorMark | None:
 
 
 def _media(part: ProtoMessage, kind: str) -> MediaView:
-    medium = _required(part, kind)
+    medium = _required_field(part, kind)
     data = medium.text("data")
     return MediaView(
-        medium.text("mimeType"), part.pointer, data=None if data is None else decoded(data), uri=medium.text("fileUri")
+        medium.text("mimeType"),
+        part.pointer,
+        data=None if data is None else decode_base64(data),
+        uri=medium.text("fileUri"),
     )
 
 
 def _opaque(part: ProtoMessage, kind: str | None) -> OpaqueView:
-    raw = part.camelised()
+    raw = part.camelise()
     if "thoughtSignature" in raw:
         raw["thoughtSignature"] = canonical(raw["thoughtSignature"])
     if part.get("thought"):
@@ -124,7 +134,7 @@ def _opaque(part: ProtoMessage, kind: str | None) -> OpaqueView:
     return OpaqueView(kind or next(iter(part.names), "part"), raw, part.pointer, signature=signature)
 
 
-def _required(part: ProtoMessage, name: str) -> ProtoMessage:
+def _required_field(part: ProtoMessage, name: str) -> ProtoMessage:
     message = part.message(name)
     if message is None:
         raise WireError(f"{name} is not set", part.pointer)
@@ -173,7 +183,7 @@ def view(request: HttpRequest) -> RequestView:
         WireError: the body is not JSON, is nested too deeply, or has a field of the wrong type.
     """
     try:
-        return _view(request, ProtoMessage.of(parsed(request.body)))
+        return _view(request, ProtoMessage.of(parse_body(request.body)))
     except RecursionError:
         raise WireError("nested too deeply") from None
 
@@ -233,10 +243,10 @@ def _turns(entry: JSON, pointer: str) -> TurnView:
 
 @cached_per_value
 def _tools(entry: JSON, pointer: str) -> tuple[ToolView, ...]:
-    return tuple(_declared(ProtoMessage.of(entry, pointer)))
+    return tuple(_declarations(ProtoMessage.of(entry, pointer)))
 
 
-def _declared(tool: ProtoMessage) -> Iterator[ToolView]:
+def _declarations(tool: ProtoMessage) -> Iterator[ToolView]:
     for declaration in tool.messages("functionDeclarations"):
         openapi = "parameters" in declaration.names
         yield ToolView(
@@ -258,7 +268,7 @@ def _choice(tool_config: ProtoMessage | None) -> ChoiceView | None:
     if not config:
         return None
     pointer = config.pointer
-    names = [name for name, _ in repeated(config.get("allowedFunctionNames"), "") if isinstance(name, str)]
+    names = [name for name, _ in repeated_values(config.get("allowedFunctionNames"), "") if isinstance(name, str)]
     match (config.enum("mode", MODES) or "AUTO").upper(), names:
         case "AUTO" | "MODE_UNSPECIFIED", []:
             return None
@@ -310,7 +320,7 @@ def _effort(config: ProtoMessage) -> SettingView | None:
     value = config.get("thinkingConfig")
     if not isinstance(value, dict):
         return None
-    thinking = ProtoMessage.of(value).camelised()
+    thinking = ProtoMessage.of(value).camelise()
     level, budget = thinking.get("thinkingLevel"), thinking.get("thinkingBudget")
     if isinstance(level, str):
         return SettingView(level.lower(), f"{config.at('thinkingConfig')}/thinkingLevel")
@@ -320,9 +330,9 @@ def _effort(config: ProtoMessage) -> SettingView | None:
 def _setting(config: ProtoMessage, name: str) -> JSON:
     value = config.get(name)
     if name == "stopSequences":
-        return [item for item, _ in repeated(value, "")]
+        return [item for item, _ in repeated_values(value, "")]
     if name == "thinkingConfig" and isinstance(value, dict):
-        thinking = ProtoMessage.of(value).camelised()
+        thinking = ProtoMessage.of(value).camelise()
         level = thinking.get("thinkingLevel")
         return thinking | ({"thinkingLevel": level.upper()} if isinstance(level, str) else {})
     return value

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from harness.apis.eventstream import events, events_of, is_event_stream
-from harness.apis.gemini.proto import ProtoMessage, repeated
+from harness.apis.gemini.proto import ProtoMessage, repeated_values
 from harness.apis.gemini.requests import part_views
 from harness.apis.jsonvalue import as_list, as_object, body_of, is_json, loads, objects
-from harness.apis.response_checks import EventGrammar, EventOrder, ReceivedEvent, ResponseChecks, sent
+from harness.apis.response_checks import EventGrammar, EventOrder, ReceivedEvent, ResponseChecks, sent_events
 from harness.apis.response_rules import ResponseViolation
 from harness.apis.server import error_view
 from harness.apis.view import CallView, ErrorView, PartView, RequestView, ResponseView, WireError
@@ -58,7 +58,7 @@ class _GrowingCall:
     def _set(self, piece: dict[str, JSON]) -> None:
         path = str(piece.get("jsonPath"))
         value = next((piece[name] for name in _VALUES if name in piece), None)
-        self._call["args"] = _placed(self._call["args"], _steps(path), value, continues=path in self._unfinished)
+        self._call["args"] = _set_at(self._call["args"], _steps(path), value, continues=path in self._unfinished)
         if piece.get("willContinue"):
             self._unfinished.add(path)
         else:
@@ -71,7 +71,7 @@ def _steps(path: str) -> list[str | int]:
     ]
 
 
-def _placed(place: JSON, steps: list[str | int], value: JSON, *, continues: bool) -> JSON:
+def _set_at(place: JSON, steps: list[str | int], value: JSON, *, continues: bool) -> JSON:
     """Return `place` with the value set at the path `steps`. If `continues`, a string is appended to the existing
     one."""
     if not steps:
@@ -82,10 +82,10 @@ def _placed(place: JSON, steps: list[str | int], value: JSON, *, continues: bool
         if step >= len(items):  # elements arrive in order; a large index must not create a large list
             step = len(items)
             items.append(None)
-        items[step] = _placed(items[step], rest, value, continues=continues)
+        items[step] = _set_at(items[step], rest, value, continues=continues)
         return items
     members = {**place} if isinstance(place, dict) else {}
-    members[step] = _placed(members.get(step), rest, value, continues=continues)
+    members[step] = _set_at(members.get(step), rest, value, continues=continues)
     return members
 
 
@@ -174,13 +174,13 @@ def fold(chunks: Iterable[dict[str, JSON]]) -> dict[str, JSON]:
     for index, candidate in candidates.items():
         content = candidate.get("content")
         if isinstance(content, dict):
-            content["parts"] = [*_joined(parts[index])]
+            content["parts"] = [*_join_parts(parts[index])]
     if candidates:
         body["candidates"] = [candidate for _, candidate in sorted(candidates.items())]
     return body
 
 
-def _joined(parts: list[dict[str, JSON]]) -> Iterator[JSON]:
+def _join_parts(parts: list[dict[str, JSON]]) -> Iterator[JSON]:
     growing: dict[str, JSON] | None = None
     for part in whole_calls(parts):
         text = part.get("text")
@@ -340,7 +340,7 @@ class _ChunkOrder(EventOrder):
 def _events(response: HttpResponse, request: RequestView) -> list[ReceivedEvent]:
     """Return the chunks of an event stream or of a JSON array, even if the array is not closed."""
     if request.stream_format == "events":
-        return sent(response)
+        return sent_events(response)
     try:
         chunks, _ = array_chunks(response.body)
     except (ValueError, WireError):  # not an array, or an array with an invalid chunk
@@ -392,7 +392,7 @@ def read_error(error: ProtoMessage | None, response: HttpResponse) -> ErrorView 
 
 def _wait(error: ProtoMessage) -> float | None:
     """Return the delay of a RetryInfo in seconds. It is a protobuf duration such as `1.5s`."""
-    details = (detail for detail, _ in repeated(error.get("details"), ""))
+    details = (detail for detail, _ in repeated_values(error.get("details"), ""))
     delays = (detail.get("retryDelay") for detail in details if isinstance(detail, dict))
     found = (_SECONDS.fullmatch(delay) for delay in delays if isinstance(delay, str))
     return next((float(seconds[1]) for seconds in found if seconds), None)

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from urllib.parse import parse_qs, urlsplit
 
 from harness.apis.api import StreamShape
-from harness.apis.eventstream import events, is_event_stream, starts_as_one, written
+from harness.apis.eventstream import events, is_event_stream, serialize_event, starts_as_one
 from harness.apis.gemini.requests import asks_for_array
 from harness.apis.gemini.responses import STATUS_NAMES
 from harness.apis.jsonvalue import as_list, as_object, loads, objects
@@ -70,7 +70,7 @@ def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str,
         candidate["continuationToken"] = signature(seed, "continuation")
     return {
         "candidates": [candidate],
-        "usageMetadata": _usage(seed, step.prefix, reasoned=_signed(step, profile)),
+        "usageMetadata": _usage(seed, step.prefix, reasoned=_is_signed(step, profile)),
         "modelVersion": model,
         "responseId": token(seed, "response", 23),
     }
@@ -90,7 +90,7 @@ def stream_of(body: dict[str, JSON], seed: str, _profile: Profile, request: Requ
     return HttpResponse(200, {"content-type": "text/event-stream"}, event_stream(body, seed))
 
 
-def _signed(step: ModelStep, profile: Profile) -> bool:
+def _is_signed(step: ModelStep, profile: Profile) -> bool:
     match profile.thought_signatures:
         case "required":
             return True
@@ -102,7 +102,7 @@ def _signed(step: ModelStep, profile: Profile) -> bool:
 
 def _parts(step: ModelStep, seed: str, profile: Profile) -> Iterator[JSON]:
     state: dict[str, JSON] = {}
-    if _signed(step, profile):
+    if _is_signed(step, profile):
         state["thoughtSignature"] = signature(seed, "thought")
     if step.thinking is not None:
         yield {"text": step.thinking, "thought": True}
@@ -152,15 +152,15 @@ _ENDING = frozenset({"finishReason", "finishMessage", "continuationToken"})
 
 def event_stream(body: dict[str, JSON], seed: str) -> bytes:
     """Convert a complete response to server-sent events. Chunk boundaries are derived from `seed`."""
-    return b"".join(b"data: " + _encoded(chunk) + b"\r\n\r\n" for chunk in _chunks(body, seed))
+    return b"".join(b"data: " + _encode(chunk) + b"\r\n\r\n" for chunk in _chunks(body, seed))
 
 
 def array(body: dict[str, JSON], seed: str) -> bytes:
     """Convert a complete response to a JSON array of the same chunks. This is the API's default format."""
-    return b"[" + b"\n,\r\n".join(_encoded(chunk, indent=2) for chunk in _chunks(body, seed)) + b"\n]"
+    return b"[" + b"\n,\r\n".join(_encode(chunk, indent=2) for chunk in _chunks(body, seed)) + b"\n]"
 
 
-def _encoded(chunk: dict[str, JSON], indent: int | None = None) -> bytes:
+def _encode(chunk: dict[str, JSON], indent: int | None = None) -> bytes:
     return json.dumps(chunk, ensure_ascii=False, indent=indent).encode(errors="backslashreplace")
 
 
@@ -195,7 +195,7 @@ def _candidate_chunks(candidate: dict[str, JSON], seed: str) -> Iterator[dict[st
         yield candidate
         return
     going_on = {key: value for key, value in candidate.items() if key not in _ENDING}
-    *pieces, last = _ended(_pieces([part for _, part in objects(content.get("parts"))], seed), seed)
+    *pieces, last = _append_end(_pieces([part for _, part in objects(content.get("parts"))], seed), seed)
     for parts in pieces:
         yield {**going_on, "content": {**content, "parts": [*parts]}}
     yield {**candidate, "content": {**content, "parts": [*last]}}
@@ -213,7 +213,7 @@ def _pieces(parts: _Parts, seed: str) -> list[_Parts]:
     return pieces
 
 
-def _ended(pieces: list[_Parts], seed: str) -> list[_Parts]:
+def _append_end(pieces: list[_Parts], seed: str) -> list[_Parts]:
     """Append an end as seen in recordings: an empty part, alone or after the last call, or only the finish reason."""
     empty: dict[str, JSON] = {"text": ""}
     signed = bool(pieces) and "thoughtSignature" in pieces[-1][-1] and not _is_call(pieces[-1][-1])
@@ -313,7 +313,7 @@ def _calls_with_the_end(stream: bytes, _seed: str) -> bytes:
         return stream
     held = [part for chunk in read[at : end + 1] for part in _parts_of(chunk)]
     chunks = [*read[:at], _with_parts(read[end], held), *read[end + 1 :]]
-    return b"".join(map(written, chunks))
+    return b"".join(map(serialize_event, chunks))
 
 
 def _ends(chunk: dict[str, JSON]) -> bool:

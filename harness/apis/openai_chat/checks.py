@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from harness.apis.fact_files import ApiLimits, Facts
-from harness.apis.jsonvalue import as_list, as_object, join, loads, objects, parsed
-from harness.apis.limits import Violation, bracketed
+from harness.apis.jsonvalue import as_list, as_object, join, loads, objects, parse_body
+from harness.apis.limits import Violation, bracketed_path
 from harness.apis.openai_chat.requests import content_views
 from harness.apis.openai_common import Nodes, bare_arrays, field_faults, invalid_schema, open_objects, schema_nodes
 from harness.apis.profiles import RuleSet
@@ -37,11 +37,11 @@ _NESTED = (
 def violations(request: HttpRequest, rule_set: RuleSet) -> list[Violation]:
     """Return the violations of a request. Never raises: an unreadable body is reported as a violation."""
     try:
-        body = parsed(request.body)
+        body = parse_body(request.body)
     except WireError as error:
-        return [limit("body").broken(f"We could not parse the JSON body of your request: {error.reason}.", "")]
+        return [limit("body").make_violation(f"We could not parse the JSON body of your request: {error.reason}.", "")]
     if not isinstance(body, dict):
-        return [limit("body").broken("The body of your request must be a JSON object.", "")]
+        return [limit("body").make_violation("The body of your request must be a JSON object.", "")]
     found = [*_arguments(body), *_pairing(body), *_duplicates(body)]
     if rule_set.is_own:
         found += [*_fields(body), *_tool_schemas(body), *_format(body)]
@@ -67,8 +67,8 @@ def _arguments(body: dict[str, JSON]) -> Iterator[Violation]:
             except WireError:
                 value = None
             if not isinstance(value, dict):
-                message_text = f"'{bracketed(place)}' is not the text of a JSON object."
-                yield limit("arguments-json").broken(message_text, place, actual=text)
+                message_text = f"'{bracketed_path(place)}' is not the text of a JSON object."
+                yield limit("arguments-json").make_violation(message_text, place, actual=text)
 
 
 def _has_name(function: JSON) -> bool:
@@ -92,16 +92,16 @@ def _pairing(body: dict[str, JSON]) -> Iterator[Violation]:
         if message.get("role") == "tool":
             yield from _result(batch, message.get("tool_call_id"), pointer)
             continue
-        yield from _unanswered(batch)
+        yield from _unanswered_violations(batch)
         waiting = [call_id for _, call in _calls(message, pointer) if isinstance(call_id := call.get("id"), str)]
         batch = _Batch(join(pointer, "tool_calls"), waiting) if waiting else None
-    yield from _unanswered(batch)
+    yield from _unanswered_violations(batch)
 
 
-def _unanswered(batch: _Batch | None) -> Iterator[Violation]:
+def _unanswered_violations(batch: _Batch | None) -> Iterator[Violation]:
     if batch is not None and batch.waiting:
         missing = ", ".join(batch.waiting)
-        yield limit("result-missing").broken(
+        yield limit("result-missing").make_violation(
             "An assistant message with 'tool_calls' must be followed by tool messages that respond to each "
             f"'tool_call_id'. No response message was found for: {missing}",
             batch.pointer,
@@ -112,7 +112,7 @@ def _unanswered(batch: _Batch | None) -> Iterator[Violation]:
 def _result(batch: _Batch | None, call_id: JSON, pointer: str) -> Iterator[Violation]:
     place = join(pointer, "tool_call_id")
     if batch is None:
-        yield limit("result-orphan").broken(
+        yield limit("result-orphan").make_violation(
             "Invalid parameter: a message with role 'tool' must respond to a preceding message with 'tool_calls'.",
             join(pointer, "role"),
             actual=call_id,
@@ -123,14 +123,14 @@ def _result(batch: _Batch | None, call_id: JSON, pointer: str) -> Iterator[Viola
         batch.waiting.remove(call_id)
         batch.answered[call_id] = pointer
     elif call_id in batch.answered:
-        yield limit("result-duplicate").broken(
+        yield limit("result-duplicate").make_violation(
             f"Invalid parameter: Duplicate value for 'tool_call_id' of '{call_id}', "
             f"also answered by {batch.answered[call_id]}.",
             place,
             actual=call_id,
         )
     else:
-        yield limit("result-unknown-id").broken(
+        yield limit("result-unknown-id").make_violation(
             f"Invalid parameter: 'tool_call_id' of '{call_id}' is not among the 'tool_calls' of the previous message.",
             place,
             actual=call_id,
@@ -146,7 +146,7 @@ def _duplicates(body: dict[str, JSON]) -> Iterator[Violation]:
             continue
         if name in names:
             message = f"Tool names must be unique: '{name}' is declared twice."
-            yield limit("tool-duplicate").broken(message, pointer, actual=name)
+            yield limit("tool-duplicate").make_violation(message, pointer, actual=name)
         names.add(name)
 
 
@@ -158,7 +158,7 @@ def _fields(body: dict[str, JSON]) -> Iterator[Violation]:
             yield from field_faults(limit, name, value)
         else:
             message, code = f"Unknown parameter: '{name}'.", "unknown_parameter"
-            yield limit("unknown-field").broken(message, join("", name), actual=name, code=code)
+            yield limit("unknown-field").make_violation(message, join("", name), actual=name, code=code)
 
 
 def _tool_schemas(body: dict[str, JSON]) -> Iterator[Violation]:
@@ -172,11 +172,13 @@ def _tool_schemas(body: dict[str, JSON]) -> Iterator[Violation]:
         if not isinstance(schema, dict) or schema.get("type") != "object":
             continue  # openai-chat-tool-parameters-root
         for where, reason in invalid_schema(schema, place):
-            yield limit("tool-parameters-schema").broken(f"Invalid schema for {subject}: {reason}.", where, code=code)
+            yield limit("tool-parameters-schema").make_violation(
+                f"Invalid schema for {subject}: {reason}.", where, code=code
+            )
         nodes = schema_nodes(schema, place, _NESTED)
         for where in bare_arrays(nodes):
             message = f"Invalid schema for {subject}: at {_context(where, place)}, array schema missing items."
-            yield limit("tool-array-items").broken(message, where, code=code)
+            yield limit("tool-array-items").make_violation(message, where, code=code)
         if function.get("strict") is True:
             yield from _strict(nodes, place, subject, code)
 
@@ -189,7 +191,7 @@ def _strict(nodes: Nodes, pointer: str, subject: str, code: str) -> Iterator[Vio
     for place, node, missing in open_objects(nodes):
         start = f"Invalid schema for {subject}: at {_context(place, pointer)},"
         if node.get("additionalProperties") is not False:
-            yield limit("strict-additional-properties").broken(
+            yield limit("strict-additional-properties").make_violation(
                 f"{start} 'additionalProperties' has to be given and to be false.",
                 place,
                 actual=node.get("additionalProperties"),
@@ -198,7 +200,7 @@ def _strict(nodes: Nodes, pointer: str, subject: str, code: str) -> Iterator[Vio
             )
         if missing:
             properties, given = node.get("properties"), node.get("required")
-            yield limit("strict-required").broken(
+            yield limit("strict-required").make_violation(
                 f"{start} 'required' has to name every property. Missing: {', '.join(missing)}.",
                 place,
                 actual=as_list(given),
@@ -210,7 +212,7 @@ def _strict(nodes: Nodes, pointer: str, subject: str, code: str) -> Iterator[Vio
 def _format(body: dict[str, JSON]) -> Iterator[Violation]:
     match body.get("response_format"):
         case {"type": "json_object"} if not any("json" in text.lower() for text in _texts(body)):
-            yield limit("json-word").broken(
+            yield limit("json-word").make_violation(
                 "'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'.",
                 "/response_format",
             )
@@ -219,7 +221,9 @@ def _format(body: dict[str, JSON]) -> Iterator[Violation]:
                 return  # openai-chat-format-name
             place, subject, code = "/response_format/json_schema/schema", f"response_format '{name}'", _FORMAT_CODE
             for where, reason in invalid_schema(schema, place):
-                yield limit("format-schema").broken(f"Invalid schema for {subject}: {reason}.", where, code=code)
+                yield limit("format-schema").make_violation(
+                    f"Invalid schema for {subject}: {reason}.", where, code=code
+                )
             if described.get("strict") is True:
                 yield from _strict(schema_nodes(schema, place, _NESTED), place, subject, code)
         case _:

@@ -11,7 +11,7 @@ from typing_extensions import override
 from harness.apis.api import ClientForm
 from harness.apis.conversion import AnsweredCall, Body, CanonicalReader, RequestBuilder, SystemText, without
 from harness.apis.jsonvalue import as_list, as_object, resolve
-from harness.apis.openai_common import one_call, parted
+from harness.apis.openai_common import one_call, wrap_texts
 from harness.apis.view import MediaView, ResultView, TextView
 from harness.model.messages import JSON, ChatRequest, JsonSchema, Message, NamedTool, Opaque, Role, Tool, ToolResult
 
@@ -147,7 +147,7 @@ def _result(call_id: str | None, text: str) -> JSON:
     return {"role": "tool", "tool_call_id": call_id, "content": text}
 
 
-def continued(answer: JSON, results: Sequence[AnsweredCall]) -> Sequence[JSON]:
+def continuation(answer: JSON, results: Sequence[AnsweredCall]) -> Sequence[JSON]:
     """Return the response's message unchanged, then one message for each result."""
     entries = (_result(call.id, json.dumps({**value}, ensure_ascii=False)) for call, value in results)
     return (resolve(answer, "/choices/0/message"), *entries)
@@ -170,9 +170,9 @@ REQUEST_BUILDER = RequestBuilder(
     stream_path="/chat/completions",
     bounds=("max_tokens", "max_completion_tokens"),
     write=write,
-    continued=continued,
+    continued=continuation,
     streaming={"stream": True, "stream_options": {"include_usage": True}},
     one_call=one_call,
-    parted=partial(parted, conversation="messages", kind="text"),
+    parted=partial(wrap_texts, conversation="messages", kind="text"),
     developer=developer,
 )

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from harness.apis.api import EmbeddingFormat, EmbeddingView, VectorView, seeded_vector, vector_of
 from harness.apis.fact_files import ApiLimits
-from harness.apis.jsonvalue import as_object, body_of, join, parsed, string
+from harness.apis.jsonvalue import as_object, body_of, join, parse_body, string
 from harness.apis.limits import Violation
 from harness.apis.openai_chat.checks import FACTS
 from harness.apis.profiles import RuleSet
@@ -36,7 +36,7 @@ def view(request: HttpRequest) -> EmbeddingView:
     """
     if not recognises(request):
         raise WireError("no request for embeddings")
-    body = parsed(request.body)
+    body = parse_body(request.body)
     if not isinstance(body, dict):
         raise WireError("the body is no JSON object")
     model, dimensions = body.get("model"), body.get("dimensions")
@@ -66,7 +66,7 @@ def violations(request: HttpRequest, rule_set: RuleSet) -> list[Violation]:
         seen = view(request)
     except WireError as error:
         pointer = error.pointer or ""
-        return [limit("body").broken(f"'$' is invalid: {error.reason}.", pointer)]
+        return [limit("body").make_violation(f"'$' is invalid: {error.reason}.", pointer)]
     return [*_refusals(seen, rule_set)]
 
 
@@ -74,21 +74,21 @@ def _refusals(seen: EmbeddingView, rule_set: RuleSet) -> Iterator[Violation]:
     if not rule_set.is_own:
         return
     if seen.model is None:
-        yield limit("model").broken("you must provide a model parameter", "")
+        yield limit("model").make_violation("you must provide a model parameter", "")
     if not 0 < len(seen.texts) <= _MOST_TEXTS:
         message = f"'$.input' is invalid: an array of 1 to {_MOST_TEXTS} inputs is expected."
-        yield limit("count").broken(message, "/input", actual=len(seen.texts), expected=_MOST_TEXTS)
+        yield limit("count").make_violation(message, "/input", actual=len(seen.texts), expected=_MOST_TEXTS)
     for text in seen.texts:
         if not text.text:
             message = "'$.input' is invalid: an input cannot be an empty string."
-            yield limit("empty").broken(message, text.pointer, actual="")
+            yield limit("empty").make_violation(message, text.pointer, actual="")
     longest = _LENGTHS.get(seen.model or "", _LENGTH)
     if seen.dimensions is not None and seen.model == "text-embedding-ada-002":
         message = "This model does not support specifying dimensions."
-        yield limit("dimensions").broken(message, "/dimensions", actual=seen.dimensions)
+        yield limit("dimensions").make_violation(message, "/dimensions", actual=seen.dimensions)
     elif seen.dimensions is not None and not 0 < seen.dimensions <= longest:
         message = f"Invalid value for 'dimensions' = {seen.dimensions}. Must be from 1 to {longest}."
-        yield limit("dimensions").broken(message, "/dimensions", actual=seen.dimensions)
+        yield limit("dimensions").make_violation(message, "/dimensions", actual=seen.dimensions)
 
 
 def read(response: HttpResponse) -> tuple[VectorView, ...]:

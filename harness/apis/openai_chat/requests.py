@@ -15,7 +15,7 @@ from harness.apis.jsonvalue import (
     join,
     loads,
     objects,
-    parsed,
+    parse_body,
     parsed_object,
     string,
 )
@@ -243,7 +243,7 @@ def view(request: HttpRequest) -> RequestView:
     Raises:
         WireError: the body is not a JSON object, or its messages are not a list of objects.
     """
-    body = parsed(request.body)
+    body = parse_body(request.body)
     if not isinstance(body, dict):
         raise WireError("the body is no JSON object")
     system, turns = _conversation(body.get("messages"))

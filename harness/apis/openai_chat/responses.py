@@ -95,7 +95,7 @@ def _take(whole: dict[str, JSON], choices: dict[int, _Choice], chunk: dict[str, 
 def _grow(choice: _Choice, piece: dict[str, JSON]) -> None:
     for key, value in piece.items():
         if key == "logprobs":  # each chunk has only the values of its own tokens
-            choice.rest[key] = _grown(key, choice.rest.get(key), value)
+            choice.rest[key] = _extend_field(key, choice.rest.get(key), value)
         elif key not in ("index", "delta") and (value is not None or key not in choice.rest):
             choice.rest[key] = value
     delta = piece.get("delta")
@@ -105,7 +105,7 @@ def _grow(choice: _Choice, piece: dict[str, JSON]) -> None:
                 if isinstance(call, dict):
                     _grow_call(choice.calls, call)
         else:
-            choice.message[key] = _grown(key, choice.message.get(key), value)
+            choice.message[key] = _extend_field(key, choice.message.get(key), value)
 
 
 def _grow_call(calls: list[tuple[JSON, dict[str, JSON]]], piece: dict[str, JSON]) -> None:
@@ -126,7 +126,7 @@ def _grow_call(calls: list[tuple[JSON, dict[str, JSON]]], piece: dict[str, JSON]
         else:
             fresh["id"] = known
     if near:
-        merged = _grown("", calls[near[0]][1], fresh)
+        merged = _extend_field("", calls[near[0]][1], fresh)
         calls[near[0]] = (calls[near[0]][0], merged if isinstance(merged, dict) else fresh)
     else:
         calls.append((index, _with_arguments(fresh)))
@@ -150,14 +150,14 @@ def _with_arguments(call: dict[str, JSON]) -> dict[str, JSON]:
     return call
 
 
-def _grown(key: str, old: JSON, new: JSON) -> JSON:
+def _extend_field(key: str, old: JSON, new: JSON) -> JSON:
     """Return the value of a message field extended by its next piece."""
     if new is None or old is None:
         return old if new is None else new
     if isinstance(old, str) and isinstance(new, str):
         return (new or old) if key in WHOLE else old + new
     if isinstance(old, dict) and isinstance(new, dict):
-        return old | {name: _grown(name, old.get(name), value) for name, value in new.items()}
+        return old | {name: _extend_field(name, old.get(name), value) for name, value in new.items()}
     if isinstance(old, list) and isinstance(new, list):
         return _details(old, new) if key == "reasoning_details" else [*old, *new]
     if key == "content" and isinstance(new, list):  # text first, then parts (Mistral)
@@ -311,16 +311,16 @@ _WANTS_REASONING = re.compile(r"(.*/)?deepseek-v4\b.*", re.IGNORECASE)
 """Models that reject a turn with calls but without `reasoning_content` (openai-chat-deepseek-reasoning-back)."""
 
 
-def marked(parts: Iterable[PartView], model: str) -> tuple[PartView, ...]:
+def mark_parts(parts: Iterable[PartView], model: str) -> tuple[PartView, ...]:
     """Return the parts of a response, marked with whether the API accepts them in later requests."""
     found = tuple(parts)
     state = _STATE
     if _WANTS_REASONING.fullmatch(model) and any(isinstance(part, CallView) for part in found):
         state |= {"reasoning_content"}
-    return tuple(_marked(part, state) for part in found)
+    return tuple(_mark(part, state) for part in found)
 
 
-def _marked(part: PartView, state: frozenset[str]) -> PartView:
+def _mark(part: PartView, state: frozenset[str]) -> PartView:
     match part:
         case OpaqueView():
             is_field = part.pointer.endswith(f"/message/{part.kind}")
@@ -374,7 +374,7 @@ def _view(body: dict[str, JSON], error: ErrorView | None, *, streamed: bool, com
     if isinstance(message, dict):
         parts = tuple(assistant_views(message, "/choices/0/message"))
     word, model = choice.get("finish_reason"), body.get("model")
-    parts = marked(parts, model if isinstance(model, str) else "")
+    parts = mark_parts(parts, model if isinstance(model, str) else "")
     if word == "length":
         parts = _cut_short(parts, body)
     raw = string(word)
@@ -457,7 +457,7 @@ class _ChatChunkOrder(EventOrder):
             return
         if not self._has_role and delta.get("role") != "assistant":
             message = "the first delta has not the role of the assistant"
-            yield FIELDS.broken(message, f"{_DELTA}/role", at, delta.get("role"), "assistant")
+            yield FIELDS.make_violation(message, f"{_DELTA}/role", at, delta.get("role"), "assistant")
         self._has_role = True
         for number, piece in enumerate(as_list(delta.get("tool_calls"))):
             if isinstance(piece, dict):
@@ -472,23 +472,23 @@ class _ChatChunkOrder(EventOrder):
         if known is None:
             if index != len(calls):
                 message = f"call {len(calls) + 1} of the answer has another index than {len(calls)}"
-                yield INDEX.broken(message, f"{pointer}/index", at, index, len(calls))
+                yield INDEX.make_violation(message, f"{pointer}/index", at, index, len(calls))
             if not call_id:
-                yield CALL_ID.broken("the first piece of a call has no id", f"{pointer}/id", at, call_id)
+                yield CALL_ID.make_violation("the first piece of a call has no id", f"{pointer}/id", at, call_id)
         elif call_id and call_id != known["id"] and name:
             message = "two calls have one index: clients put their arguments together into one call"
-            yield INDEX.broken(message, f"{pointer}/index", at, given)
+            yield INDEX.make_violation(message, f"{pointer}/index", at, given)
             known = None
         elif call_id and call_id != known["id"]:
             message = "the id of a call changes from one piece to the next"
-            yield CALL_ID.broken(message, f"{pointer}/id", at, call_id, known["id"])
+            yield CALL_ID.make_violation(message, f"{pointer}/id", at, call_id, known["id"])
         elif index == given:
             # Only the first piece may have them: OpenAI's SDK concatenates all strings of a call
             # (`openai/lib/streaming/_deltas.py` of 3.54.0).
             for rule, key, place, value in ((CALL_ID, "id", "id", call_id), (FIELDS, "name", "function/name", name)):
                 if value:
                     message = f"a later piece of a call has its {key} again: clients put the two together"
-                    yield rule.broken(message, f"{pointer}/{place}", at, value)
+                    yield rule.make_violation(message, f"{pointer}/{place}", at, value)
         if known is None:
             calls.append({"index": index, "id": call_id})
 

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 from harness.apis.api import StreamShape
-from harness.apis.eventstream import events, written
+from harness.apis.eventstream import events, serialize_event
 from harness.apis.jsonvalue import as_list, as_object, is_blank, loads
 from harness.apis.openai_chat.responses import DIALECTS, OPENAI, WHOLE, ChatDialect, call_as, dialect_of, fold
 from harness.apis.openai_common import (
@@ -32,7 +32,7 @@ from harness.apis.server import (
     ServerEndpoints,
     event_stream,
     fragments,
-    interleaved,
+    interleave,
     json_response,
     message,
     number,
@@ -103,19 +103,19 @@ def _with_own_fields(dialect: ChatDialect, body: Fields) -> Fields:
     """Return a body with the fields that the dialect adds, and without those that it leaves out."""
     more = dialect.fields
 
-    def changed(place: str, value: JSON) -> Fields:
+    def change_at(place: str, value: JSON) -> Fields:
         found = {**as_object(value), **more.get(place, {})}
         gone = {key for key in found if f"{place}.{key}" in dialect.without}
         return {key: each for key, each in found.items() if key not in gone or (place == "message" and each)}
 
     choices: list[JSON] = []
     for each in map(as_object, as_list(body.get("choices"))):
-        message = changed("message", each.get("message"))
+        message = change_at("message", each.get("message"))
         calls = as_list(message.get("tool_calls"))
         if calls and dialect.indexed:
             message["tool_calls"] = [{"index": at, **as_object(call)} for at, call in enumerate(calls)]
-        choices.append(changed("choice", {**each, "message": message}))
-    return changed("body", {**body, "choices": choices, "usage": changed("usage", body.get("usage"))})
+        choices.append(change_at("choice", {**each, "message": message}))
+    return change_at("body", {**body, "choices": choices, "usage": change_at("usage", body.get("usage"))})
 
 
 def _call(name: str, arguments: str, seed: str, index: int) -> JSON:
@@ -199,20 +199,20 @@ def stream_of(body: Fields, seed: str, profile: Profile, request: RequestView) -
 
 def _stream(body: Fields, seed: str, profile: Profile, request: RequestView, *, at_once: bool) -> HttpResponse:
     usage = request.usage_pointer is not None
-    stream = streamed(body, seed, usage=usage, dialect=dialect_of(profile), at_once=at_once)
+    stream = to_stream(body, seed, usage=usage, dialect=dialect_of(profile), at_once=at_once)
     return event_stream(stream)
 
 
-def streamed(body: Fields, seed: str, *, usage: bool, dialect: ChatDialect = OPENAI, at_once: bool = False) -> bytes:
+def to_stream(body: Fields, seed: str, *, usage: bool, dialect: ChatDialect = OPENAI, at_once: bool = False) -> bytes:
     """Return a stream that folds to `body`.
 
     `usage` adds token counts. `at_once` interleaves the calls. If the body has an error, an error event replaces
     `[DONE]`.
     """
     pieces = [*_choices(body, seed, dialect, at_once=at_once)]
-    sent = [written(chunk) for chunk in _chunks(body, pieces, seed, dialect, usage=usage)]
+    sent = [serialize_event(chunk) for chunk in _chunks(body, pieces, seed, dialect, usage=usage)]
     error = body.get("error")
-    sent.append(b"data: [DONE]\n\n" if error is None else written({"error": error}, "error"))
+    sent.append(b"data: [DONE]\n\n" if error is None else serialize_event({"error": error}, "error"))
     return (b": PROCESSING\n\n" if dialect.comments else b"").join([b"", *sent])
 
 
@@ -232,7 +232,7 @@ def _chunks(body: Fields, pieces: list[Fields], seed: str, dialect: ChatDialect,
         yield {key: value for key, value in whole.items() if f"chunk.{key}" not in dialect.without}
 
 
-def _counted(chunks: list[Fields], usage: Fields) -> list[Fields]:
+def _with_usage(chunks: list[Fields], usage: Fields) -> list[Fields]:
     return [*({**chunk, "usage": None} for chunk in chunks), {"choices": [], "usage": usage}]
 
 
@@ -249,7 +249,7 @@ def _counted_last(chunks: list[Fields], usage: Fields) -> list[Fields]:
     return [*({**chunk, "usage": None} for chunk in chunks[:-1]), *({**chunk, "usage": usage} for chunk in chunks[-1:])]
 
 
-_USAGE = {"asked": _counted, "asked-last": _counted_last, "last": _counted_last, "early": _counted_early}
+_USAGE = {"asked": _with_usage, "asked-last": _counted_last, "last": _counted_last, "early": _counted_early}
 
 
 def _choices(body: Fields, seed: str, dialect: ChatDialect, *, at_once: bool) -> Iterator[Fields]:
@@ -284,7 +284,7 @@ def _deltas(message: Fields, seed: str, dialect: ChatDialect, *, at_once: bool) 
     yield announced
     for key in spoken:
         yield from _pieces(key, message[key], seed)
-    for piece in interleaved(starts, seed) if at_once and len(calls) > 1 else chain.from_iterable(starts):
+    for piece in interleave(starts, seed) if at_once and len(calls) > 1 else chain.from_iterable(starts):
         yield {"tool_calls": [piece]}
 
 
@@ -338,13 +338,13 @@ counts are in neither.
 """
 
 
-def _shaped(dialect: ChatDialect, stream: bytes, seed: str) -> bytes:
+def _apply_dialect(dialect: ChatDialect, stream: bytes, seed: str) -> bytes:
     body, complete = fold(stream)
     choices = body.get("choices")
     if not complete or "error" in body or not isinstance(choices, list):
         return stream
     shaped: dict[str, JSON] = {**body, "choices": [_choice(dialect, choice) for choice in choices]}
-    return streamed(shaped, seed, usage=body.get("usage") is not None, dialect=dialect)
+    return to_stream(shaped, seed, usage=body.get("usage") is not None, dialect=dialect)
 
 
 def _choice(dialect: ChatDialect, choice: JSON) -> JSON:
@@ -356,7 +356,7 @@ def _choice(dialect: ChatDialect, choice: JSON) -> JSON:
 
 
 SHAPES: Mapping[str, StreamShape] = {
-    name: StreamShape(partial(_shaped, DIALECTS[name]), departs=name in _DEPARTING)
+    name: StreamShape(partial(_apply_dialect, DIALECTS[name]), departs=name in _DEPARTING)
     for name in (*_DOCUMENTED, *_DEPARTING)
 }
 
@@ -367,7 +367,7 @@ fail = failure
 
 def stream_error(status: int, _seed: str, _request: RequestView) -> bytes:
     """Return the error chunk that ends a stream (openai-chat-stream-cut-unnoticed)."""
-    return written({"error": error_object(message(status), *type_and_code(status))})
+    return serialize_event({"error": error_object(message(status), *type_and_code(status))})
 
 
 def respond(request: HttpRequest, models: Sequence[str]) -> HttpResponse | None:
@@ -412,7 +412,7 @@ def _several_streams(answers: Sequence[HttpResponse]) -> HttpResponse:
                 choice = {**stream[at]["choices"][0], "index": index}
                 chunks.append({**stream[at], "id": streams[0][0]["id"], "choices": [choice]})
     behind = [chunk for chunk in streams[0] if not chunk.get("choices")]
-    return replace(answers[0], body=b"".join(map(written, [*chunks, *behind])) + b"data: [DONE]\n\n")
+    return replace(answers[0], body=b"".join(map(serialize_event, [*chunks, *behind])) + b"data: [DONE]\n\n")
 
 
 def _model(name: str) -> dict[str, JSON]:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from harness.apis.fact_files import ApiLimits, Facts
-from harness.apis.jsonvalue import as_list, as_object, join, keys, objects, parsed, resolve, string
-from harness.apis.limits import Limit, Violation, bracketed
+from harness.apis.jsonvalue import as_list, as_object, join, keys, objects, parse_body, resolve, string
+from harness.apis.limits import Limit, Violation, bracketed_path
 from harness.apis.openai_common import Nodes, bare_arrays, field_faults, invalid_schema, open_objects, schema_nodes
 from harness.apis.openai_responses.requests import item_kind, state
 from harness.apis.profiles import IssuedState, RuleSet
@@ -45,11 +45,11 @@ _NESTED = ("properties", "$defs", "definitions", "anyOf", "items")
 def violations(request: HttpRequest, rule_set: RuleSet) -> list[Violation]:
     """Return the violations of a request."""
     try:
-        body = parsed(request.body)
+        body = parse_body(request.body)
     except WireError as error:
-        return [limit("body").broken(f"The body of the request is no valid JSON: {error.reason}.", "")]
+        return [limit("body").make_violation(f"The body of the request is no valid JSON: {error.reason}.", "")]
     if not isinstance(body, dict):
-        return [limit("body").broken("The body of the request must be a JSON object.", "")]
+        return [limit("body").make_violation("The body of the request must be a JSON object.", "")]
     return [
         *_parameters(body, rule_set),
         *(_nested_fields(body) if rule_set.is_own and rule_set.profile.strict_requests else ()),
@@ -73,12 +73,12 @@ def _parameters(body: dict[str, JSON], rule_set: RuleSet) -> Iterator[Violation]
                 if key in _MOVED
                 else (f"Unknown parameter: '{key}'.", "unknown_parameter")
             )
-            yield limit("parameter-unknown").broken(text, join("", key), code=code)
+            yield limit("parameter-unknown").make_violation(text, join("", key), code=code)
 
 
 def _nested_fields(body: dict[str, JSON]) -> Iterator[Violation]:
     """Check that the fields of tools, items, parts and formats are known (openai-responses-nested-fields)."""
-    for pointer, tool in _declared(body):
+    for pointer, tool in _declarations(body):
         yield from _unknown(tool, pointer, "tools[]", "tool-field")
     for pointer, item in objects(body.get("input"), "/input"):
         yield from _unknown(item, pointer, "input[]")
@@ -95,8 +95,8 @@ def _unknown(value: JSON, pointer: str, place: str, name: str = "nested-field") 
         known = _fields(name)[place].get(item_kind(value), value)
         for key, field in value.items():
             if key not in known and key != "type" and field is not None:
-                text, at = f"Unknown parameter: '{bracketed(join(pointer, key))}'.", join(pointer, key)
-                yield limit(name).broken(text, at, code="unknown_parameter", actual=key)
+                text, at = f"Unknown parameter: '{bracketed_path(join(pointer, key))}'.", join(pointer, key)
+                yield limit(name).make_violation(text, at, code="unknown_parameter", actual=key)
 
 
 def _fields(name: str) -> dict[str, dict[str, list[str]]]:
@@ -134,32 +134,32 @@ def _results(items: list[dict[str, JSON]], *, stateful: bool, adjacent: bool) ->
             calls = waiting.get(key)
             if calls:
                 call = calls.pop(0)
-                yield from _detached(items, call, index) if adjacent and not items[call].get("async") else ()
+                yield from _detached_violations(items, call, index) if adjacent and not items[call].get("async") else ()
             elif key in answered or not stateful:
-                yield _unasked(call_id, index, again=key in answered)
+                yield _orphan_violation(call_id, index, again=key in answered)
             answered.add(key)
     for (_, call_id), calls in waiting.items():
         for index in calls:
             if items[index].get("async") is True:
                 continue  # the result of an asynchronous tool may follow in a later request
             text = f"No tool output was found for the function call {call_id}."
-            yield limit("result-missing").broken(text, join("/input", index), actual=call_id)
+            yield limit("result-missing").make_violation(text, join("/input", index), actual=call_id)
 
 
-def _unasked(call_id: str, index: int, *, again: bool) -> Violation:
+def _orphan_violation(call_id: str, index: int, *, again: bool) -> Violation:
     pointer = join("/input", index, "call_id")
     if again:
         text = f"No tool call is left for this function call output: call_id {call_id} has been answered before."
-        return limit("result-duplicate").broken(text, pointer, actual=call_id)
+        return limit("result-duplicate").make_violation(text, pointer, actual=call_id)
     text = f"No tool call before this item was found for the function call output with call_id {call_id}."
-    return limit("result-orphan").broken(text, pointer, actual=call_id)
+    return limit("result-orphan").make_violation(text, pointer, actual=call_id)
 
 
-def _detached(items: list[dict[str, JSON]], call: int, index: int) -> Iterator[Violation]:
+def _detached_violations(items: list[dict[str, JSON]], call: int, index: int) -> Iterator[Violation]:
     if any(item_kind(between) == "message" for between in items[call:index]):
         call_id = items[call]["call_id"]
         text = f"No tool output found for tool call {call_id}: a message stands between the call and its output."
-        yield limit("result-detached").broken(text, join("/input", index), actual=call_id)
+        yield limit("result-detached").make_violation(text, join("/input", index), actual=call_id)
 
 
 def _reasoning(items: list[dict[str, JSON]]) -> Iterator[Violation]:
@@ -171,7 +171,7 @@ def _reasoning(items: list[dict[str, JSON]]) -> Iterator[Violation]:
         after = next((follower for follower in items[index + 1 :] if item_kind(follower) != "reasoning"), None)
         if after is None or not _is_output(after):
             text = f"The reasoning item '{identity}' was provided without the item that has to follow it."
-            yield limit("reasoning-alone").broken(text, join("/input", index), actual=identity)
+            yield limit("reasoning-alone").make_violation(text, join("/input", index), actual=identity)
 
 
 def _is_output(item: dict[str, JSON]) -> bool:
@@ -182,14 +182,14 @@ def _is_output(item: dict[str, JSON]) -> bool:
 
 
 def _tools(body: dict[str, JSON], rule_set: RuleSet) -> Iterator[Violation]:
-    declared = list(_declared(body))
+    declared = list(_declarations(body))
     for pointer, tool in declared:
         yield from _tool(tool, pointer, own=rule_set.is_own)
     yield from _duplicates([(pointer, tool) for pointer, tool in declared if pointer.count("/") == 2])
     yield from _choice(body.get("tool_choice"), {string(as_object(tool).get("name")) or "" for _, tool in declared})
 
 
-def _declared(body: dict[str, JSON]) -> Iterator[tuple[str, JSON]]:
+def _declarations(body: dict[str, JSON]) -> Iterator[tuple[str, JSON]]:
     """Yield every tool declaration with its pointer: from the request, from namespaces, and from `additional_tools`
     items."""
     lists = [("/tools", body.get("tools"))]
@@ -197,13 +197,13 @@ def _declared(body: dict[str, JSON]) -> Iterator[tuple[str, JSON]]:
         if isinstance(item, dict) and item.get("type") == "additional_tools":
             lists.append((join("/input", index, "tools"), item.get("tools")))
     for pointer, tools in lists:
-        for place, tool in _listed(tools, pointer):
+        for place, tool in _tool_list(tools, pointer):
             yield place, tool
             if isinstance(tool, dict) and tool.get("type") == "namespace":
-                yield from _listed(tool.get("tools"), join(place, "tools"))
+                yield from _tool_list(tool.get("tools"), join(place, "tools"))
 
 
-def _listed(tools: JSON, pointer: str) -> Iterator[tuple[str, JSON]]:
+def _tool_list(tools: JSON, pointer: str) -> Iterator[tuple[str, JSON]]:
     for index, tool in enumerate(as_list(tools)):
         yield join(pointer, index), tool
 
@@ -211,13 +211,13 @@ def _listed(tools: JSON, pointer: str) -> Iterator[tuple[str, JSON]]:
 def _tool(tool: JSON, pointer: str, *, own: bool) -> Iterator[Violation]:
     kind = as_object(tool).get("type")
     if not isinstance(tool, dict) or not isinstance(kind, str):
-        text = f"Missing required parameter: '{bracketed(pointer)}.type'."
-        yield limit("tool-shape").broken(text, pointer, code=_MISSING, actual=tool)
+        text = f"Missing required parameter: '{bracketed_path(pointer)}.type'."
+        yield limit("tool-shape").make_violation(text, pointer, code=_MISSING, actual=tool)
     elif kind in ("function", "custom"):
         name, place = tool.get("name"), join(pointer, "name")
         if not isinstance(name, str):
-            text = f"Missing required parameter: '{bracketed(place)}'."
-            yield limit("tool-shape").broken(text, pointer, code=_MISSING, actual=tool)
+            text = f"Missing required parameter: '{bracketed_path(place)}'."
+            yield limit("tool-shape").make_violation(text, pointer, code=_MISSING, actual=tool)
         else:
             yield from _name(name, place)
         if kind == "function":
@@ -226,11 +226,13 @@ def _tool(tool: JSON, pointer: str, *, own: bool) -> Iterator[Violation]:
 
 def _name(name: str, pointer: str) -> Iterator[Violation]:
     if not _NAME.fullmatch(name):
-        text = f"Invalid '{bracketed(pointer)}': expected a string of letters, digits, '_' and '-' only."
-        yield limit("tool-name").broken(text, pointer, code=_WRONG_VALUE, actual=name)
+        text = f"Invalid '{bracketed_path(pointer)}': expected a string of letters, digits, '_' and '-' only."
+        yield limit("tool-name").make_violation(text, pointer, code=_WRONG_VALUE, actual=name)
     elif len(name) > _NAME_LENGTH:
-        text = f"Invalid '{bracketed(pointer)}': string too long, {len(name)} characters of at most {_NAME_LENGTH}."
-        yield limit("tool-name").broken(text, pointer, code="string_above_max_length", actual=name)
+        text = (
+            f"Invalid '{bracketed_path(pointer)}': string too long, {len(name)} characters of at most {_NAME_LENGTH}."
+        )
+        yield limit("tool-name").make_violation(text, pointer, code="string_above_max_length", actual=name)
 
 
 def _function(tool: dict[str, JSON], pointer: str, *, own: bool) -> Iterator[Violation]:
@@ -238,11 +240,11 @@ def _function(tool: dict[str, JSON], pointer: str, *, own: bool) -> Iterator[Vio
     description, strict = tool.get("description"), tool.get("strict")
     for key, value, kind in (("description", description, str), ("strict", strict, bool)):
         if value is not None and not isinstance(value, kind):
-            text = f"Invalid type for '{bracketed(pointer)}.{key}'."
-            yield limit("tool-shape").broken(text, join(pointer, key), code=_WRONG_TYPE, actual=value)
+            text = f"Invalid type for '{bracketed_path(pointer)}.{key}'."
+            yield limit("tool-shape").make_violation(text, join(pointer, key), code=_WRONG_TYPE, actual=value)
     if strict is None and isinstance(tool.get("name"), str) and _is_made_strict(schema, place):
         text = f"Without 'strict' the API makes the schema of '{name}' strict where it can: say whether it is."
-        yield limit("tool-strict-unsaid").broken(text, pointer)
+        yield limit("tool-strict-unsaid").make_violation(text, pointer)
     if schema is not None:
         yield from _function_schema(schema, name, place, own=own, strict=strict is True)
 
@@ -251,17 +253,17 @@ def _function_schema(schema: JSON, name: str, place: str, *, own: bool, strict: 
     start = f"Invalid schema for function '{name}':"
     if isinstance(schema, dict) and "type" not in schema and any(key in schema for key in _UNIONS):
         text = f"{start} schema must be a JSON Schema of 'type: \"object\"', got 'None'."
-        yield limit("tool-schema-union").broken(text, place, code=_SCHEMA_CODE, actual=schema)
+        yield limit("tool-schema-union").make_violation(text, place, code=_SCHEMA_CODE, actual=schema)
     elif (fault := _root_fault(schema)) is not None:
-        yield limit("tool-schema").broken(f"{start} {fault}", place, code=_SCHEMA_CODE, actual=schema)
+        yield limit("tool-schema").make_violation(f"{start} {fault}", place, code=_SCHEMA_CODE, actual=schema)
     else:
         for where, reason in invalid_schema(schema, place) if own else ():
             source = "openai-responses-schema-valid"
-            yield limit("tool-schema").broken(f"{start} {reason}.", where, code=_SCHEMA_CODE, source=source)
+            yield limit("tool-schema").make_violation(f"{start} {reason}.", where, code=_SCHEMA_CODE, source=source)
         nodes = schema_nodes(schema, place, _NESTED)
         for where in bare_arrays(nodes) if own else ():
             text = f"{start} In context={_context(where, place)}, array schema missing items."
-            yield limit("tool-array-items").broken(text, where, code=_SCHEMA_CODE)
+            yield limit("tool-array-items").make_violation(text, where, code=_SCHEMA_CODE)
         if strict:
             yield from _strict(limit("tool-strict-schema"), nodes, place, start, _SCHEMA_CODE)
 
@@ -286,10 +288,10 @@ def _strict(broken: Limit, nodes: Nodes, pointer: str, start: str, code: str) ->
         where = f"{start} In context={_context(place, pointer)},"
         if node.get("additionalProperties") is not False:
             text = f"{where} 'additionalProperties' is required to be supplied and to be false."
-            yield broken.broken(text, place, code=code)
+            yield broken.make_violation(text, place, code=code)
         if missing:
             text = f"{where} 'required' has to list every property. Missing: {', '.join(missing)}."
-            yield broken.broken(text, place, code=code)
+            yield broken.make_violation(text, place, code=code)
 
 
 def _context(place: str, root: str) -> tuple[str, ...]:
@@ -304,7 +306,7 @@ def _duplicates(declared: list[tuple[str, JSON]]) -> Iterator[Violation]:
             continue
         if name in seen:
             text = f"The name '{name}' is declared twice, so that a call of it does not say which tool is meant."
-            yield limit("tool-duplicate").broken(text, join(pointer, "name"), actual=name)
+            yield limit("tool-duplicate").make_violation(text, join(pointer, "name"), actual=name)
         seen.add(name)
 
 
@@ -312,10 +314,10 @@ def _choice(choice: JSON, names: set[str]) -> Iterator[Violation]:
     name = choice.get("name") if isinstance(choice, dict) and choice.get("type") == "function" else None
     if isinstance(name, str) and names and name not in names:
         text = f"The tool choice '{name}' is not among the tools."
-        yield limit("tool-choice-unknown").broken(text, "/tool_choice/name", actual=name)
+        yield limit("tool-choice-unknown").make_violation(text, "/tool_choice/name", actual=name)
     if not names and (choice == "required" or isinstance(choice, dict)):
         text = "A tool choice that asks for a call must be specified together with 'tools'."
-        yield limit("tool-choice-toolless").broken(text, "/tool_choice", actual=choice)
+        yield limit("tool-choice-toolless").make_violation(text, "/tool_choice", actual=choice)
 
 
 def _format(body: dict[str, JSON]) -> Iterator[Violation]:
@@ -325,12 +327,12 @@ def _format(body: dict[str, JSON]) -> Iterator[Violation]:
     kind, schema, place = wanted.get("type"), wanted.get("schema"), "/text/format/schema"
     if kind == "json_object" and state(body) is None and not _says_json(body.get("input")):
         message = "The input has to contain the word 'json' in some form, to use 'text.format' of type 'json_object'."
-        yield limit("format-word").broken(message, "/text/format")
+        yield limit("format-word").make_violation(message, "/text/format")
     elif kind == "json_schema":
         start, code = f"Invalid schema for response_format '{wanted.get('name')}':", "invalid_json_schema"
         for where, reason in invalid_schema(schema, place):
             source = "openai-responses-schema-valid"
-            yield limit("format-shape").broken(f"{start} {reason}.", where, code=code, source=source)
+            yield limit("format-shape").make_violation(f"{start} {reason}.", where, code=code, source=source)
         if wanted.get("strict") is True:
             nodes = schema_nodes(schema, place, _NESTED)
             yield from _strict(limit("format-strict-schema"), nodes, place, start, code)

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from harness.apis.conversion import AnsweredCall, Body, CanonicalReader, RequestBuilder, SystemText, without
 from harness.apis.jsonvalue import as_list, as_object, resolve
-from harness.apis.openai_common import one_call, parted
+from harness.apis.openai_common import one_call, wrap_texts
 from harness.apis.view import MediaView, ResultView, TextView
 from harness.model.messages import JSON, ChatRequest, JsonSchema, Message, NamedTool, Role, Tool, ToolResult
 
@@ -112,7 +112,7 @@ def _result(call_id: str | None, text: str) -> JSON:
     return {"type": "function_call_output", "call_id": call_id, "output": text}
 
 
-def continued(answer: JSON, results: Sequence[AnsweredCall]) -> Sequence[JSON]:
+def continuation(answer: JSON, results: Sequence[AnsweredCall]) -> Sequence[JSON]:
     """Return the response's items unchanged, then one item for each result."""
     entries = (_result(call.id, json.dumps({**value}, ensure_ascii=False)) for call, value in results)
     return (*as_list(resolve(answer, "/output")), *entries)
@@ -132,10 +132,10 @@ REQUEST_BUILDER = RequestBuilder(
     bounds=("max_output_tokens",),
     write=write,
     conversation="input",
-    continued=continued,
+    continued=continuation,
     streaming={"stream": True},
     one_call=one_call,
-    parted=partial(parted, conversation="input", kind="input_text"),
+    parted=partial(wrap_texts, conversation="input", kind="input_text"),
     developer=developer,
     stop_sequences=False,
 )

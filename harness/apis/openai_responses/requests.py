@@ -17,7 +17,7 @@ from harness.apis.jsonvalue import (
     join,
     loads,
     objects,
-    parsed,
+    parse_body,
     parsed_object,
     string,
 )
@@ -200,7 +200,7 @@ def model_of(request: HttpRequest) -> str | None:
 
 def view(request: HttpRequest) -> RequestView:
     """Return the neutral view of a request. Raises `WireError` if input, items or tools have the wrong JSON type."""
-    body = _object(parsed(request.body), "")
+    body = _object(parse_body(request.body), "")
     system, turns = _conversation(body)
     return RequestView(
         api=NAME,

@@ -395,44 +395,44 @@ class _ResponseEventOrder(EventOrder):
         number, at, index = data.get("sequence_number"), event.index, self.block_at(data)
         if isinstance(number, int):
             if self._number is not None and number <= self._number:
-                yield EVENTS.broken("the sequence numbers do not grow", "/sequence_number", at, number)
+                yield EVENTS.make_violation("the sequence numbers do not grow", "/sequence_number", at, number)
             self._number = number
         if event.kind in TERMINAL:
-            yield from self._repeated(data, at)
+            yield from self._check_repeat(data, at)
         elif index in self.open and event.kind == self.grammar.closes:
-            yield from self._closed(index, as_object(data.get("item")), at)
+            yield from self._check_closed(index, as_object(data.get("item")), at)
         elif index in self.open and event.kind in _PIECES:
             yield from self._piece(index, event.kind, data, at)
 
-    def _repeated(self, data: dict[str, JSON], at: int) -> Iterator[ResponseViolation]:
+    def _check_repeat(self, data: dict[str, JSON], at: int) -> Iterator[ResponseViolation]:
         output, done = resolve(data, "/response/output"), [_bare(item) for _, item in sorted(self._done.items())]
         if done and isinstance(output, list) and not self.open and not equal([*map(_bare, output)], done):
             message = "the output of the last event differs from the items of the stream"
-            yield EVENTS.broken(message, "/response/output", at, output, done)
+            yield EVENTS.make_violation(message, "/response/output", at, output, done)
 
     def _piece(self, index: int, kind: str, data: dict[str, JSON], at: int) -> Iterator[ResponseViolation]:
         family, _, step = kind.rpartition(".")
         if data.get("item_id") != self.open[index].get("id"):
             message = "the item_id is not the id of the item with this output_index"
-            yield EVENTS.broken(message, "/item_id", at, data.get("item_id"), self.open[index].get("id"))
+            yield EVENTS.make_violation(message, "/item_id", at, data.get("item_id"), self.open[index].get("id"))
         part = data.get("content_index", data.get("summary_index"))
         where = (index, family, part if isinstance(part, int) else None)
         so_far, delta, key = self._texts.get(where, ""), data.get("delta"), _FAMILIES[family]
         if step == "delta":
             self._texts[where] = so_far + (delta if isinstance(delta, str) else "")
         elif data.get(key) != so_far:
-            yield EVENTS.broken("the pieces do not add up to the whole", f"/{key}", at, so_far, data.get(key))
+            yield EVENTS.make_violation("the pieces do not add up to the whole", f"/{key}", at, so_far, data.get(key))
 
-    def _closed(self, index: int, item: dict[str, JSON], at: int) -> Iterator[ResponseViolation]:
+    def _check_closed(self, index: int, item: dict[str, JSON], at: int) -> Iterator[ResponseViolation]:
         self._done[index], begun = item, self.open[index]
         for name in ("id", "call_id", "name"):
             if begun.get(name) != item.get(name):
                 message = f"the {name!r} of an item changes while it is streamed"
-                yield EVENTS.broken(message, f"/item/{name}", at, item.get(name), begun.get(name))
+                yield EVENTS.make_violation(message, f"/item/{name}", at, item.get(name), begun.get(name))
         pieces, whole = self._texts.get((index, _ARGUMENTS, None), ""), item.get("arguments")
         if isinstance(whole, str) and item.get("type") == "function_call" and pieces != whole:
             message = "the pieces of the arguments do not add up to the arguments of the item"
-            yield EVENTS.broken(message, "/item/arguments", at, pieces, whole)
+            yield EVENTS.make_violation(message, "/item/arguments", at, pieces, whole)
 
 
 def _bare(item: JSON) -> JSON:

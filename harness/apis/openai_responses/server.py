@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from harness.apis import registry
 from harness.apis.api import StreamShape
-from harness.apis.eventstream import sent_objects, written, written_by_type
+from harness.apis.eventstream import sent_objects, serialize_event, written_by_type
 from harness.apis.jsonvalue import as_list, string
 from harness.apis.openai_common import (
     cached_prompt,
@@ -39,11 +39,11 @@ from harness.apis.server import (
     StoredAnswers,
     event_stream,
     fragments,
-    interleaved,
+    interleave,
     json_response,
     message,
     number,
-    sent,
+    request_fields,
     signature,
     token,
     tokens,
@@ -251,15 +251,15 @@ def build_stream(step: ModelStep, seed: str, model: str, profile: Profile, reque
     del request  # the stream has all data of the body, whatever the request includes
     body = build(step, seed, model, profile)
     at_once = Provocation.INTERLEAVED_CALLS in step.provocations
-    return event_stream(streamed(body, seed, dialect_of(profile), at_once=at_once))
+    return event_stream(to_stream(body, seed, dialect_of(profile), at_once=at_once))
 
 
 def stream_of(body: Fields, seed: str, profile: Profile, _request: RequestView) -> HttpResponse:
     """Convert a complete body to a stream."""
-    return event_stream(streamed(body, seed, dialect_of(profile)))
+    return event_stream(to_stream(body, seed, dialect_of(profile)))
 
 
-def streamed(body: Fields, seed: str, dialect: ResponsesDialect = OPENAI, *, at_once: bool = False) -> bytes:
+def to_stream(body: Fields, seed: str, dialect: ResponsesDialect = OPENAI, *, at_once: bool = False) -> bytes:
     """Return a stream that folds to `body`. `at_once` interleaves the calls."""
     sent: list[bytes] = []
     for index, (kind, fields) in enumerate(_events(body, seed, dialect, at_once=at_once)):
@@ -268,7 +268,7 @@ def streamed(body: Fields, seed: str, dialect: ResponsesDialect = OPENAI, *, at_
             event["obfuscation"] = token(seed, f"padding {index}", number(seed, f"padding of {index}", 1, 16))
         if dialect.numbered:
             event["sequence_number"] = index
-        sent.append(written(event, kind))
+        sent.append(serialize_event(event, kind))
     return b"".join([*sent, b"data: [DONE]\n\n" if dialect.sentinel else b""])
 
 
@@ -281,7 +281,7 @@ def _events(body: Fields, seed: str, dialect: ResponsesDialect, *, at_once: bool
     whole = body.get("status") == "completed"  # a truncated response must end in its last item
     for is_call, run in groupby(dicts, lambda entry: item_kind(entry[1]) in _STRINGS):
         lanes = [_item(item, index, f"{seed} {index}") for index, item in run]
-        yield from interleaved(lanes, seed) if at_once and is_call and whole else chain.from_iterable(lanes)
+        yield from interleave(lanes, seed) if at_once and is_call and whole else chain.from_iterable(lanes)
     end = f"response.{body.get('status')}"
     if end in TERMINAL:
         yield end, {"response": body if dialect.repeats else {**body, "output": []}}
@@ -356,10 +356,10 @@ def stream_error(status: int, seed: str, request: RequestView) -> bytes:
     model = request.model or ""
     body = build(ModelStep(stop=StopReason.ERROR), seed, model, registry.api(NAME).profile_for(model))
     failed: dict[str, JSON] = {**body, "error": {"code": code or kind, "message": message(status)}, "usage": None}
-    end = written({"type": "response.failed", "response": failed, "sequence_number": at + 1}, "response.failed")
+    end = serialize_event({"type": "response.failed", "response": failed, "sequence_number": at + 1}, "response.failed")
     if chosen is None:
         return end
-    return written({"type": "error", **chosen, "sequence_number": at}, "error") + end
+    return serialize_event({"type": "error", **chosen, "sequence_number": at}, "error") + end
 
 
 _DELTA = "response.function_call_arguments.delta"
@@ -408,7 +408,7 @@ def respond(request: HttpRequest, _models: Sequence[str]) -> HttpResponse | None
 
 def restore(request: HttpRequest, kept: StoredAnswers) -> HttpRequest:
     """Return the request with the items of earlier responses prepended. Raises `StateNotFound`."""
-    body = sent(request)
+    body = request_fields(request)
     named = body.pop(_LEANS, None)
     if named is None:
         return request
@@ -430,7 +430,7 @@ def store(request: HttpRequest, answer: ResponseView) -> tuple[str, JSON] | None
     """Return the response's id and the conversation's items, including the response. Return `None` if the request
     disables storage.
     """
-    body, answered = sent(request), answer.body
+    body, answered = request_fields(request), answer.body
     if not isinstance(answered, dict) or body.get("store") is False:
         return None
     return str(answered.get("id")), [*_items(body.get("input")), *_items(answered.get("output"))]
@@ -438,7 +438,7 @@ def store(request: HttpRequest, answer: ResponseView) -> tuple[str, JSON] | None
 
 def echo(body: dict[str, JSON], request: HttpRequest) -> dict[str, JSON]:
     """Add the request fields that a response repeats."""
-    request_body = sent(request)
+    request_body = request_fields(request)
     return {**body, **{key: request_body[key] for key in _REPEATED if request_body.get(key) is not None}}
 
 

@@ -43,7 +43,7 @@ _CLIENTS: Mapping[str, _Patches] = {
 
 
 @contextmanager
-def intercepted(hook: RequestHook) -> Generator[None, None, None]:
+def intercept_requests(hook: RequestHook) -> Generator[None, None, None]:
     """Patch all known clients in this process. `hook` is called for each request and decides how to handle it."""
     with ExitStack() as stack:
 
@@ -110,16 +110,16 @@ _LOCAL = ("127.0.0.1", "localhost", "::1")
 
 
 @contextmanager
-def redirected(own: str, base_url: str) -> Generator[None]:
+def redirect_requests(own: str, base_url: str) -> Generator[None]:
     """Send requests below `own` to `base_url` instead. Reject requests to any other server that is not local."""
     with Proxy(own, base_url, ExchangeLog(own, own)) as forward:
 
         def respond(request: HttpRequest) -> HttpResponse | None:
             if request.url.startswith(own):
                 return forward(request)
-            return None if is_local(request.url) else _refused(request.url, own)
+            return None if is_local(request.url) else _refusal(request.url, own)
 
-        with intercepted(respond):
+        with intercept_requests(respond):
             yield
 
 
@@ -128,10 +128,10 @@ def is_local(url: str) -> bool:
     return urlsplit(url).hostname in _LOCAL
 
 
-def _refused(url: str, own: str) -> HttpResponse:
+def _refusal(url: str, own: str) -> HttpResponse:
     reason = f"harness redirects only requests to {own}, and refuses this one to {url}"
     body = json.dumps({"error": {"type": "harness", "message": reason}}).encode()
     return HttpResponse(400, {"content-type": "application/json"}, body)
 
 
-__all__ = ["Keep", "RequestHook", "intercepted", "is_local", "redirected"]
+__all__ = ["Keep", "RequestHook", "intercept_requests", "is_local", "redirect_requests"]

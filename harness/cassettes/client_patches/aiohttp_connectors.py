@@ -11,7 +11,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from harness.cassettes.client_patches.connection_bytes import PLAIN, RESET, Keep, Patch, RequestHook, kept, spoken
+from harness.cassettes.client_patches.connection_bytes import (
+    PLAIN,
+    RESET,
+    Keep,
+    Patch,
+    RequestHook,
+    received_response,
+    response_bytes,
+)
 from harness.model.http import Ending, HttpRequest, HttpResponse
 
 _LEAST = 1 << 16
@@ -28,7 +36,9 @@ def patches(library: Any, hook: RequestHook) -> Iterator[Patch]:
         found = hook(request)
         if isinstance(found, HttpResponse):
             loop = asyncio.get_running_loop()
-            return library.connector.Connection(self, req.connection_key, _played(library, found, req, loop), loop)
+            return library.connector.Connection(
+                self, req.connection_key, _to_client_response(library, found, req, loop), loop
+            )
         if found is None:
             return await connecting(self, req, *rest, **named)
         req.headers["Accept-Encoding"] = PLAIN
@@ -65,7 +75,7 @@ async def _keep(library: Any, response: Any, keep: Keep) -> None:
     except (library.ClientPayloadError, library.ClientConnectionError) as error:
         ending, failure = "reset" if isinstance(error.__cause__, ConnectionError) else "cut", error
     headers = {name: value for name, value in response.headers.items() if name.lower() != "content-encoding"}
-    keep(kept(response.status, headers, pieces, ending))  # aiohttp has decoded the body
+    keep(received_response(response.status, headers, pieces, ending))  # aiohttp has decoded the body
     response.content = _again(library, pieces, failure)
 
 
@@ -91,7 +101,7 @@ def _again(library: Any, pieces: Sequence[bytes], failure: Exception | None) -> 
     return stream
 
 
-def _played(library: Any, answer: HttpResponse, request: Any, loop: asyncio.AbstractEventLoop) -> Any:
+def _to_client_response(library: Any, answer: HttpResponse, request: Any, loop: asyncio.AbstractEventLoop) -> Any:
     protocol = library.client_proto.ResponseHandler(loop=loop)
     protocol.connection_made(_FakeConnection(protocol, answer, request.method.upper(), loop))
     return protocol
@@ -103,7 +113,7 @@ class _FakeConnection(asyncio.Transport):
     def __init__(self, protocol: Any, answer: HttpResponse, method: str, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__()
         self._protocol = protocol
-        self._pieces = spoken(answer, method)
+        self._pieces = response_bytes(answer, method)
         self._ending = answer.delivery.ending
         self._loop = loop
         self._begun = False

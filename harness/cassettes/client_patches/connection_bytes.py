@@ -36,7 +36,7 @@ PLAIN = "identity"
 """`accept-encoding` value during recording. In compressed data, chunk boundaries have no meaning."""
 
 
-def kept(status: int, headers: Mapping[str, str], pieces: Sequence[bytes], ending: Ending) -> HttpResponse:
+def received_response(status: int, headers: Mapping[str, str], pieces: Sequence[bytes], ending: Ending) -> HttpResponse:
     """Build a response from a body that arrived in `pieces`.
 
     If the server compressed the body anyway, it is decompressed and becomes one piece. If decompression fails, the body
@@ -67,7 +67,7 @@ def read_off(answer: HttpResponse, method: str) -> http.client.HTTPResponse:
     return read
 
 
-def spoken(response: HttpResponse, method: str) -> Iterator[bytes]:
+def response_bytes(response: HttpResponse, method: str) -> Iterator[bytes]:
     """Yield the bytes of a response as sent over a connection. Each piece of the body becomes a chunk. If the delivery
     does not end as `complete`, the end marker is omitted.
     """
@@ -101,7 +101,7 @@ class _FakeSocket:
 
 class _Bytes(io.RawIOBase):
     def __init__(self, answer: HttpResponse, method: str) -> None:
-        self._pieces = spoken(answer, method)
+        self._pieces = response_bytes(answer, method)
         self._reset = answer.delivery.ending == "reset"
         self._left = b""
 

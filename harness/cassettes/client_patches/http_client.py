@@ -12,7 +12,14 @@ from threading import local
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
-from harness.cassettes.client_patches.connection_bytes import PLAIN, Keep, Patch, RequestHook, kept, read_off
+from harness.cassettes.client_patches.connection_bytes import (
+    PLAIN,
+    Keep,
+    Patch,
+    RequestHook,
+    read_off,
+    received_response,
+)
 from harness.model.http import Ending, HttpRequest, HttpResponse
 
 _PORTS = {"http": 80, "https": 443}
@@ -105,7 +112,7 @@ def _pool_received(response: Any) -> HttpResponse:
     except exceptions.ProtocolError as error:
         ending = "reset" if any(isinstance(each, ConnectionError) for each in error.args) else "cut"
     response.release_conn()
-    return kept(response.status, dict(response.headers.items()), pieces, ending)
+    return received_response(response.status, dict(response.headers.items()), pieces, ending)
 
 
 def _response(answer: HttpResponse, method: str, options: dict[str, Any]) -> Any:
@@ -157,7 +164,7 @@ def patches(library: Any, hook: RequestHook) -> Iterator[Patch]:
             return receiving(self)
         if isinstance(found, HttpResponse):
             return read_off(found, method)
-        answer = _received(receiving(self))
+        answer = _receive(receiving(self))
         found(answer)
         return read_off(answer, method)
 
@@ -176,7 +183,7 @@ def _url(connection: Any, target: str) -> str:
     return f"{scheme}://{shown}{'' if port in (None, connection.default_port) else f':{port}'}{target}"
 
 
-def _received(response: Any) -> HttpResponse:
+def _receive(response: Any) -> HttpResponse:
     pieces: list[bytes] = []
     ending: Ending = "complete"
     try:
@@ -187,4 +194,4 @@ def _received(response: Any) -> HttpResponse:
         ending = "cut"
     except ConnectionError:
         ending = "reset"
-    return kept(response.status, dict(response.headers.items()), pieces, ending)
+    return received_response(response.status, dict(response.headers.items()), pieces, ending)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from harness.cassettes.client_patches.connection_bytes import PLAIN, Keep, Patch, RequestHook, kept
+from harness.cassettes.client_patches.connection_bytes import PLAIN, Keep, Patch, RequestHook, received_response
 from harness.cassettes.transport import PieceStream, breaking, ending, plain_request
 from harness.model.http import HttpResponse
 
@@ -25,7 +25,7 @@ def _sending(send: Callable[..., Any], hook: RequestHook, answers: _HttpxRespons
         if found is None:
             return send(self, request)
         if isinstance(found, HttpResponse):
-            return answers.played(found)
+            return answers.to_library(found)
         request.headers["accept-encoding"] = PLAIN
         response = send(self, request)
         pieces: list[bytes] = []
@@ -37,7 +37,7 @@ def _sending(send: Callable[..., Any], hook: RequestHook, answers: _HttpxRespons
             broken = error
         finally:
             response.close()
-        return answers.kept(found, response, pieces, broken)
+        return answers.keep_response(found, response, pieces, broken)
 
     return handle_request
 
@@ -49,7 +49,7 @@ def _sending_async(send: Callable[..., Any], hook: RequestHook, answers: _HttpxR
         if found is None:
             return await send(self, request)
         if isinstance(found, HttpResponse):
-            return answers.played(found)
+            return answers.to_library(found)
         request.headers["accept-encoding"] = PLAIN
         response = await send(self, request)
         pieces: list[bytes] = []
@@ -61,7 +61,7 @@ def _sending_async(send: Callable[..., Any], hook: RequestHook, answers: _HttpxR
             broken = error
         finally:
             await response.aclose()
-        return answers.kept(found, response, pieces, broken)
+        return answers.keep_response(found, response, pieces, broken)
 
     return handle_async_request
 
@@ -72,16 +72,16 @@ class _HttpxResponses:
         self._stream: Any = type("PieceStream", (PieceStream, library.SyncByteStream, library.AsyncByteStream), {})
         self.broken = (library.RemoteProtocolError, library.ReadError)
 
-    def played(self, response: HttpResponse) -> Any:
+    def to_library(self, response: HttpResponse) -> Any:
         """Convert a recorded response to a response of the library."""
         broken = breaking(response.delivery.ending, self._library)
         stream = self._stream(response.delivery.pieces(response.body), 0.0, broken)
         return self._library.Response(response.status, headers=dict(response.headers), stream=stream)
 
-    def kept(self, keep: Keep, response: Any, pieces: list[bytes], broken: Exception | None) -> Any:
+    def keep_response(self, keep: Keep, response: Any, pieces: list[bytes], broken: Exception | None) -> Any:
         """Pass a received response to `keep`, and return an equivalent response for the client."""
         headers = dict(response.headers.items())
-        keep(kept(response.status_code, headers, pieces, ending(broken, self._library)))
+        keep(received_response(response.status_code, headers, pieces, ending(broken, self._library)))
         extensions = {key: value for key, value in response.extensions.items() if key != "network_stream"}
         stream = self._stream(pieces, 0.0, broken)
         return self._library.Response(

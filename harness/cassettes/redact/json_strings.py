@@ -85,12 +85,12 @@ class _LineStrings:
         self.is_damaged = False
         for match in _TOKEN.finditer(body, *where):
             if match["mark"] is not None:
-                self._marked(match["mark"])
+                self._mark(match["mark"])
             else:
-                self._said(match)
+                self._add_string(match)
         self.is_damaged |= bool(self._stack) or any(not string.frames for string in self.strings)
 
-    def _marked(self, mark: bytes) -> None:
+    def _mark(self, mark: bytes) -> None:
         top = self._stack[-1] if self._stack else None
         if mark in b"{[":
             self._stack.append(_Frame(mark == b"{"))
@@ -102,7 +102,7 @@ class _LineStrings:
             top.wants_key = mark == b","
             self._element += mark == b"," and len(self._stack) == 1 and not top.is_object
 
-    def _said(self, match: re.Match[bytes]) -> None:
+    def _add_string(self, match: re.Match[bytes]) -> None:
         kind = "double" if match.lastgroup == "close" else str(match.lastgroup)
         text, top = match[kind], self._stack[-1] if self._stack else None
         self.is_damaged |= kind == "double" and not match["close"]
@@ -161,12 +161,12 @@ def _group(strings: list[_String]) -> Group:
     return Group(tuple(string.where for string in strings), len(units) == len(strings))
 
 
-def joined(body: bytes, group: Group) -> bytes:
+def join_group(body: bytes, group: Group) -> bytes:
     """Return the text of a group, joined from its pieces."""
     return b"".join(body[begin:end] for begin, end in group.slices)
 
 
-def parted(group: Group, begin: int, end: int) -> Iterator[Slice]:
+def slices_of(group: Group, begin: int, end: int) -> Iterator[Slice]:
     """Yield the slices of the body that correspond to `begin:end` in the joined text."""
     at = 0
     for low, high in group.slices:
@@ -222,18 +222,21 @@ def parts(body: bytes, group: Group, found: Iterable[SecretSpan], rank: int) -> 
     """Yield the redactions for secrets `found` in the joined text of a group. The placeholder
     replaces the first piece.
     """
-    text = joined(body, group)
-    for each in united(found):
-        slices = [*parted(group, each.begin, each.end)]
+    text = join_group(body, group)
+    for each in merge_spans(found):
+        slices = [*slices_of(group, each.begin, each.end)]
         if each.way is Replacement.CUT:
-            edits = [(low, high, _left(body[low:high], marked=not number)) for number, (low, high) in enumerate(slices)]
+            edits = [
+                (low, high, _replacement(body[low:high], marked=not number))
+                for number, (low, high) in enumerate(slices)
+            ]
         else:
             edits = [*_one_by_one(text, group, each)]
         for low, high in slices:
             yield Redaction(low, high, tuple(edit for edit in edits if low <= edit[0] < high), rank, each.way)
 
 
-def edited(body: bytes, parts: Iterable[Redaction]) -> bytes:
+def apply_redactions(body: bytes, parts: Iterable[Redaction]) -> bytes:
     """Return the body with all redactions applied."""
     kept: list[Redaction] = []
     for part in sorted(parts, key=lambda each: (-each.rank, each.begin, each.end)):
@@ -250,7 +253,7 @@ def edited(body: bytes, parts: Iterable[Redaction]) -> bytes:
     return body
 
 
-def united(found: Iterable[SecretSpan]) -> list[SecretSpan]:
+def merge_spans(found: Iterable[SecretSpan]) -> list[SecretSpan]:
     """Merge overlapping positions. A secret with a repeated part is found several times."""
     made: list[SecretSpan] = []
     for each in sorted(found, key=lambda one: (one.begin, one.end)):
@@ -268,7 +271,7 @@ def _together(body: bytes, one: Redaction, other: Redaction) -> Redaction:
     begin, end = one.begin, max(one.end, other.end)
     if one.way is other.way is not Replacement.CUT:
         return Redaction(begin, end, tuple({edit[0]: edit for edit in (*other.edits, *one.edits)}.values()), 0, one.way)
-    return Redaction(begin, end, ((begin, end, _left(body[begin:end], marked=True)),), 0, Replacement.CUT)
+    return Redaction(begin, end, ((begin, end, _replacement(body[begin:end], marked=True)),), 0, Replacement.CUT)
 
 
 def _one_by_one(text: bytes, group: Group, found: SecretSpan) -> Iterator[tuple[int, int, bytes]]:
@@ -278,11 +281,11 @@ def _one_by_one(text: bytes, group: Group, found: SecretSpan) -> Iterator[tuple[
     pattern, stand_in = (_LETTER, b"A") if found.way is Replacement.LETTERS else (_NUMBER, b"0")
     for match in pattern.finditer(text, found.begin, found.end):
         if match["kept"] is None:
-            for number, (low, high) in enumerate(parted(group, *match.span())):
+            for number, (low, high) in enumerate(slices_of(group, *match.span())):
                 yield low, high, b"" if number else stand_in
 
 
-def _left(part: bytes, *, marked: bool) -> bytes:
+def _replacement(part: bytes, *, marked: bool) -> bytes:
     """Return the replacement for a part. Line ends and event stream framing are kept; the placeholder is added if
     `marked` is set.
     """

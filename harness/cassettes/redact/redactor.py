@@ -24,12 +24,20 @@ from harness.cassettes.redact.json_strings import (
     Replacement,
     SecretSpan,
     Slice,
-    edited,
-    joined,
+    apply_redactions,
+    join_group,
     parts,
     pieces,
 )
-from harness.cassettes.redact.secret_encodings import FRAME, Alphabet, SecretEncoding, View, encodings_of, fold, written
+from harness.cassettes.redact.secret_encodings import (
+    FRAME,
+    Alphabet,
+    SecretEncoding,
+    View,
+    encodings_of,
+    fold,
+    number_lists,
+)
 from harness.cassettes.redact.secret_patterns import Chosen, bare, secrets, shapes, without
 from harness.model.errors import HarnessError, UsageError
 from harness.model.http import EXHAUSTED, Delivery, HttpRequest, HttpResponse
@@ -109,9 +117,9 @@ class Redactor:
         if not (self._encodings or self._shaped):
             return text
         data = text.encode("utf-8", "surrogatepass")
-        found = [*self._known(data), *(_shapes(data) if self._shaped else ())]
+        found = [*self._known_spans(data), *(_shapes(data) if self._shaped else ())]
         taken = parts(data, Group(((0, len(data)),), is_cut_up=True), found, 0)
-        return edited(data, taken).decode("utf-8", "surrogatepass")
+        return apply_redactions(data, taken).decode("utf-8", "surrogatepass")
 
     def value(self, value: JSON) -> JSON:
         """Return a JSON value without secrets, even if they are split over list entries."""
@@ -131,7 +139,7 @@ class Redactor:
         """
         if not (self._encodings or self._shaped):
             return body
-        body = self._framed(body)
+        body = self._redact_frames(body)
         strings = pieces(body)
         taken = [*self._parts(body, Group(((0, len(body)),), is_cut_up=False), 0, whole=whole)]
         for rank, groups in ((2, strings.groups), (1, strings.loose)):
@@ -141,7 +149,7 @@ class Redactor:
             alone = (where for group in strings.groups if not group.is_cut_up for where in group.slices)
             for where in (*strings.alone, *(each for each in alone if each not in strings.opaque)):
                 taken += parts(body, Group((where,), is_cut_up=True), _shapes(body[slice(*where)]), 0)
-        return edited(body, taken)
+        return apply_redactions(body, taken)
 
     @contextmanager
     def raising(self) -> Generator[None, None, None]:
@@ -167,14 +175,14 @@ class Redactor:
 
     def finds(self, data: bytes) -> bool:
         """Return whether `data` contains a secret of this run."""
-        return next(self._known(data), None) is not None
+        return next(self._known_spans(data), None) is not None
 
-    def _framed(self, body: bytes) -> bytes:
+    def _redact_frames(self, body: bytes) -> bytes:
         """Return a body in which the lines of an event stream other than `data:` lines contain no secrets."""
         if not FRAME.search(body):
             return body
         lines = (Group((match.span(1),), is_cut_up=True) for match in FRAME.finditer(body))
-        return edited(body, [part for line in lines for part in self._parts(body, line, 0, whole=True)])
+        return apply_redactions(body, [part for line in lines for part in self._parts(body, line, 0, whole=True)])
 
     def _headers(self, headers: Mapping[str, str], allowed: Collection[str]) -> dict[str, str]:
         return {
@@ -189,13 +197,13 @@ class Redactor:
         """Yield the redactions of a text in pieces, or of the whole body. Opaque strings are not checked for key shapes
         because they may look like a key by coincidence.
         """
-        text = joined(body, group)
-        found = [*self._known(text, whole=whole)] if len(group.slices) > 1 or not rank else []
+        text = join_group(body, group)
+        found = [*self._known_spans(text, whole=whole)] if len(group.slices) > 1 or not rank else []
         if self._shaped and group.is_cut_up and not any(each in opaque for each in group.slices):
             found += _shapes(text)
         return parts(body, group, found, rank)
 
-    def _known(self, data: bytes, *, whole: bool = True) -> Iterator[SecretSpan]:
+    def _known_spans(self, data: bytes, *, whole: bool = True) -> Iterator[SecretSpan]:
         """Yield the positions of known secrets. If `whole` is false, `data` may end with the beginning of a secret."""
         if not self._encodings:
             return
@@ -204,21 +212,21 @@ class Redactor:
             yield SecretSpan(
                 *view.source(begin, end), Replacement.LETTERS if encoding.alphabet == "base64" else Replacement.CUT
             )
-        for begin, end, reading in written(data):
+        for begin, end, reading in number_lists(data):
             if any(next(encoding.spans(reading.lower()), None) for encoding in self._plain):
                 yield SecretSpan(begin, end, Replacement.NUMBERS)
         if not whole:
-            yield from self._begun(data)
+            yield from self._begun_spans(data)
 
     def _hits(self, text: bytes) -> list[tuple[SecretEncoding, int, int]]:
         texts: dict[Alphabet, bytes] = {each: fold(text, each) for each in ("any case", "base64")}
         return [(encoding, *span) for encoding in self._encodings for span in encoding.spans(texts[encoding.alphabet])]
 
-    def _begun(self, data: bytes) -> Iterator[SecretSpan]:
+    def _begun_spans(self, data: bytes) -> Iterator[SecretSpan]:
         half = _HALF_ESCAPE.search(data, max(len(data) - 12, 0))
         for each in (View(text, squeezed=True) for text in ([data, data[: half.start()]] if half else [data])):
             for encoding in self._encodings:
-                begin = encoding.begun(fold(each.text, encoding.alphabet))
+                begin = encoding.find_beginning(fold(each.text, encoding.alphabet))
                 if begin is not None:
                     yield SecretSpan(each.source(begin, len(each.text))[0], len(data))
 
@@ -226,7 +234,7 @@ class Redactor:
         if type(value) is str:
             return self.text(value)
         if isinstance(value, HttpRequest | HttpResponse):
-            return self._exchanged(value)
+            return self._redact_exchange(value)
         if isinstance(value, list | dict):
             return self.value(cast("JSON", value))
         if isinstance(value, tuple):
@@ -236,13 +244,13 @@ class Redactor:
             return replace(value, **changed)
         return value
 
-    def _exchanged(self, message: HttpRequest | HttpResponse) -> HttpRequest | HttpResponse:
+    def _redact_exchange(self, message: HttpRequest | HttpResponse) -> HttpRequest | HttpResponse:
         headers = {name: self.text(value) for name, value in message.headers.items()}
         clean = self.request(message) if isinstance(message, HttpRequest) else self.response(message)
         return replace(clean, headers=headers)
 
 
-def masked(headers: Mapping[str, str], allowed: Collection[str]) -> dict[str, str]:
+def mask_headers(headers: Mapping[str, str], allowed: Collection[str]) -> dict[str, str]:
     """Return all headers. Values of headers that are not `allowed` are replaced by a placeholder."""
     return {name: value if name in allowed else REDACTED for name, value in headers.items()}
 

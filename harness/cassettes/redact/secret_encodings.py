@@ -155,7 +155,7 @@ class SecretEncoding:
                     yield at - before, behind + after
                 at = text.find(block, behind + after)
 
-    def begun(self, text: bytes) -> int | None:
+    def find_beginning(self, text: bytes) -> int | None:
         """Return the position of the secret if `text` ends with its beginning, else `None`."""
         for length in range(min(len(self.text), len(text)), SHORTEST - 1, -1):
             if text.endswith(self.text[:length]):
@@ -214,7 +214,7 @@ _DECIMAL = re.compile(rb"[0-9]+")
 _HEX = re.compile(rb"(?<![0-9A-Fa-f])[0-9A-Fa-f]{2}(?![0-9A-Fa-f])")
 
 
-def written(data: bytes) -> Iterator[tuple[int, int, bytes]]:
+def number_lists(data: bytes) -> Iterator[tuple[int, int, bytes]]:
     """Yield the positions of byte sequences that are written as numbers, with the decoded bytes."""
     for match in _NUMBERS.finditer(data):
         whole = match[0]

@@ -49,7 +49,7 @@ def origin(url: str) -> str:
     return f"{parts.scheme}://{_host(parts)}"
 
 
-def shown(url: str) -> str:
+def display_url(url: str) -> str:
     """Return a base URL for display, with a placeholder for each secret."""
     parts = urlsplit(url)
     user = f"{PLACEHOLDER}@" if "@" in parts.netloc else ""
@@ -82,7 +82,7 @@ def secrets(url: str) -> Iterator[str]:
         yield unquote(parts.fragment)
 
 
-def carried(url: str) -> Iterator[str]:
+def url_credentials(url: str) -> Iterator[str]:
     """Yield the credentials in a request's URL: the password, and the values of secret parameters."""
     parts = urlsplit(url)
     user, at, _ = parts.netloc.rpartition("@")
@@ -216,11 +216,11 @@ def shapes(text: bytes) -> list[tuple[int, int]]:
         if is_secret_field(match[1].decode()) and _is_random(match[2])
     ]
     if _SIGNS.search(text):
-        found += _detected(text)
+        found += _detect(text)
     return found
 
 
-def _detected(text: bytes) -> Iterator[tuple[int, int]]:
+def _detect(text: bytes) -> Iterator[tuple[int, int]]:
     characters = text.decode("latin-1")  # a character for each byte
     for pattern in _patterns():
         for match in pattern.finditer(characters):
@@ -295,10 +295,10 @@ def asks_for_token(method: str, host: str, path: str, body: bytes) -> bool:
 
 def has_tokens(body: bytes) -> bool:
     """Return whether a response contains new tokens."""
-    return any(name.replace("_", "").replace("-", "").lower() in _TOKENS for name, _ in named(body))
+    return any(name.replace("_", "").replace("-", "").lower() in _TOKENS for name, _ in named_strings(body))
 
 
-def named(body: bytes) -> Iterator[tuple[str, Slice]]:
+def named_strings(body: bytes) -> Iterator[tuple[str, Slice]]:
     """Yield the field name and the position of each string in a body."""
     start = body.lstrip()[:1]
     if start in (b"{", b"[") or _STREAM.search(body[:200]):
@@ -314,21 +314,21 @@ def named(body: bytes) -> Iterator[tuple[str, Slice]]:
 def values(body: bytes, chosen: Chosen = is_secret_field) -> Iterator[str]:
     """Yield the decoded values of the chosen fields."""
     is_form = body.lstrip()[:1] not in (b"{", b"[", b"<")
-    for name, (begin, end) in named(body):
+    for name, (begin, end) in named_strings(body):
         if chosen(name):
             text = body[begin:end].decode("utf-8", "replace")
-            yield unquote_plus(text) if is_form else _unescaped(text)
+            yield unquote_plus(text) if is_form else _unescape(text)
 
 
 def without(body: bytes, chosen: Chosen) -> bytes:
     """Return a body in which a placeholder replaces the values of the chosen fields."""
-    for begin, end in sorted({where for name, where in named(body) if chosen(name)}, reverse=True):
+    for begin, end in sorted({where for name, where in named_strings(body) if chosen(name)}, reverse=True):
         if begin < end:
             body = body[:begin] + REDACTED.encode() + body[end:]
     return body
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     try:
         return str(json.loads(f'"{text}"'))
     except ValueError:

@@ -147,7 +147,7 @@ def _body(session: CheckSession) -> Body:
     return session.server.body_of(request)
 
 
-def _refused(session: CheckSession, reply: Reply, what: str, *, severity: Severity = Severity.ERROR) -> None:
+def _check_refusal(session: CheckSession, reply: Reply, what: str, *, severity: Severity = Severity.ERROR) -> None:
     """Check that an invalid request is refused as a client error."""
     status = reply.response.status
     if status >= 500:
@@ -165,19 +165,19 @@ def _model(session: CheckSession) -> None:
     body = _body(session)
     named = {**body, "model": _NO_MODEL} if "model" in body else body
     # a server with one model may well answer for any name
-    _refused(session, session.send(named, model=_NO_MODEL), "an unknown model", severity=Severity.WARNING)
+    _check_refusal(session, session.send(named, model=_NO_MODEL), "an unknown model", severity=Severity.WARNING)
 
 
 @plays("server-error-json")
 def _unreadable(session: CheckSession) -> None:
-    _refused(session, session.send(b'{"model": "x", "messages": ['), "a body that is not JSON")
+    _check_refusal(session, session.send(b'{"model": "x", "messages": ['), "a body that is not JSON")
 
 
 @plays("server-error-messages")
 def _nothing(session: CheckSession) -> None:
     least = session.server.api.minimal_request
     body = {key: value for key, value in _body(session).items() if least is None or key not in least.body}
-    _refused(session, session.send(body), "a request without messages")
+    _check_refusal(session, session.send(body), "a request without messages")
 
 
 def _taken_or_refused(session: CheckSession, reply: Reply, what: str) -> None:
@@ -199,7 +199,7 @@ def _unknown_field(session: CheckSession) -> None:
 
 
 @plays("server-error-tool")
-def _undeclared(session: CheckSession) -> None:
+def _check_undeclared(session: CheckSession) -> None:
     request = ChatRequest(
         session.server.model,
         [Message.user(session.prompt)],
@@ -227,7 +227,7 @@ def _none(session: CheckSession) -> None:
 
 
 @plays("server-choice-required")
-def _required(session: CheckSession) -> None:
+def _check_required(session: CheckSession) -> None:
     names = _names(
         session,
         session.question(tools=[WEATHER, TIME], tool_choice="required"),
@@ -238,7 +238,7 @@ def _required(session: CheckSession) -> None:
 
 
 @plays("server-choice-named")
-def _named(session: CheckSession) -> None:
+def _check_named(session: CheckSession) -> None:
     names = _names(
         session,
         session.question(tools=[WEATHER, TIME], tool_choice=NamedTool(TIME.name)),

@@ -94,12 +94,12 @@ def _different(session: CheckSession) -> None:
     session.send_results(reply, answered, refused=_OWN_IDS)
 
 
-def _mixed(reply: Reply) -> dict[str, CallView]:
+def _calls_by_city(reply: Reply) -> dict[str, CallView]:
     return {call.name: call for call in conclusive(reply).calls}
 
 
 def _is_mixed(reply: Reply) -> bool:
-    calls = _mixed(reply)
+    calls = _calls_by_city(reply)
     if calls.keys() != {PING.name, WEATHER.name} or len(conclusive(reply).calls) != len(calls):
         return False
     return calls[PING.name].arguments == {} and accepts(WEATHER.parameters, calls[WEATHER.name].arguments)
@@ -107,7 +107,7 @@ def _is_mixed(reply: Reply) -> bool:
 
 def _check_mixed(session: CheckSession, reply: Reply) -> None:
     """Report mix-ups between two calls that no model would cause. All other deviations are inconclusive."""
-    calls = _mixed(reply)
+    calls = _calls_by_city(reply)
     for name, call in calls.items():
         if name in (PING.name + WEATHER.name, WEATHER.name + PING.name):
             session.fail("two calls arrive as one, under both names", reply, call.pointer, actual=name)
@@ -149,13 +149,13 @@ PLAIN = 'Anna said "no".'
 """A text that every model reproduces correctly."""
 
 
-def _noted(text: str) -> str:
+def _note(text: str) -> str:
     return f"Save a note with save_note. Its text is exactly what stands between the marks.\n<<<{text}>>>"
 
 
 def _saved_note(session: CheckSession, text: str) -> tuple[Reply, CallView, JSON]:
     """Return the response, its call, and the text of the saved note."""
-    reply = session.ask(ChatRequest(messages=[Message.user(_noted(text))], tools=[NOTE], tool_choice="auto"))
+    reply = session.ask(ChatRequest(messages=[Message.user(_note(text))], tools=[NOTE], tool_choice="auto"))
     call = _first_call(session, reply, NOTE)
     return reply, call, call.arguments.get("text") if isinstance(call.arguments, dict) else None
 
@@ -282,7 +282,7 @@ _NO = re.compile(r"\bno\b", re.IGNORECASE)
 
 
 @plays("server-result-error")
-def _failed(session: CheckSession) -> None:
+def _check_failed(session: CheckSession) -> None:
     request = _elsewhere("the station is offline", failed=True, question=session.prompt)
 
     def refused() -> str:

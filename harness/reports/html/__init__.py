@@ -28,7 +28,7 @@ from harness.reports.audit_text import AUDIT_COLUMNS, audit_verdict, redrive_lin
 from harness.reports.finding_causes import causes
 from harness.reports.hand_over_table import HEADING, HandOverTable
 from harness.reports.run_changes import compare_runs, run_history
-from harness.reports.words import place, spent, values, what_to_do
+from harness.reports.words import place, spending_text, values, what_to_do
 from harness.results import (
     JSON,
     Body,
@@ -74,7 +74,7 @@ def data(run: RunResult) -> Iterator[str]:
 
 
 def _data_pieces(run: RunResult) -> Iterator[str]:
-    pairs = groups.paired(run)
+    pairs = groups.paired_cells(run)
     glyphs = {verdict.value: glyph for verdict, glyph in GLYPHS.items()}
     yield f'{{"audit":{_json(run.audit is not None)},"glyphs":{_json(glyphs)},"cells":['
     pool = _TextPool()
@@ -159,7 +159,7 @@ def _cell(run: RunResult, cell: CellResult, pool: _TextPool, pairs: set[tuple[st
         "about": ", ".join(cell.covers),
         "why": cell.reason,
         "from": came,
-        "cost": spending and spent(spending),
+        "cost": spending and spending_text(spending),
         "printed": cell.printed,
         "traceback": cell.traceback,
     }
@@ -241,10 +241,10 @@ def _conversation(conversation: ConversationRecord, pool: _TextPool) -> dict[str
         [each.chat, text(each.by), text(each.what), text(each.text), text(each.name or ""), text(each.id or "")]
         for each in conversation.said
     ]
-    return {"said": messages, "sent": [_sent(each, pool) for each in conversation.exchanges]}
+    return {"said": messages, "sent": [_sent_json(each, pool) for each in conversation.exchanges]}
 
 
-def _sent(each: Sent, pool: _TextPool) -> list[object]:
+def _sent_json(each: Sent, pool: _TextPool) -> list[object]:
     return [
         each.index,
         pool.text(each.request),
@@ -318,15 +318,15 @@ def _pieces(run: RunResult, presentation: Presentation) -> Iterator[str]:
         "verdict_sentence": audit_verdict(run.audit) if run.audit is not None else f"{sentence}.",
         "counted": {each: number for each in Verdict if (number := run.summary[each])},
         "causes": [(severity, causes(run, severity)) for severity in Severity],
-        "broken": groups.broken(run),
+        "broken": groups.broken_cells(run),
         "missing": groups.missing(run),
-        "checked": groups.grouped(words.check_notes(run.check) if run.check is not None else (), lambda each: each[0]),
+        "checked": groups.group_by(words.check_notes(run.check) if run.check is not None else (), lambda each: each[0]),
         "gateway": run.check.gateway if run.check is not None else (),
         "groups": groups,
         "hand_over": HandOverTable(run),
         "hand_over_heading": HEADING,
         "inconclusive": groups.inconclusive(run),
-        "redriven": _redriven(run),
+        "redriven": _redrive_lines(run),
         "targets": targets,
         "variants": {cell.variant for cell in run.cells},
         "subjects": _matrix(run),
@@ -337,7 +337,7 @@ def _pieces(run: RunResult, presentation: Presentation) -> Iterator[str]:
         "costs": list(words.costs(run)),
         "skipped": groups.not_applicable(run),
         "expected": groups.expected_failures(run),
-        "unrecorded": groups.unrecorded(run),
+        "unrecorded": groups.unrecorded_cells(run),
         "mode": _MODES[run.mode],
         "comparable": len(targets) > 1
         and any(each.meaning for cell in run.cells if cell.conversation for each in cell.conversation.exchanges),
@@ -359,7 +359,7 @@ def _pieces(run: RunResult, presentation: Presentation) -> Iterator[str]:
 def _matrix(run: RunResult) -> list[_MatrixGroup]:
     columns = groups.targets(run)
     by_feature: dict[str, list[_ScenarioRow]] = {}
-    for scenario, cells in groups.grouped(run.cells, lambda cell: cell.scenario):
+    for scenario, cells in groups.group_by(run.cells, lambda cell: cell.scenario):
         about = ", ".join(cells[0].covers)
         row = _ScenarioRow(scenario, about, [[cell for cell in cells if cell.target == column] for column in columns])
         by_feature.setdefault(next(iter(cells[0].covers), "other"), []).append(row)
@@ -403,7 +403,7 @@ def _date(run: RunResult) -> str:
     return f"{run.played_at[:10]} {run.played_at[11:16]} UTC" if run.played_at else ""
 
 
-def _redriven(run: RunResult) -> list[str]:
+def _redrive_lines(run: RunResult) -> list[str]:
     redrive = run.audit and run.audit.redrive
     return [] if redrive is None else list(redrive_lines(redrive, verbose=True))
 
@@ -417,7 +417,7 @@ def _fragment(scenario: str, target: str, variant: Variant) -> str:
     return "#cell/" + "/".join(quote(part.encode(errors="replace"), safe="") for part in (scenario, target, variant))
 
 
-def _spaced(verdict: Verdict) -> str:
+def _with_spaces(verdict: Verdict) -> str:
     return verdict.value.replace("-", " ")
 
 
@@ -448,14 +448,14 @@ def _template() -> Template:
     from jinja2 import Environment, FunctionLoader, StrictUndefined  # noqa: PLC0415 - for this report only
     from markupsafe import Markup, escape  # noqa: PLC0415 - for this report only
 
-    def shown(value: object) -> object:
+    def display(value: object) -> object:
         return words.plain(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
     environment = Environment(
         autoescape=True,
         loader=FunctionLoader(_part),
         undefined=StrictUndefined,
-        finalize=shown,
+        finalize=display,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
@@ -474,7 +474,7 @@ def _template() -> Template:
         "counts": words.counts,
         "money": words.money,
         "place": words.place,
-        "spoken": _spaced,
+        "spoken": _with_spaces,
         "trusted": Markup,
         "fragment": _fragment,
         "date": _date,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from harness.apis.eventstream import written
+from harness.apis.eventstream import serialize_event
 from harness.apis.limits import Violation
 from harness.apis.server import error_view, message, wait_headers
 from harness.apis.view import ErrorView, RequestView
@@ -24,7 +24,7 @@ def fail(status: int, retry_after: float | None, _seed: str) -> HttpResponse:
 
 def stream_error(status: int, _seed: str, _request: RequestView) -> bytes:
     """The last event of a stream that fails."""
-    return written(_error(status, message(status)))
+    return serialize_event(_error(status, message(status)))
 
 
 def read_error(body: JSON, response: HttpResponse) -> ErrorView | None:

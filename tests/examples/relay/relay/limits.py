@@ -27,7 +27,7 @@ _FIELDS = frozenset({"model", "system", "turns", "tools", "calling", "answer", "
 
 def header_violation(request: HttpRequest) -> Violation | None:
     """The version is not named."""
-    return None if "relay-version" in request.headers else VERSION.broken("relay-version is missing", "")
+    return None if "relay-version" in request.headers else VERSION.make_violation("relay-version is missing", "")
 
 
 def violations(request: HttpRequest, _rule_set: RuleSet) -> list[Violation]:
@@ -35,22 +35,22 @@ def violations(request: HttpRequest, _rule_set: RuleSet) -> list[Violation]:
     try:
         body, seen = loads(request.body), view(request)
     except WireError as error:
-        return [SHAPE.broken(error.reason, error.pointer)]
+        return [SHAPE.make_violation(error.reason, error.pointer)]
     unknown = sorted(body.keys() - _FIELDS) if isinstance(body, dict) else []
-    return [*(FIELD.broken(f"unknown field {key}", join("", key)) for key in unknown), *_conversation(seen)]
+    return [*(FIELD.make_violation(f"unknown field {key}", join("", key)) for key in unknown), *_conversation(seen)]
 
 
 def _conversation(seen: RequestView) -> Iterator[Violation]:
     if not seen.turns:
-        yield TURNS.broken("no turns", "/turns")
+        yield TURNS.make_violation("no turns", "/turns")
     open_calls: dict[str | None, CallView] = {}
     for turn in seen.turns:
         if not turn.parts:
-            yield TURNS.broken("a turn without parts", turn.pointer)
+            yield TURNS.make_violation("a turn without parts", turn.pointer)
         for part in turn.parts:
             if isinstance(part, ResultView) and open_calls.pop(part.call_id, None) is None:
-                yield UNASKED.broken(f"no open call {part.call_id}", part.id_pointer, actual=part.call_id)
-        yield from (UNANSWERED.broken(f"the call {key} has no result", turn.pointer) for key in open_calls)
+                yield UNASKED.make_violation(f"no open call {part.call_id}", part.id_pointer, actual=part.call_id)
+        yield from (UNANSWERED.make_violation(f"the call {key} has no result", turn.pointer) for key in open_calls)
         open_calls = {part.id: part for part in turn.parts if isinstance(part, CallView)}
     if open_calls:
-        yield UNANSWERED.broken("the last turn has calls", seen.turns[-1].pointer)
+        yield UNANSWERED.make_violation("the last turn has calls", seen.turns[-1].pointer)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.apis.eventstream import events_of, written
+from harness.apis.eventstream import events_of, serialize_event
 from harness.apis.jsonvalue import loads
 from harness.apis.profiles import Profile
 from harness.apis.server import fragments
@@ -45,7 +45,7 @@ def _longer(part: JSON, text: str) -> JSON:
 
 def stream_of(body: dict[str, JSON], seed: str, _profile: Profile, _request: RequestView) -> HttpResponse:
     """A whole body as a stream."""
-    stream = b"".join(map(written, _events(body, seed)))
+    stream = b"".join(map(serialize_event, _events(body, seed)))
     return HttpResponse(200, {"content-type": "text/event-stream"}, stream)
 
 
