@@ -26,11 +26,12 @@ class ServerForm:
     """Needs and gaps of a server.
 
     - `lacks`: fields that it refuses: `stop`, `temperature`, `json_schema`, `json_object`, a `forced` or `named` tool
-      choice, or parts of the type `image_url`, `file` or `input_audio`.
+      choice, calls of `custom` tools, or parts of the type `image_url`, `file` or `input_audio`.
     - `max_tokens`: whether it has only the old name of the field.
     - `one_system`: it accepts a single system message.
     - `reply_after_results`: it refuses a user message right after tool results.
     - `call_id`: length of the ids that it accepts, made of letters and digits (0: any).
+    - `text_required`: it refuses assistant messages without text and calls.
     - `reasoning_with_calls`: assistant messages with calls have `reasoning_content`. It may be empty.
     """
 
@@ -39,6 +40,7 @@ class ServerForm:
     one_system: bool = False
     reply_after_results: bool = False
     call_id: int = 0
+    text_required: bool = False
     reasoning_with_calls: bool = False
 
 
@@ -48,16 +50,17 @@ SERVERS = {
     "deepseek": ServerForm(
         frozenset({"json_schema", "forced", "named", "image_url", "file", "input_audio"}), reasoning_with_calls=True
     ),
-    # openai-chat-moonshot-k3-named-choice, openai-chat-moonshot-temperature-fixed-thinking-absent
-    "moonshot": ServerForm(frozenset({"named", "temperature"})),
+    # openai-chat-moonshot-k3-named-choice, openai-chat-moonshot-temperature-fixed-thinking-absent,
+    # openai-chat-moonshot-assistant-empty
+    "moonshot": ServerForm(frozenset({"named", "temperature"}), text_required=True),
     "minimax": ServerForm(one_system=True),  # openai-chat-minimax-one-system
     # openai-chat-mistral-user-after-tool, openai-chat-mistral-max-completion-tokens-refused,
     # openai-chat-mistral-call-id
     "mistral": ServerForm(max_tokens=True, reply_after_results=True, call_id=9),
     "xai": ServerForm(frozenset({"stop"})),  # openai-chat-xai-stop-refused
     "vllm": ServerForm(one_system=True),  # openai-chat-vllm-qwen-system-first
-    # openai-chat-sglang-content-parts, openai-chat-vllm-qwen-system-first
-    "sglang": ServerForm(frozenset({"file", "input_audio"}), one_system=True),
+    # openai-chat-sglang-content-parts, openai-chat-vllm-qwen-system-first, openai-chat-sglang-call-type
+    "sglang": ServerForm(frozenset({"file", "input_audio", "custom"}), one_system=True),
     # openai-chat-llama-cpp-content-types, openai-chat-llama-cpp-qwen-system-first
     "llama-cpp": ServerForm(frozenset({"file"}), one_system=True),
     "ollama": ServerForm(frozenset({"file", "input_audio"})),  # openai-chat-ollama-content-parts
@@ -86,6 +89,8 @@ def adapt(body: dict[str, Any], server: str) -> dict[str, Any]:
         adapted["messages"] = [*_with_replies(adapted["messages"])]
     if form.call_id:
         adapted["messages"] = [_with_ids(message, form.call_id) for message in adapted["messages"]]
+    if form.text_required:
+        adapted["messages"] = [each for each in adapted["messages"] if each["role"] != "assistant" or _has_content(each)]
     if form.reasoning_with_calls:
         added = {"reasoning_content": ""}
         adapted["messages"] = [added | each if each.get("tool_calls") else each for each in adapted["messages"]]
@@ -99,8 +104,13 @@ def _present(body: dict[str, Any]) -> set[str]:
     schema: dict[str, JSON] = body.get("response_format") or {}
     found |= {"named"} if isinstance(choice, dict) else {"forced"} if choice == "required" else set()
     found |= {str(schema.get("type"))}
+    found |= {str(call.get("type")) for message in body["messages"] for call in message.get("tool_calls", ())}
     contents = (message["content"] for message in body["messages"] if isinstance(message.get("content"), list))
     return found.union(*({str(part["type"]) for part in content} for content in contents))
+
+
+def _has_content(message: dict[str, Any]) -> bool:
+    return bool(message.get("content") or message.get("tool_calls"))
 
 
 def _with_one_system_message(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
