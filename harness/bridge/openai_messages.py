@@ -6,6 +6,7 @@ import base64
 import copy
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, cast
@@ -29,6 +30,7 @@ from harness.model.messages import (
 )
 from harness.model.protocols import Capability
 
+_TOOL_NAME = "[a-zA-Z0-9_-]{1,64}"
 _NO_ARGUMENTS: dict[str, Any] = {"type": "object", "properties": {}}
 
 
@@ -106,7 +108,14 @@ def settings(request: ChatRequest) -> dict[str, Any]:
 
 
 def tools(request: ChatRequest) -> list[dict[str, Any]]:
-    """Return the tools as functions. A tool without arguments gets the schema of an empty object."""
+    """Return the tools as functions. A tool without arguments gets the schema of an empty object.
+
+    Raises:
+        Unsupported: OpenAI's format does not allow the name of a tool (openai-chat-tool-name).
+    """
+    for tool in request.tools:
+        if re.fullmatch(_TOOL_NAME, tool.name) is None:
+            raise Unsupported("harness.bridge", f"the tool name {tool.name!r}", f"OpenAI's form has {_TOOL_NAME}")
     return [
         {
             "type": "function",
@@ -161,10 +170,11 @@ def _assistant(message: Message, longest: int | None) -> dict[str, Any] | None:
 
 def _call(call: ToolCall, longest: int | None) -> dict[str, Any]:
     arguments = json.dumps(call.arguments, ensure_ascii=False)
+    name = re.sub("[^a-zA-Z0-9_-]", "_", call.name)[:64] or "_"  # a model may invent a tool, under any name
     return {
         "id": short_id(call.id, longest),
         "type": "function",
-        "function": {"name": call.name, "arguments": arguments},
+        "function": {"name": name, "arguments": arguments},
     }
 
 

@@ -96,6 +96,15 @@ def test_media_are_content_parts_or_declined() -> None:
         bridge.messages(ChatRequest("m", [Message("user", [File("text/plain", b"a")])]))
 
 
+def test_names_that_the_format_refuses_are_declined_or_replaced() -> None:
+    answer = Message("assistant", [ToolCall("c1", "browser.tabs.open", {})])
+
+    with pytest.raises(Unsupported, match="the tool name 'tides/read' is not supported"):
+        bridge.tools(ChatRequest("m", [], tools=[Tool("tides/read", "Reads a tide.", {})]))
+    sent = bridge.messages(ChatRequest("m", [answer]))
+    assert [call["function"]["name"] for call in sent[0]["tool_calls"]] == ["browser_tabs_open"]
+
+
 def test_settings_have_their_words() -> None:
     request = ChatRequest(
         tools=[Tool("look", "Looks.", {})], tool_choice=NamedTool("look"), response_format=JsonSchema({}, "shape")

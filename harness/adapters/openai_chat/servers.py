@@ -90,7 +90,7 @@ def adapt(body: dict[str, Any], server: str) -> dict[str, Any]:
     if form.call_id:
         adapted["messages"] = [_with_ids(message, form.call_id) for message in adapted["messages"]]
     if form.text_required:
-        adapted["messages"] = [each for each in adapted["messages"] if each["role"] != "assistant" or _has_content(each)]
+        adapted["messages"] = [each for each in adapted["messages"] if not _is_empty_answer(each)]
     if form.reasoning_with_calls:
         added = {"reasoning_content": ""}
         adapted["messages"] = [added | each if each.get("tool_calls") else each for each in adapted["messages"]]
@@ -109,8 +109,8 @@ def _present(body: dict[str, Any]) -> set[str]:
     return found.union(*({str(part["type"]) for part in content} for content in contents))
 
 
-def _has_content(message: dict[str, Any]) -> bool:
-    return bool(message.get("content") or message.get("tool_calls"))
+def _is_empty_answer(message: dict[str, Any]) -> bool:
+    return message["role"] == "assistant" and not message.get("content") and not message.get("tool_calls")
 
 
 def _with_one_system_message(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
