@@ -61,7 +61,7 @@ class RequestBuilder:
     - `bounds`: names of such fields, in order of preference.
     - `streaming`: fields that request a stream.
     - `conversation`: the field that contains the conversation.
-    - `continued(answer, results)`: conversation entries for an unchanged response and the results of its calls.
+    - `continuation(answer, results)`: conversation entries for an unchanged response and the results of its calls.
     - `user_entry(text)`: the conversation entry for a user message.
     - `one_call(body)`: the request with at most one call per response (`None`: the API has no setting for it).
     - `parted(body)`: the request with user texts as lists of parts (`None`: they always are lists).
@@ -77,7 +77,7 @@ class RequestBuilder:
     stream_path: str
     bounds: tuple[str, ...]
     write: Callable[[ChatRequest, str], Body]
-    continued: Callable[[JSON, Sequence[AnsweredCall]], Sequence[JSON]]
+    continuation: Callable[[JSON, Sequence[AnsweredCall]], Sequence[JSON]]
     conversation: str = "messages"
     user_entry: Callable[[str], JSON] = lambda text: {"role": "user", "content": text}
     streaming: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
@@ -91,7 +91,7 @@ class RequestBuilder:
 
     def append_answer(self, body: Body, answer: JSON, results: Sequence[AnsweredCall]) -> Body:
         """Return the request with an unchanged response and the results of its calls appended to the conversation."""
-        return {**body, self.conversation: [*as_list(body[self.conversation]), *self.continued(answer, results)]}
+        return {**body, self.conversation: [*as_list(body[self.conversation]), *self.continuation(answer, results)]}
 
     def append_text(self, body: Body, text: str) -> Body:
         """Return the conversation with another user message."""

@@ -170,7 +170,7 @@ REQUEST_BUILDER = RequestBuilder(
     stream_path="/chat/completions",
     bounds=("max_tokens", "max_completion_tokens"),
     write=write,
-    continued=continuation,
+    continuation=continuation,
     streaming={"stream": True, "stream_options": {"include_usage": True}},
     one_call=one_call,
     parted=partial(wrap_texts, conversation="messages", kind="text"),

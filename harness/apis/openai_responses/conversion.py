@@ -132,7 +132,7 @@ REQUEST_BUILDER = RequestBuilder(
     bounds=("max_output_tokens",),
     write=write,
     conversation="input",
-    continued=continuation,
+    continuation=continuation,
     streaming={"stream": True},
     one_call=one_call,
     parted=partial(wrap_texts, conversation="input", kind="input_text"),
