@@ -486,8 +486,8 @@ class _Drawing:
 
     def _call(self, tools: Sequence[Document]) -> Document:
         tool = self._one_of(tools)
-        parameters = tool.get("parameters") or {"type": "object"}
-        shared = parameters.get("$defs", {})
+        parameters: Document = tool.get("parameters") or {"type": "object"}
+        shared: Document = parameters.get("$defs", {})
         properties = {
             name: shared[each["$ref"].rpartition("/")[2]] if "$ref" in each else each
             for name, each in parameters.get("properties", {}).items()
