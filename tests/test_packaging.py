@@ -43,7 +43,7 @@ def test_what_it_ships_is_found_from_any_folder(wheel: Path, tmp_path: Path, *, 
     if not is_writable:
         cache.write_text("a file, and no folder")
     code = (
-        "from harness.scenarios.suite import shipped; "
+        "from harness.scenarios.suite import shipped_folder as shipped; "
         "print(shipped('scenarios'), shipped('cassettes'), sum(1 for _ in shipped('cassettes').rglob('*.yaml')))"
     )
 

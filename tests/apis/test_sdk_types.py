@@ -116,7 +116,7 @@ UNREAD: Mapping[str, Mapping[str, str]] = {
             urlContextMetadata
         """,
         "a share of the counts, which are in the totals": "candidatesTokensDetails toolUsePromptTokensDetails",
-        "of the transport, or made by the SDK": "automaticFunctionCallingHistory sdkHttpResponse trafficType",
+        "of the transport, or made by the SDK": "automaticFunctionCallingHistory parsed sdkHttpResponse trafficType",
         "the time of the response, which only audits read": "createTime",
     },
     "openai_chat": {},

@@ -10,7 +10,7 @@ from harness.model.messages import ChatRequest, Message, Part, Role, Thinking, T
 from harness.model.protocols import Adapter
 from tests.broken.fault import ALL, OPENAI, Expected, Fault, Table, Wrap, Wrapped, client, edited_message, sends
 from tests.broken.history import moved_behind
-from tests.broken.places import BODY, RESULT, SYSTEM, TEXT, TOOL
+from tests.broken.places import RESULT, SYSTEM, TEXT, TOOL
 
 WITH_THINKING = tuple(target for target in ALL if target != "openai-chat")
 OPAQUE = ("anthropic", "openai-responses")
@@ -146,7 +146,7 @@ FAULTS: Table = {
     Expected("prefix-changed", SYSTEM, case="system"): [
         Fault("system-with-the-time", "prefix-with-media", each_time(_dated)),
     ],
-    Expected("prefix-changed", BODY, case="system"): [
+    Expected("prefix-changed", TEXT, case="system"): [
         Fault("instructions-moved", "prefix-with-media", sends(moved_behind), OPENAI),
     ],
     Expected("prefix-changed", TEXT, 3, case="thinking-dropped"): [

@@ -40,7 +40,6 @@ DRIFT: dict[str, dict[str, dict[str, Any]]] = {
         "openai-chat-gpt-6-logprobs-refused": TAKEN,
         "openai-chat-gpt-6-top-logprobs-refused": OF_OTHERS,
         "openai-chat-tool-calls-empty-array": ENDED,
-        "openai-chat-tool-call-name-empty": TAKEN,
         "openai-chat-at-most-128-tools": ENDED,
         "openai-chat-strict-property-names-refused": OF_OTHERS,
     },

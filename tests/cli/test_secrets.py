@@ -157,7 +157,7 @@ def test_what_is_no_base_url_is_not_repeated(harness: Command) -> None:
 def test_an_error_that_ends_a_run_names_no_key(
     harness: Command, folder: Path, echoing: Echoing, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise error
 
     monkeypatch.setattr(execution, "select", fail)

@@ -66,7 +66,9 @@ def titled(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def reordered(schema: dict[str, Any]) -> dict[str, Any]:
-    """Everything the other way round whose order says nothing."""
+    """Everything the other way round whose order says nothing. That of properties is the order of the answer's keys."""
+    if all(isinstance(value, dict) for value in schema.values()):
+        return schema
     turned = {
         key: value[::-1] if key in ("enum", "required", "anyOf") and isinstance(value, list) else value
         for key, value in schema.items()

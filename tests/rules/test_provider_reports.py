@@ -114,10 +114,16 @@ reversed_later = client(_Second)
 
 
 def scenario() -> Scenario:
-    """A tool loop with reasoning and two tools."""
+    """A tool loop with reasoning, one call and two tools."""
     loop = shipped_scenarios()["thinking-tool-loop"]
+    (turn,) = loop.turns
     other = loop.tools[0].model_copy(update={"name": "clock"})
-    return loop.model_copy(update={"tools": (*loop.tools, other)})
+    return loop.model_copy(
+        update={
+            "tools": [*loop.tools, other],
+            "turns": [turn.model_copy(update={"model": [turn.model[0], turn.model[-1]]})],
+        }
+    )
 
 
 def played(name: str, stages: InProcess, wrap: Wrap | None = None, variant: Variant = "whole") -> CellResult:

@@ -204,8 +204,8 @@ def test_a_client_that_is_loaded_within_a_test_is_played_to_as_well() -> None:
     program = """
 import sys
 from harness.model.http import HttpResponse
-from harness.cassettes.client_patches import intercepted
-with intercepted(lambda request: HttpResponse(200, {}, request.url.encode())):
+from harness.cassettes.client_patches import intercept_requests
+with intercept_requests(lambda request: HttpResponse(200, {}, request.url.encode())):
     assert "urllib3" not in sys.modules
     import requests
     print(requests.get("http://nowhere.invalid/a", params={"b": "c"}).text)
