@@ -111,8 +111,10 @@ class Audit:
         self._cells: dict[tuple[str, str], CellResult] = {}
 
     def add(self, file: str, cassette: Cassette) -> None:
-        """Audit one cassette. All exchanges with one model of one API on one day form one or more transcripts. Prefixes
-        are also compared between days.
+        """Audit one cassette.
+
+        Its exchanges are grouped into transcripts by API, model and day. A large group is split into several
+        transcripts. The prefixes of requests are also compared across days.
         """
         self._files += 1
         groups: dict[tuple[str, str, dt.date | None], list[int]] = {}
@@ -151,7 +153,9 @@ class Audit:
     def _prefix_changes(
         self, file: str, cassette: Cassette, api: str, profile: Profile, indices: Sequence[int]
     ) -> Iterator[Finding]:
-        """Yield the changes of prefixes from one day to another."""
+        """Yield findings for requests whose prefix differs from that of the request they continue, if that was sent on
+        another day.
+        """
         begun = indices[:_MAX_TRANSCRIPT_EXCHANGES]
         model = registry.api(api).model_of(cassette.interactions[begun[0]].request) or ""
         exchanges = (Exchange(each.request, each.response) for each in map(cassette.interactions.__getitem__, begun))

@@ -98,7 +98,9 @@ class AdapterDriver:
         self._http.close()
 
     def whole(self, pair: RedrivePair) -> DrivenTurn:
-        """Drive response i through the adapter's `chat`. A stream is first folded into a whole body by the wire reader.
+        """Pass response i of the pair to the adapter's `chat`, and return its answer and its next request.
+
+        A streamed response is converted to a complete body first.
 
         Raises:
             harness.model.errors.ChatError: the adapter cannot read the response or express the request.
@@ -106,8 +108,10 @@ class AdapterDriver:
         return self._drive(pair, one_body(pair.i.response), self._client.chat)
 
     def drive_stream(self, pair: RedrivePair, stream: HttpResponse) -> DrivenTurn:
-        """Drive response i through the adapter's `stream`, with `stream` as the HTTP response. The follow-up is
-        requested without streaming.
+        """Pass response i of the pair to the adapter's `stream`, with `stream` as the HTTP response. Return its answer
+        and its next request.
+
+        The next request is sent without streaming.
 
         Raises:
             harness.model.errors.ChatError: see `whole`.
@@ -160,7 +164,10 @@ def _first_request(pair: RedrivePair, lift: CanonicalReader) -> ChatRequest:
 
 
 def _following(pair: RedrivePair, lift: CanonicalReader, answer: Message) -> Iterator[Part]:
-    """Yield the parts after the calls in order. System text becomes a separate conversation entry."""
+    """Yield the parts that the recorded client sent after the calls, in order: results, text, media and others.
+
+    Consecutive system texts become raw entries of the conversation.
+    """
     results = iter(_results(pair, lift, answer))
     for is_system, group in groupby((entry.part for entry in pair.slice.answers), key=_is_system):
         if is_system:
@@ -228,8 +235,9 @@ _Parting: TypeAlias = tuple[str, JSON, JSON]
 def disagreements(
     driver: AdapterDriver, pair: RedrivePair, streamed: DrivenTurn, stream: HttpResponse, recuts: int
 ) -> Iterator[Disagreement]:
-    """Yield differences in the adapter's result between deliveries of one response: the recorded stream, the complete
-    body, and `recuts` other splits of the stream.
+    """Yield the differences between the adapter's results for several deliveries of one response.
+
+    The recorded stream is compared with the complete body and with `recuts` other splits of the stream.
     """
     yield from _disagreement("stream-whole", "as a whole body", pair, streamed, partial(driver.whole, pair))
     for number in range(recuts):
@@ -252,7 +260,10 @@ def _disagreement(
 
 
 def _parting(one: DrivenTurn, other: DrivenTurn) -> _Parting | None:
-    """Return the first difference between two drives, at the deepest level."""
+    """Return the first difference between the results of two deliveries, or `None` if they are equal.
+
+    Its pointer leads to the innermost value that differs.
+    """
     both = {
         "/answer": (_plain(one.answer), _plain(other.answer)),
         "/follow-up": (_request_json(one), _request_json(other)),
@@ -393,7 +404,7 @@ def server_state_field(pair: RedrivePair) -> str | None:
 
 
 def compare_requests(pair: RedrivePair, produced: HttpRequest) -> TurnComparison:
-    """Compare the adapter's request with request j."""
+    """Compare the adapter's next request with the recorded one, request j of the pair."""
     wire, calls = pair.j.wire, pair.i.response.calls
     found = TurnComparison(frozenset(call.id for call in calls if call.id), _replaced_reasoning(pair))
     view = wire.view(produced)

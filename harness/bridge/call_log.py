@@ -14,11 +14,11 @@ _T = TypeVar("_T")
 
 @dataclass
 class LoggedCall:
-    """A call of a function that has only code of the library.
+    """A logged call of a function that uses only the library, so that a script can repeat it.
 
-    `before` is the number of requests that were sent before. `result` is the value that the function returned,
-    `awaited` the value of an awaitable, and `joined` the message that the chunks of a stream were joined to, by the
-    function `join`.
+    `before` is the number of requests that were sent before the call. `result` is the value that the function returned.
+    `awaited` is the value of `result` if that is an awaitable. `joined` is the message that the function `join` built
+    from the chunks of a stream.
     """
 
     function: Callable[..., object]
@@ -43,7 +43,7 @@ class LoggedCall:
 
 @dataclass(frozen=True, slots=True)
 class BoundMethod:
-    """A method of a client that is reached by several attributes, such as `chat.completions.create`."""
+    """A method of a client that is reached through a chain of attributes, such as `chat.completions.create`."""
 
     client: object
     path: tuple[str, ...]
@@ -72,7 +72,7 @@ def logged_calls(sent: Callable[[], int]) -> Generator[list[LoggedCall]]:
 
 
 def call(function: Callable[..., _T], *args: Any, **kwargs: Any) -> _T:
-    """Call a function that has only code of the library, and log the call if there is a log.
+    """Call a function that uses only the library, and log the call if a log is active.
 
     `harness reproduce` writes the source of the function and its arguments into a script.
     """
@@ -91,7 +91,10 @@ async def _await(logged: LoggedCall, result: Awaitable[object]) -> object:
 
 
 def log_call(function: Callable[..., object], *args: Any, **kwargs: Any) -> LoggedCall | None:
-    """Log a call that the wrapper makes in another form, if there is a log."""
+    """Log a call without making it, for wrappers that make the same call in another form.
+
+    Return the log entry, or `None` if no log is active.
+    """
     log = _LOG.get()
     if log is None:
         return None
@@ -101,14 +104,14 @@ def log_call(function: Callable[..., object], *args: Any, **kwargs: Any) -> Logg
 
 
 def log_joined(joined: object, join: Callable[..., object] | None) -> None:
-    """Add to the last call the message that its chunks were joined to."""
+    """Store the message built from the chunks of the last logged call, and the function `join` that builds it."""
     calls, _ = _LOG.get() or ([], None)
     if calls:
         calls[-1].joined, calls[-1].join = joined, join
 
 
 def _copy(value: object) -> object:
-    """Return a copy of lists and dictionaries that has the same objects in it."""
+    """Copy nested lists, tuples and dictionaries, but not the other objects in them."""
     if isinstance(value, dict):
         return {name: _copy(each) for name, each in cast("dict[str, object]", value).items()}
     if isinstance(value, list):

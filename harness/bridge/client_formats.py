@@ -36,11 +36,11 @@ _ALIASES = {
     "tool_call_id": ("call_id", "tool_use_id"),
     "content": ("text",),
 }
-"""Fields of OpenAI's messages, calls and tools → names that classes have for them."""
+"""Fields of OpenAI's messages, calls and tools → names of the same fields in third-party classes."""
 
 
 _OWN_MODULES = ("builtins", "typing", "collections.abc")
-"""Modules whose classes JSON is not converted to."""
+"""Modules with built-in classes. JSON is not converted to these classes."""
 
 
 def hints_of(value: object) -> Mapping[str, object]:
@@ -81,7 +81,7 @@ def marks_errors(hint: object) -> bool:
 
 
 def _with_joined_results(values: list[object], kind: object) -> list[object]:
-    """Join the messages of consecutive results if the class of messages has a list of results."""
+    """Merge consecutive results into one message if the message class `kind` has a field with a list of results."""
     hints = hints_of(kind)
     name = next((name for name, each in hints.items() if _CALL_IDS & hints_of(item_class(each)).keys()), None)
     if name is None or _CALL_IDS & hints.keys():
@@ -107,7 +107,7 @@ def item_class(hint: object) -> object:
 
 
 def own_classes(hint: object) -> tuple[type, ...]:
-    """Return the classes of the user in the annotation of a list, without dictionaries with declared keys."""
+    """Return the third-party classes in the annotation of a list, except mappings such as `TypedDict`."""
     item = item_class(hint)
     classes = [each for each in (item, *typing.get_args(item)) if inspect.isclass(each)]
     return tuple(each for each in classes if each.__module__ not in _OWN_MODULES and not issubclass(each, Mapping))
@@ -136,7 +136,7 @@ def _instance(value: dict[str, Any], kind: Callable[..., object]) -> object | No
 
 
 FUNCTION_LISTS = ("functions", "function_declarations")
-"""Parameters for tools that take functions without the object around them that has their type."""
+"""Names of parameters for tools that accept bare functions, without the enclosing object that has their type."""
 
 SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "messages": ("messages", "msgs", "conversation", "chat_history", "history", "turns", "dialog", "transcript"),
@@ -163,16 +163,19 @@ SETTINGS: Mapping[str, str] = {
     "stop_sequences": "stop",
     "reasoning": "thinking",
 }
-"""Arguments that are left out if a method has no parameter for them, with the names of their settings."""
+"""Maps arguments for settings to the names of the settings. Such an argument is left out if a method has no parameter
+for it.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A way to take requests. `messages` is the argument that holds the conversation.
+    """A format in which a client accepts requests. `messages` is the argument that holds the conversation.
 
-    `arguments` takes the request, the memory, the model and the names of the method's parameters, with `is_error` if
-    its messages have this field. `capabilities` maps arguments to the capabilities that a method has if it takes them;
-    the key "" applies to every method. `settings` are the arguments for settings.
+    `arguments` builds the arguments from the request, the memory, the model and the names of the method's parameters.
+    These names include `is_error` if the messages of the method have this field. `capabilities` maps arguments to the
+    capabilities of a method that accepts them; the key "" applies to every method. `settings` lists the arguments for
+    settings.
     """
 
     name: str
@@ -329,9 +332,9 @@ def read_answer(
 ) -> ChatResponse:
     """Convert the answer of a client to a response.
 
-    The answer may have the format of Anthropic, Gemini or OpenAI Chat, or be an object with text and calls, a tuple of
-    them, a string, or an iterator of parts of an answer. The memory stores messages of OpenAI Chat, and the client's
-    own messages, which it takes back: dictionaries with a role, or instances of the class in `hint`.
+    The answer may have the format of Anthropic, Gemini, OpenAI Responses or OpenAI Chat. It may also be an object with
+    text and calls, a tuple of these, a string, or an iterator of parts. The memory stores messages of OpenAI Chat, and
+    the client's own messages that can be sent back: dictionaries with a role, or instances of the class in `hint`.
 
     Raises:
         MalformedResponse: the answer has neither text nor calls.
@@ -366,10 +369,10 @@ def _whole(stream: Iterator[StreamEvent]) -> ChatResponse:
 
 
 def _own_message(answer: object, hint: object, api: str) -> object | None:
-    """Return the message in an answer that the client takes back as it is, or `None`.
+    """Return the message in an answer that can be sent back to the client unchanged, or `None`.
 
-    That is an instance of its own class for messages, or a dictionary with a role. If its API has OpenAI's format, a
-    dictionary may only have the fields of a message there, or calls in another form.
+    This is an instance of the client's own message class, or a dictionary with the role `assistant`. With OpenAI Chat,
+    a dictionary with additional fields is not accepted, unless its calls have another form than OpenAI's.
     """
     fields = _plain_fields(answer)
     inner = answer
@@ -551,7 +554,7 @@ def _call(call: object) -> dict[str, Any]:
 
 
 def _own_events(items: Iterable[object], request: ChatRequest, *, parsed: bool) -> Iterator[StreamEvent]:
-    """Convert a stream of texts and objects. An object that repeats the whole text adds none."""
+    """Convert a stream of texts and objects to events. An object's text is skipped if it repeats the whole text."""
     text, calls, reason = "", list[object](), None
     has_refusal = has_usage = False
     whole: ChatResponse | None = None
@@ -585,7 +588,7 @@ def _own_events(items: Iterable[object], request: ChatRequest, *, parsed: bool) 
 
 
 def _as_part(whole: ChatResponse) -> dict[str, object]:
-    """Return a response of Responses, which ends a client's stream, as the client's own answer."""
+    """Convert the final response of an OpenAI Responses stream to an object that `as_completion` can read."""
     calls = [{"id": each.id, "name": each.name, "arguments": {**each.arguments}} for each in whole.tool_calls]
     return {"text": whole.text, "calls": calls, "finish_reason": whole.raw_stop_reason or whole.stop_reason.value}
 
@@ -595,7 +598,9 @@ def _usual_reason(calls: Sequence[object]) -> str:
 
 
 def _without(answer: ChatResponse, lacks: Mapping[str, bool]) -> ChatResponse:
-    """Return an answer that reports which fields the client's answers do not have."""
+    """Return the response with the fields that the client does not provide marked in `reported`. A stop reason that the
+    client did not provide is removed.
+    """
     raw = None if lacks[NO_STOP_REASON] else answer.raw_stop_reason
     missing: dict[str, JSON] = {key: True for key, is_missing in lacks.items() if is_missing}
     return replace(answer, raw_stop_reason=raw, reported={**answer.reported, **missing})

@@ -319,7 +319,7 @@ def _choice(sent: RequestView, arrived: RequestView) -> Outcomes:
     stated=lambda request: request.response_format is not None and request.response_format.kind,
 )
 def _format(sent: RequestView, arrived: RequestView) -> Outcomes:
-    """JSON is requested where the client requests it, with the same schema."""
+    """JSON is requested from the upstream if and only if the client requests it, with the same schema."""
     wanted, found = sent.response_format, arrived.response_format
     if wanted is None:
         if found is not None:

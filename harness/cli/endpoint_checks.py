@@ -507,7 +507,11 @@ def first_model(url: str) -> str | None:
 
 
 def gateway_failure(url: str, model: str) -> str:
-    """Return the status of a plain question if it means that the provider of a gateway did not answer, or ""."""
+    """Send a short question to a gateway, and return `HTTP 502`, `HTTP 503` or `HTTP 504` if its provider does not
+    respond.
+
+    Return an empty string in all other cases, even if the gateway itself does not respond.
+    """
     question = {"model": model, "messages": [{"role": "user", "content": "Hello"}], "max_tokens": 16}
     try:
         status = httpx2.post(f"{url.rstrip('/')}/chat/completions", json=question, timeout=_MODELS_SECONDS).status_code

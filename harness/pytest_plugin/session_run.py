@@ -138,8 +138,8 @@ class Recording:
 
     @contextmanager
     def _alone(self, cell: Cell) -> Generator[None, None, None]:
-        """Hold the lock on the scenario's folder. Other processes of the session that record this scenario have to
-        finish first.
+        """Lock the scenario's folder while its cell is recorded. Other processes of the session wait until it is
+        unlocked.
         """
         if os.name != "posix":  # folders have no locks there
             yield

@@ -202,15 +202,17 @@ class ChatExchange(ClientRequest):
     chat: Chat
 
     def is_verbatim(self, pointer: str) -> bool:
-        """Return whether the caller gave the value at a pointer as a field of the API. Protobuf JSON also has keys in
-        snake case, too.
+        """Return whether the caller set the value at a pointer through `provider_metadata`.
+
+        Keys are compared without case and underscores, because protobuf JSON also accepts keys in snake case.
         """
         given = self.chat.request.provider_metadata.get(self.view.api)
         return given is not None and resolve(_with_plain_keys(given), _plain_key(pointer)) is not None
 
     def is_own_entry(self, pointer: str) -> bool:
-        """Return whether a pointer is in an entry that the caller gave as a part of the API, such as a system message
-        in mid-conversation.
+        """Return whether a pointer is inside an entry that the caller passed as an `Opaque` part.
+
+        An example is a system message in the middle of the conversation.
         """
         given = [
             part.raw

@@ -52,7 +52,7 @@ class LoopInputs:
 
     @property
     def tools(self) -> list[ToolSpec]:
-        """The tools that the scenario runs. The loop may have more."""
+        """The tools whose results the scenario defines. The loop may have more."""
         return [tool for tool in self.scenario.tools if tool.answered_by == "scenario"]
 
     @property
@@ -130,7 +130,10 @@ def instructions(view: RequestView) -> str:
 
 
 def missing_system_prompt(given: LoopInputs) -> Iterator[RuleViolation]:
-    """Report a request without the system prompt. A client may change its own, but not leave it out later."""
+    """Report a request without the system prompt.
+
+    If a client of `harness serve` chooses its own system prompt, later requests may change it, but not leave it out.
+    """
     if given.driven is None and given.scenario.system_from == "client":
         first = instructions(given.client_requests[0][0].view).strip() if given.client_requests else ""
         for req, _ in given.client_requests[1:] if first else ():

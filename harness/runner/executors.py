@@ -192,7 +192,7 @@ class ForkExecutor:
         """See `CellExecutor.check`. Does nothing, because the pool itself detects a dead fork."""
 
     def explain(self, error: Exception, cells: Sequence[Cell]) -> Exception:
-        """See `CellExecutor.explained`."""
+        """See `CellExecutor.explain`."""
         if isinstance(error, BrokenExecutor):
             return HarnessError(f"a process that played cells, {cells[0].scenario.id} or later, was ended from outside")
         return error
@@ -301,7 +301,7 @@ class DaskExecutor:
             raise self._gone_error()
 
     def explain(self, error: Exception, cells: Sequence[Cell]) -> Exception:
-        """See `CellExecutor.explained`."""
+        """See `CellExecutor.explain`."""
         if type(error).__name__ == "KilledWorker":
             first, last = (f"{each.scenario.id} of {each.target.name}" for each in (cells[0], cells[-1]))
             return HarnessError(

@@ -116,7 +116,7 @@ class RateLimits:
 
 
 class RateLimiter:
-    """Keeps requests of one target `apart` seconds from each other."""
+    """A limiter that keeps the requests of one target at least `apart` seconds apart."""
 
     def __init__(self, apart: float, ended: Event) -> None:
         self._apart = apart
@@ -134,7 +134,7 @@ class RateLimiter:
                 raise RunCancelled
 
     def pause(self, seconds: float) -> None:
-        """Send no request for this long."""
+        """Hold back all requests for this many seconds."""
         with self._lock:
             self._open = max(self._open, time.monotonic() + seconds)
 

@@ -182,9 +182,9 @@ def client_url(spec: str) -> str | None:
 
 
 def client_environment() -> dict[str, str]:
-    """Return variables that clients read: placeholders for keys, and the APIs' own base URLs.
+    """Return environment variables that clients read: placeholders for keys, and the APIs' own base URLs.
 
-    LiteLLM would fetch its prices from the network.
+    One more variable keeps LiteLLM from fetching its prices from the network.
     """
     found = {"LITELLM_LOCAL_MODEL_COST_MAP": "True"}
     for wire in registry.apis():

@@ -16,7 +16,7 @@ from harness import Capability, Conversation, ConversationTool, Endpoint, Loop, 
 
 
 class GivenTool(BaseTool):
-    """A tool that runs the given one."""
+    """An ADK tool that runs a tool of the conversation."""
 
     def __init__(self, given: ConversationTool) -> None:
         super().__init__(name=given.name, description=given.description)

@@ -54,7 +54,7 @@ def bind(model: Any, tools: list[Any], choice: dict[str, Any], settings: dict[st
 
 
 def ask(model: Any, messages: list[Any], tools: list[Any], choice: dict[str, Any], settings: dict[str, Any]) -> Any:
-    """Return the message of an answer."""
+    """Call the model and return its answer."""
     return bind(model, tools, choice, settings).invoke(messages)
 
 

@@ -15,7 +15,7 @@ from harness import Capability, Conversation, ConversationTool, Endpoint, Loop, 
 
 
 def tool(given: ConversationTool) -> PythonAgentTool:
-    """Return a tool that runs the given one."""
+    """Return a Strands tool that runs a tool of the conversation."""
 
     def run(call: Any, **_: Any) -> dict[str, Any]:
         try:

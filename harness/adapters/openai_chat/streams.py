@@ -113,8 +113,12 @@ class _CompletionBuilder:
             yield from _argument_events(call, call.number)
 
     def _start(self, *, finished: bool) -> Iterator[StreamEvent]:
-        """Yield the start of calls whose id is known, in order, because a synthesised id depends on the calls
-        before it."""
+        """Yield the start of each call, and its arguments so far, up to the first call whose id or name may still
+        arrive.
+
+        Calls start in order, because a synthesised id depends on the calls before it. `finished` is set if no more
+        pieces follow.
+        """
         for call in self._calls[self._identified :]:
             if not (call.is_known or finished):
                 return

@@ -70,7 +70,10 @@ def _prompt(command: Command, given: CliArguments) -> Iterator[Violation]:
 
 
 def _isolation(command: Command, given: CliArguments) -> Iterator[Violation]:
-    """Check that the command does not read, send or store anything else on this machine."""
+    """Check that the command is isolated from the files, settings, MCP servers and stored sessions of this machine.
+
+    It also reports a missing system prompt and an invalid token limit.
+    """
     if command.environment.get(_ATTACHMENTS) != "1":
         message = f"without {_ATTACHMENTS}=1 a file that the prompt names after '@' is read and sent"
         yield limit("attachments").make_violation(message, "/environment", expected="1")

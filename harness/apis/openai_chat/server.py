@@ -204,7 +204,7 @@ def _stream(body: Fields, seed: str, profile: Profile, request: RequestView, *, 
 
 
 def to_stream(body: Fields, seed: str, *, usage: bool, dialect: ChatDialect = OPENAI, at_once: bool = False) -> bytes:
-    """Return a stream that folds to `body`.
+    """Return a stream that is equivalent to `body`.
 
     `usage` adds token counts. `at_once` interleaves the calls. If the body has an error, an error event replaces
     `[DONE]`.

@@ -289,7 +289,8 @@ def _reports(body: dict[str, JSON]) -> Iterator[ProviderReport]:
     """Yield the dropped reasoning items and the cache miss (openai-responses-input-transformations,
     openai-responses-cache-diagnostics).
 
-    Reasoning before the boundary of a turn is withheld because the request asks for it, or by the model's default.
+    Items removed with the reason `turn_boundary` are not reported, because the request or the model's default asks for
+    that.
     """
     for index, each in enumerate(as_list(body.get("input_transformations"))):
         told, reason = as_object(each), string(as_object(each).get("reason"))
