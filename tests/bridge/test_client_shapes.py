@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 from enum import Enum
 from types import SimpleNamespace
@@ -463,7 +463,8 @@ def test_results_go_into_the_list_of_a_message_with_their_marks_of_errors() -> N
 
     shape = recognise(stream, "mine:stream")
     results = (ToolResult("a", "f", "1"), ToolResult("b", "f", "broken", is_error=True))
-    got = ShapedClient(shape, HERE, "gpt").chat(ChatRequest("gpt", (Message(Role.USER, results),)))
+    with closing(ShapedClient(shape, HERE, "gpt")) as client:
+        got = client.chat(ChatRequest("gpt", (Message(Role.USER, results),)))
 
     assert shape.marks_errors
     assert Capability.VISION not in shape.capabilities
