@@ -90,7 +90,7 @@ VariantOfCell: TypeAlias = Annotated[
     list[str] | None,
     option(
         "--variant whole|stream",
-        "Play the cell with whole or with streamed answers. Default: whole, if the scenario allows it.",
+        "Play the cell with whole or with streamed answers. Default: whole, or the variant that the scenario allows.",
         ADAPTERS,
         autocompletion=app.complete_variants,
     ),
@@ -108,7 +108,7 @@ CellTimeout: TypeAlias = Annotated[
     float | None,
     option(
         "--cell-timeout SECONDS",
-        "Time limit for a cell, with adapters that are not built in. Default: 60, or 900 in live runs.",
+        "Time limit per cell for third-party adapters. Default: 60, or 900 in live runs.",
         ADAPTERS,
     ),
 ]
@@ -138,7 +138,7 @@ MaxAge: TypeAlias = Annotated[
     str | None,
     option(
         "--max-age AGE",
-        "Warn of recordings older than this: 90d, 12w. With --strict they fail the run.",
+        "Age from which a recording is old: 90d, 12w. Old ones are warnings, and fail a run with --strict.",
         FINDINGS,
     ),
 ]
@@ -337,7 +337,7 @@ class GenerateOptions:
 
     generate: Annotated[int | None, option("--generate N", "Play N generated conversations.", min=1)] = None
     seed: Annotated[int | None, option("--seed S", "Seed of the generated conversations. Default: 0.")] = None
-    save: Annotated[str | None, option("--save DIR", "Folder for the failing ones, shrunk.")] = None
+    save: Annotated[str | None, option("--save DIR", "Folder for those that fail, shrunk.")] = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -159,7 +159,7 @@ def try_(typed: TryOptions) -> int:
         found = _recognise(typed)
     if found.question:
         raise UsageError(found.question)
-    typer.echo(f"{typed.subject or typed.command}: taken for {found.sentence}.")
+    typer.echo(f"{typed.subject or typed.command}: recognised as {found.sentence}.")
     models = typed.models or ([found.model] if found.model else None)
     if is_generated(typed):
         own = combine_options(typed, adapters=[found.spec], models=None, api=None, ignored=[*found.ignored])
@@ -285,7 +285,7 @@ def _try_program(command: str) -> Recognised | int:
     if not result.cells:
         _without_requests(command, ended)
     conversations = count(len(result.cells), "conversation")
-    typer.echo(f"{command}: taken for a program that calls a model; {conversations} played{ended.note}.")
+    typer.echo(f"{command}: recognised as a program that calls a model; {conversations} played{ended.note}.")
     typer.echo(finding_causes.render(result, on_screen(Presentation())), nl=False)
     typer.echo(f"More: harness serve call-single --command {shlex.quote(command)}; harness help serve")
     return result.exit_code
@@ -344,8 +344,10 @@ def _try_server(typed: TryOptions, url: str) -> int:
         raise UsageError(f"{url}: it lists no models at {url.rstrip('/')}/models. Name one, as in --model llama-4-8b.")
     if api == "openai-chat" and (failure := gateway_failure(url, model)):
         raise UsageError(_GATEWAY_QUESTION.format(url=url, failure=failure, api=api, model=model))
-    typer.echo(f"{url}: taken for a server of {api} with the model {model}. Otherwise: --api NAME, --model NAME; of a")
-    typer.echo("gateway, 'harness check gateway' compares both ends.")
+    typer.echo(
+        f"{url}: recognised as a server of {api} with the model {model}. Otherwise: --api NAME, --model NAME. "
+        "For a\ngateway, 'harness check gateway' compares both ends."
+    )
     code = check_server(
         ServerOptions(url=url, api=api, models=[model], reports=["worst"], only=[*_SERVER_SAMPLE, *RESPONSE_RULES])
     )

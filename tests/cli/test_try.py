@@ -127,7 +127,7 @@ def test_three_planted_defects_are_named_in_25_lines(harness: Command, project: 
     assert (done.code, len(lines) <= 25) == (1, True), done.out
     assert (project / ".harness" / "try.json").is_file()
     assert lines[0] == (
-        "own_client:Wrong: taken for a client of openai-chat, called as "
+        "own_client:Wrong: recognised as a client of openai-chat, called as "
         "own_client:Wrong.chat(messages, tools, response_format)."
     )
     for rule in ("result-orphan", "json-mode-ignored", "system-in-message"):
@@ -238,7 +238,7 @@ def test_a_program_is_played_with_its_own_prompts_and_tools(harness: Command, fo
 
     right = harness("try", "--command", f"{sys.executable} program.py")
     assert right.code == 0, right.out
-    assert "taken for a program that calls a model; 1 conversation played." in right.out
+    assert "recognised as a program that calls a model; 1 conversation played." in right.out
 
     wrong = harness("try", "--command", f"{sys.executable} program.py swap")
     assert wrong.code == 1
@@ -267,7 +267,7 @@ def test_an_adapter_command_is_recognised_by_its_protocol(harness: Command, fold
     command = f"{sys.executable} -m harness.stdio tests.examples.plain_http:ADAPTER"
     done = harness("try", "--command", command)
 
-    assert "taken for an adapter that reads and writes JSON lines." in done.out
+    assert "recognised as an adapter that reads and writes JSON lines." in done.out
     assert done.code == 0, done.out
 
 
