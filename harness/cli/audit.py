@@ -38,7 +38,7 @@ from harness.scenarios.load import problems, scenario_files
 class AuditOptions(FindingOptions, ReportOptions):
     """Options of `audit`."""
 
-    paths: Annotated[list[Path], argument("PATH...", "Cassettes in vcrpy's format (YAML or JSON), or folders of them.")]
+    paths: Annotated[list[Path], argument("PATH", "Cassettes in vcrpy's format (YAML or JSON), or folders of them.")]
     redrive: Annotated[
         bool,
         option(
@@ -52,9 +52,7 @@ class AuditOptions(FindingOptions, ReportOptions):
     ] = 3
     save: Annotated[
         Path | None,
-        option(
-            "--save DIR", "Folder for the fewest exchanges of each failing cassette that still fail, without secrets."
-        ),
+        option("--save DIR", "Folder for reduced cassettes: for each error, the fewest exchanges that still show it."),
     ] = None
     as_json: Annotated[bool, option("--json", "The same as --report json.")] = False
     as_of: AsOf = None
@@ -121,7 +119,7 @@ def adopt(
     paths: Annotated[
         list[Path],
         argument(
-            "PATH...", "vcrpy or pytest-recording cassettes, or folders that contain them, such as your tests folder."
+            "PATH", "vcrpy or pytest-recording cassettes, or folders that contain them, such as your tests folder."
         ),
     ],
     *,

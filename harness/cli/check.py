@@ -8,18 +8,17 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from harness.cli.app import LazyGroup
+from harness.cli.app import LazyGroup, complete_scenarios
 from harness.cli.options import (
+    FINDINGS,
     AdapterCommands,
     AgentApi,
     AgentCommands,
-    CellTimeout,
     ExpectedFailures,
     GenerateOptions,
     HandsOver,
     Jobs,
     MaxRequests,
-    Paths,
     ReportOptions,
     StrictOptions,
     TargetOptions,
@@ -46,7 +45,7 @@ class Checks(LazyGroup):
         "adapter": "Check an adapter. It is the default: 'harness check ADAPTER'.",
         "agent": "Check a library or a program that runs its own tool loop.",
         "server": "Check the raw answers of a server.",
-        "gateway": "Check what a gateway changes, observed at both of its ends.",
+        "gateway": "Check what a gateway changes between its clients and its upstreams.",
     }
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -81,7 +80,9 @@ def _kind(arguments: list[str]) -> str:
 class SuiteCheckOptions(GenerateOptions, TargetOptions, StrictOptions, ReportOptions):
     """Options shared by `check adapter` and `check agent`."""
 
-    everything: Annotated[bool, option("--all", "The whole suite and every target of the API; takes minutes.")] = False
+    everything: Annotated[
+        bool, option("--all", "Play the whole suite with every target of the API. Takes minutes.")
+    ] = False
     jobs: Jobs = None
     expected_failures: ExpectedFailures = None
 
@@ -128,6 +129,9 @@ class EndpointOptions(StrictOptions, ReportOptions):
     """
 
     api: Annotated[str | None, option("--api NAME", "API that the server or gateway offers to its clients.")] = None
+    strict: Annotated[
+        bool | None, option("--strict/--no-strict", "Warnings and broken conventions fail the check, too.", FINDINGS)
+    ] = None
     words: Words = None
     variants: Variants = None
     expected_failures: ExpectedFailures = None
@@ -195,7 +199,14 @@ class GatewayOptions(EndpointOptions):
             "settings.",
         ),
     ]
-    paths: Paths = None
+    paths: Annotated[
+        list[str] | None,
+        argument(
+            "PATH",
+            "Scenario files, folders of them, or ids of shipped scenarios. Default: a sample of the suite.",
+            autocompletion=complete_scenarios,
+        ),
+    ] = None
     everything: Annotated[
         bool, option("--all", "Play all scenarios of the project, or the whole suite, instead of a sample.")
     ] = False
@@ -240,7 +251,9 @@ class GatewayOptions(EndpointOptions):
             max=MAX_WAIT_SECONDS,
         ),
     ] = None
-    cell_timeout: CellTimeout = None
+    cell_timeout: Annotated[
+        float | None, option("--cell-timeout SECONDS", "Time limit for an answer of the gateway. Default: 60.", GATEWAY)
+    ] = None
 
 
 def adapter(typed: AdapterCheckOptions) -> int:
@@ -280,7 +293,7 @@ def server(typed: ServerOptions) -> int:
 
 
 def gateway(typed: GatewayOptions) -> int:
-    """Check what a gateway changes, observed at both of its ends. The reference server is its upstream.
+    """Check what a gateway changes: compare the traffic with its client and with its upstream, the reference server.
 
     See 'harness help gateways'. Exit codes as for 'harness run'.
     """

@@ -215,7 +215,7 @@ _MAX_WIDTH = 100
 
 def help_(
     topic: Annotated[
-        str | None, argument("", "A topic; without one, all are listed.", autocompletion=app.complete_topics)
+        str | None, argument("TOPIC", "A topic; without one, all are listed.", autocompletion=app.complete_topics)
     ] = None,
 ) -> None:
     """Explain one of the topics, or list them."""

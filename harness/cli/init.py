@@ -81,7 +81,7 @@ def init(
         list[ProjectKind] | None,
         option(
             "--for KIND",
-            "What to check: adapter, loop, tests or server. Default: what the folder contains. Repeatable.",
+            "What to check: adapter, loop, tests or server. Default: whichever of these the folder contains.",
         ),
     ] = None,
     adapter: Annotated[bool, option("--with-adapter", "The same as --for adapter.")] = False,

@@ -26,7 +26,7 @@ from harness.checks.server_checks import CHECKS
 from harness.checks.server_results import BECAUSE
 from harness.cli import app
 from harness.cli.main import print_error
-from harness.cli.options import AsOf, FactFiles, MaxAge, argument, option
+from harness.cli.options import argument, option
 from harness.model.errors import UnknownName, UsageError
 from harness.results import Blame, Kind, Severity
 from harness.rules.rule import all_rules
@@ -41,27 +41,41 @@ _MIN_DESCRIPTION_COLUMNS = 24
 def list_(  # noqa: PLR0913 - a parameter for each option
     what: Annotated[
         Literal["scenarios", "targets", "rules", "models", "facts", "cassettes", "wrappers", "features"],
-        argument("", "scenarios, targets, rules, models, facts, cassettes, wrappers or features."),
+        argument("WHAT", "scenarios, targets, rules, models, facts, cassettes, wrappers or features."),
     ],
     *,
     targets: Annotated[
-        list[str] | None, option("--target NAME", "Only models of this target's API, or its features. Repeatable.")
+        list[str] | None,
+        option("--target NAME", "Only models of this target's API, or only the features of this target. Repeatable."),
     ] = None,
     adapters: Annotated[
         list[str] | None, option("--adapter NAME|MODULE:ATTR", "Features of this adapter. Repeatable.")
     ] = None,
     apis: Annotated[list[str] | None, option("--api NAME", "Only models or facts of this API. Repeatable.")] = None,
     models: Annotated[list[str] | None, option("--model NAME", "Only facts about this model. Repeatable.")] = None,
-    as_of: AsOf = None,
-    files: FactFiles = None,
+    as_of: Annotated[
+        str | None,
+        option(
+            "--as-of DAY",
+            "Only facts that apply on this day: 2026-07-01, or the word today. Default: all facts; with --model, those "
+            "of today.",
+        ),
+    ] = None,
+    files: Annotated[
+        list[Path] | None,
+        option("--facts FILE", "Also list the facts of this file. Repeatable."),
+    ] = None,
     cassettes: Annotated[str | None, option("--cassettes DIR", "Folder of cassettes to list.")] = None,
-    max_age: MaxAge = None,
+    max_age: Annotated[
+        str | None,
+        option("--max-age AGE", "Age from which a cassette is old: 90d, 12w. Default: the setting, or none."),
+    ] = None,
     strict: Annotated[bool, option("--strict", "Exit code 1 if a cassette is not fresh.")] = False,
 ) -> int:
     """List scenarios (the project's, or the shipped ones), targets, rules, known models or facts about providers.
 
-    Or list the library wrappers, the project's cassettes, or the features that adapters carry. A cassette is fresh,
-    stale, old, unused (no cell replays it), orphaned (no scenario has its name) or unreadable.
+    It also lists the library wrappers, the project's cassettes, or the features that each adapter supports. A cassette
+    is fresh, stale, old, unused (no cell replays it), orphaned (no scenario has its name) or unreadable.
     """
     if what == "features":
         return _features(adapters, targets)
@@ -325,7 +339,7 @@ def schema(
     name: Annotated[
         str | None,
         argument(
-            "",
+            "NAME",
             "scenario, facts, config, results or adapter-command. Without a name, all are listed.",
             autocompletion=app.complete_schemas,
         ),
@@ -335,7 +349,7 @@ def schema(
 ) -> None:
     """Print the JSON Schema of scenarios, facts, settings, results, or the messages of an adapter's command.
 
-    For an editor, name the path of the installed schema in the first line of a scenario, as in
+    For completion in an editor, begin a scenario with this line, where PATH is the path of the installed schema:
     # yaml-language-server: $schema=PATH
     """
     if name is None:

@@ -17,7 +17,7 @@ import typer
 from harness.cli import app
 
 ADAPTERS = "Adapters, agents and models"
-FINDINGS = "Which findings count"
+FINDINGS = "Findings and facts"
 OUTPUT = "Output"
 LIVE = "Live runs, which send requests to providers"
 SCALE = "Parallel and partial runs"
@@ -61,7 +61,7 @@ Targets: TypeAlias = Annotated[
     list[str] | None,
     option(
         "--target NAME",
-        "Only this target ('harness list targets'), or all-servers. Repeatable.",
+        "Only this target ('harness list targets'); all-servers: every compatible server. Repeatable.",
         autocompletion=app.complete_targets,
     ),
 ]
@@ -86,11 +86,19 @@ Variants: TypeAlias = Annotated[
         autocompletion=app.complete_variants,
     ),
 ]
+TargetOfCell: TypeAlias = Annotated[
+    list[str] | None,
+    option("--target NAME", "The target to play ('harness list targets').", autocompletion=app.complete_targets),
+]
+AdapterOfCell: TypeAlias = Annotated[
+    list[str] | None,
+    option("--adapter NAME|MODULE:ATTR", "The adapter to play.", autocompletion=app.complete_adapters),
+]
 VariantOfCell: TypeAlias = Annotated[
     list[str] | None,
     option(
         "--variant whole|stream",
-        "Play the cell with whole or with streamed answers. Default: whole, or the variant that the scenario allows.",
+        "Play the cell with whole or with streamed answers. Default: whole, if the scenario allows it.",
         ADAPTERS,
         autocompletion=app.complete_variants,
     ),
@@ -111,6 +119,10 @@ CellTimeout: TypeAlias = Annotated[
         "Time limit per cell for third-party adapters. Default: 60, or 900 in live runs.",
         ADAPTERS,
     ),
+]
+OfflineCellTimeout: TypeAlias = Annotated[
+    float | None,
+    option("--cell-timeout SECONDS", "Time limit per cell for third-party adapters. Default: 60.", ADAPTERS),
 ]
 Cassettes: TypeAlias = Annotated[
     str | None,
@@ -133,12 +145,12 @@ Reports: TypeAlias = Annotated[
         OUTPUT,
     ),
 ]
-Verbose: TypeAlias = Annotated[bool, option("--verbose -v", "Each scenario and finding, ungrouped.", OUTPUT)]
+Verbose: TypeAlias = Annotated[bool, option("--verbose -v", "Show each scenario and each finding separately.", OUTPUT)]
 MaxAge: TypeAlias = Annotated[
     str | None,
     option(
         "--max-age AGE",
-        "Age from which a recording is old: 90d, 12w. Old ones are warnings, and fail a run with --strict.",
+        "Warn about recordings older than this: 90d, 12w. With --strict they fail the run.",
         FINDINGS,
     ),
 ]
@@ -157,8 +169,8 @@ AsOf: TypeAlias = Annotated[
     str | None,
     option(
         "--as-of DAY",
-        "Apply the facts as they stood on this day: 2026-07-01, or the word today. Default: for each request, the day "
-        "on which it was made.",
+        "Apply the facts of this day: 2026-07-01, or the word today. Default: for each request, the day on which it "
+        "was made.",
         FINDINGS,
     ),
 ]
@@ -175,7 +187,7 @@ AgentCommands: TypeAlias = Annotated[
 AgentApi: TypeAlias = Annotated[
     str | None, option("--api NAME", "API that the loop or agent uses, unless it names one itself.", ADAPTERS)
 ]
-HandsOver: TypeAlias = Annotated[bool, option("--hand-over", "Continue conversations on other targets.")]
+HandsOver: TypeAlias = Annotated[bool, option("--hand-over", "Hand each conversation over to another target.")]
 MaxRequests: TypeAlias = Annotated[int | None, option("--max-requests N", "Send at most N requests.", min=1)]
 
 _NO_COLOR = "NO_COLOR"
@@ -214,7 +226,7 @@ class ReportOptions:
 
     reports: Reports = None
     verbose: Verbose = False
-    quiet: Annotated[bool, option("--quiet -q", "Only failures, and the verdict.", OUTPUT)] = False
+    quiet: Annotated[bool, option("--quiet -q", "Show only failures and the verdict.", OUTPUT)] = False
     no_colour: NoColour = False
 
 
@@ -251,7 +263,7 @@ class StrictOptions(FindingOptions):
         bool | None,
         option(
             "--strict/--no-strict",
-            "Broken conventions fail the run. For a server or gateway, warnings fail it.",
+            "Broken conventions fail the run, too.",
             FINDINGS,
         ),
     ] = None
@@ -265,20 +277,27 @@ class TargetOptions:
     targets: Targets = None
     models: Models = None
     variants: Variants = None
-    cell_timeout: CellTimeout = None
+    cell_timeout: OfflineCellTimeout = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class AdapterOptions(TargetOptions):
-    """Adapters, their targets, and the servers to which their requests go."""
+    """Adapters and their targets."""
 
     adapters: Annotated[
         list[str] | None,
         option("--adapter NAME|MODULE:ATTR", "Only this adapter. Repeatable.", autocompletion=app.complete_adapters),
     ] = None
     adapter_commands: AdapterCommands = None
-    base_urls: BaseUrls = None
-    cassettes: Cassettes = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellOptions(AdapterOptions):
+    """Adapter, target and variant of a command that plays one cell."""
+
+    targets: TargetOfCell = None
+    adapters: AdapterOfCell = None
+    variants: VariantOfCell = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -302,6 +321,9 @@ class PlayOptions(AdapterOptions, FindingOptions, ReportOptions):
     """Options shared by `run` and `record`."""
 
     paths: Paths = None
+    base_urls: BaseUrls = None
+    cassettes: Cassettes = None
+    cell_timeout: CellTimeout = None
     words: Words = None
     first_failure: Annotated[bool, option("-x", "Stop after the first failed cell.")] = False
     max_fail: Annotated[int | None, option("--maxfail N", "Stop after N failed cells.", min=1)] = None
@@ -335,9 +357,12 @@ class PlayOptions(AdapterOptions, FindingOptions, ReportOptions):
 class GenerateOptions:
     """Options of commands that can play generated conversations."""
 
-    generate: Annotated[int | None, option("--generate N", "Play N generated conversations.", min=1)] = None
+    generate: Annotated[int | None, option("--generate N", "Play N generated conversations instead.", min=1)] = None
     seed: Annotated[int | None, option("--seed S", "Seed of the generated conversations. Default: 0.")] = None
-    save: Annotated[str | None, option("--save DIR", "Folder for those that fail, shrunk.")] = None
+    save: Annotated[
+        str | None,
+        option("--save DIR", "Folder for the smallest generated conversations that fail. Default: generated."),
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -378,7 +403,8 @@ class RunOptions(GenerateOptions, PlayOptions, StrictOptions, LoopOptions):
         option("--executor URL", "Run cells on Dask workers.", SCALE, hidden=True),
     ] = None
     resume: Annotated[
-        Path | None, option("--resume RUN.json", "Keep the finished cells of this live run, and run the others.", LIVE)
+        Path | None,
+        option("--resume RUN.json", "Keep the finished cells of an interrupted live run, and run the others.", LIVE),
     ] = None
 
 
@@ -400,6 +426,9 @@ class RecordOptions(PlayOptions):
         bool, option("--force", "Also replace live recordings, recordings of other models, and unreadable cassettes.")
     ] = False
     max_requests: MaxRequests = None
+    max_age: Annotated[
+        str | None, option("--max-age AGE", "With --stale: age from which a cassette is old: 90d, 12w.", FINDINGS)
+    ] = None
     cassettes: Annotated[str | None, option("--cassettes DIR", "Folder to write to. Default: ./cassettes.")] = None
-    jobs: Jobs = "1"
+    jobs: Annotated[str | None, option("-n N", "Number of cells to run at a time, or auto.", SCALE)] = "1"
     allowed: AllowedSecrets = None

@@ -41,7 +41,7 @@ from harness.checks.script_code import CALL_LOG, CannotWrite, NodeProgram, Raw
 from harness.checks.shrinking import smallest
 from harness.cli import execution
 from harness.cli.app import complete_scenarios
-from harness.cli.options import AdapterOptions, NoColour, StrictOptions, VariantOfCell, option
+from harness.cli.options import CellOptions, NoColour, StrictOptions, option
 from harness.cli.outputs import load_run
 from harness.cli.settings import EffectiveOptions, combine_options, complete_options
 from harness.cli.show import PlayedCell, play_cell
@@ -64,7 +64,7 @@ from harness.stdio import adapter_specs
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReproduceOptions(StrictOptions, AdapterOptions):
+class ReproduceOptions(StrictOptions, CellOptions):
     """Options of `reproduce`."""
 
     cell: Annotated[
@@ -73,11 +73,12 @@ class ReproduceOptions(StrictOptions, AdapterOptions):
             metavar="SCENARIO",
             show_default=False,
             autocompletion=complete_scenarios,
-            help="A scenario file, or the id of a shipped scenario, that has the finding.",
+            help="The scenario with the finding: a file, or the id of a shipped scenario.",
         ),
     ]
-    variants: VariantOfCell = None
-    rule: Annotated[str | None, option("--rule ID", "Reproduce a finding of this rule. Default: the worst.")] = None
+    rules: Annotated[
+        list[str] | None, option("--rule ID", "Reproduce a finding of this rule. Default: the worst finding.")
+    ] = None
     saved: Annotated[
         Path | None,
         option("--from RUN.json", "Take target, model, adapter and variant from a failed cell of this saved run."),
@@ -92,18 +93,18 @@ def reproduce(typed: ReproduceOptions) -> int:
     """Write a stand-alone script that shows a cell's worst finding, and the text of an issue to report it.
 
     Runs the cell against the reference server. The script needs only the library. It passes the recorded answers to the
-    library, and compares what the library sends or returns. A script is written only if it shows the finding when it is
-    run here. If the adapter's calls of its library are not known, a `curl` command that sends the wrong request to the
-    provider is written instead.
+    library, and compares what the library sends or returns. The script is first run here, and written only if it shows
+    the finding. If harness cannot see how the adapter calls its library, it writes a `curl` command that sends the
+    wrong request to the provider instead.
 
     Exit codes: 0 if a script or a `curl` command is written, 1 if only the issue is, 2 for wrong usage.
     """
-    rules = [typed.rule] if typed.rule else []
+    rules = typed.rules or []
     if typed.saved is not None:
         typed, failed = _from_run(typed, typed.saved)
         rules = rules or failed
     any_variant = not typed.variants
-    options = complete_options(combine_options(typed, paths=[typed.cell], jobs="1"), "reference")
+    options = complete_options(combine_options(typed, paths=[typed.cell], jobs="1", rules=None), "reference")
     with execution.environment("reference"), tempfile.TemporaryDirectory() as folder:
         log = os.environ[CALL_LOG] = str(Path(folder) / "calls.jsonl")
         is_program = any(map(_is_program, options.adapters or ()))

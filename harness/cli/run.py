@@ -7,21 +7,23 @@ from typing import Annotated
 
 from harness.cli import app
 from harness.cli.options import (
-    AdapterOptions,
+    BaseUrls,
+    Cassettes,
+    CellOptions,
+    CellTimeout,
     LoopOptions,
     ModeName,
     NoColour,
     RecordOptions,
     RunOptions,
     StrictOptions,
-    VariantOfCell,
     argument,
     option,
 )
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShowOptions(StrictOptions, AdapterOptions, LoopOptions):
+class ShowOptions(StrictOptions, CellOptions, LoopOptions):
     """Options of `show`."""
 
     cell: Annotated[
@@ -30,7 +32,9 @@ class ShowOptions(StrictOptions, AdapterOptions, LoopOptions):
             "SCENARIO", "A scenario file, or the id of a shipped scenario.", autocompletion=app.complete_scenarios
         ),
     ]
-    variants: VariantOfCell = None
+    base_urls: BaseUrls = None
+    cassettes: Cassettes = None
+    cell_timeout: CellTimeout = None
     mode: Annotated[ModeName, option("--mode MODE", "replay, reference or live, as for 'harness run'.")] = "replay"
     no_colour: NoColour = False
 

@@ -32,8 +32,8 @@ class SavedReportOptions(ReportOptions):
         list[Path] | None,
         option(
             "--against OLD.json",
-            "An earlier run: the html report shows what is new, gone or changed since. Repeatable: the report "
-            "also has the history of all of them.",
+            "An earlier run: the html report shows what is new, gone or changed since. Repeatable: with several runs, "
+            "the report also shows their history.",
         ),
     ] = None
     all_differences: AllDifferences = False
@@ -43,9 +43,7 @@ class SavedReportOptions(ReportOptions):
 class MergeOptions(ReportOptions):
     """Options of `merge`."""
 
-    shards: Annotated[
-        list[Path], argument("SHARD.json...", "Files that 'harness run --shard I/N --report json:' wrote.")
-    ]
+    shards: Annotated[list[Path], argument("SHARD.json", "Files that 'harness run --shard I/N --report json:' wrote.")]
     all_differences: AllDifferences = False
 
 
@@ -106,9 +104,9 @@ def compare(
 
     Exit codes: 1 if something got worse, 2 for wrong usage, else 0.
 
-    Worse is: a cell with a worse verdict; a new cell that warns or fails; a cell that passed and is now not applicable;
-    a new cause of errors or warnings, or one that affects more cells; an expected failure that no longer happens; a
-    later run that did not finish.
+    These count as worse: a cell with a worse verdict; a new cell that warns or fails; a cell that passed and is now not
+    applicable; a new cause of errors or warnings, or one that affects more cells; an expected failure that no longer
+    happens; a later run that did not finish.
     """
     wanted = comparison_outputs(reports or ())
     then, later = load_run(before), load_run(now)
@@ -131,8 +129,8 @@ def accept(
 ) -> int:
     """Write an entry for each finding that fails a cell, for 'harness run --expected-failures FILE'.
 
-    Failures without a finding, such as an adapter that ended its process, are listed and cannot be accepted. Exit code
-    1 if there are any, else 0.
+    Failures without a finding, such as a crash of the adapter's process, are listed but cannot be accepted. Exit code 1
+    if there are any, else 0.
     """
     if not reason.strip():
         raise UsageError("--reason: it must not be empty, as in --reason 'tracked as #123'.")

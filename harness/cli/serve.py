@@ -56,8 +56,8 @@ class ServeOptions:
         int,
         option(
             "--recut N",
-            "Split the streamed answers of a session in different ways, which take turns: those of known compatible "
-            "servers, and N others.",
+            "Send each stream in another form than the one before: in turn as a compatible server does, and split in "
+            "one of N other ways.",
             min=0,
         ),
     ] = 0

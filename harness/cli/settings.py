@@ -214,9 +214,10 @@ def project_adapters(own: Project, *, loops: bool = True) -> list[str]:
 
 
 def config() -> None:
-    """Show the settings of this project, and which of them `[tool.harness]` in `pyproject.toml` sets.
+    """Show the settings of this project, and where each value comes from.
 
-    Options of a command override settings. 'harness help config' lists all keys.
+    Settings are in the table `[tool.harness]` of `pyproject.toml`. Options of a command override them. 'harness help
+    config' lists all keys.
     """
     from harness.cli import endpoint_checks  # noqa: PLC0415 - it needs the settings itself
     from harness.cli.list import align  # noqa: PLC0415 - the same

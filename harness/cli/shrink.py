@@ -10,18 +10,18 @@ import typer
 
 from harness.cli import app
 from harness.cli.options import (
-    AdapterOptions,
+    ADAPTERS,
+    CellOptions,
     LoopOptions,
     ReportOptions,
     StrictOptions,
-    VariantOfCell,
     argument,
     option,
 )
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShrinkOptions(StrictOptions, AdapterOptions, LoopOptions, ReportOptions):
+class ShrinkOptions(StrictOptions, CellOptions, LoopOptions, ReportOptions):
     """Options of `shrink`."""
 
     cell: Annotated[
@@ -30,9 +30,18 @@ class ShrinkOptions(StrictOptions, AdapterOptions, LoopOptions, ReportOptions):
             "SCENARIO", "A scenario file, or the id of a shipped scenario.", autocompletion=app.complete_scenarios
         ),
     ]
-    variants: VariantOfCell = None
+    variants: Annotated[
+        list[str] | None,
+        option(
+            "--variant whole|stream",
+            "Play the cell with whole or with streamed answers. Default: the first of the two that fails.",
+            ADAPTERS,
+            autocompletion=app.complete_variants,
+        ),
+    ] = None
     recuts: Annotated[
-        int, option("--recut N", "Split each stream in N other ways, to shrink what only fails then.", min=0)
+        int,
+        option("--recut N", "Also split each stream in N other ways, to shrink failures that occur only then.", min=0),
     ] = 0
     save: Annotated[str, option("--save DIR", "Folder for the smallest conversations.")] = "generated"
 

@@ -77,7 +77,9 @@ class TryOptions(GenerateOptions):
         str | None,
         option("--command COMMAND", "A program that calls a model, such as 'npm test', or an adapter in any language."),
     ] = None
-    api: Annotated[str | None, option("--api NAME", "API that it uses, if that is not recognised.")] = None
+    api: Annotated[str | None, option("--api NAME", "API that the client or server uses, if it is not recognised.")] = (
+        None
+    )
     models: Annotated[list[str] | None, option("--model NAME", "Model to request.")] = None
     no_colour: NoColour = False
 
