@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import re
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +19,7 @@ from harness.runner.cells import VARIANTS, Cell, not_applicable
 from harness.scenarios.schema import Scenario, Variant
 
 CauseKey: TypeAlias = tuple[str, str]
-"""A rule, and its case or the field at which it was broken."""
+"""A rule, and its case, its exception or the field at which it was broken."""
 
 Play: TypeAlias = Callable[[Cell], CellResult]
 
@@ -38,29 +40,29 @@ def search(
 
     The same `seed` gives the same conversations. More of them begin with those of a smaller `count`.
     """
-    shown: dict[CauseKey, tuple[Document, Variant]] = {}
+    shown: dict[CauseKey, Cell] = {}
     for number in range(count):
-        document, cell = conversation(target, f"{seed}/{number}", variants[number % len(variants)])
+        cell = conversation(target, f"{seed}/{number}", variants[number % len(variants)])
         for key in causes_of(play(cell)):
-            shown.setdefault(key, (document, cell.variant))
+            shown.setdefault(key, cell)
     found: list[FoundCause] = []
     covered: set[CauseKey] = set()
-    for key, (document, variant) in shown.items():
+    for key, cell in shown.items():
         if key in covered:
             continue
-        each = shrink_cause(target, key, document, variant, play)
+        each = shrink_cause(cell, key, play)
         found.append(each)
         covered |= {*causes_of(play(Cell(each.scenario, target, each.variant)))}
     return found
 
 
-def conversation(target: Target, seed: str, variant: Variant) -> tuple[Document, Cell]:
-    """Return a generated conversation as a document, and its cell on a target."""
+def conversation(target: Target, seed: str, variant: Variant) -> Cell:
+    """Return the cell of a generated conversation on a target."""
     for attempt in range(_MAX_ATTEMPTS):
-        document, scenario = draw(target, f"{seed}/{attempt}")
+        _, scenario = draw(target, f"{seed}/{attempt}")
         cell = _cell(scenario, target, variant)
         if cell is not None:
-            return document, cell
+            return cell
     raise ValueError(f"{target.name}: no conversation that it can play in {_MAX_ATTEMPTS} attempts")
 
 
@@ -78,29 +80,35 @@ def _cell(scenario: Scenario, target: Target, variant: Variant) -> Cell | None:
     return None
 
 
-def shrink_cause(target: Target, key: CauseKey, document: Document, variant: Variant, play: Play) -> FoundCause:
-    """Return the smallest conversation that shows a cause, and no other cause than `document` shows."""
+def shrink_cause(cell: Cell, key: CauseKey, play: Play, *, words: bool = True, seconds: float = math.inf) -> FoundCause:
+    """Return the smallest conversation that shows a cause, and no other cause than the conversation of `cell` shows.
+
+    Without `words`, texts and names are only removed, so that the conversation remains readable. After `seconds`, the
+    smallest conversation that was found so far is returned.
+    """
+    document = cell.scenario.model_dump(mode="json", exclude_unset=True, by_alias=True)
     kept = {name: document[name] for name in _KEPT if name in document}
+    end = time.monotonic() + seconds
 
     def scenario_of(shrinking: Document) -> Scenario | None:
         return valid_scenario(json.loads(json.dumps(kept | shrinking)))
 
     def causes(scenario: Scenario | None) -> set[CauseKey]:
-        cell = scenario and _cell(scenario, target, variant)
-        return {*causes_of(play(cell))} if cell is not None else set()
+        smaller = scenario and _cell(scenario, cell.target, cell.variant)
+        return {*causes_of(play(smaller))} if smaller is not None else set()
 
     whole = {name: value for name, value in document.items() if name not in kept}
     allowed = causes(scenario_of(whole))
 
     def shows(shrinking: Document) -> bool:
-        found = causes(scenario_of(shrinking))
+        found = causes(scenario_of(shrinking)) if time.monotonic() < end else set[CauseKey]()
         return key in found and found <= allowed
 
-    small = smallest(whole, shows, atomic=_ATOMIC)
+    small = smallest(whole, shows, atomic=_ATOMIC if words else (*_ATOMIC, *_WORDS))
     scenario = scenario_of(small)
     if scenario is None:
         raise ValueError("a conversation that cannot be played")
-    return FoundCause(key, scenario, variant)
+    return FoundCause(key, scenario, cell.variant)
 
 
 _KEPT = ("version", "id", "title", "covers", "scripted")
@@ -108,6 +116,9 @@ _KEPT = ("version", "id", "title", "covers", "scripted")
 
 _ATOMIC = ("fields", "raw", "provider_tools", "profiles", "image", "file", "audio", "metadata")
 """Members that shrinking only removes."""
+
+_WORDS = ("user", "text", "name", "system", "description", "id", "refusal")
+"""Members that people read."""
 
 
 def causes_of(result: CellResult) -> list[CauseKey]:
@@ -119,12 +130,17 @@ def causes_of(result: CellResult) -> list[CauseKey]:
         for each in result.findings
         if each.severity is Severity.ERROR and each.follows is None and each.accepted is None
     )
-    return list(dict.fromkeys((each.rule, _place(each)) for each in failing))
+    return list(dict.fromkeys(map(cause_key, failing)))
+
+
+def cause_key(finding: Finding) -> CauseKey:
+    """Return the cause of a finding."""
+    return finding.rule, _place(finding)
 
 
 def _place(finding: Finding) -> str:
-    """Return the case of a finding, or its location without indices."""
-    return finding.case or re.sub(r"\d+", "N", finding.pointer or "")
+    """Return the case or exception of a finding, or its location without indices."""
+    return finding.case or finding.raised or re.sub(r"\d+", "N", finding.pointer or "")
 
 
 def name_conversations(found: Sequence[FoundCause]) -> Iterator[Scenario]:

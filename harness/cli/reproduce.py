@@ -15,7 +15,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -35,10 +34,9 @@ from harness.apis.fact import Fact
 from harness.apis.server import long_fragments
 from harness.bridge.call_log import LoggedCall, logged_calls
 from harness.cassettes.loopback_server import serve
-from harness.checks.drawing import valid_scenario
+from harness.checks.generation import cause_key, causes_of, shrink_cause
 from harness.checks.reproduction import Reproduction
 from harness.checks.script_code import CALL_LOG, CannotWrite, NodeProgram, Raw
-from harness.checks.shrinking import smallest
 from harness.cli import execution
 from harness.cli.app import complete_scenarios
 from harness.cli.options import CellOptions, NoColour, StrictOptions, option
@@ -176,49 +174,20 @@ def _finding(played: PlayedCell, rules: Sequence[str]) -> Finding:
 
 
 def _smaller(rules: Sequence[str], played: PlayedCell, play: Callable[[Cell], PlayedCell]) -> PlayedCell:
-    """Return the cell with the smallest scenario found that still has the finding and has no new failing findings.
+    """Return the cell with the smallest scenario found that still has the finding and no other cause of a failure."""
+    key, cell = cause_key(_finding(played, rules)), played.cell
 
-    Parts of the scenario are removed until nothing more can be removed or the time limit is reached.
-    """
-    wanted, cell = _finding(played, rules), played.cell
-    document = cast("dict[str, JSON]", cell.scenario.model_dump(mode="json", exclude_unset=True, by_alias=True))
-    kept = {name: document.pop(name) for name in _KEPT if name in document}
-    allowed = {_key(each) for each in played.result.findings if each.fails}
-    end, best = time.monotonic() + _REDUCTION_SECONDS, played
-
-    def shows(smaller: dict[str, JSON]) -> bool:
-        nonlocal best
-        scenario = valid_scenario(json.loads(json.dumps(kept | smaller))) if time.monotonic() < end else None
-        if scenario is None:
-            return False
-        found = play(replace(cell, scenario=scenario))
-        failing = {_key(each) for each in found.result.findings if each.fails}
-        if found.evidence is None or _key(wanted) not in failing or not failing <= allowed:
-            return False
-        best = found
-        return True
+    def result(tried: Cell) -> CellResult:
+        return play(tried).result
 
     with long_fragments():
-        is_seen = shows(document)
+        is_seen = key in causes_of(result(cell))
     with long_fragments() if is_seen else contextlib.nullcontext():
-        smallest(document, shows, atomic=_ATOMIC)
-    return best
-
-
-def _key(finding: Finding) -> tuple[str, ...]:
-    place = re.sub(r"\d+", "0", finding.pointer or "")
-    return finding.rule, place, str(finding.raised or finding.case), str(finding.of_response)
+        found = shrink_cause(cell, key, result, words=False, seconds=_REDUCTION_SECONDS)
+        return play(replace(cell, scenario=found.scenario))
 
 
 _REDUCTION_SECONDS = 8.0
-_KEPT = ("version", "id", "title", "covers", "scripted")
-"""Members of a scenario that a reduction leaves as they are."""
-
-_ATOMIC = (
-    *("fields", "raw", "provider_tools", "profiles", "image", "file", "audio", "metadata"),
-    *("user", "text", "name", "system", "description", "id", "refusal"),
-)
-"""Members of a scenario that a reduction only removes, so that it remains readable."""
 
 
 def _reproduction(played: PlayedCell, finding: Finding, spec: str, options: EffectiveOptions) -> Reproduction:

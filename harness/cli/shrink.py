@@ -73,12 +73,9 @@ def shrink(typed: ShrinkOptions) -> int:
             if failed is None:
                 raise UsageError(f"{typed.cell}: it does not fail, so that there is nothing to shrink.")
             cell, causes = failed
-            document = cell.scenario.model_dump(mode="json", exclude_unset=True, by_alias=True)
             files: list[Path] = []
             for number, key in enumerate(causes, 1):
-                small = shrink_cause(
-                    cell.target, key, document, cell.variant, lambda each: run([each], jobs=1).cells[0]
-                )
+                small = shrink_cause(cell, key, lambda each: run([each], jobs=1).cells[0])
                 name = f"{cell.scenario.id}-small-{number}"[-80:].lstrip("-")
                 files.append(write(Path(typed.save), small.scenario.model_copy(update={"id": name})))
                 typer.echo(f"{files[-1]}: {len(files[-1].read_text('utf-8').splitlines())} lines, for {key[0]}")

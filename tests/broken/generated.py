@@ -68,12 +68,12 @@ def searched(expected: Expected, fault: Fault, target: Target, most: int, seed: 
             return run([cell], jobs=1).cells[0]
 
         for number in range(most):
-            document, cell = conversation(broken, f"{seed}/{number}", fault.variant)
+            cell = conversation(broken, f"{seed}/{number}", fault.variant)
             result = play(cell)
             if shown := _shown(expected, result):
                 if shown not in causes_of(result):  # a warning, which is not searched for
                     return number + 1, 0
-                found = shrink_cause(broken, shown, document, cell.variant, play)
+                found = shrink_cause(cell, shown, play)
                 return number + 1, len(text_of(found.scenario).splitlines())
     return 0, 0
 
