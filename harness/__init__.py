@@ -1,7 +1,7 @@
 """Record-and-replay conformance harness for LLM tool calling.
 
-The names in `__all__` are public: the canonical values, the errors, the protocols for adapters, and the kit for
-applications. Each name is imported on first use, so `import harness` loads nothing else.
+The names in `__all__` are public: the canonical messages, requests and responses, the errors, the protocols for
+adapters, and the kit for applications. Each name is imported on first use, so `import harness` loads nothing else.
 """
 
 from __future__ import annotations

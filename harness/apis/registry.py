@@ -79,7 +79,7 @@ ALL_SERVERS = "all-servers"
 
 
 def target_names(names: Iterable[str]) -> list[str]:
-    """Return the names of targets once each, with the servers in place of `ALL_SERVERS`."""
+    """Return the target names without duplicates, and replace `ALL_SERVERS` by all servers."""
     servers = [each.name for each in server_targets()]
     return list(dict.fromkeys(chain.from_iterable(servers if name == ALL_SERVERS else [name] for name in names)))
 

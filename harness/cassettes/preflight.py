@@ -37,7 +37,7 @@ def longest(text: str, place: str) -> dt.timedelta:
     """Parse a maximum age in days or weeks: `90d` or `12w`. Raises `UsageError`."""
     found = _FORM.fullmatch(text)
     if found is None:
-        raise UsageError(f"{place} {text}: it has to be a number of days or weeks, as in 90d or 12w.")
+        raise UsageError(f"{place} {text}: it must be a number of days or weeks, as in 90d or 12w.")
     return dt.timedelta(days=int(found[1]) * _DAYS[found[2]])
 
 

@@ -107,7 +107,7 @@ _OUTPUT_ERRORS = frozenset(
         errno.EPIPE,
     }
 )
-"""Error numbers of failed writes. Other errors without a file name come from the system, for example too few
+"""Error numbers of failed writes. Other errors without a file name come from the system, such as a lack of file
 descriptors.
 """
 

@@ -45,8 +45,9 @@ _NOWHERE = Endpoint("http://127.0.0.1:9", "not-a-key", processes=LocalRunner()) 
 class Selection:
     """The cells of a run.
 
-    `files` maps the ids of the user's own scenarios to their files. `words` maps targets that `--target NAME` cannot
-    select to the options that select them. `left_out` maps default targets that cannot run to the reason.
+    `files` maps the ids of the user's own scenarios to their files. `words` maps target names to the options that
+    select them. It may omit targets that `--target NAME` selects. `left_out` has the reason for each default target
+    that cannot run.
     """
 
     cells: Sequence[Cell]
@@ -140,8 +141,8 @@ def searched_text(cell: Cell) -> str:
 
 
 def _worth_reading(files: Sequence[Path], wanted: Keywords, targets: Sequence[Target]) -> Sequence[Path]:
-    """Return the files of scenarios that `-k` may select, by the names of files and targets. If a word may be a
-    subject, return all files, because only their content shows the subjects.
+    """Return the files of scenarios that `-k` may select, judging by the names of files and targets. If a word may
+    match a subject, return all files, because only their content shows the subjects.
     """
     if any(word in subject for word in wanted.words.values() for subject in Subject):
         return files

@@ -410,7 +410,7 @@ class Workspace:
         command = arguments["command"]
         words = [word for word in command if isinstance(word, str)] if isinstance(command, list) else []
         if words != command:
-            raise ToolFailed("'command' has to be a list of strings: the program and its arguments; there is no shell.")
+            raise ToolFailed("'command' must be a list of strings: the program and its arguments; there is no shell.")
         self._folder.check()
         return {**self._commands.run(words, self._timeout, self._limit)}
 
@@ -426,7 +426,7 @@ def _file(arguments: dict[str, JSON]) -> tuple[str, ...]:
 def _text(arguments: dict[str, JSON], name: str) -> str:
     value = arguments[name]
     if not isinstance(value, str):
-        raise ToolFailed(f"{name!r} has to be a string.")
+        raise ToolFailed(f"{name!r} must be a string.")
     return value
 
 

@@ -149,7 +149,7 @@ class NamedGateway(_Endpoint):
     """A gateway: `[tool.harness.gateways.NAME]`. `models` and `upstream_models` are keyed by the names of upstreams."""
 
     upstreams: Annotated[_Texts, Field(min_length=1)] = Field(
-        description='a list of what stands behind it, as in upstreams = ["anthropic", "gemini"]'
+        description='a list of the APIs or targets that it forwards to, as in upstreams = ["anthropic", "gemini"]'
     )
     models: _Table = Field(
         {}, description='a table of its names of models by upstream, as in models = {anthropic = "claude"}'
@@ -275,7 +275,7 @@ def _explain(details: ErrorDetails, place: str) -> UsageError:
         table = {"servers": NamedServer, "gateways": NamedGateway}.get(name)
         place = ".".join([place, name, *([steps.pop(0)] if table and steps else [])])
     own = details["type"] == "value_error"
-    return UsageError(f"{place}: {details['ctx']['error'] if own else f'it has to be {description}.'}")  # type: ignore[typeddict-item]
+    return UsageError(f"{place}: {details['ctx']['error'] if own else f'it must be {description}.'}")  # type: ignore[typeddict-item]
 
 
 def _check(found: Project, here: Path) -> None:
@@ -286,8 +286,8 @@ def _check(found: Project, here: Path) -> None:
         inner, outer = (Path(os.path.normpath(here.absolute() / path)) for path in (str(found.cassettes), each))
         if inner.is_relative_to(outer):
             raise UsageError(
-                f"{found.at('cassettes')}: {found.cassettes} lies in {each}, where every YAML file is a scenario. "
-                "Name a folder beside it."
+                f"{found.at('cassettes')}: {found.cassettes} is inside {each}, where every YAML file is a scenario. "
+                "Name a folder outside it."
             )
 
 
@@ -312,7 +312,7 @@ def _table(file: Path, here: Path) -> Mapping[str, Any] | None:
     tools = document.get("tool")
     table = cast("dict[str, Any]", tools).get("harness") if isinstance(tools, dict) else None
     if table is not None and not isinstance(table, dict):
-        raise UsageError(f"{shown} at tool.harness: it has to be a table, [tool.harness].")
+        raise UsageError(f"{shown} at tool.harness: it must be a table, [tool.harness].")
     return cast("dict[str, Any] | None", table)
 
 

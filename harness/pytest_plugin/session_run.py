@@ -310,7 +310,7 @@ def _recuts(config: pytest.Config) -> int:
     except pytest.UsageError:  # the message lacks the name of the setting
         recuts = -1
     if recuts < 0:
-        raise UsageError("harness_recut: it has to be a whole number from 0 on.")
+        raise UsageError("harness_recut: it must be a whole number from 0 on.")
     return recuts
 
 

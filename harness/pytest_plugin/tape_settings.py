@@ -105,11 +105,11 @@ def _check(mark: pytest.Mark, item: pytest.Item) -> dict[str, Any]:
         if name not in _SETTINGS:
             raise UnknownName("setting", name, _SETTINGS, place)
         if name in ("allow_hosts", "ignore") and not _is_list(value):
-            raise UsageError(f"{place}: {name} has to be a list of texts.")
+            raise UsageError(f"{place}: {name} must be a list of texts.")
         if name == "cassette" and not (isinstance(value, str | Path) and str(value)):
-            raise UsageError(f"{place}: cassette has to be the name of a file.")
+            raise UsageError(f"{place}: cassette must be the name of a file.")
         if name == "judge" and not isinstance(value, bool):
-            raise UsageError(f"{place}: judge has to be True or False.")
+            raise UsageError(f"{place}: judge must be True or False.")
     return given
 
 

@@ -204,9 +204,9 @@ _LABEL_WIDTH = 9
 
 
 def render(run: RunResult, presentation: Presentation) -> str:
-    """Return the verdict and the worst causes, each with the wrong and the right value, and a remedy.
+    """Return the verdict and the worst causes.
 
-    A command shows or reproduces a cell.
+    Each cause has the wrong and the right value, a remedy, and a command that shows or reproduces a cell.
     """
     page = Page(presentation)
     lines: list[str] = []
@@ -260,8 +260,8 @@ def _parts(run: RunResult, is_spaced: bool, max_listed: int) -> Iterator[Rendera
 
 
 def by_rule(run: RunResult) -> list[list[Cause]]:
-    """Return the causes of errors and then of warnings, grouped by rule, so that a rule takes one of the places that
-    are shown. Further cases of a rule, such as another setting, follow.
+    """Return the causes of errors, then of warnings, grouped by rule, so that a rule takes only one of the entries
+    shown. Other cases of a rule, such as another setting, come after all rules.
     """
     rules: dict[str, list[Cause]] = {}
     cases: dict[tuple[str, str | None], list[Cause]] = {}
@@ -284,7 +284,7 @@ makes two results differ.
 """
 
 _SUBJECTS_OF_RESULTS = (Subject.STREAMING, Subject.RESPONSES, Subject.ERRORS)
-"""Subjects of findings that are about what an adapter returns or raises, if they point to nothing in a request."""
+"""Subjects whose findings are about what an adapter returns or raises, unless they have a pointer into a request."""
 
 
 def _numbered_lines(run: RunResult, number: int, same: list[Cause]) -> Iterator[RenderableType]:
@@ -305,13 +305,17 @@ def _numbered_lines(run: RunResult, number: int, same: list[Cause]) -> Iterator[
 
 
 def _message(run: RunResult, cause: Cause) -> str:
-    """Return the message of a cause. If the run names `reproduce`, its user knows the subject as a client."""
+    """Return the message of a cause. If the run suggests `harness reproduce` for its cells, the message calls the
+    adapter a client.
+    """
     is_trial = run.invocation.show[1:2] == ("reproduce",)
     return cause.message.replace("the adapter", "the client") if is_trial else cause.message
 
 
 def _command_for(run: RunResult, rule: str, cell: CellResult) -> str:
-    """Return the command that shows a cell, or the one that reproduces it if the run names `reproduce`."""
+    """Return the command that shows a cell. If the run suggests `harness reproduce`, return the command that reproduces
+    the cell.
+    """
     if run.invocation.show[1:2] != ("reproduce",):
         return groups.look(run, cell)
     stream = ["--variant", "stream"] if cell.variant == "stream" else []
@@ -342,7 +346,7 @@ def _command(label: str, command: str) -> str:
 
 
 def _cut(text: str, style: str = "") -> RenderableType:
-    """Return one line, which `_rendered` cuts at the width of the page."""
+    """Return one line, which `_render` truncates at the width of the page."""
     return Text(words.plain_line(text), style=style)
 
 

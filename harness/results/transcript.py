@@ -74,7 +74,9 @@ class Chat:
 
     @property
     def raised(self) -> str:
-        """The error and its raiser: `the library litellm raises ValueError (as MalformedResponse)`."""
+        """A clause with the error and the code that raised it: `the library litellm raises ValueError (as
+        MalformedResponse)`.
+        """
         if self.origin is None:
             return f"the adapter raises {self.error}"
         became = "" if self.origin.error == self.error else f" (as {self.error})"
@@ -82,7 +84,7 @@ class Chat:
 
     @property
     def words(self) -> str:
-        """The line and the message of the error, worded as the end of a sentence."""
+        """The source line, if known, and the error message, to be appended to a sentence."""
         if self.origin is None:
             return f": {self.error_text}"
         return f"{self.origin.line}: {self.origin.text if self.crashed else self.error_text}"
@@ -212,7 +214,7 @@ class ServedTranscript(Transcript):
     the script's response that the client received, or `None` for another response. `script` is the number of responses
     in the script, `played` the number sent, and `beside` the number of requests that received another response. `ended`
     is set if no more requests will come. `turned_away` holds rejected requests, which are not exchanges. `profiles` are
-    those of requested models other than `model`. `runs` are the tool runs that are known here.
+    those of requested models other than `model`. `runs` holds the tool runs that harness could observe.
     """
 
     script: int = 0

@@ -214,9 +214,9 @@ def _result_duplicate(evidence: Evidence) -> Iterator[RuleViolation]:
     remedy="put the results into {results}",
 )
 def _result_misplaced(evidence: Evidence) -> Iterator[RuleViolation]:
-    """Report anything between a call and its result, except results of the same turn.
+    """Report user content, or a call that follows another result, between a call and its result.
 
-    Media that the adapter moved out of a result may follow in the same turn. Empty texts are left to limits.
+    Media that the adapter moved out of a result may be between them in the same turn. Limits cover empty texts.
     """
     for exchange, view in _requests(evidence):
         pairing = evidence.pairing(view)

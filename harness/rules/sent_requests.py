@@ -108,7 +108,7 @@ def _early_retries(evidence: Evidence) -> Iterator[RuleViolation]:
 
 
 def _asked_to_wait(reading: ParsedExchange) -> float | None:
-    """Return the shortest wait that the provider's headers request."""
+    """Return the shortest wait that the provider requests, or `None` if it requests none."""
     error = reading.response.error if reading.response is not None else None
     requested = (error.retry_after, error.retry_after_rounded) if error is not None else ()
     return min((seconds for seconds in requested if seconds is not None), default=None)
@@ -195,8 +195,8 @@ def requested_settings(request: ChatRequest) -> dict[str, JSON]:
     remedy="send the setting in the API's own field for it",
 )
 def _settings(evidence: Evidence) -> Iterator[RuleViolation]:
-    """Report lost settings, except those for which the client has no parameter. Its responses name them, so nothing is
-    known of a conversation without a response.
+    """Report lost settings, except those for which the client has no parameter. Responses list these settings, so a
+    conversation without a response is not checked.
     """
     lacking = _settings_without_parameter(evidence)
     is_answered = any(chat.response is not None for chat in evidence.transcript.chats)
@@ -254,7 +254,7 @@ def _unwanted_settings(evidence: Evidence) -> Iterator[RuleViolation]:
 
 
 def _unwanted_limits(evidence: Evidence, req: ChatExchange) -> Iterator[RuleViolation]:
-    """Report a request for several answers, or a limit of one call per turn. The contract has no setting for either.
+    """Report a request for several answers, or a limit of one call per turn. `ChatRequest` has no setting for either.
 
     The limit is allowed with a response format, because the JSON may come from a tool. It only breaks a convention if
     the adapter does not declare parallel calls.
@@ -423,7 +423,7 @@ def _includes(sent: JSON, given: JSON) -> bool:
 
 
 def _includes_in_order(sent: list[JSON], given: list[JSON]) -> bool:
-    """Return whether a list has objects in the order in which they were given, each as often."""
+    """Return whether a list has the given objects in the same order and equally often. Other entries are ignored."""
     found = [place for place, one in enumerate(sent) if any(_includes(one, value) for value in given)]
     return len(found) == len(given) and all(
         _includes(sent[place], value) for place, value in zip(found, given, strict=True)

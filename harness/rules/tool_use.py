@@ -256,7 +256,9 @@ _PRINTED_OBJECT = re.compile(r"\[object [A-Z]\w*\]|<[\w.<> ]+ at 0x[0-9a-fA-F]+>
 
 
 def _fault_of_text(text: str) -> str:
-    """Return what is wrong with the text of a program's result, whatever its tool returned, or ""."""
+    """Return a description of a fault that the text of a program's result shows, or an empty string. The tool's own
+    output is not known here.
+    """
     if _PRINTED_OBJECT.fullmatch(text):
         return "the name of an object, without its content"
     try:

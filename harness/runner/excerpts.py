@@ -310,7 +310,7 @@ def side_by_side(sent: JSON, right: JSON) -> tuple[tuple[str, ...], tuple[str, .
 
 
 def _mark_lines(body: JSON, lines: Sequence[JsonLine], spans: Iterable[tuple[str, int, int]]) -> tuple[str, ...]:
-    """Return the lines of the spans that differ, marked, with some of the lines that are equal."""
+    """Return the marked lines of the spans that differ, with some equal lines around them."""
     shown: list[str] = []
     for tag, first, last in spans:
         if tag == "equal":
@@ -333,7 +333,9 @@ def _orders(value: JSON) -> Iterator[tuple[str, ...]]:
 
 
 def _in_order(value: JSON, orders: Sequence[tuple[str, ...]]) -> JSON:
-    """Return the value with its keys in the order of the object that shares the most keys."""
+    """Return the value with the keys of each object sorted like the entry of `orders` that shares the most keys with
+    it.
+    """
     if isinstance(value, dict):
         order = max(orders, key=lambda each: len(value.keys() & {*each}), default=())
         keys = sorted(value, key=lambda key: order.index(key) if key in order else len(order))
@@ -342,7 +344,9 @@ def _in_order(value: JSON, orders: Sequence[tuple[str, ...]]) -> JSON:
 
 
 def _line_key(line: JsonLine, body: JSON) -> str:
-    """Return a text that two lines share if they have the same key and a value of the same meaning."""
+    """Return a comparison key for a line. Two lines have equal comparison keys if their JSON keys are equal and their
+    values have the same meaning.
+    """
     text = line.text.rstrip(",")
     if text.endswith(("{", "[")) or text.strip() in {"}", "]"}:
         return text
@@ -351,7 +355,7 @@ def _line_key(line: JsonLine, body: JSON) -> str:
 
 
 def _without_middle(lines: Sequence[str], *, is_first: bool, is_last: bool) -> list[str]:
-    """Return equal lines, of which only those next to a difference are kept."""
+    """Return a block of equal lines, shortened to those next to a difference."""
     head, tail = (0 if is_first else _SAME_LINES_AROUND), (0 if is_last else _SAME_LINES_AROUND)
     skipped = len(lines) - head - tail
     if skipped <= 1:

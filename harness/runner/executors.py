@@ -283,7 +283,7 @@ def folders(plan: Plan) -> list[Path]:
 _CONNECT_SECONDS = 10.0
 """Maximum time for a scheduler to respond, and for its first worker to start."""
 
-_FORM = "it has to be dask://HOST:PORT, a scheduler's address, or dask://local?workers=N, N workers on this machine."
+_FORM = "it must be dask://HOST:PORT, a scheduler's address, or dask://local?workers=N, N workers on this machine."
 
 
 class DaskExecutor:

@@ -58,7 +58,7 @@ def load(path: Path, findable: Collection[str]) -> list[ExpectedFailure]:
     if node is None:
         return []
     if not isinstance(node, yaml.SequenceNode):
-        raise ExpectedFailuresError(str(path), "has to be a list of entries.", node.start_mark.line + 1)
+        raise ExpectedFailuresError(str(path), "must be a list of entries.", node.start_mark.line + 1)
     made: list[ExpectedFailure] = []
     for item in cast("list[Any]", node.value):
         entry = _read_entry(path, item)
@@ -120,11 +120,11 @@ def _read_entry(path: Path, node: Any) -> ExpectedFailure:
             problem = "stands there twice" if key.value in values else f"is unknown; the keys are {', '.join(_KEYS)}"
             raise ExpectedFailuresError(str(path), f"the key {key.value!r} {problem}.", key.start_mark.line + 1)
         if not isinstance(value, yaml.ScalarNode) or not value.value.strip():
-            raise ExpectedFailuresError(str(path), f"{key.value} has to be a text.", value.start_mark.line + 1)
+            raise ExpectedFailuresError(str(path), f"{key.value} must be a text.", value.start_mark.line + 1)
         values[key.value] = value.value
         if key.value == "variant" and value.value not in _VARIANTS:
             raise ExpectedFailuresError(
-                str(path), f"variant has to be {' or '.join(_VARIANTS)}; without it, both.", value.start_mark.line + 1
+                str(path), f"variant must be {' or '.join(_VARIANTS)}; without it, both.", value.start_mark.line + 1
             )
     missing = [key for key in _REQUIRED_KEYS if key not in values]
     if missing:

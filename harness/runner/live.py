@@ -77,7 +77,7 @@ def _by_target(
         target, equals, value = each.rpartition("=")
         name, read_value = target if equals else None, read(value)
         if read_value is None:
-            raise UsageError(f"{option} {each!r}: it has to be {examples}, or TARGET= and that.")
+            raise UsageError(f"{option} {each!r}: it must be {examples}, or TARGET= and that.")
         if name is not None and name not in known:
             raise UsageError(f"{option} {each!r}: {name} is no target of this run: {', '.join(known)}.")
         if name in found:

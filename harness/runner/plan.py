@@ -114,5 +114,5 @@ def cell_seconds(given: float | None, option: str, *, live: bool = False) -> flo
     if given is None:
         return LIVE_CELL_SECONDS if live else CELL_SECONDS
     if not 0 < given <= threading.TIMEOUT_MAX:
-        raise UsageError(f"{option}: it has to be a number of seconds above 0.")
+        raise UsageError(f"{option}: it must be a number of seconds above 0.")
     return given

@@ -195,9 +195,9 @@ states.
 
 @dataclass(frozen=True, slots=True)
 class ProbeAnswer:
-    """The outcome of a request.
+    """The outcome of a request: accepted (`taken`), refused, or inconclusive (`untold`).
 
-    `reason` explains the outcome `untold`. `words` is the provider's message. `status` is `None` if there was no
+    `reason` explains an inconclusive outcome. `words` is the provider's message. `status` is `None` if there was no
     response.
     """
 
@@ -321,7 +321,7 @@ _NO_ACCESS_STATUSES = frozenset({401, 402})
 
 
 class Probe:
-    """A probe of servers. `most` limits the requests; `None` means no limit."""
+    """A context manager that probes servers. `most` is the maximum number of requests; `None` means no limit."""
 
     def __init__(self, live: LiveBackend, most: int | None = None, wait: Callable[[float], None] = time.sleep) -> None:
         self.sent = 0

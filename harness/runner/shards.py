@@ -193,7 +193,7 @@ def merge_shards(shards: Sequence[NamedResult]) -> RunResult:
 
 def _part(name: str, run: RunResult) -> Part:
     if run.stopped is not None or run.unplayed:
-        why = run.stopped or "as many cells had failed as it was to bear"
+        why = run.stopped or "it had reached its limit of failed cells"
         raise UsageError(f"{name}: this shard was not played to its end ({why}). Play it again.")
     if run.part is None:
         raise UsageError(

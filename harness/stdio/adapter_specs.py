@@ -6,11 +6,12 @@ A specification has one of these forms:
 - a command: `$ node adapter.mjs`
 - a tool loop: `drive@openai-chat my_module:drive`, `agent@openai-chat ./agent`
 - a client without a wrapper: `client@openai-chat my_module:Client`
+- a client that takes messages in the API's own format instead of OpenAI's: `native@anthropic my_module:Client`
 
-- the same, if it takes messages in the API's own format instead of OpenAI's: `native@anthropic my_module:Client`
+If a client's base URL ends differently from the API's, append the ending to the API's name: `client@anthropic/v1
+my_module:Client`.
 
-If a client's base URL ends differently from the API's, the ending follows the API's name: `client@anthropic/v1
-my_module:Client`. If the client takes no base URL, its own follows, and its requests there are redirected:
+If the client takes no base URL, append the URL that it uses. Its requests to that URL are redirected:
 `client@openai-chat=https://api.openai.com/v1 my_module:chat`.
 """
 
@@ -151,7 +152,7 @@ def _loop(kind: str, api_name: str | None, what: str) -> Adapter:
     if _is_wrapper(what):
         what = wrappers.address(what)
     if ":" not in what:
-        raise PluginError("conversation", what, "it has to be package.module:attribute.")
+        raise PluginError("conversation", what, "it must be package.module:attribute.")
     value = plugins.import_attribute(what, "conversation")
     if isinstance(value, Loop):
         return value.adapter()

@@ -192,7 +192,7 @@ def _read_call(
         raise Unsupported(program, str(message["unsupported"]), "the program says so")
     name, arguments = message["call"], _arguments(message)
     if not isinstance(name, str) or not isinstance(arguments, dict):
-        raise BrokenCommand(f"the program called a tool by {json.dumps(message)[:200]}, which has to be {_MESSAGES}")
+        raise BrokenCommand(f"the program called a tool by {json.dumps(message)[:200]}, which must be {_MESSAGES}")
     if name not in tools:
         raise BrokenCommand(f"the program called the tool {name!r}, and the conversation has none of this name")
     return tools[name], ToolCall("", name, arguments)

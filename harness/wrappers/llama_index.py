@@ -61,14 +61,14 @@ class LlamaIndex:
 
 
 def ask(llm: Any, messages: list[Any], tools: list[Any], **settings: Any) -> list[ChatResponse]:
-    """Return the answer as the only response."""
+    """Call the LLM and return its response as a list with one entry."""
     if not tools:
         return [llm.chat(messages, **settings)]
     return [llm.chat_with_tools(**tool_arguments(messages, tools), **settings)]
 
 
 def stream(llm: Any, messages: list[Any], tools: list[Any], **settings: Any) -> Iterator[ChatResponse]:
-    """Return the responses of a stream. Each has everything that has arrived."""
+    """Return the responses of a stream. Each contains everything received so far."""
     if not tools:
         return llm.stream_chat(messages, **settings)
     return llm.stream_chat_with_tools(**tool_arguments(messages, tools), **settings)

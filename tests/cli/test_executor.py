@@ -115,7 +115,7 @@ def test_what_is_no_address_is_said(address: str) -> None:
     with pytest.raises(UsageError) as caught:
         executors.check_address(address)
     assert str(caught.value) == (
-        f"--executor {address!r}: it has to be dask://HOST:PORT, a scheduler's address, or dask://local?workers=N, "
+        f"--executor {address!r}: it must be dask://HOST:PORT, a scheduler's address, or dask://local?workers=N, "
         "N workers on this machine."
     )
 

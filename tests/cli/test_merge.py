@@ -122,7 +122,7 @@ EDITS: dict[str, tuple[Edit, str]] = {
         "one.json is shard 1/2, and two.json is shard 2/3: these are not shards of one run.",
     ),
     "unfinished": (lambda run: run.update(stopped="interrupted"), NO_END.format("interrupted")),
-    "failures": (lambda run: run.update(unplayed=3), NO_END.format("as many cells had failed as it was to bear")),
+    "failures": (lambda run: run.update(unplayed=3), NO_END.format("it had reached its limit of failed cells")),
     "versions": (
         lambda run: run["versions"].update({"openai": "0.1", "httpx2": "0.1"}),
         NO_SHARDS.format("versions are", " (openai, httpx2)"),

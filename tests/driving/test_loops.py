@@ -24,7 +24,7 @@ AGENTS = {
     "agent-calls-another": "the conversation broke off: the program called the tool 'get_time', and the conversation "
     "has none of this name",
     "agent-garbles": 'the conversation broke off: the program called a tool by {"id": 1, "call": "get_weather", '
-    '"arguments_json": "{\'city\'"}, which has to be {"id": …, "call": NAME, "arguments": {…}} or {"unsupported": '
+    '"arguments_json": "{\'city\'"}, which must be {"id": …, "call": NAME, "arguments": {…}} or {"unsupported": '
     "WHAT}",
 }
 PROGRAM = shlex.join([sys.executable, str(Path(__file__).parent / "agent.py")])

@@ -1,4 +1,4 @@
-"""What gateways get wrong, each planted alone: in which scenario it shows, and what it has to be called."""
+"""What gateways get wrong, each planted alone: in which scenario it shows, and what it must be called."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ class Provider:
 
 @contextmanager
 def providing(folder: Path) -> Iterator[Provider]:
-    """A running provider whose log lies in `folder`."""
+    """A running provider with its log in `folder`."""
     log = folder / "asked.jsonl"
     log.touch()
     command = [sys.executable, "-m", "tests.hardness.provider", str(log)]

@@ -360,13 +360,13 @@ def test_a_scenario_that_cannot_be_read_is_an_error_with_its_place(project: pyte
             {"harness_variants": "whole streamed"},
             "harness_variants: unknown variant 'streamed'. Did you mean 'stream'? *",
         ),
-        ({"harness_recut": "-1"}, "harness_recut: it has to be a whole number from 0 on."),
-        ({"harness_recut": "some"}, "harness_recut: it has to be a whole number from 0 on."),
+        ({"harness_recut": "-1"}, "harness_recut: it must be a whole number from 0 on."),
+        ({"harness_recut": "some"}, "harness_recut: it must be a whole number from 0 on."),
         ({"harness_as_of": "soon"}, "harness_as_of: 'soon' is no day. Write it as in 2026-07-01, or today."),
         ({"harness_facts": "none.yaml"}, "*none.yaml: there is no such file."),
         ({"harness_expected_failures": "nowhere.yaml"}, "*nowhere.yaml: cannot be read: No such file*"),
-        ({"harness_cell_timeout": "0"}, "harness_cell_timeout 0: it has to be a number of seconds above 0."),
-        ({"harness_cell_timeout": "soon"}, "harness_cell_timeout soon: it has to be a number of seconds above 0."),
+        ({"harness_cell_timeout": "0"}, "harness_cell_timeout 0: it must be a number of seconds above 0."),
+        ({"harness_cell_timeout": "soon"}, "harness_cell_timeout soon: it must be a number of seconds above 0."),
     ],
 )
 def test_a_wrong_option_is_a_usage_error(project: pytest.Pytester, options: dict[str, str], words: str) -> None:

@@ -42,13 +42,13 @@ def test_a_file_without_entries_expects_nothing(tmp_path: Path, content: str) ->
 @pytest.mark.parametrize(
     ("content", "text"),
     [
-        ("scenario: x\n", ":1: has to be a list of entries."),
+        ("scenario: x\n", ":1: must be a list of entries."),
         ("\n- usage\n", ":2: an entry is a mapping of scenario, target, rule, reason, variant."),
         (
             f"- {ENTRY}- {ENTRY}  rules: x\n",
             ":9: the key 'rules' is unknown; the keys are scenario, target, rule, reason, variant.",
         ),
-        (f"- {ENTRY}  variant: streamed\n", ":5: variant has to be whole or stream; without it, both."),
+        (f"- {ENTRY}  variant: streamed\n", ":5: variant must be whole or stream; without it, both."),
         ("- variant: stream\n", ":1: the entry lacks scenario, target, rule, reason."),
         (f"- {ENTRY}  rule: x\n", ":5: the key 'rule' stands there twice."),
         ("- scenario: x\n  target: y\n", ":1: the entry lacks rule, reason."),
@@ -66,9 +66,9 @@ def test_a_file_without_entries_expects_nothing(tmp_path: Path, content: str) ->
                 "id is 'result-swapped'. 'harness list rules' and 'harness list facts' have the ids."
             ),
         ),
-        ("- scenario: x\n  target:\n", ":2: target has to be a text."),
-        ("- scenario: x\n  target: '  '\n", ":2: target has to be a text."),
-        ("- scenario: [x]\n", ":1: scenario has to be a text."),
+        ("- scenario: x\n  target:\n", ":2: target must be a text."),
+        ("- scenario: x\n  target: '  '\n", ":2: target must be a text."),
+        ("- scenario: [x]\n", ":1: scenario must be a text."),
         ("- ? [scenario]\n  : x\n", ":1: a key is one of scenario, target, rule, reason, variant."),
         ("- &a [*a]\n", ":1: an entry is a mapping of scenario, target, rule, reason, variant."),
         ("- scenario: 'x\n", ":2: not YAML: found unexpected end of stream."),

@@ -75,7 +75,7 @@ def _gathering(*, drops: bool) -> Wrap:
 
 
 def _schema_by_tool(edit: Callable[[dict[str, Any]], dict[str, Any]]) -> Wrap:
-    """The schema of the answer is that of a tool which has to be called; the caller's tools stay in reach."""
+    """The schema of the answer is that of a tool which must be called; the caller's tools stay in reach."""
 
     def sent(_api: str, body: dict[str, Any]) -> None:
         schema = body.pop("output_config")["format"]["schema"]

@@ -42,8 +42,8 @@ def is_legal(call_id: str, longest: int) -> bool:
 
 
 def legal_name(name: str) -> str:
-    """Return the name of a call as both APIs accept it in a history. A model may call a tool that does not exist, under
-    any name (openai-chat-name-pattern, openai-responses-call-name).
+    """Return a call's name in a form that both APIs accept in a history. A model may call a nonexistent tool, under any
+    name (openai-chat-name-pattern, openai-responses-call-name).
     """
     return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:64] or "_"
 
@@ -174,8 +174,8 @@ def user_says_json(messages: Iterable[Message]) -> bool:
     """Return whether a user message contains "json", which JSON mode requires (openai-chat-word-json,
     openai-responses-word-json).
 
-    Only user messages count. If responses counted as well, the added instruction would disappear from later requests as
-    soon as a response contained "json".
+    If none does, the adapter may add an instruction with this word. Responses do not count. Otherwise a response with
+    "json" would make the instruction disappear from later requests.
     """
     parts = (part for message in messages if message.role is Role.USER for part in message.parts)
     return any("json" in part.text.lower() for part in parts if isinstance(part, Text))

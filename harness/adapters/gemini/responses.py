@@ -195,7 +195,7 @@ class FreshIds:
         self._made = 0
 
     def next(self) -> str:
-        """Return an id that neither the history nor an earlier call of this response has."""
+        """Return an id that is used neither in the history nor by an earlier call of this response."""
         made = f"call_{self._turn}_{self._made}"
         self._made += 1
         while made in self._taken:  # a shortened history can reach the same length twice
@@ -225,7 +225,9 @@ def _sum(*counts: int | None) -> int | None:
 
 
 def error_in_stream(error: JSON) -> ProviderError:
-    """Return the `error` of a chunk. Its code is used as the status, because streams have HTTP 200."""
+    """Convert the `error` object of a chunk to an exception. Its code is used as the status, because a stream has HTTP
+    200 even if it fails.
+    """
     details = as_object(error)
     code = details.get("code")
     status = code if isinstance(code, int) and 400 <= code < 600 else 500
@@ -361,8 +363,9 @@ def _piece_kind(part: JSON) -> str | None:
 def chunks(body: Iterable[bytes]) -> Iterator[dict[str, JSON]]:
     """Yield the chunks of a body, which is an event stream or plain JSON. Errors are sent as plain JSON.
 
-    The SDK loses unknown fields. Its stream reader also tries to parse comments, `data:` without a space and a
-    truncated event as JSON (gemini-sdk-drops-fields, `test_spelling_and_cuts_make_no_difference`).
+    The SDK's stream reader is not used, because it loses unknown fields. It also tries to parse comments, `data:`
+    without a space and a truncated event as JSON (gemini-sdk-drops-fields,
+    `test_spelling_and_cuts_make_no_difference`).
 
     Raises:
         MalformedResponse: a chunk is not a JSON object, or the body ends inside a chunk.

@@ -266,13 +266,17 @@ class AnthropicState(IssuedState):
         self._reports_wanted = False
 
     def receive(self, request: RequestView, sent: HttpRequest) -> None:
-        """Compare prefixes, and read the treatment that the request asks for (anthropic-input-transformations)."""
+        """Compare prefixes, and read from the request how to treat a changed prefix and whether to report it
+        (anthropic-input-transformations).
+        """
         super().receive(request, sent)
         self._behaviour = resolve(parsed_object(sent.body), "/thinking/block_binding/prefix_mismatch_behavior")
         self._reports_wanted = _BINDING_BETA in (sent.headers.get("anthropic-beta") or "")
 
     def reports(self) -> tuple[ProviderReport, ...]:
-        """Return the blocks that were dropped, or that were accepted although their prefix changed."""
+        """Return a report for each block that was dropped, or accepted although its prefix changed. Without the beta
+        header for reports, return none.
+        """
         effect = "dropped" if self._behaviour == "drop_block" else "tolerated"
         return tuple(
             ProviderReport(effect, "prefix_binding_mismatch", "", part=each.thought.pointer)
@@ -288,14 +292,16 @@ class AnthropicState(IssuedState):
             self._latest = thinking
 
     def objection(self, request: RequestView) -> Violation | None:
-        """Return a violation if thinking was modified or was never issued, or is missing from the latest response
-        although its tool results are sent."""
+        """Return a violation if thinking was modified, was never issued, or has a changed prefix that the provider
+        refuses. The thinking of the latest response may only be missing if no tool results are sent.
+        """
         return self._altered_block_violation(request) or self._unknown(request) or self._changed_prefix_violation()
 
     def _changed_prefix_violation(self) -> Violation | None:
-        """Return a violation for the first block whose prefix changed, if this account is refused.
+        """Return a violation for the first block whose prefix changed, if the provider refuses changed prefixes for
+        this account.
 
-        That of an account created before 2026-08-31 is only refused if the request asks for it.
+        For accounts created before 2026-08-31, the provider refuses them only if the request asks for it.
         """
         always = self.profile is not None and self.profile.changed_prefix == "refuses"
         if not self.mismatches or not (self._behaviour == "error" or (always and self._behaviour is None)):
@@ -344,7 +350,9 @@ _BOUND = (
 
 
 def _reason(mismatch: PrefixMismatch) -> str:
-    """Return the last sentence of the provider's refusal. Most changed messages have none."""
+    """Return the sentence that the provider appends to its refusal to name the changed part. It is empty for most
+    changes in messages.
+    """
     match mismatch.change:
         case PrefixChange(kind="system"):
             return " The `system` prompt differs from the one this block was created with."

@@ -317,7 +317,7 @@ def _join(one: JSON, other: JSON) -> JSON:
 
 
 def _output_tokens_alone(stream: bytes, _seed: str) -> bytes:
-    """Reduce the final usage to the output tokens. The other counts are sent only in `message_start`."""
+    """Reduce the final usage to the output tokens, and to counts that differ from those in `message_start`."""
     events = sent_objects(stream)
     first = next((event["message"] for event in events if event.get("type") == "message_start"), None)
     begun = as_object(first).get("usage")

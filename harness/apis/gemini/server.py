@@ -214,7 +214,9 @@ def _pieces(parts: _Parts, seed: str) -> list[_Parts]:
 
 
 def _append_end(pieces: list[_Parts], seed: str) -> list[_Parts]:
-    """Append an end as seen in recordings: an empty part, alone or after the last call, or only the finish reason."""
+    """Append one of the endings seen in recordings: an empty part in a chunk of its own, an empty part after the last
+    call, or nothing.
+    """
     empty: dict[str, JSON] = {"text": ""}
     signed = bool(pieces) and "thoughtSignature" in pieces[-1][-1] and not _is_call(pieces[-1][-1])
     ending = number(seed, "ending", 0, 2)

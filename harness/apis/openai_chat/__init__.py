@@ -28,7 +28,8 @@ from harness.apis.view import Provocation
 from harness.model.protocols import Capability
 
 _LACKS = frozenset({Capability.THINKING, Capability.AUDIO})
-"""Capabilities that are not available with models without audio support (openai-chat-audio-models)."""
+"""Capabilities that models without audio support lack in this API (openai-chat-audio-models). All models lack thinking.
+"""
 
 PROFILES = (
     Profile("gpt-6-astra-chat", r"gpt-6-astra.*", reasons_by_default=True, lacks=_LACKS),

@@ -192,7 +192,7 @@ def _strict(nodes: Nodes, pointer: str, subject: str, code: str) -> Iterator[Vio
         start = f"Invalid schema for {subject}: at {_context(place, pointer)},"
         if node.get("additionalProperties") is not False:
             yield limit("strict-additional-properties").make_violation(
-                f"{start} 'additionalProperties' has to be given and to be false.",
+                f"{start} 'additionalProperties' must be given and be false.",
                 place,
                 actual=node.get("additionalProperties"),
                 expected=False,

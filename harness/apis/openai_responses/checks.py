@@ -270,7 +270,7 @@ def _function_schema(schema: JSON, name: str, place: str, *, own: bool, strict: 
 
 def _root_fault(schema: JSON) -> str | None:
     if not isinstance(schema, dict):
-        return f"it has to be an object, not {type(schema).__name__}."
+        return f"it must be an object, not {type(schema).__name__}."
     if schema.get("type") != "object":
         return f"its type has to be 'object', not {schema.get('type')!r}."
     if not isinstance(schema.get("properties"), dict):

@@ -186,7 +186,7 @@ _HALLMARKS = ("model", "input", "prompt", *_STATE)
 
 
 def recognises(request: HttpRequest) -> bool:
-    """Return whether the request is a chat: a POST to …/responses with one of its fields."""
+    """Return whether it is a POST to `/responses` with a typical field in its body, such as `model` or `input`."""
     if request.method.upper() != "POST" or not urlsplit(request.url).path.endswith("/responses"):
         return False
     body = parsed_object(request.body)

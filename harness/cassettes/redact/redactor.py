@@ -178,7 +178,7 @@ class Redactor:
         return next(self._known_spans(data), None) is not None
 
     def _redact_frames(self, body: bytes) -> bytes:
-        """Return a body in which the lines of an event stream other than `data:` lines contain no secrets."""
+        """Return the body without secrets in those lines of an event stream that are not `data:` lines."""
         if not FRAME.search(body):
             return body
         lines = (Group((match.span(1),), is_cut_up=True) for match in FRAME.finditer(body))
@@ -194,8 +194,8 @@ class Redactor:
     def _parts(
         self, body: bytes, group: Group, rank: int, *, whole: bool, opaque: Collection[Slice] = ()
     ) -> Iterator[Redaction]:
-        """Yield the redactions of a text in pieces, or of the whole body. Opaque strings are not checked for key shapes
-        because they may look like a key by coincidence.
+        """Yield the redactions for a text that may be in several pieces, or for the whole body. Opaque strings are not
+        checked for key shapes, because they may look like a key by coincidence.
         """
         text = join_group(body, group)
         found = [*self._known_spans(text, whole=whole)] if len(group.slices) > 1 or not rank else []

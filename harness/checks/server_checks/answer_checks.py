@@ -1,4 +1,6 @@
-"""Checks of answers: their end, whole compared with streamed, tool choice, JSON, and refusal of invalid requests."""
+"""Checks of answers: how they end, whether whole and streamed ones agree, tool choice, JSON, and refusal of invalid
+requests.
+"""
 
 from __future__ import annotations
 
@@ -263,7 +265,9 @@ def _one(session: CheckSession) -> None:
 
 
 def _json(session: CheckSession, request: ChatRequest, refused: str) -> JSON:
-    """Return the JSON of an answer. Raises `Inconclusive` if the model calls a tool or stops too early."""
+    """Return the JSON of an answer. Raises `Inconclusive` if the model calls a tool or stops too early, or after
+    reporting that the answer is not JSON.
+    """
     reply = session.ask(request, refused=refused)
     view = conclusive(reply)
     if view.calls:

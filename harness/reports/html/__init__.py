@@ -1,12 +1,12 @@
 """HTML page of a run: a single, self-contained file that loads nothing.
 
-Verdict, causes, matrix and differences are HTML that needs no script. The script filters the matrix and shows cells.
-Its data is compact JSON: texts and bodies that occur in several cells or requests are stored once. A body is stored as
-the JSON texts of its members and list entries, because a request repeats all but the end of the previous one. They
+The verdict, causes, matrix and differences are HTML that needs no script. The script filters the matrix and shows
+cells. Its data is compact JSON: texts and bodies that occur in several cells or requests are stored once. A body is
+stored as the JSON texts of its members and list entries, because most of a request repeats the previous one. They
 remain texts, because a browser would format some numbers differently.
 
-The content security policy in the page's head allows only this script and this style sheet, by their digests. Therefore
-texts of a model or a server cannot run as code.
+The content security policy in the page's head allows only this script and this style sheet, by their digests.
+Therefore, text from a model or a server cannot run as code.
 """
 
 from __future__ import annotations
@@ -109,7 +109,9 @@ class _TextPool:
         return self.lists.setdefault(tuple(map(self.text, texts)), len(self.lists))
 
     def outline(self, source: str) -> Sequence[int]:
-        """Return the indices of the labels, the values and the pointers of an outline."""
+        """Return the indices of the lists of labels, values and pointers in an outline
+        (`harness.results.transcript.Sent.meaning`).
+        """
         if source not in self._outlines:
             self._outlines[source] = [self.list(column) for column in zip(*json.loads(source), strict=True)]
         return self._outlines[source]
@@ -117,9 +119,9 @@ class _TextPool:
     def body(self, source: str | None) -> int | None:
         """Return the index of a body.
 
-        An object is stored as the index of the list of its keys, and its members. A list member becomes the list of its
-        entries' indices, and any other member becomes the index of a text. A body that is not an object is stored as
-        the index of a text.
+        An object is stored as a list: the index of its list of keys, then its members. A member that is a non-empty
+        list becomes the list of its entries' indices. Any other member becomes the index of a text. A body that is not
+        an object is stored as the index of a text.
         """
         if source is None:
             return None
@@ -377,9 +379,9 @@ def _differences(run: RunResult) -> list[tuple[str, list[tuple[Any, list[str]]]]
 
 
 def _panels(run: RunResult) -> list[tuple[str, str, list[tuple[str, list[tuple[str, str]]]]]]:
-    """Return the features that users ask for first: title, meaning, and property → values and targets.
+    """Return the features of `_PANELS`: title, meaning, and the values of each property with their targets.
 
-    With several targets, only properties that differ are listed, or all of a feature in which none differs. Values that
+    With several targets, a feature lists only the properties that differ, or all properties if none differ. Values that
     were not observed come last.
     """
     every = dict(groups.differing(run, everything=True))

@@ -132,7 +132,7 @@ def test_refusals_say_what_is_wrong(place: Place) -> None:
     assert run(place, "sh").text == f"'sh' is not allowed. {allowed}"
     assert run(place).text == f"the command is empty. {allowed}"
     assert run(place, 1).text == (
-        "'command' has to be a list of strings: the program and its arguments; there is no shell."
+        "'command' must be a list of strings: the program and its arguments; there is no shell."
     )
     assert (
         python(place, "open('made', 'w')\0").text

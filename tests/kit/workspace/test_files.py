@@ -183,13 +183,13 @@ ERRORS: list[tuple[str, dict[str, JSON], str]] = [
         "the path 'sub/x.' holds a name that ends in a dot or a space, which Windows drops.",
     ),
     ("read_file", {"path": "sub/Aux.c"}, "the path 'sub/Aux.c' holds 'Aux.c', which is a device on Windows."),
-    ("read_file", {"path": 5}, "'path' has to be a string."),
-    ("read_file", {"path": ["file.txt"]}, "'path' has to be a string."),
-    ("read_file", {"path": None}, "'path' has to be a string."),
+    ("read_file", {"path": 5}, "'path' must be a string."),
+    ("read_file", {"path": ["file.txt"]}, "'path' must be a string."),
+    ("read_file", {"path": None}, "'path' must be a string."),
     ("read_file", {}, "read_file takes exactly these arguments: path."),
     ("read_file", {"path": "file.txt", "root": "/"}, "read_file takes exactly these arguments: path."),
     ("write_file", {"path": "new"}, "write_file takes exactly these arguments: path, content."),
-    ("write_file", {"path": "new", "content": {"a": 1}}, "'content' has to be a string."),
+    ("write_file", {"path": "new", "content": {"a": 1}}, "'content' must be a string."),
 ]
 
 
