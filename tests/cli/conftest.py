@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import sys
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,9 +16,10 @@ from harness.checks.recognition import recognise_here
 from harness.cli import try_command
 from harness.cli.app import app
 from harness.cli.main import main
-from harness.model.protocols import Adapter
+from harness.model.protocols import Adapter, Route
 from harness.stdio import adapter_specs
-from harness.stdio.workers import WorkerPool
+from harness.stdio.sync_client import run_awaitable
+from harness.stdio.workers import ForeignAdapter, WorkerLease, WorkerPool
 
 RECORDED = ("call-single", "json-mode", "system-plain", "thinking-tool-loop")
 FIVE = tuple(f"--target={name}" for name in ("anthropic", "openai-chat", "openai-responses", "gemini-3", "gemini-2.5"))
@@ -55,7 +59,7 @@ def command_of(*names: str) -> Any:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An empty folder to work in, without keys, colours or a terminal's width. Variables that a command sets go."""
+    """An empty folder to work in, without keys, colours or a terminal's width. What a command sets or imports goes."""
     before = dict(os.environ)
     keys = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY")
     for name in (*keys, "OPENAI_BASE_URL", "COLUMNS"):
@@ -64,6 +68,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     yield tmp_path
     for name in os.environ.keys() - before:
         del os.environ[name]
+    for name, module in [*sys.modules.items()]:
+        if (getattr(module, "__file__", None) or "").startswith(str(tmp_path)):
+            del sys.modules[name]
 
 
 @pytest.fixture
@@ -79,14 +86,29 @@ def harness(folder: Path, capsys: pytest.CaptureFixture[str]) -> Command:
 
 
 def without_workers(patch: pytest.MonkeyPatch) -> None:
-    """Run third-party code in this process, since a process of its own takes a second to start. Loops need theirs."""
-    of_worker = WorkerPool.adapter
+    """Run third-party Python code in this process, since a process of its own takes a second to start."""
+    of_worker, lease_of_worker = WorkerPool.adapter, WorkerPool.lease
 
     def adapter(pool: WorkerPool, spec: str) -> Adapter:
+        if spec.startswith("$ "):
+            return of_worker(pool, spec)
         found = adapter_specs.adapter(spec)
-        return found if found.drive is None else of_worker(pool, spec)
+        if (drive := found.drive) is None:
+            return found
+        described = {each.name: getattr(found, each.name) for each in fields(found)}
+        described |= {"route": Route.LOOPBACK, "drive": lambda *given: run_awaitable(drive(*given))}
+        return ForeignAdapter(**described, spec=spec, workers=pool)
+
+    @contextmanager
+    def lease(pool: WorkerPool, foreign: ForeignAdapter) -> Generator[WorkerLease | SimpleNamespace]:
+        if foreign.spec.startswith("$ "):
+            with lease_of_worker(pool, foreign) as leased:
+                yield leased
+        else:
+            yield SimpleNamespace(adapter=foreign, printed="")
 
     patch.setattr(WorkerPool, "adapter", adapter)
+    patch.setattr(WorkerPool, "lease", lease)
     patch.setattr(try_command, "recognise", recognise_here)
 
 

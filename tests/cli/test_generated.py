@@ -84,6 +84,7 @@ LOOP = replace(RIGHT, drive=lambda endpoint, model, given: drive(endpoint, model
 """
 
 
+@pytest.mark.usefixtures("in_process")
 def test_loops_play_generated_conversations(harness: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "broken_loop.py").write_text(BROKEN_LOOP)
     monkeypatch.chdir(tmp_path)

@@ -80,6 +80,7 @@ def test_a_project_adapter_is_played_and_checked_strictly(
     assert {cell["adapter"] for cell in json.loads(checked.out)["cells"]} == {"my-adapter"}
 
 
+@pytest.mark.usefixtures("in_process")
 def test_an_agent_can_be_named_in_the_settings(harness: Command, folder: Path) -> None:
     (folder / "pyproject.toml").write_text(
         '[tool.harness]\nconversations = ["tests.examples.runner_loop:drive"]\napi = "anthropic"\n'
@@ -119,6 +120,7 @@ def test_base_urls_apply_only_to_live_runs(harness: Command, mine: Path) -> None
     assert "http://127.0.0.1:9" in live.out + live.err
 
 
+@pytest.mark.usefixtures("in_process")
 def test_init_writes_files_that_run_and_keeps_existing_ones(harness: Command, folder: Path) -> None:
     (folder / "pyproject.toml").write_text('[project]\nname = "mine"')
 

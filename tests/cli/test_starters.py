@@ -35,6 +35,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("kind", WAYS)
+@pytest.mark.usefixtures("in_process")
 def test_a_starter_passes_as_it_stands(harness: Command, folder: Path, kind: str) -> None:
     if kind == "command" and shutil.which("node") is None:
         pytest.skip("Node is not installed")

@@ -8,6 +8,7 @@ import pytest
 
 from harness.cli.main import main
 from harness.results import CellResult, RunResult, Verdict
+from tests.cli.conftest import without_workers
 from tests.once import once
 
 ASKED = {
@@ -34,7 +35,9 @@ def cells(tmp_path_factory: pytest.TempPathFactory) -> Cells:
         cells: Cells = {}
         for names, scenarios in ((("CAPABLE", "DEAF"), ASKED), (("CAPABLE", "ANEW"), [FAILING])):
             loops = [f"--conversation=tests.driving.capable:{name}" for name in names]
-            assert main(["run", "--mode=reference", *scenarios, *loops, *reports]) == 1
+            with pytest.MonkeyPatch.context() as patch:
+                without_workers(patch)
+                assert main(["run", "--mode=reference", *scenarios, *loops, *reports]) == 1
             run = RunResult.from_json(report.read_text(encoding="utf-8"))
             cells |= {(cell.scenario, cell.target, cell.variant): cell for cell in run.cells}
         return cells
@@ -69,7 +72,8 @@ def test_a_failure_that_has_a_tool_run_again_is_found(cells: Cells) -> None:
     assert [finding.rule for finding in cell.findings if finding.follows is None] == ["tool-run-again"]
 
 
-def test_streams_are_told_again_in_other_ways(tmp_path: Path) -> None:
+def test_streams_are_told_again_in_other_ways(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    without_workers(monkeypatch)
     report = tmp_path / "run.json"
     loops = [f"--conversation=tests.driving.capable:{name}" for name in ("CAPABLE", "NAIVE")]
 
@@ -88,7 +92,8 @@ def test_streams_are_told_again_in_other_ways(tmp_path: Path) -> None:
     )
 
 
-def test_without_retries_no_failure_is_asked_of_it(tmp_path: Path) -> None:
+def test_without_retries_no_failure_is_asked_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    without_workers(monkeypatch)
     report = tmp_path / "run.json"
     loop = ["--conversation=tests.driving.ways:drive", "--api=openai-chat"]
 

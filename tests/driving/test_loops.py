@@ -13,6 +13,7 @@ import pytest
 from harness.cli.main import main
 from harness.results import CellResult, RunResult, Verdict
 from harness.runner import served_session
+from tests.cli.conftest import without_workers
 from tests.driving.ways import AT_ONCE, CUT, NOTED, OTHERS, RIGHT, SCENARIO, WRONG
 from tests.once import once
 
@@ -67,6 +68,11 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Cells:
         return cells | others
 
     return once(tmp_path_factory, "loops", make)
+
+
+@pytest.fixture
+def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_workers(monkeypatch)
 
 
 def said(cell: CellResult) -> Sequence[str]:
@@ -133,6 +139,7 @@ def test_one_that_hangs_is_ended_and_the_line_is_shown(tmp_path: Path) -> None:
     assert (unplayed.rule, cells["hangs"].findings[unplayed.follows or 0].rule) == ("script-unplayed", "loop-failed")
 
 
+@pytest.mark.usefixtures("in_process")
 def test_a_loop_says_by_which_call_its_turns_end(tmp_path: Path) -> None:
     code, _, cells = play(tmp_path / "said", ["finishes", "ends-with-call"], f"--conversation={LOOPS}:FINISHING")
     assert (code, {each.verdict for each in cells.values()}) == (0, {Verdict.PASS})
@@ -142,6 +149,7 @@ def test_a_loop_says_by_which_call_its_turns_end(tmp_path: Path) -> None:
     assert "LookupError: the model has to call a tool" in text
 
 
+@pytest.mark.usefixtures("in_process")
 def test_the_commands_that_are_shown_ask_for_the_loop_again(tmp_path: Path) -> None:
     _, text, _ = play(tmp_path, ["run-twice"], f"--conversation={LOOPS}:drive", "--target=openai-chat")
 
@@ -150,6 +158,7 @@ def test_the_commands_that_are_shown_ask_for_the_loop_again(tmp_path: Path) -> N
     assert re.search(rf"Play again harness run --mode reference \S*{again}", text.replace("--variant whole ", ""))
 
 
+@pytest.mark.usefixtures("in_process")
 def test_what_was_run_is_shown_beside_the_answers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (file,) = written(tmp_path, ["run-twice"])
 
