@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import Literal, TypeAlias
 
 from harness.apis.jsonvalue import as_object, canonical, resolve
@@ -126,9 +126,12 @@ def _entries(view: RequestView, system: Sequence[SystemView] = (), ignored: Coll
 
 
 def _tool(tool: ToolView, declared: dict[str, JSON]) -> PrefixPiece:
-    content: JSON = {key: value for key, value in declared.items() if key not in CACHE_FIELDS}
+    content = {key: value for key, value in declared.items() if key not in CACHE_FIELDS}
     spelling = json.dumps(content, ensure_ascii=False)
-    return PrefixPiece("tools", tool.name, canonical(content), tool.pointer, spelling=spelling, size=len(spelling))
+    own: JSON = {
+        key: value for key, value in content.items() if value is not None and (key, value) != ("type", "custom")
+    }
+    return PrefixPiece("tools", tool.name, canonical(own), tool.pointer, spelling=spelling, size=len(spelling))
 
 
 def _system(text: SystemView, section: Section) -> PrefixPiece:
@@ -139,7 +142,7 @@ def part_piece(part: PartView, role: str, body: JSON = None) -> PrefixPiece:
     """Return the piece of a part of the conversation. Without the request's body, it has no spelling."""
     name = part.kind if isinstance(part, OpaqueView) else _NAMES[type(part)]
     answers = part.call_id if isinstance(part, ResultView) else None
-    value = canonical([role, name, _value(part)])
+    value = canonical([role, name, _value(part, body)])
     arguments = resolve(body, part.arguments_pointer) if isinstance(part, CallView) else None
     spelling = json.dumps(arguments, ensure_ascii=False) if arguments is not None else ""
     return PrefixPiece("turns", name, value, part.pointer, answers, spelling, size=_size(part))
@@ -168,18 +171,30 @@ def _size(part: PartView | JsonView) -> int:
 _NAMES: dict[type, str] = {TextView: "text", CallView: "call", ResultView: "result", MediaView: "media"}
 
 
-def _value(part: PartView | JsonView) -> JSON:
+_MEDIA_OPTIONS = frozenset({"citations", "context", "detail", "mediaResolution", "title", "videoMetadata"})
+"""Fields of media, beside their data, that change what the model reads."""
+
+
+def _media_options(part: MediaView, body: JSON) -> JSON:
+    """Return the options of a medium that differ from the defaults."""
+    wire = as_object(resolve(body, part.pointer))
+    fields = chain(wire.items(), as_object(wire.get("image_url")).items())
+    return {key: value for key, value in fields if key in _MEDIA_OPTIONS and value not in (None, "auto")}
+
+
+def _value(part: PartView | JsonView, body: JSON = None) -> JSON:
     match part:
         case TextView():
             return [part.text, part.opaque]
         case CallView():
             return [part.id, part.name, part.arguments, part.malformed, part.opaque]
         case ResultView():
-            return [part.call_id, part.name, part.error_mark, *map(_value, part.payload)]
+            return [part.call_id, part.name, part.error_mark, *(_value(each, body) for each in part.payload)]
         case JsonView():
             return part.value
         case MediaView():
-            return [part.media_type, part.uri or sha256(part.data or b"").hexdigest()]
+            medium = part.uri or sha256(part.data or b"").hexdigest()
+            return [part.media_type, medium, _media_options(part, body)]
         case OpaqueView(raw={**fields}):
             return {key: value for key, value in fields.items() if key not in part.labels}
         case OpaqueView():

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -15,6 +16,9 @@ from harness.rules.evidence import ClientRequest, Evidence, ParsedExchange
 _START = 16
 """Number of characters by which texts of two requests are taken as versions of one text."""
 
+_LONG = 80
+"""Number of characters from which a text of the model identifies its answer."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Contents:
@@ -24,6 +28,7 @@ class _Contents:
     - `calls` and `texts`: what the model said, without ids.
     - `turns`: the parts of the conversation, with the beginnings of their texts.
     - `fixed`: the names of the tools, and the beginning of the system prompt.
+    - `last`: the position of the last part with a mark, call or text.
     """
 
     marks: Counter[str]
@@ -31,10 +36,12 @@ class _Contents:
     texts: Counter[str]
     turns: Counter[str]
     fixed: Counter[str]
+    last: dict[str, int]
 
     def identifies(self, before: _Contents, answer: _Contents) -> bool:
-        """Return whether these contents repeat ids or state of the answer to an earlier request."""
-        return any(self.marks[mark] > before.marks[mark] for mark in answer.marks)
+        """Return whether these contents repeat ids, state or a long text of the answer to an earlier request."""
+        long = (text for text in answer.texts if len(text) >= _LONG and self.texts[text] > before.texts[text])
+        return any(self.marks[mark] > before.marks[mark] for mark in answer.marks) or any(long)
 
     def resembles(self, before: _Contents, answer: _Contents) -> bool:
         """Return whether these contents repeat an answer's calls or else its text, and half of its request.
@@ -51,6 +58,10 @@ class _Contents:
         """Return the number of parts that two requests have in common."""
         return (self.turns & before.turns).total() + (self.fixed & before.fixed).total()
 
+    def reach(self, answer: _Contents) -> int:
+        """Return the position of the last part that repeats an answer."""
+        return max((at for each, at in self.last.items() if each in answer.last), default=-1)
+
 
 def continued_in_recording(evidence: Evidence) -> Iterator[tuple[ClientRequest, ClientRequest]]:
     """Yield each request that repeats an answer, after the request that got this answer."""
@@ -61,7 +72,7 @@ def continued_in_recording(evidence: Evidence) -> Iterator[tuple[ClientRequest, 
         req = ClientRequest(reading.index, reading, reading.request)
         sent = _sent_contents(req)
         found = [
-            (sent.common(its), is_identified, -its.turns.total(), before.index, before)
+            (sent.reach(answer), sent.common(its), is_identified, -its.turns.total(), before.index, before)
             for before, its, answer in earlier
             if (is_identified := sent.identifies(its, answer)) or sent.resembles(its, answer)
         ]
@@ -87,19 +98,26 @@ def _answer_contents(reading: ParsedExchange) -> _Contents:
     return _contents([("assistant", part) for part in parts], [issued] if isinstance(issued, str) else [])
 
 
-def _contents(told: Iterable[tuple[str, PartView]], state: Iterable[str], fixed: Iterable[str] = ()) -> _Contents:
-    found = _Contents(Counter(state), Counter(), Counter(), Counter(), Counter(fixed))
-    for role, part in told:
-        found.marks.update(mark for mark in _marks(part) if isinstance(mark, str) and mark)
+def _contents(told: Iterable[tuple[str, PartView]], state: Sequence[str], fixed: Iterable[str] = ()) -> _Contents:
+    found = _Contents(
+        Counter(state), Counter(), Counter(), Counter(), Counter(fixed), dict.fromkeys(state, sys.maxsize)
+    )
+    for at, (role, part) in enumerate(told):
+        said = [mark for mark in _marks(part) if isinstance(mark, str) and mark]
+        found.marks.update(said)
         start = ""
         if isinstance(part, TextView):
             text = part.text.strip()
             start = text[:_START]
-            found.texts.update([text] if text and role == "assistant" else [])
+            if text and role == "assistant":
+                found.texts[text] += 1
+                said.append(text)
         elif isinstance(part, CallView):
             start = canonical([part.name, part.malformed or part.arguments])
             found.calls[start] += 1
+            said.append(start)
         found.turns[f"{role} {type(part).__name__} {start}"] += 1
+        found.last.update(dict.fromkeys(said, at))
     return found
 
 

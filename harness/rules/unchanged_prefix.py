@@ -202,7 +202,8 @@ _MESSAGES: Mapping[ChangeKind, str] = {
     "tool-missing": "the tool {name} was declared in the request before, and is missing",
     "tool-added": "the tool {name} was not declared in the request before",
     "setting": "the setting {name} differs from the request before",
-    "key-order": "the tool {name} is declared with its keys in another order than in the request before",
+    "key-order": "the tool {name} is declared with its keys in another order than in the request before, or with "
+    "defaults written out",
     "system": "the system prompt is not the one of the request before",
     "thinking-dropped": "reasoning that the request before contained is missing",
     "result-order": "the results are sent in another order than in the request before",

@@ -264,3 +264,77 @@ def test_a_conversation_whose_beginning_was_left_out_is_found_by_its_rest() -> N
     third = copy.deepcopy(second[0])
     trimmed(third)
     assert [each[:2] for each in CHAT.audited(first, (second[0], answer), (third, answer))] == [(2, "history")]
+
+
+def _answered(text: str) -> Body:
+    answer = copy.deepcopy(CHAT.answer)
+    answer["choices"][0] |= {"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+    return answer
+
+
+def test_a_conversation_that_was_summarized_is_found_by_a_long_answer() -> None:
+    text = "It is sunny in Paris at 18 degrees, and it stays like that until the end of the week, with little wind."
+    summary = {"role": "user", "content": "So far: the user wants to travel, and asks about cities."}
+    told = [summary, {"role": "assistant", "content": text}, {"role": "user", "content": "And then?"}]
+    for said, cases in ((text, [(1, "history")]), (text[:40], [])):
+        second = {**CHAT.first, "messages": [CHAT.first["messages"][0], *told]}
+        found = CHAT.audited((CHAT.first, _answered(said)), (second, _answered("Rain.")))
+        assert [each[:2] for each in found] == cases
+
+
+def test_after_a_trim_the_request_with_the_last_answer_is_the_earlier_one() -> None:
+    """The request before the trim has more in common with the last one, whose texts begin alike."""
+    first, (body, _) = continued(CHAT)
+    in_rome, calls_rome = (json.loads(json.dumps(each).replace("Paris", "Rome")) for each in (body, CHAT.answer))
+    kept = in_rome["messages"][1:]
+    asked = {
+        **body,
+        "messages": [*body["messages"], {"role": "assistant", "content": "The current weather is sunny."}, kept[0]],
+    }
+    trimmed = {**body, "messages": [body["messages"][0], *kept]}
+    told = [
+        {"role": "assistant", "content": "The current weather is warm."},
+        {"role": "user", "content": ASKED.replace("Paris", "Oslo")},
+    ]
+    last = {**trimmed, "messages": [*trimmed["messages"], *told]}
+    found = CHAT.audited(
+        first,
+        (body, _answered("The current weather is sunny.")),
+        (asked, calls_rome),
+        (trimmed, _answered("The current weather is warm.")),
+        (last, _answered("No.")),
+    )
+    assert [each[:2] for each in found] == [(3, "history")]
+
+
+@pytest.mark.parametrize(
+    ("change", "case"),
+    [({"detail": "low"}, "history"), ({"detail": "auto"}, None), ({"cache_control": {}}, None)],
+)
+def test_options_of_a_picture_belong_to_the_prefix(change: Body, case: str | None) -> None:
+    def shown(body: Body, options: Body) -> Body:
+        image = {"type": "image_url", "image_url": {"url": "https://example.com/map.png"} | options}
+        asked = {"role": "user", "content": [{"type": "text", "text": ASKED}, image]}
+        return {**body, "messages": [body["messages"][0], asked, *body["messages"][2:]]}
+
+    (first, answer), (second, _) = continued(CHAT)
+    found = CHAT.audited((shown(first, {}), answer), (shown(second, change), answer))
+    assert [each[1] for each in found] == ([case] if case else [])
+
+
+def test_a_default_of_a_tool_may_be_written_out() -> None:
+    """Anthropic's tools have the type `custom` if they have none."""
+    call = {"type": "tool_use", "id": "toolu_1", "name": "get_weather", "input": {"city": "Paris"}}
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "Sunny."}
+    tool = {"name": "get_weather", "input_schema": TOOL}
+    asked = {"role": "user", "content": ASKED}
+    first = {"model": "m", "max_tokens": 9, "tools": [tool], "messages": [asked]}
+    answer = {"id": "msg_1", "type": "message", "role": "assistant", "content": [call], "stop_reason": "tool_use"}
+    turns = [asked, {"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
+    messages = Recording("anthropic", "https://api.anthropic.com/v1/messages", first, answer, {}, "messages")
+    for changed, case, severity in (
+        ({"type": "custom"}, "key-order", Severity.NOTE),
+        ({"strict": True}, "tool-changed", Severity.ERROR),
+    ):
+        second = {**first, "tools": [tool | changed], "messages": turns}
+        assert messages.audited((first, answer), (second, answer)) == [(1, case, "/tools/0", severity)]
