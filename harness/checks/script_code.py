@@ -1,35 +1,23 @@
-"""Code of scripts that reproduce a finding: for Python, the functions of a wrapper that a script needs and the values
-of its calls; for Node, the program that wraps the library.
-"""
+"""Values as Python code, for scripts that reproduce a finding."""
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import functools
 import inspect
 import json
 import re
 import sys
-import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
-from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from harness.bridge.call_log import BoundMethod
-from harness.bridge.openai_messages import plain
-from harness.model.messages import JSON
 from harness.model.protocols import Conversation, ConversationTool, Endpoint
-from harness.platform.exceptions import shorten
-
-if TYPE_CHECKING:  # it imports this module
-    from harness.checks.reproduction import Reproduction, ScriptClaim
 
 _WIDTH = 140
-_OWN = "harness"
 
 
 class CannotWrite(Exception):
@@ -89,7 +77,7 @@ class ScriptCode:
             function, args, kwargs = function.func, (*function.args, *args), {**function.keywords, **kwargs}
         self._names_in.clear()
         entries = [*(("", each) for each in args), *((f"{name}=", each) for name, each in kwargs.items())]
-        return self.code(_CallCode(self.function(function), entries), indent)
+        return self.code(CallCode(self.function(function), entries), indent)
 
     def function(self, function: object) -> str:
         """Return the name of a function, a class or a client's method."""
@@ -109,7 +97,7 @@ class ScriptCode:
         if known is not None:
             return known, [], ""
         match value:
-            case _CallCode():
+            case CallCode():
                 return f"{value.name}(", value.entries, ")"
             case Enum():
                 return f"{self.function(type(value))}.{value.name}", [], ""
@@ -138,7 +126,7 @@ class ScriptCode:
             return self._strings[value]
         if isinstance(value, Raw):
             return str(value)
-        if isinstance(value, _Joined):
+        if isinstance(value, Joined):
             return " + ".join(self.code(each, 4) for each in value)
         for result, name in self.names:
             is_used = name in self._names_in and name.startswith("answer")
@@ -151,12 +139,15 @@ class ScriptCode:
     def _conversation(self, value: Conversation | ConversationTool) -> Parts:
         self.imports.add("from types import SimpleNamespace")
         if isinstance(value, ConversationTool):
-            about = [("", value.name), ("", value.description), ("", value.parameters)]
-            return "scripted_tool(", [*about, ("", [*self._results.get(value.name, ())])], ")"
-        turns = [_CallCode("SimpleNamespace", [("text=", each.text)]) for each in value.turns]
-        names = ("tools", "system", "stream", "max_tokens", "max_answers")
-        given = [(f"{name}=", _as_list(getattr(value, name))) for name in names]
-        return "SimpleNamespace(", [("turns=", turns), *given], ")"
+            about = [(f"{name}=", getattr(value, name)) for name in ("name", "description", "parameters")]
+            return "scripted_tool(", [("", [*self._results.get(value.name, ())]), *about], ")"
+        turns = [CallCode("SimpleNamespace", [("text=", each.text)]) for each in value.turns]
+        source = inspect.getsource(self._module) if self._module else ""
+        names = [name for name in ("tools", "system", "stream", "max_tokens", "max_answers") if f".{name}" in source]
+        given = {name: _as_list(getattr(value, name)) for name in names}
+        short = [f"{name}={each!r}" for name, each in given.items() if isinstance(each, int | None)]
+        others = [(f"{name}=", each) for name, each in given.items() if not isinstance(each, int | None)]
+        return "SimpleNamespace(", [("turns=", turns), *others, ("", Raw(", ".join(short)))], ")"
 
     def _object(self, value: object) -> Parts:
         if isinstance(value, Conversation | ConversationTool):
@@ -186,11 +177,13 @@ class ScriptCode:
         return f"{self.function(type(value))}(", given, ")"
 
 
-class _Joined(list[Any]):
+class Joined(list[Any]):
     """Texts that are joined by `+`."""
 
 
-class _CallCode:
+class CallCode:
+    """A call that is written as code."""
+
     def __init__(self, name: str, entries: Iterable[tuple[str, Any]]) -> None:
         self.name, self.entries = name, [*entries]
 
@@ -259,155 +252,6 @@ def _id_path(result: object, value: str, depth: int = 0) -> str | None:
 _MAX_DEPTH = 4
 
 
-# --- what a library returned ---
-
-
-def reader(claim: ScriptClaim, made: tuple[Any, Any] | None) -> str | None:
-    """Return the code that reads a value of an answer from the library's own object, or `None` if none is found.
-
-    `made` is the library's object, and the completion that its wrapper reads from it.
-    """
-    subject, count = claim.subject, next(iter(claim.path), "")
-    if made is None:
-        return None
-    answer, body = made[0], plain(made[1])
-    choice = plain(next(iter(body.get("choices") or ()), None))
-    message = plain(choice.get("message"))
-    match subject:
-        case "text":
-            wanted, part = message.get("content"), ""
-        case "reason":
-            wanted, part = choice.get("finish_reason"), "reason"
-        case "usage":
-            key, part = {"read": ("prompt_tokens", "put"), "written": ("completion_tokens", "put")}.get(
-                str(count), ("", "")
-            )
-            wanted = plain(body.get("usage")).get(key)
-        case _:
-            calls = [plain(plain(each)["function"]) for each in message.get("tool_calls") or ()]
-            given = [(each["name"], each["arguments"]) for each in calls]
-            return _calls_reader(answer, given, whole=subject != "calls")
-    places = ((path, value) for path, name, value in _places(answer) if part in name) if wanted else ()
-    return next((path for path, value in places if isinstance(value, str | int) and value == wanted), None)
-
-
-def _calls_reader(answer: object, calls: list[tuple[str, Any]], *, whole: bool) -> str | None:
-    """Return the code of a list of names and arguments of calls."""
-    wanted = [(name, _parse(args)) for name, args in calls]
-    for path, _, value in _places(answer) if calls else ():
-        items = cast("Sequence[object]", value) if isinstance(value, list | tuple) else ()
-        for item in items[:_MAX_DEPTH]:
-            inner = [*_places(item, "call", _MAX_DEPTH - 1)]
-            name = next((one for one, _, each in inner if each == wanted[0][0]), "")
-            given = next(((one, each) for one, _, each in inner if _parse(each) == wanted[0][1]), None)
-            step = re.match(r"call(?:\.(\w+)|\[('[^']*')\])", name)
-            if given is None or step is None:
-                continue
-            args = f"json.loads({given[0]})" if isinstance(given[1], str) else given[0]
-            others = f"hasattr(call, {step[1]!r})" if step[1] else f"{step[2]} in call"
-            conditions = [others] if len(items) > len(calls) else []
-            conditions += [f"isinstance({given[0]}, dict)"] if whole else []
-            code = f"[({name}, {args}) for call in {path}{''.join(f' if {each}' for each in conditions)}]"
-            with contextlib.suppress(Exception):
-                found = eval(code, {"answer": answer, "json": json})  # noqa: S307 - code that was just made
-                if found and found == [each for each in wanted if isinstance(each[1], dict) or not whole]:
-                    return code
-    return None
-
-
-def _parse(arguments: Any) -> Any:
-    with contextlib.suppress(ValueError):
-        return json.loads(arguments) if isinstance(arguments, str) else arguments
-    return arguments
-
-
-def _places(value: object, path: str = "answer", depth: int = 6) -> Iterator[tuple[str, str, object]]:
-    """Yield the values in an object with the code that leads to them and their names, the nearest first."""
-    level, seen = [(path, "", value)], set[int]()
-    for _ in range(depth):
-        yield from level
-        inner = list[tuple[str, str, object]]()
-        for at, name, each in level:
-            if not isinstance(each, str | int | float | bytes | None) and id(each) not in seen:
-                seen.add(id(each))
-                inner += [(at + step, key or name, one) for step, key, one in _members(each)]
-        level = inner[:_MAX_PLACES]
-
-
-def _members(value: object) -> Iterator[tuple[str, str, object]]:
-    if isinstance(value, dict):
-        yield from ((f"[{key!r}]", str(key), each) for key, each in cast("dict[object, object]", value).items())
-    elif isinstance(value, list | tuple):
-        size = len(cast("list[object]", value))
-        steps = (at if size < 2 or at < size - 1 else -1 for at in range(size))
-        yield from ((f"[{at}]", "", each) for at, each in zip(steps, cast("list[object]", value), strict=True))
-    elif hasattr(value, "__dict__") and not callable(value):
-        kinds = {name: each for kind in type(value).__mro__ for name, each in vars(kind).items()}
-        properties = [name for name, each in kinds.items() if isinstance(each, property)]
-        for name in (each for each in [*vars(value), *properties] if not each.startswith(("_", "model_"))):
-            with warnings.catch_warnings(action="ignore"), contextlib.suppress(Exception):
-                yield f".{name}", name, getattr(value, name)
-
-
-_MAX_PLACES = 3000
-
-
-# --- functions of a wrapper ---
-
-
-def wrapper_source(module: ModuleType, roots: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Return the imports and the definitions of a module that its functions `roots` need.
-
-    Names of harness are left out; the script has to define those that are no annotations.
-    """
-    source = inspect.getsource(module)
-    tree = ast.parse(source)
-    made = {name: node for node in tree.body for name in _defined_names(node)}
-    needed, left = set[str](), [*roots, *(name for node in tree.body if _is_setup(node) for name in _names_in(node))]
-    while left:
-        name = left.pop()
-        if name not in needed:
-            needed.add(name)
-            left += _names_in(made[name]) if name in made else []
-    imports, definitions, own = list[str](), list[str](), list[str]()
-    for node in tree.body:
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            origin = getattr(node, "module", None) or node.names[0].name
-            names = [each for each in node.names if (each.asname or each.name).partition(".")[0] in needed]
-            if origin.partition(".")[0] == _OWN:
-                own += [each.name for each in names]
-            elif names:
-                node.names = names
-                imports.append(ast.unparse(node))
-        elif _is_setup(node):
-            (definitions or imports).append(ast.unparse(node))
-        elif needed & {*_defined_names(node)}:
-            definitions.append(ast.get_source_segment(source, node) or "")
-    foreign = re.compile(rf": ({'|'.join(own)})(?=[,)])|\s*# noqa.*") if own else re.compile(r"\s*# noqa.*")
-    return imports, [foreign.sub("", each) for each in definitions]
-
-
-def _is_setup(node: ast.stmt) -> bool:
-    """Return whether a statement of a module only sets up a library."""
-    if isinstance(node, ast.Expr):
-        return isinstance(node.value, ast.Call)
-    return isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute)
-
-
-def _defined_names(node: ast.stmt) -> list[str]:
-    match node:
-        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-            return [node.name]
-        case ast.Assign():
-            return [each.id for each in node.targets if isinstance(each, ast.Name)]
-        case _:
-            return []
-
-
-def _names_in(node: ast.AST) -> list[str]:
-    return [each.id for each in ast.walk(node) if isinstance(each, ast.Name)]
-
-
 _EVENT = re.compile(r"(?:event: (\w[\w.]*)\n)?data: (\{.*\}) *\n\n")
 _IGNORED = frozenset(
     ("obfuscation", "created", "system_fingerprint", "service_tier", "annotations", "stop_details", "inference_geo")
@@ -420,10 +264,10 @@ def body_code(text: str, *, is_short: bool) -> object:
 
     With `is_short`, fields that clients ignore are left out.
     """
-    simple = _short if is_short else _whole
+    simple = shorten_answer if is_short else _whole
     with contextlib.suppress(ValueError):
         value = json.loads(text)
-        return _CallCode("json.dumps", [("", simple(value))]) if isinstance(value, dict | list) else text
+        return CallCode("json.dumps", [("", simple(value))]) if isinstance(value, dict | list) else text
     events, names, end = list[Any](), set[str](), 0
     while found := _EVENT.match(text, end):
         events.append(json.loads(found[2]))
@@ -431,165 +275,24 @@ def body_code(text: str, *, is_short: bool) -> object:
         end = found.end()
     if names not in ({""}, {"type"}):
         return text
-    made = _CallCode("events" if names == {""} else "named_events", [("", simple(each)) for each in events])
-    return _Joined([made, text[end:]]) if text[end:] else made
+    made = CallCode("events" if names == {""} else "named_events", [("", simple(each)) for each in events])
+    return Joined([made, text[end:]]) if text[end:] else made
 
 
 def _whole(value: Any) -> Any:
     return value
 
 
-def _short(value: Any) -> Any:
+def shorten_answer(value: Any) -> Any:
+    """Return a value without the fields that clients ignore."""
     if isinstance(value, list):
-        return [_short(each) for each in cast("list[Any]", value)]
+        return [shorten_answer(each) for each in cast("list[Any]", value)]
     if not isinstance(value, dict):
         return value
     named = cast("dict[str, Any]", value)
-    return {name: _short(each) for name, each in named.items() if not _is_ignored(name, each)}
+    return {name: shorten_answer(each) for name, each in named.items() if not _is_ignored(name, each)}
 
 
 def _is_ignored(name: str, value: object) -> bool:
     is_empty = value is None and name in ("logprobs", "usage", "refusal", "stop_sequence")
     return is_empty or name in _IGNORED or name == "cache_creation" or name.lower().endswith("details")
-
-
-CALL_LOG = "HARNESS_CALL_LOG"
-"""Environment variable with the file to which a program writes the calls of its library."""
-
-_MARKED = re.compile(r"^// --- calls of the library.*?\n(.*?)^// --- end ---", re.DOTALL | re.MULTILINE)
-
-
-@dataclass(frozen=True, slots=True)
-class NodeProgram:
-    """A program that wraps a library of npm.
-
-    `kind` is its argument, and `calls` are the lines of its log: the name of a function, and its arguments. `tools` are
-    the results of a loop's tools, by name.
-    """
-
-    file: Path
-    kind: str
-    calls: Sequence[Sequence[JSON]]
-    tools: Mapping[str, Sequence[JSON]]
-
-    @property
-    def source(self) -> str:
-        """The lines of the program that call the library."""
-        found = _MARKED.search(self.file.read_text(encoding="utf-8"))
-        return "" if found is None else found[1]
-
-    def script(self, made: Reproduction, claim: ScriptClaim, file: str) -> str:
-        """Return a script that checks a claim."""
-        at = made.finding.exchange
-        is_loop = made.owns_loop
-        chosen = 0 if is_loop or at is None else min(made.readings[at].exchange.chat or 0, len(self.calls) - 1)
-        name, _, model, *given = self.calls[chosen]
-        answers: list[JSON] = [[*each] for each in made.answers(0 if is_loop or at is None else at)]
-        arguments = [json.dumps(model), *(_code(each) for each in given)]
-        run = f", {_RUN.format(results=_code({key: [*each] for key, each in self.tools.items()}))}" if is_loop else ""
-        call = f"answer = await {name}(endpoint, {', '.join(arguments)}{run});"
-        if name == "stream":
-            call += "\n  for await (const _ of chunks(answer));"
-        return _SCRIPT.format(
-            title=shorten(f"{made.subject}: {made.title}", 200),
-            versions=", ".join(f"{each} {number}" for each, number in made.versions.items()),
-            today=made.today,
-            packages=" ".join(made.packages),
-            file=file,
-            kind=self.kind,
-            answers=_code(answers),
-            base_path=made.base_path,
-            source=self.source.strip(),
-            call=call,
-            end=_end(made, claim),
-        )
-
-
-def _end(made: Reproduction, claim: ScriptClaim) -> str:
-    says, value = json.dumps(made.says(claim)), _code(claim.value)
-    at = (made.finding.exchange or 0) if made.owns_loop else "requests.length - 1"
-    steps = "".join(f"?.[{json.dumps(each)}]" for each in claim.path)
-    listed = "(await read(answer)).calls.map((each) => [each.name, each.input])"
-    values = {
-        "sent": f"requests[{at}]{steps}",
-        "status": "error?.statusCode ?? error?.status",
-        "runs": "runs",
-        "calls": listed,
-        "whole calls": listed,
-        "text": "(await read(answer)).text",
-        "usage": "(await read(answer)).written",
-        "reason": "(await read(answer)).reason",
-    }
-    if claim.subject == "has":
-        return f"assert.ok(JSON.stringify(requests[{at}]).includes(JSON.stringify({value}).slice(1, -1)), {says});"
-    if claim.subject not in values:
-        return f"assert.{'equal' if claim.subject == 'no error' else 'notEqual'}(error, undefined, {says});"
-    got = f'const got = {values[claim.subject]};\nconsole.log("got:", JSON.stringify(got));'
-    if claim.subject == "reason":
-        return f"{got}\nassert.ok({value}.includes(String(got).toLowerCase()), {says});"
-    return f"{got}\nassert.{'deepEqual' if claim.is_right else 'notDeepEqual'}(got, {value}, {says});"
-
-
-def _code(value: JSON, indent: int = 0) -> str:
-    """Return a value as code: on one line if it fits."""
-    flat = json.dumps(value, ensure_ascii=False)
-    if not isinstance(value, dict | list) or len(flat) + indent <= _WIDTH:
-        return flat
-    inner = " " * (indent + 2)
-    if isinstance(value, dict):
-        lines = [f"{inner}{json.dumps(key)}: {_code(each, indent + 2)}," for key, each in value.items()]
-    else:
-        lines = [f"{inner}{_code(each, indent + 2)}," for each in value]
-    opening, closing = "{}" if isinstance(value, dict) else "[]"
-    return "\n".join([opening, *lines, " " * indent + closing])
-
-
-_RUN = """async (name, input) => {{
-    runs.push([name, input]);
-    return {results}[name][runs.filter(([each]) => each === name).length - 1];
-  }}"""
-
-_SCRIPT = """// {title}
-//
-// Seen on {today} with {versions}.
-// Run it in a folder where only the library is installed:
-//
-//     npm install {packages}
-//     node {file}
-//
-// A server on 127.0.0.1 gives the answers. They come from the reference server of harness, not from a provider. The
-// script ends with an AssertionError as long as the fault exists.
-
-import assert from "node:assert/strict";
-import {{ createServer }} from "node:http";
-
-const load = (name) => import(name);
-const kind = {kind!r};
-const ANSWERS = {answers};
-const [requests, runs] = [[], []];
-
-const server = createServer(async (request, response) => {{
-  let sent = "";
-  for await (const piece of request) sent += piece;
-  requests.push(JSON.parse(sent));
-  const [status, headers, body] = ANSWERS[Math.min(requests.length, ANSWERS.length) - 1];
-  const isCut = "content-length" in headers;
-  response.writeHead(status, {{ "content-length": Buffer.byteLength(body), ...headers }});
-  response.write(body, () => (isCut ? response.destroy() : response.end()));
-}});
-await new Promise((ready) => server.listen(0, "127.0.0.1", ready));
-const endpoint = {{ base_url: `http://127.0.0.1:${{server.address().port}}{base_path}`, api_key: "none" }};
-
-{source}
-
-let answer, error;
-try {{
-  {call}
-}} catch (raised) {{
-  error = raised;
-  console.log("raised:", String(raised));
-}}
-
-{end}
-process.exit(0);
-"""

@@ -35,8 +35,11 @@ from harness.apis.server import long_fragments
 from harness.bridge.call_log import LoggedCall, logged_calls
 from harness.cassettes.loopback_server import serve
 from harness.checks.generation import cause_key, causes_of, shrink_cause
+from harness.checks.issue_text import curl_command, issue_text
+from harness.checks.node_script import CALL_LOG, NodeProgram
+from harness.checks.python_script import python_scripts
 from harness.checks.reproduction import Reproduction
-from harness.checks.script_code import CALL_LOG, CannotWrite, NodeProgram, Raw
+from harness.checks.script_code import CannotWrite, Raw
 from harness.cli import execution
 from harness.cli.app import complete_scenarios
 from harness.cli.options import CellOptions, NoColour, StrictOptions, option
@@ -105,8 +108,7 @@ def reproduce(typed: ReproduceOptions) -> int:
     options = complete_options(combine_options(typed, paths=[typed.cell], jobs="1", rules=None), "reference")
     with execution.environment("reference"), tempfile.TemporaryDirectory() as folder:
         log = os.environ[CALL_LOG] = str(Path(folder) / "calls.jsonl")
-        is_program = any(map(_is_program, options.adapters or ()))
-        smaller = None if is_program else partial(_smaller, rules)  # a program logs the calls of each play
+        smaller = partial(_smaller, rules, Path(log))
         played = play_cell(options, "reference", any_variant=any_variant, smaller=smaller)
         finding = _finding(played, rules)
         spec = (options.adapters or [played.cell.target.adapter.name])[0]
@@ -117,8 +119,12 @@ def reproduce(typed: ReproduceOptions) -> int:
     kind = ".py" if program is None else ".mjs"
     script, printed, reason = _first_shown(made, f"{name}{kind}", program)
     wire = registry.api(played.cell.target.api)
-    curl = "" if script or made.calls or program is not None else made.curl(wire)
-    texts = {kind: script, ".sh": curl, ".md": made.issue(printed, script or curl, kind.strip(".") if script else "sh")}
+    curl = "" if script or made.calls or program is not None else curl_command(made, wire)
+    texts = {
+        kind: script,
+        ".sh": curl,
+        ".md": issue_text(made, printed, script or curl, kind.strip(".") if script else "sh"),
+    }
     written, *others = [_write(typed.output / f"{name}{kind}", text) for kind, text in texts.items() if text]
     typer.echo(f"Written: {', '.join(map(str, (written, *others)))}")
     if not script:
@@ -173,17 +179,19 @@ def _finding(played: PlayedCell, rules: Sequence[str]) -> Finding:
     return wrong[0]
 
 
-def _smaller(rules: Sequence[str], played: PlayedCell, play: Callable[[Cell], PlayedCell]) -> PlayedCell:
+def _smaller(rules: Sequence[str], log: Path, played: PlayedCell, play: Callable[[Cell], PlayedCell]) -> PlayedCell:
     """Return the cell with the smallest scenario found that still has the finding and no other cause of a failure."""
     key, cell = cause_key(_finding(played, rules)), played.cell
 
     def result(tried: Cell) -> CellResult:
+        log.unlink(missing_ok=True)  # it has the calls of one play
         return play(tried).result
 
     with long_fragments():
         is_seen = key in causes_of(result(cell))
     with long_fragments() if is_seen else contextlib.nullcontext():
         found = shrink_cause(cell, key, result, words=False, seconds=_REDUCTION_SECONDS)
+        log.unlink(missing_ok=True)
         return play(replace(cell, scenario=found.scenario))
 
 
@@ -246,12 +254,6 @@ def _wrapper(spec: str) -> tuple[wrappers.Wrapper, str] | None:
     return commands.get(spec) or wrappers.find(spec)
 
 
-def _is_program(spec: str) -> bool:
-    found = _wrapper(spec)
-    is_node = found is not None and isinstance(found[0], wrappers.NodeWrapper)
-    return is_node or spec.startswith(adapter_specs.COMMAND_PREFIX)
-
-
 def _node_program(played: PlayedCell, spec: str, log: Path) -> NodeProgram | None:
     """Return the program of a wrapper for Node, with the calls that it made."""
     found = _wrapper(spec)
@@ -282,8 +284,7 @@ def _first_shown(made: Reproduction, file: str, program: NodeProgram | None) -> 
         return "", "", f"how {made.subject} calls its library is not known ('harness help try')."
     reason = ""
     try:
-        node = (program.script(made, each, file) for each in made.claims()) if program is not None else ()
-        for script in node or made.scripts(file):
+        for script in program.scripts(made, file) if program is not None else python_scripts(made, file):
             beside = None if program is None else Path.cwd()  # Node looks for packages in the folders above a script
             with tempfile.TemporaryDirectory(dir=beside) as folder:
                 (Path(folder) / file).write_text(script, encoding="utf-8")
@@ -402,10 +403,13 @@ def _log_calls(cell: Cell, spec: str, answers: Sequence[HttpResponse | None]) ->
 
     def run_tool(call: ToolCall) -> ToolResult:
         result = _tool_result(scenario, call, len(sent))
-        results[call.name].append(Raw(f"ToolFailed({result.text!r})") if result.is_error else result.content)
+        content = result.text if as_text else result.content
+        results[call.name].append(Raw(f"ToolFailed({result.text!r})") if result.is_error else content)
         return result
 
     adapter = adapter_specs.adapter(spec)
+    module = inspect.getmodule(getattr(adapter.drive, "func", adapter.drive))
+    as_text = module is not None and ".call(" not in inspect.getsource(module)
     scenario = with_final_calls(cell.scenario, adapter.final_call) if adapter.final_call else cell.scenario
     with serve(respond) as server, logged_calls(lambda: len(sent)) as calls, contextlib.suppress(Exception):
         endpoint = Endpoint(server.origin + registry.api(cell.target.api).base_path, NO_KEY)

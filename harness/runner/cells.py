@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
@@ -66,6 +67,7 @@ UNOBSERVABLE = frozenset({Capability.CACHE_MARKS, Capability.EMBEDDINGS, Capabil
 """Capabilities of a tool loop that its requests do not show, or that a conversation cannot request."""
 
 _MAX_RETRY_SECONDS = 1.5
+_TOOL_NAME = "[a-zA-Z0-9_-]{1,64}"
 
 
 def conversation_for(scenario: Scenario, variant: Variant, run: Callable[[ToolCall], ToolResult]) -> Conversation:
@@ -109,6 +111,8 @@ def why_not_drivable(scenario: Scenario, capabilities: AbstractSet[Capability]) 
         return "embeddings are no conversation"
     if Capability.ASYNC_TOOLS in scenario.requires:
         return "a loop is given each result at once"
+    if any(re.fullmatch(_TOOL_NAME, tool.name) is None for tool in scenario.tools):
+        return "APIs refuse the name of a tool, and the application chooses another"
     if scenario.history:
         return "a loop begins its conversations itself, and this one continues another"
     if scenario.trim is not None or scenario.kept_by_provider:

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from harness.checks import reproduction
+from harness.checks import python_script, script_parts
+from harness.checks.module_source import module_source
 from tests.cli.conftest import Command
 from tests.examples import plain_http
 
@@ -109,7 +110,7 @@ def apart(monkeypatch: pytest.MonkeyPatch, in_process: None) -> None:
 def started(command: list[str], **how: Any) -> subprocess.CompletedProcess[str]:
     """Run a script in this process, unless it redirects the requests of the whole process."""
     text = (Path(how["cwd"]) / command[-1]).read_text() if "cwd" in how else ""
-    patches = [each.strip() for _, moved in reproduction._REDIRECTIONS.values() for each in moved]
+    patches = [each.strip() for _, moved in python_script._REDIRECTIONS.values() for each in moved]
     if not text or any(each in text for each in patches):
         return IN_A_PROCESS(command, **how)
     return run(how["cwd"], command[-1])
@@ -304,12 +305,12 @@ SAME = {"urllib.request": "http.client", "requests": "urllib3"}
 def test_requests_of_each_http_client_go_to_the_server_of_a_script(library: str, tmp_path: Path) -> None:
     pytest.importorskip(library)
     client = SAME.get(library, library)
-    imports, moved = reproduction._REDIRECTIONS[client]
+    imports, moved = python_script._REDIRECTIONS[client]
     names = ["asyncio", "json", client, library]
     server = ["from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer", "from threading import Thread"]
     given = ["URL, BODY = 'https://models.example/v1', b'{}'", "ANSWERS, received = [(200, {}, '{}')], []"]
     post = [POST if library == "aiohttp" else "", POSTS[library], "assert received == [{}]"]
-    started = [reproduction._SERVER, reproduction._START, *moved]
+    started = [*module_source(script_parts, ["ProviderStub"])[1], python_script._START, *moved]
     text = [*(f"import {each}" for each in names), *server, *imports, *given, *started, *post]
     script = tmp_path / "script.py"
     script.write_text("\n".join(text))

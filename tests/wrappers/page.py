@@ -14,10 +14,10 @@ STALE_DAYS = 30
 """Days after which the page calls itself stale. Libraries release every week."""
 
 ORIGINS = {
-    "library": "true: the library's bug",
-    "choice": "true: a choice of the library that loses something",
-    "wrapper": "the wrapper's fault",
-    "ours": "harness's fault",
+    "library": "bug of the library",
+    "choice": "loss that the library chooses",
+    "wrapper": "fault of the wrapper",
+    "ours": "fault of harness",
 }
 
 STYLE = (
@@ -60,7 +60,9 @@ def html(matrix: Row) -> str:
     features = sorted({name for each in rows for name, counts in each.get("features", {}).items() if _played(counts)})
     traced = Counter(cause["traced"]["origin"] for each in rows for cause in each.get("causes", ()) if cause["traced"])
     untraced = sum(cause["traced"] is None for each in rows for cause in each.get("causes", ()))
-    share = ", ".join(f"{traced[name]} {words}" for name, words in ORIGINS.items() if traced[name])
+    origins = ", ".join(f"{traced[name]} × {words}" for name, words in ORIGINS.items() if traced[name])
+    true, every = traced["library"] + traced["choice"], traced.total()
+    share = f"{every} traced by hand, {true} of them true ({origins})" if every else ""
     return "\n".join(
         [
             "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>",

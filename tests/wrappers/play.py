@@ -170,6 +170,10 @@ def merged(path: Path, played: Sequence[Row]) -> Row:
     every = [*(each for each in before if _key(each) not in replaced), *played]
     asked = ["git", "rev-parse", "--short", "HEAD"]
     commit = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False)
+    traced = json.loads(TRACED.read_text(encoding="utf-8"))
+    for each in every:  # causes may have been traced since they were played
+        for cause in each.get("causes", ()):
+            cause["traced"] = trace_of(traced, each["library"], cause["rule"], cause["message"])
     order = [each.library for each in WRAPPERS]
     every.sort(key=lambda each: order.index(each["library"]))
     return {"written": today(), "commit": commit.stdout.strip(), "rows": every}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.checks import reproduction
+from harness.checks import python_script
 from tests.wrappers import play, reproductions
 
 
@@ -34,9 +34,9 @@ def test_a_statement_that_sets_up_a_library_comes_before_its_import() -> None:
     quiet = "litellm.suppress_debug_info = True"
     source = ["import os", "from typing import Any", "os.environ.setdefault('A', 'True')", "import litellm", quiet]
 
-    lines = reproduction._sorted_imports(source, ["import asyncio", "import json"], "json.dumps")
+    lines = python_script._sorted_imports(["import json", *source])
 
-    assert lines == ["import json", "import os", "from typing import Any", "", source[2], "import litellm", "", quiet]
+    assert lines == (["import json", "import os", "from typing import Any"], [source[2], "import litellm", quiet])
 
 
 CORE = """

@@ -56,7 +56,8 @@ def run(number: int, call: dict[str, Any]) -> dict[str, Any]:
 
     The result has `text` for APIs that accept only text, and `content` as JSON.
     """
-    question = {"id": number, "call": call["function"]["name"], "arguments": json.loads(call["function"]["arguments"])}
+    arguments = json.loads(call["function"]["arguments"] or "{}")  # some models send nothing
+    question = {"id": number, "call": call["function"]["name"], "arguments": arguments}
     print(json.dumps(question), flush=True)
     answer = json.loads(sys.stdin.readline())
     text = f"Error: {answer['text']}" if answer["is_error"] else answer["text"]

@@ -61,7 +61,7 @@ def _result(conversation: Conversation, call: dict[str, Any]) -> dict[str, Any]:
     """
     (tool,) = [each for each in conversation.tools if each.name == call["function"]["name"]]
     try:
-        text = tool.text(json.loads(call["function"]["arguments"]))
+        text = tool.text(json.loads(call["function"]["arguments"] or "{}"))  # some models send nothing
     except ToolFailed as failed:
         text = f"Error: {failed}"
     return {"role": "tool", "tool_call_id": call["id"], "content": text}

@@ -96,6 +96,8 @@ export async function serve({ name, api, capabilities, ownsLoop = false, chat, s
       say({ id: `tool-${calls}`, method: "tool", params: { id, call } });
     });
   const answer = async ({ id, method, params }) => {
+    const odd = params?.request?.tools?.map((tool) => tool.name).find((each) => !/^[a-zA-Z0-9_-]{1,64}$/.test(each));
+    if (odd) throw new Declined(`the tool name ${odd}`, "APIs refuse it");
     if (method === "describe") return { name, api, capabilities, owns_loop: ownsLoop };
     if (method === "chat") return await chat(params);
     if (method === "stream") return await stream(params, (event) => say({ method: "event", params: { id, event } }));

@@ -1,0 +1,301 @@
+"""Python scripts that show a finding without harness."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+
+from harness.checks import script_parts
+from harness.checks.answer_paths import reader
+from harness.checks.module_source import module_source
+from harness.checks.reproduction import Reproduction, ScriptClaim
+from harness.checks.script_code import ScriptCode, body_code
+from harness.model.messages import JSON
+from harness.platform.exceptions import shorten
+
+_FIRST_ERROR = 400
+"""First HTTP status of an error."""
+
+_MAX_LINE, _MAX_ANSWER_LINE = 120, 200
+
+
+def python_scripts(made: Reproduction, file: str) -> Iterator[str]:
+    """Yield scripts that may show the fault, the best one first.
+
+    Raises:
+        CannotWrite: an argument of a call has no form in Python code.
+    """
+    for claim in made.claims():
+        for redirect in made.redirects or [None]:
+            for is_short in (True, False):
+                yield _script(made, file, claim, redirect, is_short=is_short)
+
+
+def _script(made: Reproduction, file: str, claim: ScriptClaim, redirect: str | None, *, is_short: bool) -> str:
+    """Return a script. A short one catches no exception that it need not check, and has answers without fields that
+    clients ignore.
+    """
+    code = ScriptCode(made.module, {made.origin + made.base_path: "endpoint.base_url"}, made.results)
+    statements, first = _statements(made, code)
+    returned = reader(claim, made.returned_values()) if claim.reads and is_short else None
+    read = _READERS.get(claim.subject, "")
+    end = _end(made, claim, returned or read.format(read=_reader(made, code) if read else "", count="{count}"))
+    may_raise = claim.subject in ("error", "no error", "status")
+    lean = is_short and claim.subject not in ("no error", "status")  # an exception must not be the short answer's
+    given = made.answers(first)
+    answers = [(*each[:2], body_code(each[2], is_short=lean)) for each in given]
+    answer_text = ScriptCode(None, {}, width=_MAX_ANSWER_LINE).code(answers)
+    imports, definitions = module_source(made.module, code.roots) if made.module else ([], [])
+    source = "\n\n\n".join(definitions).replace("bridge.completion(", "answer_fields(")
+    catches = may_raise or (not claim.reads and (not is_short or given[-1][0] >= _FIRST_ERROR))
+    call = [*statements[:-1], _caught(statements[-1]) if catches else statements[-1]]
+    text = "\n".join([source, *call, end])
+    redirection = _REDIRECTIONS.get(redirect or "", ([], []))
+    parts = [name for name in vars(script_parts) if re.search(rf"(?<![.\w]){name}\(", f"{answer_text}\n{text}")]
+    modules, helpers = module_source(script_parts, ["ProviderStub", *parts])
+    classes = [_EXCEPTION.format(name) for name in _EXCEPTIONS if re.search(rf"\b{name}\b", text)]
+    before = [each for each in helpers if re.match(r"def (named_)?events", each)]
+    keys = [] if "api_key" in text else [f'os.environ["{each}"] = "none"' for each in made.keys]
+    endpoint = _ENDPOINT.format(base_path=made.base_path) if "endpoint" in text else ""
+    uses = [line for word, line in _IMPORTS.items() if re.search(rf"\b{word}\b", "\n".join([text, endpoint, *keys]))]
+    redirected = [] if redirect is None else [f"import {redirect}", *redirection[0]]
+    standard, others = _sorted_imports(
+        [*_SERVER_IMPORTS, *modules, *uses, *redirected, *imports, *sorted(code.imports)]
+    )
+    blocks = [
+        _head(made, file),
+        "\n".join([*standard, *(["", *keys] if keys else []), *(["", *others] if others else [])]),
+        *before,
+        f"ANSWERS = {answer_text}\nreceived = []",
+        *(each for each in helpers if each not in before),
+        *classes,
+        source,
+        _START,
+        endpoint,
+        *redirection[1],
+        "\n".join(call),
+        "received[0]  # one has arrived" if redirect is not None and may_raise else "",
+        end,
+    ]
+    return _join_spaced(each.strip("\n") for each in blocks if each.strip())
+
+
+def _head(made: Reproduction, file: str) -> str:
+    title = shorten(f"{made.subject}: {made.title}".replace("\\", "\\\\").replace('"""', "'''"), 200)
+    versions = ", ".join(f"{name} {number}" for name, number in made.versions.items())
+    where = f"Run it where only the library is installed:\n\n    pip install {' '.join(map(repr, made.packages))}\n"
+    own = "Run it in the folder of the client:\n\n"
+    run = f"{where if made.packages else own}    python {file}"
+    return _HEAD.format(title="\n".join(textwrap.wrap(title, 116)), versions=versions, today=made.today, run=run)
+
+
+def _statements(made: Reproduction, code: ScriptCode) -> tuple[list[str], int]:
+    """Return the statements that make the call with the fault, and the index of the first exchange they need."""
+    target = made.target_call()
+    called = list[tuple[str, str, int]]()
+    followed = [one.before == other.before for one, other in pairwise(made.calls[: target + 1])]
+    for place, each in enumerate(made.calls[: target + 1]):
+        if place < target and followed[place]:  # the next call uses the result of this one
+            name = f"part_{place + 1}" if place + 1 < target and followed[place + 1] else "client"
+        else:
+            name = "answer" if place == target else f"answer_{each.before + 1}"
+        text = code.call(each.function, each.args, each.kwargs)
+        if each.is_awaited:
+            text = f"asyncio.run({text})"
+        if each.is_stream:
+            text = f"[*{text}]"
+            text = f"{code.function(each.join)}({text})" if each.join is not None else text
+        called.append((name, f"{name} = {text}", each.before))
+        code.names.append((each.result if each.joined is None else each.joined, name))
+    used, kept = called[-1][1], [called[-1]]
+    for name, text, before in reversed(called[:-1]):
+        if re.search(rf"\b{name}\b", used):
+            used += text
+            kept.insert(0, (name, text, before))
+    texts = _with_shared([text for _, text, _ in kept], made.calls[target].kwargs, code)
+    first = min((before for name, _, before in kept if name.startswith("answer")), default=0)
+    skipped = {before for _, _, before in called} - {before for _, _, before in kept}
+    return texts, first if not any(each > first for each in skipped) else 0
+
+
+def _reader(made: Reproduction, code: ScriptCode) -> str:
+    """Return the name of the function with which a script reads what the library returned."""
+    own = getattr(made.module, "openai_form", None)
+    if own is not None:
+        return code.function(own)
+    call = made.calls[made.target_call()]
+    return "read_chunks" if call.is_stream and call.join is None else "read"
+
+
+def _end(made: Reproduction, claim: ScriptClaim, returned: str) -> str:
+    """Return the end of a script, which checks a claim. `returned` is the code of what the library returned."""
+    value = ScriptCode(None, {}).code(claim.value if claim.subject == "sent" else _tuples(claim.value))
+    at = (made.finding.exchange or 0) if made.owns_loop else -1
+    says = repr(made.says(claim))
+    if claim.subject == "has":
+        sent = f"sent = json.dumps(received[{at}], ensure_ascii=False)\nprint('sent:', sent)"
+        text = json.dumps(claim.value, ensure_ascii=False)[1:-1]
+        return _assertion(sent, f"{text!r} in sent", says)
+    if claim.subject == "shown":
+        return _assertion("print('returned:', answer)", f"{value} in str(answer)", says)
+    if claim.subject == "no error" and not made.readings:  # with the fault, nothing is sent
+        return f"assert received, {says}"
+    if claim.subject in ("error", "no error"):
+        return f"assert error is {'None' if claim.subject == 'no error' else 'not None'}, {says}"
+    sent = f"at(received[{at}], {', '.join(map(repr, claim.path))})"
+    code = {"sent": sent, "status": "status_of(error)", "runs": "runs"}.get(claim.subject) or returned
+    if "{count}" in code:
+        code = code.format(count=repr(next(iter(claim.path), None)))
+    name = "returned" if claim.reads else "got" if claim.subject == "status" else "sent"
+    right = f"{name} {'==' if claim.is_right else '!='} {value}"
+    if claim.subject == "reason":
+        right = f"str({name}).lower() in {value}"
+    shown = f"repr({name})" if claim.subject == "text" else name
+    return _assertion(f"{name} = {code}\nprint('{name}:', {shown})", right, says)
+
+
+def _with_shared(statements: list[str], kwargs: Mapping[str, object], code: ScriptCode) -> list[str]:
+    """Return statements in which arguments that several of them have, such as `tools`, are variables."""
+    shared = list[str]()
+    for name, value in kwargs.items():
+        text = f"\n    {name}={code.code(value, 4, len(name) + 1)},\n"
+        if text.count("\n") > 2 and sum(text in each for each in statements) > 1:
+            statements = [each.replace(text, f"\n    {name}={name},\n") for each in statements]
+            shared.append(f"{name} = {code.code(value)}")
+    return [*shared, *statements]
+
+
+def _tuples(value: JSON) -> object:
+    """Return a list of pairs as tuples, as a script compares them."""
+    if isinstance(value, list):
+        return [(each[0], each[1]) if isinstance(each, list) else each for each in value]
+    return value
+
+
+def _join_spaced(parts: Iterable[str]) -> str:
+    """Join parts of a script, with two blank lines around functions and classes."""
+    text, was_block = "", False
+    for each in parts:
+        is_block = each.startswith(("def ", "class ", "async def ", "@"))
+        text += ("\n\n" if is_block or was_block else "\n" if text else "") + each + "\n"
+        was_block = is_block or each.splitlines()[-1].startswith(" ")
+    return text
+
+
+def _assertion(before: str, condition: str, says: str) -> str:
+    line = f"{before}\nassert {condition}, {says}"
+    is_long = len(line.rpartition("\n")[2]) > _MAX_LINE and "\n" not in condition
+    return f"{before}\nassert {condition}, (\n    {says}\n)" if is_long else line
+
+
+def _caught(statement: str) -> str:
+    lines = textwrap.indent(statement, "    ")
+    caught = "except Exception as raised:\n    error = raised\n    print('raised:', repr(raised))"
+    return f"error = None\ntry:\n{lines}\n{caught}"
+
+
+_EXCEPTION, _EXCEPTIONS = "class {}(Exception):\n    pass\n", ("ToolFailed", "Unsupported")
+_SERVER_IMPORTS = ("import json", "from http.server import ThreadingHTTPServer", "from threading import Thread")
+_IMPORTS = {
+    "asyncio": "import asyncio",
+    "json": "import json",
+    "os": "import os",
+    "SimpleNamespace": "from types import SimpleNamespace",
+}
+"""Word in a script → import that it needs."""
+
+
+def _sorted_imports(lines: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Return the imports of the standard library, merged by module, and the other lines in their order."""
+    whole, named, others = set[str](), dict[str, set[str]](), list[str]()
+    for line in lines:
+        module, _, names = line.partition(" import ") if line.startswith("from ") else (line, "", "")
+        if (
+            not line.startswith(("from ", "import "))
+            or line.split()[1].partition(".")[0] not in sys.stdlib_module_names
+        ):
+            others.append(line)
+        elif names:
+            named.setdefault(module, set()).update(names.split(", "))
+        else:
+            whole.add(module)
+    merged = [f"{module} import {', '.join(sorted(names))}" for module, names in sorted(named.items())]
+    return [*sorted(whole), *merged], list(dict.fromkeys(others))
+
+
+_HEAD = '''"""{title}
+
+Seen on {today} with {versions}. {run}
+
+A server on 127.0.0.1 gives the answers, which harness made, not a provider. With the fault, an assertion fails.
+"""
+
+from __future__ import annotations
+'''
+
+_START = """
+server = ThreadingHTTPServer(("127.0.0.1", 0), ProviderStub)
+Thread(target=server.serve_forever, daemon=True).start()
+"""
+
+_ENDPOINT = """
+endpoint = SimpleNamespace(base_url=f"http://127.0.0.1:{{server.server_port}}{base_path}", api_key="none")
+"""
+
+_TO_SERVER = """
+def to_server(send):
+    def redirected(self, request, **options):
+        request.url = request.url.copy_with(scheme="http", host="127.0.0.1", port=server.server_port)
+        return send(self, request, **options)
+
+    return redirected
+"""
+_HTTPX = "NAME.Client.send, NAME.AsyncClient.send = map(to_server, (NAME.Client.send, NAME.AsyncClient.send))"
+_REDIRECTIONS: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
+    **{each: ((), (_TO_SERVER, _HTTPX.replace("NAME", each))) for each in ("httpx", "httpx2")},
+    "http.client": (
+        ("import socket",),
+        (
+            """
+def connect(self):
+    self.sock = socket.create_connection(server.server_address)
+""",
+            "http.client.HTTPSConnection.connect = connect",
+        ),
+    ),
+    "urllib3": (
+        ("import socket", "from urllib3.connection import HTTPSConnection"),
+        (
+            """
+def connect(self):
+    self.sock, self.is_verified = socket.create_connection(server.server_address), True
+""",
+            "HTTPSConnection.connect = connect",
+        ),
+    ),
+    "aiohttp": (
+        ("from aiohttp import ClientSession",),
+        (
+            """
+def to_server(self, url, build=ClientSession._build_url):
+    return build(self, url).with_scheme("http").with_host("127.0.0.1").with_port(server.server_port)
+""",
+            "ClientSession._build_url = to_server",
+        ),
+    ),
+}
+"""HTTP client → imports and code that send its requests to the script's server."""
+
+_LISTED = "[(each['name'], parse(each['args'])) for each in {read}(answer)['calls']]"
+_READERS = {
+    "calls": _LISTED,
+    "whole calls": f"[each for each in {_LISTED} if isinstance(each[1], dict)]",
+    "text": "{read}(answer)['text']",
+    "usage": "{read}(answer)[{count}]",
+    "reason": "{read}(answer)['reason']",
+}
+"""Subject of a claim → code of what the library returned."""

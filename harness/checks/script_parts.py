@@ -1,0 +1,102 @@
+"""Functions and classes that scripts of `harness reproduce` contain. They use nothing of harness."""
+# pyright: basic
+
+from __future__ import annotations
+
+import json
+from http.server import BaseHTTPRequestHandler
+from types import SimpleNamespace
+from typing import Any
+
+ANSWERS: Any = []
+received: Any = []
+
+
+def events(*sent):
+    return "".join(f"data: {json.dumps(each)}\n\n" for each in sent)
+
+
+def named_events(*sent):
+    return "".join(f"event: {each['type']}\ndata: {json.dumps(each)}\n\n" for each in sent)
+
+
+class ProviderStub(BaseHTTPRequestHandler):
+    def do_POST(self):
+        received.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+        status, headers, body = ANSWERS[min(len(received), len(ANSWERS)) - 1]
+        body = body.encode("utf-8", "surrogateescape")
+        self.send_response(status)
+        for name, value in {"content-length": str(len(body)), **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def at(value, *steps):
+    try:
+        return at(value[steps[0]], *steps[1:]) if steps else value
+    except (IndexError, KeyError, TypeError):
+        return None
+
+
+def status_of(error):
+    while error is not None:
+        for name in ("provider_status_code", "status_code", "status", "code"):
+            if isinstance(getattr(error, name, None), int):
+                return getattr(error, name)
+        error = error.__cause__ or error.__context__
+
+
+def parse(arguments):
+    try:
+        return json.loads(arguments) if isinstance(arguments, str) else arguments
+    except ValueError:
+        return arguments
+
+
+def answer_fields(text="", calls=(), refusal=None, **others):
+    return {"text": text, "calls": [*calls], "refusal": refusal, **others}
+
+
+runs = []
+
+
+def scripted_tool(results, **about):
+    def run(arguments):
+        runs.append((about["name"], arguments))
+        result = results.pop(0)
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    return SimpleNamespace(**about, call=run, text=run)
+
+
+def fields(value):
+    return value if isinstance(value, dict) else value.model_dump() if hasattr(value, "model_dump") else vars(value)
+
+
+def read(completion):
+    choice, usage = fields(fields(completion)["choices"][0]), fields(fields(completion).get("usage") or {})
+    message = fields(choice["message"])
+    functions = [(each.get("id"), fields(each["function"])) for each in map(fields, message.get("tool_calls") or ())]
+    return {
+        "text": message.get("content") or "",
+        "calls": [{"id": call_id, "name": each["name"], "args": each["arguments"]} for call_id, each in functions],
+        "refusal": message.get("refusal"),
+        "reason": choice["finish_reason"],
+        "read": usage.get("prompt_tokens"),
+        "written": usage.get("completion_tokens"),
+    }
+
+
+def read_chunks(chunks):
+    found = {"text": "", "calls": {}, "refusal": "", "reason": None}
+    for choice in [choice for chunk in chunks for choice in chunk.choices]:
+        found["reason"] = choice.finish_reason or found["reason"]
+        found["text"] += choice.delta.content or ""
+        found["refusal"] += getattr(choice.delta, "refusal", None) or ""
+        for piece in getattr(choice.delta, "tool_calls", None) or ():
+            call = found["calls"].setdefault(piece.index, {"id": piece.id, "name": piece.function.name, "args": ""})
+            call["args"] += piece.function.arguments or ""
+    return {**found, "calls": [*found["calls"].values()]}
