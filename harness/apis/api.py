@@ -257,7 +257,7 @@ class Api:
         """Return the profile of a model, with the facts of a selection. A selection without a day means today. Raises
         `FactsError`.
         """
-        bare = model.removeprefix("models/")
+        bare = self.services.bare_name(model)
         facts = self.facts.together(self.name, fact_selection.files).holding(bare, fact_selection.day or today())
         known = self._derived.get((bare, id(facts)))
         if known is not None and known[0] is facts:

@@ -69,13 +69,21 @@ class Services:
 
     `hosts` maps host names, including their subdomains, to services. It has precedence over `SERVERS`. `clouds` are
     services that apply the provider's own rules. `models` is a pattern of the models that the provider serves. A local
-    server with one of the models in `stand_ins` is a test double of the provider.
+    server with one of the models in `stand_ins` is a test double of the provider. `cloud_names` is a pattern of the
+    names that clouds give to the models; its group is the provider's name.
     """
 
     hosts: Mapping[str, str]
     models: str = r".*"
     stand_ins: str = ""
     clouds: frozenset[str] = frozenset()
+    cloud_names: str = ""
+
+    def bare_name(self, model: str) -> str:
+        """Return the provider's name of a model, without what a cloud adds to it."""
+        bare = model.removeprefix("models/")
+        named = re.fullmatch(self.cloud_names, bare) if self.cloud_names else None
+        return named[1].replace("@", "-") if named else bare
 
     def provider_rules(self, profile: Profile, model: str) -> RuleSet:
         """Return the rules of the reference server, which replaces the API's provider.
@@ -194,7 +202,7 @@ SERVERS = (
     KnownServer("ollama", _LOCAL, port=11434, marks=rb'"system_fingerprint": ?"fp_ollama"'),
     KnownServer("lm-studio", _LOCAL, port=1234),
     KnownServer("sglang", _LOCAL, port=30000, marks=rb'"matched_stop":'),
-    KnownServer("vllm", (), marks=rb'"(?:kv_transfer_params|prompt_logprobs)":|"type": ?"BadRequestError"'),
+    KnownServer("vllm", (), marks=rb'"(?:kv_transfer_params|prompt_logprobs|input_messages)":|"BadRequestError"'),
     KnownServer("llama-cpp", (), marks=rb'"system_fingerprint": ?"b\d+-[0-9a-f]+"|"timings": ?\{[^{}]*"prompt_n":'),
 )
 """Compatible servers and clouds, in the order of lookup: a subdomain comes before its parent domain.

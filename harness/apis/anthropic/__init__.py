@@ -59,6 +59,7 @@ API = Api(
         {"api.anthropic.com": OWN},
         stand_ins=r"claude-.*",
         clouds=frozenset({"vertex", "azure", "foundry"}),  # these clouds host the models and enforce the same rules
+        cloud_names=r"(?:.*\banthropic\.)?(claude-[\w.@-]*?)(?:-v\d+(?::\d+)?)?",
     ),
     facts=FACTS,
     spelled=dotted_path,

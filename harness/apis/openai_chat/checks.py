@@ -42,9 +42,9 @@ def violations(request: HttpRequest, rule_set: RuleSet) -> list[Violation]:
         return [limit("body").make_violation(f"We could not parse the JSON body of your request: {error.reason}.", "")]
     if not isinstance(body, dict):
         return [limit("body").make_violation("The body of your request must be a JSON object.", "")]
-    found = [*_arguments(body), *_pairing(body), *_duplicates(body)]
+    found = [*_arguments(body), *_pairing(body), *_duplicates(body), *_format(body)]
     if rule_set.is_own:
-        found += [*_fields(body), *_tool_schemas(body), *_format(body)]
+        found += [*_fields(body), *_tool_schemas(body)]
     return found
 
 
