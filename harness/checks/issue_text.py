@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
+from harness.apis import registry
 from harness.apis.api import Api
+from harness.apis.fact import Fact
 from harness.apis.jsonvalue import parse_body, resolve
 from harness.checks.reproduction import Reproduction, is_about_request
 from harness.model.messages import JSON
 from harness.platform.exceptions import shorten
 from harness.reports.words import sentence
+from harness.results import Finding
 from harness.rules.evidence import ParsedExchange
 
 _KEY_HEADERS = {"anthropic": "x-api-key: ", "gemini": "x-goog-api-key: "}
@@ -22,6 +26,38 @@ _PRINTED = ("raised: ", "sent: ", "returned: ", "got: ", "AssertionError: ")
 """Beginnings of the lines that a script prints itself."""
 
 _MAX_CHARACTERS = 300
+
+
+def provider_fact(finding: Finding, api: str, readings: Sequence[ParsedExchange]) -> Fact | None:
+    """Return the fact on which a finding is based: its own, the first one of its limit, or what is documented about
+    such responses.
+    """
+    at = finding.exchange
+    view = readings[at].response if at is not None and at < len(readings) else None
+    endings = _FACTS.get(finding.rule, ())
+    if finding.rule == "chat-failure" and view is not None and view.error is not None:
+        status = readings[at or 0].exchange.response
+        endings = ("stream-error",) if status is not None and status.status < _FIRST_ERROR else ("error-body", "errors")
+    limits = (limit for limit in registry.known_limits() if limit.id == finding.rule)
+    ids = [finding.rule, *(name for limit in limits for name in limit.facts), *(f"{api}-{each}" for each in endings)]
+    return next((fact for name in ids for fact in registry.api(api).facts.with_ids([name])), None)
+
+
+_FIRST_ERROR = 400
+_FACTS = {
+    "error-flag": ("result-is-error",),
+    "results-split": ("results-in-one-message",),
+    "stop-reason": ("stop-reasons",),
+    "response-refusal": ("message-answer", "refusal-details", "stop-reasons"),
+    "response-calls": ("message-answer", "stream-order", "calls-whole"),
+    "response-text": ("message-answer", "stream-order", "chunks"),
+    "truncated-call": ("broken-arguments", "stop-reasons"),
+    "stream-cut": ("stream-cut", "stream-order", "stop-reasons"),
+    "library-empty-arguments": ("no-arguments", "stream-arguments"),
+    "tool-run-missing": ("no-arguments", "stream-arguments"),
+    "usage": ("usage",),
+}
+"""Rule → ends of the ids of facts about such responses, the best first. Their beginning is the API."""
 
 
 def curl_command(made: Reproduction, api: Api) -> str:
@@ -84,6 +120,7 @@ _REMEDIES = {
     "library-empty-arguments": "Return `{}` as the arguments of a call without arguments.",
     "stop-reason": "Return the provider's stop reason, or one that means the same, and the text of a refusal.",
     "truncated-call": "Return no call whose arguments are cut: raise an exception, or mark the call as invalid.",
+    "response-refusal": "Return the text of the refusal.",
     "issued-id-lost": "Return the id of the call as the provider sent it.",
 }
 """Rule → advice for the maintainers of a library, who do not know the names of harness."""

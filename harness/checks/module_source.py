@@ -38,9 +38,18 @@ def module_source(module: ModuleType, roots: Iterable[str]) -> tuple[list[str], 
         elif _is_setup(node):
             (definitions or imports).append(ast.unparse(node))
         elif needed & {*_defined_names(node)}:
-            definitions.append(ast.get_source_segment(source, node) or "")
+            first = min((each.lineno for each in getattr(node, "decorator_list", ())), default=node.lineno)
+            definitions.append("\n".join(source.splitlines()[first - 1 : node.end_lineno]))
     foreign = re.compile(rf": ({'|'.join(own)})(?=[,)])|\s*# noqa.*") if own else re.compile(r"\s*# noqa.*")
     return imports, [foreign.sub("", each) for each in definitions]
+
+
+def imported_modules(module: ModuleType) -> list[str]:
+    """Return the names of the packages that a module imports."""
+    nodes = [*ast.walk(ast.parse(inspect.getsource(module)))]
+    names = [each.name for node in nodes if isinstance(node, ast.Import) for each in node.names]
+    names += [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom) and not node.level]
+    return [name.partition(".")[0] for name in names if name.partition(".")[0] != _OWN]
 
 
 def _is_setup(node: ast.stmt) -> bool:
@@ -56,6 +65,8 @@ def _defined_names(node: ast.stmt) -> list[str]:
             return [node.name]
         case ast.Assign():
             return [each.id for each in node.targets if isinstance(each, ast.Name)]
+        case ast.AnnAssign(target=ast.Name(id=name)) if node.value is not None:
+            return [name]
         case _:
             return []
 

@@ -118,7 +118,8 @@ class Reproduction:
         if value is None or (call.is_stream and call.joined is None) or (call.is_awaited and call.awaited is None):
             return None
         own, given = getattr(self.module, "openai_form", None), self.response
-        if own is not None or given is None or self.module is not None:
+        names = [*dir(value), *getattr(value, "keys", tuple[str, ...])()]
+        if own is not None or given is None or "choices" in names:
             return value, value if own is None else own(value)
         calls = [{"name": each.name, "args": dict(each.arguments)} for each in given.tool_calls]
         read, written = given.usage.input_tokens, given.usage.output_tokens

@@ -6,10 +6,8 @@ from __future__ import annotations
 import json
 from http.server import BaseHTTPRequestHandler
 from types import SimpleNamespace
-from typing import Any
 
-ANSWERS: Any = []
-received: Any = []
+ANSWERS, received = [], []  # of the script
 
 
 def events(*sent):

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
-from importlib.metadata import packages_distributions
+from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any, cast
@@ -30,12 +30,12 @@ import typer
 
 from harness import bridge, wrappers
 from harness.apis import registry
-from harness.apis.fact import Fact
 from harness.apis.server import long_fragments
 from harness.bridge.call_log import LoggedCall, logged_calls
 from harness.cassettes.loopback_server import serve
 from harness.checks.generation import cause_key, causes_of, shrink_cause
-from harness.checks.issue_text import curl_command, issue_text
+from harness.checks.issue_text import curl_command, issue_text, provider_fact
+from harness.checks.module_source import imported_modules
 from harness.checks.node_script import CALL_LOG, NodeProgram
 from harness.checks.python_script import python_scripts
 from harness.checks.reproduction import Reproduction
@@ -87,6 +87,10 @@ class ReproduceOptions(StrictOptions, CellOptions):
     output: Annotated[
         Path, typer.Option("--output", metavar="DIR", help="Folder to write to; existing files are not overwritten.")
     ] = Path()
+    copy_client: Annotated[
+        bool,
+        typer.Option("--copy-client", help="Copy the client's code into the script, to report a fault of its library."),
+    ] = False
     no_colour: NoColour = False
 
 
@@ -112,7 +116,7 @@ def reproduce(typed: ReproduceOptions) -> int:
         played = play_cell(options, "reference", any_variant=any_variant, smaller=smaller)
         finding = _finding(played, rules)
         spec = (options.adapters or [played.cell.target.adapter.name])[0]
-        made = _reproduction(played, finding, spec, options)
+        made = _reproduction(played, finding, spec, options, copied=typed.copy_client)
         program = _node_program(played, spec, Path(log))
     name = f"reproduce_{played.cell.scenario.id.replace('-', '_')}"
     typer.echo(f"{finding.message} ({finding.rule})")
@@ -198,16 +202,21 @@ def _smaller(rules: Sequence[str], log: Path, played: PlayedCell, play: Callable
 _REDUCTION_SECONDS = 8.0
 
 
-def _reproduction(played: PlayedCell, finding: Finding, spec: str, options: EffectiveOptions) -> Reproduction:
+def _reproduction(
+    played: PlayedCell, finding: Finding, spec: str, options: EffectiveOptions, *, copied: bool
+) -> Reproduction:
     cell = played.cell
+    client = _client_module(spec)
+    imported = _imported_packages(client, cell.target.api) if client is not None else []
+    is_alone = copied or (client is not None and "site-packages" in str(client.__file__))
     readings = () if played.evidence is None else played.evidence.readings
     found = _wrapper(spec)
     logged = _log_calls(cell, spec, [each.exchange.response for each in readings])
     return Reproduction(
         (adapter_specs.client_of(spec) or spec) if found is None else f"{found[0].library}-{found[1].lower()}",
-        _module(spec),
-        _packages(*found) if found is not None else [],
-        _versions(found, cell.target.api, logged.agent),
+        client if copied and client is not None else _module(spec),
+        _packages(*found) if found is not None else imported if is_alone else [],
+        _versions(found, cell.target.api, imported, logged.agent),
         logged.origin,
         _base_path(spec, registry.api(cell.target.api).base_path),
         finding,
@@ -215,7 +224,7 @@ def _reproduction(played: PlayedCell, finding: Finding, spec: str, options: Effe
         logged.calls,
         logged.results,
         isinstance(getattr(played.evidence, "transcript", None), DrivenTranscript),
-        _fact(finding, cell.target.api),
+        provider_fact(finding, cell.target.api, readings),
         what_to_do(finding),
         options.as_of or dt.date.today().isoformat(),  # noqa: DTZ011 - the user's day
         _redirects(spec, logged.agent),
@@ -346,14 +355,39 @@ _SDKS = {"openai-chat": "openai", "openai-responses": "openai", "anthropic": "an
 _AGENT = re.compile(r"(?:python-)?([A-Za-z][\w.-]*)/(?:Python )?([\d.]+)")
 
 
-def _versions(found: tuple[wrappers.Wrapper, str] | None, api: str, agent: str) -> dict[str, str]:
-    """Return the installed versions of a library and its SDK, or of a client's HTTP client, and of the language."""
+def _client_module(spec: str) -> ModuleType | None:
+    """Return the module of a client in Python."""
+    client = adapter_specs.client_of(spec)
+    return import_module(client.partition(":")[0]) if client is not None else None
+
+
+def _imported_packages(module: ModuleType, api: str) -> list[str]:
+    """Return the distributions that a module imports, or that it belongs to, with versions and the SDK's extra."""
+    provides = packages_distributions()
+    own = provides.get(module.__name__.partition(".")[0], [])
+    names = own or [each for name in imported_modules(module) for each in provides.get(name, [])]
+    return [f"{each}{_sdk_extra(each, _SDKS.get(api, ''))}=={installed_version(each)}" for each in dict.fromkeys(names)]
+
+
+def _sdk_extra(distribution: str, sdk: str) -> str:
+    """Return the extra of a distribution that installs an SDK, such as `[openai]`."""
+    wanted = re.compile(rf"{re.escape(sdk)}\b[^;]*;.*extra == ['\"]([\w-]+)")
+    found = filter(None, map(wanted.match, requires(distribution) or ()))
+    return next((f"[{each[1]}]" for each in found), "") if sdk else ""
+
+
+def _versions(
+    found: tuple[wrappers.Wrapper, str] | None, api: str, imported: Sequence[str], agent: str
+) -> dict[str, str]:
+    """Return the installed versions of a library and its SDK, or of what a client imports, and of the language."""
     if found is not None and isinstance(found[0], wrappers.NodeWrapper):
         command = [shutil.which("node") or "node", "--version"]
         node = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603
         return {**found[0].installed, "Node": node.removeprefix("v")}
     if found is None:
-        return dict(_AGENT.findall(agent)) | {"Python": sys.version.split()[0]}
+        packages = [re.sub(r"\[.*\]", "", each).split("==") for each in imported]
+        known = dict[str, str](packages) or dict(_AGENT.findall(agent))
+        return {**known, "Python": sys.version.split()[0]}
     names = [*(each.partition("==")[0].partition("[")[0] for each in _packages(*found)), _SDKS.get(api, "")]
     known = {name: number for name in names if name and (number := installed_version(name))}
     return known | {"Python": sys.version.split()[0]}
@@ -427,16 +461,6 @@ def _drive(drive: Any, *arguments: object) -> None:
     running = bridge.call(cast("Callable[..., object]", function), *cast("tuple[object, ...]", given), *arguments)
     if inspect.iscoroutine(running):
         asyncio.run(running)
-
-
-def _fact(finding: Finding, api: str) -> Fact | None:
-    """Return the fact on which a finding is based: the fact with the same id, or the first fact of the limit."""
-    facts = registry.api(api).facts
-    ids = [
-        finding.rule,
-        *(name for limit in registry.known_limits() if limit.id == finding.rule for name in limit.facts),
-    ]
-    return next(iter(facts.with_ids(ids)), None)
 
 
 def _output(script: Path) -> str:

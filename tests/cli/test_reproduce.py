@@ -182,6 +182,23 @@ def test_a_script_fails_with_the_fault_and_passes_without_it(
     assert mended.returncode == 0, mended.stderr
 
 
+def test_a_client_is_copied_into_the_script_for_the_maintainers_of_its_library(harness: Command, folder: Path) -> None:
+    (folder / "own_client.py").write_text(LOSES_OWN)
+
+    done = harness("reproduce", "call-identical-twice", *TARGET, "--copy-client")
+
+    assert done.code == 0, done.out + done.err
+    script = (folder / "reproduce_call_identical_twice.py").read_text()
+    assert "own_client" not in script.partition("from __future__")[2]
+    assert "    pip install 'httpx2==" in script
+    assert "class Client:" in script
+    (folder / "own_client.py").unlink()
+    assert run(folder, "reproduce_call_identical_twice.py").stderr.splitlines()[-1].startswith("AssertionError: ")
+    issue = (folder / "reproduce_call_identical_twice.md").read_text()
+    assert "**What the provider says.**" in issue
+    assert "https://github.com/openai/openai-python/" in issue
+
+
 def test_a_loop_is_copied_into_the_script_without_what_is_of_harness(harness: Command, folder: Path) -> None:
     (folder / "own_loop.py").write_text(LOOP)
 
