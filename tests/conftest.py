@@ -3,8 +3,13 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from harness.platform import project
 
 pytest_plugins = ["pytester"]
 
@@ -27,3 +32,14 @@ def pytest_collection_finish() -> None:
     """What is there now stays, and the collector need not look at all of it again and again."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_commit_of_this_checkout() -> Iterator[None]:
+    """Each run names its commit. No test needs this checkout's, and git would be started for it hundreds of times."""
+    asked, here = project._git, Path(__file__).parent.parent
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            project, "_git", lambda folder, *words: "" if folder.absolute() == here else asked(folder, *words)
+        )
+        yield
