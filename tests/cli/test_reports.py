@@ -99,6 +99,7 @@ def test_the_page_of_an_audit_has_the_exchanges_of_the_files(harness: Command, f
 REPORTS = ("--report=json:out/run.json", "--report=junit:out/run.xml", "--report=markdown:out/run.md")
 
 
+@pytest.mark.usefixtures("in_process")
 def test_what_cannot_begin_leaves_no_report_of_an_earlier_run(harness: Command, folder: Path) -> None:
     assert harness("run", "call-single", "--mode", "reference", "--target", "openai-chat", *REPORTS).code == 0
     assert json.loads((folder / "out" / "run.json").read_text())["finished"] is True

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -91,18 +89,6 @@ def test_the_price_is_that_of_the_day() -> None:
     assert before is not None
     assert after is not None
     assert before > after
-
-
-def test_prices_come_with_the_package_and_without_a_request() -> None:
-    code = (
-        "import socket, threading\n"
-        "def refuse(*a, **k): raise AssertionError('a connection')\n"
-        "socket.socket.connect = socket.create_connection = socket.getaddrinfo = refuse\n"
-        "from harness.apis.prices import cost, priced_models\nfrom harness.model.messages import Usage\n"
-        "assert cost('anthropic', 'claude-opus-5-5', Usage(10, 5)) and priced_models('gemini', '')\n"
-        "assert [each.name for each in threading.enumerate()] == ['MainThread']\n"
-    )
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
 
 def one(scenario: str, target: str, stages: InProcess | None = None, variant: str = "whole") -> CellResult:
