@@ -335,7 +335,8 @@ def _pieces(run: RunResult, presentation: Presentation) -> Iterator[str]:
         "differences": _differences(run),
         "panels": _panels(run),
         "panels_title": "How the targets differ" if len(targets) > 1 else f"What {first} sends",
-        "provenance": groups.provenance(run),
+        "provenance": groups.provenance(run, by_target=False),
+        "models": [each for each in groups.provenance(run) if each not in groups.provenance(run, by_target=False)],
         "costs": list(words.costs(run)),
         "skipped": groups.not_applicable(run),
         "expected": groups.expected_failures(run),
@@ -381,8 +382,8 @@ def _differences(run: RunResult) -> list[tuple[str, list[tuple[Any, list[str]]]]
 def _panels(run: RunResult) -> list[tuple[str, str, list[tuple[str, list[tuple[str, str]]]]]]:
     """Return the features of `_PANELS`: title, meaning, and the values of each property with their targets.
 
-    With several targets, a feature lists only the properties that differ, or all properties if none differ. Values that
-    were not observed come last.
+    With several targets, a feature lists only the properties that differ, or all if none differ. The value of
+    all other targets comes last, after values that were not observed.
     """
     every = dict(groups.differing(run, everything=True))
     found = every if len(groups.targets(run)) == 1 else every | dict(groups.differing(run, everything=False))
@@ -391,7 +392,10 @@ def _panels(run: RunResult) -> list[tuple[str, str, list[tuple[str, list[tuple[s
             title,
             meaning,
             [
-                (row.aspect, sorted(groups.by_value(row), key=lambda each: each[0] == _NOT_OBSERVED))
+                (
+                    row.aspect,
+                    sorted(groups.by_value(row), key=lambda each: (each[1] == "others", each[0] == _NOT_OBSERVED)),
+                )
                 for row in found[feature]
             ],
         )
