@@ -281,15 +281,20 @@ def _means_same(one: JSON, other: JSON) -> bool:
 
 
 def _meaning(value: JSON) -> JSON:
-    """Return the value without `null` members and with JSON inside strings parsed."""
+    """Return the value without `null` members, with JSON inside strings parsed and with one alphabet for base64."""
     if isinstance(value, dict):
         return {key: _meaning(member) for key, member in value.items() if member is not None}
     if isinstance(value, list):
         return [_meaning(entry) for entry in value]
+    if isinstance(value, str) and _BASE64.fullmatch(value):
+        return value.replace("-", "+").replace("_", "/").rstrip("=")
     try:
         return loads(value.encode()) if isinstance(value, str) and value.startswith("{") else value
     except WireError:
         return value
+
+
+_BASE64 = re.compile("[A-Za-z0-9+/_-]{40,}={0,2}")
 
 
 def side_by_side(sent: JSON, right: JSON) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -220,6 +220,8 @@ def test_where_the_shipped_adapter_sends_nothing_there_is_nothing_to_show() -> N
     ],
 )
 def test_what_means_the_same_is_no_difference(other: dict[str, Any], differs: bool) -> None:
+    signed = {"signature": f"{'AbC1' * 12}-_"}
+    assert side_by_side(signed, {"signature": f"{'AbC1' * 12}+/"}) == ((), ())
     shown = side_by_side({"model": "m", "arguments": '{"a":1}'}, other)
 
     assert any(shown) is differs

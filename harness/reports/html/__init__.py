@@ -382,26 +382,25 @@ def _differences(run: RunResult) -> list[tuple[str, list[tuple[Any, list[str]]]]
 def _panels(run: RunResult) -> list[tuple[str, str, list[tuple[str, list[tuple[str, str]]]]]]:
     """Return the features of `_PANELS`: title, meaning, and the values of each property with their targets.
 
-    With several targets, a feature lists only the properties that differ, or all if none differ. The value of
-    all other targets comes last, after values that were not observed.
+    With several targets, a feature lists only the properties that differ, or all if none differ. With one target, it
+    lists the properties that were observed. The value of all other targets comes last.
     """
+    is_single = len(groups.targets(run)) == 1
     every = dict(groups.differing(run, everything=True))
-    found = every if len(groups.targets(run)) == 1 else every | dict(groups.differing(run, everything=False))
-    return [
-        (
-            title,
-            meaning,
-            [
-                (
-                    row.aspect,
-                    sorted(groups.by_value(row), key=lambda each: (each[1] == "others", each[0] == _NOT_OBSERVED)),
-                )
-                for row in found[feature]
-            ],
-        )
-        for feature, (title, meaning) in _PANELS.items()
-        if feature in found
-    ]
+    found = every if is_single else every | dict(groups.differing(run, everything=False))
+    panels = list[tuple[str, str, list[tuple[str, list[tuple[str, str]]]]]]()
+    for feature, (title, meaning) in _PANELS.items():
+        rows = [(row.aspect, groups.by_value(row)) for row in found.get(feature, ())]
+        seen = [each for each in rows if not is_single or each[1][0][0] != _NOT_OBSERVED]
+        if rows and not seen:
+            panels.append((title, f"{meaning} No cell of this run has shown it.", []))
+        elif rows:
+            panels.append((title, meaning, [(aspect, sorted(values, key=_last_ones)) for aspect, values in seen]))
+    return panels
+
+
+def _last_ones(value: tuple[str, str]) -> tuple[bool, bool]:
+    return value[1] == "others", value[0] == _NOT_OBSERVED
 
 
 def _date(run: RunResult) -> str:
