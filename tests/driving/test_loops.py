@@ -167,25 +167,17 @@ def test_what_was_run_is_shown_beside_the_answers(tmp_path: Path, capsys: pytest
     assert capsys.readouterr().out.count('runs get_weather({"city": "Paris"})') == 2
 
 
-def test_a_program_hands_on_arguments_as_their_text(tmp_path: Path) -> None:
-    """For a language whose numbers are doubles."""
-    report = tmp_path / "run.json"
-    asked = ["arguments-large-integers", "--mode=reference", f"--agent-command={PROGRAM}", "--api=openai-chat"]
-
-    assert main(["run", *asked, f"--report=json:{report}"]) == 0
-    assert [cell.verdict for cell in RunResult.from_json(report.read_text()).cells] == [Verdict.PASS]
-
-
 @pytest.fixture(scope="session")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Cells:
     def make(folder: Path) -> Cells:
         ways = ["right", "own-tool", "at-once", "agent-zips", "agent-endless", *AGENTS, "agent-declines"]
-        return play(folder, ways, f"--agent-command={PROGRAM}", "--api=openai-chat", patience=0.5)[2]
+        words = ("arguments-large-integers", f"--agent-command={PROGRAM}", "--api=openai-chat")
+        return play(folder, ways, *words, patience=0.5)[2]
 
     return once(tmp_path_factory, "agents", make)
 
 
-@pytest.mark.parametrize("way", ["right", "own-tool", "at-once"])
+@pytest.mark.parametrize("way", ["right", "own-tool", "at-once", "arguments-large-integers"])
 def test_a_right_program_passes(programs: Cells, way: str) -> None:
     assert (programs[way].verdict, programs[way].target, said(programs[way])) == (Verdict.PASS, "agent.py", [])
 

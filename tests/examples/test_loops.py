@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import shutil
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from harness.cli.main import main
 from harness.results import CellResult, RunResult, Verdict
+from tests.cli.conftest import without_workers
 
 HERE = Path(__file__).parent
-LIBRARIES = {"runner_loop": ("anthropic", "anthropic", 1)}
-"""The library of each, a target, and in how many variants it plays."""
-
 FEW = ("call-parallel-same-tool", "history-two-turns", "result-error")
 
 
@@ -26,22 +23,18 @@ def played(folder: Path, *words: str) -> dict[str, CellResult]:
     return {f"{cell.scenario} {cell.variant}": cell for cell in cells if cell.verdict is not Verdict.NOT_APPLICABLE}
 
 
-@pytest.mark.parametrize("name", LIBRARIES)
-def test_a_library_plays_by_its_own_loop(name: str, tmp_path: Path) -> None:
-    library, target, variants = LIBRARIES[name]
-    if find_spec(library) is None:
-        pytest.skip(f"the library {library} is not installed")
-    loop = f"--conversation=tests.examples.{name}:LOOP"
+def test_a_library_plays_by_its_own_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    without_workers(monkeypatch)
+    loop = ("--conversation=tests.examples.runner_loop:LOOP", "--target=anthropic")
 
-    cells = played(tmp_path, *FEW, "error-in-tool-loop", loop, f"--target={target}")
+    cells = played(tmp_path, *FEW, "error-in-tool-loop", *loop)
 
     assert [(name, finding.message) for name, cell in cells.items() for finding in cell.findings] == []
-    assert len(cells) == variants * (len(FEW) + 1)
+    assert len(cells) == len(FEW) + 1
 
 
-@pytest.mark.parametrize("name", LIBRARIES)
-def test_a_loop_is_declared_in_twenty_lines(name: str) -> None:
-    body = (HERE / f"{name}.py").read_text(encoding="utf-8").split('"""', 2)[2]
+def test_a_loop_is_declared_in_twenty_lines() -> None:
+    body = (HERE / "runner_loop.py").read_text(encoding="utf-8").split('"""', 2)[2]
     lines = [line for line in body.splitlines() if line.strip() and not line.startswith(("import ", "from "))]
 
     assert len([line for line in lines if not line.startswith(("CAN = ", "LOOP = "))]) <= 22
