@@ -57,18 +57,6 @@ def read(api: str, body: Any, status: int = 200, **headers: str) -> ResponseView
     return registry.api(api).read(HttpResponse(status, headers or {"content-type": "application/json"}, raw))
 
 
-def server_sent(*payloads: Any, named: bool = True) -> HttpResponse:
-    """A stream of these payloads; `bytes` are taken as they are."""
-    body = b"".join(
-        each
-        if isinstance(each, bytes)
-        else (f"event: {each['type']}\n".encode() if named and isinstance(each, dict) and "type" in each else b"")
-        + f"data: {json.dumps(each)}\n\n".encode()
-        for each in payloads
-    )
-    return HttpResponse(200, {"content-type": "text/event-stream; charset=utf-8"}, body)
-
-
 _TEXTS = st.text(max_size=60) | st.sampled_from(
     ['"quotes"\n\\', "18 °C — 東京 👨‍👩‍👧‍👦", "a\u2028b\u2029c\u0085d", "{}", "\r\n\r\n"]
 )

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from harness.adapters.openai_chat import ADAPTER as SHIPPED
 from harness.model.messages import ChatRequest, JsonSchema
 from tests.broken.fault import Wrap, asks
 from tests.broken.requests import each_schema, without
@@ -129,6 +128,3 @@ WRONG: tuple[tuple[str, Wrap, str, str], ...] = (
     ("descriptions dropped", each(without("description")), "schema-optional", "/properties/from/description"),
 )
 """With a scenario that shows each, and what the finding has to say."""
-
-REFERENCES_WRITTEN_OUT = replace(RIGHT["references written out"](SHIPPED), name="written-out")
-ENUM_MEMBER_DROPPED = replace(each(shorter_enum)(SHIPPED), name="enum-dropped")

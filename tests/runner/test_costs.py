@@ -6,7 +6,6 @@ import json
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
 from genai_prices import Usage as Tokens
@@ -26,7 +25,6 @@ from harness.runner.suite_run import Run
 from harness.stdio import adapter_specs
 from tests.stages import InProcess, shipped_scenarios, shipped_targets
 
-ROOT = Path(__file__).parent.parent.parent
 DAY = date(2026, 11, 20)
 USAGE = Usage(1000, 100, 600, 300, 40)
 
