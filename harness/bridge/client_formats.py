@@ -27,7 +27,7 @@ from harness.adapters.openai_responses import SDK
 from harness.bridge.completions import NO_REFUSAL, NO_STOP_REASON, NO_USAGE, completion, events, response
 from harness.bridge.openai_messages import Memory, completion_request, plain
 from harness.model.errors import MalformedResponse, Unsupported
-from harness.model.messages import JSON, ChatRequest, ChatResponse, Finish, Role, StreamEvent, Text
+from harness.model.messages import JSON, ChatRequest, ChatResponse, Finish, Message, Role, StreamEvent, Text
 from harness.platform.environment import importing_sdk
 
 _ALIASES = {
@@ -55,6 +55,8 @@ def hints_of(value: object) -> Mapping[str, object]:
 def as_annotated(value: object, hint: object) -> Any:
     """Return JSON as instances of the classes in an annotation. JSON that fits none of them is returned unchanged."""
     members = [hint, *typing.get_args(hint)]
+    if isinstance(value, dict) and isinstance(role := cast("dict[str, Any]", value).get("role"), str):
+        members = _for_role(members, role)
     if isinstance(value, list):
         inner = item_class(hint)
         return [as_annotated(each, inner) for each in _with_joined_results(cast("list[object]", value), inner)]
@@ -70,8 +72,29 @@ def as_annotated(value: object, hint: object) -> Any:
     return "" if value is None and hint is str else cast("object", value)
 
 
+_ROLE_NAMES = {
+    "system": "system|developer",
+    "user": "user|human",
+    "assistant": "assistant|ai(?![a-z])|model|bot",
+    "tool": "tool|function|result",
+}
+"""Roles, each with words in the names of classes for messages of this role."""
+
+
+def _for_role(members: Sequence[object], role: str) -> list[object]:
+    """Return the classes for messages of a role, if there is one per role; otherwise all, each with its subclasses."""
+    classes = [each for each in members if inspect.isclass(each) and each.__module__ not in _OWN_MODULES]
+    found = [each for every in classes for each in (every, *every.__subclasses__())]
+    named = [each for each in found if re.match(_ROLE_NAMES.get(role, role), _snake(each.__name__).lstrip("_"))]
+    return [*named] or [*members]
+
+
 ERROR_FLAG = "is_error"
 """Field of a class for messages or results that marks a result as an error."""
+
+
+TOOL_MESSAGES = "tool_messages"
+"""Mark of a method with Anthropic's messages that takes each result as a message with the role `tool`."""
 
 
 def marks_errors(hint: object) -> bool:
@@ -124,7 +147,7 @@ def _instance(value: dict[str, Any], kind: Callable[..., object]) -> object | No
     hints = hints_of(kind)
     known: dict[str, Any] = {**value.get("function", {}), **value}
     for name, others in _ALIASES.items():
-        known |= {other: known[name] for other in others if name in known}
+        known |= {other: known[name] for other in others if name in known and name not in hints and other not in known}
     for name in ("arguments", *_ALIASES["arguments"]):
         if isinstance(known.get(name), str) and hints.get(name) is not str:
             known[name] = json.loads(known[name])
@@ -173,9 +196,9 @@ class Form:
     """A format in which a client accepts requests. `messages` is the argument that holds the conversation.
 
     `arguments` builds the arguments from the request, the memory, the model and the names of the method's parameters.
-    These names include `is_error` if the messages of the method have this field. `capabilities` maps arguments to the
-    capabilities of a method that accepts them; the key "" applies to every method. `settings` lists the arguments for
-    settings.
+    These names include `is_error` if the messages of the method have this field, and `TOOL_MESSAGES`. `capabilities`
+    maps arguments to the capabilities of a method that accepts them; the key "" applies to every method. `settings`
+    lists the arguments for settings.
     """
 
     name: str
@@ -210,11 +233,25 @@ def _anthropic(request: ChatRequest, _memory: Memory, model: str, names: frozens
     made = without(encode_for_anthropic(request, model), "model")
     if "thinking" in names and "output_config" not in names and made.get("output_config", {}).keys() == {"effort"}:
         del made["output_config"]
+    if TOOL_MESSAGES in names:
+        made["messages"] = [*_results_of_tools(made["messages"])]
     match made.get("system"):
         case [{"type": "text", "text": str(text), **rest}] if not rest:
             return {**made, "system": text}
         case _:
             return made
+
+
+def _results_of_tools(messages: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """Yield messages of Anthropic's format, with each result in a message of its own with the role `tool`."""
+    for each in messages:
+        content: Any = each["content"]
+        blocks: list[dict[str, Any]] = content if isinstance(content, list) else list[dict[str, Any]]()
+        results = [without(block, "type") for block in blocks if block["type"] == "tool_result"]
+        yield from ({"role": "tool", **block} for block in results)
+        others = [block for block in blocks if block["type"] != "tool_result"]
+        if others or not results:
+            yield {**each, "content": others or content}
 
 
 def _gemini(request: ChatRequest, _memory: Memory, model: str, names: frozenset[str]) -> dict[str, Any]:
@@ -343,15 +380,17 @@ def read_answer(
     if isinstance(answer, Iterator):
         items = [*cast("Iterator[object]", answer)] or [""]
         *before, answer = items
-        if isinstance(answer, str) or not all(isinstance(each, str) for each in before):
-            return _whole(read_stream(items, request, memory, parsed=parsed))
-    body = jsonable(answer)
+        is_part = isinstance(answer, str) or _kind_of(answer) in ("end", "call")
+        if is_part or not all(isinstance(each, str) for each in before):
+            return _whole(read_stream(items, request, memory, api))
+    body = _native_body(answer, api) or jsonable(answer)
     if _is_anthropic(body):
         return anthropic_responses.read_response(body)
     if _is_gemini(body):
         return gemini_responses.read_response(_camel(body), request)
     if isinstance(body, dict) and isinstance(body.get("output"), list):
-        return _of_responses().read_response(body, _OK, request.messages)
+        found = _of_responses().read_response(body, _OK, request.messages)
+        return found if _items(answer) is None else _without(found, {NO_STOP_REASON: True})
     is_wire = isinstance(body, dict) and "choices" in body
     made = cast("dict[str, Any]", as_completion(answer))
     choice: Mapping[str, Any] = plain(next(iter(made["choices"]), None))
@@ -392,11 +431,12 @@ _MESSAGE_FIELDS = {"role", "content", "tool_calls", "refusal", "name", "reasonin
 
 
 def read_stream(
-    items: Iterable[object], request: ChatRequest, memory: Memory, *, parsed: bool = False
+    items: Iterable[object], request: ChatRequest, memory: Memory, api: str = "openai-chat"
 ) -> Iterator[StreamEvent]:
     """Convert a client's stream to events.
 
-    Items may be events of Anthropic, chunks of Gemini or OpenAI Chat, texts, or objects with text or calls.
+    Items may be events of Anthropic, chunks of Gemini or OpenAI Chat, texts, the client's own events, or tuples of a
+    kind and a value.
     """
     every = iter(items)
     first = next(every, None)
@@ -411,8 +451,8 @@ def read_stream(
         lines = (f"data: {json.dumps(jsonable(each))}\n\n".encode() for each in items)
         return _of_responses().read_stream(lines, _OK, request.messages)
     if isinstance(body, dict) and "choices" in body:
-        return events(items, request, memory, parsed=parsed)
-    return _own_events(items, request, parsed=parsed)
+        return events(items, request, memory, parsed=api == ANTHROPIC.name)
+    return _own_events(items, request, api)
 
 
 def _of_responses() -> ModuleType:
@@ -553,38 +593,186 @@ def _call(call: object) -> dict[str, Any]:
     }
 
 
-def _own_events(items: Iterable[object], request: ChatRequest, *, parsed: bool) -> Iterator[StreamEvent]:
-    """Convert a stream of texts and objects to events. An object's text is skipped if it repeats the whole text."""
-    text, calls, reason = "", list[object](), None
-    has_refusal = has_usage = False
+def _own_events(items: Iterable[object], request: ChatRequest, api: str) -> Iterator[StreamEvent]:
+    """Convert a stream of texts and objects to events. A text or a call that repeats earlier ones is skipped."""
+    text, calls, reason = "", list[dict[str, Any]](), None
+    has_refusal = has_usage = is_known = False
+    parts: list[JSON] = []
     whole: ChatResponse | None = None
 
     def chunks() -> Iterator[object]:
-        nonlocal text, reason, has_refusal, has_usage, whole
+        nonlocal text, reason, has_refusal, has_usage, is_known, whole
         for each in items:
             body, item = jsonable(each), each
             if isinstance(body, dict) and isinstance(body.get("output"), list):
                 whole = read_answer(each, request, Memory())
                 item = _as_part(whole)
-            made: dict[str, Any] = cast("dict[str, Any]", as_completion(item))
+            piece, part = _piece(item)
+            parts.append(part)
+            is_known = is_known or bool(piece)
+            made: dict[str, Any] = cast("dict[str, Any]", as_completion(piece or ""))
             choice = made["choices"][0]
             message = choice["message"]
             if message["content"] == text:
                 message["content"] = ""
             text += message["content"]
-            for call in message["tool_calls"]:
-                call.setdefault("index", len(calls))
-                calls.append(call)
+            message["tool_calls"] = [call for call in message["tool_calls"] if _join_call(calls, call)]
             reason = choice["finish_reason"] or reason
             has_refusal, has_usage = has_refusal or bool(made.get("has_refusal")), has_usage or bool(made["usage"])
             yield made
+        if not is_known:
+            raise MalformedResponse("the client returned a stream of objects with no text and no tool calls")
         if reason is None:
             yield completion(reason=_usual_reason(calls))
 
-    for event in events(chunks(), request, parsed=parsed):
+    for event in events(chunks(), request, parsed=api == ANTHROPIC.name):
         lacks = {NO_REFUSAL: not has_refusal, NO_USAGE: not has_usage, NO_STOP_REASON: reason is None}
         answer = whole or (_without(event.response, lacks) if isinstance(event, Finish) else None)
+        if isinstance(event, Finish) and answer is not None and any(map(_is_opaque, parts)):
+            answer = replace(answer, message=_message_of(_joined_texts(parts), request))
         yield Finish(answer) if isinstance(event, Finish) and answer is not None else event
+
+
+def _join_call(calls: list[dict[str, Any]], call: dict[str, Any]) -> bool:
+    """Give a call the index of the one that it continues, or a new one. Return whether it adds anything."""
+    function = call["function"]
+    known = [each for each in calls if call["id"] is not None and each["id"] == call["id"]]
+    if "index" not in call and known:
+        call["index"] = known[-1]["index"]
+        if function["arguments"] in ("", None, "".join(each["function"]["arguments"] or "" for each in known)):
+            return False
+    elif "index" not in call and calls and call["id"] is None and not function["name"]:
+        call["index"] = calls[-1]["index"]
+    call.setdefault("index", len({each["index"] for each in calls}))
+    calls.append(call)
+    return True
+
+
+_KINDS = {
+    "thinking": r"think|thought|reason(ing|$)",
+    "call": r"call|tool|function",
+    "end": r"finish|stop|done|end|complete|final",
+    "usage": r"usage",
+    "text": r"text|content|token|delta|message|chunk|answer",
+}
+"""Kinds of events in a client's own stream, each with words in the names that it may have."""
+
+
+def _piece(item: object) -> tuple[object, JSON]:
+    """Return an event of a client's own stream as an object that `as_completion` can read, `None` for an unknown one,
+    and the event as a part of Anthropic's or Gemini's format.
+    """
+    kind, fields = _kind_of(item), _plain_fields(item)
+    value = next((fields[key] for key in ("data", "payload", "value") if fields.get(key) is not None), item)
+    if (pair := _items(item)) is not None and len(pair) == _PAIR:
+        value = pair[1]
+    if isinstance(item, str) or kind is None:
+        return item if isinstance(item, str) or _is_readable(item) else None, None
+    fields, part = _plain_fields(value), jsonable(value)
+    call: object = _object(_camel(part)).get("functionCall", cast("object", value))
+    match kind:
+        case "thinking" if not {*_CALLS} & fields.keys():
+            thought = {"thinking": _text_of(value), **({"signature": fields.get("signature")} if fields else {})}
+            return {"text": ""}, {"type": "thinking", **thought}
+        case "call" if {"name", "tool", "function"} & _plain_fields(call).keys():
+            return {"calls": [call]}, part
+        case "end" if not {"message", "response", *_CALLS} & fields.keys():
+            word = value if isinstance(value, str) else next((fields[key] for key in _ENDS if fields.get(key)), None)
+            return {"text": "", "finish_reason": getattr(word, "value", word), "usage": fields.get("usage")}, None
+        case "usage":
+            return {"text": "", "usage": fields.get("usage") or value}, None
+        case "text" if isinstance(value, str):
+            return {"text": value}, {"type": "text", "text": value}
+        case _ if _is_readable(value):
+            return value, {"type": "text", "text": _text_of(value)}
+        case _:
+            return None, None
+
+
+_PAIR = 2
+_ENDS = ("finish_reason", "stop_reason", "reason", "stop", "status")
+
+
+def _kind_of(item: object) -> str | None:
+    """Return the kind of an event, by the first item of a tuple, by a field or by the name of its class."""
+    fields, pair = _plain_fields(item), _items(item)
+    tags = [*(pair or [])[:1], *(fields.get(key) for key in ("type", "kind", "event"))]
+    tag = next((each for each in tags if isinstance(each, str | Enum)), type(item).__name__)
+    words = _snake(str(getattr(tag, "value", tag))).lower()
+    return next((kind for kind, pattern in _KINDS.items() if re.search(pattern, words)), None)
+
+
+def _is_readable(value: object) -> bool:
+    return bool({*_TEXTS, *_CALLS, "choices", "finish_reason", "stop_reason", "usage"} & _plain_fields(value).keys())
+
+
+def _text_of(value: object) -> str:
+    fields = _plain_fields(value)
+    found = value if isinstance(value, str) else next((fields[key] for key in _WORDS if fields.get(key)), "")
+    return found if isinstance(found, str) else ""
+
+
+_WORDS = ("thinking", "thought", "reasoning", "text", "content", "delta")
+
+
+def _is_opaque(part: JSON) -> bool:
+    return isinstance(part, dict) and bool({"signature", "thoughtSignature", "thought_signature"} & part.keys())
+
+
+def _joined_texts(parts: Iterable[JSON]) -> list[JSON]:
+    """Return the parts of an answer, with pieces of a text or a thought joined."""
+    found: list[JSON] = []
+    for part in parts:
+        last = found[-1] if found else None
+        if isinstance(part, dict) and isinstance(last, dict) and part.get("type") == last.get("type") in _JOINED:
+            name = str(part["type"])
+            texts = f"{last.get(name) or ''}{part.get(name) or ''}"
+            found[-1] = {**last, **{key: value for key, value in part.items() if value}, name: texts}
+        elif part is not None:
+            found.append(part)
+    return [part for part in found if not isinstance(part, dict) or part.get("text") != ""]
+
+
+_JOINED = ("text", "thinking")
+
+
+def _message_of(parts: list[JSON], request: ChatRequest) -> Message:
+    """Return the message for parts of Anthropic's or Gemini's format."""
+    if any(isinstance(part, dict) and part.get("type") == "thinking" for part in parts):
+        blocks: list[JSON] = [{**each, "type": "tool_use"} if "input" in each else each for each in map(_object, parts)]
+        return anthropic_responses.read_response({"content": blocks}).message
+    content: JSON = {"role": "model", "parts": [_camel(without(_object(each), "type")) for each in parts]}
+    body: JSON = {"candidates": [{"content": content, "finishReason": "STOP"}]}
+    return gemini_responses.read_response(body, request).message
+
+
+def _native_body(answer: object, api: str) -> JSON:
+    """Return an answer that consists of an API's own parts as the body of a response, or `None`.
+
+    These are a content of Gemini or its parts, alone or in a tuple with the stop reason, and a list of the output items
+    of OpenAI Responses.
+    """
+    items = _items(answer)
+    members: list[JSON] = [_camel(jsonable(each)) for each in ([answer] if items is None else items)]
+    kinds = {str(each.get("type")) for each in members if isinstance(each, dict)}
+    if api == RESPONSES.name and kinds and kinds <= _OUTPUT_ITEMS:
+        return {"output": [jsonable(each) for each in items or [answer]], "status": "completed"}
+    if api != GEMINI.name:
+        return None
+    word = next((each for each in members if isinstance(each, str) and each.isupper()), None)
+    content = next((each for each in map(_object, members) if isinstance(each.get("parts"), list)), None)
+    if content is None and word is not None and {} in members:
+        content = _object({"role": "model", "parts": []})
+    if content is None and members and all(isinstance(each, dict) and _PARTS & each.keys() for each in members):
+        content = _object({"role": "model", "parts": members})
+    if content is None:
+        return None
+    candidate: dict[str, JSON] = {"content": content, "finishReason": content.get("finishReason") or word}
+    return {"candidates": [{key: each for key, each in candidate.items() if each}]}
+
+
+_OUTPUT_ITEMS = {"message", "function_call", "reasoning"}
+_PARTS = {"functionCall", "thoughtSignature"}
 
 
 def _as_part(whole: ChatResponse) -> dict[str, object]:

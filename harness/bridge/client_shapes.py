@@ -12,6 +12,8 @@ from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterat
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
+from http import HTTPStatus
+from itertools import chain
 from typing import Any, cast
 
 from harness import plugins
@@ -27,10 +29,12 @@ from harness.bridge.client_formats import (
     RESPONSES,
     SETTINGS,
     SYNONYMS,
+    TOOL_MESSAGES,
     Form,
     as_annotated,
     first,
     hints_of,
+    item_class,
     marks_errors,
     own_classes,
     read_answer,
@@ -61,6 +65,9 @@ _SDKS: Mapping[tuple[str, ...], tuple[Form, tuple[str, ...]]] = {
 _TRIED_MODELS = ("model", "gpt-4.1", "claude-opus-4-8", "gemini-2.5-flash")
 """Models with which a client is made to look at it. Some clients look the name up in a table."""
 
+_BINDERS = ("bind_tools", "with_tools")
+"""Methods that return a client with tools."""
+
 _WITHOUT_TOOLS = " (without tools, because no parameter is called 'tools')"
 
 Redirected = Callable[[str], AbstractContextManager[None]]
@@ -72,7 +79,8 @@ class Method:
     """A method of a client, as a path from the client, with the names of its parameters.
 
     `is_open` is set if it accepts any keyword argument. The path of a function is empty. `required` parameters have no
-    default, and `preset` has the default of those for which it is a text. `hints` are the annotations.
+    default, and `preset` has the default of those for which it is a text. `hints` are the annotations. `source` is the
+    code of the method, if it is known.
     """
 
     path: tuple[str, ...]
@@ -81,11 +89,37 @@ class Method:
     required: frozenset[str] = frozenset()
     preset: Mapping[str, str] = field(default_factory=dict[str, str])
     hints: Mapping[str, object] = field(default_factory=dict[str, object])
+    source: str = ""
 
     def parameter(self, name: str, form: Form) -> str | None:
         """Return the parameter for an argument of a form, or `None`."""
         known = SYNONYMS["contents" if name == form.messages == "contents" else name] if name in SYNONYMS else (name,)
-        return first(known, self.names) or (known[0] if self.is_open else None)
+        found = first(known, self.names) or (self.only_list if name == form.messages else None)
+        return found or (known[0] if self.is_open else None)
+
+    @property
+    def always_streams(self) -> bool:
+        """Return whether each call of the method requests a stream."""
+        return bool(
+            re.search(r"\byield\b|[\"']?\bstream[\"']?\s*[:=]\s*True|stream_generate|streamGenerate", self.source)
+        )
+
+    @property
+    def wraps_tools(self) -> bool:
+        """Return whether the method puts the tools it gets into the objects that an API has around functions."""
+        tools = first(SYNONYMS["tools"], self.names)
+        one = rf"[\"']function[\"']:\s*(\w+)\s*\}}\s*for \1 in {tools}\b"
+        return bool(
+            tools and re.search(rf"function_?[dD]eclarations[\"']?\s*[:=]\s*(list\()?{tools}\b|{one}", self.source)
+        )
+
+    @property
+    def only_list(self) -> str | None:
+        """The only required parameter that has no known name, if its annotation is a list or the method takes tools."""
+        unknown = self.required - _KNOWN
+        name = next(iter(unknown)) if len(unknown) == 1 else None
+        is_list = name is not None and item_class(self.hints.get(name)) is not None
+        return name if is_list or first(SYNONYMS["tools"], self.names) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +127,8 @@ class ClientShape:
     """The constructor and the methods of a client.
 
     `make` takes the base URL, the key and the model. `given` maps `base_url`, `api_key` and `model` to parameters of
-    the method. `has_base_url` is unset if neither takes a base URL. `model` is a model that the client takes.
+    the method. `has_base_url` is unset if neither takes a base URL. `model` is a model that the client takes. A client
+    with `keeps_history` takes one prompt after another; its system prompt is the attribute `system_attribute`.
     """
 
     name: str
@@ -104,6 +139,8 @@ class ClientShape:
     given: Mapping[str, str]
     has_base_url: bool = True
     model: str = _TRIED_MODELS[0]
+    keeps_history: bool = False
+    system_attribute: str | None = None
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -120,6 +157,8 @@ class ClientShape:
             {"vision"} if self.is_sdk or (self.form is not PROMPT and not own_classes(self.messages_hint)) else set()
         )
         found |= {"json-with-tools"} if {"tools", "json-schema"} <= found else set()
+        found |= {"history"} if self.keeps_history else set()
+        found |= {"system-prompt"} if self.system_attribute else set()
         return frozenset(map(Capability, found))
 
     @property
@@ -183,18 +222,32 @@ def recognise(value: object, name: str, method: str = "") -> ClientShape:
         PluginError: It has no known shape. The message asks for what is missing.
     """
     name = name.removesuffix(f".{method}") if method else name
-    if inspect.isroutine(value):
+    if _is_function(value):
         own = _method_of((), value)
         if _form(own) is not None:
             return _shape(name, lambda _url, _key, _model: value, own, None, {})
-    if not callable(value) or not (inspect.isclass(value) or inspect.isroutine(value) or isinstance(value, partial)):
+    if not callable(value) or not (inspect.isclass(value) or _is_function(value)):
         return _with_methods(value, name, lambda _url, _key, _model: value, method, {})
     make = partial(_make, value)
     client, model = _try_to_make(make)
     if inspect.iscoroutine(client):
         client.close()
         raise _unknown(name, "it takes no messages. Which function or method does? Name it, as in MODULE:function")
-    return replace(_with_methods(client, name, make, method, _constructor_names(cast("object", value))), model=model)
+    names = _constructor_names(cast("object", value))
+    if inspect.isroutine(client) and _form(own := _method_of((), client)) is not None:
+        return replace(_shape(name, make, own, None, names), model=model)
+    shape = replace(_with_methods(client, name, make, method, names), model=model)
+    if shape.form is not PROMPT or not inspect.isclass(value) or first(SYNONYMS["messages"], shape.whole.names):
+        return shape
+    own = frozenset(getattr(client, "__dict__", {}))
+    lists = (getattr(client, each) for each in own if each.lstrip("_") in SYNONYMS["messages"])
+    keeps = any(isinstance(each, list) for each in lists)
+    system = first(SYNONYMS["system"], own) if keeps else None
+    return replace(shape, keeps_history=keeps, system_attribute=system)
+
+
+def _is_function(value: object) -> bool:
+    return inspect.isroutine(value) or isinstance(value, partial)
 
 
 def _try_to_make(make: Callable[[str, str, str], object]) -> tuple[object, str]:
@@ -256,7 +309,8 @@ class ShapedClient:
         self._runner = asyncio.Runner()
         self._opened = contextlib.ExitStack()
         values = {"base_url": endpoint.base_url, "api_key": endpoint.api_key, "model": model}
-        self._client = self._open(*values.values())
+        self._reopen = partial(self._open, *values.values())
+        self._client = self._reopen()
         values["model"] = _prefix(shape.whole) + model
         self._given = {shape.given[key]: value for key, value in values.items() if key in shape.given}
 
@@ -284,7 +338,7 @@ class ShapedClient:
             if not hasattr(answer, "__iter__") and hasattr(answer, "__aiter__"):
                 answer = self._synchronous(cast("AsyncIterator[object]", answer))
             items = cast("Iterable[object]", [answer] if isinstance(answer, str | Mapping) else answer)
-            for event in read_stream(items, request, self._memory, parsed=self._api == ANTHROPIC.name):
+            for event in read_stream(items, request, self._memory, self._api):
                 yield Finish(self._mark_unpassed(event.response)) if isinstance(event, Finish) else event
 
     def _mark_unpassed(self, answer: ChatResponse) -> ChatResponse:
@@ -305,16 +359,23 @@ class ShapedClient:
         client = _in_loop(self._runner, lambda: self._shape.make(base_url, api_key, model))
         if self._shape.whole.path and hasattr(client, "__aenter__"):
             return self._run(cast("Any", client).__aenter__())
+        if self._shape.whole.path and hasattr(client, "__enter__"):
+            return self._opened.enter_context(cast("AbstractContextManager[object]", client))
         return client
 
     def _call(self, method: Method, request: ChatRequest, **extra: object) -> object:
         form = self._shape.form
+        if self._shape.keeps_history:
+            request = self._last_prompt(request)
         arguments: dict[str, Any] = dict(extra)
         names = method.names | ({ERROR_FLAG} if self._shape.marks_errors else frozenset[str]())
+        if "tool_use_id" in method.source and re.search(r"==\s*[\"']tool[\"']", method.source):
+            names |= {TOOL_MESSAGES}
         for name, value in form.arguments(request, self._memory, self._model, names).items():
             parameter = method.parameter(name, form)
-            if parameter in FUNCTION_LISTS:
-                arguments[parameter] = [each.get("function", each) for each in value]
+            if parameter is not None and (parameter in FUNCTION_LISTS or (name == "tools" and method.wraps_tools)):
+                lists = (each.get("functionDeclarations", [each.get("function", each)]) for each in value)
+                arguments[parameter] = [*chain.from_iterable(lists)]
             elif parameter is not None:
                 arguments[parameter] = value
             elif name not in SETTINGS:
@@ -323,13 +384,27 @@ class ShapedClient:
         arguments |= {
             name: as_annotated(value, method.hints.get(name)) for name, value in arguments.items() if name in typed
         }
-        function = BoundMethod(self._client, method.path) if method.path else self._client
+        client = self._client
+        binder = next((each for name in _BINDERS if callable(each := getattr(client, name, None))), None)
+        if binder is not None and method.path and arguments.get("tools"):
+            bound = {"tool_choice": arguments.pop("tool_choice")} if "tool_choice" in arguments else {}
+            client = binder(arguments.pop("tools"), **bound)
+        function = BoundMethod(client, method.path) if method.path else client
         try:
             return self._run(call(cast("Callable[..., object]", function), **self._given, **arguments))
         except (TypeError, AttributeError, KeyError) as error:
             if any(isinstance(part, Image) for message in request.messages for part in message.parts):
                 raise Unsupported(self._shape.name, "images", f"it raises {type(error).__name__} for them") from error
             raise
+
+    def _last_prompt(self, request: ChatRequest) -> ChatRequest:
+        """Return the request with its last message only. A new conversation gets a new client."""
+        if len(request.messages) == 1:
+            self._client = self._reopen()
+        if name := self._shape.system_attribute:
+            setattr(self._client, name, request.system)
+            request = replace(request, system=None)
+        return replace(request, messages=request.messages[-1:])
 
     def _run(self, answer: object) -> object:
         return self._runner.run(_await(answer)) if inspect.isawaitable(answer) else answer
@@ -356,9 +431,10 @@ def _failures() -> Generator[None]:
         raise
     except Exception as error:
         found = _STATUS.search(str(error))
-        if found is None:
+        status = int(found[1]) if found else HTTPStatus.BAD_REQUEST if "invalid_request" in str(error) else None
+        if status is None:
             raise
-        raise provider_error(int(found[1]), str(error)) from error
+        raise provider_error(status, str(error)) from error
 
 
 def _in_loop(runner: asyncio.Runner, make: Callable[[], object]) -> object:
@@ -423,6 +499,7 @@ def _shape(
     if not own:
         given |= {"base_url": first(_BASE_URLS, whole.names), "api_key": first(_KEYS, whole.names)}
     is_same = "stream" in whole.names or (is_sdk and whole.is_open and whole.path[-1] == "create")
+    is_same = is_same or (streamed is None and whole.always_streams)
     return ClientShape(
         name,
         make,
@@ -442,19 +519,16 @@ def _form(method: Method) -> Form | None:
         return GEMINI
     if {"input", "instructions"} <= method.names:
         return RESPONSES
-    known = {
-        *_BASE_URLS,
-        *_KEYS,
-        *_MODELS,
-        *SYNONYMS["messages"],
-        *SYNONYMS["tools"],
-        *SYNONYMS["system"],
-        "max_tokens",
-    }
-    missing = method.required - known
+    missing = method.required - _KNOWN - {*SYNONYMS["messages"]}
     if first(SYNONYMS["messages"], method.names) and not missing:
         return OPENAI
-    return PROMPT if first(SYNONYMS["prompt"], method.names) and missing <= {*SYNONYMS["prompt"]} else None
+    if first(SYNONYMS["prompt"], method.names) and missing <= {*SYNONYMS["prompt"]}:
+        return PROMPT
+    return OPENAI if method.only_list is not None else None
+
+
+_KNOWN = frozenset({*_BASE_URLS, *_KEYS, *_MODELS, *SYNONYMS["tools"], *SYNONYMS["system"], "max_tokens"})
+"""Names of parameters other than the one for messages."""
 
 
 def _constructor_names(factory: object) -> dict[str, str]:
@@ -518,6 +592,7 @@ def _make(factory: Callable[..., object], base_url: str, api_key: str, model: st
     if "max_retries" in method.names:
         arguments["max_retries"] = 0
     config = _config(factory)
+    arguments |= dict.fromkeys(method.required & {*SYNONYMS["system"], *SYNONYMS["tools"]} - arguments.keys())
     if config is not None and "base_url" not in arguments:
         arguments[config[0]] = _make(config[1], base_url, api_key, model)
     if missing := sorted(method.required - arguments.keys()):
@@ -561,7 +636,15 @@ def _method_of(path: tuple[str, ...], value: object) -> Method:
         frozenset(each.name for each in named if each.default is each.empty),
         {each.name: each.default for each in named if isinstance(each.default, str) and each.default},
         hints_of(value),
+        _source_of(value),
     )
+
+
+def _source_of(value: object) -> str:
+    try:
+        return inspect.getsource(cast("Any", value)) if inspect.isroutine(value) else ""
+    except (OSError, TypeError):
+        return ""
 
 
 def _article(value: object) -> str:

@@ -44,7 +44,7 @@ from harness.stdio import adapter_specs
 from harness.stdio.adapter_specs import client_environment
 from harness.stdio.protocol import PROTOCOL
 
-_SECONDS = 40.0
+_SECONDS = 90.0
 """Time limit for importing the code and for its first request."""
 
 _INPUT_SECONDS = 5.0
@@ -137,6 +137,7 @@ def _in_module(name: str) -> Recognised:
         if not each.startswith("_")
         and (getattr(value, "__module__", None) == name or isinstance(value, Adapter | Loop))
     ]
+    found = [each for each in found if not _is_value_class(members[each])] or found
     clients = [each for each in found if _may_be_client(members[each], f"{name}:{each}")] or found
     if len(clients) == 1:
         return recognise_here(f"{name}:{clients[0]}")
@@ -159,6 +160,16 @@ _WITHOUT_WRAPPER = (
 def _is_installed(name: str) -> bool:
     file = getattr(sys.modules.get(name), "__file__", None) or ""
     return any(file.startswith(f"{sysconfig.get_path(kind)}{os.sep}") for kind in ("purelib", "platlib"))
+
+
+def _is_value_class(value: object) -> bool:
+    """Return whether a value is a class for messages, settings or exceptions, without methods of its own."""
+    if not inspect.isclass(value):
+        return False
+    fields = ("__dataclass_fields__", "_fields", "model_fields", "__total__", "__members__")
+    methods = (name for name, each in vars(value).items() if inspect.isfunction(each) and not name.startswith("_"))
+    is_value = issubclass(value, BaseException) or any(hasattr(value, each) for each in fields)
+    return is_value and next(methods, None) is None
 
 
 def _may_be_client(value: object, name: str) -> bool:
@@ -205,32 +216,43 @@ def _client(name: str, shape: ClientShape) -> Recognised:
     """Find out the API of a client and the form of its messages, by sending it a request in each form."""
     seen, tried = _Seen(None), [shape]
     if not shape.is_sdk and shape.form is OPENAI:
-        tried = [replace(shape, form=form) for form in (OPENAI, ANTHROPIC, GEMINI)]
+        tried = [replace(shape, form=form) for form in (OPENAI, ANTHROPIC, GEMINI, RESPONSES)]
     for each, base in ((each, base) for each in tried for base in (_BASE_PATH, "")):
         found = _probe(lambda url, each=each: _send(each, url), base)
         seen = found if seen.api is None and not seen.reason else seen
         if found.api is not None and not _is_passed_through(each, found):
             seen, shape = found, each
             break
+    if seen.api is None and "Callable" in str(shape.whole.hints.get(shape.whole.parameter("tools", shape.form) or "")):
+        return Recognised(question=_RUNS_TOOLS.format(name=name))
     if seen.api is None:
         return Recognised(question=f"{name} looks like a client, but {seen.reason}")
-    kind = adapter_specs.CLIENT if shape.is_sdk or shape.form.name not in FOREIGN_FORMS else adapter_specs.NATIVE
+    is_own = shape.is_sdk or shape.form.name not in FOREIGN_FORMS or shape.form is tried[0].form is RESPONSES
+    kind = adapter_specs.CLIENT if is_own else adapter_specs.NATIVE
     place, redirects = f"={seen.path}", f", with its requests to {seen.path} redirected"
     if not seen.path.startswith("http"):
         place, redirects = "" if seen.path == registry.api(seen.api).base_path else seen.path or "/", ""
     ignored = ("system-when-absent",) if shape.has_default_system else ()
     has_no_flag = shape.form is OPENAI and seen.api not in _OPENAI_APIS and not shape.marks_errors
     ignored += ("error-flag",) if has_no_flag else ()
+    ignored += (
+        ("stream-requested",) if shape.whole.always_streams and "stream_options" not in shape.whole.source else ()
+    )
     own = " in the API's own format" if kind == adapter_specs.NATIVE else ""
     sentence = f"a client of {seen.api}, called as {shape.sentence}{own}{redirects}"
     model = None if seen.model == shape.model else seen.model
     return Recognised(f"{kind}@{seen.api}{place} {name}", sentence, ignored=ignored, model=model)
 
 
+_RUNS_TOOLS = (
+    "{name} takes functions as tools, so it runs them itself. Name a program that uses it: harness try --command "
+    "'python my_program.py'. Or write a loop of about ten lines: harness help loops."
+)
+
 _OPENAI_APIS = (OPENAI.name, RESPONSES.name)
 """APIs whose results have no mark for errors, as the messages of OpenAI's form."""
 
-FOREIGN_FORMS = (ANTHROPIC.name, GEMINI.name)
+FOREIGN_FORMS = (ANTHROPIC.name, GEMINI.name, RESPONSES.name)
 """Forms other than OpenAI's."""
 
 _TOOL = Tool("look", "Looks.", {"type": "object", "properties": {}})
@@ -247,10 +269,12 @@ def _send(shape: ClientShape, url: str) -> None:
 
 
 def _is_passed_through(shape: ClientShape, seen: _Seen) -> bool:
-    """Return whether a request in OpenAI's format arrived unchanged at an API with another format."""
+    """Return whether a request arrived unchanged at an API with another format."""
+    if shape.form.name in FOREIGN_FORMS and not shape.is_sdk:
+        return shape.form.name != seen.api
     if shape.form is not OPENAI or seen.api == OPENAI.name:
         return False
-    return b'"function"' in seen.body or (seen.api == GEMINI.name and b'"parts"' not in seen.body)
+    return bool(re.search(rb'"function"\s*:', seen.body)) or (seen.api == GEMINI.name and b'"parts"' not in seen.body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,12 +315,26 @@ def _probe(send: Callable[[str], object], base: str = _BASE_PATH) -> _Seen:
         return _Seen(None, reason=f"it sent no request{failure}.{hint}")
     first = requests[0]
     path = urlsplit(first.url).path
+    if path == base and first.url.startswith(server.origin) and re.search(rb'"(messages|input)":', first.body):
+        wire = _api_of_body(first)
+        return _Seen(wire.name, f"{base}{_ENDPOINTS[wire.name]}", body=first.body, model=wire.model_of(first))
     for wire in served_apis():
         if wire.recognises(replace(first, body=wire.least_body)):
             path = _expected_path(wire, first.url, server.origin, base)
             return _Seen(wire.name, path, body=first.body, model=wire.model_of(first))
     shown = path if first.url.startswith(server.origin) else first.url
     return _Seen(None, reason=f"its first request goes to {shown}, which is a path of no known API. {_NAME_API}")
+
+
+_ENDPOINTS = {ANTHROPIC.name: "/messages", RESPONSES.name: "/responses", OPENAI.name: "/chat/completions"}
+"""Paths of APIs for clients that take the URL of the endpoint in place of a base URL."""
+
+
+def _api_of_body(request: HttpRequest) -> Api:
+    """Return the API of a request whose path is unknown, by its headers and its body."""
+    has_version = any(name.lower() == "anthropic-version" for name in request.headers)
+    other = RESPONSES if b'"input":' in request.body else OPENAI
+    return registry.api(ANTHROPIC.name if has_version else other.name)
 
 
 _HTTP_CLIENTS = "httpx, requests, urllib3, aiohttp, http.client and urllib"

@@ -31,7 +31,7 @@ from harness.model.http import HttpResponse
 from harness.plugins import ADAPTERS
 from harness.reports import finding_causes
 from harness.reports.words import count
-from harness.results import Checked, Presentation, RunResult
+from harness.results import Checked, Presentation, RunResult, Verdict
 from harness.runner.cells import Cell, not_applicable
 from harness.runner.serve_router import BASE_PATH, ImprovisedRouter
 from harness.runner.served_session import SessionOptions
@@ -44,6 +44,7 @@ choice-named choice-required stream-parallel-long-arguments settings-sampling se
 json-with-tools thinking-tool-loop result-error system-multiline stop-refusal call-without-parameters image-from-user
 result-long json-schema choice-none stream-cut-in-arguments stream-split-characters error-in-tool-loop
 arguments-large-integers error-400 call-sequential usage-cached-prompt result-null call-malformed call-single
+call-results-reordered stream-provoked-interleaved-calls error-503
 """
 
 TRIAL_SAMPLE = tuple(_SAMPLED_IDS.split())
@@ -57,6 +58,7 @@ STREAMED_SAMPLE = frozenset(
         "stream-split-characters",
         "stream-parallel-long-arguments",
         "stream-cut-in-arguments",
+        "stream-provoked-interleaved-calls",
     ]
 )
 """Ids of the scenarios that are also streamed."""
@@ -170,7 +172,7 @@ def try_(typed: TryOptions) -> int:
     options = combine_options(
         typed,
         adapters=[found.spec],
-        recuts=0,
+        recuts=1,
         reports=["worst", f"json:{file}"],
         models=None,
         api=None,
@@ -227,9 +229,17 @@ class _Trial:
             done = len(sampled.cells)
             total = count(done + sampled.unplayed, "cell")
             typer.echo(f"The time is over: {done} of the sample's {total} were played. 'harness check' plays more.")
+        lacking = sum(cell.verdict is Verdict.NOT_APPLICABLE for cell in sampled.cells)
+        if lacking > len(sampled.cells) // 2:
+            typer.echo(_FEW_CELLS.format(lacking=lacking, total=count(len(sampled.cells), "cell")))
         show = self.shows or sampled.invocation.show
         return replace(sampled, unplayed=0, invocation=replace(sampled.invocation, show=show))
 
+
+_FEW_CELLS = (
+    "{lacking} of the sample's {total} do not apply to what this method takes. To play them, name one that takes "
+    "messages\nand tools, or write a function 'def chat(messages, tools=None)' that calls it."
+)
 
 _SECONDS, _LEAST_SECONDS = 16.0, 4.0
 """Time from the start of the command after which no further cell is played, and the least time for the sample."""

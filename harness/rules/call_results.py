@@ -304,13 +304,18 @@ def _result_swapped(evidence: Evidence) -> Iterator[RuleViolation]:
 
 
 def _swapped_by_program(evidence: Evidence, req: ClientRequest) -> Iterator[RuleViolation]:
-    """Report two results of a program's own tools that each repeat only the arguments of the other's call."""
+    """Report two results of a program's own tools that each repeat only the arguments of the other's call, and one text
+    with the results of both calls.
+    """
     given = [(one, view, str(shown_payload(view))) for one, view in program_results(evidence, req)]
     for (one, view, text), (other, _, other_text) in pairwise(given):
         own = _repeats(text, one, other) or _repeats(other_text, other, one)
         if one.name == other.name and not own and _repeats(text, other, one) and _repeats(other_text, one, other):
             message = f"the call {_words_of(one)} is answered with the result of another call ({_words_of(other)})"
             yield req.reading.violation(message, view.pointer, shown_payload(view), other_text)
+        elif text == other_text and _repeats(text, one, other) and _repeats(text, other, one):
+            message = f"the calls {_words_of(one)} and {_words_of(other)} get the same text, with the results of both"
+            yield req.reading.violation(message, view.pointer, shown_payload(view))
 
 
 def _repeats(text: str, call: ExpectedCall, other: ExpectedCall) -> bool:

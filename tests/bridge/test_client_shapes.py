@@ -1,17 +1,19 @@
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import closing, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from pydantic import BaseModel
 
-from harness.bridge.client_formats import as_completion
+from harness.bridge.client_formats import ANTHROPIC, as_completion, read_answer
 from harness.bridge.client_shapes import ShapedClient, recognise
+from harness.bridge.openai_messages import Memory
 from harness.model.errors import MalformedResponse, PluginError, RateLimited, Unsupported
 from harness.model.messages import (
     ChatRequest,
@@ -23,6 +25,7 @@ from harness.model.messages import (
     Role,
     StopReason,
     Text,
+    Thinking,
     Tool,
     ToolCall,
     ToolResult,
@@ -34,6 +37,7 @@ INNER = {"id": "call_1", "type": "function", "function": {"name": "weather", "ar
 BLOCK = {"type": "tool_use", "id": "call_1", "name": "weather", "input": {"city": "Paris"}}
 GEMINI_CALL = {"id": "call_1", "name": "weather", "args": {"city": "Paris"}}
 REQUEST = ChatRequest("gpt", (Message(Role.USER, (Text("Hello"),)),), system="Be short.")
+LOOK = Tool("look", "Looks.", {"type": "object"})
 HERE = Endpoint("http://127.0.0.1:9/v1", "no-key")
 
 
@@ -571,3 +575,123 @@ def test_a_client_like_the_sdk_for_responses_gets_items(connect: Connect) -> Non
     client = connect(Responses, "gpt-5.4")
 
     assert (client.chat(REQUEST).text, _streamed(client).text) == ("Be short.", "Be short.")
+
+
+EVENTS = [
+    pytest.param([("text", "Hi"), ("tool_call", CALL), ("finish", "tool_calls")], id="tuples"),
+    pytest.param(
+        [{"kind": "text", "delta": "Hi"}, {"type": "tool_use", **BLOCK}, {"type": "stop", "reason": "x"}], id="kinds"
+    ),
+    pytest.param([{"event": "token", "data": "Hi"}, {"event": "tool_call", "data": CALL}], id="data"),
+    pytest.param(["Hi", {"type": "ping"}, {"type": "function_call", **CALL}], id="unknown"),
+    pytest.param(
+        [{"text": "Hi"}, {"tool_calls": [CALL]}, {"message": {"content": "Hi", "tool_calls": [CALL]}}], id="repeated"
+    ),
+    pytest.param(
+        [{"type": "text", "text": "Hi"}, {"type": "call_start", "id": "call_1", "name": "weather", "args": ""}]
+        + [
+            {"type": "call_delta", "id": "call_1", "name": "weather", "args": each} for each in ('{"city":', '"Paris"}')
+        ],
+        id="pieces",
+    ),
+]
+
+
+@pytest.mark.parametrize("items", EVENTS)
+def test_events_of_a_client_are_put_together(items: list[Any], connect: Connect) -> None:
+    def chat(messages: list[Any]) -> Iterator[object]:
+        yield from items
+
+    got = connect(chat).chat(REQUEST)
+
+    assert got.text == "Hi"
+    assert got.message.tool_calls == (ToolCall("call_1", "weather", {"city": "Paris"}),)
+
+
+def test_state_in_events_of_a_client_is_kept() -> None:
+    thought = {"type": "thinking", "thinking": "Hm.", "signature": "s1"}
+    part = {"functionCall": GEMINI_CALL, "thoughtSignature": "s2"}
+
+    claude = read_answer(iter([thought, BLOCK, {"type": "end"}]), REQUEST, Memory(), "anthropic")
+    gemini = read_answer(iter([("call", part), ("finish", "STOP")]), REQUEST, Memory(), "gemini")
+    content = read_answer(({"role": "model", "parts": [part]}, "STOP"), REQUEST, Memory(), "gemini")
+    items = read_answer([{"type": "reasoning", "id": "rs_1", "summary": []}], REQUEST, Memory(), "openai-responses")
+
+    assert claude.message.parts[0] == Thinking("Hm.", {"anthropic": {"signature": "s1"}})
+    assert gemini.message.tool_calls[0].provider_metadata == content.message.tool_calls[0].provider_metadata
+    assert "s2" in str(gemini.message.tool_calls[0].provider_metadata)
+    assert isinstance(items.message.parts[0], Thinking)
+
+
+@dataclass
+class Base:
+    content: str
+
+
+@dataclass
+class HumanMessage(Base): ...
+
+
+@dataclass
+class SystemMessage(Base): ...
+
+
+class Bound:
+    """A client with a class per role, and with tools that are bound before."""
+
+    def __init__(self) -> None:
+        self.tools: list[Any] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def bind_tools(self, tools: list[Any]) -> Bound:
+        other = Bound()
+        other.tools = tools
+        return other
+
+    def invoke(self, inputs: list[Base], **_: object) -> str:
+        return f"{[type(each).__name__ for each in inputs]} {len(self.tools)}"
+
+
+class Session:
+    """A client that keeps its history."""
+
+    def __init__(self, system: str | None = None) -> None:
+        self.system, self.history = system, list[str]()
+
+    def send(self, text: str) -> str:
+        self.history.append(text)
+        return f"{self.system} {self.history}"
+
+
+def test_clients_of_other_styles_are_called_as_they_need_it(connect: Connect) -> None:
+    def make(api_key: str) -> Callable[..., str]:
+        return lambda messages: f"{api_key} {len(messages)}"
+
+    later = (*REQUEST.messages, Message(Role.ASSISTANT, (Text("a"),)), Message(Role.USER, (Text("Bye"),)))
+    session = connect(Session)
+
+    assert connect(Bound).chat(replace(REQUEST, tools=(LOOK,))).text == "['SystemMessage', 'HumanMessage'] 1"
+    assert connect(make).chat(REQUEST).text == "no-key 2"
+    assert session.chat(REQUEST).text == "Be short. ['Hello']"
+    assert session.chat(replace(REQUEST, messages=later)).text == "Be short. ['Hello', 'Bye']"
+    assert session.chat(REQUEST).text == "Be short. ['Hello']"
+
+
+def test_the_code_of_a_method_shows_the_form_of_tools_and_results() -> None:
+    def chat(contents: list[Any], tools: list[Any], system: str) -> Any:
+        return {"text": json.dumps({"functionDeclarations": tools})}
+
+    def claude(messages: list[Any], tools: list[Any], system: str = "") -> str:
+        return str([m["tool_use_id"] for m in messages if m["role"] == "tool"])
+
+    bare = ShapedClient(recognise(chat, "mine"), HERE, "gpt").chat(replace(REQUEST, tools=(LOOK,)))
+    both = Message(Role.USER, (ToolResult("t1", "f", "x"), ToolResult("t2", "f", "y")))
+    shape = replace(recognise(claude, "mine"), form=ANTHROPIC)
+    done = ShapedClient(shape, HERE, "gpt").chat(replace(REQUEST, messages=(both,), tools=(LOOK,)))
+
+    assert json.loads(bare.text)["functionDeclarations"][0]["name"] == "look"
+    assert done.text == "['t1', 't2']"
