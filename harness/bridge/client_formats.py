@@ -35,6 +35,7 @@ _ALIASES = {
     "parameters": ("schema", "input_schema", "json_schema"),
     "tool_call_id": ("call_id", "tool_use_id"),
     "content": ("text",),
+    "tool_calls": ("calls", "function_calls", "tool_uses"),
 }
 """Fields of OpenAI's messages, calls and tools → names of the same fields in third-party classes."""
 
@@ -84,7 +85,7 @@ _ROLE_NAMES = {
 def _for_role(members: Sequence[object], role: str) -> list[object]:
     """Return the classes for messages of a role, if there is one per role; otherwise all, each with its subclasses."""
     classes = [each for each in members if inspect.isclass(each) and each.__module__ not in _OWN_MODULES]
-    found = [each for every in classes for each in (every, *every.__subclasses__())]
+    found = [each for every in classes for each in (every, *_subclasses(every))]
     named = [each for each in found if re.match(_ROLE_NAMES.get(role, role), _snake(each.__name__).lstrip("_"))]
     return [*named] or [*members]
 
@@ -99,8 +100,14 @@ TOOL_MESSAGES = "tool_messages"
 
 def marks_errors(hint: object) -> bool:
     """Return whether the messages or results in an annotation have a field that marks errors."""
-    names = hints_of(item_class(hint))
-    return ERROR_FLAG in names or any(ERROR_FLAG in hints_of(item_class(each)) for each in names.values())
+    item = item_class(hint)
+    names = hints_of(item)
+    inner = (hints_of(each) for each in (*map(item_class, names.values()), *_subclasses(item)))
+    return ERROR_FLAG in names or any(ERROR_FLAG in each for each in inner)
+
+
+def _subclasses(kind: object) -> list[type]:
+    return kind.__subclasses__() if isinstance(kind, type) and kind.__module__ not in _OWN_MODULES else []
 
 
 def _with_joined_results(values: list[object], kind: object) -> list[object]:
@@ -166,7 +173,10 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "contents": ("contents", "messages", "history", "conversation"),
     "prompt": ("prompt", "question", "text", "query", "user_message", "user_input", "message", "user", "content"),
     "system": ("system", "system_prompt", "system_instruction", "instructions", "system_message", "sp"),
-    "tools": ("tools", "tool_definitions", "tool_schemas", "tool_specs", "available_tools", *FUNCTION_LISTS),
+    "tools": (
+        *("tools", "tool_definitions", "tool_schemas", "tool_specs", "available_tools", "toolset", "toolbox"),
+        *("tool_list", "tool_defs", "function_schemas", "schemas", *FUNCTION_LISTS),
+    ),
     "max_tokens": ("max_completion_tokens", "max_tokens", "max_output_tokens", "maxtok"),
     "temperature": ("temperature", "temp"),
     "max_output_tokens": ("max_output_tokens", "max_tokens"),
@@ -245,8 +255,8 @@ def _anthropic(request: ChatRequest, _memory: Memory, model: str, names: frozens
 def _results_of_tools(messages: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
     """Yield messages of Anthropic's format, with each result in a message of its own with the role `tool`."""
     for each in messages:
-        content: Any = each["content"]
-        blocks: list[dict[str, Any]] = content if isinstance(content, list) else list[dict[str, Any]]()
+        content = each["content"]
+        blocks = cast("list[dict[str, Any]]", content) if isinstance(content, list) else []
         results = [without(block, "type") for block in blocks if block["type"] == "tool_result"]
         yield from ({"role": "tool", **block} for block in results)
         others = [block for block in blocks if block["type"] != "tool_result"]
@@ -418,7 +428,7 @@ def _own_message(answer: object, hint: object, api: str) -> object | None:
     if "role" not in fields and "message" in fields:
         inner = fields["message"] if isinstance(answer, Mapping) else getattr(answer, "message", None)
     if classes := own_classes(hint):
-        return inner if isinstance(inner, classes) else None
+        return next((each for each in (inner, *fields.values()) if isinstance(each, classes)), None)
     message = cast("Mapping[str, Any]", inner if isinstance(inner, Mapping) else {})
     if message.get("role") != "assistant":
         return None
@@ -475,6 +485,8 @@ def as_completion(answer: object) -> object:
     if "choices" in found:
         return found
     inner = found.get("message")
+    if isinstance(inner, str | None) and not ({*_TEXTS, *_CALLS} - {"message"}) & found.keys():
+        inner = next((each for each in found.values() if not isinstance(each, str) and _is_readable(each)), inner)
     if inner is not None and not isinstance(inner, str):
         return as_completion({**found, **_plain_fields(inner), "message": None})
     text = next((found[key] for key in _TEXTS if found.get(key)), "")
@@ -567,7 +579,7 @@ def _fields_of(answer: Sequence[object]) -> dict[str, object]:
         return {"calls": [*answer]}
     for each in answer:
         if isinstance(each, str):
-            found["finish_reason" if "text" in found else "text"] = each
+            found["finish_reason" if {"text", "content"} & found.keys() else "text"] = each
         elif (calls := _items(each)) is not None:
             found["calls"] = calls
         elif any(name.endswith("_tokens") for name in _plain_fields(each)):
@@ -667,7 +679,7 @@ def _piece(item: object) -> tuple[object, JSON]:
     if (pair := _items(item)) is not None and len(pair) == _PAIR:
         value = pair[1]
     if isinstance(item, str) or kind is None:
-        return item if isinstance(item, str) or _is_readable(item) else None, None
+        return item if isinstance(item, str) or _is_readable(item) or _holds_answer(item) else None, None
     fields, part = _plain_fields(value), jsonable(value)
     call: object = _object(_camel(part)).get("functionCall", cast("object", value))
     match kind:
@@ -704,6 +716,10 @@ def _kind_of(item: object) -> str | None:
 
 def _is_readable(value: object) -> bool:
     return bool({*_TEXTS, *_CALLS, "choices", "finish_reason", "stop_reason", "usage"} & _plain_fields(value).keys())
+
+
+def _holds_answer(item: object) -> bool:
+    return any(_is_readable(each) for each in _plain_fields(item).values() if not isinstance(each, str))
 
 
 def _text_of(value: object) -> str:

@@ -65,9 +65,6 @@ _SDKS: Mapping[tuple[str, ...], tuple[Form, tuple[str, ...]]] = {
 _TRIED_MODELS = ("model", "gpt-4.1", "claude-opus-4-8", "gemini-2.5-flash")
 """Models with which a client is made to look at it. Some clients look the name up in a table."""
 
-_BINDERS = ("bind_tools", "with_tools")
-"""Methods that return a client with tools."""
-
 _WITHOUT_TOOLS = " (without tools, because no parameter is called 'tools')"
 
 Redirected = Callable[[str], AbstractContextManager[None]]
@@ -80,7 +77,8 @@ class Method:
 
     `is_open` is set if it accepts any keyword argument. The path of a function is empty. `required` parameters have no
     default, and `preset` has the default of those for which it is a text. `hints` are the annotations. `source` is the
-    code of the method, if it is known.
+    code of the method, if it is known. `packed` is the only parameter and its class, if the method takes one object
+    with the messages; the names are then the fields of the class.
     """
 
     path: tuple[str, ...]
@@ -90,6 +88,7 @@ class Method:
     preset: Mapping[str, str] = field(default_factory=dict[str, str])
     hints: Mapping[str, object] = field(default_factory=dict[str, object])
     source: str = ""
+    packed: tuple[str, type] | None = None
 
     def parameter(self, name: str, form: Form) -> str | None:
         """Return the parameter for an argument of a form, or `None`."""
@@ -364,10 +363,27 @@ class ShapedClient:
         return client
 
     def _call(self, method: Method, request: ChatRequest, **extra: object) -> object:
-        form = self._shape.form
         if self._shape.keeps_history:
             request = self._last_prompt(request)
-        arguments: dict[str, Any] = dict(extra)
+        arguments = {**extra, **self._arguments(method, request)}
+        client = self._client
+        binder = _binder(client) if method.path and arguments.get("tools") else None
+        if binder is not None:
+            bound = {name: arguments.pop(name) for name in ("tools", "tool_choice") if name in arguments}
+            client = binder(bound.pop("tools"), **bound)
+        if method.packed is not None:
+            name, kind = method.packed
+            arguments = {name: kind(**arguments)}
+        function = BoundMethod(client, method.path) if method.path else client
+        try:
+            return self._run(call(cast("Callable[..., object]", function), **self._given, **arguments))
+        except (TypeError, AttributeError, KeyError, ValueError) as error:
+            if any(isinstance(part, Image) for message in request.messages for part in message.parts):
+                raise Unsupported(self._shape.name, "images", f"it raises {type(error).__name__} for them") from error
+            raise
+
+    def _arguments(self, method: Method, request: ChatRequest) -> dict[str, Any]:
+        form, arguments = self._shape.form, dict[str, Any]()
         names = method.names | ({ERROR_FLAG} if self._shape.marks_errors else frozenset[str]())
         if "tool_use_id" in method.source and re.search(r"==\s*[\"']tool[\"']", method.source):
             names |= {TOOL_MESSAGES}
@@ -381,21 +397,8 @@ class ShapedClient:
             elif name not in SETTINGS:
                 raise Unsupported(self._shape.name, name, "its method takes no such argument")
         typed = {method.parameter(each, form) for each in (form.messages, "tools")}
-        arguments |= {
-            name: as_annotated(value, method.hints.get(name)) for name, value in arguments.items() if name in typed
-        }
-        client = self._client
-        binder = next((each for name in _BINDERS if callable(each := getattr(client, name, None))), None)
-        if binder is not None and method.path and arguments.get("tools"):
-            bound = {"tool_choice": arguments.pop("tool_choice")} if "tool_choice" in arguments else {}
-            client = binder(arguments.pop("tools"), **bound)
-        function = BoundMethod(client, method.path) if method.path else client
-        try:
-            return self._run(call(cast("Callable[..., object]", function), **self._given, **arguments))
-        except (TypeError, AttributeError, KeyError) as error:
-            if any(isinstance(part, Image) for message in request.messages for part in message.parts):
-                raise Unsupported(self._shape.name, "images", f"it raises {type(error).__name__} for them") from error
-            raise
+        made = {name: as_annotated(value, method.hints.get(name)) for name, value in arguments.items() if name in typed}
+        return {**arguments, **made}
 
     def _last_prompt(self, request: ChatRequest) -> ChatRequest:
         """Return the request with its last message only. A new conversation gets a new client."""
@@ -470,6 +473,9 @@ def _with_methods(
     fitting = [each for each in fitting if _form(each) is not PROMPT] or fitting
     if fitting:
         whole = fitting[0]
+        if (binder := _binder(client)) is not None and whole.path not in _SDKS:
+            bound = {"tools", "tool_choice"} & _method_of((), binder).names
+            whole = replace(whole, names=whole.names | {"tools"} | bound)
         streams = [_SDKS[whole.path][1]] if whole.path in _SDKS else [(each,) for each in _STREAMS]
         streamed = next(
             (_method_of(path, each) for path in streams if callable(each := _attribute(client, path))), None
@@ -613,6 +619,11 @@ def _prefix(method: Method) -> str:
     return found[0] if found else ""
 
 
+def _binder(client: object) -> Callable[..., object] | None:
+    """Return the method of a client that returns another client with tools, if it has one."""
+    return next((each for name in ("bind_tools", "with_tools") if callable(each := getattr(client, name, None))), None)
+
+
 def _attribute(client: object, path: tuple[str, ...]) -> object | None:
     found: object | None = client
     try:
@@ -629,13 +640,18 @@ def _method_of(path: tuple[str, ...], value: object) -> Method:
     except (TypeError, ValueError):
         return Method(path, frozenset(), is_open=False)
     named = [each for each in parameters if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)]
+    required, hints = [each.name for each in named if each.default is each.empty], hints_of(value)
+    kind = hints.get(required[0]) if len(required) == 1 else None
+    if inspect.isclass(kind) and first(SYNONYMS["messages"], fields := frozenset(hints_of(kind))):
+        own = _method_of(path, kind)
+        return replace(own, names=own.names & fields, source=_source_of(value), packed=(required[0], kind))
     return Method(
         path,
         frozenset(each.name for each in named),
         any(each.kind is each.VAR_KEYWORD for each in parameters),
-        frozenset(each.name for each in named if each.default is each.empty),
+        frozenset(required),
         {each.name: each.default for each in named if isinstance(each.default, str) and each.default},
-        hints_of(value),
+        hints,
         _source_of(value),
     )
 

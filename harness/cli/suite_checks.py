@@ -114,15 +114,21 @@ def with_accepting_model(execution: Execution, workers: WorkerPool, result: RunR
 
 
 def accepting_model(execution: Execution, workers: WorkerPool, cell: CellResult, finding: Finding) -> str | None:
-    """Return another model with which the scenario of a cell does not exceed the limit of a finding, or `None`."""
+    """Return another model with which the scenario of a cell does not exceed the limit of a finding, or `None`.
+
+    A model whose limits are not exceeded at all is preferred.
+    """
     target, model = cell.target, cell.provenance.model_requested if cell.provenance else None
+    second: str | None = None
     for other in other_models(cell.api, model or ""):
         options = replace(execution.options, models=[f"{target}={other}"], paths=[cell.scenario])
         trial = replace(execution, options=options, check=None).result(workers)
         ran = [each for each in trial.cells if each.target == target and each.verdict is not Verdict.NOT_APPLICABLE]
         if ran and not any(each.rule == finding.rule for cell in ran for each in cell.findings):
-            return other
-    return None
+            if not any(map(exceeded_limit, ran)):
+                return other
+            second = second or other
+    return second
 
 
 def _hiding_limit(result: RunResult) -> _HidingLimit | None:

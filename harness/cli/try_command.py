@@ -39,12 +39,12 @@ from harness.stdio import adapter_specs
 from harness.stdio.workers import WorkerPool
 
 _SAMPLED_IDS = """
-call-parallel-same-tool system-changed json-mode call-parallel-different-tools history-two-turns stop-max-tokens
-choice-named choice-required stream-parallel-long-arguments settings-sampling settings-stop arguments-escapes
-json-with-tools thinking-tool-loop result-error system-multiline stop-refusal call-without-parameters image-from-user
-result-long json-schema choice-none stream-cut-in-arguments stream-split-characters error-in-tool-loop
-arguments-large-integers error-400 call-sequential usage-cached-prompt result-null call-malformed call-single
-call-results-reordered stream-provoked-interleaved-calls error-503
+call-parallel-same-tool system-changed json-mode call-parallel-different-tools history-two-turns user-messages-in-order
+stop-max-tokens choice-named choice-required call-results-reordered stream-parallel-long-arguments
+stream-provoked-interleaved-calls settings-sampling settings-stop arguments-escapes json-with-tools thinking-tool-loop
+result-error system-multiline stop-refusal call-without-parameters image-from-user result-long json-schema choice-none
+stream-cut-in-arguments stream-split-characters error-in-tool-loop arguments-large-integers error-400 call-sequential
+usage-cached-prompt result-null call-malformed error-503 call-single
 """
 
 TRIAL_SAMPLE = tuple(_SAMPLED_IDS.split())

@@ -265,9 +265,7 @@ def by_rule(run: RunResult) -> list[list[Cause]]:
     """
     rules: dict[str, list[Cause]] = {}
     cases: dict[tuple[str, str | None], list[Cause]] = {}
-    for each in sorted(
-        causes(run, Severity.ERROR) + causes(run, Severity.WARNING), key=lambda each: each.rule in _LAST
-    ):
+    for each in sorted(causes(run, Severity.ERROR) + causes(run, Severity.WARNING), key=_is_last):
         same = rules.setdefault(each.rule, [])
         same = same if not same or _case(same[0]) == _case(each) else cases.setdefault((each.rule, _case(each)), [])
         same.append(each)
@@ -278,10 +276,18 @@ def _case(cause: Cause) -> str | None:
     return cause.places[0].findings[0].case
 
 
-_LAST = ("usage", "stream-equals-whole")
-"""Rules whose causes are shown last: wrong token counts harm the least, and another rule usually names the defect that
-makes two results differ.
+_LAST = ("usage", "stream-equals-whole", "response-refusal")
+"""Rules whose causes are shown last: wrong token counts harm the least, another rule usually names the defect that
+makes two results differ, and refusals are rare.
 """
+
+
+def _is_last(cause: Cause) -> bool:
+    """Return whether a cause is shown last: its rule is in `_LAST`, or it is the stop reason of a refusal."""
+    cells = (cell for place in cause.places for cell in place.cells)
+    is_refusal = all(any(each.rule == "response-refusal" for each in cell.findings) for cell in cells)
+    return cause.rule in _LAST or (cause.rule == "stop-reason" and is_refusal)
+
 
 _SUBJECTS_OF_RESULTS = (Subject.STREAMING, Subject.RESPONSES, Subject.ERRORS)
 """Subjects whose findings are about what an adapter returns or raises, unless they have a pointer into a request."""
