@@ -135,7 +135,7 @@ def _in_module(name: str) -> Recognised:
         each
         for each, value in members.items()
         if not each.startswith("_")
-        and (getattr(value, "__module__", None) == name or isinstance(value, Adapter | Loop))
+        and (f"{getattr(value, '__module__', None)}.".startswith(f"{name}.") or isinstance(value, Adapter | Loop))
     ]
     found = [each for each in found if not _is_value_class(members[each])] or found
     clients = [each for each in found if _may_be_client(members[each], f"{name}:{each}")] or found
@@ -182,17 +182,26 @@ def _may_be_client(value: object, name: str) -> bool:
     return True
 
 
-_MISSING_VARIABLE = re.compile(r"KeyError: '([A-Z][A-Z0-9_]+)'")
+_MISSING_VARIABLE = re.compile(r"KeyError: '([A-Z][A-Z0-9_]+)'|\b([A-Z][A-Z0-9]*_[A-Z0-9_]*(?:KEY|TOKEN|URL|SECRET))\b")
+
+
+def missing_variable(text: str) -> str | None:
+    """Return the environment variable that an error message asks for, if it names one."""
+    found = _MISSING_VARIABLE.search(text)
+    return (found[1] or found[2]) if found else None
 
 
 def _with_variable(name: str, error: Exception) -> str:
     """Return the reason of an error, and the command that sets the environment variable that is missing, if one is."""
     reason = str(error) if isinstance(error, PluginError) else f"{name} failed: {exception_summary(error)}."
-    found = _MISSING_VARIABLE.search(reason)
-    if found is None:
-        return reason
-    value = "https://api.openai.com/v1" if re.search("URL|BASE|HOST|ENDPOINT", found[1]) else "none"
-    return f"{name} needs the environment variable {found[1]}. Set it: {found[1]}={value} harness try {name}"
+    variable = missing_variable(reason)
+    return reason if variable is None else f"{name} {variable_question(variable, name)}"
+
+
+def variable_question(variable: str, subject: str) -> str:
+    """Return the command that sets an environment variable for a subject that needs it."""
+    value = "https://api.openai.com/v1" if re.search("URL|BASE|HOST|ENDPOINT", variable) else "none"
+    return f"needs the environment variable {variable}. Set it: {variable}={value} harness try {subject}"
 
 
 def _is_loop(value: object) -> bool:

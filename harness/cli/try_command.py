@@ -16,7 +16,15 @@ from harness.apis import registry
 from harness.apis.response_rules import RESPONSE_RULES
 from harness.cassettes.loopback_server import serve
 from harness.checks.adapter_check import AdapterCheck, Play, first_target_cells
-from harness.checks.recognition import EndedProgram, Recognised, keyless_environment, recognise, run_program
+from harness.checks.recognition import (
+    EndedProgram,
+    Recognised,
+    keyless_environment,
+    missing_variable,
+    recognise,
+    run_program,
+    variable_question,
+)
 from harness.cli.check import ServerOptions
 from harness.cli.execution import Execution, play_check
 from harness.cli.generating import generate, is_generated
@@ -266,6 +274,8 @@ def _recognise(typed: TryOptions) -> Recognised:
     if Path(name).suffix in _RUNNERS and Path(name).is_file():
         command = shlex.join([_RUNNERS[Path(name).suffix], name])
         return Recognised(f"{adapter_specs.COMMAND_PREFIX}{command}", f"an adapter, run by {command}")
+    if Path(name).is_dir() and not (Path(name) / "__init__.py").is_file():
+        return Recognised(question=f"{name} is a folder. Name the file of your client in it, or its module.")
     found = recognise(name)
     if found.question and typed.api is not None:
         return Recognised(f"{adapter_specs.CLIENT}@{typed.api} {name}", f"a client of {typed.api}, because of --api")
@@ -320,6 +330,8 @@ _PIECE_SECONDS = 0.05
 
 
 def _without_requests(command: str, ended: EndedProgram) -> NoReturn:
+    if ended.note and (variable := missing_variable(ended.printed)):
+        raise UsageError(f"{command}: it {variable_question(variable, f'--command {shlex.quote(command)}')}")
     raise UsageError(
         f"{command}: it sent no request to OPENAI_BASE_URL, ANTHROPIC_BASE_URL, GOOGLE_GEMINI_BASE_URL or "
         f"HARNESS_BASE_URL, which led to the reference server{ended.note}. Which variable holds its base URL?"

@@ -191,6 +191,7 @@ def test_the_first_request_tells_the_api_and_the_base_url(project: Path, name: s
             "keyed:Client needs the environment variable MY_URL. Set it: MY_URL=https://api.openai.com/v1 harness",
         ),
         ("http://127.0.0.1:9/v1", "nothing answers there"),
+        (".", ". is a folder. Name the file of your client in it, or its module."),
     ],
 )
 def test_what_is_not_recognised_gets_one_question(harness: Command, project: Path, name: str, question: str) -> None:
