@@ -671,8 +671,9 @@ _KINDS = {
 
 
 def _piece(item: object) -> tuple[object, JSON]:
-    """Return an event of a client's own stream as an object that `as_completion` can read, `None` for an unknown one,
-    and the event as a part of Anthropic's or Gemini's format.
+    """Return an event of a client's own stream as an object for `as_completion`, and as a part of an API's format.
+
+    Both are `None` for an event of an unknown kind.
     """
     kind, fields = _kind_of(item), _plain_fields(item)
     value = next((fields[key] for key in ("data", "payload", "value") if fields.get(key) is not None), item)
@@ -765,8 +766,8 @@ def _message_of(parts: list[JSON], request: ChatRequest) -> Message:
 def _native_body(answer: object, api: str) -> JSON:
     """Return an answer that consists of an API's own parts as the body of a response, or `None`.
 
-    These are a content of Gemini or its parts, alone or in a tuple with the stop reason, and a list of the output items
-    of OpenAI Responses.
+    These are a content of Gemini or its parts, alone or in a tuple with the stop reason. For OpenAI Responses, it is a
+    list of output items.
     """
     items = _items(answer)
     members: list[JSON] = [_camel(jsonable(each)) for each in ([answer] if items is None else items)]

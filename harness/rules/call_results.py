@@ -304,8 +304,9 @@ def _result_swapped(evidence: Evidence) -> Iterator[RuleViolation]:
 
 
 def _swapped_by_program(evidence: Evidence, req: ClientRequest) -> Iterator[RuleViolation]:
-    """Report two results of a program's own tools that each repeat only the arguments of the other's call, and one text
-    with the results of both calls.
+    """Report two results of a program's own tools that each repeat only the arguments of the other's call.
+
+    Two calls that get the same text, with the results of both, are reported as well.
     """
     given = [(one, view, str(shown_payload(view))) for one, view in program_results(evidence, req)]
     for (one, view, text), (other, _, other_text) in pairwise(given):
