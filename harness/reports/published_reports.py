@@ -22,7 +22,7 @@ from itertools import groupby
 from harness.reports.groups import facts, group_by, model_of, scope, targets
 from harness.reports.markdown_report import escape_markdown
 from harness.reports.words import count, plain, verdict
-from harness.results import CellResult, Lacking, Presentation, Report, RunResult, Verdict
+from harness.results import CellResult, Kind, Lacking, Presentation, Report, RunResult, Verdict
 
 VALID_DAYS = 90
 """Number of days for which a run is valid. Providers change what they accept from month to month."""
@@ -435,18 +435,42 @@ def support(cells: Sequence[CellResult]) -> str:
     return "refused" if refused else "absent" if cells else "-"
 
 
-def _feature_rows(run: RunResult) -> Iterator[list[str]]:
+_MIN_BLOCKED = 3
+"""Number of features of one target that a limit must block before it says nothing about any of them."""
+
+
+def _limits_broken(cells: Sequence[CellResult]) -> frozenset[str]:
+    """Return the limits because of which cells fail. Empty if a cell fails for another reason."""
+    findings = [each for cell in cells for each in cell.findings if each.fails and each.follows is None]
+    only_limits = bool(findings) and all(each.kind is Kind.LIMIT for each in findings)
+    return frozenset(each.rule for each in findings) if only_limits else frozenset()
+
+
+def _feature_rows(run: RunResult, blocking: set[str]) -> Iterator[list[str]]:
+    """Yield the rows, and add to `blocking` the limits that block features for a reason of their own."""
     columns = targets(run)
     yield ["FEATURE", *columns, "SCENARIO"]
+    cells = {
+        (name, target): [cell for cell in run.cells if cell.scenario in scenarios and cell.target == target]
+        for name, scenarios in FEATURES.items()
+        for target in columns
+    }
+    broken = {key: _limits_broken(each) for key, each in cells.items()}
+    blocked = Counter((target, rule) for (_, target), rules in broken.items() for rule in rules)
     for name, scenarios in FEATURES.items():
-        cells = [cell for cell in run.cells if cell.scenario in scenarios]
-        if cells:
-            found = [support([cell for cell in cells if cell.target == target]) for target in columns]
-            yield [name, *found, ", ".join(scenarios)]
+        if any(cells[name, target] for target in columns):
+            row = [name]
+            for target in columns:
+                rules = broken[name, target]
+                common = bool(rules) and all(blocked[target, rule] >= _MIN_BLOCKED for rule in rules)
+                blocking.update(rules if common else ())
+                row.append("blocked" if common else support(cells[name, target]))
+            yield [*row, ", ".join(scenarios)]
 
 
 def _render_features(run: RunResult, _presentation: Presentation) -> str:
-    rows = [*_feature_rows(run)]
+    blocking: set[str] = set()
+    rows = [*_feature_rows(run, blocking)]
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     legend = (
@@ -454,6 +478,8 @@ def _render_features(run: RunResult, _presentation: Presentation) -> str:
         "nothing for it.\nLOST: the adapter takes it and loses it: see 'harness show SCENARIO --target TARGET'.\n"
         "unknown: nothing was played, such as without a recording."
     )
+    if blocking:
+        legend += f"\nblocked: the provider refuses the requests of many features alike: {', '.join(sorted(blocking))}."
     return "\n".join([*lines, "", legend, ""])
 
 

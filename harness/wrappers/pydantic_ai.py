@@ -106,8 +106,9 @@ def content(given: Any) -> Any:
     """Return content with media as Pydantic AI's own objects."""
     if not isinstance(given, tuple):
         return given
-    kinds = {Text: lambda part: part.text, Image: media, File: media}
-    return [kinds[type(part)](part) for part in given]
+    if any(not isinstance(part, Text | Image | File) for part in given):
+        raise Unsupported("pydantic-ai", "provider-tools", "its messages have no parts of a provider")
+    return [part.text if isinstance(part, Text) else media(part) for part in given]
 
 
 def media(part: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -88,3 +89,19 @@ def test_the_table_says_what_lacks_a_feature(harness: Command) -> None:
         "audio": "refused",
         "seed": "absent",
     }
+
+
+@pytest.mark.usefixtures("in_process")
+def test_what_the_provider_refuses_whatever_the_feature_is_not_called_lost(
+    harness: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = "{'openai-chat': {**request.provider_metadata.get('openai-chat', {}), 'colour': 'blue'}}"
+    (tmp_path / "losing.py").write_text(LOSING.replace("provider_metadata={}", f"provider_metadata={wrong}"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "losing", raising=False)
+    scenarios = ("fields-service-tier", "fields-seed", "json-mode", "choice-required")
+    done = harness("run", *scenarios, "--report", "features", "--mode", "reference", "--adapter", "losing:ADAPTER")
+
+    assert {*rows(done.out).values()} == {"blocked"}
+    assert "requests of many features alike: openai-chat-" in done.out
