@@ -206,12 +206,12 @@ def _reproduction(
     played: PlayedCell, finding: Finding, spec: str, options: EffectiveOptions, *, copied: bool
 ) -> Reproduction:
     cell = played.cell
-    client = _client_module(spec)
-    imported = _imported_packages(client, cell.target.api) if client is not None else []
-    is_alone = copied or (client is not None and "site-packages" in str(client.__file__))
     readings = () if played.evidence is None else played.evidence.readings
     found = _wrapper(spec)
     logged = _log_calls(cell, spec, [each.exchange.response for each in readings])
+    client = _client_module(spec)  # which the calls have imported
+    imported = _imported_packages(client, cell.target.api) if client is not None else []
+    is_alone = copied or (client is not None and "site-packages" in str(client.__file__))
     return Reproduction(
         (adapter_specs.client_of(spec) or spec) if found is None else f"{found[0].library}-{found[1].lower()}",
         client if copied and client is not None else _module(spec),
