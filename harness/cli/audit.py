@@ -61,8 +61,8 @@ class AuditOptions(FindingOptions, ReportOptions):
 def audit(typed: AuditOptions) -> int:
     """Check recorded requests for what providers refuse, and for lost or changed data.
 
-    Exit codes: 1 if a request breaks a limit, even if it was accepted, or if --redrive finds a different follow-up
-    request; 2 for wrong usage, a damaged cassette, or nothing to audit; else 0. Lost or changed data is only a warning.
+    Exit codes: 1 if a request breaks a limit, or if --redrive finds a different follow-up request; 2 for wrong usage, a
+    damaged cassette, or nothing to audit; else 0. Lost or changed data is only a warning.
     """
     by, presentation = fact_options(typed.as_of, fact_files(typed.facts)), presentation_of(typed)
     judged = scope_for(typed.rules, typed.ignored, settings(), by)

@@ -42,7 +42,7 @@ class Checks(LazyGroup):
     """
 
     summaries = {  # noqa: RUF012 - nothing changes it
-        "adapter": "Check an adapter. It is the default: 'harness check ADAPTER'.",
+        "adapter": "Check an adapter. This is the default: 'harness check ADAPTER'.",
         "agent": "Check a library or a program that runs its own tool loop.",
         "server": "Check the raw answers of a server.",
         "gateway": "Check what a gateway changes between its clients and its upstreams.",
@@ -59,7 +59,7 @@ check = typer.Typer(
     name="check",
     cls=Checks,
     add_completion=False,
-    help="Check an adapter, an agent, a server or a gateway, and show each failure with its request.",
+    help="Check an adapter, an agent, a server or a gateway, and show the failures with their requests.",
 )
 
 
@@ -259,8 +259,8 @@ class GatewayOptions(EndpointOptions):
 def adapter(typed: AdapterCheckOptions) -> int:
     """Check an adapter against the reference server: whole and streamed answers, split streams, and faults.
 
-    Plays a sample of the suite, in about a minute. Prints each cause of failures with its request, and the capabilities
-    that are declared wrongly. Exit codes as for 'harness run'.
+    Plays a sample of the suite, in about a minute. Lists the causes of failures, shows the worst with its request, and
+    names the capabilities that are declared wrongly. Exit codes as for 'harness run'.
     """
     from harness.cli import suite_checks  # noqa: PLC0415 - help and completion need the options alone
 

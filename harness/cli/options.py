@@ -107,7 +107,7 @@ Jobs: TypeAlias = Annotated[
     str | None,
     option(
         "-n N",
-        "Number of cells to run at a time, or auto. Default: 1, or several processes for many offline cells.",
+        "Cells to run at a time, or auto. Default: 1; auto for checks and many offline cells.",
         SCALE,
         show_default=False,
     ),
@@ -122,7 +122,7 @@ CellTimeout: TypeAlias = Annotated[
 ]
 OfflineCellTimeout: TypeAlias = Annotated[
     float | None,
-    option("--cell-timeout SECONDS", "Time limit per cell for third-party adapters. Default: 60.", ADAPTERS),
+    option("--cell-timeout SECONDS", "Time limit per cell, except for shipped adapters. Default: 60.", ADAPTERS),
 ]
 Cassettes: TypeAlias = Annotated[
     str | None,
@@ -145,7 +145,9 @@ Reports: TypeAlias = Annotated[
         OUTPUT,
     ),
 ]
-Verbose: TypeAlias = Annotated[bool, option("--verbose -v", "Show each scenario and each finding separately.", OUTPUT)]
+Verbose: TypeAlias = Annotated[
+    bool, option("--verbose -v", "Show everything: each scenario, each finding or each change separately.", OUTPUT)
+]
 MaxAge: TypeAlias = Annotated[
     str | None,
     option(
@@ -427,7 +429,8 @@ class RecordOptions(PlayOptions):
     ] = False
     max_requests: MaxRequests = None
     max_age: Annotated[
-        str | None, option("--max-age AGE", "With --stale: age from which a cassette is old: 90d, 12w.", FINDINGS)
+        str | None,
+        option("--max-age AGE", "With --stale, the age from which a cassette is old, such as 90d or 12w.", FINDINGS),
     ] = None
     cassettes: Annotated[str | None, option("--cassettes DIR", "Folder to write to. Default: ./cassettes.")] = None
     jobs: Annotated[str | None, option("-n N", "Number of cells to run at a time, or auto.", SCALE)] = "1"

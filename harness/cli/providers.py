@@ -41,7 +41,7 @@ from harness.runner.probing import FactProbe, Probe, ProbeResult, estimate_cost,
 
 def providers(
     *,
-    as_json: Annotated[bool, option("--json", "JSON, with the names of all models.")] = False,
+    as_json: Annotated[bool, option("--json", "Print JSON, with the names of all models.")] = False,
 ) -> None:
     """Show which SDKs are installed, which keys are set (never a value), and what each target can do."""
     overview = _overview(os.environ)
@@ -186,8 +186,8 @@ def probe(  # noqa: PLR0913 - a parameter for each option
 ) -> int:
     """Ask a provider whether facts still hold. Needs keys.
 
-    For each fact it sends the smallest request that violates it and a similar one that does not. The number of requests
-    and their cost are printed before they are sent.
+    For each fact it sends the smallest request that violates it and, if that is refused, a similar one that does not.
+    The number of requests and their maximum cost are printed before they are sent.
 
     Exit codes: 1 a fact no longer holds; 2 wrong usage, or no result; 130 interrupted; else 0.
     """

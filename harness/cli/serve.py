@@ -56,8 +56,7 @@ class ServeOptions:
         int,
         option(
             "--recut N",
-            "Send each stream in another form than the one before: in turn as a compatible server does, and split in "
-            "one of N other ways.",
+            "Send streams in different forms, in turn: as compatible servers do, and split in N other ways.",
             min=0,
         ),
     ] = 0

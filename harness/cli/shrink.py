@@ -49,7 +49,7 @@ class ShrinkOptions(StrictOptions, CellOptions, LoopOptions, ReportOptions):
 def shrink(typed: ShrinkOptions) -> int:
     """Shrink the conversation of a failing cell: for each cause, save the smallest one that still fails in this way.
 
-    The cell is played against the reference server. Without --variant, it is the first variant that fails.
+    The cell is played against the reference server. Without --variant, the first variant that fails is used.
 
     Exit codes as for 'harness run'; 2 if the cell does not fail.
     """
