@@ -146,7 +146,7 @@ Reports: TypeAlias = Annotated[
     ),
 ]
 Verbose: TypeAlias = Annotated[
-    bool, option("--verbose -v", "Show everything: each scenario, each finding or each change separately.", OUTPUT)
+    bool, option("--verbose -v", "Show each scenario, finding or change separately.", OUTPUT)
 ]
 MaxAge: TypeAlias = Annotated[
     str | None,
