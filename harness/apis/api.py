@@ -71,6 +71,8 @@ class EmbeddingFormat:
     `build(view)`: return the body of a response. Its vectors depend only on the model, the text and the length.
 
     `usage(response)`: return the token counts of a response (`None`: responses have none).
+
+    `numbered`: name of the list of vectors, if each has the index of its text.
     """
 
     recognises: Callable[[HttpRequest], bool]
@@ -79,6 +81,7 @@ class EmbeddingFormat:
     read: Callable[[HttpResponse], tuple[VectorView, ...]]
     build: Callable[[EmbeddingView], dict[str, JSON]]
     usage: Callable[[HttpResponse], Usage] | None = None
+    numbered: str | None = None
 
 
 def vector_of(numbers: list[JSON], pointer: str) -> tuple[float, ...]:

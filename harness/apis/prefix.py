@@ -366,7 +366,7 @@ def _in_turns(then: list[PrefixPiece], now: list[PrefixPiece], *, trimmed: bool,
             return _kind_of(each, then[index:], now[at:]), each, other
     respelled = Counter(map(_spelling_of, then)) - Counter(map(_spelling_of, now))
     for each in then:
-        other = next((one for one in now if one.value == each.value), None)
+        other = next((one for one in now if one.value == each.value and one.spelling != each.spelling), None)
         if other is not None and _spelling_of(each) in respelled:
             return "call-spelling", each, other
     return None

@@ -35,6 +35,12 @@ class Provocation(StrEnum):
       have seen more (diegosouzapw/OmniRoute#11669).
     - `repeated-ids`: the ids of calls are unique in an answer only. Gemini on Vertex repeats some of its short ids
       within a conversation (google/adk-python#6761, decolua/9router#4273).
+    - `thinking-blocks`: one answer thinks in several parts, each with its own state. Anthropic documents this, with
+      redacted parts too. Clients have joined the parts (topcheer/ggcode#228) or lost a redacted one
+      (anomalyco/opencode#38614).
+    - `vectors-out-of-order`: vectors arrive in another order than the texts, each with the index of its text. OpenAI
+      numbers them and promises no order; clients that go by the position mix them up (getzep/graphiti#1732,
+      pydantic/pydantic-ai#7284).
     """
 
     INTERLEAVED_CALLS = "interleaved-calls"
@@ -43,11 +49,13 @@ class Provocation(StrEnum):
     EMPTY_ARGUMENTS = "empty-arguments"
     SIGNED_CALLS = "signed-calls"
     REPEATED_IDS = "repeated-ids"
+    THINKING_BLOCKS = "thinking-blocks"
+    VECTORS_OUT_OF_ORDER = "vectors-out-of-order"
 
     @property
     def is_of_streams(self) -> bool:
         """Return whether only streams can show it."""
-        return self not in (Provocation.EMPTY_ARGUMENTS, Provocation.SIGNED_CALLS, Provocation.REPEATED_IDS)
+        return self in (Provocation.INTERLEAVED_CALLS, Provocation.UNKNOWN_EVENTS, Provocation.RAW_LINE_SEPARATORS)
 
 
 class WireError(Exception):
@@ -269,6 +277,7 @@ class RequestView:
       (openai-chat-stream-usage).
     - `cache_marks`: pointers of cache marks on tools and system prompt (`None`: the API has none).
     - `stream_format`: the form of a streamed response (Gemini sends an array without `alt=sse`).
+    - `included`: outputs that the API returns only on request, as named in the request (`None`: the API has none).
     """
 
     api: str
@@ -284,6 +293,7 @@ class RequestView:
     usage_pointer: str | None = None
     cache_marks: tuple[str, ...] | None = None
     stream_format: Literal["events", "json-array"] = "events"
+    included: frozenset[str] | None = field(default=None, compare=False)
     effort: SettingView | None = field(default=None, compare=False)
     prefix_mismatch: MismatchView | None = field(default=None, compare=False)
 
@@ -451,6 +461,7 @@ class ModelStep:
     call's arguments. `provocations`: stream behaviour that no recording shows. `prefix`: cached part of the request.
     `served`: the model's name in the response, if it differs. `reports`: statements about the request. `call_fields`:
     further wire fields of each call. `diagnosed`: the comparison that the request asks for, for cache diagnostics.
+    `included`: outputs that the request asks for (`None`: all of them).
     """
 
     text: str | None = None
@@ -466,6 +477,16 @@ class ModelStep:
     reports: tuple[ProviderReport, ...] = ()
     call_fields: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
     diagnosed: CacheDiagnosis | None = None
+    included: frozenset[str] | None = None
+
+    @property
+    def thoughts(self) -> tuple[str, ...]:
+        """The visible reasoning: one part, or two if that is provoked."""
+        if self.thinking is None:
+            return ()
+        middle = len(self.thinking) // 2
+        is_divided = Provocation.THINKING_BLOCKS in self.provocations and middle > 0
+        return (self.thinking[:middle], self.thinking[middle:]) if is_divided else (self.thinking,)
 
 
 _REDACTED = re.compile(r"redacted|scrubbed|\*{3}|…|^[<\[{].*[>\]}]$", re.IGNORECASE)

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from harness.apis import registry
 from harness.apis.registry import Target
+from harness.apis.view import Provocation
 from harness.model.messages import JSON, ToolCall
 from harness.model.protocols import Capability
 from harness.scenarios import suite
@@ -44,7 +45,7 @@ def draw(target: Target, seed: str) -> tuple[Document, Scenario]:
             return document, scenario
 
 
-_SHARE_WITH_EVENTS = 0.2
+_SHARE_WITH_EVENTS = 0.3
 
 
 def valid_scenario(document: Document) -> Scenario | None:
@@ -65,6 +66,9 @@ def valid_scenario(document: Document) -> Scenario | None:
     except (ValidationError, AttributeError, TypeError):
         return None
     turns = [turn.model_copy(update={"expect": each}) for turn, each in zip(scenario.turns, expected, strict=True)]
+    for turn in turns:
+        if turn.expect is None:
+            turn.model_fields_set.discard("expect")
     requires = [*map(Capability, document["requires"])]
     scenario = scenario.model_copy(update={"requires": requires, **({"turns": turns} if turns else {})})
     return None if any(True for _ in problems(scenario)) else scenario
@@ -79,7 +83,8 @@ def _expect(document: Document, scenario: Scenario) -> None:
     earlier: list[ToolCall] = []
     is_scripted = not _answers_later(document)
     for turn, given in zip(scenario.turns, _turns(document), strict=True):
-        kept = {key: value for key, value in given.pop("expect", {}).items() if key not in ("error", "events")}
+        before: Document = given.pop("expect", None) or {}
+        kept = {key: value for key, value in before.items() if key not in ("error", "events")}
         has_events = bool(turn.expect and turn.expect.events)
         error = _error(scenario, turn)
         if error is not None:
@@ -134,7 +139,7 @@ _ODD_TEXTS = (
 _CHARACTERS = ((0x20, 0x7E), (0xA1, 0x17F), (0x370, 0x3FF), (0x4E00, 0x4FFF), (0x1F300, 0x1F5FF), (0x2000, 0x206F))
 _TOOL_NAMES = (
     *("get", "get_2", "get-2", "Get", "_get", "g" * 64, "text", "function", "tool_use", "final-answer", "a", "_"),
-    *("read_file", "web_lookup", "json_tool_call", "response"),
+    *("read_file", "bash", "web_lookup", "json_tool_call", "response"),
     *("get_weather_in_a_city_with_a_very_long_name_0123456789_abcdefghi", "call_0", "functions-get", "x-y-z"),
 )
 _FIELD_NAMES = (
@@ -156,11 +161,21 @@ _INTEGERS = (0, 1, -1, 2**31, -(2**31), 2**53 - 1, 2**53 + 1, -(2**53), 10**15, 
 _FLOATS = (0.1, -0.5, 1e-7, 1.5e300, 5e-324, 1e22, 3.141592653589793, -2.5, 100.25)
 _DEFAULTS: dict[str, JSON] = {"string": "a", "integer": 3, "number": 0.5, "boolean": False}
 _PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
+_IMAGES = (
+    {"media_type": "image/png", "data": _PIXEL},
+    {"media_type": "image/jpeg", "data": "/9j/4AAQSkZJRgABAQAAAQABAAD/2Q=="},
+    {"media_type": "image/gif", "data": "R0lGODlhAQABAAAAACw="},
+    {"media_type": "image/png", "uri": "https://example.org/a.png"},
+)
 _SOUND = "UklGRiQAAABXQVZFZm10IBAAAAABAAEARKwAAIhYAQACABAAZGF0YQAAAAA="
-_PDF = "JVBERi0xLjQKJSVFT0YK"
+_SOUNDS = ({"media_type": "audio/wav", "data": _SOUND}, {"media_type": "audio/mp3", "data": "SUQzBAAAAAAAAA=="})
+_FILES = (
+    {"media_type": "application/pdf", "data": "JVBERi0xLjQKJSVFT0YK"},
+    {"media_type": "text/plain", "data": "w6kKbGluZSAyCg=="},
+)
 _CALL_IDS = (
     *("call_{}", "toolu_{}", "functions.get:{}", "x{}", "call_" + "0" * 24 + "{}", "{}-" + "f" * 200, "üñ {}", "{}"),
-    *("call_" + "0" * 60 + "{}", "fc_{}", "call {}"),
+    *("call_" + "0" * 60 + "{}", "session-1f0a7c" * 5 + "{}", "fc_{}", "call {}"),
 )
 
 
@@ -185,7 +200,9 @@ class _Drawing:
             "scripted": True,
         }
         if Capability.EMBEDDINGS in self._able and self._maybe(0.1):
-            return {**document, "variants": ["whole"], "embeddings": self._embeddings()}
+            shuffled = Provocation.VECTORS_OUT_OF_ORDER in self._provocations() and self._maybe()
+            provoked = {"provocations": [Provocation.VECTORS_OUT_OF_ORDER.value]} if shuffled else {}
+            return {**document, "variants": ["whole"], "embeddings": self._embeddings(), **provoked}
         base = self._base()
         if _lends(base) and self._maybe():
             base = {key: base[key] for key in ("tools", "settings", "profiles") if key in base}
@@ -193,7 +210,7 @@ class _Drawing:
         self._tools = base.get("tools", [])
         if Capability.TOOLS in self._able and (self._tools or not base):
             names = {tool["name"] for tool in self._tools}
-            drawn = [self._tool() for _ in range(self._random.choice((0, 1, 1, 2, 3)))]
+            drawn = [self._tool() for _ in range(self._random.choice((0, 1, 1, 2, 3, 3)))]
             self._tools += {tool["name"]: tool for tool in drawn if tool["name"] not in names}.values()
         self._settings = base.get("settings", {})
         if "turns" not in base:
@@ -210,7 +227,7 @@ class _Drawing:
             document["settings"] = self._settings
         if "system" in base or self._may_have_system(0.5):
             document["system"] = base.get("system") or self._text()
-        if "history" in base or (Capability.HISTORY in self._able and self._maybe(0.15)):
+        if "history" in base or (Capability.HISTORY in self._able and self._maybe(0.25)):
             document["history"] = base.get("history") or self._history()
         return document | self._trouble(document)
 
@@ -235,7 +252,7 @@ class _Drawing:
                 name = self._one_of(("get_nothing", "browser.tabs.open", "get " + "x" * 70))
                 calls[0] = {name: {}}
                 document["undeclared_tools"] = [name]
-        if len(turns) > 1 and len(self._tools) > 1 and self._maybe(0.3):
+        if len(turns) > 1 and len(self._tools) > 1 and self._maybe(0.6):
             called = {name for step in turns[0]["model"] for call in step.get("calls", ()) for name in call}
             late = [tool for tool in self._tools if tool["name"] not in called and "fields" not in tool]
             if late and not self._settings.get("tool_choice") and "tool_choice" not in turns[0].get("settings", {}):
@@ -317,7 +334,9 @@ class _Drawing:
         elif self._maybe(0.3):
             settings |= self._format()
         if Capability.THINKING in self._able and not settings and self._maybe():
-            settings = {"thinking": {"effort": self._one_of(("low", "medium", "high"))}, "max_tokens": 8192}
+            budgets = self._target.profile.thinking == "budget" and self._maybe()
+            amount = {"budget_tokens": 2048} if budgets else {"effort": self._one_of(("low", "medium", "high"))}
+            settings = {"thinking": amount, "max_tokens": 8192}
         if Capability.CACHE_MARKS in self._able and self._maybe(0.3):
             settings["cache"] = True
         if self._target.profile.sampling == "any" and self._maybe(0.2):
@@ -351,6 +370,10 @@ class _Drawing:
         if self._maybe(0.1):
             schema["properties"] |= {"from": {"$ref": "#/$defs/place"}, "to": {"$ref": "#/$defs/place"}}
             schema["$defs"] = {"place": {"type": "object", "properties": {"x": {"type": "number"}}, "required": ["x"]}}
+        elif self._maybe(0.05):
+            schema["properties"] |= {"tree": {"$ref": "#/$defs/tree"}}
+            trees = {"type": "array", "items": {"$ref": "#/$defs/tree"}}
+            schema["$defs"] = {"tree": {"type": "object", "properties": {"trees": trees}}}
         return schema
 
     def _object(self, depth: int, *, strict: bool = False) -> Document:
@@ -363,7 +386,7 @@ class _Drawing:
 
     def _schema(self, depth: int, *, strict: bool) -> Document:
         kinds = ["string", "integer", "number", "boolean", "enum", *(("array", "object") if depth else ())]
-        kind = self._one_of([*kinds, *(() if strict else ("map", "nullable", "bounds"))])
+        kind = self._one_of([*kinds, *(() if strict else ("map", "nullable", "types", "const", "bounds"))])
         described: Document = {"description": self._text()} if self._maybe(0.3) else {}
         if kind in _DEFAULTS and not strict and self._maybe(0.1):
             described["default"] = _DEFAULTS[kind]
@@ -378,6 +401,10 @@ class _Drawing:
                 return {"type": "object", "additionalProperties": {"type": "number"}, **described}
             case "nullable":
                 return {"anyOf": [{"type": "string"}, {"type": "null"}], **described}
+            case "types":
+                return {"type": ["string", "null"], **described}
+            case "const":
+                return {"type": "string", "const": "fixed", **described}
             case "bounds":
                 return {"type": "integer", "minimum": 0, "maximum": 10, **described}
             case _:
@@ -385,8 +412,8 @@ class _Drawing:
 
     def _value(self, schema: Mapping[str, Any]) -> JSON:
         """Return a value that conforms to a schema."""
-        if "enum" in schema:
-            return self._one_of(schema["enum"])
+        if schema.keys() & {"const", "enum"}:
+            return self._one_of(schema.get("enum") or [schema["const"]])
         if "anyOf" in schema:
             return self._value(self._one_of(schema["anyOf"]))
         match schema.get("type"):
@@ -399,7 +426,7 @@ class _Drawing:
                 return {name: self._number() for name in names} if "additionalProperties" in schema else {}
             case "array":
                 return [self._value(schema["items"]) for _ in range(self._random.randint(0, 3))]
-            case "string":
+            case "string" | ["string", "null"]:
                 return self._one_of(("", self._text()))
             case "integer":
                 return self._random.randint(0, 10) if "minimum" in schema else self._integer()
@@ -417,6 +444,8 @@ class _Drawing:
         calls = [call[name] for step in steps for call in step.get("calls", ()) if name in call]
         apart = [each for each in calls if each] if self._maybe(0.3) else []
         results = [{"when": arguments, **self._result()} for arguments in _distinct(apart)]
+        if len(calls) > 1 and self._maybe(0.2):  # equal calls with different results
+            results.append({"times": 1, **self._result()})
         return [*results, self._result()]
 
     def _result(self) -> Document:
@@ -428,7 +457,7 @@ class _Drawing:
             case 2:
                 parts: list[Document] = [{"text": self._text()} for _ in range(self._random.randint(0, 2))]
                 if Capability.IMAGE_RESULTS in self._able and (not parts or self._maybe()):
-                    parts.append({"image": {"media_type": "image/png", "data": _PIXEL}})
+                    parts.append({"image": self._one_of(_IMAGES[:3])})
                 return {"parts": parts} if parts else {"return": self._json()}
             case _:
                 return {"return": self._json()}
@@ -447,9 +476,9 @@ class _Drawing:
     def _user(self) -> Any:
         text = {"text": self._text() or "a"}
         media = {
-            Capability.VISION: {"image": {"media_type": "image/png", "data": _PIXEL}},
-            Capability.FILES: {"file": {"media_type": "application/pdf", "data": _PDF}},
-            Capability.AUDIO: {"audio": {"media_type": "audio/wav", "data": _SOUND}},
+            Capability.VISION: {"image": self._one_of(_IMAGES)},
+            Capability.FILES: {"file": self._one_of(_FILES)},
+            Capability.AUDIO: {"audio": self._one_of(_SOUNDS)},
         }
         drawn = [part for capability, part in media.items() if capability in self._able and self._maybe(0.2)]
         if not drawn and self._maybe(0.8):
@@ -473,7 +502,9 @@ class _Drawing:
             if len(calls) > 1 and self._maybe(0.2):
                 calls[-1] = calls[0]  # identical calls
             step: Document = {"calls": calls}
-            if len(calls) > 1 and self._maybe(0.3):
+            if len(calls) > 1 and Capability.TRUNCATION in self._able and self._maybe(0.1):
+                step["truncated"] = True  # the earlier calls are complete
+            if len(calls) > 1 and "truncated" not in step and self._maybe(0.3):
                 step["answers"] = self._random.sample(range(len(calls)), len(calls))
             if self._maybe(0.4):
                 step["text"] = self._one_of((self._text(), self._text(), "", " "))
@@ -518,16 +549,17 @@ class _Drawing:
         """Return an earlier conversation, whose ids may come from any provider."""
         messages: list[Document] = [{"role": "user", "text": self._text() or "a"}]
         if self._tools and self._maybe(0.7):
-            form = self._one_of(_CALL_IDS)
+            form = self._one_of((*_CALL_IDS, *_CALL_IDS[-4:-2]))
             most = 3 if Capability.PARALLEL_TOOL_CALLS in self._able else 1
             calls: list[Document] = []
             for number in range(self._random.randint(1, most)):
                 ((name, arguments),) = self._call(self._tools).items()
                 calls.append({"id": form.format(number), "name": name, "arguments": arguments})
             message: Document = {"role": "assistant", "calls": calls}
-            if self._maybe(0.3):
+            if self._maybe(0.4):
                 others = [each.name for each in registry.apis() if each.name != self._target.api]
-                message["metadata"] = {self._one_of(("vendor-of-old", *others)): {"signature": "bm90"}}
+                foreign = {self._one_of(("vendor-of-old", "vendor-of-old", *others)): {"signature": "bm90"}}
+                self._one_of((message, *calls))["metadata"] = foreign
             if self._maybe(0.3):
                 message["text"] = self._one_of(("", self._text()))
             if self._maybe(0.1):
@@ -549,8 +581,10 @@ class _Drawing:
             case 1:
                 return {"faults": [{"answer": self._random.randrange(answers), "connection": "slow"}]}
             case 2:
-                known = sorted(registry.api(self._target.api).provocations)
+                known = sorted(self._provocations() - {Provocation.VECTORS_OUT_OF_ORDER})
                 chosen = self._random.sample(known, min(1, len(known)))
+                if Provocation.THINKING_BLOCKS in known and "thinking" in self._settings and self._maybe(0.7):
+                    chosen = [Provocation.THINKING_BLOCKS]
                 streamed = {"variants": ["stream"]} if any(each.is_of_streams for each in chosen) else {}
                 return {"provocations": [each.value for each in chosen], **streamed}
             case 3 if self._tools and len(turns) > 1:
@@ -562,15 +596,21 @@ class _Drawing:
             case _:
                 return {}
 
+    def _provocations(self) -> frozenset[Provocation]:
+        return registry.api(self._target.api).provocations
+
     def _fault(self) -> Document:
         at = {"at": self._one_of((0, 0.2, 0.5, "end"))}  # later on, a short answer may be complete
-        status = self._one_of((*get_args(FaultStatus), 429, 503, 529))
+        status = self._one_of((*get_args(FaultStatus), 529))
+        waiting = {"status": self._one_of((429, 503)), "retry_after": self._one_of((0, 7, 1.5))}
         return self._one_of(
             (
-                {"status": status, **({"retry_after": self._one_of((0, 7, 1.5))} if status in (429, 503) else {})},
+                waiting,
+                {"status": status},
                 {"stream_error": self._one_of((429, 500, 529)), **at},
                 {"body": self._one_of(("empty", "invalid-json", "html", "wrong-type"))},
-                {"connection": self._one_of(("cut", "cut-clean", "reset")), **at},
+                {"connection": self._one_of(("cut", "reset")), **at},
+                {"connection": "cut-clean", **at},
             )
         )
 
@@ -578,7 +618,8 @@ class _Drawing:
         texts = [self._text() or "a" for _ in range(self._random.randint(1, 4))]
         queries: list[Document] = [{"text": self._text() or "a"} for _ in range(self._random.randint(0, 2))]
         if queries and self._maybe(0.3):
-            queries[-1]["indexed_with"] = self._one_of(({"model": "another"}, {"provider": "x"}, {"dimensions": 9}))
+            index = {"model": "another", "provider": "x", "dimensions": 9}
+            queries[-1]["indexed_with"] = dict(self._random.sample([*index.items()], self._random.randint(1, 3)))
         return {"dimensions": self._one_of((1, 3, 128)), "texts": texts, "queries": queries}
 
 

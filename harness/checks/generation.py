@@ -34,20 +34,22 @@ class FoundCause:
 
 
 def search(
-    target: Target, count: int, seed: int, play: Play, variants: Sequence[Variant] = VARIANTS
+    target: Target, count: int, seed: int, plays: Sequence[Play], variants: Sequence[Variant] = VARIANTS
 ) -> list[FoundCause]:
     """Play generated conversations, and return the causes for which they fail, each with its smallest conversation.
 
-    The same `seed` gives the same conversations. More of them begin with those of a smaller `count`.
+    Every tenth is played by the last of `plays`, the others by the first. The same `seed` gives the same conversations.
+    More of them begin with those of a smaller `count`.
     """
-    shown: dict[CauseKey, Cell] = {}
+    shown: dict[CauseKey, tuple[Cell, Play]] = {}
     for number in range(count):
         cell = conversation(target, f"{seed}/{number}", variants[number % len(variants)])
+        play = plays[-1 if number % 10 == 9 else 0]
         for key in causes_of(play(cell)):
-            shown.setdefault(key, cell)
+            shown.setdefault(key, (cell, play))
     found: list[FoundCause] = []
     covered: set[CauseKey] = set()
-    for key, cell in shown.items():
+    for key, (cell, play) in shown.items():
         if key in covered:
             continue
         each = shrink_cause(cell, key, play)
@@ -122,13 +124,15 @@ _WORDS = ("user", "text", "name", "system", "description", "id", "refusal")
 
 
 def causes_of(result: CellResult) -> list[CauseKey]:
-    """Return the causes for which a cell fails, without expected ones and those that only follow from others."""
+    """Return the causes of a cell's errors and warnings, without expected ones and those that only follow from
+    others.
+    """
     if result.verdict is Verdict.ERROR and not result.findings:
         return [("error", (result.reason or "").partition(":")[0])]
     failing = (
         each
         for each in result.findings
-        if each.severity is Severity.ERROR and each.follows is None and each.accepted is None
+        if each.severity is not Severity.NOTE and each.follows is None and each.accepted is None
     )
     return list(dict.fromkeys(map(cause_key, failing)))
 

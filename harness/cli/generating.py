@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import typer
 import yaml
 
+from harness.checks.adapter_check import RECUTS
 from harness.checks.generation import name_conversations, search
 from harness.cli.execution import cell_time_limit, environment, expected_failures_of, play
 from harness.cli.options import GenerateOptions
@@ -16,8 +20,10 @@ from harness.cli.selection import select
 from harness.cli.settings import EffectiveOptions, complete_options
 from harness.model.errors import UsageError
 from harness.reports.words import count
+from harness.results import CellResult
 from harness.rules.rule import all_rules
 from harness.runner.backends import GeneratedBackend
+from harness.runner.cells import Cell
 from harness.runner.plan import variants
 from harness.runner.suite_run import Run
 from harness.scenarios.schema import Scenario
@@ -60,10 +66,12 @@ def generate(options: EffectiveOptions, model: str | None = None, *, every: bool
             options = replace(options, models=[f"{chosen.targets[0].name}={model}"])
             chosen = select(options, workers)
         targets = chosen.targets if options.targets or every else chosen.targets[:1]
-        with generated_run(options) as run:
+        recutting = replace(options, recuts=max(options.recuts, RECUTS))
+        with generated_run(options) as run, generated_run(recutting) as run_with_recuts:
             for target in targets:
                 names = variants(options.variants or (), "--variant")
-                found = search(target, number, seed, lambda cell: run([cell], jobs=1).cells[0], names)
+                plays = [partial(_play, each) for each in (run, run_with_recuts)]  # other chunks take several runs
+                found = search(target, number, seed, plays, names)
                 causes = f"{count(len(found), 'cause')} of failures"
                 typer.echo(f"{target.name}: {count(number, 'conversation')}, {causes} (seed {seed})")
                 files += [
@@ -71,9 +79,13 @@ def generate(options: EffectiveOptions, model: str | None = None, *, every: bool
                 ]
     if not files:
         return 0
-    typer.echo(f"The smallest conversation of each cause is in {folder or FOLDER}:")
+    typer.echo(f"The smallest conversation of each cause is in {folder or FOLDER} (--recut {recutting.recuts}):")
     names = [target.cassettes.partition("@")[0] for target in targets]
-    return play(replace(options, paths=[*map(str, files)], targets=names, words=None), "reference")
+    return play(replace(recutting, paths=[*map(str, files)], targets=names, words=None), "reference")
+
+
+def _play(run: Run, cell: Cell) -> CellResult:
+    return run([cell], jobs=1).cells[0]
 
 
 def generated_run(options: EffectiveOptions) -> Run:
@@ -91,7 +103,7 @@ def generated_run(options: EffectiveOptions) -> Run:
 def text_of(scenario: Scenario) -> str:
     """Return a scenario as in its file."""
     document = scenario.model_dump(mode="json", exclude_unset=True, by_alias=True)
-    layout: Any = {"sort_keys": False, "allow_unicode": True, "default_flow_style": None, "width": 110}
+    layout: Any = {"sort_keys": False, "allow_unicode": True, "width": 110}
     return str(cast("Any", yaml).dump(document, Dumper=_PlainDumper, **layout))
 
 
@@ -106,8 +118,33 @@ def write(folder: Path, scenario: Scenario) -> Path:
     return path
 
 
+_LONGEST_IN_FLOW = 70
+
+
 class _PlainDumper(yaml.SafeDumper):
-    """A dumper without aliases, which scenario files do not allow."""
+    """A dumper without aliases, which scenario files do not allow, and with escapes for Unicode's line separators.
+
+    Short collections are in flow style, each on one line.
+    """
 
     def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - the same for all values
         return True
+
+    def represent_sequence(self, tag: str, sequence: Any, flow_style: bool | None = None) -> yaml.SequenceNode:
+        """See `yaml.SafeDumper.represent_sequence`."""
+        return super().represent_sequence(tag, sequence, self._is_short(sequence) if flow_style is None else flow_style)
+
+    def represent_mapping(self, tag: str, mapping: Any, flow_style: bool | None = None) -> yaml.MappingNode:
+        """See `yaml.SafeDumper.represent_mapping`."""
+        return super().represent_mapping(tag, mapping, self._is_short(mapping) if flow_style is None else flow_style)
+
+    def _is_short(self, data: Any) -> bool:
+        return len(json.dumps(data, ensure_ascii=False)) <= _LONGEST_IN_FLOW
+
+    def represent_str(self, data: str) -> yaml.ScalarNode:
+        """See `yaml.SafeDumper.represent_str`."""
+        style = '"' if re.search("[\x85\u2028\u2029\ufeff]", data) else None
+        return self.represent_scalar("tag:yaml.org,2002:str", data, style)
+
+
+_PlainDumper.add_representer(str, _PlainDumper.represent_str)

@@ -66,11 +66,11 @@ _WENT_WELL = {"is_error": False, "isError": False, "success": True, "ok": True, 
 _OBJECT = re.compile(r"[\[{]")
 
 
-def carries(view: ResultView, result: ToolResult, request: RequestView) -> bool:
+def carries(view: ResultView, result: ToolResult, request: RequestView, *, alone: bool = False) -> bool:
     """Return whether the payload has the tool's result: equal text, equal JSON, equal media.
 
-    The text of an error may be part of a longer text. Media that an API does not accept inside a result may be in a
-    user turn (openai-chat-result-text-only).
+    The text of an error may be part of a longer text, unless it must be `alone`. Media that an API does not accept
+    inside a result may be in a user turn (openai-chat-result-text-only).
     """
     if isinstance(result.content, tuple):
         given_files = any(isinstance(part, File) for part in result.content)
@@ -78,7 +78,8 @@ def carries(view: ResultView, result: ToolResult, request: RequestView) -> bool:
     if any(isinstance(part, MediaView | OpaqueView) for part in view.payload):
         return False
     readings = [*_readings(view, result.name, is_error=result.is_error)]
-    return _is_said(readings, result.content) or (result.is_error and _is_mentioned(readings, result.content))
+    is_mentioned = result.is_error and not alone and _is_mentioned(readings, result.content)
+    return is_mentioned or _is_said(readings, result.content)
 
 
 def _with_texts(view: ResultView) -> ResultView:

@@ -19,7 +19,7 @@ from threading import Lock
 
 from harness.apis.api import Api, EmbeddingFormat, endpoint_violation
 from harness.apis.eventstream import separators_escaped
-from harness.apis.jsonvalue import as_object, parsed_object, resolve
+from harness.apis.jsonvalue import as_list, as_object, parsed_object, resolve
 from harness.apis.limits import Violation
 from harness.apis.prefix import CACHE_FIELDS, PrefixPiece, count_equal, prefix_pieces, tokens
 from harness.apis.profiles import Profile, RuleSet
@@ -174,9 +174,12 @@ class ScriptSession:
         if refused:
             return self._wire.refuse(refused[0])
         try:
-            return _json_response(200, embeddings.build(embeddings.view(request)))
+            body = embeddings.build(embeddings.view(request))
         except WireError as error:
             return _unread(error)
+        if embeddings.numbered and Provocation.VECTORS_OUT_OF_ORDER in self._scenario.provocations:
+            body[embeddings.numbered] = as_list(body[embeddings.numbered])[::-1]
+        return _json_response(200, body)
 
     def _answer_chat(self, request: HttpRequest) -> ScriptedAnswer:
         try:
@@ -244,6 +247,7 @@ class ScriptSession:
             self._memory.reports(),
             step.call_fields.get(api, {}),
             self._prefixes.diagnosis(body, self._wire.server_endpoints.compared),
+            request.included,
         )
 
     def _answers(self, step: ModelStep, seed: str, view: RequestView, request: HttpRequest) -> HttpResponse:

@@ -112,7 +112,8 @@ def _match_results(evidence: Evidence, req: ClientRequest) -> Sequence[MatchedRe
         if not is_own:
             others = ((other, other.result) for other, _ in matched_calls(evidence, req) if other is not one)
             given = ((other, result) for other, result in others if result is not None)
-            taken_from = next((o for o, r in given if carries(results[0], r, req.view)), None)
+            # a short error may occur in another result by chance
+            taken_from = next((o for o, r in given if carries(results[0], r, req.view, alone=True)), None)
         found.append(MatchedResult(one, one.result, results[0], is_own, taken_from))
     return found
 

@@ -81,18 +81,21 @@ def _restore_file(
             head, _, tail = part.text.partition(text)
             medium = MediaView(file.media_type, part.pointer, file.data)
             ahead, behind = [*turn.parts[:index]], [*turn.parts[index + 1 :]]
-            if not head and ahead and _is_file_caption(ahead[-1], given):
+            # a text that is a part of its own may be so short that a caption contains it by chance
+            apart = {each.text for each in _all_parts(turns) if isinstance(each, TextView)}
+            joined = [each for each in given if each not in apart]
+            if not head and ahead and _is_file_caption(ahead[-1], given, joined):
                 ahead.pop()
-            if not tail and behind and _is_file_caption(behind[0], given):
+            if not tail and behind and _is_file_caption(behind[0], given, joined):
                 behind.pop(0)
-            own = [replace(part, text=_up_to_last(head, given)), medium, replace(part, text=_from_first(tail, given))]
+            own = [replace(part, text=_up_to_last(head, joined)), medium, replace(part, text=_from_first(tail, joined))]
             parts = (*ahead, *(each for each in own if not isinstance(each, TextView) or each.text), *behind)
             return (*turns[:place], replace(turn, parts=parts), *turns[place + 1 :]), medium
     return turns, None
 
 
-def _is_file_caption(part: PartView, given: Sequence[str]) -> bool:
-    return isinstance(part, TextView) and not any(text in part.text for text in given)
+def _is_file_caption(part: PartView, given: Sequence[str], joined: Sequence[str]) -> bool:
+    return isinstance(part, TextView) and part.text not in given and not any(text in part.text for text in joined)
 
 
 def _up_to_last(head: str, given: Sequence[str]) -> str:

@@ -218,9 +218,10 @@ def _of_a_refusal(wire: ResponseView) -> str:
 )
 def _usage(evidence: Evidence) -> Iterator[RuleViolation]:
     """Report counts that differ from the provider's. A count that the provider omits may be absent or 0."""
-    for reading, name, on_wire, handed in _counts(evidence):
-        if handed is not None and handed != (on_wire or 0):
-            yield reading.response_violation(f"{name} is not what the answer says", "", handed, on_wire)
+    for reading, wire, given in _answers(evidence):
+        for name, on_wire, handed in _counts(wire, given):
+            if handed is not None and handed != (on_wire or 0):
+                yield reading.response_violation(f"{name} is not what the answer says", "", handed, on_wire)
 
 
 @RULES.add(
@@ -231,10 +232,22 @@ def _usage(evidence: Evidence) -> Iterator[RuleViolation]:
     remedy="return each count that {usage} has",
 )
 def _usage_offered(evidence: Evidence) -> Iterator[RuleViolation]:
-    for reading, name, on_wire, handed in _counts(evidence):
-        if on_wire and handed is None:
+    for reading, wire, given in _answers(evidence):
+        for name, on_wire, handed in _counts(wire, given):
+            if not on_wire or handed is not None:
+                continue
             message = f"the answer has {name}, and the adapter does not return it"
-            yield reading.response_violation(message, "", None, on_wire)
+            if name in _PRICED_APART and given.usage.input_tokens is not None:
+                message += ", although it returns input_tokens: the caller computes other costs"
+                yield reading.response_violation(
+                    message, "", None, on_wire, kind=Kind.LOSS, severity=Severity.WARNING, case=name
+                )
+            else:
+                yield reading.response_violation(message, "", None, on_wire)
+
+
+_PRICED_APART = frozenset({"cache_read_tokens", "cache_write_tokens"})
+"""Counts of input tokens that have another price than the rest of the input."""
 
 
 @RULES.add(
@@ -266,11 +279,10 @@ def _is_named(model: str, name: str) -> bool:
     return name == model or name.endswith((f"/{model}", f":{model}")) or model.endswith(f"/{name}")
 
 
-def _counts(evidence: Evidence) -> Iterator[tuple[ParsedExchange, str, int | None, int | None]]:
+def _counts(wire: ResponseView, given: ChatResponse) -> Iterator[tuple[str, int | None, int | None]]:
     """Yield each count: its name, the value in the answer, and the value that the adapter returned."""
-    for reading, wire, given in _answers(evidence):
-        for field in fields(Usage):
-            yield reading, field.name, getattr(wire.usage, field.name), getattr(given.usage, field.name)
+    for field in fields(Usage):
+        yield field.name, getattr(wire.usage, field.name), getattr(given.usage, field.name)
 
 
 _LIBRARY_ENDS = frozenset({"stop", "end_turn"})

@@ -222,7 +222,13 @@ def _whole_differences(evidence: Evidence, chat: Chat, whole: Chat) -> list[Resp
     """Return the differences between a streamed answer and the same answer without streaming."""
     if chat.response is None or whole.response is None:
         return [ResponseDifference("whether it fails", _error_text(whole), None)]
-    return [*_responses(evidence, whole.response, chat.response)]
+    found = _responses(evidence, whole.response, chat.response)
+    return [replace(each, kind=Kind.LOSS) if _is_lost_count(each) else each for each in found]
+
+
+def _is_lost_count(difference: ResponseDifference) -> bool:
+    """Return whether the stream has no count that the whole answer has. The adapter does return that count."""
+    return difference.place.startswith("the count ") and bool(difference.one) and difference.other is None
 
 
 def is_same_answer(evidence: Evidence, whole: Sequence[Chat]) -> bool:
@@ -334,6 +340,11 @@ def is_unreadable_variant(evidence: Evidence, way: str) -> bool:
 def is_unreadable_by_sdk(api: Api, way: str) -> bool:
     """Return whether the official SDK of an API cannot parse the framing of a variant."""
     return any(_FRAMINGS[framing] in way for framing in api.traits.unread_framings)
+
+
+def differs(evidence: Evidence, retelling: ReplayVariant) -> bool:
+    """Return whether the result of a chat differs in a variant."""
+    return any(True for _ in _first_difference(evidence, retelling))
 
 
 def _first_difference(evidence: Evidence, retelling: ReplayVariant) -> Iterator[tuple[int, list[ResponseDifference]]]:

@@ -6,7 +6,7 @@ whole response.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from threading import Lock
@@ -23,7 +23,7 @@ from harness.model.messages import JSON
 from harness.reference_server.script_session import exhausted_response
 from harness.results import ReplayVariant
 from harness.rules.evidence import Evidence, ParsedExchange
-from harness.rules.replays import is_same_answer
+from harness.rules.replays import differs, is_same_answer, is_unreadable_variant
 from harness.runner.backends import Backend
 from harness.runner.cells import Cell
 from harness.runner.tool_loop import run_scenario
@@ -61,12 +61,15 @@ def replay_variants(
         streams = [*_responses(answered)]
         answers = [_ResponsePair(one, stream) for one, stream in zip(whole, streams, strict=True) if one is not None]
         yield _replay(cell, backend, _WHOLE, "whole", answers)
+    is_narrowed = False
     for number in range(recuts):
         rewritten = [recut(response, number, _seed(cell)) for response in _responses(answered)]
         ways = dict.fromkeys(way for _, way in rewritten)
-        yield _replay(
-            cell, backend, "; ".join(ways), "stream", [_ResponsePair(response, response) for response, _ in rewritten]
-        )
+        variant = _replay_stream(cell, backend, "; ".join(ways), [response for response, _ in rewritten])
+        if not is_narrowed and differs(evidence, variant):
+            variant = _Narrowing(cell, evidence, backend, [*_responses(answered)]).narrow(variant, rewritten)
+            is_narrowed = not is_unreadable_variant(evidence, variant.way)
+        yield variant
     if recuts:
         yield from _in_other_chunks(cell, answered, backend)
 
@@ -77,11 +80,9 @@ def _in_other_chunks(cell: Cell, answered: Sequence[ParsedExchange], backend: Ba
         return
     for name, shape in registry.api(cell.target.api).stream_shapes.items():
         rewritten = [_reshape(reading, shape, _seed(cell)) for reading in answered]
-        answers = [_ResponsePair(response, response) for response in rewritten if response is not None]
-        if answers != [_ResponsePair(response, response) for response in _responses(answered)]:
-            yield replace(
-                _replay(cell, backend, f"in the chunks of some servers, {name}", "stream", answers), shape=name
-            )
+        answers = [response for response in rewritten if response is not None]
+        if answers != [*_responses(answered)]:
+            yield replace(_replay_stream(cell, backend, f"in the chunks of some servers, {name}", answers), shape=name)
 
 
 def _reshape(reading: ParsedExchange, shape: StreamShape, seed: str) -> HttpResponse | None:
@@ -110,6 +111,64 @@ def _replay(
     with backend.endpoint(cell.target, _respond_in_order(answers, registry.api(cell.target.api))) as endpoint:
         playing = run_scenario(cell.scenario, cell.target, endpoint, _ignore, variant)
     return ReplayVariant(way, variant, playing.chats, playing.printed)
+
+
+def _replay_stream(cell: Cell, backend: Backend, way: str, responses: Sequence[HttpResponse]) -> ReplayVariant:
+    return _replay(cell, backend, way, "stream", [_ResponsePair(response, response) for response in responses])
+
+
+@dataclass(frozen=True, slots=True)
+class _Narrowing:
+    """Search for the one response, spelling and cut that make a difference. `plain` are the responses as they came."""
+
+    cell: Cell
+    evidence: Evidence
+    backend: Backend
+    plain: Sequence[HttpResponse]
+
+    def narrow(self, variant: ReplayVariant, rewritten: Sequence[tuple[HttpResponse, str]]) -> ReplayVariant:
+        """Return the smallest variant that still differs."""
+        for index, (response, way) in enumerate(rewritten):
+            if found := self._play(index, response, way):
+                return self._with_fewest_cuts(index, response, way, found)
+        return variant
+
+    def _with_fewest_cuts(self, index: int, response: HttpResponse, way: str, variant: ReplayVariant) -> ReplayVariant:
+        spelling, original = way.rpartition(", ")[0], self.plain[index]
+        if found := self._play(index, _with_cuts(response, ()), f"{spelling or way}, in one piece"):
+            return found
+        cuts = response.delivery.cuts
+        if response.body == original.body:
+            spelling = ""
+        elif found := self._play(index, every := _with_cuts(original, range(1, len(original.body))), way):
+            variant, response, spelling, cuts = found, every, "", every.delivery.cuts
+        while len(cuts) > 1:
+            middle = len(cuts) // 2
+            for half in (cuts[:middle], cuts[middle:]):
+                words = f"cut {len(half)} times" if len(half) > 1 else f"cut {_around(response.body, half[0])}"
+                words = f"{spelling}, {words}, answer {index}" if spelling else f"{words}, answer {index}"
+                if found := self._play(index, _with_cuts(response, half), words):
+                    variant, cuts = found, half
+                    break
+            else:
+                break
+        return variant
+
+    def _play(self, index: int, response: HttpResponse, way: str) -> ReplayVariant | None:
+        responses = [*self.plain[:index], response, *self.plain[index + 1 :]]
+        variant = _replay_stream(self.cell, self.backend, way, responses)
+        return variant if differs(self.evidence, variant) else None
+
+
+def _with_cuts(response: HttpResponse, cuts: Iterable[int]) -> HttpResponse:
+    return replace(response, delivery=replace(response.delivery, cuts=(*cuts,)))
+
+
+_SHOWN_BYTES = 12
+
+
+def _around(body: bytes, cut: int) -> str:
+    return f"after {body[max(0, cut - _SHOWN_BYTES) : cut]!r} at byte {cut}, before {body[cut : cut + _SHOWN_BYTES]!r}"
 
 
 def _ignore(_chat: int) -> None:

@@ -434,7 +434,9 @@ def _trim(scenario: Scenario) -> Iterator[Problem]:
     yield from _unknown("tool", scenario.trim.tools, [tool.name for tool in scenario.tools], ("trim", "tools"))
 
 
-_KEYS_WITH_EMBEDDINGS = {"version", "id", "title", "covers", "requires", "embeddings", "variants", "scripted"}
+_KEYS_WITH_EMBEDDINGS = frozenset(
+    {"version", "id", "title", "covers", "requires", "embeddings", "variants", "scripted", "provocations"}
+)
 
 
 def _embeddings(scenario: Scenario) -> Iterator[Problem]:

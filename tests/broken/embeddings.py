@@ -177,6 +177,9 @@ FAULTS: Table = {
         Fault("embedding-texts-in-one-content", INDEX, sends(_one_content), ("gemini-3", "gemini-2.5"))
     ],
     Expected("embedding-vector", VECTOR, 0): [
-        Fault("embedding-vectors-turned-round", INDEX, hands_on(lambda v: v[::-1]), EMBEDDING)
+        Fault("embedding-vectors-turned-round", INDEX, hands_on(lambda v: v[::-1]), EMBEDDING),
+        Fault(
+            "embedding-vectors-by-position", "embeddings-provoked-order", hands_on(lambda v: v[::-1]), ("openai-chat",)
+        ),
     ],
 }

@@ -73,7 +73,7 @@ def searched(expected: Expected, fault: Fault, target: Target, most: int, seed: 
             if shown := _shown(expected, result):
                 if shown not in causes_of(result):  # a warning, which is not searched for
                     return number + 1, 0
-                found = shrink_cause(cell, shown, play)
+                found = shrink_cause(cell, shown, play, seconds=60)  # retries may really wait
                 return number + 1, len(text_of(found.scenario).splitlines())
     return 0, 0
 

@@ -235,7 +235,25 @@ class _MarksOnce(Wrapped):
         return replace(request, cache=request.cache and self.asked == 1)
 
 
+def _thinking_joined(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Thinking in several parts becomes one, with the last signature."""
+
+    def joined(message: Message) -> Message:
+        thoughts = [part for part in message.parts if isinstance(part, Thinking)]
+        whole = [replace(thoughts[-1], text="".join(each.text for each in thoughts))] if thoughts else []
+        return replace(message, parts=(*whole, *(part for part in message.parts if part not in thoughts)))
+
+    return tuple(map(joined, messages))
+
+
+def _unencrypted(_api: str, body: dict[str, Any]) -> None:
+    body.pop("include", None)
+
+
 FAULTS: Table = {
+    Expected("openai-responses-stored-item-missing-store-false", everywhere(".*")): [
+        Fault("reasoning-not-included", "thinking-tool-loop", sends(_unencrypted), ("openai-responses",))
+    ],
     Expected("chat-refused", BODY, 0): [
         Fault(
             "foreign-fields-sent",
@@ -272,6 +290,8 @@ FAULTS: Table = {
         Fault("signature-lost", "thinking-tool-loop", metadata(_without_signature), ("anthropic", "gemini-3")),
         Fault("signature-as-list", "thinking-tool-loop", metadata(_as_list), ("gemini-3",)),
         Fault("opaque-parts-dropped", "history-opaque-parts", asks_parts(_is(Opaque)), THINKING),
+        Fault("redacted-thinking-dropped", "thinking-provoked-blocks", asks_parts(_is(Opaque)), ("anthropic",)),
+        Fault("thinking-joined", "thinking-provoked-blocks", asks_messages(_thinking_joined), ("anthropic",)),
     ],
     Expected("opaque-state-lost", PART_OR_BODY, severity=Severity.WARNING): [
         Fault(

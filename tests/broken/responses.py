@@ -342,6 +342,16 @@ FAULTS: Table = {
     Expected("retry-early", BODY): [
         Fault("retried-at-once", "error-503-retry-after", declaring(retrying(Overloaded), Capability.RETRIES))
     ],
+    Expected("stop-reason", BODY, 0, case="refusal: end_turn"): [
+        Fault("filtered-answer-as-whole", "stop-content-filter", answers(_ended)),
+    ],
+    Expected("stop-reason", BODY, 0, case="max_tokens: tool_use"): [
+        Fault(
+            "limit-hidden-by-a-call",
+            "call-truncated-parallel",
+            answers(lambda r: replace(r, stop_reason=StopReason.TOOL_USE) if r.tool_calls else r),
+        )
+    ],
     Expected("stop-reason", BODY, 0): [
         Fault(
             "stop-reason-tool-use-lost", "call-single", answers(lambda r: replace(r, stop_reason=StopReason.END_TURN))
@@ -374,6 +384,14 @@ FAULTS: Table = {
             answers(lambda r: replace(r, usage=_fresh_tokens_only(r.usage))),
             ("anthropic", "openai-chat", "openai-responses"),
         ),
+    ],
+    Expected("usage-offered", BODY, severity=Severity.WARNING, case="cache_read_tokens"): [
+        Fault(
+            "cached-tokens-lost",
+            "usage-cached-prompt",
+            answers(lambda r: replace(r, usage=replace(r.usage, cache_read_tokens=None))),
+            ("anthropic", "openai-chat", "openai-responses"),
+        )
     ],
     Expected("usage-offered", BODY, 0): [
         Fault("usage-lost", "system-plain", answers(lambda r: replace(r, usage=Usage())))

@@ -398,6 +398,9 @@ FAULTS: Table = {
         streamed("streams-no-raw-stop-reason", "call-single", finishes(lambda r: replace(r, raw_stop_reason=None))),
         # a message of Chat has no order of text and calls
     ],
+    Expected("stream-equals-whole", BODY, 0, case="the count input_tokens"): [
+        streamed("counts-of-whole-answers-alone", "call-single", finishes(lambda r: replace(r, usage=Usage())))
+    ],
     Expected("stream-life-cycle", BODY, 0): [
         streamed("announces-calls-late", "call-single", streams(_started_late)),
         streamed("announces-calls-again", "call-single", streams(_started_again)),

@@ -12,7 +12,13 @@ from typing import Any
 import pytest
 
 from harness.checks.drawing import Document, draw
+from harness.checks.generation import search
 from harness.checks.shrinking import smallest
+from harness.cli.generating import write
+from harness.results import CellResult
+from harness.runner.cells import Cell
+from harness.scenarios.load import load_paths
+from harness.scenarios.schema import Scenario
 from tests.cli.conftest import Command
 from tests.stages import shipped_targets
 
@@ -88,12 +94,32 @@ LOOP = replace(RIGHT, drive=lambda endpoint, model, given: drive(endpoint, model
 def test_loops_play_generated_conversations(harness: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "broken_loop.py").write_text(BROKEN_LOOP)
     monkeypatch.chdir(tmp_path)
-    right = harness("check", "agent", "tests.examples.runner_loop:LOOP", "--generate", "1")
-    wrong = harness("check", "agent", "broken_loop:LOOP", "--generate", "1", "--rule", "loop-system", "--save", "found")
+    one = ("--generate", "1", "--seed", "2")
+    right = harness("check", "agent", "tests.examples.runner_loop:LOOP", *one)
+    wrong = harness("check", "agent", "broken_loop:LOOP", *one, "--rule", "loop-system", "--save", "found")
 
-    assert (right.code, right.out) == (0, "tool-runner: 1 conversation, 0 causes of failures (seed 0)\n")
+    assert (right.code, right.out) == (0, "tool-runner: 1 conversation, 0 causes of failures (seed 2)\n")
     assert wrong.code == 1
     assert [path.name for path in Path("found/tool-runner").iterdir()] == ["generated-loop-system.yaml"]
+
+
+def test_every_tenth_conversation_is_played_with_recuts() -> None:
+    played: list[str] = []
+
+    def noting(mark: str) -> Callable[[Cell], CellResult]:
+        return lambda cell: played.append(mark) or cell.result()
+
+    assert search(shipped_targets()["openai-chat"], 11, 0, [noting("once"), noting("with recuts")]) == []
+    assert played == [*["once"] * 9, "with recuts", "once"]
+
+
+def test_a_saved_conversation_is_read_back_the_same(tmp_path: Path) -> None:
+    texts = ["a\x85b", "\u2028", "x \u2029", "\ufeffa", "a: b\n", "'", '"\\', "no", "1", "\t"]
+    turns = [{"user": text, "model": [{"text": text}]} for text in texts]
+    document = {"version": 1, "id": "odd", "title": "Odd texts", "covers": ["history"], "turns": turns}
+    scenario = Scenario.model_validate_json(json.dumps({**document, "requires": ["history"]}))
+
+    assert load_paths([write(tmp_path, scenario)]) == [scenario]
 
 
 def test_generated_conversations_are_not_replayed(harness: Command) -> None:
@@ -131,7 +157,7 @@ def test_a_failing_scenario_is_shrunk(harness: Command, tmp_path: Path, monkeypa
     done = harness("shrink", "too-short.yaml", "--target", "anthropic")
 
     assert done.code == 1
-    assert done.out.startswith("generated/too-short-small-1.yaml: 11 lines, for expectation\n")
+    assert done.out.startswith("generated/too-short-small-1.yaml: 10 lines, for expectation\n")
     small = Path("generated/too-short-small-1.yaml").read_text()
     assert "stop_reason: max_tokens" in small
     assert "tools:" not in small

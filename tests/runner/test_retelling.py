@@ -22,6 +22,8 @@ from harness.runner.cells import Cell
 from harness.runner.replay_variants import replay_variants
 from harness.runner.suite_run import Run
 from harness.scenarios.schema import Variant
+from tests.broken.faults import FAULTS
+from tests.broken.playing import played
 from tests.stages import InProcess, Provider, shipped_scenarios, shipped_targets
 from tests.wrapped import asynchronous, without_http_client
 
@@ -177,3 +179,18 @@ def with_annotations(chat: Chat) -> Chat:
     assert isinstance(first, Text | ToolCall)
     first = replace(first, provider_metadata={"openai-chat": {"annotations": []}})
     return replace(chat, response=replace(response, message=replace(response.message, parts=(first, *others))))
+
+
+@pytest.mark.parametrize(
+    ("fault", "way"),
+    [
+        ("bytes-decoded-by-piece", r"\(cut after b'.*xf0' at byte \d+, before b'.x9f.*', answer 0\)"),
+        ("byte-order-mark-hides-an-event", r"\(a byte order mark in front, in one piece\)"),
+    ],
+)
+def test_a_failing_recut_is_narrowed_to_one_cut_or_spelling(fault: str, way: str) -> None:
+    broken = next(each for _, each in FAULTS if each.name == fault)
+    result = played(broken.scenario, broken.played_on[0], broken.wrap, variant="stream", recuts=broken.recuts)
+
+    (message,) = (finding.message for finding in result.findings if finding.rule == "stream-recut")
+    assert re.search(way, message)

@@ -114,9 +114,11 @@ def _stop_reason_of(step: ModelStep) -> StopReason:
 
 def _content(step: ModelStep, seed: str) -> list[JSON]:
     content: list[JSON] = []
-    if step.thinking is not None:
-        state = signature(seed, "thinking")
-        content.append({"type": "thinking", "thinking": step.thinking, "signature": state})
+    for at, thought in enumerate(step.thoughts):
+        if at:
+            content.append({"type": "redacted_thinking", "data": signature(seed, "redacted")})
+        state = signature(seed, f"thinking{at or ''}")
+        content.append({"type": "thinking", "thinking": thought, "signature": state})
     content.extend(step.raw)
     if step.text:  # the API never returns an empty text block (anthropic-no-empty-text)
         content.append({"type": "text", "text": step.text})

@@ -102,7 +102,12 @@ API = Api(
     base_url_variable="OPENAI_BASE_URL",
     least_body=b'{"messages": []}',
     provocations=frozenset(
-        {Provocation.INTERLEAVED_CALLS, Provocation.RAW_LINE_SEPARATORS, Provocation.EMPTY_ARGUMENTS}
+        {
+            Provocation.INTERLEAVED_CALLS,
+            Provocation.RAW_LINE_SEPARATORS,
+            Provocation.EMPTY_ARGUMENTS,
+            Provocation.VECTORS_OUT_OF_ORDER,
+        }
     ),
     terms=ApiTerms(
         system="a first message with the role `system` or `developer`",

@@ -135,4 +135,4 @@ def build(seen: EmbeddingView) -> dict[str, JSON]:
     return {"object": "list", "data": data, "model": seen.model, "usage": took}
 
 
-EMBEDDINGS = EmbeddingFormat(recognises, view, violations, read, build, usage)
+EMBEDDINGS = EmbeddingFormat(recognises, view, violations, read, build, usage, numbered="data")

@@ -77,7 +77,12 @@ API = Api(
     base_url_variable="OPENAI_BASE_URL",
     least_body=b'{"input": []}',
     provocations=frozenset(
-        {Provocation.INTERLEAVED_CALLS, Provocation.RAW_LINE_SEPARATORS, Provocation.EMPTY_ARGUMENTS}
+        {
+            Provocation.INTERLEAVED_CALLS,
+            Provocation.RAW_LINE_SEPARATORS,
+            Provocation.EMPTY_ARGUMENTS,
+            Provocation.THINKING_BLOCKS,
+        }
     ),
     terms=ApiTerms(
         system="the field `instructions`",

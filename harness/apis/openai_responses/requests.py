@@ -211,6 +211,7 @@ def view(request: HttpRequest) -> RequestView:
         tool_choice=_choice(body.get("tool_choice")),
         response_format=_format(body.get("text")),
         settings=_settings(body),
+        included=frozenset(filter(None, map(string, _list(body.get("include"), "/include")))),
         effort=_effort(body),
         stream=body.get("stream") is True,
         stateful=state(body),

@@ -150,10 +150,13 @@ def _removal(report: ProviderReport) -> JSON:
 
 def _output(step: ModelStep, seed: str, profile: Profile) -> list[JSON]:
     reasons = profile.thinking == "effort"
+    is_included = step.included is None or "reasoning.encrypted_content" in step.included
     unique_ids = dialect_of(profile).unique_ids
     output: list[JSON] = []
-    if step.thinking is not None:
-        output.append(_reasoning(step.thinking, seed, encrypted=reasons))
+    for at, thought in enumerate(step.thoughts):
+        item = _reasoning(thought, f"{seed}/{at}" if at else seed, encrypted=reasons)
+        # without `include`, clients got null (openai-responses-stored-item-missing-store-false)
+        output.append(item if is_included or not reasons else item | {"encrypted_content": None})
     output.extend(step.raw)
     if step.text is not None or step.refusal is not None:
         message = _message(step, seed)
