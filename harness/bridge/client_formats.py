@@ -366,7 +366,7 @@ def _snake(name: str) -> str:
 _TEXTS = ("text", "content", "output_text", "message", "answer", "response", "reply", "output", "result", "delta")
 _CALLS = ("tool_calls", "calls", "function_calls", "tool_uses", "tool_call", "function_call")
 _REASONS = ("finish_reason", "stop_reason", "stop")
-_ARGUMENTS = ("arguments", "args", "input", "parameters")
+_ARGUMENTS = ("arguments", "args", "input", "parameters", "tool_args", "tool_input", "params")
 _OK = 200
 _BLOCKS = ("text", "tool_use", "thinking")
 _ANTHROPIC_EVENTS = ("message_start", "content_block_start", "ping", "error")
@@ -423,6 +423,8 @@ def _own_message(answer: object, hint: object, api: str) -> object | None:
     This is an instance of the client's own message class, or a dictionary with the role `assistant`. With OpenAI Chat,
     a dictionary with additional fields is not accepted, unless its calls have another form than OpenAI's.
     """
+    if items := _items(answer):
+        return next((own for each in items if (own := _own_message(each, hint, api)) is not None), None)
     fields = _plain_fields(answer)
     inner = answer
     if "role" not in fields and "message" in fields:
@@ -484,6 +486,8 @@ def as_completion(answer: object) -> object:
     found = _plain_fields(answer)
     if "choices" in found:
         return found
+    if _is_one_call(found):
+        return completion("", [_call(answer)])
     inner = found.get("message")
     if isinstance(inner, str | None) and not ({*_TEXTS, *_CALLS} - {"message"}) & found.keys():
         inner = next((each for each in found.values() if not isinstance(each, str) and _is_readable(each)), inner)
@@ -513,6 +517,11 @@ def as_completion(answer: object) -> object:
         written=used.get("completion_tokens", used.get("output_tokens")),
     )
     return {**seen, "has_refusal": "refusal" in found}
+
+
+def _is_one_call(found: Mapping[str, Any]) -> bool:
+    names = {"name", "tool", "tool_name", "function"} & found.keys()
+    return bool(names) and bool({*_ARGUMENTS} & found.keys()) and not {*_CALLS} & found.keys()
 
 
 def jsonable(value: object) -> JSON:
@@ -598,8 +607,8 @@ def _call(call: object) -> dict[str, Any]:
     either = {**(_plain_fields(function) if not isinstance(function, str) else {"name": function}), **found}
     arguments = next((either[key] for key in _ARGUMENTS if key in either), None)
     return {
-        "id": next((either[key] for key in ("id", "call_id", "tool_call_id") if either.get(key)), None),
-        "name": either.get("name") or either.get("tool"),
+        "id": next((either[key] for key in ("call_id", "id", "tool_call_id") if either.get(key)), None),
+        "name": either.get("name") or either.get("tool") or either.get("tool_name"),
         "args": arguments if isinstance(arguments, str) or arguments is None else json.dumps(jsonable(arguments)),
         **({"index": either["index"]} if "index" in either else {}),
     }
@@ -687,7 +696,7 @@ def _piece(item: object) -> tuple[object, JSON]:
         case "thinking" if not {*_CALLS} & fields.keys():
             thought = {"thinking": _text_of(value), **({"signature": fields.get("signature")} if fields else {})}
             return {"text": ""}, {"type": "thinking", **thought}
-        case "call" if {"name", "tool", "function"} & _plain_fields(call).keys():
+        case "call" if {"name", "tool", "tool_name", "function"} & _plain_fields(call).keys():
             return {"calls": [call]}, part
         case "end" if not {"message", "response", *_CALLS} & fields.keys():
             word = value if isinstance(value, str) else next((fields[key] for key in _ENDS if fields.get(key)), None)
@@ -770,6 +779,8 @@ def _native_body(answer: object, api: str) -> JSON:
     list of output items.
     """
     items = _items(answer)
+    if api == RESPONSES.name:  # the items may be in a tuple, with the text
+        items = next((inner for each in items or [] if (inner := _items(each))), items)
     members: list[JSON] = [_camel(jsonable(each)) for each in ([answer] if items is None else items)]
     kinds = {str(each.get("type")) for each in members if isinstance(each, dict)}
     if api == RESPONSES.name and kinds and kinds <= _OUTPUT_ITEMS:

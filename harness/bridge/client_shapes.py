@@ -44,7 +44,7 @@ from harness.bridge.completions import NO_SETTINGS
 from harness.bridge.error_translation import failures
 from harness.bridge.openai_messages import Memory
 from harness.model.errors import ChatError, HarnessError, PluginError, Unsupported, provider_error
-from harness.model.messages import JSON, ChatRequest, ChatResponse, Finish, Image, StreamEvent
+from harness.model.messages import JSON, ChatRequest, ChatResponse, Finish, Image, Message, Role, StreamEvent, Text
 from harness.model.protocols import Adapter, Capability, Endpoint
 
 _BASE_URLS = ("base_url", "api_base", "baseurl", "api_url", "url", "endpoint", "host")
@@ -378,8 +378,9 @@ class ShapedClient:
         try:
             return self._run(call(cast("Callable[..., object]", function), **self._given, **arguments))
         except (TypeError, AttributeError, KeyError, ValueError) as error:
-            if any(isinstance(part, Image) for message in request.messages for part in message.parts):
-                raise Unsupported(self._shape.name, "images", f"it raises {type(error).__name__} for them") from error
+            if any(map(_has_content_parts, request.messages)):
+                reason = f"it raises {type(error).__name__} for them"
+                raise Unsupported(self._shape.name, "a list of content parts", reason) from error
             raise
 
     def _arguments(self, method: Method, request: ChatRequest) -> dict[str, Any]:
@@ -617,6 +618,12 @@ def _prefix(method: Method) -> str:
         r"(openai|azure|anthropic|gemini|vertex_ai)[/:]", method.preset.get(first(_MODELS, method.names) or "", "")
     )
     return found[0] if found else ""
+
+
+def _has_content_parts(message: Message) -> bool:
+    """Return whether the content of a user message is a list: it has images or several texts."""
+    texts = [part for part in message.parts if isinstance(part, Text)]
+    return any(isinstance(part, Image) for part in message.parts) or (message.role is Role.USER and len(texts) > 1)
 
 
 def _binder(client: object) -> Callable[..., object] | None:

@@ -79,6 +79,9 @@ class Reply:
         ("", [("call_1", "weather", {"city": "Paris"})]),
         (None, [INNER], {"total_tokens": 5}),
         [INNER],
+        {"type": "tool_call", "call_id": "call_1", "tool_name": "weather", "tool_args": {"city": "Paris"}},
+        {"turn": Reply("", [CALL]), "complete": True},
+        ({"content": "", "tool_calls": [INNER]}, "tool_calls"),
         Reply("", [CALL]),
     ],
 )
@@ -555,7 +558,7 @@ def test_a_client_that_fails_for_images_does_not_take_them() -> None:
 
     client = ShapedClient(recognise(chat, "mine:chat"), HERE, "gpt")
 
-    with pytest.raises(Unsupported, match="images"):
+    with pytest.raises(Unsupported, match="a list of content parts"):
         client.chat(ChatRequest("gpt", (Message(Role.USER, (Image("image/png", b"i"), Text("What is it?"))),)))
 
 
@@ -615,12 +618,15 @@ def test_state_in_events_of_a_client_is_kept() -> None:
     claude = read_answer(iter([thought, BLOCK, {"type": "end"}]), REQUEST, Memory(), "anthropic")
     gemini = read_answer(iter([("call", part), ("finish", "STOP")]), REQUEST, Memory(), "gemini")
     content = read_answer(({"role": "model", "parts": [part]}, "STOP"), REQUEST, Memory(), "gemini")
-    items = read_answer([{"type": "reasoning", "id": "rs_1", "summary": []}], REQUEST, Memory(), "openai-responses")
+    thoughts: list[Any] = [{"type": "reasoning", "id": "rs_1", "summary": []}]
+    items = read_answer(thoughts, REQUEST, Memory(), "openai-responses")
+    pair = read_answer((thoughts, "Hi"), REQUEST, Memory(), "openai-responses")
 
     assert claude.message.parts[0] == Thinking("Hm.", {"anthropic": {"signature": "s1"}})
     assert gemini.message.tool_calls[0].provider_metadata == content.message.tool_calls[0].provider_metadata
     assert "s2" in str(gemini.message.tool_calls[0].provider_metadata)
     assert isinstance(items.message.parts[0], Thinking)
+    assert pair.message == items.message
 
 
 @dataclass
