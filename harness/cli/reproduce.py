@@ -366,7 +366,10 @@ def _imported_packages(module: ModuleType, api: str) -> list[str]:
     provides = packages_distributions()
     own = provides.get(module.__name__.partition(".")[0], [])
     names = own or [each for name in imported_modules(module) for each in provides.get(name, [])]
-    return [f"{each}{_sdk_extra(each, _SDKS.get(api, ''))}=={installed_version(each)}" for each in dict.fromkeys(names)]
+    sdk = _SDKS.get(api, "")
+    needs_sdk = any(re.match(rf"{sdk}\b", each) for name in names for each in requires(name) or () if sdk)
+    names += [sdk] if needs_sdk and installed_version(sdk) else []
+    return [f"{each}{_sdk_extra(each, sdk)}=={installed_version(each)}" for each in dict.fromkeys(names)]
 
 
 def _sdk_extra(distribution: str, sdk: str) -> str:

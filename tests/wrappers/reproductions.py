@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -83,9 +84,10 @@ def row(proof: Proof, venvs: Path, folder: Path) -> str:
 
 def code_lines(text: str) -> list[str]:
     """Return the lines of a script without blank ones and without the answers of the server."""
-    before, _, rest = text.partition("\nANSWERS = ")
-    _, _, after = rest.partition("\nreceived = []")
-    return [line for line in f"{before}\n{after}".splitlines() if line.strip()]
+    rest = re.sub(
+        r"^(const )?ANSWERS = .*?^(received = \[\]|const \[requests[^\n]*)$", "", text, flags=re.DOTALL | re.MULTILINE
+    )
+    return [line for line in rest.splitlines() if line.strip()]
 
 
 def alone_with(packages: Sequence[str], venvs: Path) -> Path:
