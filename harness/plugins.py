@@ -69,7 +69,7 @@ class PluginGroup(Generic[T]):
         module, _, class_name = self.type.partition(":")
         if not isinstance(value, getattr(importlib.import_module(module), class_name)):
             shown = shorten(_ADDRESS.sub("", repr(value)), 100)
-            raise PluginError(self.kind, name, f"it is {shown}, which is no {class_name}.")
+            raise PluginError(self.kind, name, f"expected {class_name}, got {shown}.")
         return cast("T", value)
 
     def modules(self) -> dict[str, str]:
@@ -110,24 +110,28 @@ def check_adapter(spec: str, adapter: Adapter) -> Adapter:
 
     def expect(value: object, fits: bool, what: str, wanted: str) -> None:
         if not fits:
-            raise PluginError("adapter", spec, f"its {what} is {shorten(repr(value), 100)}, which is no {wanted}.")
+            raise PluginError("adapter", spec, f"its {what} must be {wanted}, not {shorten(repr(value), 100)}.")
 
     name, capabilities, made, needed = adapter.name, adapter.capabilities, adapter.embeddings, adapter.requires
     route = cast("object", adapter.route)
     expect(name, isinstance(name, str), "name", "text")  # pyright: ignore[reportUnnecessaryIsInstance]
-    expect(name, bool(name.strip()) and name.isprintable(), "name", "name: one line of text that can be shown")
+    expect(name, bool(name.strip()) and name.isprintable(), "name", "one line of printable text")
     expect(adapter.api, isinstance(adapter.api, str), "api", "text")  # pyright: ignore[reportUnnecessaryIsInstance]
     are_set = isinstance(capabilities, set | frozenset) and all(isinstance(each, str) for each in capabilities)  # pyright: ignore[reportUnnecessaryIsInstance]
-    expect(capabilities, are_set, "capabilities", "set of capabilities")
-    expect(adapter.connect, callable(adapter.connect), "connect", "function")
-    expect(made, made is None or _are_embeddings(made), "embeddings", "Embeddings (harness.model.protocols)")
+    expect(capabilities, are_set, "capabilities", "a set of capabilities")
+    expect(adapter.connect, callable(adapter.connect), "connect", "a function")
+    expect(made, made is None or _are_embeddings(made), "embeddings", "of type Embeddings (harness.model.protocols)")
     declared = Capability.EMBEDDINGS in capabilities
-    expect(made, made is not None or not declared, "embeddings", "Embeddings, and they are declared")
-    expect(needed, needed is None or _is_requirement(needed), "requires", "Requirement (harness.model.protocols)")
-    expect(route, isinstance(route, Route), "route", "Route (harness.model.protocols)")
-    expect(adapter.drive, adapter.drive is None or callable(adapter.drive), "drive", "function")
+    expect(
+        made, made is not None or not declared, "embeddings", "of type Embeddings, because the capability is declared"
+    )
+    expect(
+        needed, needed is None or _is_requirement(needed), "requires", "of type Requirement (harness.model.protocols)"
+    )
+    expect(route, isinstance(route, Route), "route", "of type Route (harness.model.protocols)")
+    expect(adapter.drive, adapter.drive is None or callable(adapter.drive), "drive", "a function")
     ending = cast("object", adapter.final_call)
-    expect(ending, isinstance(ending, FinalCall | None), "final_call", "FinalCall (harness.model.protocols)")
+    expect(ending, isinstance(ending, FinalCall | None), "final_call", "of type FinalCall (harness.model.protocols)")
     for unknown in sorted(capabilities - set(Capability)):
         raise UnknownName("capability", unknown, [each.value for each in Capability], f"the adapter {spec!r}")
     return adapter

@@ -118,7 +118,7 @@ def test_an_entry_point_that_cannot_be_imported(plug: Plug) -> None:
 def test_an_entry_point_that_is_something_else(plug: Plug) -> None:
     plug("adapters", "mine", f"{HERE}:NOT_AN_ADAPTER")
     plug("reports", "mine", f"{HERE}:NOT_AN_ADAPTER")
-    expected = "the {} 'mine' cannot be used: it is 'text', which is no {}."
+    expected = "the {} 'mine' cannot be used: expected {}, got 'text'."
     assert failure(PluginError, lambda: adapter_specs.adapter("mine")) == expected.format("adapter", "Adapter")
     assert failure(PluginError, lambda: REPORTS.load("mine")) == expected.format("report", "Report")
 
@@ -150,7 +150,7 @@ WAY_OUT = "Run from the folder that holds it, or add that folder to PYTHONPATH."
         (f"{HERE}:NOBODY", f"module '{HERE}' has no attribute 'NOBODY'."),
         (f"{HERE}:", f"module '{HERE}' has no attribute ''."),
         (f"{HERE}:Holder.nobody", "type object 'Holder' has no attribute 'nobody'."),
-        (f"{HERE}:NOT_AN_ADAPTER", "it is 'text', which is no Adapter."),
+        (f"{HERE}:NOT_AN_ADAPTER", "expected Adapter, got 'text'."),
         (":ADAPTER", "importing  failed: ValueError: Empty module name."),
         ("broken_by_us:ADAPTER", "importing broken_by_us failed: ZeroDivisionError: division by zero (PLACE)."),
         (
@@ -193,7 +193,9 @@ def test_an_entry_point_brings_in_rules(plug: Plug, attribute: str) -> None:
 
 def test_rules_that_cannot_be_used(plug: Plug) -> None:
     plug("rules", "mine", f"{HERE}:ODD_RULES")
-    assert failure(PluginError, all_rules) == ("the rule module 'mine' cannot be used: it holds 1, which is no Rule.")
+    assert failure(PluginError, all_rules) == (
+        "the rule module 'mine' cannot be used: it holds 1, which is not a Rule."
+    )
 
 
 def test_a_rule_that_exists_already(plug: Plug) -> None:

@@ -190,7 +190,7 @@ def vector(numbers: list[JSON], place: int, dimensions: int, status: int | None 
     """
     result = [number for number in map(_number, numbers) if number is not None]
     if len(result) != len(numbers):
-        raise MalformedResponse(f"embedding {place} holds something that is no number", status)
+        raise MalformedResponse(f"embedding {place} contains something that is not a number", status)
     if len(result) != dimensions:
         raise MalformedResponse(f"embedding {place} has {len(result)} dimensions, and not {dimensions}", status)
     return result

@@ -87,7 +87,7 @@ class ClaudeCliClient:
         try:
             completed = self._processes.run(command, _TIMEOUT_SECONDS)
         except FileNotFoundError as error:
-            reason = f"there is no executable {EXECUTABLE!r} on the path; install Claude Code, or put it there"
+            reason = f"there is no executable {EXECUTABLE!r} on PATH; install Claude Code, or add its folder to PATH"
             raise ConnectionFailed(reason) from error
         except OSError as error:
             raise ConnectionFailed(str(error)) from error

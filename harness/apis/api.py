@@ -467,7 +467,7 @@ def _no_endpoint(wire: Api, request: HttpRequest, path: str | None = None) -> Vi
     if missing is not None:
         hint = f" (is {missing} missing at the end of the base URL?)"
     elif path.startswith(first * 2 + "/"):
-        hint = f" ({first} is there twice: does the client add it to a base URL that ends in it?)"
+        hint = f" ({first} occurs twice: does the client add it to a base URL that ends with it?)"
     return PATH_UNKNOWN.make_violation(f"no such endpoint: {request.method} {request.url}{hint}", "", status=404)
 
 

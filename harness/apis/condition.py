@@ -128,7 +128,7 @@ class Condition(Strict):
         if len(places) != 1:
             raise misfit("a condition has one of at, schema and header.")
         if self.at is not None and _PATH.fullmatch(self.at) is None:
-            raise misfit(f"{self.at!r} is no place. Write it as in tools[].function.name.", "at")
+            raise misfit(f"{self.at!r} is not a place. Write it as in tools[].function.name.", "at")
         given = sorted(self._given, key=_OPERATORS.index)
         if len(given) != 1:
             raise misfit(f"a condition has one of {', '.join(_OPERATORS)}; this one has {', '.join(given) or 'none'}.")

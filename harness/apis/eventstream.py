@@ -71,7 +71,7 @@ def events_of(body: bytes) -> list[ServerSentEvent]:
         WireError: the body does not start like an event stream.
     """
     if not _begins(body):
-        raise WireError("the body is no event stream")
+        raise WireError("the body is not an event stream")
     return [*events(body)]
 
 

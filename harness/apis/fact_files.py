@@ -143,7 +143,7 @@ def parse_day(text: str, option: str) -> dt.date:
     try:
         return dt.date.fromisoformat(text)
     except ValueError:
-        raise UsageError(f"{option}: {text!r} is no day. Write it as in 2026-07-01, or today.") from None
+        raise UsageError(f"{option}: {text!r} is not a date. Write it as in 2026-07-01, or today.") from None
 
 
 class CompiledFacts:

@@ -432,7 +432,7 @@ class ResponseChecks:
             try:
                 value = loads(given)
             except WireError as damage:
-                reason = damage.reason if given else "empty, which is no JSON"
+                reason = damage.reason if given else "empty, which is not valid JSON"
                 yield ARGUMENTS.make_violation(f"the arguments are {reason}", pointer, actual=given)
                 return
         elif self.is_text or isinstance(given, str):
@@ -492,14 +492,17 @@ def _framing(response: HttpResponse) -> Iterator[ResponseViolation]:
     for line in lines:
         if line and _FIELD.match(line) is None:
             shown = line[:80].decode("utf-8", "replace")
-            yield FRAMING.make_violation("a line of the stream is no field: clients skip it, or break", actual=shown)
+            yield FRAMING.make_violation("a line of the stream is not a field: clients skip it or fail", actual=shown)
     if len(lines) < 2 or lines[-1] or lines[-2]:
-        yield FRAMING.make_violation("no blank line follows the last event, so that clients drop it")
+        yield FRAMING.make_violation("no blank line follows the last event, so clients drop it")
     for event in sent_events(response):
         pieces = event.text.split("\n")
         if event.data is not None or event.text == DONE:
             continue
         message = "the data of an event is no JSON object"
         if len(pieces) > 1 and all(piece == DONE or object_of(piece) is not None for piece in pieces):
-            message = f"there is no blank line between {len(pieces)} events: clients read them as one, which is no JSON"
+            message = (
+                f"there is no blank line between {len(pieces)} events: clients read them as one, which is not valid "
+                "JSON"
+            )
         yield FRAMING.make_violation(message, "", event.index, event.text[:200])

@@ -88,7 +88,7 @@ def _looked_at(file: Path, cassette: Cassette, fact_selection: FactSelection) ->
     silent = [at for at, each in enumerate(cassette.interactions) if each.response is None]
     unplayable = f"interaction {silent[0]} has no answer" if silent else None
     if not cassette.interactions:
-        unplayable = "there is no exchange in it"
+        unplayable = "it contains no exchange"
     findings = _findings(file, cassette, fact_selection)
     prefix = next(
         (each for each in findings if each.rule == PREFIX_CHANGED and each.case not in {"key-order", "call-spelling"}),
@@ -151,8 +151,8 @@ def _broken_rules(findings: Sequence[Finding]) -> Iterator[tuple[str, int]]:
 
 def _keep(found: FoundCassette, cassette: Cassette, path: Path, allowed: Sequence[str]) -> FoundCassette:
     if os.path.lexists(path):
-        return replace(found, unwritten=f"{path} is there already, and stays as it is")
-    note = f"Recorded by others; taken over from {found.file.name} by harness on {dt.datetime.now(dt.UTC).date()}."
+        return replace(found, unwritten=f"{path} already exists and is not overwritten")
+    note = f"Recorded elsewhere; copied from {found.file.name} by harness on {dt.datetime.now(dt.UTC).date()}."
     try:
         write_file(path, text(cassette, note, str(path), allowed, "--allow-secret"))
     except CassetteError as error:

@@ -293,12 +293,14 @@ def _responses(request: ChatRequest, _memory: Memory, model: str, names: frozens
 def _prompt(request: ChatRequest, memory: Memory, _model: str, names: frozenset[str]) -> dict[str, Any]:
     last = request.messages[-1]
     if last.role is not Role.USER or any(not isinstance(part, Text) for part in last.parts):
-        raise Unsupported("the client", "a message that is not a text of the user", "its method takes a prompt")
+        raise Unsupported(
+            "the client", "a message that is not a text of the user", "its method has a prompt, not messages"
+        )
     before = replace(request, messages=request.messages[:-1])
     made = _openai(before, memory, "", names)
     history = first(SYNONYMS["messages"], names)
     if made["messages"] and history is None:
-        raise Unsupported("the client", "a conversation of several turns", "its method takes a prompt")
+        raise Unsupported("the client", "a conversation of several turns", "its method has a prompt, not messages")
     prompt = "".join(part.text for part in last.parts if isinstance(part, Text))
     return {**(made if history else without(made, "messages")), "prompt": prompt}
 

@@ -231,7 +231,9 @@ def recognise(value: object, name: str, method: str = "") -> ClientShape:
     client, model = _try_to_make(make)
     if inspect.iscoroutine(client):
         client.close()
-        raise _unknown(name, "it takes no messages. Which function or method does? Name it, as in MODULE:function")
+        raise _unknown(
+            name, "it has no parameter for messages. Name the function or method that has one, as in MODULE:function"
+        )
     names = _constructor_names(cast("object", value))
     if inspect.isroutine(client) and _form(own := _method_of((), client)) is not None:
         return replace(_shape(name, make, own, None, names), model=model)
@@ -396,7 +398,7 @@ class ShapedClient:
             elif parameter is not None:
                 arguments[parameter] = value
             elif name not in SETTINGS:
-                raise Unsupported(self._shape.name, name, "its method takes no such argument")
+                raise Unsupported(self._shape.name, name, "its method has no such argument")
         typed = {method.parameter(each, form) for each in (form.messages, "tools")}
         made = {name: as_annotated(value, method.hints.get(name)) for name, value in arguments.items() if name in typed}
         return {**arguments, **made}

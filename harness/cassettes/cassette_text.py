@@ -108,7 +108,7 @@ class _Builder(Builder):
             self._check_tag(event, "map" if is_mapping else "seq")
         self._count_node(event)
         if self._open and self._open[-1].wants_key:
-            self._refuse(f"a key that is no text. The file was cut or edited. {RESTORE}", event)
+            self._refuse(f"a key that is not a string. The file was cut or edited. {RESTORE}", event)
         return Open({} if is_mapping else [])
 
     def _scalar(self, event: Any) -> Any:
@@ -168,7 +168,7 @@ def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _twice(key: Any) -> str:
-    return f"the key {shorten(repr(key), 100)} is here twice, and a reader keeps only one of the values. Remove one."
+    return f"the key {shorten(repr(key), 100)} is given twice, and a parser keeps only one of the values. Remove one."
 
 
 def _place(mark: Any) -> str:

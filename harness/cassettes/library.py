@@ -322,7 +322,7 @@ class Library:
         path = self.path(target, scenario, variant)
         cassette = read(path)
         if cassette.metadata is None:
-            reason = "nothing in it says where it comes from: not recorded by harness, or cut. Record it again."
+            reason = "it does not say where it was recorded: not recorded by harness, or cut. Record it again."
             raise CassetteError(str(path), reason, "metadata")
         _check_place(cassette.metadata, (target, scenario, variant), path)
         return cassette
@@ -389,8 +389,8 @@ def check_free(path: Path, present: Metadata | None, metadata: Metadata) -> None
         raise CassetteTaken(str(path), reason)
     if present is not None and is_paid(present):
         reason = (
-            f"it was recorded live{recorded_on(present)}, and may have been paid for. Record with --missing to leave "
-            "it as it is, with --force to replace it, or into another folder (--cassettes DIR) to keep both."
+            f"it was recorded live{recorded_on(present)}, and may have been paid for. Record with --missing to keep "
+            "it, with --force to replace it, or into another folder (--cassettes DIR) to keep both."
         )
         raise CassetteTaken(str(path), reason)
 

@@ -339,7 +339,7 @@ def _bind(listening: socket.socket, port: int) -> None:
     try:
         listening.bind(("127.0.0.1", port))
     except OSError as error:
-        raise UsageError(f"port {port}: {error.strerror or error}. Without one a free port is taken.") from None
+        raise UsageError(f"port {port}: {error.strerror or error}. Without --port, a free port is used.") from None
 
 
 def _check_reachable(address: tuple[str, int]) -> None:

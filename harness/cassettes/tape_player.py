@@ -304,7 +304,7 @@ def _issued_ids(played: TapeExchange) -> set[str]:
 
 def _refusal() -> HttpResponse:
     """Return an error that the client of every API raises at once, instead of retrying as it would for a 5xx."""
-    message = "harness: this request was not recorded; the test says more when it ends"
+    message = "harness: this request was not recorded; see the end of the test's output"
     error = {"type": "harness_not_recorded", "code": 400, "status": "NOT_RECORDED", "message": message}
     body = json.dumps({"type": "error", "error": error}).encode()
     return HttpResponse(400, {"content-type": "application/json", EXHAUSTED: "1", "x-should-retry": "false"}, body)

@@ -51,7 +51,7 @@ def _guess(given: str, known: Sequence[str]) -> str:
         or [one for one in known if given and given in one][:_MAX_SUGGESTIONS]
     )
     guess = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
-    return f"{guess} 'harness list rules' and 'harness list facts' have the ids."
+    return f"{guess} 'harness list rules' and 'harness list facts' list the ids."
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ def _where(view: ResponseView) -> str:
     return next((part.pointer for part in view.parts if isinstance(part, TextView)), "")
 
 
-@response_detail("gateway-answer-text", "answer's text", "the client gets another text than the model wrote")
+@response_detail("gateway-answer-text", "answer's text", "the client gets a different text than the model wrote")
 def _text(sent: ResponseView, received: ResponseView) -> Outcomes:
     """The text of the answer reaches the client unchanged."""
     if sent.text == received.text:
@@ -111,7 +111,7 @@ def _nothing_unsent(sent: ResponseView, received: ResponseView) -> Outcomes:
         if not texts or may_be_state or not (is_part or has_words):
             continue
         if not any(_is_of(text, each) for text in texts for each in known):
-            yield added_detail(f"the answer has {part.kind!r}, which the upstream has not sent", part.pointer, part.raw)
+            yield added_detail(f"the answer has {part.kind!r}, which the upstream did not send", part.pointer, part.raw)
 
 
 def _is_flat(raw: JSON) -> bool:
@@ -165,7 +165,7 @@ def _refusal(exchange: GatewayExchange) -> Outcomes:
         words = exchange.own is not None and not (exchange.own.refusal or exchange.own.text)
         aside = any(sent.refusal in text for text in _strings(received.body))
         how = f" but in a field that {exchange.way.client.name} does not have" if aside else ""
-        message = f"the words of the refusal do not arrive{how}{_fieldless(exchange) if words else ''}"
+        message = f"the text of the refusal does not arrive{how}{_fieldless(exchange) if words else ''}"
         severity = Severity.WARNING if words else Severity.ERROR
         yield lost_detail(message, place, "", received.text or received.refusal or None, sent.refusal, severity)
 
@@ -191,7 +191,7 @@ def _calls(sent: ResponseView, received: ResponseView) -> Outcomes:
         if names:
             yield preserved_detail(same=True)
         return
-    what = "in another order" if sorted(names) == sorted(there) else "not as the model made them"
+    what = "in another order" if sorted(names) == sorted(there) else "in a different form than the model's"
     places = (whole[0].pointer if whole else "", found[0].pointer if found else "")
     yield lost_detail(f"the calls of the answer arrive {what}", *places, [*there], [*names])
 
@@ -215,7 +215,10 @@ def _match_calls(exchange: GatewayExchange) -> Iterator[tuple[CallView, CallView
 
 
 @exchange_detail(
-    "gateway-answer-arguments", "answer's arguments", "the client runs another call than the model made", of_answer=True
+    "gateway-answer-arguments",
+    "answer's arguments",
+    "the client runs a different call than the model made",
+    of_answer=True,
 )
 def _arguments(exchange: GatewayExchange) -> Outcomes:
     """The arguments of calls reach the client as the model made them."""
@@ -295,7 +298,7 @@ def _stop(exchange: GatewayExchange) -> Outcomes:
 @exchange_detail(
     "gateway-answer-usage",
     "answer's usage",
-    "the client counts other numbers of tokens than it is billed for",
+    "the client gets different token counts than it is billed for",
     of_answer=True,
 )
 def _usage(exchange: GatewayExchange) -> Outcomes:
@@ -323,7 +326,7 @@ def _compare_counts(exchange: GatewayExchange, names: Iterable[str]) -> Iterator
     for name, count in sent.items():
         there = received[name]
         if (count or 0) != (there or 0):
-            what = "does not arrive" if there is None else "arrives as another number"
+            what = "does not arrive" if there is None else "arrives with a different number"
             yield lost_detail(f"the usage's {name} {what}", "", "", there, count)
             return
     if any(count is not None for count in sent.values()):
@@ -446,7 +449,7 @@ def _wait(exchange: GatewayExchange) -> Outcomes:
     if sent.retry_after in (received.retry_after, received.retry_after_rounded):
         yield preserved_detail(same=True)
     else:
-        what = "does not arrive" if received.retry_after is None else "arrives as another"
+        what = "does not arrive" if received.retry_after is None else "arrives with a different value"
         message = f"the time to wait before a retry (retry-after) {what}"
         yield lost_detail(message, "", "", received.retry_after, sent.retry_after)
 
@@ -454,7 +457,7 @@ def _wait(exchange: GatewayExchange) -> Outcomes:
 @exchange_detail(
     "gateway-answer",
     "answer arrives",
-    "the client has no answer, or takes part of an answer for all of it",
+    "the client has no answer, or treats a part of an answer as all of it",
     of_answer=True,
 )
 def _arrives(exchange: GatewayExchange) -> Outcomes:
@@ -482,7 +485,7 @@ def _arrives(exchange: GatewayExchange) -> Outcomes:
 def _describe_answer(exchange: GatewayExchange) -> str:
     client = exchange.client
     if client.unread is not None:
-        return f"what the wire reader cannot read: {client.unread}"
+        return f"an unreadable answer: {client.unread}"
     if client.response is not None and client.response.error is not None:
         error = client.response.error
         is_stream = client.request is not None and client.request.stream

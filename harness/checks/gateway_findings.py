@@ -45,7 +45,7 @@ TURNED_AWAY = GatewayDetail(
     "gateway-turned-away",
     "requests",
     "The gateway's requests have the headers that a provider requires, and refer only to earlier answers.",
-    "the provider refuses it before it looks at the chat",
+    "the provider refuses it before the model sees the conversation",
 )
 UNREACHED = GatewayDetail(
     "gateway-unreached",

@@ -44,7 +44,7 @@ def _calls(sent: RequestView, arrived: RequestView) -> Outcomes:
         return
     at = next((at for at, (one, other) in enumerate(zip(given, found, strict=False)) if one != other), len(found))
     missing = sent.calls[min(at, len(given) - 1)]
-    what = "in another order" if sorted(given) == sorted(found) else "not as they were made"
+    what = "in another order" if sorted(given) == sorted(found) else "in a different form than they were made"
     there = arrived.calls[at].pointer if at < len(found) else ""
     yield lost_detail(f"the calls of the history arrive {what}", missing.pointer, there, [*found], [*given])
 
@@ -90,14 +90,17 @@ def _ids(exchange: GatewayExchange) -> Outcomes:
             yield preserved_detail(same=call.id == found.id)
         elif not repeated and call.id in before and before[call.id] != found.id:
             was = before[call.id]
-            message = f"{name} arrives as another one than in an earlier request, and was issued as {_of(issued, call)}"
+            message = (
+                f"{name} arrives with a different value one than in an earlier request, and was issued as "
+                f"{_of(issued, call)}"
+            )
             yield lost_detail(message, call.id_pointer, found.id_pointer, found.id, was)
         else:
             yield preserved_detail(same=call.id == found.id and call.id not in issued)
 
 
 def _of(issued: Mapping[str, str | None], call: CallView) -> str:
-    return repr(issued[call.id]) if call.id and call.id in issued else "none of the upstream's"
+    return repr(issued[call.id]) if call.id and call.id in issued else "not one of the upstream's ids"
 
 
 def _issued_ids(exchange: GatewayExchange) -> dict[str, str | None]:
@@ -168,7 +171,7 @@ def _means(given: ResultView, there: ResultView, request: RequestView) -> bool:
 
 def _changed_result(call: CallView, given: ResultView, there: ResultView, found: list[str | None]) -> DetailResult:
     sent, arrives = _core(given) or "", _core(there) or ""
-    swapped = "that of another call" if _core(given) in found else "changed"
+    swapped = "as that of another call" if _core(given) in found else "changed"
     message = f"the result of {call.name} ({call.id}) arrives {swapped}"
     return lost_detail(message, given.pointer, there.pointer, arrives, sent)
 
@@ -189,7 +192,7 @@ def _plain(result: ResultView) -> list[JSON]:
 @exchange_detail(
     "gateway-error-flag",
     "error flag",
-    "the model takes a failure for a result, or a result for a failure",
+    "the model treats a failure as a result, or a result as a failure",
     stated=lambda request: any(result.error_mark for result in request.results),
 )
 def _errors(exchange: GatewayExchange) -> Outcomes:
@@ -203,13 +206,13 @@ def _errors(exchange: GatewayExchange) -> Outcomes:
             continue
         given, found = results[0], there[0]
         if given.error_mark == "flag" and found.error_mark is None:
-            has = "" if flags else f", which {exchange.way.upstream.name} can say in words only"
+            has = "" if flags else f", which {exchange.way.upstream.name} can express only as text"
             message = f"the failure of {call.name} does not arrive{has}"
             severity = Severity.ERROR if flags else Severity.WARNING
             yield lost_detail(message, given.pointer, found.pointer, _plain(found), _plain(given), severity)
         elif given.error_mark is None and found.error_mark == "flag":
             yield lost_detail(
-                f"the result of {call.name} arrives as a failure, which it was not", given.pointer, found.pointer
+                f"the result of {call.name} arrives as a failure, although it was none", given.pointer, found.pointer
             )
         elif given.error_mark is not None and found.error_mark is not None:
             yield preserved_detail(same=given.error_mark == found.error_mark)
@@ -236,7 +239,7 @@ def _prefix(exchange: GatewayExchange) -> Outcomes:
     if not found:
         yield preserved_detail(same=True)
     for change in found:
-        message = f"{_CHANGES[change.section]} differ from those that arrived with the request before"
+        message = f"{_CHANGES[change.section]} differ from those of the previous request"
         yield lost_detail(message, "", change.pointer, _value(change.now), _value(change.then))
 
 

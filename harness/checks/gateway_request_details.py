@@ -41,7 +41,7 @@ def _system(sent: RequestView, arrived: RequestView) -> Outcomes:
     place, there = (sent.system[0].pointer if sent.system else ""), (arrived.system[0].pointer if found else "")
     if not any(given):
         if any(found) and sent.response_format is None:  # a response format may add an instruction
-            yield added_detail("the client sends no system prompt, and the upstream gets one", there, "".join(found))
+            yield added_detail("the client sends no system prompt, but the upstream gets one", there, "".join(found))
         return
     if is_same_text(given, found):
         yield preserved_detail(same=len(given) == len(found))
@@ -72,7 +72,7 @@ def _runs(view: RequestView) -> list[tuple[str, list[TextView]]]:
     return [(role, [part for _, part in run]) for role, run in groupby(texts, key=lambda text: text[0])]
 
 
-@request_detail("gateway-texts", "message texts", "the model reads another text than the client sent")
+@request_detail("gateway-texts", "message texts", "the model reads a different text than the client sent")
 def _texts(sent: RequestView, arrived: RequestView) -> Outcomes:
     """The texts of the conversation reach the upstream unchanged, each with its role."""
     given, found = _runs(sent), _runs(arrived)
@@ -130,7 +130,7 @@ def _media(view: RequestView) -> Iterator[tuple[MediaView, bool]]:
 @request_detail(
     "gateway-media",
     "images and files",
-    "the model sees another picture, or none",
+    "the model sees a different image, or none",
     stated=lambda request: any(True for _ in _media(request)),
 )
 def _pictures(sent: RequestView, arrived: RequestView) -> Outcomes:
@@ -230,7 +230,9 @@ def _common(exchange: GatewayExchange) -> Iterator[tuple[ToolView, ToolView]]:
         yield from ((tool, arrived[name]) for name, tool in sent.items() if name in arrived)
 
 
-@exchange_detail("gateway-tool-descriptions", "tool descriptions", "the model reads another description of the tool")
+@exchange_detail(
+    "gateway-tool-descriptions", "tool descriptions", "the model reads a different description of the tool"
+)
 def _descriptions(exchange: GatewayExchange) -> Outcomes:
     """The descriptions of tools reach the upstream as given."""
     for tool, found in _common(exchange):
@@ -323,7 +325,7 @@ def _format(sent: RequestView, arrived: RequestView) -> Outcomes:
     wanted, found = sent.response_format, arrived.response_format
     if wanted is None:
         if found is not None:
-            yield added_detail("the gateway requests JSON, and the client does not", found.pointer, found.kind)
+            yield added_detail("the gateway requests JSON, but the client does not", found.pointer, found.kind)
         return
     if found is None:
         yield _emulated_format(sent, arrived, wanted)
@@ -353,7 +355,7 @@ def _emulated_format(sent: RequestView, arrived: RequestView, wanted: FormatView
         return preserved_detail(same=False)
     if wanted.kind == "json-schema" and _names(wanted) and all(json.dumps(name) in added for name in _names(wanted)):
         return preserved_detail(same=False)
-    what = "the schema of the answer" if wanted.kind == "json-schema" else "that the answer has to be JSON"
+    what = "the schema of the answer" if wanted.kind == "json-schema" else "that the answer must be JSON"
     return lost_detail(f"{what} does not arrive", wanted.pointer, tool.pointer if tool else "", None, wanted.kind)
 
 

@@ -113,7 +113,7 @@ def extras_unsupported(scenario: str, target: Target, *, in_form: bool = True) -
     if extra is None or extra.parts or extra.fields(api) or extra.tool_fields(api) or extra.form in api.client_forms:
         return None
     if extra.form:
-        return None if not in_form else f"clients of {target.api} have no such form"
+        return None if not in_form else f"clients of {target.api} have no way to express it"
     return f"the API {target.api} has no field for it"
 
 

@@ -104,7 +104,7 @@ class Reproduction:
         is_lost = self.finding.rule == "response-calls" and len(as_list(right)) != len(as_list(wrong))
         if is_lost and isinstance(right, list) and isinstance(wrong, list):
             names = [", ".join(map(str, each)) or "none" for each in (right, wrong)]
-            return f"the answer has the calls {names[0]}, and the library returns {names[1]}"
+            return f"the answer has the calls {names[0]}, but the library returns {names[1]}"
         error = None if view is None else view.error
         if error is not None and error.message == self.finding.message and is_about_request(self.finding):
             return f"the provider refuses the request with HTTP {error.status}: {error.message}"
@@ -212,7 +212,7 @@ class Reproduction:
 
 
 _TITLES = {
-    "truncated-call": "the arguments of a call are cut short, and the library returns the call as a complete one",
+    "truncated-call": "the arguments of a call are cut short, but the library returns the call as a complete one",
     "library-empty-arguments": "the arguments of a call without arguments are an empty text, which is not JSON",
 }
 """Rule → the finding in the words of a library's maintainers."""

@@ -85,7 +85,7 @@ class ScriptCode:
             return ".".join((self.code(function.client), *function.path))
         name, module = getattr(function, "__qualname__", ""), getattr(function, "__module__", None)
         if not name.isidentifier() or module is None:
-            raise CannotWrite(f"{function!r} is no function of a module")
+            raise CannotWrite(f"{function!r} is not a function of a module")
         if self._module is not None and vars(self._module).get(name) is function:
             self.roots.append(name)
         elif module != "builtins":

@@ -205,7 +205,7 @@ def validate(
     for file in files:
         found += problems(file)
         if file.stem in by_id:  # a scenario is named after its file
-            found.append(ScenarioError(str(file), f"the id {file.stem!r} is taken by {by_id[file.stem]}."))
+            found.append(ScenarioError(str(file), f"the id {file.stem!r} is already used by {by_id[file.stem]}."))
         by_id.setdefault(file.stem, file)
     for each in found:
         typer.echo(str(each))

@@ -254,9 +254,7 @@ def _completed_server(typed: ServerOptions) -> ServerOptions:
 def _server(options: ServerOptions, by: FactSelection) -> ServerUnderTest:
     known = sorted(each.name for each in registry.apis() if each.request_builder is not None)
     if options.api is None:
-        raise UsageError(
-            f"check server: name the API that it speaks, as in --api openai-chat. Known: {', '.join(known)}."
-        )
+        raise UsageError(f"check server: name its API, as in --api openai-chat. Known: {', '.join(known)}.")
     if options.api not in registry.APIS.names():
         raise UnknownName("API", options.api, known, options.place("api"))
     models = options.models or ()
@@ -273,7 +271,7 @@ def _check_selection(options: ServerOptions) -> CheckSelection:
     for each in sorted(only - RULES):
         close = difflib.get_close_matches(each, RULES, n=1)
         guess = f" Did you mean {close[0]!r}?" if close else ""
-        raise UsageError(f"{place}: unknown check {each!r}.{guess} 'harness list rules' has them: server-...")
+        raise UsageError(f"{place}: unknown check {each!r}.{guess} 'harness list rules' lists them: server-...")
     chosen = tuple(dict.fromkeys(options.variants or get_args(Variant)))
     for each in chosen:
         if each not in get_args(Variant):
@@ -291,7 +289,7 @@ def _matching_checks(words: str, among: AbstractSet[str]) -> frozenset[str]:
     every = (*RESPONSE_RULES.values(), *CHECKS.values())
     found = frozenset(each.id for each in every if each.id in among and wanted.match(f"{each.id} {each.subject}"))
     if not found:
-        raise UsageError(f"-k {words!r} matches none of the checks. 'harness list rules' has them: server-...")
+        raise UsageError(f"-k {words!r} matches none of the checks. 'harness list rules' lists them: server-...")
     return found
 
 
@@ -304,7 +302,7 @@ def _server_key(server: ServerUnderTest) -> str:
     variables = server.api.key_variables
     found = environment.read_key(variables)
     if found is None and server.api.is_provider(server.base_url):
-        raise UsageError(f"check server: the provider itself wants a key: set {' or '.join(variables)}.")
+        raise UsageError(f"check server: the provider requires a key: set {' or '.join(variables)}.")
     return found or NO_KEY
 
 

@@ -378,8 +378,8 @@ def _executor(
     own = [target.name for target in targets if isinstance(target.adapter, ForeignAdapter)]
     if own:
         raise UsageError(
-            f"--executor: {own[0]} is no target of an adapter that ships with harness, and is played in a process of "
-            "its own here. Leave --executor out, or give each machine a --shard."
+            f"--executor: {own[0]} is not a target of a built-in adapter, so it can only be played on this machine. "
+            "Leave --executor out, or use --shard."
         )
     with executors.dask_executor(options.executor, executors.folders(plan)) as crew:
         yield partial(executors.run_sent, crew, plan)
@@ -401,7 +401,7 @@ def _jobs(given: str | None) -> int | None:
     if given == "auto":
         return os.cpu_count() or 1
     if not (given.isascii() and given.isdigit() and int(given) > 0):
-        raise UsageError(f"-n {given}: it must be a whole number from 1 on, or 'auto'.")
+        raise UsageError(f"-n {given}: it must be a whole number of at least 1, or 'auto'.")
     return int(given)
 
 

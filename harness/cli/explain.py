@@ -22,6 +22,7 @@ import typer
 from harness.apis import registry
 from harness.apis.fact import Fact, LimitEntry
 from harness.apis.limits import Limit, remedy
+from harness.apis.profiles import ApiTerms
 from harness.apis.registry import known_limits, severity
 from harness.apis.response_rules import RESPONSE_RULES
 from harness.checks import server_checks
@@ -93,8 +94,8 @@ def lines(topic: str, files: Sequence[Path] = ()) -> list[str]:
     close = difflib.get_close_matches(topic, known, n=3)
     guess = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
     raise UsageError(
-        f"there is nothing to explain under {topic!r}.{guess} 'harness list rules' and 'harness list facts' "
-        "have the ids."
+        f"there is nothing to explain under {topic!r}.{guess} 'harness list rules' and 'harness list facts' list the "
+        "ids."
     )
 
 
@@ -115,7 +116,7 @@ def _fact(fact: Fact, limits: list[str]) -> Iterator[str]:
     if fact.since or fact.until:
         yield f"  known:    {fact.since or '…'} to {fact.until or 'today'}"
     if fact.words:
-        yield f"  words:    {fact.words}"
+        yield f"  message:  {fact.words}"
     if fact.unless:
         yield f"  unless:   {fact.unless}"
     if fact.note:
@@ -125,8 +126,12 @@ def _fact(fact: Fact, limits: list[str]) -> Iterator[str]:
         yield f"  checked:  {_how_checked(fact, limits)}"
         if fact.when and not limits and not fact.check:
             yield f"  to do:    {remedy(fact)}"
-        severity = "an error" if fact.is_certain else "a warning: nobody captured it, or sources contradict each other"
-        yield f"  it is:    {severity}"
+        severity = (
+            "an error"
+            if fact.is_certain
+            else ("a warning, because no refusal was captured or sources contradict each other")
+        )
+        yield f"  severity: {severity}"
     yield from _examples(fact)
 
 
@@ -164,7 +169,7 @@ def _limit(limit: Limit, facts: Mapping[str, Fact]) -> Iterator[str]:
 
 
 def _rule(rule: Rule) -> Iterator[str]:
-    yield f"{rule.id} (rule: {rule.kind}, {rule.severity}; subject {rule.subject}; blame {rule.blame})"
+    yield f"{rule.id} (rule: {rule.kind}, {rule.severity}; feature: {rule.subject}; at fault: {rule.blame})"
     yield from _wrap(rule.requirement)
     yield f"  because:  {rule.because}"
     yield from _remedies(rule)
@@ -174,8 +179,11 @@ def _rule(rule: Rule) -> Iterator[str]:
 def _remedies(rule: Rule) -> Iterator[str]:
     """Yield the remedy, once for each API that words it differently."""
     remedies: dict[str, list[str]] = {}
+    default = ApiTerms()
     for api in registry.apis() if rule.remedy else ():
-        remedies.setdefault(api.terms.fill(rule.remedy), []).append(api.name)
+        action = api.terms.fill(rule.remedy)
+        if api.terms.call != default.call or action != default.fill(rule.remedy):  # else it has no tool calls
+            remedies.setdefault(action, []).append(api.name)
     for action, names in remedies.items():
         yield f"  to do:    {action}" + (f" ({', '.join(names)})" if len(remedies) > 1 else "")
 
@@ -183,24 +191,24 @@ def _remedies(rule: Rule) -> Iterator[str]:
 def _of_server(topic: str) -> Iterator[str]:
     if topic in RESPONSE_RULES:
         promise = RESPONSE_RULES[topic]
-        yield f"{topic} (promise of a server; subject {promise.subject}; blame provider)"
+        yield f"{topic} (rule for every server response; feature: {promise.subject}; at fault: provider)"
         yield from _wrap(promise.sentence)
-        yield "  seen in:  every answer, whatever the request was"
+        yield "  applies:  to every answer"
         yield f"  because:  {BECAUSE}"
         yield f"  source:   {promise.source}"
     if topic in CHECKS:
         check = CHECKS[topic]
-        yield f"{topic} (check of a server; subject {check.subject}; blame provider)"
+        yield f"{topic} (server check; feature: {check.subject}; at fault: provider)"
         yield from _wrap(check.promise)
         yield f"  sends:    {check.sends}"
         yield f"  because:  {check.because}"
         yield f"  source:   {check.source}"
         if check.never:
-            yield "  it is:    a warning where it never comes out; an error where it is refused"
+            yield "  severity: a warning if no answer shows it, an error if the server refuses the request"
 
 
 def _passing(fact: GatewayDetail) -> Iterator[str]:
-    yield f"{fact.id} (what a gateway is held to: {fact.name}; blame gateway)"
+    yield f"{fact.id} (gateway check: {fact.name}; at fault: gateway)"
     yield from _wrap(fact.requirement)
     yield f"  because:  {fact.because}"
     yield "  source:   harness help gateways"

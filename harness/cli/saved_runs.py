@@ -111,7 +111,7 @@ def compare(
     wanted = comparison_outputs(reports or ())
     then, later = load_run(before), load_run(now)
     if (then.audit is None) != (later.audit is None):
-        raise UsageError(f"{before} and {now}: one is an audit and the other is not: they have nothing in common.")
+        raise UsageError(f"{before} and {now}: one is an audit and the other is not, so they cannot be compared.")
     for output in wanted:
         output.compare(then, later, Presentation(verbose=verbose))
     return int(compare_runs(later, then).worse)

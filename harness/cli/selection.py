@@ -90,7 +90,7 @@ def select(options: EffectiveOptions, workers: WorkerPool, *, live: bool = False
     if not chosen:
         raise UsageError(
             f"-k {options.words!r} matches no cell of the chosen scenarios and targets. "
-            "'harness list scenarios' shows their names and subjects."
+            "'harness list scenarios' shows their names and features."
         )
     words = {target.name: _words(target, specs[target.adapter.name], models) for target in targets}
     special = {name: given for name, given in words.items() if given != ("--target", name)}

@@ -71,7 +71,7 @@ def shrink(typed: ShrinkOptions) -> int:
             played = ((cell, causes_of(run([cell], jobs=1).cells[0])) for cell in cells)
             failed = next(((cell, causes) for cell, causes in played if causes), None)
             if failed is None:
-                raise UsageError(f"{typed.cell}: it does not fail, so that there is nothing to shrink.")
+                raise UsageError(f"{typed.cell}: it does not fail, so there is nothing to shrink.")
             cell, causes = failed
             files: list[Path] = []
             for number, key in enumerate(causes, 1):

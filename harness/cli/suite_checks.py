@@ -68,7 +68,7 @@ def write_template(kind: str) -> int:
         with Path(name).open("x", encoding="utf-8") as written:
             written.write(text)
     except FileExistsError:
-        raise UsageError(f"--init {kind}: {name} is there already, and is left as it is.") from None
+        raise UsageError(f"--init {kind}: {name} already exists and is not overwritten.") from None
     except OSError as error:
         raise UsageError(f"--init {kind}: {name} cannot be written: {error.strerror}.") from None
     typer.echo(f"{name} is written. Check it: {command}")

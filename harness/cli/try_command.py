@@ -282,7 +282,7 @@ def _recognise(typed: TryOptions) -> Recognised:
     if ":" not in name and f"no module {name.partition('.')[0]!r}" in found.question:
         known = ", ".join([*ADAPTERS.names(), *(each.library for each in wrappers.WRAPPERS)])
         return Recognised(
-            question=f"{name} is no module here (a library must be installed where harness is), and no known name. "
+            question=f"{name} is neither a known name nor a module (a library must be installed where harness is). "
             f"Name your client as MODULE:ATTRIBUTE, or one of: {known}."
         )
     return found
@@ -334,7 +334,7 @@ def _without_requests(command: str, ended: EndedProgram) -> NoReturn:
         raise UsageError(f"{command}: it {variable_question(variable, f'--command {shlex.quote(command)}')}")
     raise UsageError(
         f"{command}: it sent no request to OPENAI_BASE_URL, ANTHROPIC_BASE_URL, GOOGLE_GEMINI_BASE_URL or "
-        f"HARNESS_BASE_URL, which led to the reference server{ended.note}. Which variable holds its base URL?"
+        f"HARNESS_BASE_URL, which pointed to the reference server{ended.note}. Which variable holds its base URL?"
     )
 
 

@@ -374,7 +374,7 @@ class EmbeddingRecord:
             first = error.errors(include_url=False)[0]
             place = ".".join(map(str, first["loc"]))
             reason = f"{place}: {first['msg']}" if place else first["msg"]
-            raise UsageError(f"this is no record of embeddings ({reason}). Embed the texts again.") from None
+            raise UsageError(f"this is not a record of embeddings ({reason}). Embed the texts again.") from None
 
 
 _RECORD = TypeAdapter(EmbeddingRecord)

@@ -68,7 +68,7 @@ PROVIDERS = {
 
 DEFAULT_PROVIDER = "gemini"
 
-NO_BASE_URL = "this is no URL: it must begin with http:// or https://, as in http://127.0.0.1:4000/v1."
+NO_BASE_URL = "not a URL: it must begin with http:// or https://, as in http://127.0.0.1:4000/v1."
 """Error for a base URL that `is_base_url` rejects."""
 
 
@@ -244,7 +244,7 @@ def _max_tokens_field(provider: Provider, environ: Mapping[str, str]) -> MaxToke
         if given == field:
             return field
     if given:
-        raise UsageError(f"{variable}: {given!r} is no such field; set {' or '.join(get_args(MaxTokensField))}.")
+        raise UsageError(f"{variable}: {given!r} is not a known field; set {' or '.join(get_args(MaxTokensField))}.")
     return None
 
 
@@ -253,5 +253,5 @@ def _dimensions(variable: str, default: int, environ: Mapping[str, str]) -> int:
     if not text:
         return default
     if not re.fullmatch(r"[1-9][0-9]{0,5}", text):
-        raise UsageError(f"{variable}: {text!r} is no length of vectors; set a number above 0, such as {default}.")
+        raise UsageError(f"{variable}: {text!r} is not a vector length; set a number above 0, such as {default}.")
     return int(text)

@@ -219,7 +219,7 @@ def _role(given: object) -> Role:
     try:
         return Role(given)
     except ValueError:
-        reason = f"{_short(given)} is no role. Allowed: 'user', 'assistant'."
+        reason = f"{_short(given)} is not a role. Allowed: 'user', 'assistant'."
         if given in ("system", "developer"):
             reason += " The system prompt is ChatRequest.system."
         if given in ("tool", "function"):

@@ -280,7 +280,9 @@ def check_key(name: str, value: str) -> None:
     """
     flaw = _header_problem(value)
     if flaw is not None:
-        raise UsageError(f"{name}: the key {flaw}, and no header takes that. Set the variable again without it.")
+        raise UsageError(
+            f"{name}: the key {flaw}, which is not allowed in a header. Set the variable again without it."
+        )
 
 
 def secret_values(environ: Mapping[str, str] = os.environ) -> list[str]:

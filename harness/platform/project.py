@@ -85,7 +85,7 @@ def _scenario(value: str, info: ValidationInfo) -> str:
 
 def _label(value: str) -> str:
     if not _LABEL.fullmatch(value):
-        raise ValueError("its name has to be of small letters, digits, '-', '.' and '_', as in local-llama.")
+        raise ValueError("its name must consist of lower-case letters, digits, '-', '.' and '_', as in local-llama.")
     return value
 
 
@@ -126,21 +126,21 @@ class _Endpoint(_Keys):
     expected_failures: _File | None = Field(None, description='a file, as in expected-failures = "known-failures.yaml"')
     strict: _Switch | None = Field(None, description="true or false, as in strict = true")
     headers: _Table = Field(
-        {}, description='a table of variables of the environment by header, as in headers = {x-team-key = "TEAM_KEY"}'
+        {}, description='a table of environment variables by header, as in headers = {x-team-key = "TEAM_KEY"}'
     )
 
 
 class NamedServer(_Endpoint):
     """A server: `[tool.harness.servers.NAME]`."""
 
-    model: _Text = Field(description='one of its models, as in model = "llama-4-8b"')
+    model: _Text = Field(description='a model of the server, as in model = "llama-4-8b"')
     max_tokens: Annotated[int, Strict(), Field(ge=64)] | None = Field(
-        None, description="a whole number from 64 on, as in max-tokens = 2048"
+        None, description="a whole number of at least 64, as in max-tokens = 2048"
     )
-    max_requests: _Count | None = Field(None, description="a whole number from 1 on, as in max-requests = 200")
-    repeat: _Count | None = Field(None, description="a whole number from 1 on, as in repeat = 3")
+    max_requests: _Count | None = Field(None, description="a whole number of at least 1, as in max-requests = 200")
+    repeat: _Count | None = Field(None, description="a whole number of at least 1, as in repeat = 3")
     price: _Text | None = Field(
-        None, description='US dollars for a million tokens, read and written, as in price = "0.15,0.60"'
+        None, description='US dollars per million input and output tokens, as in price = "0.15,0.60"'
     )
     only: _Texts = Field((), description='a list of checks, as in only = ["server-call"]')
 
@@ -152,7 +152,7 @@ class NamedGateway(_Endpoint):
         description='a list of the APIs or targets that it forwards to, as in upstreams = ["anthropic", "gemini"]'
     )
     models: _Table = Field(
-        {}, description='a table of its names of models by upstream, as in models = {anthropic = "claude"}'
+        {}, description='a table of the gateway\'s model names by upstream, as in models = {anthropic = "claude"}'
     )
     upstream_models: _Table = Field(
         {}, description='a table of models by upstream, as in upstream-models = {anthropic = "claude-opus-5"}'
@@ -183,9 +183,7 @@ class Project(_Keys):
     adapter_commands: _Texts = Field(
         (), description='a list of commands, as in adapter-commands = ["node adapter.mjs"]'
     )
-    conversations: _Texts = Field(
-        (), description='a list of what owns its tool loop, as in conversations = ["mypackage.loop:drive"]'
-    )
+    conversations: _Texts = Field((), description='a list of loops, as in conversations = ["mypackage.loop:drive"]')
     agent_commands: _Texts = Field((), description='a list of commands, as in agent-commands = ["./agent"]')
     api: _Text | None = Field(
         None, description='the API that conversations and agents speak, as in api = "openai-chat"'
@@ -203,7 +201,7 @@ class Project(_Keys):
     max_age: _Text | None = Field(None, description='a number of days or weeks, as in max-age = "90d"')
     rates: _Table = Field({}, description='a table of rates by target, as in rates = {openai-chat = "60/min"}')
     concurrency: _Table = Field(
-        {}, description='a table of numbers by target, as texts, as in concurrency = {openai-chat = "4"}'
+        {}, description='a table of numbers (as strings) by target, as in concurrency = {openai-chat = "4"}'
     )
     servers: dict[Annotated[str, AfterValidator(_label)], NamedServer] = Field(
         {}, description='a table of servers, as in servers = {local = {url = "…", api = "openai-chat", model = "…"}}'
@@ -281,7 +279,7 @@ def _explain(details: ErrorDetails, place: str) -> UsageError:
 def _check(found: Project, here: Path) -> None:
     for name in found.gateways:
         if name in found.servers:
-            raise UsageError(f"{found.at('gateways')}.{name}: a server has this name. Name one of them otherwise.")
+            raise UsageError(f"{found.at('gateways')}.{name}: a server has this name. Name one of them differently.")
     for each in found.scenarios if found.cassettes else ():
         inner, outer = (Path(os.path.normpath(here.absolute() / path)) for path in (str(found.cassettes), each))
         if inner.is_relative_to(outer):
@@ -308,7 +306,7 @@ def _table(file: Path, here: Path) -> Mapping[str, Any] | None:
     except OSError as error:
         raise UsageError(f"{shown}: cannot be read: {error.strerror}.") from None
     except ValueError as error:  # not UTF-8 or not TOML
-        raise UsageError(f"{shown}: this is no TOML: {error}.") from None
+        raise UsageError(f"{shown}: not valid TOML: {error}.") from None
     tools = document.get("tool")
     table = cast("dict[str, Any]", tools).get("harness") if isinstance(tools, dict) else None
     if table is not None and not isinstance(table, dict):

@@ -82,9 +82,9 @@ _OPTIONS: tuple[tuple[str, Literal["string", "paths", "args", "int", "bool"], st
     (
         "harness_cell_timeout",
         "string",
-        "seconds that an adapter which is not shipped may take for a cell (default: 60)",
+        "time limit in seconds for a cell of a third-party adapter (default: 60)",
     ),
-    ("harness_strict", "bool", "what breaks a convention fails its cell; otherwise it is a note (default: false)"),
+    ("harness_strict", "bool", "a broken convention fails its cell; otherwise it is a note (default: false)"),
     (
         "harness_as_of",
         "string",

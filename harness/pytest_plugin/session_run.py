@@ -310,7 +310,7 @@ def _recuts(config: pytest.Config) -> int:
     except pytest.UsageError:  # the message lacks the name of the setting
         recuts = -1
     if recuts < 0:
-        raise UsageError("harness_recut: it must be a whole number from 0 on.")
+        raise UsageError("harness_recut: it must be a whole number of at least 0.")
     return recuts
 
 
@@ -330,7 +330,7 @@ def _scenarios(config: pytest.Config, own: Project) -> tuple[Path, ...]:
     given: list[Path] = config.getini("harness_scenarios")
     for path in given:
         if not path.exists():
-            raise ScenarioError(str(path), "harness_scenarios names it, and there is no such file or folder.")
+            raise ScenarioError(str(path), "harness_scenarios names it, but there is no such file or folder.")
     if given:
         return tuple(given)
     shipped = suite.shipped_folder("scenarios")
@@ -433,7 +433,7 @@ def end_item(item: pytest.Item, result: CellResult, others: Iterable[str], invoc
         case Verdict.NOT_APPLICABLE:
             pytest.skip(f"not applicable: {result.reason}")
         case Verdict.MISSING:
-            found.append(f"could not look: {result.reason}\n{_ways_out(item, result, invocation)}")
+            found.append(f"not checked: {result.reason}\n{_ways_out(item, result, invocation)}")
         case Verdict.ERROR | Verdict.FAIL:
             found.append(_again(item, result, invocation))
         case Verdict.EXPECTED_FAILURE if not found:

@@ -163,7 +163,7 @@ class Tape:
         if self.recording:
             head = "judged while it was recorded:"
         elif self._cassette is None:
-            head = f"could not look: there is no cassette {self._shown}."
+            head = f"not checked: there is no cassette {self._shown}."
             advice.append(f"record it, with your keys: {command.format('missing')}")
         else:
             head = f"played from {self._shown}:"
@@ -173,8 +173,8 @@ class Tape:
         if rules:
             ignore = ", ".join(f'"{rule}"' for rule in rules)
             advice.append(
-                "correct what is sent: the provider refuses it, whatever a recording says. What is no fault here is "
-                f"left out by @pytest.mark.{MARK}(ignore=[{ignore}])"
+                "correct the request: the provider refuses it, even if a recording answers it. If it is right here, "
+                f"exclude it with @pytest.mark.{MARK}(ignore=[{ignore}])"
             )
         first = [plain_line(problems[0].headline)] if problems and not self.recording else []
         text = "\n\n".join([*first, head, *(each.text for each in problems), *(f"to do: {each}" for each in advice)])

@@ -28,7 +28,7 @@ Known: TypeAlias = Callable[[str], bool]
 """Returns whether a model with this name exists."""
 
 _USED_UP = Limit(
-    "script-used-up", "Nothing is asked that the script has no answer to.", "harness.reference_server.script_session"
+    "script-used-up", "Every request of the script has been answered.", "harness.reference_server.script_session"
 )
 """Not a limit of a provider. It is a `Limit` so that the error for an exhausted script has the format of the provider's
 rejections.
@@ -116,7 +116,7 @@ class ConversationServer:
     def _serve(self, request: HttpRequest) -> ServedAnswer:
         wire = self._wire
         if not wire.server_endpoints.has_key(request):
-            return self._fail(request, wire.server_endpoints.status_without_key, "there is no key in the request")
+            return self._fail(request, wire.server_endpoints.status_without_key, "the request has no key")
         if endpoint_violation(wire, request, origin=self._origin) is not None:
             return ServedAnswer(self._session(request), request)
         model = wire.model_of(request)
@@ -129,7 +129,9 @@ class ConversationServer:
             whole = wire.server_endpoints.restore(request, self._kept)
         except StateNotFound as forgotten:
             response = wire.error_for(forgotten.response, request)
-            return ServedAnswer(response, request, reason=f"the request leans on what was never said: {forgotten}")
+            return ServedAnswer(
+                response, request, reason=f"the request refers to ids or signatures that no answer had: {forgotten}"
+            )
         served = self._chat(whole, model or "")
         is_whole = served.response.delivery == AT_ONCE and not served.spoilt
         if served.response.status < HTTPStatus.BAD_REQUEST and is_whole:

@@ -111,7 +111,7 @@ def _skipped_lines(result: Audited, *, verbose: bool, quiet: bool) -> Iterator[s
     if others and not quiet:
         yield ""
         named = plain(list_names(others, len(others) if verbose else _MAX_FILES))
-        yield f"Skipped, since it is no cassette: {count(len(others), 'file')} ({named})"
+        yield f"Skipped, because it is not a cassette: {count(len(others), 'file')} ({named})"
 
 
 def audit_verdict(result: Audited) -> str:

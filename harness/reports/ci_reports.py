@@ -235,7 +235,7 @@ def _errors(cell: CellResult) -> list[Finding]:
 
 def _message(cell: CellResult) -> str:
     if cell.verdict is Verdict.MISSING:
-        return f"could not look: {cell.reason or 'there is no cassette'}"
+        return f"not checked: {cell.reason or 'there is no cassette'}"
     if cell.verdict is not Verdict.FAIL:
         return cell.reason or cell.verdict.value
     errors = _errors(cell)
@@ -428,7 +428,7 @@ def _missing(run: RunResult, presentation: Presentation) -> Iterator[RunProblem]
         name = f"{list_names([*each.scenarios], _MAX_SCENARIOS)} . {', '.join(each.targets)}"
         line = line_of(run, presentation, each.cells[0].scenario)
         advice = f"record: {each.record}\nor play: {each.reference}"
-        symptom = Symptom(name, line, f"could not look: {plain(each.reason)}")
+        symptom = Symptom(name, line, f"not checked: {plain(each.reason)}")
         yield RunProblem("missing", Severity.ERROR, count(len(each.cells), "cell"), _one(symptom), advice)
 
 

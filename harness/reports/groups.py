@@ -29,9 +29,9 @@ _MAX_NAMED_SCENARIOS = 12
 """Maximum number of scenarios that a command names. With more, the command repeats the run's selection."""
 _MAX_HIDDEN_RULES = 5
 _LACKS = " does not have: "
-_ABOUT_OTHER_MODELS = "it holds only for the profiles "
+_ABOUT_OTHER_MODELS = "it is only for the profiles "
 
-GATEWAY_HEADING = "Through the gateway: what the client says and what the upstream answers, by cells"
+GATEWAY_HEADING = "What the gateway passed on, by number of cells"
 
 
 @dataclass(frozen=True, slots=True)

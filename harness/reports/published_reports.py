@@ -474,9 +474,9 @@ def _render_features(run: RunResult, _presentation: Presentation) -> str:
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     legend = (
-        "carried: the scenario passes. refused: the adapter says that it cannot. absent: the API or the model has "
-        "nothing for it.\nLOST: the adapter takes it and loses it: see 'harness show SCENARIO --target TARGET'.\n"
-        "unknown: nothing was played, such as without a recording."
+        "carried: the scenario passes. refused: the adapter declines it. absent: the API or the model does not have "
+        "it.\nLOST: the adapter accepts it and loses it: see 'harness show SCENARIO --target TARGET'.\nunknown: "
+        "nothing was played, for example because there is no recording."
     )
     if blocking:
         legend += f"\nblocked: the provider refuses the requests of many features alike: {', '.join(sorted(blocking))}."

@@ -21,12 +21,13 @@ _ADVICE = {
     Blame.ADAPTER: "Compare the actual value with the expected one, and correct what the adapter sends or reads there.",
     Blame.CLIENT: "Compare the actual value with the expected one, and correct what the client sends or reads there.",
     Blame.CASSETTE: "The recording does not fit the scenario: record the cell again with 'harness record'.",
-    Blame.PROVIDER: "The server did not answer as the API's documentation says. If the server is yours, correct it. "
+    Blame.PROVIDER: "The server's answer differs from the API's documentation. If the server is yours, correct it. "
     "If not, check the address, try again, and report it to the provider.",
-    Blame.MODEL: "The model chose something else than the scenario's script. Record again, or write under 'expect' "
-    "what has to be true.",
+    Blame.MODEL: "The model did something other than the scenario's script. Record again, or write the required "
+    "outcome under 'expect'.",
     Blame.SCENARIO: "The scenario asks for something impossible. Correct it; 'harness validate' checks its form.",
-    Blame.GATEWAY: "Have the gateway pass it on, or refuse what it cannot pass on. The JSON report has both bodies.",
+    Blame.GATEWAY: "Make the gateway pass it on, or refuse requests that it cannot pass on. The JSON report has "
+    "both bodies.",
     Blame.HARNESS: "This is a bug in harness. Please report it, with the JSON report of this run.",
 }
 _OPTIONAL = (

@@ -250,15 +250,15 @@ def _calls_without_id(evidence: Evidence) -> Iterator[tuple[int, CallView, ToolC
 
 @RULES.add(
     "synthesised-id-unique",
-    "An id that the adapter makes is unique in the conversation.",
+    "An id that the adapter makes up is unique in the conversation.",
     because="two calls with one id cannot be distinguished",
-    remedy="make an id that no other call of the conversation has, from its place in the history",
+    remedy="derive the id from the call's position in the history, so that no other call has it",
 )
 def _synthesised_not_unique(evidence: Evidence) -> Iterator[RuleViolation]:
     for exchange, call, given, used in _calls_without_id(evidence):
         if not given.id or given.id in used:
             yield RuleViolation(
-                f"{call.name} came without an id, and the one that the adapter made is "
+                f"{call.name} came without an id, and the one that the adapter made up is "
                 f"{'empty' if not given.id else 'in use already'}",
                 exchange,
                 call.pointer,
@@ -270,17 +270,17 @@ def _synthesised_not_unique(evidence: Evidence) -> Iterator[RuleViolation]:
 
 @RULES.add(
     "synthesised-id-marked",
-    "An id that the adapter makes is marked as synthesised.",
+    "An id that the adapter makes up is marked as synthesised.",
     kind=Kind.CONVENTION,
     because="the mark is a convention: without it nothing is lost on the wire",
-    remedy="mark an id that the adapter makes as synthesised in `provider_metadata`",
+    remedy="mark an id that the adapter makes up as synthesised, in `provider_metadata`",
 )
 def _synthesised_not_marked(evidence: Evidence) -> Iterator[RuleViolation]:
     for exchange, call, given, _ in _calls_without_id(evidence):
         mark = given.provider_metadata.get("harness")
         if not (isinstance(mark, dict) and mark.get(SYNTHESISED_ID) is True):
             message = (
-                f"{call.name} came without an id, and the one that the adapter made ({given.id!r}) is not marked as "
+                f"{call.name} came without an id, and the one that the adapter made up ({given.id!r}) is not marked as "
                 "synthesised"
             )
             yield RuleViolation(message, exchange, call.pointer, mark, {SYNTHESISED_ID: True}, of_response=True)
@@ -288,10 +288,10 @@ def _synthesised_not_marked(evidence: Evidence) -> Iterator[RuleViolation]:
 
 @RULES.add(
     "synthesised-id-sent",
-    "An id that the adapter made is never sent as if the provider had issued it.",
+    "An id that the adapter made up is never sent as if the provider had issued it.",
     kind=Kind.CONVENTION,
     because="where ids are optional, providers accepted made-up ids in every recording",
-    remedy="leave an id that the adapter made out of the request",
+    remedy="leave an id that the adapter made up out of the request",
 )
 def _synthesised_sent(evidence: Evidence) -> Iterator[RuleViolation]:
     if not evidence.api.traits.ids_optional:
@@ -314,7 +314,7 @@ def _synthesised_sent(evidence: Evidence) -> Iterator[RuleViolation]:
     "foreign-id-mapping",
     "Ids of another API map one-to-one, and always the same way.",
     because="a result then answers another call",
-    remedy="map each id of another API to one legal id, the same in every request",
+    remedy="map each id of another API to one legal id, and use the same id in every request",
 )
 def _foreign_ids(evidence: Evidence) -> Iterator[RuleViolation]:
     mapped: dict[str, str | None] = {}
@@ -343,7 +343,7 @@ def _foreign_ids(evidence: Evidence) -> Iterator[RuleViolation]:
     "call-id-unique",
     "No two calls have one id.",
     because="two calls with one id cannot be distinguished",
-    remedy="give each call an id of its own",
+    remedy="give each call its own id",
 )
 def _id_not_unique(evidence: Evidence) -> Iterator[RuleViolation]:
     """Report duplicate ids. A duplicate is allowed if the provider sent it, even in a truncated answer."""

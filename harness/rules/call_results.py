@@ -21,7 +21,7 @@ RULES = RuleTable(Subject.ID_MATCHING, _IDS)
 
 @RULES.add(
     "call-missing",
-    "Every call of the history is sent back.",
+    "Every call in the history is sent back.",
     because="the model does not see what it called",
     remedy="send each call of the earlier answers back as {call}",
 )
@@ -40,7 +40,7 @@ def _missing_calls(evidence: Evidence) -> Iterator[RuleViolation]:
     "call-order",
     "Calls are sent back in the order in which they came.",
     because="the model reads its calls in another order",
-    remedy="send calls back in the order in which the answer had them",
+    remedy="send calls back in the order of the answer",
 )
 def _reordered_calls(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.client_requests:
@@ -97,7 +97,7 @@ def _requests(evidence: Evidence) -> Iterator[tuple[int, RequestView]]:
     source="anthropic-call-answered-next, openai-chat-calls-answered, openai-responses-result-has-call, "
     "gemini-responses-counted",
     because="the model never learns the result of its call",
-    remedy="send {result} for each call, also where the tool failed",
+    remedy="send {result} for each call, even if the tool failed",
 )
 def _result_missing(evidence: Evidence) -> Iterator[RuleViolation]:
     for exchange, view in _requests(evidence):
@@ -146,8 +146,8 @@ def _result_orphan(evidence: Evidence) -> Iterator[RuleViolation]:
     "new-result-lost",
     "If the provider keeps the conversation, new results and texts are sent.",
     source="openai-responses-result-has-call, openai-responses-state-conflict",
-    because="the provider has the call and not its result, and the model answers without the new message",
-    remedy="send the request's messages, and {result} for calls that only the provider has",
+    because="the provider has the call but not its result, and the model answers without the new message",
+    remedy="send the new messages of the request, and {result} for each call that only the provider has",
 )
 def _new_result_lost(evidence: Evidence) -> Iterator[RuleViolation]:
     """Report new results and texts that are missing. Other rules compare whole histories."""
@@ -168,7 +168,7 @@ def _new_result_lost(evidence: Evidence) -> Iterator[RuleViolation]:
     "A result names its call by id where the turn has another call of the same tool.",
     source="gemini-function-response-form",
     because="only the order of the results distinguishes them",
-    remedy="put the id of the call into {result_id}: the name alone does not distinguish two calls of one tool",
+    remedy="put the id of the call into {result_id}: the tool's name does not distinguish two calls of one tool",
 )
 def _result_ambiguous(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.client_requests:
@@ -262,7 +262,7 @@ def _media_of_results(evidence: Evidence, exchange: int) -> list[Image | File]:
     "results-split",
     "The results of one turn's calls are sent back in one message.",
     source="anthropic-results-in-one-message",
-    because="documented as wrong: the model learns to stop calling in parallel",
+    because="the documentation warns against it: the model learns not to call tools in parallel",
     remedy="put all results of one turn together, into {results}",
 )
 def _results_split(evidence: Evidence) -> Iterator[RuleViolation]:
@@ -287,7 +287,7 @@ def _answers_any(turn: TurnView, ids: set[str | None]) -> bool:
     "result-swapped",
     "A call gets its own result, even if the same tool is called twice.",
     source="harness.model.messages: ids",
-    because="the model takes one call's answer for another's",
+    because="the model reads one call's result as another's",
     remedy="match results to calls by their ids, not by the order in which the tools finish",
 )
 def _result_swapped(evidence: Evidence) -> Iterator[RuleViolation]:

@@ -219,7 +219,7 @@ def _reason(wanted: ExpectedEnding) -> str | None:
 
 
 def _error_text(error: ErrorView) -> str:
-    meant = "" if error.meant in (None, error.status) else f", which stands for {error.meant},"
+    meant = "" if error.meant in (None, error.status) else f", which means {error.meant},"
     return f"{error.status}{meant} {error.message}"
 
 
@@ -254,7 +254,7 @@ def _expected_error_violation(evidence: Evidence, chat: int, wanted: ExpectedEnd
             failure.status,
             200,
             rule="chat-refused",
-            remedy="send what the provider takes: its words name what it refuses",
+            remedy="change the request: the provider's message names what it refuses",
             kind=Kind.CONVENTION if _is_left_out_by_caller(evidence, wanted) else None,
             blame=_refusal_blame(evidence, wanted.exchange, meant_status(failure) or failure.status),
         )
@@ -289,7 +289,7 @@ def _status_violation(made: Chat, failure: ErrorView, wanted: ExpectedEnding) ->
     meant = meant_status(failure)
     if meant is None or made.status in (meant, failure.status):
         return None
-    message = f"the provider answered {_error_text(failure)}, and the error that the adapter raises says {made.status}"
+    message = f"the provider answered {_error_text(failure)}, but the adapter's error has the status {made.status}"
     return RuleViolation(
         message,
         wanted.exchange,
@@ -313,7 +313,7 @@ def _other_error_violation(evidence: Evidence, chat: int, wanted: ExpectedEnding
         return RuleViolation(message, wanted.exchange, "", made.error, rule="chat-failure", blame=Blame.PROVIDER)
     match wanted.ending:
         case "answered":
-            message = f"{raised} where the answer can be read"
+            message = f"{raised}, although the answer is valid"
         case "unsent":
             return _unsent_violation(made)
         case "failed" if wanted.failure is not None:
@@ -337,7 +337,7 @@ def _other_error_violation(evidence: Evidence, chat: int, wanted: ExpectedEnding
         kind=kind,
         raised=made.error if made.crashed else None,
         case=f"{wanted.ending}: {made.error}",
-        remedy=f"raise {expected}" if expected else "look at the line that is named: what it cannot read is an answer",
+        remedy=f"raise {expected}" if expected else "fix the named line: it fails on a valid answer",
     )
 
 
@@ -350,14 +350,14 @@ def _unsent_violation(made: Chat) -> RuleViolation:
     """
     origin = made.origin or Origin("the adapter", made.error or "", made.error_text or "", "")
     lost = made.error == ConnectionFailed.__name__
-    nothing = "; nothing came in where `endpoint.base_url` leads: does the client send there?" if lost else ""
+    nothing = "; no request arrived at `endpoint.base_url`: does the client use it?" if lost else ""
     return RuleViolation(
         f"{origin.raiser} raises {origin.error} before anything is sent{origin.line}: {origin.text}{nothing}",
         actual=origin.error,
         rule="chat-failure",
         raised=made.error if made.crashed else None,
         case=f"unsent: {origin.error}",
-        remedy=_TO_SERVER if lost else "look at the line that is named: the request has to be sent",
+        remedy=_TO_SERVER if lost else "fix the named line: the request must be sent",
     )
 
 
@@ -394,7 +394,7 @@ def wrong_wait(evidence: Evidence, chat: int) -> RuleViolation | None:
         return None
     asks = "asks for no wait" if wait is None else f"asks to wait {wait:g} seconds"
     has = "none" if made.retry_after is None else f"{made.retry_after:g}"
-    message = f"the provider {asks}, and the error that the adapter raises has {has}"
+    message = f"the provider {asks}, but the adapter's error has {has}"
     return RuleViolation(message, wanted.exchange, "", made.retry_after, wait, of_response=True)
 
 
@@ -407,7 +407,7 @@ def missing_message(evidence: Evidence, chat: int) -> RuleViolation | None:
     is_the_body = response is not None and reported.strip() == response.body.decode("utf-8", "replace").strip()
     if is_the_body or _letters(reported)[:_COMPARED_LETTERS] in _letters(made.error_text or ""):
         return None
-    message = "the error that the adapter raises does not have the provider's words"
+    message = "the adapter's error does not contain the provider's message"
     return RuleViolation(message, wanted.exchange, "", made.error_text, reported, of_response=True)
 
 

@@ -202,7 +202,7 @@ def _without_trimmed_results(turn: TurnView, trims: bool) -> TurnView:
     "text-changed",
     "Texts of the conversation arrive unchanged.",
     because="the model reads different words",
-    remedy="send the text as it was given: do not trim, join, escape or reword it",
+    remedy="send the text unchanged: do not trim, join, escape or reword it",
 )
 def _texts(evidence: Evidence) -> Iterator[RuleViolation]:
     """Report texts that are missing, changed or added, by role and in order.
@@ -220,7 +220,7 @@ def _texts(evidence: Evidence) -> Iterator[RuleViolation]:
             else []
         )
         for part in retold:
-            message = "reasoning of another model is told as a text of the conversation"
+            message = "reasoning of another model is sent as text of the conversation"
             # no text of the caller is lost, and no API has a field for this one
             yield req.reading.violation(message, part.pointer, part.text, severity=Severity.WARNING)
         refusals = _refusals(req)
@@ -371,7 +371,7 @@ def _result_media(message: Message) -> Iterator[Image | File]:
     "media-changed",
     "Images and files of the conversation arrive unchanged.",
     because="the model sees another picture or reads another file",
-    remedy="send the bytes as they were given, in base64 with their own media type",
+    remedy="send the bytes unchanged, in base64 and with their media type",
 )
 def _media(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.chat_exchanges:
@@ -407,7 +407,7 @@ def _media(evidence: Evidence) -> Iterator[RuleViolation]:
                     case="moved",
                 )
         for medium in () if evidence.api.traits.files_are_pdf else told_in.inlined:
-            message = "a text file is sent as a text, and the API accepts it as a file"
+            message = "a text file is sent as text, although the API accepts it as a file"
             # the whole text arrives
             yield req.reading.violation(message, medium.pointer, severity=Severity.WARNING, case="inlined")
 
@@ -424,7 +424,7 @@ def _repeated_media(req: ChatExchange) -> Iterator[RuleViolation]:
     for place, medium in enumerate(sent):
         before = sum(medium.data == other.data and medium.uri == other.uri for other in sent[:place])
         if before and before == sum(same_medium(medium, each) for each in given):
-            message = "an image or file of the conversation is sent more often than it was given"
+            message = "an image or file of the conversation is sent more than once"
             yield req.reading.violation(message, medium.pointer, before + 1, before, case="repeated")
 
 

@@ -44,7 +44,7 @@ RULES = RuleTable(Subject.RESPONSES, "anthropic-usage, openai-chat-usage, openai
     "response-text",
     "The adapter returns the text of the answer unchanged.",
     source=_RESPONSE,
-    because="the caller reads other words than the model's; which part type a refusal has is a convention",
+    because="the caller reads a different text than the model's; the part type of a refusal is only a convention",
     remedy="return all text of the answer, in its order and unchanged",
 )
 def _text(evidence: Evidence) -> Iterator[RuleViolation]:
@@ -55,7 +55,7 @@ def _text(evidence: Evidence) -> Iterator[RuleViolation]:
         is_refusal = with_refusal and (given.stop_reason is StopReason.REFUSAL or _has_text_only(given))
         reason = ", with the stop reason of a refusal" if given.stop_reason is StopReason.REFUSAL else ""
         refused = f"a refusal is returned as text{reason}"
-        message = refused if is_refusal else "the adapter returns another text than the answer has"
+        message = refused if is_refusal else "the adapter returns a different text than the answer has"
         yield reading.response_violation(
             message,
             next((part.pointer for part in wire.parts if isinstance(part, TextView)), ""),
@@ -67,10 +67,10 @@ def _text(evidence: Evidence) -> Iterator[RuleViolation]:
 
 @RULES.add(
     "response-refusal",
-    "The adapter returns the model's words of refusal.",
+    "The adapter returns the text of the model's refusal.",
     source=_RESPONSE,
     because="the caller does not learn why the model declines",
-    remedy="return the words of the refusal as a `Refusal` part, or as text",
+    remedy="return the text of the refusal as a `Refusal` part or a `Text` part",
 )
 def _refusal(evidence: Evidence) -> Iterator[RuleViolation]:
     for reading, wire, given in _answers(evidence):
@@ -86,7 +86,7 @@ def _refusal(evidence: Evidence) -> Iterator[RuleViolation]:
     "response-thinking",
     "The adapter returns the reasoning of the answer unchanged, if it returns any.",
     source=_RESPONSE,
-    because="the caller reads another reasoning than the model's",
+    because="the caller reads a different reasoning than the model's",
     remedy="return each text of the reasoning once, and nothing else, or no `Thinking` part",
 )
 def _thinking(evidence: Evidence) -> Iterator[RuleViolation]:
@@ -99,7 +99,7 @@ def _thinking(evidence: Evidence) -> Iterator[RuleViolation]:
             left = left.replace(text.strip(), "", 1)
         missing = [text for text in wire.reasoning if text.strip() not in "\n".join(handed)]
         if left.strip() or len(missing) == len(wire.reasoning):
-            message = "the adapter returns other reasoning than the answer has"
+            message = "the adapter returns different reasoning than the answer has"
             yield reading.response_violation(message, "", "\n".join(handed), [*wire.reasoning])
 
 
@@ -108,7 +108,7 @@ def _thinking(evidence: Evidence) -> Iterator[RuleViolation]:
     "The adapter returns all calls of the answer, in order, with their arguments.",
     source=_RESPONSE,
     because="the caller runs calls that the model did not make",
-    remedy="return each call of the answer with its id, its name and {arguments} parsed, in the answer's order",
+    remedy="return each call of the answer, in order, with its id, its name and its parsed arguments",
 )
 def _calls(evidence: Evidence) -> Iterator[RuleViolation]:
     for reading, wire, given in _answers(evidence):
@@ -122,14 +122,14 @@ def _calls(evidence: Evidence) -> Iterator[RuleViolation]:
             unreadable = [as_object(each) for each in as_list(given.reported.get("unreadable-calls"))]
             broken = next((each for each in unreadable if each.get("name") in {call.name for call in issued}), None)
             if broken is not None:
-                message = f"the arguments of {broken['name']} are returned as a text that is no JSON object"
+                message = f"the arguments of {broken['name']} are returned as text that is not a JSON object"
                 right: list[JSON] = [call.arguments for call in issued if call.name == broken["name"]]
                 yield reading.response_violation(message, issued[0].pointer, broken["arguments"], right)
                 continue
-            message = "the adapter returns other calls than the answer has"
+            message = "the adapter returns different calls than the answer has"
             if len(issued) != len(whole):
                 plural = "" if len(issued) == 1 else "s"
-                message = f"the answer has {len(issued)} call{plural}, and the adapter returns {len(whole)}"
+                message = f"the answer has {len(issued)} call{plural}, but the adapter returns {len(whole)}"
             yield reading.response_violation(
                 message,
                 issued[0].pointer if issued else "",
@@ -144,7 +144,7 @@ def _calls(evidence: Evidence) -> Iterator[RuleViolation]:
             continue
         for call, handed in zip(issued, whole, strict=True):
             if not call.free_form and not equal(dict(handed.arguments), call.arguments):
-                message = f"the adapter returns other arguments of {call.name} than the answer has"
+                message = f"the adapter returns different arguments of {call.name} than the answer has"
                 yield reading.response_violation(
                     message, call.arguments_pointer, dict(handed.arguments), call.arguments
                 )
@@ -155,7 +155,7 @@ def _calls(evidence: Evidence) -> Iterator[RuleViolation]:
     "The adapter returns the stop reason of the answer, as a canonical value.",
     source="anthropic-stop-reasons, openai-chat-stop-reasons, openai-responses-stop-reasons, gemini-stop-reasons",
     because="the caller cannot tell why the model stopped",
-    remedy="map {stop} to the word of `StopReason` that is expected",
+    remedy="map {stop} to the expected member of `StopReason`",
 )
 def _stop_reason(evidence: Evidence) -> Iterator[RuleViolation]:
     for reading, wire, given in _answers(evidence):
@@ -182,11 +182,11 @@ def _stop_reason(evidence: Evidence) -> Iterator[RuleViolation]:
 
 @RULES.add(
     "raw-stop-reason",
-    "The provider's own stop reason is returned whole, and not that of an earlier answer.",
+    "The provider's own stop reason is returned unchanged, and not that of an earlier answer.",
     source=_RESPONSE,
-    because="a program that reads the provider's word reads another one; a library may have words of its own",
+    because="a program that reads the provider's value gets a different one; a library may have its own values",
     severity=Severity.WARNING,
-    remedy="return {stop} as it is in `raw_stop_reason`, or none",
+    remedy="return {stop} unchanged in `raw_stop_reason`, or `None`",
 )
 def _raw_stop_reason(evidence: Evidence) -> Iterator[RuleViolation]:
     earlier: set[str] = set()
@@ -194,7 +194,10 @@ def _raw_stop_reason(evidence: Evidence) -> Iterator[RuleViolation]:
         word, real = (given.raw_stop_reason or "").lower(), (wire.raw_stop_reason or "").lower()
         is_piece = bool(word and real) and (word in real or real in word)
         if word != real and word not in _WORDS and (is_piece or word in earlier):
-            message = f"the provider said {wire.raw_stop_reason!r}, and the adapter returns {given.raw_stop_reason!r}"
+            message = (
+                f"the provider's stop reason is {wire.raw_stop_reason!r}, but the adapter returns "
+                f"{given.raw_stop_reason!r}"
+            )
             yield reading.response_violation(message, "", given.raw_stop_reason, wire.raw_stop_reason)
         earlier.add(real)
 
@@ -212,16 +215,16 @@ def _of_a_refusal(wire: ResponseView) -> str:
 
 @RULES.add(
     "usage",
-    "The adapter returns the token counts of the answer, counted by one convention.",
+    "The adapter returns the token counts of the answer; cached tokens are part of the input.",
     because="the caller's token counts differ from the provider's; a missing count is not wrong",
-    remedy="read the counts from {usage}, and count cached tokens among the input",
+    remedy="read the counts from {usage}, and include cached tokens in the input tokens",
 )
 def _usage(evidence: Evidence) -> Iterator[RuleViolation]:
     """Report counts that differ from the provider's. A count that the provider omits may be absent or 0."""
     for reading, wire, given in _answers(evidence):
         for name, on_wire, handed in _counts(wire, given):
             if handed is not None and handed != (on_wire or 0):
-                yield reading.response_violation(f"{name} is not what the answer says", "", handed, on_wire)
+                yield reading.response_violation(f"{name} is not the value in the answer", "", handed, on_wire)
 
 
 @RULES.add(
@@ -229,14 +232,14 @@ def _usage(evidence: Evidence) -> Iterator[RuleViolation]:
     "Each count of the answer is returned.",
     kind=Kind.CONVENTION,
     because="an adapter may choose which counts it returns",
-    remedy="return each count that {usage} has",
+    remedy="return each count in {usage}",
 )
 def _usage_offered(evidence: Evidence) -> Iterator[RuleViolation]:
     for reading, wire, given in _answers(evidence):
         for name, on_wire, handed in _counts(wire, given):
             if not on_wire or handed is not None:
                 continue
-            message = f"the answer has {name}, and the adapter does not return it"
+            message = f"the answer has {name}, but the adapter does not return it"
             if name in _PRICED_APART and given.usage.input_tokens is not None:
                 message += ", although it returns input_tokens: the caller computes other costs"
                 yield reading.response_violation(
@@ -256,7 +259,7 @@ _PRICED_APART = frozenset({"cache_read_tokens", "cache_write_tokens"})
     source=_RESPONSE,
     because="the caller assigns the answer and its price to another model; returning the requested name is only a "
     "convention",
-    remedy="return the model that the answer names, or none",
+    remedy="return the model that the answer names, or `None`",
 )
 def _model(evidence: Evidence) -> Iterator[RuleViolation]:
     for reading, wire, given in _answers(evidence):
@@ -265,7 +268,7 @@ def _model(evidence: Evidence) -> Iterator[RuleViolation]:
         requested = reading.request.model if reading.request is not None else None
         is_alias = requested is not None and _is_named(requested, given.model)
         message = (
-            "the model that was asked for is returned, and the answer names another one"
+            "the adapter returns the requested model, but the answer names another one"
             if is_alias
             else "the model that is returned is neither the one that the answer names nor the requested one"
         )
@@ -303,14 +306,15 @@ def _library_answers(evidence: Evidence) -> Iterator[tuple[ParsedExchange, Respo
     "A library reports that an answer ends in calls if the provider does.",
     source=_BRIDGE + "; anthropic-stop-reasons, openai-chat-stop-reasons",
     because="a loop that follows the stop reason runs none of the calls",
-    remedy="have the library report that an answer with calls ends with calls, as {stop} says",
+    remedy="have the library report that the answer ended with calls if {stop} says so",
 )
 def _library_stop_reason(evidence: Evidence) -> Iterator[RuleViolation]:
     for reading, wire, given in _library_answers(evidence):
         reported, word = (given.raw_stop_reason or "").lower(), (wire.raw_stop_reason or "").lower()
         if reported in _LIBRARY_ENDS and word in _CALL_STOPS and given.stop_reason is StopReason.TOOL_USE:
             message = (
-                f"the provider said {wire.raw_stop_reason!r} of an answer with calls, and the library returns "
+                f"the provider's stop reason is {wire.raw_stop_reason!r} for an answer with calls, but the library "
+                "returns "
                 f"{given.raw_stop_reason!r}"
             )
             yield reading.response_violation(message, "", given.raw_stop_reason, wire.raw_stop_reason)
@@ -366,7 +370,7 @@ def _indices(evidence: Evidence) -> Iterator[RuleViolation]:
         reported = given.reported.get("indices")
         indices: list[JSON] = [index for index in as_list(reported) if index is not None]
         if len(set(map(str, indices))) < len(indices):
-            message = "the library gives calls of one stream the same index, so that their arguments are joined"
+            message = "the library gives calls of one stream the same index, so their arguments are joined"
             yield reading.response_violation(
                 message, wire.calls[0].pointer if wire.calls else "", reported, "an index for each call"
             )

@@ -100,7 +100,9 @@ def _declared_but_declined(evidence: Evidence) -> Iterator[RuleViolation]:
         return
     new = needed - {capability for request in sent for capability in _capabilities(request)} or needed
     names = ", ".join(sorted(new)) or "nothing but a text"
-    message = f"the adapter declines, before anything is sent, what it declares to have ({names}): {chat.error_text}"
+    message = (
+        f"the adapter declines a request that needs only capabilities that it declares ({names}): {chat.error_text}"
+    )
     yield RuleViolation(message, actual=chat.error, expected=[*sorted(new)])
 
 
@@ -152,7 +154,7 @@ def _fields_beside_tools(fields: JSON) -> bool:
 
 def _uncommon_parts(message: Message) -> Iterator[str]:
     if not any(part.text if isinstance(part, Text) else part for part in message.parts):
-        yield "a message that says nothing"
+        yield "a message without information"
     for part in message.parts:
         match part:
             case File() if _is_file(part) or _is_sound(part):
@@ -197,11 +199,11 @@ def _uncommon(schema: JSON) -> Iterator[str]:
 
 @RULES.add(
     "chat-failure",
-    "A chat fails exactly if the provider fails, with the canonical error for the status or code.",
+    "A chat fails if and only if the provider fails, with the canonical error for the status or code.",
     source="harness.model.errors; anthropic-stream-error, openai-responses-stream-error",
-    because="the caller takes a failure for an answer, or an answer for a failure",
+    because="the caller treats a failure as an answer, or an answer as a failure",
     also=("chat-refused",),
-    remedy="raise the error of the contract that is expected there, and only where there is no answer",
+    remedy="raise the expected class of `harness.model.errors`, and only if there is no complete answer",
 )
 def _chat_failures(evidence: Evidence) -> Iterator[RuleViolation]:
     said_no = declined_chat(evidence)  # reported by declared-and-declined
@@ -216,7 +218,7 @@ def _chat_failures(evidence: Evidence) -> Iterator[RuleViolation]:
     "An error has the provider's waiting time, or none if the provider sent none.",
     source="harness.model.errors: ProviderError",
     because="the caller does not know how long to wait, and retries too early",
-    remedy="set the error's `retry_after` to what the header or the body says, and to none where they say nothing",
+    remedy="set the error's `retry_after` to the time in the header or body, or to `None` if neither has one",
 )
 def _wrong_waits(evidence: Evidence) -> Iterator[RuleViolation]:
     for chat in range(len(evidence.transcript.chats)):
@@ -230,7 +232,7 @@ def _wrong_waits(evidence: Evidence) -> Iterator[RuleViolation]:
     "An error has the provider's message.",
     source="harness.model.errors: ProviderError",
     kind=Kind.CONVENTION,
-    because="a reader of the error does not learn what was wrong; programs use its class and status",
+    because="a person who reads the error does not learn what was wrong; programs use its class and status",
     remedy="put the provider's own message into the error's text",
 )
 def _missing_messages(evidence: Evidence) -> Iterator[RuleViolation]:
@@ -312,16 +314,18 @@ def _is_mended(evidence: Evidence, chat: int) -> bool:
 
 @RULES.add(
     "iteration-bound",
-    "The loop ends within its bound.",
+    "The loop ends within its maximum number of answers.",
     subject=Subject.RESPONSES,
     because="an endless loop keeps costing money",
-    remedy="send no further request when the answer has no calls, and count the answers against the bound",
+    remedy="send no further request after an answer without calls, and stop at the maximum number of answers",
 )
 def _iteration_bound(evidence: Evidence) -> Iterator[RuleViolation]:
     for turn, scenario, chats in _turns(evidence):
         expectation = scenario.turns[turn].expect
         if chats[-1][1].limit_reached and (expectation is None or expectation.error is None):
-            message = f"turn {turn} reached its bound of {scenario.max_iterations} answers and still calls tools"
+            message = (
+                f"turn {turn} reached its limit of {scenario.max_iterations} answers, and the model still calls tools"
+            )
             yield RuleViolation(
                 message, actual=len(chats), expected=scenario.max_iterations, blame=evidence.divergence_blame
             )

@@ -61,7 +61,7 @@ RULES = RuleTable(Subject.SYSTEM_PROMPT, _SYSTEM)
     source=_JSON_SOURCE
     + "; anthropic-output-format, openai-chat-word-json, openai-responses-word-json, gemini-json-output",
     because="the caller requested JSON, and the model may answer with any text",
-    remedy="ask for JSON by {json}, with tools and without",
+    remedy="request JSON with {json}, both with and without tools",
 )
 def _missing_json_mode(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.chat_exchanges:
@@ -94,7 +94,7 @@ def _has_instruction(req: ChatExchange) -> bool:
     subject=Subject.JSON_MODE,
     source=_JSON_SOURCE,
     because="the caller wanted text, and the model must answer with JSON",
-    remedy="leave {json} out if the caller did not request JSON",
+    remedy="do not use {json} if the caller did not request JSON",
 )
 def _unwanted_json(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.chat_exchanges:
@@ -111,7 +111,7 @@ def _unwanted_json(evidence: Evidence) -> Iterator[RuleViolation]:
     source=_JSON_SOURCE + "; anthropic-strict-closed, openai-chat-strict-schema, gemini-json-output, "
     "openai-chat-schema-order",
     because="the model follows a different schema than the caller's, or answers in another order (a warning)",
-    remedy="send the schema as it was given, in {json}",
+    remedy="send the schema unchanged, in {json}",
 )
 def _changed_schema(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.chat_exchanges:
@@ -254,7 +254,7 @@ def _missing_prompt(evidence: Evidence) -> Iterator[RuleViolation]:
 @RULES.add(
     "system-in-message",
     "The system prompt is not in a user or assistant message.",
-    because="the model takes the instructions for a message of the user",
+    because="the model treats the instructions as a message of the user",
     remedy="put the system prompt into {system}, not into a message of the user or the assistant",
 )
 def _prompt_in_message(evidence: Evidence) -> Iterator[RuleViolation]:
@@ -304,9 +304,9 @@ def _repeated_prompt(evidence: Evidence) -> Iterator[RuleViolation]:
 
 @RULES.add(
     "system-verbatim",
-    "The system prompt is sent as given.",
-    because="the model reads other instructions",
-    remedy="send the system prompt as it was given; instructions of the adapter's own go into another block",
+    "The system prompt is sent unchanged.",
+    because="the model reads different instructions",
+    remedy="send the system prompt unchanged, and put the adapter's own instructions into a separate block",
 )
 def _changed_prompt(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.chat_exchanges:
@@ -316,7 +316,7 @@ def _changed_prompt(evidence: Evidence) -> Iterator[RuleViolation]:
             repeated = system is not None and part.text.count(system) > 1
             if part.text != system and not stale and not repeated:
                 trimmed = system is not None and part.text.strip() == system.strip()
-                what = "is sent with other blank space around it" if trimmed else "is not what was given"
+                what = "is sent with different white space around it" if trimmed else "was changed"
                 message = f"the system prompt {what}"
                 # it contains no instruction
                 yield req.reading.violation(
@@ -326,7 +326,7 @@ def _changed_prompt(evidence: Evidence) -> Iterator[RuleViolation]:
 
 @RULES.add(
     "system-place",
-    "The system prompt is in the field that the API has for it.",
+    "The system prompt is in the API's own field for it.",
     source="anthropic-system-field, openai-chat-system-anywhere, openai-responses-system-places, "
     "gemini-system-instruction",
     because="the model gives instructions elsewhere a different weight",
@@ -363,9 +363,9 @@ def _trailing_prompt(evidence: Evidence) -> Iterator[RuleViolation]:
 
 @RULES.add(
     "system-when-absent",
-    "No system prompt is sent if the caller gave none or an empty one.",
+    "No system prompt is sent if the request has none or an empty one.",
     source=_SYSTEM + "; anthropic-no-empty-text, anthropic-system-field",
-    because="the model gets instructions that the caller did not give",
+    because="the model gets instructions that the caller did not write",
     remedy="send no system prompt if the request has none or an empty one",
 )
 def _unwanted_prompt(evidence: Evidence) -> Iterator[RuleViolation]:
@@ -375,7 +375,7 @@ def _unwanted_prompt(evidence: Evidence) -> Iterator[RuleViolation]:
             for part in _prompts(req):
                 # an empty text is subject to the limits of the API
                 if part.text not in (previous, "") and not req.is_verbatim(part.pointer):
-                    message = "there is no system prompt, and the request has a system text"
+                    message = "the caller gave no system prompt, but the request has one"
                     yield req.reading.violation(message, part.pointer, part.text)
 
 
@@ -393,7 +393,7 @@ def _stale_prompt(evidence: Evidence) -> Iterator[RuleViolation]:
             continue
         for part in _prompts(req):
             if previous in part.text:
-                message = "the system prompt has changed, and the one before still goes out"
+                message = "the system prompt has changed, but the earlier one is still sent"
                 yield req.reading.violation(message, part.pointer, part.text, system)
 
 

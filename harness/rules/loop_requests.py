@@ -145,7 +145,7 @@ def missing_system_prompt(given: LoopInputs) -> Iterator[RuleViolation]:
         if system in instructions(view) or system in "".join(part.text for part in view.system):
             continue
         in_user_text = any(system in text for text in texts(view, "user"))
-        where = "stands in a message of the user" if in_user_text else "is nowhere in the request"
+        where = "is in a user message" if in_user_text else "is nowhere in the request"
         place = view.system[0].pointer if view.system else ""
         yield req.reading.violation(f"the system prompt {where}", place, instructions(view) or None, system)
 
@@ -161,7 +161,7 @@ def changed_tools(given: LoopInputs) -> Iterator[RuleViolation]:
                     yield req.reading.violation(f"the tool {tool.name} is not declared", "", [*sent], tool.name)
                 continue
             if tool.description.strip() not in (view.description or ""):
-                message = f"the description of {tool.name} is not the one that was given"
+                message = f"the description of {tool.name} was changed"
                 yield req.reading.violation(message, view.pointer, view.description, tool.description)
             found = change(dict(tool.parameters), view.parameters, view.dialect)
             if found is not None:
@@ -192,7 +192,7 @@ def _missing_texts(req: ClientRequest, role: str, wanted: list[str]) -> Iterator
         place = next((index for index in range(at, len(sent)) if text in sent[index]), None)
         if text and place is None:
             who = "the user" if role == "user" else "the model"
-            yield req.reading.violation(f"what {who} has said is not in the request", "", [*sent], text)
+            yield req.reading.violation(f"what {who} wrote is not in the request", "", [*sent], text)
         at = at if place is None else place
 
 
@@ -216,14 +216,16 @@ def changed_settings(given: LoopInputs) -> Iterator[RuleViolation]:
                 problem, "", None, "json-schema" if isinstance(given.settings.format(), JsonSchema) else "json"
             )
         if given.transcript.variant == "stream" and not req.view.stream:
-            yield req.reading.violation("the answer was to be streamed, and the request does not ask for that")
+            yield req.reading.violation(
+                "a streamed answer was requested from the client, but its request does not ask for a stream"
+            )
 
 
 def _changed_values(given: LoopInputs, req: ClientRequest) -> Iterator[RuleViolation]:
     settings, sent = given.settings, req.view.settings
     bound = sent.get("max_tokens")
     if settings.max_tokens is not None and (bound is None or not equal(bound.value, settings.max_tokens)):
-        message = "max_tokens is not sent as it was given"
+        message = "max_tokens was changed or left out"
         yield req.reading.violation(
             message, bound.pointer if bound else "", bound.value if bound else None, settings.max_tokens
         )
@@ -246,7 +248,7 @@ def _changed_choice(given: LoopInputs, req: ClientRequest) -> Iterator[RuleViola
     if not req.view.tools and not requested.forced:
         return
     if found is None or found.forced != requested.forced or found.tools & {*names} != requested.tools:
-        message = "the tool choice of the request is not the one that was given"
+        message = "the tool choice of the request differs from the caller's"
         yield req.reading.violation(
             message,
             req.view.tool_choice.pointer if req.view.tool_choice else "",
@@ -265,9 +267,9 @@ def _missing_format(given: LoopInputs, view: RequestView) -> str | None:
         tools = (tool for tool in view.tools if tool.kind == "function")
         if native or any(change(wanted.schema, tool.parameters, tool.dialect) is None for tool in tools):
             return None
-        return "JSON of a schema was asked for, and no part of the request has this schema"
+        return "JSON with a schema was requested, but no part of the request has this schema"
     text = "\n".join([instructions(view), *texts(view, "user")])
     for own in (given.scenario.system, *(user_message(turn).text for turn in given.scenario.turns)):
         text = text.replace(own, "") if own else text
     is_requested = sent is not None or "json" in text.lower()
-    return None if is_requested else "JSON was asked for, and no part of the request says so"
+    return None if is_requested else "JSON was requested, but no part of the request asks for it"

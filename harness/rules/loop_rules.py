@@ -56,7 +56,7 @@ _look(
     subject=Subject.SYSTEM_PROMPT,
     because="the model does not know its instructions",
     of_clients=True,
-    remedy="give the model the system prompt in each request: put it into {system}",
+    remedy="put the system prompt into {system}, in each request",
 )(missing_system_prompt)
 _look(
     "loop-tools",
@@ -70,7 +70,7 @@ _look(
     subject=Subject.HISTORY,
     because="the model reads another conversation",
     of_clients=True,
-    remedy="send what the user and the model said so far with each request, unchanged and in its order",
+    remedy="send all earlier messages of the user and the model with each request, unchanged and in order",
 )(missing_messages)
 _look(
     "loop-settings",
@@ -128,7 +128,7 @@ def _fits(run: ToolRun, call: _Call, *, exact: bool) -> bool:
 
 @_look(
     "tool-run-otherwise",
-    "A tool is run with the arguments that the model gave.",
+    "A tool is run with the arguments of the model's call.",
     because="the tool does something that the model did not ask for",
     remedy="run the tool with the arguments of the model's call, by its name and id",
 )
@@ -137,7 +137,7 @@ def run_with_other_arguments(given: LoopInputs) -> Iterator[RuleViolation]:
     for run, call in pair_runs(given)[0]:
         if call is not None and not equal(run.arguments, call.view.arguments):
             yield RuleViolation(
-                f"the tool {run.name} was run with other arguments than the model gave it",
+                f"the tool {run.name} was run with different arguments than the model's",
                 call.exchange,
                 call.view.arguments_pointer,
                 run.arguments,
@@ -156,20 +156,22 @@ def run_uncalled(given: LoopInputs) -> Iterator[RuleViolation]:
     """Report a tool that ran without a call."""
     for run, answered in _runs_without_call(given):
         if answered is None:
-            yield RuleViolation(f"the tool {run.name} was run, and the model has not called it", actual=run.arguments)
+            yield RuleViolation(
+                f"the tool {run.name} was run, although the model did not call it", actual=run.arguments
+            )
 
 
 @_look(
     "tool-run-again",
     "A tool is run once for each call of the model.",
-    because="the tool does twice what it should do once",
+    because="the tool does something twice that it should do once",
     remedy="run a tool once for each call",
 )
 def run_again(given: LoopInputs) -> Iterator[RuleViolation]:
     """Report a tool that ran again for a call that has a result."""
     for run, answered in _runs_without_call(given):
         if answered is not None:
-            message = f"the tool {run.name} was run again for a call that it has answered"
+            message = f"the tool {run.name} was run again for a call that already had its result"
             yield RuleViolation(message, answered.exchange, answered.view.pointer, run.arguments, of_response=True)
 
 
@@ -203,7 +205,7 @@ def run_missing(given: LoopInputs) -> Iterator[RuleViolation]:
     left |= {each.answer for each in given.cut_calls}
     for call in pair_runs(given)[1]:
         if call.answer not in left and (call.answer < latest or not failed):
-            message = f"the model called {call.view.name}, and the tool was not run"
+            message = f"the model called {call.view.name}, but the tool was not run"
             yield RuleViolation(message, call.exchange, call.view.pointer, None, call.view.arguments, of_response=True)
 
 
@@ -212,7 +214,7 @@ def run_missing(given: LoopInputs) -> Iterator[RuleViolation]:
     "A tool is not run for a call that was cut off: the answer reached max_tokens, or its stream broke off.",
     because="a tool runs with half of its arguments",
     of_clients=True,
-    remedy="look at {stop} and at the end of the stream before running a tool, and drop a call that was cut",
+    remedy="before running a tool, check {stop} and that the stream is complete; drop a call that was cut off",
 )
 def cut_call_run(given: LoopInputs) -> Iterator[RuleViolation]:
     """Report a tool that ran for a truncated call."""
@@ -226,9 +228,9 @@ def cut_call_run(given: LoopInputs) -> Iterator[RuleViolation]:
 @_look(
     "cut-call-answered",
     "A call that was cut off by max_tokens or by the end of its stream is not sent back and has no result.",
-    because="the model reads that its call failed, and not that it was cut off: it writes the same again",
+    because="the model reads that its call failed, not that it was cut off, and writes the same call again",
     of_clients=True,
-    remedy="leave a call that was cut out of the history, and send no result for it",
+    remedy="leave a call that was cut off out of the history, and send no result for it",
 )
 def cut_call_answered(given: LoopInputs) -> Iterator[RuleViolation]:
     """Report a truncated call, or its result, in a later request."""
@@ -257,7 +259,7 @@ def _cut_call_in_request(given: LoopInputs, cut: CutCall, reading: ParsedExchang
     "A loop completes the conversation unless a failure prevents it.",
     subject=Subject.ERRORS,
     because="the conversation breaks off",
-    remedy="look at the exception: the loop must continue, or end without an exception, if nothing was lost",
+    remedy="fix the cause of the exception: if no answer failed, the loop must complete the conversation",
 )
 def _failed_loop(given: LoopInputs) -> Iterator[RuleViolation]:
     driven = given.driven
@@ -275,7 +277,7 @@ def _failed_loop(given: LoopInputs) -> Iterator[RuleViolation]:
 )
 def _other_endpoints(given: LoopInputs) -> Iterator[RuleViolation]:
     for each in given.driven.elsewhere if given.driven is not None else ():
-        yield RuleViolation(f"requests that are none of the API {given.transcript.api}: {each}")
+        yield RuleViolation(f"requests in another format than {given.transcript.api}: {each}")
 
 
 @RULES.add(
@@ -283,7 +285,7 @@ def _other_endpoints(given: LoopInputs) -> Iterator[RuleViolation]:
     "A client sends requests until the script is complete.",
     subject=Subject.REQUESTS,
     source="harness help serve",
-    because="a part of the conversation did not happen",
+    because="a part of the conversation is missing",
     remedy="send requests until an answer has no calls",
 )
 def _unfinished_script(evidence: Evidence) -> Iterator[RuleViolation]:
@@ -294,7 +296,7 @@ def _unfinished_script(evidence: Evidence) -> Iterator[RuleViolation]:
         return
     left = transcript.script - transcript.played
     beside = f"; {transcript.beside} requests had none of its tools and none of its calls" if transcript.beside else ""
-    message = f"the client did not ask for {left} of the {transcript.script} answers of the script{beside}"
+    message = f"the client stopped before {left} of the {transcript.script} answers of the script{beside}"
     yield RuleViolation(message, actual=transcript.played, expected=transcript.script)
 
 
@@ -303,7 +305,7 @@ def _unfinished_script(evidence: Evidence) -> Iterator[RuleViolation]:
     "A client declares the tools that the scenario names.",
     source="harness help serve",
     because="the script calls a tool that the client does not have",
-    remedy="declare the tool in {tools} by the scenario's name, or have the scenario name the client's own tool",
+    remedy="declare the tool in {tools} under the scenario's name, or name the client's own tool in the scenario",
 )
 def _missing_tools(evidence: Evidence) -> Iterator[RuleViolation]:
     """Report tools of the scenario that a client never declares. The rule `loop-tools` covers loops."""
@@ -319,7 +321,7 @@ def _missing_tools(evidence: Evidence) -> Iterator[RuleViolation]:
         if tool.name not in declared:
             arrived = f"the tools that arrived: {', '.join(declared)}" if declared else "no tools arrived"
             yield RuleViolation(
-                f"the scenario names the tool {tool.name}, and the client does not declare it; {arrived}",
+                f"the scenario names the tool {tool.name}, but the client does not declare it; {arrived}",
                 actual=[*declared],
                 expected=tool.name,
                 severity=None if tool.name in called else Severity.WARNING,
@@ -332,8 +334,8 @@ def _missing_tools(evidence: Evidence) -> Iterator[RuleViolation]:
     subject=Subject.LIMITS,
     source="harness help serve",
     kind=Kind.LIMIT,
-    because="the provider refuses it before it looks at the chat",
-    remedy="send the key, name a model that exists, and send back only ids and signatures that an answer had",
+    because="the provider refuses it before the model sees the conversation",
+    remedy="send the key, name a model that exists, and send back only ids and signatures from earlier answers",
 )
 def _refused_requests(evidence: Evidence) -> Iterator[RuleViolation]:
     transcript = evidence.transcript

@@ -28,7 +28,8 @@ RULES = RuleTable(Subject.HISTORY)
     "Signatures, reasoning items and unknown parts are sent back unchanged, in their place.",
     source="anthropic-thinking-verbatim, openai-responses-reasoning-back, openai-responses-phase, "
     "gemini-thought-signature",
-    because="the model continues without its own reasoning, or the provider refuses the request; nulls are a note",
+    because="the model continues without its own reasoning, or the provider refuses the request; a lost null is "
+    "only a note",
     remedy="send {state} back unchanged, in the same place",
 )
 def _lost_state(evidence: Evidence) -> Iterator[RuleViolation]:
@@ -105,7 +106,7 @@ def _changed_thoughts(evidence: Evidence, req: ClientRequest) -> Iterator[RuleVi
         for text in sorted(known, key=len, reverse=True):
             left = left.replace(text.strip(), "", 1)
         if left.strip():
-            message = "a thought of an earlier answer was sent back in other words"
+            message = "reasoning of an earlier answer was sent back with a different text"
             yield req.reading.violation(message, part.pointer, part.raw, severity=Severity.WARNING, case="thought")
             return
 
@@ -266,7 +267,7 @@ def _is_same_but_for_nulls(sent: OpaqueView, issued: OpaqueView) -> bool:
 def _changed_nulls(req: ClientRequest, issued: PartView, sent: PartView) -> Iterator[RuleViolation]:
     """Report state that differs only in nulls."""
     if isinstance(issued, OpaqueView) and isinstance(sent, OpaqueView) and not _is_same(sent, issued):
-        message = f"opaque state of an earlier answer ({issued.kind}) was sent back with other nulls"
+        message = f"opaque state of an earlier answer ({issued.kind}) was sent back with different null fields"
         yield req.reading.violation(message, sent.pointer, sent.raw, issued.raw, kind=Kind.CONVENTION)
 
 

@@ -17,7 +17,7 @@ from harness.rules.unchanged_prefix import as_the_scenario_asks, change_words, c
 
 RULES = RuleTable(Subject.HISTORY)
 
-_PREFIX_REMEDY = "send what was sent before unchanged and in the same order, and add only at the end"
+_PREFIX_REMEDY = "send everything again unchanged and in the same order, and add new content only at the end"
 _BINDING_REMEDY = "leave reasoning out if the conversation goes on with another model, organization or end user"
 
 
@@ -36,7 +36,7 @@ def _dropped_state(evidence: Evidence) -> Iterator[RuleViolation]:
         if report.effect == "cache-missed":
             continue
         dropped = report.effect == "dropped"
-        done = "was withheld from the model" if dropped else "failed a check, and the model got it nevertheless"
+        done = "was withheld from the model" if dropped else "failed a check, but was still passed to the model"
         message = f"the provider reports that reasoning of the request {done}: {report.reason}"
         chosen = dropped and _is_chosen_by_client(evidence, reading)
         message += ", as the request asks" if chosen else ""
@@ -50,7 +50,7 @@ def _dropped_state(evidence: Evidence) -> Iterator[RuleViolation]:
 
 @RULES.add(
     "cache-missed",
-    "The prompt cache is used again, if the request asks the provider about it.",
+    "If the request asks the provider about its prompt cache, the cache was used.",
     kind=Kind.CONVENTION,
     source="anthropic-cache-diagnostics, openai-responses-cache-diagnostics",
     because="the provider reads and bills the whole prompt again; the answer is the same",

@@ -57,7 +57,7 @@ RULES = RuleTable(Subject.REQUESTS, _REPLAY)
     "recorded-request",
     "The request has the same meaning as the recorded one.",
     because="the recorded answer belongs to a different request",
-    remedy="send what was recorded again, or record the cell anew if the change is meant: 'harness record'",
+    remedy="send the recorded request; if the change is intended, record the cell again with 'harness record'",
 )
 def _changed_requests(evidence: Evidence) -> Iterator[RuleViolation]:
     """Report requests that differ from the recording.
@@ -158,19 +158,19 @@ def _severity(evidence: Evidence, chat: int | None) -> Severity | None:
     "exchange-unplayed",
     "Every recorded exchange is used.",
     because="a part of the recorded conversation did not happen",
-    remedy="send the requests that were recorded, or record the cell anew if fewer are meant: 'harness record'",
+    remedy="send the recorded requests; if fewer are intended, record the cell again with 'harness record'",
 )
 def _unplayed_exchanges(evidence: Evidence) -> Iterator[RuleViolation]:
     if evidence.transcript.unplayed and declined_chat(evidence) is None:
         total = evidence.transcript.unplayed + len(evidence.transcript.exchanges)
-        message = f"{evidence.transcript.unplayed} of the recorded exchanges were not asked for"
+        message = f"{evidence.transcript.unplayed} recorded exchanges were not used"
         yield RuleViolation(message, actual=len(evidence.transcript.exchanges), expected=total, blame=_blame(evidence))
 
 
 @RULES.add(
     "cassette-stale",
     "A cassette belongs to the current version of the scenario.",
-    source="harness.cassettes.cassette",
+    source="harness help recording",
     because="the recorded answers belong to an older version of the scenario",
     blame=Blame.CASSETTE,
 )
@@ -182,7 +182,7 @@ def _stale_cassette(evidence: Evidence) -> Iterator[RuleViolation]:
 @RULES.add(
     CASSETTE_AGE_RULE,
     "A dated cassette is no older than --max-age.",
-    source="harness.cassettes.survey",
+    source="harness help recording",
     because="the provider's answers may have changed since then",
     severity=Severity.WARNING,
     blame=Blame.CASSETTE,
@@ -245,7 +245,7 @@ def is_same_answer(evidence: Evidence, whole: Sequence[Chat]) -> bool:
     "A streamed answer equals the answer of the whole body.",
     subject=Subject.STREAMING,
     source="harness.model.messages: Finish",
-    because="one of the two versions of an answer is wrong; provider fields are a convention",
+    because="one of the two versions of an answer is wrong; a lost provider-specific field is only a note",
     remedy="collect all texts, calls and counts of a stream and its stop reason, so that nothing of the answer is lost",
 )
 def _equals_whole(evidence: Evidence) -> Iterator[RuleViolation]:
@@ -257,7 +257,7 @@ def _equals_whole(evidence: Evidence) -> Iterator[RuleViolation]:
             found = _whole_differences(evidence, chat, whole)
             mistaken = [each for each in found if _is_read_by_the_stream_alone(evidence, index, whole, each.place)]
             yield from _violations_of(evidence, index, retelling.way, [each for each in found if each not in mistaken])
-            way = f"{retelling.way}, which is not parsed as it is on the wire"
+            way = f"{retelling.way}, whose framing no client has to accept"
             for flaw in _violations_of(evidence, index, way, mistaken):
                 yield replace(flaw, actual=flaw.expected, expected=flaw.actual)
 
@@ -307,8 +307,8 @@ def _values_at(place: str, response: ChatResponse, wire: ResponseView) -> tuple[
     "The chunks in which a stream arrives make no difference.",
     subject=Subject.STREAMING,
     source="harness.results: ReplayVariant",
-    because="the answer depends on the network; a framing that official SDKs cannot parse is a convention",
-    remedy="collect bytes until an event is complete: a piece may end anywhere, also inside a character",
+    because="the answer depends on the network; with a framing that official SDKs cannot parse it is only a note",
+    remedy="collect bytes until an event is complete: a chunk may end anywhere, even inside a character",
 )
 def _changed_by_variants(evidence: Evidence) -> Iterator[RuleViolation]:
     """Report the first variant whose result differs. Variants that an official SDK cannot parse are tried last."""
@@ -394,7 +394,7 @@ def _violations_of(
         of_kind = [contrast for contrast in found if contrast.kind is each]
         if of_kind:
             yield RuleViolation(
-                f"chat {index} has another result when its stream is replayed {way}. It differs in "
+                f"chat {index} has a different result when its stream is replayed {way}. It differs in "
                 f"{_join_words(_first_places(of_kind))}",
                 exchanges[-1].index if exchanges else None,
                 "" if exchanges else None,

@@ -95,12 +95,10 @@ def response_differences(
         counts: tuple[int | None, int | None] = (getattr(one.usage, field.name), getattr(other.usage, field.name))
         yield from _difference_at(f"the count {field.name}", *counts, _CONVENTION if None in counts else Kind.LOSS)
     yield from _difference_at(MODEL, one.model, other.model, Kind.LOSS if one.model and other.model else _CONVENTION)
-    yield from _difference_at(
-        "the API's own word for the stop reason", one.raw_stop_reason, other.raw_stop_reason, _CONVENTION
-    )
+    yield from _difference_at("the API's own stop reason", one.raw_stop_reason, other.raw_stop_reason, _CONVENTION)
     if not parted:  # an absent part contains no values
         yield from _difference_at(
-            "what is kept for the API beside the parts", _provider_fields(one), _provider_fields(other), _CONVENTION
+            "the provider metadata of the message", _provider_fields(one), _provider_fields(other), _CONVENTION
         )
 
 
@@ -220,7 +218,7 @@ def _call_differences(name: str, one: dict[str, JSON], other: dict[str, JSON]) -
             yield ResponseDifference(place, before, behind)
 
 
-_UNTYPED_PART = "part without a type of its own"
+_UNTYPED_PART = "part of an unknown type"
 
 
 def _same_issued_values(one: JSON, other: JSON, issued: IssuedValues) -> bool:

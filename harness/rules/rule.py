@@ -103,7 +103,7 @@ def all_rules() -> list[Rule]:
         value = plugins.load_entry_point("rule module", point)
         for rule in value if isinstance(value, list | tuple) else (value,):  # pyright: ignore[reportUnknownVariableType]
             if not isinstance(rule, Rule):
-                raise PluginError("rule module", point.name, f"it holds {rule!r}, which is no Rule.")
+                raise PluginError("rule module", point.name, f"it holds {rule!r}, which is not a Rule.")
             if any(rule.id == other.id for other in found):
                 raise PluginError("rule module", point.name, f"its rule {rule.id!r} exists already; rename it.")
             found.append(rule)

@@ -29,7 +29,7 @@ RULES = RuleTable(
     source="harness list facts",
     kind=Kind.LIMIT,
     because="the provider refuses it, by the evidence that each limit names",
-    remedy="leave out or change what the provider refuses, as the message says",
+    remedy="leave out or change what the provider refuses; the message names it",
 )
 def _limits(evidence: Evidence) -> Iterator[RuleViolation]:
     for reading in evidence.readings:
@@ -62,7 +62,7 @@ _MAX_RETRIES = 5
     "One chat is one HTTP request: no continuation, no second question, no undeclared retry.",
     source="harness.model.protocols: ChatClient; gemini-sdk-automatic",
     because="the caller pays for extra requests, and the answer belongs to a different request",
-    remedy="send one request for each chat, without retries or follow-up questions that are not declared",
+    remedy="send one request for each chat, without undeclared retries or follow-up questions",
 )
 def _one_request(evidence: Evidence) -> Iterator[RuleViolation]:
     for index, chat in enumerate(evidence.transcript.chats):
@@ -91,7 +91,7 @@ _MIN_WAIT_RATIO = 0.8
     "A failed request is not sent again before the provider's waiting time is over.",
     subject=Subject.ERRORS,
     source="harness.model.errors: ProviderError",
-    because="the provider refuses it again, until no retry is left",
+    because="the provider refuses it again, until no retries are left",
     remedy="wait at least as long as the response asks before sending the request again",
 )
 def _early_retries(evidence: Evidence) -> Iterator[RuleViolation]:
@@ -103,7 +103,7 @@ def _early_retries(evidence: Evidence) -> Iterator[RuleViolation]:
         if requested is None or waited is None or before.exchange.chat != after.exchange.chat:
             continue
         if _is_alike(before, after) and waited < _MIN_WAIT_RATIO * requested:
-            message = f"the request is sent again before the {requested:g} seconds of the provider are over"
+            message = f"the request is sent again before the {requested:g} seconds that the provider asked for are over"
             yield after.violation(message, "", round(waited, 1), requested)
 
 
@@ -130,14 +130,14 @@ def _why_not(evidence: Evidence, sent: Sequence[ParsedExchange]) -> str | None:
     """Return the reason why several requests are wrong, or `None` for declared retries."""
     if Capability.RETRIES not in evidence.transcript.capabilities:
         again = sum(map(_is_alike, sent, sent[1:]))
-        return f"; one that retries has to declare the capability {Capability.RETRIES.value!r}" if again else ""
+        return f"; an adapter that retries must declare the capability {Capability.RETRIES.value!r}" if again else ""
     if not sent:
         return ""
     if len(sent) > 1 + _MAX_RETRIES:
         return f", more than one and {_MAX_RETRIES} retries"
     for before, after in pairwise(sent):
         if not is_retriable(before):
-            return f": exchange {before.index} did not fail in a way that a retry may mend"
+            return f": exchange {before.index} did not fail in a way that permits a retry"
         if not _is_alike(before, after):
             return f": exchange {after.index} is not the request that failed before it"
     return None
@@ -189,7 +189,7 @@ def requested_settings(request: ChatRequest) -> dict[str, JSON]:
 
 @RULES.add(
     "setting-lost",
-    "Settings that were given are sent.",
+    "The caller's settings are sent.",
     source="harness.model.messages: ChatRequest",
     because="the model answers with other settings than the caller's",
     remedy="send the setting in the API's own field for it",
@@ -204,7 +204,7 @@ def _settings(evidence: Evidence) -> Iterator[RuleViolation]:
         for name, value in requested_settings(req.chat.request).items():
             sent = req.view.settings.get(name)
             if value is not None and name not in lacking and (sent is None or not equal(sent.value, value)):
-                message = f"{name} is not sent as it was given"
+                message = f"{name} was changed or left out"
                 yield req.reading.violation(
                     message, sent.pointer if sent else "", sent.value if sent else None, value, case=name
                 )
@@ -223,18 +223,20 @@ def thinking_violations(req: ClientRequest, effort: str | None) -> Iterator[Rule
     """Report missing reasoning, or a different effort. A token budget may replace an effort."""
     sent = req.view.effort
     if "thinking" not in req.view.settings and sent is None:
-        yield req.reading.violation("thinking was requested and is not in the request", "", None, "thinking")
+        yield req.reading.violation(
+            ("reasoning was requested, but the request does not ask for it", "", None, "thinking")
+        )
     elif effort is not None and (sent is None or (isinstance(sent.value, str) and sent.value != effort)):
-        message = "the effort of thinking is not sent as it was given"
+        message = "the reasoning effort was changed or left out"
         yield req.reading.violation(message, sent.pointer if sent else "", sent.value if sent else None, effort)
 
 
 @RULES.add(
     "setting-uninvited",
-    "Settings that were not given are left to the provider.",
+    "Settings that the caller did not set are left to the provider.",
     source="harness.model.messages: ChatRequest",
     kind=Kind.CONVENTION,
-    because="a library may have defaults of its own; what the model refuses is a limit",
+    because="a library may have its own defaults; if the model refuses them, that is a limit",
     remedy="leave out settings that the request does not have",
 )
 def _unwanted_settings(evidence: Evidence) -> Iterator[RuleViolation]:
@@ -245,7 +247,7 @@ def _unwanted_settings(evidence: Evidence) -> Iterator[RuleViolation]:
         for name, value in requested_settings(req.chat.request).items():
             sent = req.view.settings.get(name)
             if value is None and sent is not None and name != "max_tokens" and not req.is_verbatim(sent.pointer):
-                message = f"nobody gave {name}, and it is sent"
+                message = f"{name} is sent, although the caller did not set it"
                 # it truncates answers that would have been longer
                 yield req.reading.violation(
                     message, sent.pointer, sent.value, kind=Kind.LOSS if name == "stop" else None
@@ -261,13 +263,13 @@ def _unwanted_limits(evidence: Evidence, req: ChatExchange) -> Iterator[RuleViol
     """
     answers, one_call = (req.view.settings.get(name) for name in ("answers", "one_call"))
     if answers is not None:
-        message = "several answers are requested, of which the caller gets one"
+        message = "several answers are requested, but the caller gets only one"
         yield req.reading.violation(message, answers.pointer, answers.value, 1, kind=Kind.LOSS)
     request, capabilities = req.chat.request, evidence.transcript.capabilities
     if one_call is None or req.is_verbatim(one_call.pointer):
         return
     if request.tools and request.response_format is None:
-        message = "the request allows one call per turn, and the caller did not ask for that"
+        message = "the request allows only one call per turn, although the caller did not ask for that"
         yield req.reading.violation(
             message, one_call.pointer, kind=Kind.LOSS if Capability.PARALLEL_TOOL_CALLS in capabilities else None
         )
@@ -275,10 +277,10 @@ def _unwanted_limits(evidence: Evidence, req: ChatExchange) -> Iterator[RuleViol
 
 @RULES.add(
     "cache-mark",
-    "Tools and system prompt have cache marks if the caller requests them, where the API has them.",
+    "If the caller requests cache marks and the API has them, the tools and the system prompt have one.",
     source="harness.model.messages: ChatRequest; anthropic-four-cache-marks",
     because="the caller pays for tokens that should be cached",
-    remedy="set a cache mark on the tools and on the system prompt where `cache` is on",
+    remedy="set a cache mark on the tools and on the system prompt if `settings.cache` is set",
 )
 def _wrong_cache_marks(evidence: Evidence) -> Iterator[RuleViolation]:
     """Report missing or unwanted cache marks, for APIs that have them (anthropic-four-cache-marks)."""
@@ -289,16 +291,16 @@ def _wrong_cache_marks(evidence: Evidence) -> Iterator[RuleViolation]:
         for there, place in ((req.view.tools, "/tools"), (request.system and req.view.system, "/system")):
             found = [mark for mark in marks if mark.startswith(place)]
             if request.cache and there and not found:
-                yield req.reading.violation("a cache mark was requested and is not sent", place, None, "a cache mark")
+                yield req.reading.violation("a cache mark was requested, but is not sent", place, None, "a cache mark")
             elif found and not (request.cache or req.is_verbatim(found[0])):
-                message = "a cache mark is sent, and the caller did not request it"
+                message = "a cache mark is sent, although the caller did not request it"
                 # it may change the cost, but never the answer
                 yield req.reading.violation(message, found[0], "a cache mark", kind=Kind.CONVENTION)
 
 
 @RULES.add(
     "model-named",
-    "The request names the model that was given.",
+    "The request names the model that the caller chose.",
     because="another model answers",
     remedy="send the model that `connect` was given",
 )
@@ -311,9 +313,9 @@ def _model(evidence: Evidence) -> Iterator[RuleViolation]:
 
 @RULES.add(
     "provider-field-lost",
-    "The fields and headers that the caller gives for an API are in the request as they were given.",
+    "The fields and headers that the caller sets for an API are in the request, unchanged.",
     source="harness.model.messages: provider_metadata",
-    because="the caller asked for something that no other field expresses, and does not get it",
+    because="the caller requested something that no other field expresses, and does not get it",
     remedy="add `provider_metadata` of the request to its body, its `extra_headers` to the headers, and that of a tool "
     "to its declaration",
 )
@@ -373,7 +375,7 @@ def _lost_fields(req: ChatExchange, given: Mapping[str, JSON], sent: JSON, point
 
 @RULES.add(
     "provider-part-lost",
-    "Parts of the user that only one API has reach that API as they are.",
+    "Parts that only one API has are sent to that API unchanged.",
     source="harness.model.messages: Opaque",
     because="the provider waits for it, such as for the approval of a call",
     remedy="put the `raw` of an `Opaque` part of your API into the request, in its place",
@@ -388,9 +390,9 @@ def _provider_parts(evidence: Evidence) -> Iterator[RuleViolation]:
         given = [part.raw for part in opaque if part.api == req.view.api]
         for raw in given:
             if raw not in sent:
-                yield req.reading.violation("a part of the user is missing or changed", "", None, raw)
+                yield req.reading.violation("a part of the user's message is missing or changed", "", None, raw)
             elif sent.count(raw) > given.count(raw):
-                yield req.reading.violation("a part of the user is sent more often than it was given", "", None, raw)
+                yield req.reading.violation("a part of the user's message is sent more than once", "", None, raw)
 
 
 def _objects(value: JSON) -> Iterator[JSON]:
@@ -432,7 +434,7 @@ def _includes_in_order(sent: list[JSON], given: list[JSON]) -> bool:
 
 @RULES.add(
     "request-changed-in-place",
-    "An adapter leaves the request, its tools and its messages as the caller gave them.",
+    "An adapter does not change the caller's request, tools or messages.",
     source="harness.model.protocols: ChatClient",
     because="the caller's own tools and history are changed, and so is each later request",
     remedy="copy what must be changed, and leave the request, its tools and its messages unchanged",
@@ -441,5 +443,5 @@ def _changed_in_place(evidence: Evidence) -> Iterator[RuleViolation]:
     for index, chat in enumerate(evidence.transcript.chats):
         sent = evidence.exchanges(index)
         for change in chat.changes:
-            message = f"the adapter changed {change.place}, an object of its caller, in place"
+            message = f"the adapter changed {change.place}, which belongs to its caller"
             yield RuleViolation(message, sent[0].index if sent else None, None, change.after, change.before)

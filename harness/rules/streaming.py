@@ -44,7 +44,7 @@ class CallFromEvents:
     @property
     def name(self) -> str:
         """The name of the tool, if known."""
-        return self.start.name if self.start else "a call that nothing announced"
+        return self.start.name if self.start else "a call without a start event"
 
 
 def calls_from_events(events: Iterable[StreamEvent]) -> list[CallFromEvents]:
@@ -147,10 +147,11 @@ RULES = RuleTable(Subject.STREAMING, _EVENTS)
 
 @RULES.add(
     "stream-life-cycle",
-    "Each call starts, arrives and ends, in that order and under one number; Finish comes last, once.",
+    "Each call has a start, its arguments and an end, in that order and with one index; Finish comes last, once.",
     kind=Kind.CONVENTION,
     because="the order of events is a convention; other rules report what is lost",
-    remedy="emit start, arguments and end of each call in that order under one index, and one Finish, the last",
+    remedy="emit the start, the arguments and the end of each call in that order and with one index, and then one "
+    "Finish",
 )
 def _life_cycle(evidence: Evidence) -> Iterator[RuleViolation]:
     for streamed in _streamed_chats(evidence):
@@ -197,7 +198,7 @@ def _out_of_order(chat: Chat) -> tuple[int, str] | None:
         why: str | None = None
         match event:
             case ToolCallStart(index):
-                why = None if index == started else f"a call starts as number {index}, and it is number {started}"
+                why = None if index == started else f"a call starts with the index {index}, but has the index {started}"
                 started += 1
                 open_.add(index)
             case ArgumentsDelta(index) | ToolCallEnd(index):
@@ -212,7 +213,7 @@ def _out_of_order(chat: Chat) -> tuple[int, str] | None:
             case TextDelta() | ThinkingDelta():
                 pass
             case _:  # an adapter may be untyped
-                why = "this is no event of a stream"
+                why = "this is not an event of a stream"
         if why is not None:
             return at, why
     return None
@@ -226,7 +227,7 @@ def _wrong_end(evidence: Evidence, streamed: _Streamed) -> tuple[int, str] | Non
     if chat.response is None:
         # if the answer is valid, chat-failure reports that the chat failed
         failed = finished and evidence.answer(streamed.index) is None
-        return (last, "Finish, though the stream then fails") if failed else None
+        return (last, "Finish, although the stream then fails") if failed else None
     if not finished:
         return last + 1, "the stream ends without Finish"
     for call, from_events in streamed.returned_calls(chat.response):
@@ -236,15 +237,15 @@ def _wrong_end(evidence: Evidence, streamed: _Streamed) -> tuple[int, str] | Non
             and not from_events.ended
             and not streamed.is_cut_short(from_events)
         ):
-            return last, f"call {from_events.start.index} ({call.name}) is complete, and has no end before Finish"
+            return last, f"call {from_events.start.index} ({call.name}) is complete, but has no end event before Finish"
     return None
 
 
 @RULES.add(
     "stream-text",
-    "The streamed pieces of text and thinking add up to those of the response.",
-    because="a client that shows the pieces shows a wrong text",
-    remedy="emit each piece of text and thinking once: together they are the response's",
+    "The streamed pieces of text and reasoning add up to those of the response.",
+    because="a client that displays the pieces displays a wrong text",
+    remedy="emit each piece of text and reasoning once, so that together they equal the response",
 )
 def _text(evidence: Evidence) -> Iterator[RuleViolation]:
     for streamed, response in _answered_chats(evidence):
@@ -274,7 +275,7 @@ def _first_text(reading: ParsedExchange | None) -> str:
     source=_EVENTS + "; anthropic-stream-arguments, openai-chat-call-deltas, openai-chat-no-arguments, "
     "openai-responses-stream-order",
     because="a client that reads the pieces runs a wrong call",
-    remedy="emit each piece of arguments once, under the index of its call: together they are its arguments",
+    remedy="emit each piece of arguments once, with the index of its call, so that together they equal its arguments",
 )
 def _arguments(evidence: Evidence) -> Iterator[RuleViolation]:
     for streamed in _streamed_chats(evidence):
@@ -299,7 +300,7 @@ def _arguments(evidence: Evidence) -> Iterator[RuleViolation]:
             if any(from_events.start is other.start for other in known if other) or streamed.is_cut_short(from_events):
                 continue
             if from_events.start and from_events.ended and not _is_whole(from_events.text):
-                message = f"the call of {from_events.name} has ended, and its arguments are not a JSON object"
+                message = f"the call of {from_events.name} has an end event, but its arguments are not a JSON object"
                 yield RuleViolation(
                     message, streamed.exchange, "" if streamed.reading else None, from_events.text, of_response=True
                 )
@@ -321,10 +322,10 @@ def _is_whole(text: str) -> bool:
 
 @RULES.add(
     "stream-call-identity",
-    "A call starts with the id and the name that it has in the response.",
+    "A call's first event has the same id and name as the call in the response.",
     source=_EVENTS + "; openai-chat-call-deltas",
     because="a client that reads the pieces answers the wrong call",
-    remedy="start a call with the id and the name that it has in the response",
+    remedy="put the call's id and name into its first event",
 )
 def _identity(evidence: Evidence) -> Iterator[RuleViolation]:
     for streamed in _streamed_chats(evidence):
@@ -335,11 +336,11 @@ def _identity(evidence: Evidence) -> Iterator[RuleViolation]:
         for position, (call, from_events) in enumerate(calls):
             pointer = streamed.place(lambda view: view.id_pointer, position)
             if from_events is None:
-                message = f"the call of {call.name} ({call.id}) is in the response, and no event announced it"
+                message = f"the call of {call.name} ({call.id}) is in the response, but has no start event"
                 yield RuleViolation(message, streamed.exchange, pointer, None, call.id, of_response=True)
             elif from_events.start and (from_events.start.id, from_events.start.name) != (call.id, call.name):
                 yield RuleViolation(
-                    f"call {from_events.start.index} starts as another than the response has",
+                    f"call {from_events.start.index} starts with a different id or name than in the response",
                     streamed.exchange,
                     pointer,
                     f"{from_events.start.id} {from_events.start.name}",
@@ -349,7 +350,7 @@ def _identity(evidence: Evidence) -> Iterator[RuleViolation]:
         for from_events in streamed.announced:
             lost = from_events.ended and not any(from_events.start is other.start for _, other in calls if other)
             if lost and from_events.start and not streamed.is_cut_short(from_events):
-                message = f"call {from_events.start.index} has ended, and the response has no such call"
+                message = f"call {from_events.start.index} has an end event, but the response has no such call"
                 told_of = f"{from_events.start.id} {from_events.start.name}"
                 yield RuleViolation(message, streamed.exchange, "", told_of, None, of_response=True)
 
@@ -359,7 +360,7 @@ def _identity(evidence: Evidence) -> Iterator[RuleViolation]:
     "A call whose arguments are cut short or malformed is not returned, and has no end event.",
     source="harness.model.messages: ToolCall; anthropic-broken-arguments, openai-chat-message-answer",
     because="a tool runs with half of its arguments",
-    remedy="return no call whose arguments are cut or no JSON object, and emit no end for it",
+    remedy="do not return a call whose arguments are cut off or not a JSON object, and emit no end event for it",
 )
 def _truncated_calls(evidence: Evidence) -> Iterator[RuleViolation]:
     """Report truncated calls that are in the response or have an end event, even if the stream failed later."""
@@ -384,9 +385,9 @@ def _truncated_calls(evidence: Evidence) -> Iterator[RuleViolation]:
 
 def _how_accepted(call: CallView, given: list[CallView], ended: list[CallFromEvents]) -> str | None:
     if any(call is other for other in given):
-        return "the adapter hands it on as a call"
+        return "the adapter returns it as a call"
     if call.id and any(from_events.start and from_events.start.id == call.id for from_events in ended):
-        return "the events have an end for it"
+        return "the events contain an end for it"
     return None
 
 
@@ -394,8 +395,8 @@ def _how_accepted(call: CallView, given: list[CallView], ended: list[CallFromEve
     "stream-cut",
     "An answer that ends too early is an error, never a response.",
     source="anthropic-stream-cut-unnoticed, openai-chat-stream-cut-unnoticed, openai-responses-stream-cut",
-    because="the caller takes part of an answer for the whole",
-    remedy="raise MalformedResponse or ConnectionFailed where the stream ends without {end}",
+    because="the caller treats a part of an answer as the whole",
+    remedy="raise MalformedResponse or ConnectionFailed if the stream ends without {end}",
 )
 def _cut_answers(evidence: Evidence) -> Iterator[RuleViolation]:
     for index in range(len(evidence.transcript.chats)):
@@ -406,11 +407,10 @@ def _cut_answers(evidence: Evidence) -> Iterator[RuleViolation]:
 
 @RULES.add(
     "stream-requested",
-    "The request asks for a stream, with its token count, exactly if the caller does.",
+    "The request asks for a stream, and for its token counts, if and only if the caller does.",
     source="harness.model.protocols; openai-chat-stream-usage",
-    because="the caller waits for a stream or a count that was not requested; a stream that the adapter collects "
-    "loses nothing",
-    remedy="request a stream by {stream}, and a whole answer without it",
+    because="the caller waits for a stream or a count that was not requested; collecting a stream loses nothing",
+    remedy="request a stream with {stream}, and a whole answer without it",
 )
 def _wrong_stream_request(evidence: Evidence) -> Iterator[RuleViolation]:
     if not evidence.transcript.chats:
@@ -420,14 +420,14 @@ def _wrong_stream_request(evidence: Evidence) -> Iterator[RuleViolation]:
         if reading.request is None:
             continue
         if reading.request.stream is not wanted:
-            message = "the answer is to be streamed" if wanted else "the answer is to come whole"
+            message = "the caller wants a streamed answer" if wanted else "the caller wants a whole answer"
             asks = "a stream" if reading.request.stream else "a whole answer"
             # an adapter that collects a stream still returns what the caller requested
             kind = None if wanted else Kind.CONVENTION
             flaw = f"{message}, and the request asks for {asks}"
             yield reading.violation(flaw, "", not wanted, wanted, kind=kind)
         elif wanted and evidence.api.traits.counts_when_asked and reading.request.usage_pointer is None:
-            message = "the request does not ask for the tokens of its stream to be counted"
+            message = "the request does not ask for the token counts of the stream"
             chat = reading.exchange.chat
             given = None if chat is None else evidence.transcript.chats[chat].response
             reads_none = given is not None and given.reported.get("no-usage") is True

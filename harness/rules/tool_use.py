@@ -72,7 +72,7 @@ RULES = RuleTable(Subject.TOOLS, _TOOLS)
 
 @RULES.add(
     "tools-declared",
-    "The tools that were given are declared, and no others.",
+    "The tools of the request are declared, and no others.",
     because="the model can call a tool that does not exist, or cannot call one that does",
     remedy="declare exactly the tools of the request in {tools}",
 )
@@ -86,7 +86,7 @@ def _wrong_declarations(evidence: Evidence) -> Iterator[RuleViolation]:
             continue
         if not sent and req.chat.request.tool_choice == "none":
             continue  # without declarations the model cannot call anything, as `none` requires
-        yield req.reading.violation("the tools of the request are not those that were given", "", [*sent], [*wanted])
+        yield req.reading.violation("the tools of the request differ from the caller's", "", [*sent], [*wanted])
 
 
 def _wrong_provider_tools(req: ChatExchange) -> Iterator[RuleViolation]:
@@ -96,10 +96,10 @@ def _wrong_provider_tools(req: ChatExchange) -> Iterator[RuleViolation]:
     sent = [tool for tool in req.view.tools if tool.kind != "function"]
     uninvited = [tool for tool in sent if tool_family(tool.kind) not in wanted]
     if uninvited and not any(api in tool.provider_metadata for tool in request.tools):
-        message = "the request has tools of the provider that the caller did not request"
+        message = "the request has provider tools that the caller did not request"
         yield req.reading.violation(message, uninvited[0].pointer, [tool.kind for tool in uninvited], [*sorted(wanted)])
     if missing := wanted - {tool_family(tool.kind) for tool in sent}:
-        message = "a tool of the provider was requested and is not in the request"
+        message = "a provider tool was requested, but is not in the request"
         yield req.reading.violation(message, "", [tool.kind for tool in sent], [*sorted(missing)])
 
 
@@ -108,8 +108,8 @@ def _wrong_provider_tools(req: ChatExchange) -> Iterator[RuleViolation]:
     "Names, descriptions and schemas of tools are sent unchanged, except for documented rewrites.",
     source=_TOOLS
     + "; anthropic-tool-schema-object, openai-chat-tools-form, openai-responses-tool-form, gemini-schema-fields",
-    because="the model reads another description of the tool",
-    remedy="send name, description and {parameters} of the tool as they were given",
+    because="the model reads a different description of the tool",
+    remedy="send the name, the description and {parameters} of the tool unchanged",
 )
 def _declaration_changed(evidence: Evidence) -> Iterator[RuleViolation]:
     kept: set[tuple[int, int]] = set()  # ids of pairs already compared: requests repeat the same objects
@@ -134,7 +134,7 @@ def _declaration_changed(evidence: Evidence) -> Iterator[RuleViolation]:
 
 @RULES.add(
     "tool-choice",
-    "The tool choice is the one that was given.",
+    "The tool choice of the request is sent.",
     source="anthropic-choice-form, openai-chat-choice-form, openai-responses-choice-form, gemini-allowed-names",
     because="the model may choose where it must not, or must call where it may choose",
     remedy="send the tool choice of the request in {choice}",
@@ -155,7 +155,7 @@ def _choice(evidence: Evidence) -> Iterator[RuleViolation]:
         if sent and isinstance(own_fields, dict) and sent.pointer.split("/")[1] in own_fields:
             continue  # the caller gave the field itself; provider-field-lost checks it
         if found != wanted:
-            message = "the tool choice is not sent as it was given"
+            message = "the tool choice was changed or left out"
             yield req.reading.violation(
                 message,
                 sent.pointer if sent else "",
@@ -173,9 +173,9 @@ def _carried_calls(evidence: Evidence) -> Iterator[tuple[ClientRequest, Expected
 
 @RULES.add(
     "arguments-changed",
-    "The arguments of a call are sent back as the model gave them.",
+    "The arguments of a call are sent back unchanged.",
     because="the model reads a call that it did not make",
-    remedy="send the arguments of an earlier call back as the model gave them, in {arguments}",
+    remedy="send the arguments of an earlier call back unchanged, in {arguments}",
 )
 def _arguments(evidence: Evidence) -> Iterator[RuleViolation]:
     kept: set[tuple[int, int]] = set()
@@ -199,7 +199,7 @@ def _arguments(evidence: Evidence) -> Iterator[RuleViolation]:
     "Arguments are an object.",
     source="anthropic-call-fields, openai-chat-call-form, openai-responses-call-form, gemini-function-call-form",
     because="a tool cannot be called with other values",
-    remedy="send an object as the arguments of a call, `{{}}` where there are none",
+    remedy="send an object as the arguments of a call, or `{{}}` if there are none",
 )
 def _arguments_unlike_objects(evidence: Evidence) -> Iterator[RuleViolation]:
     """Report call arguments that are not objects (anthropic-call-fields, openai-chat-call-form,
@@ -226,7 +226,7 @@ def _answers(evidence: Evidence) -> Iterator[tuple[int, MatchedResult]]:
     "result-changed",
     "The result of a tool is sent unchanged.",
     because="the model reads something that the tool did not return",
-    remedy="send what the tool returned, unchanged, as the content of {result}",
+    remedy="send the tool's return value unchanged, as the content of {result}",
 )
 def _result_changed(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.client_requests:
@@ -234,7 +234,7 @@ def _result_changed(evidence: Evidence) -> Iterator[RuleViolation]:
             if answer.is_own or answer.taken_from is not None:
                 continue  # reported by result-swapped
             itemised = is_sent_by_item(answer.view, answer.given)
-            fault = "is sent as a part for each item of a list" if itemised else "is not what the tool answered"
+            fault = "is sent as one part for each list item" if itemised else "differs from what the tool returned"
             message = f"the result of {answer.expected.name} ({answer.view.call_id or 'without id'}) {fault}"
             # the effect on models is unknown
             yield req.reading.violation(
@@ -286,8 +286,8 @@ def _result_renamed(evidence: Evidence) -> Iterator[RuleViolation]:
     "error-flag",
     "A failed tool's result is marked.",
     source="anthropic-result-is-error, gemini-function-response-form",
-    because="the model takes a failure for a result, or a result for a failure",
-    remedy="mark the result of a failed tool by {failed}",
+    because="the model treats a failure as a result, or a result as a failure",
+    remedy="mark the result of a failed tool with {failed}",
 )
 def _error_mark(evidence: Evidence) -> Iterator[RuleViolation]:
     for exchange, answer in _answers(evidence):
@@ -297,7 +297,9 @@ def _error_mark(evidence: Evidence) -> Iterator[RuleViolation]:
         bare = unmarked and says_no_more(view, answer.given)
         if unmarked and (flagged or bare):
             problem = (
-                "is not marked as an error" if bare else "says so in words, without the mark that the API has for it"
+                "is not marked as an error"
+                if bare
+                else "the failed result contains the error as text, but not the API's error flag"
             )
             yield RuleViolation(
                 f"{name} failed, and its result {problem}",
@@ -310,7 +312,7 @@ def _error_mark(evidence: Evidence) -> Iterator[RuleViolation]:
                 case="unmarked",
             )
         if not answer.given.is_error and _is_marked_by_adapter(answer):
-            message = f"{name} did not fail, and its result is marked as an error"
+            message = f"{name} did not fail, but its result is marked as an error"
             yield RuleViolation(message, exchange, view.pointer, case="marked")
 
 

@@ -112,7 +112,7 @@ def sentence(change: PrefixChange, evidence: Evidence) -> str:
 def as_the_scenario_asks(evidence: Evidence) -> str:
     """Return a clause for a change that the caller requested."""
     scenario = evidence.transcript.scenario
-    return f", as the scenario {scenario.id} asks" if scenario else ", as the caller asked"
+    return f", as the scenario {scenario.id} asks" if scenario else ", as the caller requested"
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,19 +197,19 @@ def _without_contents(message: Message) -> Message:
 
 
 _MESSAGES: Mapping[ChangeKind, str] = {
-    "tool-order": "the tools are sent in another order than in the request before",
-    "tool-changed": "the tool {name} is declared in another way than in the request before",
-    "tool-missing": "the tool {name} was declared in the request before, and is missing",
-    "tool-added": "the tool {name} was not declared in the request before",
-    "setting": "the setting {name} differs from the request before",
-    "key-order": "the tool {name} is declared with its keys in another order than in the request before, or with "
-    "defaults written out",
-    "system": "the system prompt is not the one of the request before",
-    "thinking-dropped": "reasoning that the request before contained is missing",
-    "result-order": "the results are sent in another order than in the request before",
-    "call-spelling": "the arguments of a call are written with other white space or another order of keys than in the "
-    "request before",
-    "history": "a part of the conversation is missing or differs from the request before",
+    "tool-order": "the tools are sent in a different order than in the previous request",
+    "tool-changed": "the tool {name} is declared differently than in the previous request",
+    "tool-missing": "the tool {name} was declared in the previous request, but is missing",
+    "tool-added": "the tool {name} was not declared in the previous request",
+    "setting": "the setting {name} differs from the previous request",
+    "key-order": "the tool {name} is declared with its keys in a different order than in the previous request, or "
+    "with defaults written out",
+    "system": "the system prompt differs from the previous request",
+    "thinking-dropped": "reasoning that the previous request contained is missing",
+    "result-order": "the results are sent in a different order than in the previous request",
+    "call-spelling": "the arguments of a call are written with different white space or in a different order of "
+    "keys than in the previous request",
+    "history": "a part of the conversation is missing or differs from the previous request",
 }
 
 CONSEQUENCES: Mapping[ChangedPrefix, str] = {

@@ -52,7 +52,7 @@ RULES = RuleTable(Subject.EMBEDDINGS, "harness.model.protocols: EmbeddingProvide
 
 @RULES.add(
     "embedding-text",
-    "Each text is sent once, unchanged and in order, for a vector of its own.",
+    "Each text is sent once, unchanged and in order, and gets its own vector.",
     because="another text has another vector",
     remedy="send each text once, unchanged and in the order of the list",
 )
@@ -66,14 +66,14 @@ def _texts(evidence: Evidence) -> Iterator[RuleViolation]:
                 break
             reading, text = sent
             if given is None or text.text != given:
-                what = "is one too many" if given is None else "is not the one that was given"
+                what = "is sent too often" if given is None else "is not the one that was given"
                 yield reading.violation(f"{step.name}: text {place} {what}", text.pointer, text.text, given)
                 break
 
 
 @RULES.add(
     "embedding-vector",
-    "Each text gets the vector that the provider made of it, in its place.",
+    "Each text gets the vector that the provider computed for it, at the same position.",
     because="a vector in another place is compared with the wrong text",
     remedy="return the vectors in the order of the texts, by their `index` where the API has one",
 )
@@ -87,16 +87,16 @@ def _vectors(evidence: Evidence) -> Iterator[RuleViolation]:
             continue
         for place, ((reading, vector), given) in enumerate(zip(step.vectors, step.made.vectors, strict=True)):
             if vector.values != given:
-                message = f"{step.name}: vector {place} is not the one of its text"
+                message = f"{step.name}: vector {place} is not the vector of its text"
                 yield reading.response_violation(message, vector.pointer, [*given[:4]], [*vector.values[:4]])
                 break
 
 
 @RULES.add(
     "embedding-dimensions",
-    "Vectors have the declared length, and the request asks for it.",
+    "Vectors have the declared length, and the request contains it.",
     because="vectors of another length do not fit the index",
-    remedy="send the dimensions that were asked for, and declare the length that the vectors have",
+    remedy="send the requested dimensions, and declare the length that the vectors have",
 )
 def _dimensions(evidence: Evidence) -> Iterator[RuleViolation]:
     scenario = evidence.transcript.scenario
@@ -106,7 +106,7 @@ def _dimensions(evidence: Evidence) -> Iterator[RuleViolation]:
             continue
         declared = step.made.declared[2]
         if declared != wanted:
-            yield RuleViolation(f"{step.name}: {wanted} dimensions were asked for", None, None, declared, wanted)
+            yield RuleViolation(f"{step.name}: {wanted} dimensions were requested", None, None, declared, wanted)
         for reading in step.readings:
             view = reading.embedding_request
             if view is not None and view.dimensions != declared:
@@ -136,7 +136,7 @@ def _model(evidence: Evidence) -> Iterator[RuleViolation]:
 
 @RULES.add(
     "embedding-mismatch",
-    "A query of an index that another model made is refused before a request is sent.",
+    "A query of an index that another model made is rejected before a request is sent.",
     because="comparing vectors of two models gives a meaningless result",
     remedy="compare name, model and dimensions with those of the index, and raise EmbeddingMismatch before sending",
 )
@@ -145,20 +145,18 @@ def _mismatch(evidence: Evidence) -> Iterator[RuleViolation]:
         if not step.made.refuses:
             continue
         if step.readings:
-            message = (
-                f"{step.name}: nothing may be sent, since its vector could not be compared with those of the index"
-            )
+            message = f"{step.name}: a request was sent, although its vector cannot be compared with those of the index"
             yield step.readings[0].violation(message)
         elif step.made.error != "EmbeddingMismatch":
-            message = f"{step.name}: the index was made by another model, and the query is not refused"
+            message = f"{step.name}: the index was made by another model, but the query is not rejected"
             yield RuleViolation(message, None, None, step.made.error, "EmbeddingMismatch")
 
 
 @RULES.add(
     "embedding-failed",
-    "Embedding returns vectors, unless it must be refused.",
+    "Embedding returns vectors, unless the provider fails.",
     because="the provider returned vectors, and the caller has none",
-    remedy="fix the reading of the answer at the line of the exception: the vectors are in the answer",
+    remedy="fix the code that raised the exception: the answer contains the vectors",
 )
 def _failed_embeddings(evidence: Evidence) -> Iterator[RuleViolation]:
     for step in _embedding_steps(evidence):

@@ -116,7 +116,7 @@ def why_not_drivable(scenario: Scenario, capabilities: AbstractSet[Capability]) 
     if scenario.history:
         return "a loop begins its conversations itself, and this one continues another"
     if scenario.trim is not None or scenario.kept_by_provider:
-        return "what is left out of a history is the loop's own affair"
+        return "a loop decides itself what it leaves out of a history"
     if unseen := sorted(UNOBSERVABLE.intersection(scenario.requires)):
         return f"what a loop makes of it is not seen from outside: {', '.join(unseen)}"
     return _why_not_turns(scenario) or _why_not_answers(scenario) or _why_not_failures(scenario, capabilities)
@@ -137,15 +137,15 @@ def _why_not_turns(scenario: Scenario) -> str | None:
 
 def _why_not_answers(scenario: Scenario) -> str | None:
     if scenario.undeclared_tools:
-        return "what to do about a call of a tool that there is not is the loop's own affair"
+        return "a loop decides itself how to answer a call of an unknown tool"
     steps = [step for turn in scenario.turns for step in turn.model]
     if any(step.truncated for step in steps[:-1]):
-        return "how to go on from an answer that is not whole is the loop's own affair"
+        return "a loop decides itself how to continue after a truncated answer"
     for step in steps:
         if step.refusal is not None or step.stop is not None or step.raw:
-            return "what to do about an answer that is refused, or not whole, is the loop's own affair"
+            return "a loop decides itself how to continue after a refused or truncated answer"
         if not step.text and not step.calls:
-            return "whether to ask again where the model has said nothing is the loop's own affair"
+            return "a loop decides itself whether to repeat a request after an empty answer"
     return None
 
 
@@ -268,14 +268,14 @@ def absent(cell: Cell, mode: Mode) -> Absence | None:
         reason = f"{target.model} (profile {target.profile.name}) does not have: {', '.join(by_profile)}"
         return Absence(reason, Lacking.MODEL)
     if scenario.profiles is not None and target.profile.name not in scenario.profiles:
-        return Absence(f"it holds only for the profiles {', '.join(scenario.profiles)}", Lacking.MODEL)
+        return Absence(f"it is only for the profiles {', '.join(scenario.profiles)}", Lacking.MODEL)
     foreign = sorted(each for each in scenario.provocations if each not in registry.api(target.api).provocations)
     if foreign:
         return Absence(f"the API {target.api} has nothing that could do it: {', '.join(foreign)}", Lacking.API)
     if target.adapter.drive is None and (reason := _why_only_clients(scenario)):
         return Absence(reason)
     if scenario.scripted and mode == "live":
-        return Absence("scripted: no model does this when asked, so it is never sent to a provider")
+        return Absence("scripted: no model does this on request, so it is never sent to a provider")
     return _NOT_RECORDED if scenario.uncommon_names and mode == "replay" else None
 
 

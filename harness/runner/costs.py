@@ -301,8 +301,8 @@ class Budget:
         for target in targets:
             if cost(target.api, target.model, Usage(1000, 1000)) is None:
                 raise UsageError(
-                    f"--budget: no price is known for {target.model} of the target {target.name!r}, so that nothing "
-                    "would stop in time. Leave out that target, or --budget."
+                    f"--budget: no price is known for {target.model} of the target {target.name!r}, so the budget "
+                    "could not be enforced. Leave out that target, or --budget."
                 )
 
     def foresee(self, cells: Sequence[Cell]) -> None:

@@ -75,8 +75,9 @@ def why_unmatchable(entry: ExpectedFailure, findable: Collection[str]) -> str | 
     nearest = difflib.get_close_matches(entry.rule, sorted(findable), n=1, cutoff=0)
     guess = f" The nearest id is {nearest[0]!r}." if nearest else ""
     return (
-        f"the entry for {entry.scenario} on {entry.target} can match nothing: there is no rule {entry.rule!r}.{guess} "
-        "'harness list rules' and 'harness list facts' have the ids."
+        f"the entry for {entry.scenario} on {entry.target} cannot match anything: there is no rule "
+        f"{entry.rule!r}.{guess} "
+        "'harness list rules' and 'harness list facts' list the ids."
     )
 
 
@@ -117,7 +118,7 @@ def _read_entry(path: Path, node: Any) -> ExpectedFailure:
         if not isinstance(key, yaml.ScalarNode):
             raise ExpectedFailuresError(str(path), f"a key is one of {', '.join(_KEYS)}.", key.start_mark.line + 1)
         if key.value not in _KEYS or key.value in values:
-            problem = "stands there twice" if key.value in values else f"is unknown; the keys are {', '.join(_KEYS)}"
+            problem = "is given twice" if key.value in values else f"is unknown; the keys are {', '.join(_KEYS)}"
             raise ExpectedFailuresError(str(path), f"the key {key.value!r} {problem}.", key.start_mark.line + 1)
         if not isinstance(value, yaml.ScalarNode) or not value.value.strip():
             raise ExpectedFailuresError(str(path), f"{key.value} must be a text.", value.start_mark.line + 1)
@@ -128,7 +129,7 @@ def _read_entry(path: Path, node: Any) -> ExpectedFailure:
             )
     missing = [key for key in _REQUIRED_KEYS if key not in values]
     if missing:
-        raise ExpectedFailuresError(str(path), f"the entry lacks {', '.join(missing)}.", line)
+        raise ExpectedFailuresError(str(path), f"the entry has no {', '.join(missing)}.", line)
     variant = cast("Variant | None", values.pop("variant", None))
     return ExpectedFailure(**values, variant=variant)
 

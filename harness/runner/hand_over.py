@@ -378,7 +378,7 @@ class _FirstRequest:
                     f"the call of {expected.name} is left out, because the API refuses calls without results",
                 )
             elif self.evidence.pairing(self.req.view).of(call):
-                yield _TRANSLATED, f"the call of {expected.name} gets a result that says that there is none"
+                yield _TRANSLATED, f"the call of {expected.name} gets a result with the text that there is no result"
             else:
                 yield _PRESERVED, f"the call of {expected.name} is sent without a result"
         if any(isinstance(part, Opaque) for message in self.messages for part in message.parts):
@@ -416,12 +416,12 @@ class _FirstRequest:
         for message in self.messages:
             for part in message.parts:
                 if isinstance(part, Image | File):
-                    yield _medium(part, outside, "the API takes no such file: its text is sent")
+                    yield _medium(part, outside, "the API does not accept this kind of file: its text is sent")
             for result in message.tool_results:
                 for part in result.content if isinstance(result.content, tuple) else ():
                     if isinstance(part, Image | File):
                         moved = _medium(part, outside, "")[0] is _PRESERVED
-                        said = "the API takes text only in results: the image follows in a message of the user"
+                        said = "the API accepts only text in results: the image follows in a user message"
                         yield (_TRANSLATED, said) if moved else _medium(part, inside, "the image is sent as text")
 
     def reasoning(self) -> Iterator[_Found]:
@@ -437,7 +437,7 @@ class _FirstRequest:
             elif self.req.view.api in part.provider_metadata:
                 yield _DROPPED, "the reasoning belongs to this API and is left out"
             else:
-                yield _DROPPED, "the reasoning is left out: it is another model's, and the API takes only its own"
+                yield _DROPPED, "the reasoning is left out: it is another model's, and the API accepts only its own"
 
     def state(self) -> Iterator[_Found]:
         body = self.req.reading.exchange.request.body.decode(errors="replace")

@@ -77,9 +77,9 @@ def _by_target(
         target, equals, value = each.rpartition("=")
         name, read_value = target if equals else None, read(value)
         if read_value is None:
-            raise UsageError(f"{option} {each!r}: it must be {examples}, or TARGET= and that.")
+            raise UsageError(f"{option} {each!r}: it must be {examples}, alone or after TARGET=.")
         if name is not None and name not in known:
-            raise UsageError(f"{option} {each!r}: {name} is no target of this run: {', '.join(known)}.")
+            raise UsageError(f"{option} {each!r}: {name} is not a target of this run: {', '.join(known)}.")
         if name in found:
             raise UsageError(f"{option} {each!r}: it is given twice for {name or 'all targets'}.")
         found[name] = read_value
@@ -189,8 +189,8 @@ class LiveBackend(Backend):
         """
         if target.adapter.route is Route.PROCESS and target.name in self._base_urls:
             raise UsageError(
-                f"the target {target.name!r} runs a command, and takes no --base-url: "
-                "set the environment variable by which the command is sent elsewhere."
+                f"the target {target.name!r} runs a command and ignores --base-url: set the environment variable from "
+                "which the command reads its address."
             )
         variables = target.key_variables
         found = environment.read_key(variables)
@@ -217,8 +217,8 @@ class LiveBackend(Backend):
         needed = target.adapter.requires
         if needed is not None and needed.extra is None and shutil.which(needed.name) is None:
             raise UsageError(
-                f"the target {target.name!r} runs the command {needed.name!r}, which is not on the path: install it, "
-                "or add its folder to PATH. Without it: 'harness run' plays recordings, and "
+                f"the target {target.name!r} runs the command {needed.name!r}, which is not on PATH: install it, or "
+                "add its folder to PATH. Without it: 'harness run' plays recordings, and "
                 "'harness run --mode reference' or 'harness record --from reference' the reference server."
             )
 

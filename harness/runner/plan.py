@@ -76,8 +76,8 @@ class Plan:
         for target in targets:
             if target.adapter.drive is not None and (self.mode != "reference" or self.recorder is not None):
                 raise UsageError(
-                    f"{target.name} owns its tool loop: what it sends next is its own affair, so that only the "
-                    "reference server can play with it. Use 'harness check', 'harness run --mode reference' or, under "
+                    f"{target.name} runs its own tool loop and cannot be played from cassettes. Use 'harness check', "
+                    "'harness run --mode reference' or, under "
                     "pytest, harness_mode = reference."
                 )
 

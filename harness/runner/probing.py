@@ -255,8 +255,8 @@ def conclude(question: FactProbe, answers: Sequence[ProbeAnswer]) -> ProbeResult
         return ProbeResult(question, "cannot tell", meant.reason, meant)
     if meant.outcome == "taken":
         if refused_one:
-            return ProbeResult(question, "no longer holds", "the request that breaks it is taken", meant)
-        return ProbeResult(question, "holds", "the request is taken", meant)
+            return ProbeResult(question, "no longer holds", "the request that breaks it is accepted", meant)
+        return ProbeResult(question, "holds", "the request is accepted", meant)
     if len(answers) == 1:
         return None
     twin = answers[1]
@@ -265,8 +265,18 @@ def conclude(question: FactProbe, answers: Sequence[ProbeAnswer]) -> ProbeResult
     if twin.outcome == "refused":
         return ProbeResult(question, "cannot tell", "another error came first: the twin is refused too", twin)
     if refused_one:
-        return ProbeResult(question, "holds", "the request that breaks it is refused, and its twin is taken", meant)
-    return ProbeResult(question, "no longer holds", "the request is refused, and its twin is taken", meant)
+        return ProbeResult(
+            question,
+            "holds",
+            "the request that breaks it is refused, and the same request without the refused part is accepted",
+            meant,
+        )
+    return ProbeResult(
+        question,
+        "no longer holds",
+        "the request is refused, but the same request without the refused part is accepted",
+        meant,
+    )
 
 
 _OPPOSITE = {"refused": "accepted", "accepted": "refused"}
@@ -287,7 +297,7 @@ def _entries(found: ProbeResult, day: dt.date) -> Iterator[dict[str, Any]]:
     fact, question = found.question.fact, found.question
     model, url = question.target.model, display_url(question.base_url)
     ended = max(fact.since or dt.date.min, day - dt.timedelta(days=1))
-    seen = f"A probe of {model} on {day} found that it no longer holds; other models were not asked."
+    seen = f"A probe of {model} on {day} found that it no longer holds; other models were not tested."
     yield _fact_json(fact) | {"until": ended.isoformat(), "note": " ".join(filter(None, (fact.note, seen)))}
     verdict = _OPPOSITE[fact.verdict]
     new = {
@@ -353,11 +363,11 @@ class Probe:
             return ProbeResult(question, "cannot tell", question.why)
         shut = self._shut.get(question.target.name)
         if shut is not None:
-            return ProbeResult(question, "cannot tell", f"it was not asked: {shut.reason}")
+            return ProbeResult(question, "cannot tell", f"it was not tested: {shut.reason}")
         answers: list[ProbeAnswer] = []
         for request in (question.pair.meant, question.pair.twin):
             if self._most is not None and self.sent >= self._most:
-                return ProbeResult(question, "cannot tell", "it was not asked to the end: --max-requests is reached")
+                return ProbeResult(question, "cannot tell", "it was not tested completely: --max-requests is reached")
             answers.append(self._answer(question, request))
             found = conclude(question, answers)
             if found is not None:

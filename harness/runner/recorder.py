@@ -287,7 +287,7 @@ class Inventory:
             try:
                 metadata = read(path).metadata
                 if metadata is None:
-                    yield StoredCassette(path, CassetteState.UNREADABLE, "nothing in it says where it comes from")
+                    yield StoredCassette(path, CassetteState.UNREADABLE, "it does not say where it was recorded")
                     continue
                 place = library.path(metadata.target, metadata.scenario, metadata.variant)
             except CassetteError as error:

@@ -82,8 +82,8 @@ def resumed_cells(run: RunResult, name: str, cells: Sequence[Cell]) -> ResumedCe
         UsageError: The run was not live, did not start any cell, or used other package versions.
     """
     if run.mode != "live" or run.part is None:
-        what = f"it is a run in mode {run.mode}" if run.mode != "live" else "it had not begun to play"
-        raise UsageError(f"--resume {name}: there is nothing to go on with: {what}.")
+        what = f"it was a run in mode {run.mode}" if run.mode != "live" else "no cell had finished"
+        raise UsageError(f"--resume {name}: this run cannot be continued: {what}.")
     there, here = run.versions, versions()
     other = next((each for each in here if there.get(each) != here[each]), None)
     if other is not None:
@@ -132,8 +132,8 @@ class Shard:
         sizes = Counter(cell.scenario.id for cell in cells)
         if len(sizes) < self.of:
             raise UsageError(
-                f"--shard {self.number}/{self.of}: a shard has one scenario at least, and {len(sizes)} are chosen. "
-                "Use no more shards than that."
+                f"--shard {self.number}/{self.of}: each shard needs a scenario, and only {len(sizes)} are chosen. Use "
+                "fewer shards."
             )
         dealt = [0] * self.of
         mine: set[str] = set()
@@ -197,7 +197,7 @@ def _part(name: str, run: RunResult) -> Part:
         raise UsageError(f"{name}: this shard was not played to its end ({why}). Play it again.")
     if run.part is None:
         raise UsageError(
-            f"{name}: this is no shard of a run. 'harness run --shard 1/4 --report json:{name}' writes one."
+            f"{name}: this is not a shard of a run. 'harness run --shard 1/4 --report json:{name}' writes one."
         )
     return run.part
 

@@ -111,7 +111,7 @@ def _tools(scenario: Scenario) -> Iterator[Problem]:
 def _first_turn(scenario: Scenario, tool: ToolSpec, path: Path) -> Iterator[Problem]:
     count = len(scenario.turns)
     if tool.from_turn and tool.from_turn >= count:
-        yield Problem(path, f"there is no turn {tool.from_turn}: the scenario has {count}, from 0 on.")
+        yield Problem(path, f"there is no turn {tool.from_turn}: the scenario has {count}, counted from 0.")
     for number, turn in enumerate(scenario.turns[: tool.from_turn]):
         if any(name == tool.name for step in turn.model for name, _ in step.named_calls):
             yield Problem(path, f"the model calls {tool.name!r} in turn {number}, before it is declared.")
@@ -340,7 +340,9 @@ def _faults(scenario: Scenario) -> Iterator[Problem]:
     for index, fault in enumerate(scenario.faults):
         path = ("faults", index)
         if fault.answer >= count:
-            yield Problem((*path, "answer"), f"there is no answer {fault.answer}: the script has {count}, from 0 on.")
+            yield Problem(
+                (*path, "answer"), f"there is no answer {fault.answer}: the script has {count}, counted from 0."
+            )
         elif fault.answer in faulty:
             yield Problem((*path, "answer"), f"a second fault of answer {fault.answer}.")
         elif fault.fails and fault.answer < count - 1:

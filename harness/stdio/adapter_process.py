@@ -183,8 +183,8 @@ class AdapterProcess:
                 continue
             if message.get("id") != self._number or ("result" in message) == ("error" in message):
                 raise BrokenCommand(
-                    f"the command answered request {self._number}, {method!r}, with a message that is no result or "
-                    "error of that id"
+                    f"the command answered request {self._number}, {method!r}, with a message that is not a result or "
+                    "an error with that id"
                 )
             self.is_idle = True
             if "error" in message:
@@ -293,8 +293,8 @@ class AdapterProcess:
         if not isinstance(message, dict) or cast("dict[str, Any]", message).get("jsonrpc") != "2.0":
             line_text = shorten(line.decode("utf-8", "replace"), 200)
             raise BrokenCommand(
-                f"the command wrote a line that is no message of JSON-RPC 2.0: {line_text!r}. Standard output is for "
-                "messages; whatever else there is to say goes to standard error"
+                f"the command wrote a line that is not a JSON-RPC 2.0 message: {line_text!r}. Standard output is only "
+                "for messages; write other output to standard error"
             )
         return cast("dict[str, JSON]", message)
 

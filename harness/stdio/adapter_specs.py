@@ -158,7 +158,7 @@ def _loop(kind: str, api_name: str | None, what: str) -> Adapter:
         return value.adapter()
     if not callable(value):
         shown = shorten(_ADDRESS.sub("", repr(value)), 100)
-        raise PluginError("conversation", what, f"it is {shown}, which is no function {_DRIVE}.")
+        raise PluginError("conversation", what, f"it is {shown}, which is not a function {_DRIVE}.")
     module, _, attribute = what.partition(":")
     name = module.rpartition(".")[2] if attribute == "drive" else attribute
     return Loop(name, _driven_api(DRIVE, api_name, what).name, cast("Drive", value)).adapter()
@@ -221,7 +221,7 @@ def _driven_api(kind: str, name: str | None, what: str) -> Api:
     if name is None:
         kind_name = "agent" if kind == AGENT else "conversation"
         example = f" In settings: '{what}@{known[0]}'." if kind == DRIVE else ""
-        reason = f"which API does it speak? Say so by --api NAME: {', '.join(known)}; or by --target.{example}"
+        reason = f"its API is not known. Name it with --api NAME: {', '.join(known)}; or by --target.{example}"
         raise PluginError(kind_name, what, reason)
     if name not in known:
         raise UnknownName("API", name, known)

@@ -45,11 +45,11 @@ def agent(line: str, api: str, *, keys: Sequence[str], base_urls: Sequence[str])
     try:
         words = shlex.split(line)
     except ValueError as error:
-        raise PluginError("agent", line, f"it is no command line: {error}.") from None
+        raise PluginError("agent", line, f"not a command line: {error}.") from None
     if not words:
         raise PluginError("agent", line, "it is an empty command line.")
     if shutil.which(words[0]) is None:
-        raise PluginError("agent", line, f"there is no program {words[0]!r} here, nor on the path.")
+        raise PluginError("agent", line, f"there is no program {words[0]!r} in this folder or on PATH.")
     named = [word for word in words if not word.startswith("-")]
     return Loop(Path(named[-1]).name, api, _AgentProgram(api, words, (*keys,), (*base_urls,)))
 
@@ -166,8 +166,8 @@ def _read_message(line: bytes) -> dict[str, JSON]:
     if not isinstance(message, dict) or not {"call", "unsupported"} & cast("dict[str, Any]", message).keys():
         shown = shorten(line.decode("utf-8", "replace").rstrip("\n"), 200)
         raise BrokenCommand(
-            f"the program wrote a line that is no message, which is {_MESSAGES}: {shown!r}. Whatever else there is to "
-            "say goes to standard error"
+            f"the program wrote a line that is not a message. A message is {_MESSAGES}: {shown!r}. Write other output "
+            "to standard error"
         )
     return cast("dict[str, JSON]", message)
 

@@ -132,7 +132,7 @@ def _validation_problem(error: ErrorDetails, place: str) -> str:
         case "missing":
             return f"{parent} has no {last!r}"
         case "unexpected_keyword_argument":
-            return f"{parent} has {last!r}, which is no field of it"
+            return f"{parent} has {last!r}, which is not one of its fields"
         case "union_tag_invalid" | "union_tag_not_found":
             allowed = error.get("ctx", {}).get("expected_tags", "those of the schema")
             given: Any = error["input"]

@@ -162,7 +162,7 @@ _FIELDS: Mapping[type, Mapping[str, type]] = {
 def check_response(response: object) -> ChatResponse:
     """Return the response if all its fields have the right type. Raises `TypeError` that names the wrong field."""
     if not isinstance(response, ChatResponse):
-        raise TypeError(f"chat returned a {type(response).__name__}, which is no ChatResponse")
+        raise TypeError(f"chat returned a {type(response).__name__}, not a ChatResponse")
     _expect(response.message, Message, "ChatResponse.message")
     _expect(response.message.role, Role, "Message.role")
     _expect(response.message.parts, (tuple, list), "Message.parts")
@@ -180,7 +180,7 @@ def check_response(response: object) -> ChatResponse:
 def _expect(value: object, kind: type | tuple[type, ...], place: str, name: str | None = None) -> None:
     if not isinstance(value, kind):
         wanted = name or (kind if isinstance(kind, type) else cast("tuple[Any, ...]", kind)[0]).__name__
-        raise TypeError(f"chat returned a {type(value).__name__} as {place}, which is no {wanted}")
+        raise TypeError(f"chat returned a {type(value).__name__} as {place}, expected {wanted}")
 
 
 class RemoteClient:
@@ -260,7 +260,7 @@ def _iterate(loop: asyncio.Runner, stream: object, note: Callable[[StreamEvent],
         loop.run(wait())
         return
     if not isinstance(stream, Iterable):
-        raise TypeError(f"stream returned a {type(stream).__name__}, which is no iterator of events")
+        raise TypeError(f"stream returned a {type(stream).__name__}, not an iterator of events")
     for event in cast("Iterable[StreamEvent]", stream):
         note(event)
 

@@ -199,7 +199,7 @@ class WorkerPool:
         try:
             words = _serve_command(spec) if served else shlex.split(spec.removeprefix(adapter_specs.COMMAND_PREFIX))
         except ValueError as error:
-            raise PluginError("adapter", spec, f"it is no command line: {error}.") from None
+            raise PluginError("adapter", spec, f"not a command line: {error}.") from None
         if not words:
             raise PluginError("adapter", spec, "it is an empty command line.")
         try:
@@ -221,7 +221,7 @@ class WorkerPool:
             unusable = _exception_for(spec, error) if isinstance(error, ErrorResponse) else None
             if isinstance(unusable, UsageError):
                 raise unusable from None
-            reason = f"asked to describe itself, it did not: {error}.{_printed_note(process.take_output())}"
+            reason = f"it did not answer 'describe': {error}.{_printed_note(process.take_output())}"
             raise PluginError("adapter", spec, reason) from None
         return described
 
@@ -407,7 +407,7 @@ class _WorkerMessages:
                     case "event" | "changed" as kind:
                         yield kind, message["params"]
                     case other:
-                        raise BrokenCommand(f"the command sent {other!r}, which is no message of the protocol")
+                        raise BrokenCommand(f"the command sent {other!r}, which is not a message of the protocol")
         except ErrorResponse as refused:
             error = _exception_for(self._name, refused)
             raise error from error.__cause__

@@ -28,7 +28,7 @@ class GivenSmolTool(Tool):
         if not TYPES.issuperset(kind for every in kinds for kind in every):
             raise Unsupported("smolagents", "a schema without a plain type", "its tools have none")
         if not given.name.isidentifier():
-            raise Unsupported("smolagents", f"a tool with the name {given.name}", "it wants an identifier of Python")
+            raise Unsupported("smolagents", f"a tool with the name {given.name}", "it must be a Python identifier")
         self.name, self.description, self._given = given.name, given.description, given
         optional = {name: {} if name in required else {"nullable": True} for name in schema}
         self.inputs = {name: {"description": "", **each, **optional[name]} for name, each in schema.items()}

@@ -237,7 +237,7 @@ def test_stop_reasons_are_those_of_the_messages_api(said: str | None, expected: 
 
 ENDED = "HTTP 500: claude ended with"
 NO_RESULT = "malformed response: claude printed no result but:"
-MISSING = "there is no executable 'claude' on the path; install Claude Code, or put it there"
+MISSING = "there is no executable 'claude' on PATH; install Claude Code, or add its folder to PATH"
 UNKNOWN = "error: unknown option '--tools'"
 FAILED: list[tuple[type[ChatError], str, Completed | Exception]] = [
     (AuthenticationFailed, "HTTP 401: No.", printed(1, is_error=True, api_error_status=401, result="No.")),

@@ -196,12 +196,12 @@ VECTORS = [numbers("a"), numbers("bb")]
         ([*VECTORS, VECTORS[0]], "malformed response: 3 embeddings for 2 texts"),
         ([VECTORS[0], [1.0, 2.0]], "has 2 dimensions, and not 3"),
         ([VECTORS[0], [1.0, 2.0, 3.0, 4.0]], "has 4 dimensions, and not 3"),
-        ([VECTORS[0], [1.0, "2", 3.0]], "holds something that is no number"),
-        ([VECTORS[0], [1.0, True, 3.0]], "holds something that is no number"),
-        ([VECTORS[0], [1.0, None, 3.0]], "holds something that is no number"),
-        ([VECTORS[0], [1.0, 10**400, 3.0]], "holds something that is no number"),
-        ([VECTORS[0], "AACAPwAAAEA="], "is no vector"),
-        ([VECTORS[0], None], "is no vector"),
+        ([VECTORS[0], [1.0, "2", 3.0]], "contains something that is not a number"),
+        ([VECTORS[0], [1.0, True, 3.0]], "contains something that is not a number"),
+        ([VECTORS[0], [1.0, None, 3.0]], "contains something that is not a number"),
+        ([VECTORS[0], [1.0, 10**400, 3.0]], "contains something that is not a number"),
+        ([VECTORS[0], "AACAPwAAAEA="], "is not a vector"),
+        ([VECTORS[0], None], "is not a vector"),
     ],
 )
 def test_wrong_numbers_of_vectors_or_values_are_malformed(api: Any, vectors: list[Any], text: str) -> None:

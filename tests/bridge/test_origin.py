@@ -112,7 +112,7 @@ def test_what_a_library_cannot_read_is_a_malformed_response(library: Any) -> Non
     said = message(library, "other")
 
     assert said.startswith(
-        "the library acme_llm raises JSONDecodeError (as MalformedResponse) where the answer can be read "
+        "the library acme_llm raises JSONDecodeError (as MalformedResponse), although the answer is valid "
         "(acme_llm/main.py, line 7, called in tests/bridge/test_origin.py, line "
     )
 
@@ -146,4 +146,4 @@ def test_a_connection_that_fails_says_that_nothing_came_in() -> None:
     ]
 
     assert " before anything is sent" in found.message
-    assert found.message.endswith("nothing came in where `endpoint.base_url` leads: does the client send there?")
+    assert found.message.endswith("no request arrived at `endpoint.base_url`: does the client use it?")

@@ -251,7 +251,7 @@ def test_arguments_that_are_joined_to_another_call_are_shown_once() -> None:
     assert "response-calls" in {each.rule for each in shown}, said(result.findings)
     assert "stop-reason" not in {each.rule for each in shown}, said(result.findings)
     found = next(each for each in shown if each.rule == "response-calls")
-    assert found.message == "the arguments of get_weather are returned as a text that is no JSON object"
+    assert found.message == "the arguments of get_weather are returned as text that is not a JSON object"
     assert found.actual == '{"city": "Paris"}{"city": "Tokyo"}'
 
 

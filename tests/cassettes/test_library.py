@@ -69,7 +69,7 @@ def test_a_cassette_without_an_origin_is_neither_loaded_nor_overwritten_nor_save
     path = library.path("openai-chat", "weather", "whole")
     path.parent.mkdir()
     path.write_text("version: 1\ninteractions: []\n", encoding="utf-8")
-    with pytest.raises(CassetteError, match=r"\(metadata\): nothing in it says where it comes from"):
+    with pytest.raises(CassetteError, match=r"\(metadata\): it does not say where it was recorded"):
         library.load("openai-chat", "weather", "whole")
     with pytest.raises(CassetteError, match="it was recorded with an unknown model"):
         library.save(cassette("Paris?"))

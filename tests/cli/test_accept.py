@@ -128,8 +128,8 @@ def test_an_unknown_rule_is_named_and_not_accepted(harness: Command) -> None:
 
     assert (outcome.code, outcome.out) == (2, "")
     assert outcome.err == (
-        "harness: run.json: the entry for call-parallel-same-tool on swapped-results can match nothing: there is no "
-        "rule 'results-swapped'. The nearest id is 'result-swapped'. 'harness list rules' and 'harness list facts' "
-        "have the ids.\n"
+        "harness: run.json: the entry for call-parallel-same-tool on swapped-results cannot match anything: there "
+        "is no rule 'results-swapped'. The nearest id is 'result-swapped'. 'harness list rules' and 'harness list "
+        "facts' list the ids.\n"
     )
     assert not Path("expected-failures.yaml").exists()

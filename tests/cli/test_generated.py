@@ -166,7 +166,7 @@ def test_a_failing_scenario_is_shrunk(harness: Command, tmp_path: Path, monkeypa
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("call-single", "--target", "anthropic"), "call-single: it does not fail, so that there is nothing to shrink"),
+        (("call-single", "--target", "anthropic"), "call-single: it does not fail, so there is nothing to shrink"),
         (("call-single",), "call-single: name one target, as in --target anthropic"),
     ],
 )

@@ -161,7 +161,7 @@ def test_a_fact_is_explained_with_its_evidence(harness: Command) -> None:
     assert "(fact: refused)" in out
     assert "  for:      claude-opus-5-5*, " in out
     assert "  known:    2026-09-01 to today\n" in out
-    assert "  checked:  by anthropic-choice-forced\n  it is:    an error\n" in out
+    assert "  checked:  by anthropic-choice-forced\n  severity: an error\n" in out
 
 
 def test_everything_that_a_report_names_is_explained() -> None:

@@ -107,7 +107,7 @@ WORDS_OF: dict[str, tuple[str, str]] = {
     ),
     "whole": (
         "one.json whole.json",
-        "whole.json: this is no shard of a run. 'harness run --shard 1/4 --report json:whole.json' writes one.",
+        "whole.json: this is not a shard of a run. 'harness run --shard 1/4 --report json:whole.json' writes one.",
     ),
     "overwritten": (
         "one.json two.json --report=json:two.json",

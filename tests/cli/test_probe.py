@@ -161,7 +161,10 @@ OK = answered(
     },
 )
 
-HOLDS = f"holds            {FACT}: the request that breaks it is refused, and its twin is taken"
+HOLDS = (
+    f"holds            {FACT}: the request that breaks it is refused, and the same request without the refused part "
+    "is accepted"
+)
 SAYS = "    the fact: The response schema may not use uniqueItems."
 NOT_TOLD = f"cannot tell      {FACT}: "
 
@@ -170,7 +173,7 @@ NOT_TOLD = f"cannot tell      {FACT}: "
     ("answers", "code", "said"),
     [
         ([refused(), OK], 0, [HOLDS, "    HTTP 400: uniqueItems: no"]),
-        ([OK], 1, [f"no longer holds  {FACT}: the request that breaks it is taken", SAYS]),
+        ([OK], 1, [f"no longer holds  {FACT}: the request that breaks it is accepted", SAYS]),
         (
             [refused(), refused(words="no system")],
             2,
@@ -224,14 +227,14 @@ def test_no_more_is_sent_than_is_allowed(harness: Command) -> None:
     outcome = probed(harness, server, "anthropic", "--max-requests", "1")
     assert (outcome.code, len(server.asked)) == (2, 1)
     assert outcome.err.startswith("To be sent: at most 1 request for ")
-    assert "it was not asked to the end: --max-requests is reached" in outcome.out
+    assert "it was not tested completely: --max-requests is reached" in outcome.out
 
 
 def test_a_refused_key_is_tried_once(harness: Command) -> None:
     server = Server(refused(401, "bad key"))
     outcome = probed(harness, server, "anthropic")
     assert (outcome.code, len(server.asked)) == (2, 1)
-    assert "it was not asked: the key was refused" in outcome.out
+    assert "it was not tested: the key was refused" in outcome.out
 
 
 def test_a_key_is_sent_and_never_shown(harness: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ WRONG = {
     "'openai-chat'? Known: anthropic, claude-cli, gemini, openai-chat, openai-responses.",
     "EMBEDDING_PROVIDER=anthropic": "EMBEDDING_PROVIDER  the provider 'anthropic' has no embedding API; use gemini or "
     "openai-chat (EMBEDDING_PROVIDER).",
-    "GEMINI_EMBEDDING_DIMS=many": "EMBEDDING_PROVIDER  GEMINI_EMBEDDING_DIMS: 'many' is no length of vectors; set a "
+    "GEMINI_EMBEDDING_DIMS=many": "EMBEDDING_PROVIDER  GEMINI_EMBEDDING_DIMS: 'many' is not a vector length; set a "
     "number above 0, such as 768.",
 }
 

@@ -182,7 +182,7 @@ def test_an_invalid_base_url_is_named_without_secrets(harness: Command, monkeypa
 
     outcome = harness("run", "call-single", "--mode", "live", "--target", "openai-chat")
 
-    text = "this is no URL: it must begin with http:// or https://, as in http://127.0.0.1:4000/v1."
+    text = "not a URL: it must begin with http:// or https://, as in http://127.0.0.1:4000/v1."
     assert (outcome.code, outcome.out, outcome.err) == (2, "", f"harness: OPENAI_BASE_URL: {text}\n")
     assert harness("run", "call-single", "--mode", "reference", "--target", "openai-chat").code == 0
 

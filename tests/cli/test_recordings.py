@@ -158,8 +158,8 @@ def test_what_was_recorded_live_is_replaced_by_force_only(place: Place) -> None:
     assert (refused.code, refused.out) == (2, "")
     assert refused.err == (
         f"harness: cassettes/a/openai-chat.yaml: it was recorded live on {day}, and may have been paid for. Record "
-        "with --missing to leave it as it is, with --force to replace it, or into another folder (--cassettes DIR) to "
-        "keep both.\n"
+        "with --missing to keep it, with --force to replace it, or into another folder (--cassettes DIR) to keep "
+        "both.\n"
     )
     assert place.provider.asked == ["a 1", "a 2"]
     assert place("scenarios/a.yaml", "--force").code == 0

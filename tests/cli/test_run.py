@@ -58,7 +58,7 @@ def test_what_is_wrong_is_shown_with_evidence_and_a_way_out(
     assert "  system-plain [whole and stream] . shouting" in outcome.out
     assert "    request 1 /system" in outcome.out
     assert '      actual    "YOU ' in outcome.out
-    assert "  What to do   Send the system prompt as it was given; " in outcome.out
+    assert "  What to do   Send the system prompt unchanged, and " in outcome.out
     again = f"harness run --cassettes {cassettes} {' '.join(words)}"
     assert f"  Play again   {again}" in outcome.out.replace("\n" + " " * 15, " ")
     assert outcome.out.splitlines()[0].startswith("FAIL  2 cells (1 whole, 1 streamed): 2 fail")

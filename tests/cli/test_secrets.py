@@ -81,7 +81,7 @@ def test_a_key_that_no_header_can_hold_is_refused(
         *words, "call-single", "--target", "anthropic", "--variant", "whole", f"--base-url=anthropic={echoing.address}"
     )
 
-    said = "harness: ANTHROPIC_API_KEY: the key ends in a newline, and no header takes that. "
+    said = "harness: ANTHROPIC_API_KEY: the key ends in a newline, which is not allowed in a header. "
     assert (outcome.code, outcome.out, outcome.err) == (2, "", f"{said}Set the variable again without it.\n")
     assert echoing.requests == []
 
@@ -106,7 +106,7 @@ def test_where_the_flaw_of_a_key_is(key: str, flaw: str) -> None:
     with pytest.raises(UsageError) as refusal:
         factories.chat_client("openai-chat", environ={"OPENAI_API_KEY": key})
     assert str(refusal.value) == (
-        f"OPENAI_API_KEY: the key {flaw}, and no header takes that. Set the variable again without it."
+        f"OPENAI_API_KEY: the key {flaw}, which is not allowed in a header. Set the variable again without it."
     )
 
 

@@ -185,5 +185,5 @@ def test_settings_are_read_in_any_notation(harness: Command, folder: Path) -> No
 
     assert "pyproject.toml has [tool.harness] already, and is not changed." in inline.out
     assert unread.code == 2
-    assert unread.err.startswith("harness: pyproject.toml: this is no TOML: ")
+    assert unread.err.startswith("harness: pyproject.toml: not valid TOML: ")
     assert (folder / "pyproject.toml").read_bytes() == b'harness = "\xff"\n'

@@ -184,7 +184,7 @@ def test_the_first_request_tells_the_api_and_the_base_url(project: Path, name: s
         ),
         (
             "nowhere",
-            "nowhere is no module here (a library must be installed where harness is), and no known name. Name",
+            "nowhere is neither a known name nor a module (a library must be installed where harness is). Name",
         ),
         (
             "keyed",

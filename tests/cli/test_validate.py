@@ -57,7 +57,7 @@ def test_an_id_belongs_to_one_file(harness: Command, folder: Path) -> None:
     outcome = harness("validate", "one", "two")
 
     assert outcome.code == 2
-    assert outcome.out == "two/same.yaml: the id 'same' is taken by one/same.yaml.\n"
+    assert outcome.out == "two/same.yaml: the id 'same' is already used by one/same.yaml.\n"
 
 
 FACTS = """api: openai-chat

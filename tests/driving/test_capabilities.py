@@ -12,17 +12,20 @@ from tests.cli.conftest import without_workers
 from tests.once import once
 
 ASKED = {
-    "choice-named": ("loop-settings", "the tool choice of the request is not the one that was given"),
-    "choice-none": ("loop-settings", "the tool choice of the request is not the one that was given"),
-    "json-mode": ("loop-settings", "JSON was asked for, and no part of the request says so"),
-    "json-schema": ("loop-settings", "JSON of a schema was asked for, and no part of the request has this schema"),
+    "choice-named": ("loop-settings", "the tool choice of the request differs from the caller's"),
+    "choice-none": ("loop-settings", "the tool choice of the request differs from the caller's"),
+    "json-mode": ("loop-settings", "JSON was requested, but no part of the request asks for it"),
+    "json-schema": ("loop-settings", "JSON with a schema was requested, but no part of the request has this schema"),
     "image-from-user": ("loop-history", "an image of the user is not in the request"),
     "call-single": (),
 }
 """Scenarios, and what is found of a loop that is deaf to what they ask for."""
 
 FAILING = "error-in-tool-loop"
-UNHEARD = ("loop-settings", "the answer was to be streamed, and the request does not ask for that")
+UNHEARD = (
+    "loop-settings",
+    "a streamed answer was requested from the client, but its request does not ask for a stream",
+)
 
 Cells = dict[tuple[str, str, str], CellResult]
 

@@ -19,9 +19,9 @@ from tests.once import once
 
 AGENTS = {
     "agent-exits": "the conversation broke off: the program ended with exit status 1",
-    "agent-talks": "the conversation broke off: the program wrote a line that is no message, which is "
-    '{"id": …, "call": NAME, "arguments": {…}} or {"unsupported": WHAT}: \'Thinking about it.\'. Whatever else there '
-    "is to say goes to standard error",
+    "agent-talks": "the conversation broke off: the program wrote a line that is not a message. A message is "
+    '{"id": …, "call": NAME, "arguments": {…}} or {"unsupported": WHAT}: \'Thinking about '
+    "it.'. Write other output to standard error",
     "agent-calls-another": "the conversation broke off: the program called the tool 'get_time', and the conversation "
     "has none of this name",
     "agent-garbles": 'the conversation broke off: the program called a tool by {"id": 1, "call": "get_weather", '

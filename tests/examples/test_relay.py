@@ -113,7 +113,7 @@ def test_the_suite_plays_it_whole_and_streamed(harness: Harness) -> None:
     lacks = "thinking|cache-marks|vision|files|audio|image-results|provider-tools|embeddings"
     lacking = f"the adapter 'relay' does not have: ({lacks})"
     reasons = [cell.reason or "" for cell in cells if cell.verdict is not Verdict.PASS]
-    expected = f"{lacking}|it holds only for the profiles|the API relay has nothing"
+    expected = f"{lacking}|it is only for the profiles|the API relay has nothing"
     assert [reason for reason in reasons if not re.match(expected, reason)] == []
 
 

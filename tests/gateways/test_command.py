@@ -284,7 +284,7 @@ class _Unauthorized(Passing):
             True,
             (
                 "the gateway answers HTTP 401: The API key is invalid. The upstream rejects its POST /v1/messages "
-                "with HTTP 401: The API key is invalid. The reason: there is no key in the request."
+                "with HTTP 401: The API key is invalid. The reason: the request has no key."
             ),
         ),
     ],

@@ -72,5 +72,5 @@ def test_a_record_survives_json() -> None:
 def test_an_invalid_record_is_refused(text: str, reason: str) -> None:
     with pytest.raises(UsageError) as raised:
         EmbeddingRecord.from_json(text)
-    assert str(raised.value).startswith(f"this is no record of embeddings ({reason}")
+    assert str(raised.value).startswith(f"this is not a record of embeddings ({reason}")
     assert str(raised.value).endswith("Embed the texts again.")

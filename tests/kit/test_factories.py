@@ -249,7 +249,7 @@ REFUSED: list[tuple[Callable[..., Any], str | None, dict[str, str], type[UsageEr
             "openai-chat",
             {**KEYS, "OPENAI_EMBEDDING_DIMS": text},
             UsageError,
-            f"OPENAI_EMBEDDING_DIMS: {text!r} is no length of vectors; set a number above 0, such as 1536.",
+            f"OPENAI_EMBEDDING_DIMS: {text!r} is not a vector length; set a number above 0, such as 1536.",
         )
         for text in ("many", "0", "-1", "1.5", " 7", "٣", "1" * 5000)
     ),
@@ -258,7 +258,7 @@ REFUSED: list[tuple[Callable[..., Any], str | None, dict[str, str], type[UsageEr
         "openai-chat",
         {**KEYS, "OPENAI_MAX_TOKENS_FIELD": "maxTokens"},
         UsageError,
-        "OPENAI_MAX_TOKENS_FIELD: 'maxTokens' is no such field; set max_completion_tokens or max_tokens.",
+        "OPENAI_MAX_TOKENS_FIELD: 'maxTokens' is not a known field; set max_completion_tokens or max_tokens.",
     ),
     *(
         (
@@ -266,10 +266,7 @@ REFUSED: list[tuple[Callable[..., Any], str | None, dict[str, str], type[UsageEr
             "openai-chat",
             {**KEYS, "OPENAI_BASE_URL": text},
             UsageError,
-            (
-                "OPENAI_BASE_URL: this is no URL: it must begin with http:// or https://, "
-                "as in http://127.0.0.1:4000/v1."
-            ),
+            ("OPENAI_BASE_URL: not a URL: it must begin with http:// or https://, as in http://127.0.0.1:4000/v1."),
         )
         for make in (chat_client, embedding_provider)
         for text in ("127.0.0.1:4000/v1", f"me:{SECRET}@proxy.example", "http://", "http://[", "ftp://proxy.example")

@@ -81,7 +81,7 @@ def test_a_part_may_be_of_a_class_of_somebodys_own() -> None:
 
 
 NOT = "is not allowed. Allowed:"
-NO_ROLE = "is no role. Allowed: 'user', 'assistant'."
+NO_ROLE = "is not a role. Allowed: 'user', 'assistant'."
 PARTS = "one text, or parts: Text, Image, File, ToolCall, ToolResult, Thinking, Refusal, Opaque"
 FORMATS = "'json', JsonMode(), JsonSchema({…}) or None"
 MESSAGES = "a list or a tuple of Message."

@@ -72,7 +72,7 @@ def test_a_test_is_played_with_each_adapter_of_the_project(project: pytest.Pytes
     missing = play(project, "--harness-mode=replay", "tests/test_named.py::test_contract[openai-chat]")
     missing.stdout.fnmatch_lines(
         [
-            "could not look: *cassettes/plain/openai-chat.yaml: there is no such cassette.",
+            "not checked: *cassettes/plain/openai-chat.yaml: there is no such cassette.",
             "  record it:              harness record --variant whole scenarios/plain.yaml --target openai-chat",
             "  or while it is tested:  pytest --harness-record=missing 'tests/test_named.py::*[[]openai-chat]'",
         ]

@@ -245,7 +245,7 @@ def test_a_missing_cassette_fails_and_says_what_to_do(project: pytest.Pytester) 
     for variant, suffix in (("whole", ""), ("stream", ".stream")):
         done.stdout.fnmatch_lines(
             [
-                f"could not look: */cassettes/plain/openai-chat{suffix}.yaml: there is no such cassette.",
+                f"not checked: */cassettes/plain/openai-chat{suffix}.yaml: there is no such cassette.",
                 f"  record it:              harness record --cassettes */cassettes --variant {variant} {cell}",
                 f"  or while it is tested:  pytest --harness-record=missing '{item}[[]{variant}]'",
                 f"  or play it without:     harness run --mode reference --variant {variant} {cell}",
@@ -258,7 +258,7 @@ def test_what_does_not_apply_is_skipped_with_its_reason(project: pytest.Pytester
     configure(project, **SCENARIOS)
     done = play(project, "scenarios/elsewhere.yaml", "-rs")
     done.assert_outcomes(skipped=2)
-    done.stdout.fnmatch_lines(["SKIPPED*not applicable: it holds only for the profiles gemini-2*"])
+    done.stdout.fnmatch_lines(["SKIPPED*not applicable: it is only for the profiles gemini-2*"])
 
 
 def _expect(project: pytest.Pytester, pattern: str, rule: str = "system-missing", *, more: str = "") -> dict[str, str]:
@@ -355,14 +355,14 @@ def test_a_scenario_that_cannot_be_read_is_an_error_with_its_place(project: pyte
         ({"harness_mode": "live"}, "harness_mode: unknown mode 'live'. Known: reference, replay."),
         ({"harness_adapters": "nothing"}, "unknown adapter 'nothing'.*"),
         ({"harness_targets": "nowhere"}, "*unknown target 'nowhere'.*"),
-        ({"harness_scenarios": "nowhere"}, "*nowhere: harness_scenarios names it, and there is no such*"),
+        ({"harness_scenarios": "nowhere"}, "*nowhere: harness_scenarios names it, but there is no such*"),
         (
             {"harness_variants": "whole streamed"},
             "harness_variants: unknown variant 'streamed'. Did you mean 'stream'? *",
         ),
-        ({"harness_recut": "-1"}, "harness_recut: it must be a whole number from 0 on."),
-        ({"harness_recut": "some"}, "harness_recut: it must be a whole number from 0 on."),
-        ({"harness_as_of": "soon"}, "harness_as_of: 'soon' is no day. Write it as in 2026-07-01, or today."),
+        ({"harness_recut": "-1"}, "harness_recut: it must be a whole number of at least 0."),
+        ({"harness_recut": "some"}, "harness_recut: it must be a whole number of at least 0."),
+        ({"harness_as_of": "soon"}, "harness_as_of: 'soon' is not a date. Write it as in 2026-07-01, or today."),
         ({"harness_facts": "none.yaml"}, "*none.yaml: there is no such file."),
         ({"harness_expected_failures": "nowhere.yaml"}, "*nowhere.yaml: cannot be read: No such file*"),
         ({"harness_cell_timeout": "0"}, "harness_cell_timeout 0: it must be a number of seconds above 0."),
@@ -483,7 +483,7 @@ def test_the_settings_of_the_project_are_those_of_its_tests(pytester: pytest.Pyt
     missing = pytester.runpytest("-p", "no:cacheprovider", "llm")
 
     missing.assert_outcomes(failed=2)  # never from the shipped cassette of the same name
-    missing.stdout.fnmatch_lines(["could not look: *cassettes/call-single/anthropic.yaml: there is no such cassette.*"])
+    missing.stdout.fnmatch_lines(["not checked: *cassettes/call-single/anthropic.yaml: there is no such cassette.*"])
     missing.stdout.fnmatch_lines(
         ["*record it: *harness record --variant whole llm/call-single.yaml --target anthropic"]
     )

@@ -204,7 +204,7 @@ def two_causes() -> RunResult:
     )
     text = finding(
         "tool-declaration-changed",
-        message="the description of get_weather is not what was given",
+        message="the description of get_weather was changed",
         pointer="/tools/0/description",
         actual="",
         expected="Current weather for a city.",

@@ -259,7 +259,7 @@ def test_colours_are_for_terminals_only() -> None:
 
 
 def test_not_applicable_is_shown_if_nothing_ran() -> None:
-    reason = "it holds only for the profiles gemini-4, gemini-3, claude"
+    reason = "it is only for the profiles gemini-4, gemini-3, claude"
     many = [replace(skipped("a", "anthropic", "x"), scenario=f"s-{number}", reason=reason) for number in range(9)]
 
     assert section(RunResult("replay", tuple(many)), "Not applicable") == [

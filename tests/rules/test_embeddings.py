@@ -29,7 +29,7 @@ def test_a_query_that_should_have_been_refused(target: str) -> None:
     first, second, *rest = played.embedded
     wrong = replace(second, error=None, error_text=None, vectors=(first.vectors or ())[:1])
     finding = only(replace(played, embedded=(first, wrong, *rest)), "embedding-mismatch")
-    assert finding.message == "query 0: the index was made by another model, and the query is not refused"
+    assert finding.message == "query 0: the index was made by another model, but the query is not rejected"
     assert (finding.actual, finding.expected) == (None, "EmbeddingMismatch")
 
 

@@ -26,7 +26,7 @@ from tests.rules.transcripts import RULES, transcript_of
 from tests.stages import InProcess, shipped_scenarios, shipped_targets
 
 APIS = ("anthropic", "openai-responses")
-CHANGE = "; the tools are sent in another order than in the request before at /tools/0"
+CHANGE = "; the tools are sent in a different order than in the previous request at /tools/0"
 VARIANTS: tuple[Variant, ...] = ("whole", "stream")
 Report = Callable[[dict[str, Any]], dict[str, Any]]
 """Returns the fields that a provider adds to a response, for a request with changed tools."""

@@ -75,7 +75,7 @@ def test_what_somebody_else_has_to_mend_has_no_remedy_of_the_rules() -> None:
     note = replace(RULES["setting-uninvited"].finding(RuleViolation("one too many"), terms), severity=Severity.NOTE)
 
     assert (provider.remedy, own.remedy) == ("", "raise it")
-    assert what_to_do(provider).startswith("The server did not answer")
+    assert what_to_do(provider).startswith("The server's answer differs")
     assert what_to_do(own) == "Raise it."
     assert what_to_do(note).startswith("Nothing: ")
 

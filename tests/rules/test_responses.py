@@ -51,7 +51,7 @@ def test_the_words_of_a_refusal_may_be_text_beside_the_stop_reason(target: str) 
     assert finding.kind is Kind.CONVENTION
     assert finding.message == "a refusal is returned as text, with the stop reason of a refusal"
     other = only(with_chat(transcript, response=with_parts(response, [Text("No.")])), "response-text")
-    assert (other.kind, other.message) == (Kind.LOSS, "the adapter returns another text than the answer has")
+    assert (other.kind, other.message) == (Kind.LOSS, "the adapter returns a different text than the answer has")
     answered = with_chat(transcript, response=replace(told, stop_reason=StopReason.END_TURN))
     assert {each.rule: each.kind for each in found(answered)}["response-text"] is Kind.LOSS
 

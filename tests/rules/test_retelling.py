@@ -28,7 +28,7 @@ from harness.scenarios.schema import Variant
 from tests.rules.transcripts import found, given, only, played, with_exchange, with_parts
 
 CALLS = "call-after-text"
-OURS = ("what is kept for the API beside the parts", "the API's own word for the stop reason")
+OURS = ("the provider metadata of the message", "the API's own stop reason")
 """What two tellings may differ in and nobody loses anything by."""
 
 
@@ -93,18 +93,16 @@ DIFFERENT = [
     pytest.param(answering(lambda r: with_parts(r, r.message.parts[:1])), "the call (search_issues)", id="call-lost"),
     pytest.param(
         answering(lambda r: with_parts(r, [*r.message.parts, Opaque("anthropic", {"type": "x"})])),
-        "the part without a type of its own",
+        "the part of an unknown type",
         id="more",
     ),
     pytest.param(
         parts(of_kind(ToolCall, lambda p: replace(p, provider_metadata={"gemini": {"thoughtSignature": "x"}}))),
-        "what is kept for the API beside the parts",
+        "the provider metadata of the message",
         id="state",
     ),
     pytest.param(answering(lambda r: replace(r, stop_reason=StopReason.UNKNOWN)), "the stop reason", id="stop"),
-    pytest.param(
-        answering(lambda r: replace(r, raw_stop_reason="x")), "the API's own word for the stop reason", id="raw-stop"
-    ),
+    pytest.param(answering(lambda r: replace(r, raw_stop_reason="x")), "the API's own stop reason", id="raw-stop"),
     pytest.param(
         answering(lambda r: replace(r, usage=replace(r.usage, output_tokens=0))), "the count output_tokens", id="usage"
     ),
@@ -116,7 +114,7 @@ DIFFERENT = [
 def test_a_whole_answer_that_is_another(edit: Callable[[Chat], Chat], path: str) -> None:
     mistaken = against_whole(retold(recorded(), "whole", edit))
     finding = against_whole(streamed(recorded(), edit))
-    way = "chat 0 has another result when its stream is replayed as a whole body"
+    way = "chat 0 has a different result when its stream is replayed as a whole body"
     assert f"{way}. It differs in " in finding.message
     assert (finding.severity, mistaken.severity) == (Severity.ERROR, Severity.ERROR)
     for each in (finding, mistaken):
@@ -127,7 +125,7 @@ def test_a_whole_answer_that_is_another(edit: Callable[[Chat], Chat], path: str)
         assert each.exchange == 0
     if path in OURS or "without a type" in path:
         return  # what the wire has there is no value of the answer's
-    assert f"{way}, which is not parsed as it is on the wire. It" in mistaken.message
+    assert f"{way}, whose framing no client has to accept. It" in mistaken.message
     assert (mistaken.actual, mistaken.expected) == (finding.actual, finding.expected)
 
 
@@ -170,13 +168,11 @@ def telling(streamed: list[Any], whole: list[Any]) -> list[str]:
 def test_what_stands_between_texts_makes_one() -> None:
     between = Opaque("gemini", {"executableCode": {}})
     assert telling([Text("a"), between, Text("b")], [Text("ab"), between]) == ["the text and the text 2"]
-    kept = "what is kept for the API beside the parts"
+    kept = "the provider metadata of the message"
     assert telling([Text("a", SIGNED)], [Text("a")]) == [kept]
     assert telling([Text("a", SIGNED), Text("b", {"gemini": {"x": 1}})], [Text("ab", SIGNED)]) == [kept]
     assert telling([Text("a"), Refusal("b")], [Text("a"), Text("b")]) == ["the text and the refusal"]
-    assert telling([Text("a"), Opaque("x", 1)], [Text("a"), Opaque("x", True)]) == [
-        "the part without a type of its own"
-    ]
+    assert telling([Text("a"), Opaque("x", 1)], [Text("a"), Opaque("x", True)]) == ["the part of an unknown type"]
 
 
 def test_all_that_differs_is_named_at_once_and_what_is_ours_apart() -> None:
@@ -187,14 +183,14 @@ def test_all_that_differs_is_named_at_once_and_what_is_ours_apart() -> None:
     broken = streamed(recorded(), answering(edit))
     lost, ours = [finding for finding in found(broken) if finding.rule == "stream-equals-whole"]
     assert lost.message == (
-        "chat 0 has another result when its stream is replayed as a whole body. It differs in the text and the stop "
-        "reason"
+        "chat 0 has a different result when its stream is replayed as a whole body. It differs in the text and the "
+        "stop reason"
     )
     assert isinstance(lost.expected, dict)
     assert lost.expected["the stop reason"] == "tool_use"
     assert lost.actual == {"the text": "no", "the stop reason": "unknown"}
     assert (lost.kind, ours.kind) == (Kind.LOSS, Kind.CONVENTION)
-    assert ours.message.endswith("It differs in the API's own word for the stop reason")
+    assert ours.message.endswith("It differs in the API's own stop reason")
 
 
 UNCOUNTED = [

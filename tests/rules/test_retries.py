@@ -62,7 +62,7 @@ def test_a_silent_retry_is_found(scenario: str) -> None:
     findings = [f for f in found(transcript) if f.rule != "expectation"]  # which sees no error
     assert [f.rule for f in findings] == ["one-request-per-chat"]
     assert findings[0].actual == 2
-    assert "has to declare the capability 'retries'" in findings[0].message
+    assert "must declare the capability 'retries'" in findings[0].message
 
 
 @pytest.mark.parametrize("scenario", FAILURES)

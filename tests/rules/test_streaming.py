@@ -78,18 +78,26 @@ def untyped(events: Events) -> None:
 
 
 LIFE_CYCLE = [
-    pytest.param(renumbered, "a call starts as number 1, and it is number 0", id="from-one"),
-    pytest.param(keyed_by_block, "a call starts as number 3, and it is number 1", id="of-the-wire"),
-    pytest.param(twice(ToolCallStart), "a call starts as number 0, and it is number 1", id="started-twice"),
+    pytest.param(renumbered, "a call starts with the index 1, but has the index 0", id="from-one"),
+    pytest.param(keyed_by_block, "a call starts with the index 3, but has the index 1", id="of-the-wire"),
+    pytest.param(twice(ToolCallStart), "a call starts with the index 0, but has the index 1", id="started-twice"),
     pytest.param(mixed_up, "arguments of call 0, which has ended", id="behind-its-end"),
     pytest.param(twice(ToolCallEnd), "the end of call 0, which has ended", id="ended-twice"),
-    pytest.param(without(ToolCallEnd), "call 0 (get_weather) is complete, and has no end", id="first-without-end"),
-    pytest.param(without(ToolCallEnd, -1), "call 1 (get_weather) is complete, and has no end", id="last-without-end"),
+    pytest.param(
+        without(ToolCallEnd),
+        "call 0 (get_weather) is complete, but has no end event",
+        id="first-without-end",
+    ),
+    pytest.param(
+        without(ToolCallEnd, -1),
+        "call 1 (get_weather) is complete, but has no end event",
+        id="last-without-end",
+    ),
     pytest.param(moved(ToolCallEnd, -1), "Finish, which must be the last event", id="end-behind-finish"),
     pytest.param(twice(Finish), "Finish, which must be the last event", id="finished-twice"),
     pytest.param(moved(Finish, 0), "Finish, which must be the last event", id="finished-first"),
     pytest.param(without(Finish), "the stream ends without Finish", id="never-finished"),
-    pytest.param(untyped, "this is no event of a stream", id="untyped"),
+    pytest.param(untyped, "this is not an event of a stream", id="untyped"),
 ]
 
 
@@ -181,7 +189,7 @@ def test_calls_that_no_event_announces() -> None:
     silent = with_events(played(CALLS), lambda events: [e for e in events if isinstance(e, TextDelta | Finish)])
     findings = found(silent)
     assert [finding.rule for finding in findings] == ["stream-call-identity"] * 2
-    assert "no event announced it" in findings[0].message
+    assert "has no start event" in findings[0].message
 
 
 def started(**changes: Any) -> Callable[[Events], None]:
@@ -211,5 +219,5 @@ def test_a_cut_call_has_no_end(target: str) -> None:
         events.insert(-1, ToolCallEnd(0))
 
     finding = only(with_events(played("call-truncated", target), edit), "truncated-call")
-    assert "the events have an end for it" in finding.message
+    assert "the events contain an end for it" in finding.message
     assert finding.pointer

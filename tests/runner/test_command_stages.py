@@ -213,7 +213,7 @@ def test_without_a_key_the_command_may_have_logged_in_by_itself(
 
 
 def test_a_command_is_not_sent_elsewhere_by_a_base_url(target: Target) -> None:
-    with pytest.raises(UsageError, match="runs a command, and takes no --base-url"):
+    with pytest.raises(UsageError, match="runs a command and ignores --base-url"):
         LiveBackend({"claude-cli": "http://127.0.0.1:9"}).key(target)
 
 
@@ -230,7 +230,7 @@ def test_what_a_command_is_sent_to_by_the_environment_is_no_provider(
     with pytest.raises(UsageError) as refusal:
         LiveBackend({}).check(target)
     assert str(refusal.value) == (
-        "ANTHROPIC_BASE_URL: this is no URL: it must begin with http:// or https://, as in http://127.0.0.1:4000/v1."
+        "ANTHROPIC_BASE_URL: not a URL: it must begin with http:// or https://, as in http://127.0.0.1:4000/v1."
     )
 
 
@@ -241,9 +241,9 @@ def test_a_command_that_is_not_there_is_told_before_anything_runs(
     with pytest.raises(UsageError) as refusal:
         LiveBackend({}).check(target)
     assert str(refusal.value) == (
-        "the target 'claude-cli' runs the command 'claude', which is not on the path: install it, or add its folder to "
-        "PATH. Without it: 'harness run' plays recordings, and 'harness run --mode reference' or "
-        "'harness record --from reference' the reference server."
+        "the target 'claude-cli' runs the command 'claude', which is not on PATH: install it, or add its folder to "
+        "PATH. Without it: 'harness run' plays recordings, and 'harness run --mode reference' or 'harness record "
+        "--from reference' the reference server."
     )
     (tmp_path / "claude").write_text(CLAUDE)
     (tmp_path / "claude").chmod(0o755)

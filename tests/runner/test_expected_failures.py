@@ -49,21 +49,21 @@ def test_a_file_without_entries_expects_nothing(tmp_path: Path, content: str) ->
             ":9: the key 'rules' is unknown; the keys are scenario, target, rule, reason, variant.",
         ),
         (f"- {ENTRY}  variant: streamed\n", ":5: variant must be whole or stream; without it, both."),
-        ("- variant: stream\n", ":1: the entry lacks scenario, target, rule, reason."),
-        (f"- {ENTRY}  rule: x\n", ":5: the key 'rule' stands there twice."),
-        ("- scenario: x\n  target: y\n", ":1: the entry lacks rule, reason."),
+        ("- variant: stream\n", ":1: the entry has no scenario, target, rule, reason."),
+        (f"- {ENTRY}  rule: x\n", ":5: the key 'rule' is given twice."),
+        ("- scenario: x\n  target: y\n", ":1: the entry has no rule, reason."),
         (
             f"- {ENTRY}- {ENTRY.replace('usage', 'usages')}",
             (
-                ":5: the entry for call-* on openai-* can match nothing: there is no rule 'usages'. The nearest id is "
-                "'usage'. 'harness list rules' and 'harness list facts' have the ids."
+                ":5: the entry for call-* on openai-* cannot match anything: there is no rule 'usages'. The nearest "
+                "id is 'usage'. 'harness list rules' and 'harness list facts' list the ids."
             ),
         ),
         (
             f"- {ENTRY.replace('usage', 'result-swop*')}",
             (
-                ":1: the entry for call-* on openai-* can match nothing: there is no rule 'result-swop*'. The nearest "
-                "id is 'result-swapped'. 'harness list rules' and 'harness list facts' have the ids."
+                ":1: the entry for call-* on openai-* cannot match anything: there is no rule 'result-swop*'. The "
+                "nearest id is 'result-swapped'. 'harness list rules' and 'harness list facts' list the ids."
             ),
         ),
         ("- scenario: x\n  target:\n", ":2: target must be a text."),

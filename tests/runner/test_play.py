@@ -174,18 +174,18 @@ CRASHES: list[tuple[Any, str, str]] = [
         "InvalidValue",
         r"Message\.role: 'model' is no role\. Allowed: 'user', 'assistant'\. \(.*test_play\.py, line \d+\)",
     ),
-    (None, "TypeError", "chat returned a NoneType, which is no ChatResponse"),
+    (None, "TypeError", "chat returned a NoneType, not a ChatResponse"),
     (
         part(ToolCall("c1", "get_weather", cast("Any", '{"city": "Par'))),
         "TypeError",
-        "chat returned a str as ToolCall.arguments, which is no Mapping",
+        "chat returned a str as ToolCall.arguments, expected Mapping",
     ),
     (
         part(ToolCall(cast("Any", None), "get_weather", {})),
         "TypeError",
-        "chat returned a NoneType as ToolCall.id, which is no str",
+        "chat returned a NoneType as ToolCall.id, expected str",
     ),
-    (part(Text(cast("Any", ["18"]))), "TypeError", "chat returned a list as Text.text, which is no str"),
+    (part(Text(cast("Any", ["18"]))), "TypeError", "chat returned a list as Text.text, expected str"),
 ]
 
 

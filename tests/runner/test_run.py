@@ -113,7 +113,7 @@ def test_findings_decide_and_conventions_fail_only_strict_runs(
 def test_not_applicable_by_the_profiles_that_the_scenario_names(made: Made, target: Target) -> None:
     cell = run_one(Run(InProcess(), []), made(profiles=["gemini-2", "gemini-3"]), target)
     assert cell.verdict is Verdict.NOT_APPLICABLE
-    assert cell.reason == "it holds only for the profiles gemini-2, gemini-3"
+    assert cell.reason == "it is only for the profiles gemini-2, gemini-3"
     assert run_one(Run(InProcess(), []), made(profiles=["claude-opus-5-5"]), target).verdict is Verdict.PASS
 
 
@@ -129,7 +129,7 @@ def test_what_is_scripted_is_never_sent_to_a_provider(made: Made, target: Target
     scripted = made(scripted=True)
     cell = run_one(Run(Live(), []), scripted, target)
     assert cell.verdict is Verdict.NOT_APPLICABLE
-    assert cell.reason == "scripted: no model does this when asked, so it is never sent to a provider"
+    assert cell.reason == "scripted: no model does this on request, so it is never sent to a provider"
     assert run_one(Run(Live(), []), made(), target).verdict is Verdict.PASS
     assert run_one(Run(InProcess(), []), scripted, target).verdict is Verdict.PASS
 

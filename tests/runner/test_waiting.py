@@ -55,7 +55,7 @@ def test_the_time_to_wait_may_be_kept_to_the_second_or_rounded_up(clock: Clock, 
 
 
 def test_a_retry_before_its_time_is_found(clock: Clock) -> None:
-    early = "the request is sent again before the {} seconds of the provider are over"
+    early = "the request is sent again before the {} seconds that the provider asked for are over"
 
     assert found(clock, "error-503-retry-after", lambda _: 0.5) == [f"retry-early: {early.format('1.5')}"]
     assert found(clock, "error-429-retry-after", lambda _: 0.007) == [f"retry-early: {early.format('7')}"]

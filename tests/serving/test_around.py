@@ -94,7 +94,7 @@ def test_nothing_is_answered_without_a_key(served: Served, api: str, status: int
     assert (answer.status, said in answer.body.decode()) == (status, True)
     found = served.told("call-single", f"status_without_key-{api}")["findings"]
     assert [(each["rule"], each["message"]) for each in found] == [
-        ("request-turned-away", f"POST {PATHS[api]} is refused: there is no key in the request")
+        ("request-turned-away", f"POST {PATHS[api]} is refused: the request has no key")
     ]
 
 

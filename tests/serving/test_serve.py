@@ -225,7 +225,7 @@ def test_a_client_that_stops_halfway_is_found_at_the_end(is_signalled: bool) -> 
 
     assert running.returncode == 1
     assert "script-unplayed" in out
-    assert "the client did not ask for 1 of the 2 answers of the script" in out
+    assert "the client stopped before 1 of the 2 answers of the script" in out
 
 
 AGENT = """
@@ -279,7 +279,7 @@ def test_a_port_that_is_taken(served: Served) -> None:
         pass
 
     assert other.end() == 2
-    assert other.err == f"harness: port {port}: Address already in use. Without one a free port is taken.\n"
+    assert other.err == f"harness: port {port}: Address already in use. Without --port, a free port is used.\n"
 
 
 CLIENT = """
@@ -380,7 +380,7 @@ def test_an_answer_that_a_client_drops_is_found(prompted: Served, forgets: str) 
     session = f"forgets-{len(forgets)}"
     found = converse(prompted, "prompt-of-scenario", session, system="You are terse.", forgets=forgets)
 
-    assert {*found} == {"loop-history: what the model has said is not in the request"}
+    assert {*found} == {"loop-history: what the model wrote is not in the request"}
 
 
 def test_missing_tools_are_named_with_those_that_arrived(prompted: Served) -> None:
@@ -390,7 +390,7 @@ def test_missing_tools_are_named_with_those_that_arrived(prompted: Served) -> No
     prompted.ask(f"/{name}/lacks{CHAT}", body, KEYS["openai-chat"])
 
     assert [each["message"] for each in prompted.told(name, "lacks")["findings"]] == [
-        "the scenario names the tool get_weather, and the client does not declare it; the tools that arrived: Weather"
+        "the scenario names the tool get_weather, but the client does not declare it; the tools that arrived: Weather"
     ]
 
 

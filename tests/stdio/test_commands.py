@@ -15,13 +15,13 @@ from tests.stdio.test_workers import SCENARIO
 
 BROKEN = {
     "dies": "the adapter ended the process with exit code 3",
-    "prints": "BrokenCommand: the command wrote a line that is no message of JSON-RPC 2.0: 'thinking about it ...'. "
-    "Standard output is for messages; whatever else there is to say goes to standard error",
+    "prints": "BrokenCommand: the command wrote a line that is not a JSON-RPC 2.0 message: 'thinking about it ...'. "
+    "Standard output is only for messages; write other output to standard error",
     "says-something-else": "BrokenCommand: the command answered with what is no response: the response has no "
     "'message'",
     "misspells": "BrokenCommand: the command answered with what is no response: the response.message.parts[0] has no "
     "'arguments'",
-    "another-id": ", 'chat', with a message that is no result or error of that id",
+    "another-id": ", 'chat', with a message that is not a result or an error with that id",
     "crashes": "BrokenCommand: TypeError: undefined is not a function",
     "half-an-error": "BrokenCommand: the command answered with an error that cannot be read: error.data.kind is "
     "'rate_limited'. Allowed: unsupported, connection_failed, malformed_response, provider_error",
@@ -84,7 +84,7 @@ def test_the_command_that_plays_again_names_the_adapter_command(folder: Path) ->
             ["--adapter-command", "sh -c 'echo node: cannot find module >&2; exit 1'"],
             "the adapter ended the process with exit code 1. It printed: node: cannot find module",
         ),
-        (["--adapter-command", "'"], "it is no command line: No closing quotation."),
+        (["--adapter-command", "'"], "not a command line: No closing quotation."),
     ],
 )
 def test_a_command_that_is_no_adapter_ends_the_check(

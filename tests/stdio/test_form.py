@@ -139,7 +139,7 @@ def test_integers_that_other_languages_round_come_as_text_too() -> None:
         ([], EVENT_TYPES.replace('"delta"', "[]")),
         ({"type": "text_delta"}, "x has no 'text'"),
         ({"type": "text_delta", "text": 1}, "x.text is 1: input should be a valid string"),
-        ({"type": "text_delta", "text": "a", "index": 0}, "x has 'index', which is no field of it"),
+        ({"type": "text_delta", "text": "a", "index": 0}, "x has 'index', which is not one of its fields"),
         (
             {"type": "tool_call_end", "index": "one"},
             'x.index is "one": input should be a valid integer, unable to parse string as an integer',

@@ -48,7 +48,7 @@ def answers(model: str) -> list[dict[str, Any]]:
     ("model", "tools", "outcome", "told"),
     [
         ("claude-fable-5-2", TOOLS, "passed", ""),
-        ("claude-fable-5-2", TOOLS[::-1], "failed", "prefix-changed: the tools are sent in another order"),
+        ("claude-fable-5-2", TOOLS[::-1], "failed", "prefix-changed: the tools are sent in a different order"),
         ("claude-opus-5-5", TOOLS[::-1], "passed", "prefix-changed (loss, warning): the tools are sent"),
         ("claude-opus-5", TOOLS[::-1], "passed", ""),
     ],

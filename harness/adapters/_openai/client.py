@@ -87,7 +87,7 @@ class SdkClient(ABC):
             if response.headers.get("content-type", "").startswith("application/json"):
                 # raises the error in the body, which has more detail
                 self._decode(loads(response.read()), status, request.messages)
-                raise MalformedResponse("the response is no stream, although one was requested", status)
+                raise MalformedResponse("the response is not a stream, although one was requested", status)
             yield from self._events(_body(response), status, request.messages)
 
     def close(self) -> None:
@@ -123,7 +123,7 @@ def payloads(chunks: Iterable[bytes], status: int) -> Iterator[tuple[str | None,
             elif event.data:
                 payload = loads(event.data)
                 if not isinstance(payload, dict):
-                    raise MalformedResponse("an event of the stream is no object", status)
+                    raise MalformedResponse("an event of the stream is not an object", status)
                 yield event.event, payload
     except UnicodeDecodeError as error:
         raise MalformedResponse(f"an event of the stream is not UTF-8: {error.reason}") from None

@@ -62,7 +62,7 @@ def read_response(body: JSON) -> ChatResponse:
     """
     blocks = as_object(body).get("content")
     if not isinstance(body, dict) or not isinstance(blocks, list):
-        raise MalformedResponse("the body is no message: it has no list `content`")
+        raise MalformedResponse("the body is not a message: it has no list `content`")
     raw_reason = body.get("stop_reason")
     reason = _STOP_REASONS.get(raw_reason, StopReason.UNKNOWN) if isinstance(raw_reason, str) else StopReason.UNKNOWN
     parts = tuple(read_part(block) for block in blocks)
@@ -202,7 +202,7 @@ def _events(body: Iterable[bytes]) -> Iterator[dict[str, JSON]]:
                 continue
             data = loads(event.data)
             if not isinstance(data, dict):
-                raise MalformedResponse("an event is no object")
+                raise MalformedResponse("an event is not an object")
             yield {**data, "type": "error"} if event.event == "error" else data
     except UnicodeDecodeError as error:
         raise MalformedResponse(f"an event is not UTF-8: {error.reason}") from None

@@ -173,7 +173,7 @@ def translate_error(error: errors.APIError) -> ChatError:
     if 300 <= error.code < 400:
         return ConnectionFailed(f"redirected with HTTP {error.code}, which is refused")
     if error.code < 300:
-        return MalformedResponse(f"HTTP {error.code} is no answer", error.code)
+        return MalformedResponse(f"HTTP {error.code} is not an answer", error.code)
     untyped = cast("Any", error)  # its annotations name optional packages
     body = as_object(untyped.details)
     text = str(body.get("message") or "")[:500]
@@ -258,5 +258,5 @@ def _vectors(body: JSON, count: int, dimensions: int) -> list[list[float]]:
             case {"values": list(numbers)}:
                 vectors.append(vector(numbers, place, dimensions))
             case _:
-                raise MalformedResponse(f"embedding {place} is no vector")
+                raise MalformedResponse(f"embedding {place} is not a vector")
     return vectors

@@ -81,7 +81,7 @@ def read_response(body: JSON, request: ChatRequest) -> ChatResponse:
         MalformedResponse: the body is not a response.
     """
     if not isinstance(body, dict):
-        raise MalformedResponse("the body is no object")
+        raise MalformedResponse("the body is not an object")
     candidates = body.get("candidates")
     candidate = candidates[0] if isinstance(candidates, list) and candidates else None
     parts, raw_reason = (), None
@@ -381,7 +381,7 @@ def chunks(body: Iterable[bytes]) -> Iterator[dict[str, JSON]]:
         values = map(loads, _events(chain((begun,), pieces)))
     for chunk in values:
         if not isinstance(chunk, dict):
-            raise MalformedResponse("a chunk of the stream is no object")
+            raise MalformedResponse("a chunk of the stream is not an object")
         yield chunk
 
 

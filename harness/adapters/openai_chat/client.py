@@ -122,7 +122,7 @@ def _vectors(body: JSON, status: int, count: int, dimensions: int) -> list[list[
             case {"index": int(index), "embedding": list(numbers)} if not isinstance(index, bool):
                 pass
             case _:
-                raise MalformedResponse(f"embedding {place} is no vector with an index", status)
+                raise MalformedResponse(f"embedding {place} is not a vector with an index", status)
         if index in vectors or not 0 <= index < count:
             raise MalformedResponse(f"embedding {place} has the index {index}, which is taken or none", status)
         vectors[index] = vector(numbers, place, dimensions, status)

@@ -48,9 +48,7 @@ def _mode(given: CliArguments) -> Iterator[Violation]:
         yield limit("output-format").make_violation(message, pointer, actual=actual, expected="json")
     tools = given.options.get("--tools")
     if not tools or any(value.text for value in tools):
-        message = (
-            'the built-in tools are enabled, so that the model could act on this machine: --tools "" disables them'
-        )
+        message = 'the built-in tools are enabled, so the model could act on this machine: --tools "" disables them'
         pointer, actual = (tools[0].pointer, " ".join(value.text for value in tools)) if tools else ("/argv", None)
         yield limit("tools").make_violation(message, pointer, actual=actual, expected="")
 
@@ -95,5 +93,5 @@ def _isolation(command: Command, given: CliArguments) -> Iterator[Violation]:
             yield missing.make_violation(f"{what}: {option} is missing", "/argv")
     bound = command.environment.get(MAX_TOKENS)
     if bound is not None and not (bound.isascii() and bound.isdigit()):
-        message = f"{MAX_TOKENS} is no number, and is ignored"
+        message = f"{MAX_TOKENS} is not a number and is ignored"
         yield limit("max-tokens").make_violation(message, join("/environment", MAX_TOKENS), actual=bound)

@@ -147,7 +147,7 @@ def _chunk(value: JSON) -> dict[str, JSON]:
         case [dict() as chunk]:
             return chunk
         case _:
-            raise WireError("a chunk of a stream is no object")
+            raise WireError("a chunk of a stream is not an object")
 
 
 def fold(chunks: Iterable[dict[str, JSON]]) -> dict[str, JSON]:

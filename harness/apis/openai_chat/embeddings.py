@@ -53,10 +53,10 @@ def _texts(given: JSON) -> Iterator[TextView]:
         yield TextView(given, "/input")
         return
     if not isinstance(given, list):
-        raise WireError("the input is no list of texts", "/input")
+        raise WireError("the input is not a list of strings", "/input")
     for index, text in enumerate(given):
         if not isinstance(text, str):
-            raise WireError("an input that is no text", join("/input", index))
+            raise WireError("an input that is not a string", join("/input", index))
         yield TextView(text, join("/input", index))
 
 

@@ -269,7 +269,7 @@ def _usage_pointer(options: JSON) -> str | None:
 
 def _conversation(messages: JSON) -> tuple[tuple[SystemView, ...], tuple[TurnView, ...]]:
     if not isinstance(messages, list):
-        raise WireError("messages is no list", "/messages")
+        raise WireError("messages is not a list", "/messages")
     return split_system(_turns(messages, "/messages"), _SYSTEM_ROLES)
 
 
@@ -284,7 +284,7 @@ def _said_by_system(message: dict[str, JSON], pointer: str) -> list[PartView]:
 @cached_per_element
 def _turns(message: JSON, pointer: str) -> TurnView:
     if not isinstance(message, dict):
-        raise WireError("a message is no object", pointer)
+        raise WireError("a message is not an object", pointer)
     role = message.get("role")
     if role in _SYSTEM_ROLES:
         return TurnView("user", tuple(_said_by_system(message, pointer)), pointer, str(role))

@@ -67,7 +67,7 @@ def fold(stream: bytes) -> tuple[dict[str, JSON], bool]:
             break
         chunk = loads(event.data)
         if not isinstance(chunk, dict):
-            raise WireError("an event of the stream is no chunk")
+            raise WireError("an event of the stream is not a chunk")
         if event.name == "error" or chunk.get("object") == "error":
             whole["error"] = chunk.get("error", chunk)
             continue

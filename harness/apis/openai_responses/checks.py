@@ -47,7 +47,7 @@ def violations(request: HttpRequest, rule_set: RuleSet) -> list[Violation]:
     try:
         body = parse_body(request.body)
     except WireError as error:
-        return [limit("body").make_violation(f"The body of the request is no valid JSON: {error.reason}.", "")]
+        return [limit("body").make_violation(f"The body of the request is not valid JSON: {error.reason}.", "")]
     if not isinstance(body, dict):
         return [limit("body").make_violation("The body of the request must be a JSON object.", "")]
     return [
@@ -158,7 +158,7 @@ def _orphan_violation(call_id: str, index: int, *, again: bool) -> Violation:
 def _detached_violations(items: list[dict[str, JSON]], call: int, index: int) -> Iterator[Violation]:
     if any(item_kind(between) == "message" for between in items[call:index]):
         call_id = items[call]["call_id"]
-        text = f"No tool output found for tool call {call_id}: a message stands between the call and its output."
+        text = f"No tool output found for tool call {call_id}: there is a message between the call and its output."
         yield limit("result-detached").make_violation(text, join("/input", index), actual=call_id)
 
 
@@ -272,7 +272,7 @@ def _root_fault(schema: JSON) -> str | None:
     if not isinstance(schema, dict):
         return f"it must be an object, not {type(schema).__name__}."
     if schema.get("type") != "object":
-        return f"its type has to be 'object', not {schema.get('type')!r}."
+        return f"its type must be 'object', not {schema.get('type')!r}."
     if not isinstance(schema.get("properties"), dict):
         return "In context=(), the object schema lacks properties."
     return None
@@ -305,7 +305,7 @@ def _duplicates(declared: list[tuple[str, JSON]]) -> Iterator[Violation]:
         if not isinstance(name, str):
             continue
         if name in seen:
-            text = f"The name '{name}' is declared twice, so that a call of it does not say which tool is meant."
+            text = f"The name '{name}' is declared twice, so a call of it is ambiguous."
             yield limit("tool-duplicate").make_violation(text, join(pointer, "name"), actual=name)
         seen.add(name)
 

@@ -261,7 +261,7 @@ def _sent_json(each: Sent, pool: _TextPool) -> list[object]:
 
 
 _PANELS = {
-    "id-matching": ("ID matching", "How the result of a tool is matched to the call that asked for it."),
+    "id-matching": ("ID matching", "How the result of a tool is matched to its call."),
     "system-prompt": ("System prompt", "Where the instructions for the model are in a request."),
     "json-mode": ("JSON mode", "How a request makes the model answer in JSON."),
 }

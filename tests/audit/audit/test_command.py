@@ -99,7 +99,7 @@ def test_files_that_were_not_read_are_named(run: Run, tmp_path: Path) -> None:
     (tmp_path / "cut.yaml").write_text("interactions:\n- request: {")
     done = run(tmp_path)
     assert done.exit_code == 2
-    assert f"Skipped, since it is no cassette: 1 file ({tmp_path / 'compose.yaml'})" in done.stdout
+    assert f"Skipped, because it is not a cassette: 1 file ({tmp_path / 'compose.yaml'})" in done.stdout
     assert "Not audited, since it cannot be read: 1 cassette" in done.stdout
     assert f"  {tmp_path / 'cut.yaml'} (line " in done.stdout
 
@@ -170,7 +170,7 @@ def test_junit_has_a_case_for_each_recording(run: Run, mixed: Path) -> None:
     assert failure is not None
     assert error is not None
     assert f"at: {mixed / 'bad.yaml'}, interaction 0 /messages/1/tool_calls/0" in (failure.text or "")
-    assert (error.get("message") or "").startswith(f"could not look: {mixed / 'cut.yaml'} (line ")
+    assert (error.get("message") or "").startswith(f"not checked: {mixed / 'cut.yaml'} (line ")
     assert (error.text or "").endswith(f"\nin {mixed / 'cut.yaml'}, line 1")
     assert [*cases["good.yaml"]] == []
 

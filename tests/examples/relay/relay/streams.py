@@ -27,7 +27,7 @@ def fold(stream: bytes) -> dict[str, JSON]:
             case dict():
                 whole |= event
             case _:
-                raise WireError("an event is no object")
+                raise WireError("an event is not an object")
     return whole | {"parts": parts}
 
 
