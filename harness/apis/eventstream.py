@@ -26,7 +26,7 @@ DONE = "[DONE]"
 
 @dataclass(frozen=True, slots=True)
 class ServerSentEvent:
-    """An event. `name` is `None` without an `event:` line; `data` are the joined `data:` lines."""
+    """An event. `name` is `None` if there is no `event:` line. `data` holds the joined `data:` lines."""
 
     name: str | None
     data: str
@@ -106,7 +106,7 @@ _SEPARATORS = {separator.encode(): f"\\u{ord(separator):04x}".encode() for separ
 
 
 def separators_escaped(stream: bytes) -> bytes:
-    """Escape Unicode's line separators in a stream of JSON, as all recorded streams do."""
+    """Escape Unicode line separators in a stream of JSON events. All recorded streams have them escaped."""
     for raw, escaped in _SEPARATORS.items():
         stream = stream.replace(raw, escaped)
     return stream

@@ -55,10 +55,10 @@ class FoundCassette:
 def adopt_cassettes(
     paths: Sequence[Path], to: Path | None = None, fact_selection: FactSelection = SHIPPED, allowed: Sequence[str] = ()
 ) -> Iterator[FoundCassette]:
-    """Inspect cassette files, and all cassettes below folders.
+    """Inspect the given cassette files and all cassettes in the given folders.
 
-    With `to`, write a copy of each without secrets into that folder, unless the file already exists. The originals stay
-    unchanged. `allowed` lists places where suspected secrets may be stored.
+    With `to`, write a copy of each cassette without secrets into that folder, unless the file already exists. The
+    originals stay unchanged. `allowed` lists places in which suspected secrets are accepted.
 
     Raises:
         CassetteError: a folder contains no possible cassette.

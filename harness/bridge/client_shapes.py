@@ -63,22 +63,26 @@ _SDKS: Mapping[tuple[str, ...], tuple[Form, tuple[str, ...]]] = {
 """Methods of the providers' SDKs, with their form and the method that streams."""
 
 _TRIED_MODELS = ("model", "gpt-4.1", "claude-opus-4-8", "gemini-2.5-flash")
-"""Models with which a client is made to look at it. Some clients look the name up in a table."""
+"""Model names to try when a client is created for inspection. Some clients look the name up in a table and reject
+unknown models.
+"""
 
 _WITHOUT_TOOLS = " (without tools, because no parameter is called 'tools')"
 
 Redirected = Callable[[str], AbstractContextManager[None]]
-"""Sends the requests of a client to the given base URL."""
+"""Function that returns a context in which the client's requests go to the given base URL."""
 
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A method of a client, as a path from the client, with the names of its parameters.
+    """A client's method, as a path of attribute names from the client, with the names of its parameters.
 
-    `is_open` is set if it accepts any keyword argument. The path of a function is empty. `required` parameters have no
-    default, and `preset` has the default of those for which it is a text. `hints` are the annotations. `source` is the
-    code of the method, if it is known. `packed` is the only parameter and its class, if the method takes one object
-    with the messages; the names are then the fields of the class.
+    The path of a plain function is empty. `is_open` is set if the method accepts any keyword argument. `required` holds
+    the parameters without a default, and `preset` the defaults that are non-empty strings. `hints` holds the
+    annotations, and `source` the source code, if it is known.
+
+    If the method takes a single object that holds the messages, `packed` is its parameter and the class of that object.
+    The names are then the fields of the class.
     """
 
     path: tuple[str, ...]
@@ -91,7 +95,7 @@ class Method:
     packed: tuple[str, type] | None = None
 
     def parameter(self, name: str, form: Form) -> str | None:
-        """Return the parameter for an argument of a form, or `None`."""
+        """Return the name of the parameter that accepts an argument of the form, or `None`."""
         known = SYNONYMS["contents" if name == form.messages == "contents" else name] if name in SYNONYMS else (name,)
         found = first(known, self.names) or (self.only_list if name == form.messages else None)
         return found or (known[0] if self.is_open else None)
@@ -105,7 +109,7 @@ class Method:
 
     @property
     def wraps_tools(self) -> bool:
-        """Return whether the method puts the tools it gets into the objects that an API has around functions."""
+        """Return whether the method wraps each given function in a tool object of the API, according to its source."""
         tools = first(SYNONYMS["tools"], self.names)
         one = rf"[\"']function[\"']:\s*(\w+)\s*\}}\s*for \1 in {tools}\b"
         return bool(
@@ -125,9 +129,12 @@ class Method:
 class ClientShape:
     """The constructor and the methods of a client.
 
-    `make` takes the base URL, the key and the model. `given` maps `base_url`, `api_key` and `model` to parameters of
-    the method. `has_base_url` is unset if neither takes a base URL. `model` is a model that the client takes. A client
-    with `keeps_history` takes one prompt after another; its system prompt is the attribute `system_attribute`.
+    `make` creates the client from the base URL, the key and the model. `given` maps `base_url`, `api_key` and `model`
+    to the parameters of the method that accept them. `has_base_url` is unset if neither the constructor nor the method
+    accepts a base URL. `model` is a model name that the constructor accepts.
+
+    If `keeps_history` is set, the client stores the conversation and accepts one prompt at a time. Its system prompt is
+    the attribute `system_attribute`.
     """
 
     name: str
@@ -167,7 +174,7 @@ class ClientShape:
 
     @property
     def sentence(self) -> str:
-        """The call that this shape makes, for a message to the user."""
+        """The call that the adapter makes, as text for the user, such as `my_client:Client.chat(messages, tools)`."""
         always = [*self.given.values(), str(self.whole.parameter(self.form.messages, self.form))]
         named = [self.whole.parameter(each, self.form) for each in ("system", "config", "json_mode")]
         taken = [self.whole.parameter(each, self.form) for each in ("tools", "response_format")]
@@ -252,7 +259,7 @@ def _is_function(value: object) -> bool:
 
 
 def _try_to_make(make: Callable[[str, str, str], object]) -> tuple[object, str]:
-    """Return a client, made with the first model and base URL that it takes, and that model."""
+    """Create a client with the first base URL and model that it accepts. Return the client and the model."""
     failed: Exception | None = None
     for base_url in ("http://127.0.0.1:9/v1", "http://127.0.0.1:9"):
         for model in _TRIED_MODELS:
@@ -275,10 +282,11 @@ def adapter_for(  # noqa: PLR0913 - how a client is reached and called
     form: str | None = None,
     redirected: Redirected = lambda _: nullcontext(),
 ) -> Adapter:
-    """Return an adapter for a client of a known shape. `base_url` changes the base URL of the API to the client's.
+    """Return an adapter for a client of a known shape.
 
-    `form` names the form of its messages, unless it is called like a provider's SDK. Requests are sent inside
-    `redirected`, which takes the base URL of the API.
+    `base_url` converts the base URL of the API to the one that the client expects. `form` names the client's message
+    format. It is ignored if the client has the methods of a provider's SDK. Requests are sent inside the context that
+    `redirected` returns for the API's base URL.
 
     Raises:
         PluginError: See `recognise`.
@@ -429,7 +437,9 @@ _STATUS = re.compile(r"\b([45]\d\d)\b")
 
 @contextlib.contextmanager
 def _failures() -> Generator[None]:
-    """Translate exceptions as `failures` does, and by a status in the text of an exception that a client raises."""
+    """Translate exceptions as `failures` does. Any other exception of the client is translated by the HTTP status in
+    its text.
+    """
     try:
         with failures():
             yield
@@ -537,12 +547,12 @@ def _form(method: Method) -> Form | None:
 
 
 _KNOWN = frozenset({*_BASE_URLS, *_KEYS, *_MODELS, *SYNONYMS["tools"], *SYNONYMS["system"], "max_tokens"})
-"""Names of parameters other than the one for messages."""
+"""Known names of parameters that do not hold messages."""
 
 
 def _constructor_names(factory: object) -> dict[str, str]:
-    """Return the names that a constructor, or the configuration that it takes, has for the base URL, the key and the
-    model.
+    """Return the parameter names for the base URL, the key and the model, in the constructor or in its configuration
+    class.
     """
     config = _config(factory)
     return {**(_own_names(config[1]) if config else {}), **_own_names(factory)} or {"": ""}
@@ -558,7 +568,7 @@ def _own_names(factory: object) -> dict[str, str]:
 
 
 def _config(factory: object) -> tuple[str, type] | None:
-    """Return the parameter of a constructor that takes a configuration with a base URL, and the class of it."""
+    """Return the constructor parameter for a configuration object with a base URL, and the class of the object."""
     if "base_url" in _own_names(factory):
         return None
     for name, hint in hints_of(factory).items():
@@ -578,9 +588,10 @@ _SDK_CLIENTS = {
 
 
 def _injected_parameter(factory: object) -> tuple[str, type] | None:
-    """Return the parameter that takes an SDK's client although it has no such annotation, and the class of the client.
+    """Return the constructor parameter that takes a client of a provider's SDK but is not annotated so, and the class
+    of that client.
 
-    The source of the class shows which methods of the SDK it calls.
+    The source of the constructor's class shows which methods of the SDK it calls.
     """
     name = next((each for each in _method_of((), factory).required if re.search("client|sdk", each)), None)
     try:
@@ -615,7 +626,9 @@ def _make(factory: Callable[..., object], base_url: str, api_key: str, model: st
 
 
 def _prefix(method: Method) -> str:
-    """Return the provider's name before the default model, as libraries such as LiteLLM need it, or ""."""
+    """Return the provider prefix of the method's default model, such as `openai/`, or an empty string. Libraries such
+    as LiteLLM need this prefix in model names.
+    """
     found = re.match(
         r"(openai|azure|anthropic|gemini|vertex_ai)[/:]", method.preset.get(first(_MODELS, method.names) or "", "")
     )

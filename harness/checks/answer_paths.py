@@ -1,4 +1,4 @@
-"""Code that reads values from the object that a library returned."""
+"""Generation of code that reads values from an object returned by a library."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _MAX_CALLS = 4
 
 
 def reader(claim: ScriptClaim, made: tuple[Any, Any] | None) -> str | None:
-    """Return the code that reads a value of an answer from the library's own object, or `None` if none is found.
+    """Return an expression that reads the claim's value from the library's own object, or `None` if none is found.
 
-    `made` is the library's object, and the completion that its wrapper reads from it.
+    `made` holds the library's object, and the completion that its wrapper reads from it.
     """
     subject, count = claim.subject, next(iter(claim.path), "")
     if made is None:
@@ -45,7 +45,10 @@ def reader(claim: ScriptClaim, made: tuple[Any, Any] | None) -> str | None:
 
 
 def _calls_reader(answer: object, calls: list[tuple[str, Any]], *, whole: bool) -> str | None:
-    """Return the code of a list of names and arguments of calls."""
+    """Return an expression for the list of all calls as pairs of name and arguments, or `None` if none is found.
+
+    If `whole` is set, only calls with parsed arguments are in the list.
+    """
     wanted = [(name, _parse(args)) for name, args in calls]
     for path, _, value in _places(answer) if calls else ():
         items = cast("Sequence[object]", value) if isinstance(value, list | tuple) else ()
@@ -75,7 +78,9 @@ def _parse(arguments: Any) -> Any:
 
 
 def _places(value: object, path: str = "answer", depth: int = 6) -> Iterator[tuple[str, str, object]]:
-    """Yield the values in an object with the code that leads to them and their names, the nearest first."""
+    """Yield each value in an object, with the expression that reads it and its name. Values closest to the root come
+    first.
+    """
     level, seen = [(path, "", value)], set[int]()
     for _ in range(depth):
         yield from level

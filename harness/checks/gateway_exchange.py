@@ -157,10 +157,10 @@ def _own_answer(api: Api, scenario: Scenario, step: StepSpec) -> ResponseView | 
 
 @dataclass(frozen=True, slots=True)
 class DetailResult:
-    """DetailOutcome of a detail in one exchange.
+    """Result of the check of one detail in one exchange.
 
     `message` describes how the detail was lost. `origin` points into the body that the gateway received, `pointer` into
-    the body that it sent. `added` is set if the gateway made the detail up.
+    the body that it sent. `added` is set if the gateway invented the detail.
     """
 
     outcome: DetailOutcome
@@ -188,10 +188,11 @@ def _states_nothing(_request: RequestView) -> bool:
 class GatewayDetail:
     """A detail that a gateway must preserve.
 
-    `id` is the rule of its findings, `name` its name in tables. `requirement` states what must hold, `because` the
-    consequence of a loss. `of_answer` is set if the upstream states the detail, not the client. `check` yields nothing
-    for an exchange that does not state the detail. `stated` returns the value that a request states, so that refused
-    requests can be compared with accepted ones. `severity` is the maximum severity of the findings.
+    `id` is the rule id of its findings, and `name` its name in tables. `requirement` states what must hold, and
+    `because` the consequence of a loss. `of_answer` is set if the detail comes from the upstream's response, not from
+    the client's request. `check` yields nothing for an exchange without the detail. `stated` returns the request's
+    value for the detail, so that refused requests can be compared with accepted ones. `severity` is the maximum
+    severity of the findings.
     """
 
     id: str

@@ -105,8 +105,8 @@ REQUEST_EXTRAS: Mapping[str, RequestExtras] = {
 def extras_unsupported(scenario: str, target: Target, *, in_form: bool = True) -> str | None:
     """Return why a target's API cannot express the additions of a scenario, or `None` if it can.
 
-    With `in_form=False`, ignore a form that the API's clients lack, because the same content can be sent in another
-    form.
+    With `in_form=False`, a form that clients of the API lack is not a reason, because the same content can be sent in
+    another form.
     """
     extra = REQUEST_EXTRAS.get(scenario)
     api = registry.api(target.api)

@@ -92,15 +92,15 @@ class QueueHandler:
         self._usage = Usage()
 
     def on_text(self, text: str) -> None:
-        """Put `Said`."""
+        """Put a `Said` event on the queue."""
         self._queue.put(Said(text))
 
     def on_tool_use(self, call: ToolCall) -> None:
-        """Put `Called`."""
+        """Put a `Called` event on the queue."""
         self._queue.put(Called(call))
 
     def on_tool_result(self, result: ToolResult) -> None:
-        """Put `Answered`."""
+        """Put an `Answered` event on the queue."""
         self._queue.put(Answered(result))
 
     def on_usage(self, usage: Usage) -> None:
@@ -108,7 +108,7 @@ class QueueHandler:
         self._usage = usage
 
     def on_done(self, error: BaseException | None = None) -> None:
-        """Put `Done`."""
+        """Put a `Done` event on the queue, with the usage of the turn."""
         self._queue.put(Done(error, self._usage))
         self._usage = Usage()
 
@@ -132,17 +132,17 @@ class CollectingHandler(ConsoleHandler):
         return sum((event.usage for event in self.events if isinstance(event, Done)), Usage())
 
     def on_text(self, text: str) -> None:
-        """Keep `Said`."""
+        """Append a `Said` event, and print the text unless `silent`."""
         self.events.append(Said(text))
         super().on_text(text)
 
     def on_tool_use(self, call: ToolCall) -> None:
-        """Keep `Called`."""
+        """Append a `Called` event, and print the call unless `silent`."""
         self.events.append(Called(call))
         super().on_tool_use(call)
 
     def on_tool_result(self, result: ToolResult) -> None:
-        """Keep `Answered`."""
+        """Append an `Answered` event, and print the result unless `silent`."""
         self.events.append(Answered(result))
         super().on_tool_result(result)
 
@@ -151,7 +151,7 @@ class CollectingHandler(ConsoleHandler):
         self._usage = usage
 
     def on_done(self, error: BaseException | None = None) -> None:
-        """Keep `Done`."""
+        """Append a `Done` event with the usage of the turn. Print the error, if any, unless `silent`."""
         self.events.append(Done(error, self._usage))
         self._usage = Usage()
         super().on_done(error)

@@ -123,7 +123,9 @@ def line_to_show(frames: Sequence[tuple[str, int]]) -> str:
 
 
 def _display_path(filename: str) -> str:
-    """Return the path of a file of harness from the package on, and of another file from the current folder on."""
+    """Return a path for display. Files of harness get the path from the package on. Other files get a relative path if
+    they are inside the current folder.
+    """
     return str(Path(filename).relative_to(Path(_OURS).parent)) if filename.startswith(_OURS) else _relative(filename)
 
 

@@ -21,14 +21,16 @@ _MAX_GIT_SECONDS = 5.0
 
 
 def commit(folder: Path) -> str:
-    """Return the short id of the commit that is checked out, with `-dirty` if tracked files were changed. Return an
-    empty string if there is none, or no git.
+    """Return the short id of the checked-out commit, with `-dirty` if tracked files were changed. Return an empty
+    string if there is no commit or no git.
     """
     return _git(folder, "describe", "--always", "--dirty", "--abbrev=10", "--exclude=*")
 
 
 def project_name(folder: Path) -> str:
-    """Return the name in `pyproject.toml`, or else the name of the top folder of the repository, or of the folder."""
+    """Return the project's name in `pyproject.toml`. If there is none, return the name of the repository's top folder
+    or, outside a repository, of `folder`.
+    """
     try:
         document: dict[str, Any] = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
         return str(document["project"]["name"])

@@ -260,8 +260,10 @@ def _parts(run: RunResult, is_spaced: bool, max_listed: int) -> Iterator[Rendera
 
 
 def by_rule(run: RunResult) -> list[list[Cause]]:
-    """Return the causes of errors, then of warnings, grouped by rule, so that a rule takes only one of the entries
-    shown. Other cases of a rule, such as another setting, come after all rules.
+    """Return the causes grouped by rule, errors before warnings, so that each rule takes only one of the entries shown.
+
+    Causes of a rule whose case differs from the rule's first cause, such as another setting, are separate groups after
+    all rules.
     """
     rules: dict[str, list[Cause]] = {}
     cases: dict[tuple[str, str | None], list[Cause]] = {}

@@ -64,7 +64,7 @@ def columns(heads: Sequence[str], rows: Sequence[Sequence[Text]], width: int) ->
     """Yield a table whose columns are never truncated. Columns that do not fit into `width` follow in further blocks,
     which repeat the first column.
 
-    If the table does not fit, its heads are wrapped at hyphens.
+    If the table does not fit, its headings are wrapped at hyphens.
     """
     titles, cells = _fit(heads, rows, width)
     widths = [_width(title, column) for title, column in zip(titles, cells, strict=True)]
@@ -105,7 +105,9 @@ def _needed_width(titles: Sequence[Text], cells: Sequence[Sequence[Text]], gap: 
 
 
 def _broken_head(title: str, column: Sequence[Text]) -> str:
-    """Wrap a head at hyphens into lines as short as the column allows."""
+    """Wrap a column heading at hyphens. Its lines are no longer than the widest cell, unless a single part of the
+    heading is.
+    """
     most = max((cell.cell_len for cell in column), default=0)
     lines: list[str] = [""]
     for part in title.replace("-", "-\n").split("\n"):

@@ -24,13 +24,13 @@ _LEGAL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
 def is_named(sent: str, issued: str) -> bool:
-    """Return whether a call or result has the name that was issued, or any name in place of one that APIs reject."""
+    """Return whether a call or result has the issued name. Any name counts if some API refuses the issued one."""
     return sent == issued or not _LEGAL_NAME.fullmatch(issued)
 
 
 def match_calls(expected: tuple[ExpectedCall, ...], view: RequestView) -> list[CallView | None]:
     """Return the wire call for each expected call. It is found by issued id, by name and arguments, or by position
-    among the calls with the same name. A call whose name no API accepts is found by its id alone.
+    among the calls with the same name. A call whose name is not accepted by every API is found by its id alone.
     """
     if len(expected) == len(view.calls) and all(map(_is_named, expected, view.calls)):
         return [*view.calls]  # the usual case
@@ -119,7 +119,7 @@ def _match_results(evidence: Evidence, req: ClientRequest) -> Sequence[MatchedRe
 
 
 def program_results(evidence: Evidence, req: ClientRequest) -> Iterator[tuple[ExpectedCall, ResultView]]:
-    """Yield the calls whose tools belong to a program that is tried, each with its first result on the wire."""
+    """Yield the calls of tools that the client program runs without harness, each with its first result on the wire."""
     if not isinstance(evidence.transcript, ServedTranscript):
         return
     pairing = evidence.pairing(req.view)
@@ -366,7 +366,7 @@ def _id_not_unique(evidence: Evidence) -> Iterator[RuleViolation]:
 
 
 def _repeats(evidence: Evidence, req: ClientRequest, call: CallView) -> bool:
-    """Return whether the calls with this id have one id in the caller's history, too."""
+    """Return whether the calls with this id also share one id in the caller's history."""
     own = [expected.id for expected, found in matched_calls(evidence, req) if found is not None and found.id == call.id]
     return len(own) > 1 and len(set(own)) == 1 and bool(own[0])
 

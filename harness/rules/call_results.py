@@ -214,9 +214,11 @@ def _result_duplicate(evidence: Evidence) -> Iterator[RuleViolation]:
     remedy="put the results into {results}",
 )
 def _result_misplaced(evidence: Evidence) -> Iterator[RuleViolation]:
-    """Report user content, or a call that follows another result, between a call and its result.
+    """Report user content between a call and its result. Also report a new call between them that comes after another
+    result.
 
-    Media that the adapter moved out of a result may be between them in the same turn. Limits cover empty texts.
+    Media that the adapter moved out of a result may be between them in the same turn. Empty texts are left to the
+    limits.
     """
     for exchange, view in _requests(evidence):
         pairing = evidence.pairing(view)
@@ -304,9 +306,10 @@ def _result_swapped(evidence: Evidence) -> Iterator[RuleViolation]:
 
 
 def _swapped_by_program(evidence: Evidence, req: ClientRequest) -> Iterator[RuleViolation]:
-    """Report two results of a program's own tools that each repeat only the arguments of the other's call.
+    """Report two results of a program's own tools if each repeats an argument of the other's call and none of its own
+    call.
 
-    Two calls that get the same text, with the results of both, are reported as well.
+    Also report two calls that get the same text, if it contains the arguments of both.
     """
     given = [(one, view, str(shown_payload(view))) for one, view in program_results(evidence, req)]
     for (one, view, text), (other, _, other_text) in pairwise(given):

@@ -57,7 +57,7 @@ def _changed_prefix(evidence: Evidence) -> Iterator[RuleViolation]:
 
 
 def continued_requests(evidence: Evidence) -> Iterator[tuple[ClientRequest, ClientRequest]]:
-    """Yield each request that continues another one, after that one."""
+    """Yield pairs of a request and the next request that continues it."""
     transcript = evidence.transcript
     recorded = not transcript.chats and not isinstance(transcript, ServedTranscript)
     return continued_in_recording(evidence) if recorded else pairwise(evidence.client_requests)
@@ -66,8 +66,8 @@ def continued_requests(evidence: Evidence) -> Iterator[tuple[ClientRequest, Clie
 def changes_between(
     evidence: Evidence, before: ClientRequest, req: ClientRequest, *, with_callers: bool = False
 ) -> list[PrefixChange]:
-    """Return the changes of the prefix from one request to the next, without those of the caller unless they are
-    requested.
+    """Return the changes of the prefix from one request to the next. Changes that the caller requested are included
+    only if `with_callers` is set.
     """
     then, now = evidence.compute_once(_pieces, before), evidence.compute_once(_pieces, req)
     if before.view.stateful or req.view.stateful:  # the provider has the turns, and perhaps the rest
@@ -92,8 +92,8 @@ def caller_changes_between(evidence: Evidence, before: ClientRequest, req: Clien
 
 
 def refused_change_of_caller(evidence: Evidence, reading: ParsedExchange) -> PrefixChange | None:
-    """Return the change that the caller requested, if the provider treats reasoning after it differently and the client
-    changed nothing else.
+    """Return the first change that the caller requested and after which the provider refuses or drops reasoning. Return
+    `None` if the client itself made such a change.
     """
     pairs = (pair for pair in continued_requests(evidence) if pair[1].reading.index == reading.index)
     for before, req in pairs:
@@ -135,7 +135,7 @@ def binding(evidence: Evidence, req: ClientRequest, change: PrefixChange) -> Bin
 
 
 def binding_facts(rule_set: RuleSet) -> Iterator[str]:
-    """Yield the ids of the facts by which the called service binds reasoning to its prefix."""
+    """Yield the ids of the facts that document how the service treats reasoning after a changed prefix."""
     for fact in rule_set.profile.facts:
         if fact.is_at(rule_set.services) and fact.profile and fact.profile.changed_prefix:
             yield fact.id

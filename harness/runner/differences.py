@@ -1,7 +1,7 @@
 """Differences between targets: aspects observed on the wire, grouped by subject.
 
-Every value is read from the exchanges of the run, without knowledge of the API's rules. A aspect that no exchange shows
-has the value `NOT_OBSERVED`.
+Every value is read from the exchanges of the run, without knowledge of the API's rules. An aspect that no exchange
+shows has the value `NOT_OBSERVED`.
 """
 
 from __future__ import annotations
@@ -417,7 +417,7 @@ NOT_OBSERVED = "not observed"
 ASPECTS = (*_ASPECTS,)
 
 Observations = Mapping[str, frozenset[str]]
-"""Maps the name of each aspect to the values that a cell shows. Facts without values are omitted."""
+"""Maps the name of each aspect to the values that a cell shows. Aspects without values are omitted."""
 
 
 def observe(evidence: Evidence) -> Observations:
@@ -440,7 +440,7 @@ class ObservedValues:
             self._values[name].update(values)
 
     def __getitem__(self, aspect: str) -> list[str]:
-        """Return the values of a aspect, sorted."""
+        """Return the values of an aspect, sorted."""
         return sorted(self._values[aspect])
 
     @property

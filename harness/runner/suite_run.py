@@ -92,7 +92,9 @@ def is_judged(cell: CellResult) -> bool:
 
 
 class EarlyStop:
-    """Condition for no further cell: the failures of `--maxfail`, or a time limit. `None` means no limit."""
+    """Limits after which no further cell starts: a number of failures (`--maxfail`) and a time in seconds. `None` means
+    no limit.
+    """
 
     def __init__(self, failures: int | None = None, seconds: float | None = None) -> None:
         self._left = failures
@@ -295,7 +297,7 @@ class Run:
                 conversation = with_earlier(conversation, judged.earlier, redactor)
             redacted = replace(redacted, conversation=conversation)
         seen = judged.observations and {
-            fact: frozenset(map(redactor.text, values)) for fact, values in judged.observations.items()
+            aspect: frozenset(map(redactor.text, values)) for aspect, values in judged.observations.items()
         }
         return JudgedCell(redacted, seen, judged.evidence)
 
@@ -356,7 +358,9 @@ class Run:
                 self._run_threads(shared, cells, done)
 
     def _raise_here(self, cell: Cell) -> JudgedCell:
-        """Repeat a cell that raised an exception in another process, so that this process raises it, too."""
+        """Run a cell again in this process, after it raised an exception in another process. The exception is then
+        raised here.
+        """
         with self:
             return self._without_evidence(cell)
 

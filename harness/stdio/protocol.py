@@ -57,10 +57,11 @@ _TYPES = frozenset(type_name(each) for each in _UNIONS)
 
 
 def to_json(value: object, place: str = "the value") -> JSON:
-    """Return a value of the contract as JSON. Fields that have their default value are omitted.
+    """Return a message value, such as a request, a response or an event, as JSON. Fields that have their default value
+    are omitted.
 
     Raises:
-        TypeError: The value contains something that is not part of the contract.
+        TypeError: The value contains something that cannot be written as JSON.
     """
     kind = next(each for each in type(value).__mro__ if is_dataclass(each) and each.__module__.startswith("harness."))
     try:
@@ -302,8 +303,8 @@ class ErrorData:
     - `unusable`: the run ends with the message.
     - `crash`: an unexpected exception, with its `traceback` and the source line in `where`.
 
-    A crash `outside` of a chat gives its cell the verdict error. `error` is the class of the exception. `origin` is the
-    exception that caused it.
+    `outside` is set if a crash happened outside of a chat. Its cell then has the verdict error. `error` is the class of
+    the exception. `origin` is the exception that caused it.
     """
 
     kind: str

@@ -35,7 +35,9 @@ from harness.model.messages import (
 )
 
 RECEIVED: Final = "anthropic/received"
-"""Key in `provider_metadata` for received fields that are never sent back. No API has this name."""
+"""Key in `provider_metadata` for received fields that are never sent back. It is not the name of an API, so no adapter
+sends its fields.
+"""
 
 _STOP_REASONS = {
     "end_turn": StopReason.END_TURN,
@@ -272,7 +274,7 @@ class _OpenBlock:
             return {**self.data, "input": text}
 
     def end(self) -> Iterator[StreamEvent]:
-        """Yield the end event of a complete call, once. Arguments with which the block began are yielded first."""
+        """Yield the end event of a complete call, once. If the block started with its arguments, yield them first."""
         if self.call is None or self.ended or not isinstance(read_part(self.whole()), ToolCall):
             return
         self.ended = True

@@ -132,11 +132,11 @@ PLACEHOLDER_SIGNATURE = base64.b64encode(b"skip_thought_signature_validator").de
 
 
 def contents(history: tuple[Message, ...], model: str) -> list[JSON]:
-    """Return the conversation as contents of the API.
+    """Return the conversation as the `contents` of a request.
 
-    Empty texts are left out unless they have a signature (gemini-chunks). Results are placed first in their message,
-    and all results of one turn of calls share one content (gemini-responses-counted). Consecutive assistant messages
-    are merged into one content, because calls must follow a user's turn (gemini-turn-order).
+    Empty texts are left out unless they have a signature (gemini-chunks). Results come first in their message. All
+    results for the calls of one turn are in one content (gemini-responses-counted). Consecutive assistant messages are
+    merged into one content, because calls must follow a user turn (gemini-turn-order).
 
     Raises:
         Unsupported: the model does not accept a part, or a user message is empty.

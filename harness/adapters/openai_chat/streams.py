@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def read_stream(chunks: Iterable[bytes], status: int, history: Sequence[Message]) -> Iterator[StreamEvent]:
     """Yield the events of the response to a request with this history, as it arrives.
 
-    A stream is complete if it has `[DONE]`, which some compatible servers leave out, or a finish reason.
+    A stream is complete if it has a finish reason or `[DONE]`. Some compatible servers leave out `[DONE]`.
 
     Raises:
         MalformedResponse: An event is not a chunk, or the stream is truncated.
@@ -113,11 +113,10 @@ class _CompletionBuilder:
             yield from _argument_events(call, call.number)
 
     def _start(self, *, finished: bool) -> Iterator[StreamEvent]:
-        """Yield the start of each call, and its arguments so far, up to the first call whose id or name may still
-        arrive.
+        """Yield the start and the arguments so far of each new call whose id and name are known.
 
-        Calls start in order, because a synthesised id depends on the calls before it. `finished` is set if no more
-        pieces follow.
+        Calls start in order, because a synthesised id depends on the calls before it. So a call without an id or name
+        also delays later ones. `finished` is set if no more pieces follow.
         """
         for call in self._calls[self._identified :]:
             if not (call.is_known or finished):
@@ -214,10 +213,10 @@ class StreamedCall:
         return unseen
 
     def is_complete_before(self, piece: dict[str, JSON]) -> bool:
-        """Return whether a piece starts another call, for cases that ids do not decide.
+        """Return whether a piece starts another call. Used when ids do not decide.
 
-        It does if it names another function. It also does if it repeats the name and has arguments, and the arguments
-        of this call are already complete.
+        A piece with another function name starts another call. So does a piece with the same name and arguments, if the
+        arguments of this call are already complete.
         """
         name = _text(_function(piece).get("name"))
         if not name or not self.name:

@@ -1,4 +1,4 @@
-"""Checks of commands: options, mode, prompt, and isolation from the machine."""
+"""Checks of `claude` commands: options, mode, prompt, and isolation from the machine."""
 
 from __future__ import annotations
 

@@ -316,7 +316,9 @@ def _settings(config: ProtoMessage) -> Iterator[tuple[str, SettingView]]:
 
 
 def _effort(config: ProtoMessage) -> SettingView | None:
-    """Return the requested reasoning: a level named as in other APIs, or a token budget (gemini-level-or-budget)."""
+    """Return the requested reasoning effort: a level named as in other APIs, or a token budget
+    (gemini-level-or-budget).
+    """
     value = config.get("thinkingConfig")
     if not isinstance(value, dict):
         return None

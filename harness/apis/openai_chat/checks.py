@@ -1,7 +1,7 @@
-"""Checks of requests that fact conditions cannot express: pairing, JSON in texts, schemas, and the closed list of
+"""Request checks that the conditions of facts cannot express: pairing, JSON in texts, schemas, and the list of allowed
 fields.
 
-The rules of the format (pairing, arguments, tool names) apply to every server. Only OpenAI enforces the closed list of
+The rules of the format (pairing, arguments, tool names) apply to every server. Only OpenAI enforces the list of allowed
 fields and the schema rules; compatible servers do not.
 """
 

@@ -384,7 +384,7 @@ def _format(wanted: JSON) -> FormatView | None:
 
 
 def _effort(body: dict[str, JSON]) -> SettingView | None:
-    """Return the requested reasoning, from OpenAI's field or a compatible server's."""
+    """Return the requested reasoning effort, from OpenAI's field or from the field of a compatible server."""
     if body.get("reasoning_effort") is not None:
         return SettingView(body["reasoning_effort"], "/reasoning_effort")
     for outer, inner in (("reasoning", "effort"), ("reasoning", "max_tokens"), ("thinking", "budget_tokens")):

@@ -266,7 +266,7 @@ def _by_model(kind: str) -> bool:
 
 @cached_per_element
 def _tools(member: JSON, pointer: str) -> tuple[ToolView, ...]:
-    """Return a tool. A namespace is followed by its tools."""
+    """Return the view of a tool. For a namespace, also return the views of its tools."""
     tool, place = _object(member, pointer), join(pointer, "tools")
     held = _list(tool.get("tools"), place) if tool.get("type") == "namespace" else []
     places = [join(place, index) for index in range(len(held))]
