@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -287,6 +288,17 @@ BLOCKS: list[dict[str, Any]] = [
         "toolset_name": "browser",
     },
 ]
+
+
+@pytest.mark.parametrize(
+    ("model", "sent_back"), [("gpt-oss:120b", ["thinking", "text"]), ("claude-opus-5-5", ["text"])]
+)
+def test_reasoning_without_a_signature_goes_back_where_no_model_of_anthropic_is_served(
+    model: str, sent_back: list[str]
+) -> None:
+    response = received({"type": "thinking", "thinking": "Look."}, {"type": "text", "text": "Hm."})
+    body = sent(replace(asked(Message.user("?"), response.message, Message.user("So?")), model=model))
+    assert [block["type"] for block in body["messages"][1]["content"]] == sent_back
 
 
 def test_blocks_become_parts_and_go_back_as_they_came() -> None:

@@ -51,7 +51,7 @@ def encode(request: ChatRequest, model: str) -> dict[str, JSON]:
     _refuse_sampling(request)
     model = request.model or model
     result: dict[str, JSON] = {"model": model, "max_tokens": request.max_tokens}
-    result["messages"] = messages(request.messages)
+    result["messages"] = messages(request.messages, unsigned="claude" not in model)
     if request.max_tokens is None:
         result["max_tokens"] = DEFAULT_MAX_TOKENS
     if system := _system(request):
@@ -188,8 +188,8 @@ def _think_in_budget(settings: ThinkingSettings, request: ChatRequest, result: d
 _IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 
 
-def messages(history: tuple[Message, ...]) -> list[JSON]:
-    """Return the conversation as messages of the API.
+def messages(history: tuple[Message, ...], *, unsigned: bool = False) -> list[JSON]:
+    """Return the conversation as messages of the API. `unsigned`: the model's reasoning has no signatures.
 
     Empty texts are left out, because the API rejects them (anthropic-no-empty-text). Results are placed first in their
     message (anthropic-results-first). Results in consecutive user messages are merged into one message
@@ -198,14 +198,14 @@ def messages(history: tuple[Message, ...]) -> list[JSON]:
     Raises:
         Unsupported: the API has no block for a part, or a user message is empty.
     """
-    return _Encoding(sendable(history, "anthropic")).messages()
+    return _Encoding(sendable(history, "anthropic"), unsigned=unsigned).messages()
 
 
 class _Encoding:
     """Encoder for one conversation history. It keeps the ids and toolsets that later parts depend on."""
 
-    def __init__(self, history: tuple[Message, ...]) -> None:
-        self._history = history
+    def __init__(self, history: tuple[Message, ...], *, unsigned: bool) -> None:
+        self._history, self._unsigned = history, unsigned
         self._answered = {result.call_id for message in history for result in message.tool_results}
         self._ids = AnthropicIds()
         self._toolsets: dict[str, JSON] = {}
@@ -247,7 +247,8 @@ class _Encoding:
                 return [self._result(part)]
             case Thinking():
                 fields = own(part.provider_metadata, "anthropic")
-                return [{"type": "thinking", "thinking": part.text, **fields}] if fields else []
+                sent = bool(fields) or (self._unsigned and "anthropic" in part.provider_metadata)
+                return [{"type": "thinking", "thinking": part.text, **fields}] if sent else []
             case Opaque():
                 return [part.raw] if part.api == "anthropic" and not self._is_cut_call(part.raw) else []
             case Image() | File():

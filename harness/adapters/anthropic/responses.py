@@ -95,7 +95,7 @@ def read_part(block: JSON) -> Part:
             case {"type": "text", "text": str(text)}:
                 return Text(text, _rest(block, "text"))
             case {"type": "thinking", "thinking": str(text)}:
-                return Thinking(text, _rest(block, "thinking"))
+                return Thinking(text, _rest(block, "thinking") or {"anthropic": {}})
             case {"type": "tool_use", "id": str(call_id), "name": str(name), "input": dict(arguments)}:
                 return ToolCall(call_id, name, arguments, _rest(block, "id", "name", "input"))
             case _:
