@@ -127,11 +127,21 @@ class TrialCheck(AdapterCheck):
                 chosen[key] = cell
         if not self.is_fixed:
             chosen = {key: _with_supporting_model(cell) for key, cell in chosen.items()}
-        return [chosen[key] for key in sorted(chosen)]
+        return [chosen[key] for key in sorted(chosen, key=_place_in_sample)]
 
     def report(self, every: Sequence[Cell], played: Sequence[Cell], result: RunResult, play: Play) -> Checked:  # noqa: ARG002
         """Return an empty report: a trial does not look for further capabilities."""
         return Checked()
+
+
+def _place_in_sample(key: tuple[int, str]) -> int:
+    """Return the sort key of a scenario and a variant. Streams come later, because they are replayed several times."""
+    index, variant = key
+    return index + (_STREAM_DELAY if variant == "stream" else 0)
+
+
+_STREAM_DELAY = 10
+"""Number of scenarios that are played whole before the first stream."""
 
 
 def _with_supporting_model(cell: Cell) -> Cell:
@@ -249,7 +259,7 @@ _FEW_CELLS = (
     "messages\nand tools, or write a function 'def chat(messages, tools=None)' that calls it."
 )
 
-_SECONDS, _LEAST_SECONDS = 16.0, 4.0
+_SECONDS, _LEAST_SECONDS = 16.0, 8.0
 """Time from the start of the command after which no further cell is played, and the least time for the sample."""
 
 
