@@ -16,6 +16,7 @@ from harness.model.messages import JSON
 from harness.platform.exceptions import shorten
 from harness.reports.words import sentence
 from harness.results import Finding
+from harness.rules.chat_endings import meant_status
 from harness.rules.evidence import ParsedExchange
 
 _KEY_HEADERS = {"anthropic": "x-api-key: ", "gemini": "x-goog-api-key: "}
@@ -34,7 +35,8 @@ def provider_fact(finding: Finding, api: str, readings: Sequence[ParsedExchange]
     """
     at = finding.exchange
     view = readings[at].response if at is not None and at < len(readings) else None
-    endings = _FACTS.get(finding.rule, ())
+    is_refusal = view is not None and bool(view.refusal)
+    endings = _FACTS.get("response-refusal" if is_refusal else finding.rule, ())
     if finding.rule == "chat-failure" and view is not None and view.error is not None:
         status = readings[at or 0].exchange.response
         endings = ("stream-error",) if status is not None and status.status < _FIRST_ERROR else ("error-body", "errors")
@@ -94,9 +96,14 @@ def issue_text(made: Reproduction, printed: str, script: str, language: str) -> 
     parts.append(f"**What happens.** {sentence(of + made.title)}{place}")
     words = isinstance(finding.expected, str) and (" " in finding.expected or finding.rule == "stop-reason")
     expected = "" if finding.expected is None or words else f" Expected: `{_short(finding.expected)}`."
+    status = reading.response and reading.response.error and meant_status(reading.response.error) if reading else None
+    if status is not None and finding.rule == "chat-failure":
+        expected, advice = "", f"Raise an exception with the status {status}."
+    else:
+        advice = _REMEDIES.get(finding.rule, "")
     remedy = re.sub(r"(?i)(raise) [\w ]+? instead", r"\1 an exception instead", made.remedy)
     remedy = remedy.replace("Look at the line that is named: the", "The")
-    parts.append(f"**What should happen.** {_REMEDIES.get(finding.rule, remedy)}{expected}")
+    parts.append(f"**What should happen.** {advice or remedy}{expected}")
     if made.fact is not None:
         parts.append(f"**What the provider says.** {made.fact.says}")
         parts += [f"> {made.fact.words}"] if made.fact.words else []

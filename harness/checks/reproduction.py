@@ -108,7 +108,7 @@ class Reproduction:
         error = None if view is None else view.error
         if error is not None and error.message == self.finding.message and is_about_request(self.finding):
             return f"the provider refuses the request with HTTP {error.status}: {error.message}"
-        text = re.sub(r", called in [^()]*| \(response body\)", "", " ".join(self.finding.message.split()))
+        text = re.sub(r", called in [^()]*| \(response body\)| \(as \w+\)", "", " ".join(self.finding.message.split()))
         return text.replace("the adapter", "the library")
 
     def returned_values(self) -> tuple[object, object] | None:

@@ -74,9 +74,11 @@ def row(proof: Proof, venvs: Path, folder: Path) -> str:
     text = script.read_text(encoding="utf-8")
     packages = text.partition("npm install " if is_node else "pip install ")[2].partition("\n")[0]
     alone_in = node_folder if is_node else alone_with
-    alone = outcome(script, alone_in(packages.replace("'", "").split(), venvs))
+    first, *others = packages.replace("'", "").split()
+    alone = outcome(script, alone_in([first, *others], venvs))
     pin = "@" if is_node else "=="
-    fixed = [outcome(script, alone_in([f"{wrapper.distributions[0]}{pin}{each}"], venvs)) for each in mended]
+    name = first.rpartition(pin)[0]
+    fixed = [outcome(script, alone_in([f"{name}{pin}{each}", *others], venvs)) for each in mended]
     lines = f"{len(code_lines(text))} ({len(text.splitlines())})"
     shown = [proof.adapter, proof.rule, f"{proof.scenario} {proof.variant}", lines, packages.replace("'", ""), alone]
     return f"| {' | '.join([*shown, *(fixed or ['']), ''])}".rstrip()
