@@ -171,6 +171,7 @@ def _calling(step: StepSpec, old: str, new: str) -> StepSpec:
 def _rest(scenario: Scenario, case: HandOverCase, source: Target, target: Target) -> Scenario:
     """Return the scenario that the second target plays: a placeholder history, and the turn or answer after the cut."""
     lacks = set(Capability) - target.adapter.capabilities | target.profile.lacks
+    runs_tools = target.adapter.api in scenario.provider_tools and Capability.PROVIDER_TOOLS not in lacks
     turn = scenario.turns[-1]
     if case.cut == "results":
         turn = turn.model_copy(update={"model": turn.model[-1:], "expect": None})
@@ -183,7 +184,7 @@ def _rest(scenario: Scenario, case: HandOverCase, source: Target, target: Target
         "history": [HistoryMessage(role="user", text=f"A conversation with {source.name}.")],
         "turns": [turn],
         "profiles": None,
-        "provider_tools": {} if Capability.PROVIDER_TOOLS in lacks else scenario.provider_tools,
+        "provider_tools": scenario.provider_tools if runs_tools else {},
     }
     if Capability.THINKING in lacks:
         changes["settings"] = scenario.settings.model_copy(update={"thinking": None})

@@ -63,6 +63,7 @@ def test_no_shipped_adapter_loses_anything() -> None:
         ("ids-own", "gemini-2.5", "gemini-4", "translated", "without ids"),
         ("reasoning-results", "anthropic", "gemini-4", "dropped", "another model's"),
         ("state-results", "gemini-2.5", "gemini-4", "preserved", "belongs to this API"),
+        ("provider-tools", "anthropic", "openai-chat", "dropped", "no other API can read it"),
         ("media-result", "anthropic", "openai-chat", "translated", "user message"),
         ("media-result", "anthropic", "gemini-2.5", "refused", "takes JSON only"),
         ("error-text", "openai-chat", "anthropic", "preserved", "field for errors"),
