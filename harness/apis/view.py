@@ -429,8 +429,8 @@ class Prefix:
     """Approximate token counts of the parts of a request that a provider may have cached.
 
     `repeated` counts the beginning that is equal to the beginning of an earlier request. `marked` counts the tokens up
-    to the last cache mark on tools and system prompt. `marked_again` counts the tokens up to the last cache mark within
-    the repeated beginning.
+    to the last cache mark. `marked_again` counts the tokens up to the last cache mark of an earlier request, within the
+    repeated beginning and shortly before a mark.
     """
 
     repeated: int = 0

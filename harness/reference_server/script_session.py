@@ -28,27 +28,32 @@ from harness.model.http import EXHAUSTED, Delivery, Ending, HttpRequest, HttpRes
 from harness.model.messages import JSON
 from harness.scenarios.schema import FaultSpec, Scenario
 
+_LOOKBACK = 20
+"""Number of blocks before a cache mark in which Anthropic looks for a prefix that an earlier request wrote."""
+
 
 class Prefixes:
     """Compares each request of a conversation with the earlier ones."""
 
     def __init__(self) -> None:
-        self._earlier: list[tuple[PrefixPiece, ...]] = []
+        self._earlier: list[tuple[tuple[PrefixPiece, ...], list[int]]] = []
         self._answered: dict[str, tuple[PrefixPiece, ...]] = {}
 
     def of(self, request: RequestView, body: JSON, profile: Profile) -> Prefix:
         """Return the part of the next request that a provider may have cached, as token counts."""
         pieces = prefix_pieces(request, body, settings=profile.prefix_settings, trailing=profile.trailing_places)
-        repeated = max((count_equal(pieces, each) for each in self._earlier), default=0)
+        equal = [(count_equal(pieces, each), written) for each, written in self._earlier]
+        repeated = max((count for count, _ in equal), default=0)
         marked = [at for at, piece in enumerate(pieces, 1) if _is_cache_marked(piece.pointer, body)]
-        again = max((at for at in marked if at <= repeated), default=0)
-        self._earlier.append(pieces)
+        written = {at for count, each in equal for at in each if at <= count}
+        again = max((at for at in written if any(0 <= mark - at < _LOOKBACK for mark in marked)), default=0)
+        self._earlier.append((pieces, marked))
         return Prefix(tokens(pieces[:repeated]), tokens(pieces[: max(marked, default=0)]), tokens(pieces[:again]))
 
     def note(self, response_id: JSON) -> None:
         """Remember that this response answers the last request."""
         if isinstance(response_id, str):
-            self._answered[response_id] = self._earlier[-1]
+            self._answered[response_id], _ = self._earlier[-1]
 
     def diagnosis(self, body: JSON, pointer: str) -> CacheDiagnosis | None:
         """Compare the last request with that of the response that it names at `pointer`.
@@ -60,7 +65,7 @@ class Prefixes:
         response_id = asked.get(key)
         if not isinstance(response_id, str):
             return CacheDiagnosis(is_known=False, is_named=False) if key and key in asked else None
-        then, now = self._answered.get(response_id), self._earlier[-1]
+        then, (now, _) = self._answered.get(response_id), self._earlier[-1]
         if then is None:
             return CacheDiagnosis(is_known=False)
         same = count_equal(then, now)

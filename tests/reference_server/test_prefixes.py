@@ -274,8 +274,12 @@ def _marked_request(body: Body) -> None:
 LONG = "The lights are checked at six, at noon and at nine. " * 200
 
 
-@pytest.mark.parametrize("mark", [_marked_message, _marked_request])
-def test_a_break_before_a_mark_in_a_message_shows_in_the_cached_tokens(mark: Callable[[Body], None]) -> None:
+@pytest.mark.parametrize(
+    ("mark", "is_moved"), [(_marked_message, False), (_marked_message, True), (_marked_request, False)]
+)
+def test_a_break_before_a_mark_in_a_message_shows_in_the_cached_tokens(
+    mark: Callable[[Body], None], *, is_moved: bool
+) -> None:
     def cached(last: Callable[[Body], None]) -> int:
         wire, scenario = registry.api("anthropic"), shipped_scenarios()["prefix-with-thinking"]
         session = ScriptSession(
@@ -284,6 +288,9 @@ def test_a_break_before_a_mark_in_a_message_shows_in_the_cached_tokens(mark: Cal
         body = _first_message("claude-opus-5")
         mark(body)
         _next_messages(body, json.loads(_sent(session, "anthropic", body, None).body))
+        if is_moved:
+            del body["messages"][0]["content"][0]["cache_control"]
+            body["messages"][-1]["content"][-1]["cache_control"] = {"type": "ephemeral"}
         last(body)
         return json.loads(_sent(session, "anthropic", body, None).body)["usage"]["cache_read_input_tokens"]
 
