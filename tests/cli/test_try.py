@@ -227,6 +227,8 @@ while True:
         if "order" in sys.argv:
             other = next((each for each in message["tool_calls"] if each != call), call)
             path = json.loads(other["function"]["arguments"])["path"]
+        if "join" in sys.argv:
+            path = [json.loads(each["function"]["arguments"])["path"] for each in message["tool_calls"]]
         content = "[object Object]" if "print" in sys.argv else f"text of {path}"
         if "encode" in sys.argv:
             content = json.dumps(json.dumps({"path": path}))
@@ -258,6 +260,8 @@ def test_a_program_is_played_with_its_own_prompts_and_tools(harness: Command, fo
     ordered = harness("try", "--command", f"{sys.executable} program.py order")
     assert "of read is answered with the result of another call" in ordered.out
     assert "(result-swapped, 1 cell)" in " ".join(ordered.out.split())
+    joined = harness("try", "--command", f"{sys.executable} program.py join")
+    assert "of read get the same text, with the results of both" in " ".join(joined.out.split())
 
     silent = harness("try", "--command", "true")
     assert silent.code == 2
