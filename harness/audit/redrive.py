@@ -228,7 +228,7 @@ def _is(canonical: ToolCall, call: CallView) -> bool:
     return canonical.name == call.name and call.id in (None, canonical.id)
 
 
-_Parting: TypeAlias = tuple[str, JSON, JSON]
+_FirstDifference: TypeAlias = tuple[str, JSON, JSON]
 """Pointer to the first difference, and both values."""
 
 
@@ -246,20 +246,20 @@ def disagreements(
 
 
 def _disagreement(
-    kind: str, way: str, pair: RedrivePair, streamed: DrivenTurn, retell: Callable[[], DrivenTurn]
+    kind: str, way: str, pair: RedrivePair, streamed: DrivenTurn, replay: Callable[[], DrivenTurn]
 ) -> Iterator[Disagreement]:
     pointer = (pair.slice.spoken or pair.slice.answers)[0].part.pointer
     try:
-        parting = _parting(streamed, retell())
+        difference = _first_difference(streamed, replay())
     except Exception as error:  # noqa: BLE001 - as in a redrive: an adapter may fail in any way at all
         yield Disagreement(pointer, None, {"told": way, "error": str(error) or repr(error)}, kind)
         return
-    if parting is not None:
-        at, one, other = parting
+    if difference is not None:
+        at, one, other = difference
         yield Disagreement(pointer, {"at": at, "value": one}, {"told": way, "value": other}, kind)
 
 
-def _parting(one: DrivenTurn, other: DrivenTurn) -> _Parting | None:
+def _first_difference(one: DrivenTurn, other: DrivenTurn) -> _FirstDifference | None:
     """Return the first difference between the results of two deliveries, or `None` if they are equal.
 
     Its pointer leads to the innermost value that differs.

@@ -206,7 +206,7 @@ class CellRecording:
                 self._journal.remove()
             raise
 
-    def taken_up(self, request: HttpRequest) -> HttpResponse | None:
+    def earlier_response(self, request: HttpRequest) -> HttpResponse | None:
         """Return the response that an earlier recording received for this request, if it is the next one in the
         journal.
 

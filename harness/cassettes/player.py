@@ -38,7 +38,7 @@ class Keep(Protocol):
         """Store an exchange. Raises `CassetteError`."""
         ...
 
-    def taken_up(self, request: HttpRequest) -> HttpResponse | None:
+    def earlier_response(self, request: HttpRequest) -> HttpResponse | None:
         """Return the response that an earlier, unfinished recording stored for this request, or `None`. Raises
         `CassetteError`.
         """
@@ -78,7 +78,7 @@ class ExchangeLog:
             return request
         return replace(request, url=self._public + path)
 
-    def taken_up(self, request: HttpRequest) -> HttpResponse | None:
+    def earlier_response(self, request: HttpRequest) -> HttpResponse | None:
         """Return and log the response that an earlier recording stored for this request, or return `None` if the
         request has to be sent.
 
@@ -89,7 +89,7 @@ class ExchangeLog:
             return None
         public = self.public(request)
         with self._lock:
-            response = self._keep.taken_up(public)
+            response = self._keep.earlier_response(public)
             if response is not None:
                 self._add(public, response, None)
         return response
@@ -118,7 +118,7 @@ Converter: TypeAlias = Callable[[HttpRequest, HttpRequest | None, HttpResponse],
 """
 
 
-def as_asked(wire: Api, profile: Profile, seed: str) -> Converter:
+def stream_converter(wire: Api, profile: Profile, seed: str) -> Converter:
     """Return a function that converts recorded responses to a stream or a whole body, depending on the request.
 
     One adapter may request a stream where another one recorded a whole body. A truncated or unreadable response is
@@ -235,7 +235,7 @@ class Player:
         `EXHAUSTED`, and `None`.
         """
         with self._lock:
-            position = self._again(request)
+            position = self._position_to_repeat(request)
             if position is None:
                 position = self._take(request)
                 self._repeated = 0
@@ -245,7 +245,7 @@ class Player:
         recorded, response = self._interactions[position]
         return response, recorded
 
-    def _again(self, request: HttpRequest) -> int | None:
+    def _position_to_repeat(self, request: HttpRequest) -> int | None:
         if self._failed is None or self._last is None or self._repeated == _REPEATS:
             return None
         sent, position = self._last

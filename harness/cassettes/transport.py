@@ -75,7 +75,7 @@ class LoggingTransport(httpx2.BaseTransport):
         be stored.
         """
         request.read()
-        known = self._tap.taken_up(plain_request(request))
+        known = self._tap.earlier_response(plain_request(request))
         if known is not None:
             return _deliver(known)
         try:
@@ -258,7 +258,7 @@ class LoggingRunner:
     def run(self, command: Command, timeout: float) -> Completed:
         """Run a command. Raises the exceptions of `inner`, and `CassetteError` if the exchange cannot be stored."""
         request = to_request(command)
-        known = self._tap.taken_up(request)
+        known = self._tap.earlier_response(request)
         if known is not None:
             return from_response(known)
         try:

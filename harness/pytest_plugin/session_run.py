@@ -82,10 +82,10 @@ class Recording:
         Raises:
             UsageError: a key is missing, or its cassette must not be overwritten.
         """
-        with self._alone(cell):
-            if not self._due([cell]):
+        with self._folder_lock(cell):
+            if not self._cells_to_record([cell]):
                 return None
-            run = self._of([cell]).run([cell.target])
+            run = self._plan_for([cell]).run([cell.target])
             run.survey_recordings([cell])
             with run:
                 return run.play_cell(cell)
@@ -100,12 +100,13 @@ class Recording:
         Raises:
             UsageError: `check` is set, and one of the cells cannot be recorded.
         """
-        paths = {self.path(cell): cell for cell in reversed(self._due(cells))}  # several adapters may share one
+        to_record = reversed(self._cells_to_record(cells))
+        paths = {self.path(cell): cell for cell in to_record}  # several adapters may share one
         due = [cell for path, cell in reversed(paths.items()) if path not in self._announced]
         self._announced.update(paths)
         if not due:
             return
-        plan = self._of(due)
+        plan = self._plan_for(due)
         if check:
             plan.run([cell.target for cell in due])
         source = "providers" if self.is_paid else "the reference server"
@@ -113,15 +114,15 @@ class Recording:
         if self.is_paid:
             yield from forecast(estimate(due, base_urls=plan.base_urls), price_version())
 
-    def _of(self, cells: Sequence[Cell]) -> Plan:
+    def _plan_for(self, cells: Sequence[Cell]) -> Plan:
         if not self.is_paid:
             return replace(self._plan, recorder=self._recorder)
         targets = list({cell.target.name: cell.target for cell in cells}.values())
         urls = base_urls_of(self._plan.base_urls, targets)
         return replace(self._plan, mode="live", base_urls=urls, recorder=self._recorder)
 
-    def _due(self, cells: Sequence[Cell]) -> list[Cell]:
-        plan = self._of(cells)
+    def _cells_to_record(self, cells: Sequence[Cell]) -> list[Cell]:
+        plan = self._plan_for(cells)
         stages = LiveBackend(plan.base_urls) if self.is_paid else ReferenceBackend()
         playable = [cell for cell in cells if not_applicable(cell, stages.mode) is None]
         has = self._is_of_session if self._anew else ReplayBackend(self._plan.libraries, self._plan.own).has
@@ -137,7 +138,7 @@ class Recording:
             return False
 
     @contextmanager
-    def _alone(self, cell: Cell) -> Generator[None, None, None]:
+    def _folder_lock(self, cell: Cell) -> Generator[None, None, None]:
         """Lock the scenario's folder while its cell is recorded. Other processes of the session wait until it is
         unlocked.
         """
@@ -260,7 +261,7 @@ class SessionRun:
         recorded = self.recording.play(cell) if self.recording is not None else None
         if self.recording is not None and recorded is not None:
             return recorded, self.recording.path(cell)
-        plan = self._plan if own is None else replace(self._plan, own=self._plan.own | _own([own]))
+        plan = self._plan if own is None else replace(self._plan, own=self._plan.own | _own_ids([own]))
         run = self.run if own is None else plan.run([cell.target])
         with run:
             return run.play_cell(cell), None
@@ -343,7 +344,7 @@ def _scenarios(config: pytest.Config, own: Project) -> tuple[Path, ...]:
     return tuple(path.resolve() for path in found)
 
 
-def _own(paths: Sequence[Path]) -> frozenset[str]:
+def _own_ids(paths: Sequence[Path]) -> frozenset[str]:
     """Return the ids of scenarios that are not shipped."""
     shipped = suite.shipped_folder("scenarios")
     return frozenset(file.stem for file in scenario_files(paths) if not file.is_relative_to(shipped))
@@ -366,7 +367,7 @@ def _plan(config: pytest.Config, own: Project, fact_selection: FactSelection, sc
     return Plan(
         mode=mode,
         libraries=[Library(folder) for folder in _folders(config, own)],
-        own=_own(scenarios),
+        own=_own_ids(scenarios),
         base_urls=_base_urls(own),
         expected=[entry for path in expected for entry in load(path, ids)],
         recuts=recuts,
@@ -433,9 +434,9 @@ def end_item(item: pytest.Item, result: CellResult, others: Iterable[str], invoc
         case Verdict.NOT_APPLICABLE:
             pytest.skip(f"not applicable: {result.reason}")
         case Verdict.MISSING:
-            found.append(f"not checked: {result.reason}\n{_ways_out(item, result, invocation)}")
+            found.append(f"not checked: {result.reason}\n{_recording_commands(item, result, invocation)}")
         case Verdict.ERROR | Verdict.FAIL:
-            found.append(_again(item, result, invocation))
+            found.append(_rerun_commands(item, result, invocation))
         case Verdict.EXPECTED_FAILURE if not found:
             pytest.xfail(result.reason or "")
         case _:
@@ -445,7 +446,7 @@ def end_item(item: pytest.Item, result: CellResult, others: Iterable[str], invoc
         raise Nonconformant("\n\n".join(found))
 
 
-def _ways_out(item: pytest.Item, result: CellResult, call: Invocation | None) -> str:
+def _recording_commands(item: pytest.Item, result: CellResult, call: Invocation | None) -> str:
     """Return the commands for a cell without a cassette: to record it, or to run it without a recording."""
     here = shlex.join(["pytest", "--harness-record=missing", item.nodeid])
     if call is None:
@@ -455,7 +456,7 @@ def _ways_out(item: pytest.Item, result: CellResult, call: Invocation | None) ->
     return commands(record_it=record, or_while_it_is_tested=here, or_play_it_without=reference)
 
 
-def _again(item: pytest.Item, result: CellResult, call: Invocation | None) -> str:
+def _rerun_commands(item: pytest.Item, result: CellResult, call: Invocation | None) -> str:
     if call is None:
         return commands(play_again=shlex.join(["pytest", item.nodeid]))
     rerun, show = (_command(call, words, result) for words in (call.rerun, call.show))

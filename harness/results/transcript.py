@@ -167,7 +167,7 @@ class Transcript:
     stale: bool = False
     recorded_by: str | None = None
     too_old: str | None = None
-    retellings: tuple[ReplayVariant, ...] = ()
+    replay_variants: tuple[ReplayVariant, ...] = ()
     capabilities: frozenset[Capability] = frozenset()
     handled: tuple[tuple[str, ...], ...] = ()
     printed: str = ""

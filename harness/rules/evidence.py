@@ -245,9 +245,9 @@ class Evidence:
         self._derived: dict[tuple[object, int], Any] = {}
         self._pairings: dict[int, Pairing] = {}
 
-    def with_retellings(self, retellings: tuple[ReplayVariant, ...]) -> Evidence:
+    def with_replay_variants(self, replay_variants: tuple[ReplayVariant, ...]) -> Evidence:
         """Return evidence that includes replay variants, reusing the parsed exchanges."""
-        made = Evidence(replace(self.transcript, retellings=retellings))
+        made = Evidence(replace(self.transcript, replay_variants=replay_variants))
         made.__dict__["readings"] = self.readings
         return made
 

@@ -250,14 +250,14 @@ def is_same_answer(evidence: Evidence, whole: Sequence[Chat]) -> bool:
 )
 def _equals_whole(evidence: Evidence) -> Iterator[RuleViolation]:
     answered = list(takewhile(lambda chat: chat.response is not None, evidence.transcript.chats))
-    for retelling in evidence.transcript.retellings:
-        if retelling.variant != "whole":
+    for replayed in evidence.transcript.replay_variants:
+        if replayed.variant != "whole":
             continue
-        for index, (chat, whole) in enumerate(zip(answered, retelling.chats, strict=False)):
+        for index, (chat, whole) in enumerate(zip(answered, replayed.chats, strict=False)):
             found = _whole_differences(evidence, chat, whole)
             mistaken = [each for each in found if _is_read_by_the_stream_alone(evidence, index, whole, each.place)]
-            yield from _violations_of(evidence, index, retelling.way, [each for each in found if each not in mistaken])
-            way = f"{retelling.way}, whose framing no client has to accept"
+            yield from _violations_of(evidence, index, replayed.way, [each for each in found if each not in mistaken])
+            way = f"{replayed.way}, whose framing no client has to accept"
             for flaw in _violations_of(evidence, index, way, mistaken):
                 yield replace(flaw, actual=flaw.expected, expected=flaw.actual)
 
@@ -312,7 +312,7 @@ def _values_at(place: str, response: ChatResponse, wire: ResponseView) -> tuple[
 )
 def _changed_by_variants(evidence: Evidence) -> Iterator[RuleViolation]:
     """Report the first variant whose result differs. Variants that an official SDK cannot parse are tried last."""
-    recuts = [retelling for retelling in evidence.transcript.retellings if retelling.variant == "stream"]
+    recuts = [replayed for replayed in evidence.transcript.replay_variants if replayed.variant == "stream"]
     ways = sorted(recuts, key=lambda each: _is_disputed(evidence, each))
     found = [(each, index, difference) for each in ways for index, difference in _first_difference(evidence, each)]
     if found:
@@ -322,10 +322,10 @@ def _changed_by_variants(evidence: Evidence) -> Iterator[RuleViolation]:
         yield from _violations_of(evidence, index, f"in another way ({first.way}){count}", difference, kind)
 
 
-def _is_disputed(evidence: Evidence, retelling: ReplayVariant) -> bool:
+def _is_disputed(evidence: Evidence, replayed: ReplayVariant) -> bool:
     """Return whether an official SDK cannot parse the variant, or the API does not document it."""
-    shape = evidence.api.stream_shapes.get(retelling.shape)
-    return is_unreadable_variant(evidence, retelling.way) or (shape is not None and shape.departs)
+    shape = evidence.api.stream_shapes.get(replayed.shape)
+    return is_unreadable_variant(evidence, replayed.way) or (shape is not None and shape.departs)
 
 
 _FRAMINGS: Mapping[Framing, str] = {"byte-order-mark": BYTE_ORDER_MARK, "comments": COMMENTS}
@@ -342,21 +342,21 @@ def is_unreadable_by_sdk(api: Api, way: str) -> bool:
     return any(_FRAMINGS[framing] in way for framing in api.traits.unread_framings)
 
 
-def differs(evidence: Evidence, retelling: ReplayVariant) -> bool:
+def differs(evidence: Evidence, replayed: ReplayVariant) -> bool:
     """Return whether the result of a chat differs in a variant."""
-    return any(True for _ in _first_difference(evidence, retelling))
+    return any(True for _ in _first_difference(evidence, replayed))
 
 
-def _first_difference(evidence: Evidence, retelling: ReplayVariant) -> Iterator[tuple[int, list[ResponseDifference]]]:
+def _first_difference(evidence: Evidence, replayed: ReplayVariant) -> Iterator[tuple[int, list[ResponseDifference]]]:
     """Yield the first chat whose result differs in a variant, with its differences."""
     issued = _issued_values(evidence)
-    for index, (chat, other) in enumerate(zip(evidence.transcript.chats, retelling.chats, strict=False)):
+    for index, (chat, other) in enumerate(zip(evidence.transcript.chats, replayed.chats, strict=False)):
         exchanges = evidence.exchanges(index)
         broken = bool(exchanges) and _connection_broke(exchanges[-1])
         found = [*_error_differences(chat, other, broken=broken)]
         if not found and not broken:
             differences = event_differences(chat.events, other.events, issued)
-            found += [each for each in differences if not retelling.shape or each.place != ORDER]
+            found += [each for each in differences if not replayed.shape or each.place != ORDER]
         if chat.response is not None and other.response is not None:
             found += _responses(evidence, chat.response, other.response)
         if found:

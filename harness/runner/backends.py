@@ -21,7 +21,7 @@ from harness.apis.api import Api
 from harness.apis.registry import Target
 from harness.cassettes.cassette import REFERENCE_URL, Cassette, Metadata
 from harness.cassettes.library import Library
-from harness.cassettes.player import ExchangeLog, Keep, Player, as_asked
+from harness.cassettes.player import ExchangeLog, Keep, Player, stream_converter
 from harness.cassettes.preflight import Outdated
 from harness.cassettes.redact import Redactor
 from harness.cassettes.redact.secret_patterns import origin
@@ -314,7 +314,7 @@ class ReplayBackend(OfflineBackend):
         stale = not unchanged and not self._is_of(metadata, cell.scenario)
         scripted = metadata.origin == "reference" and (unchanged or stale or _follows_script(cassette, cell))
         url = (REFERENCE_URL if metadata.origin == "reference" else _origin(cassette)) + wire.base_path
-        adapt = as_asked(wire, cell.target.profile, cell.scenario.id)
+        adapt = stream_converter(wire, cell.target.profile, cell.scenario.id)
         end = Responder(lambda tap: replaying(player, tap, adapt))
         with self.connect(cell.target, end, url, keep) as (endpoint, tap):
             yield CellEnvironment(

@@ -124,7 +124,7 @@ class CellRunner:
             evidence = Evidence(transcript)
             if cell.variant == "stream":
                 made = replay_variants(cell, evidence, self._backend, self._recuts, self._whole_variant_of(cell))
-                evidence = evidence.with_retellings(tuple(made))
+                evidence = evidence.with_replay_variants(tuple(made))
             else:
                 self._whole = cell, evidence
             judged = self._judge.decide_verdict(result, environment, evidence, self._backend.redactor())

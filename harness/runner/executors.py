@@ -83,18 +83,20 @@ class CellExecutor(Protocol):
 
 def run_forked(run: Run, size: int, cells: Sequence[Cell]) -> Generator[tuple[int, JudgedCell | None]]:
     """Run cells in forks of this process. See `run_chunks` for what it yields and raises."""
-    with ForkExecutor(run, cells, size) as crew:
-        yield from run_chunks(crew, cells, lambda chunk: (run_inherited, [number for number, _ in chunk]))
+    with ForkExecutor(run, cells, size) as cell_executor:
+        yield from run_chunks(cell_executor, cells, lambda chunk: (run_inherited, [number for number, _ in chunk]))
 
 
-def run_sent(crew: CellExecutor, plan: Plan, cells: Sequence[Cell]) -> Generator[tuple[int, JudgedCell | None]]:
+def run_sent(
+    cell_executor: CellExecutor, plan: Plan, cells: Sequence[Cell]
+) -> Generator[tuple[int, JudgedCell | None]]:
     """Run cells in processes that receive the whole plan. See `run_chunks` for what it yields and raises."""
     work = SentPlan.of(plan, len(cells))
-    yield from run_chunks(crew, cells, lambda chunk: (run_received, work, [cell for _, cell in chunk]))
+    yield from run_chunks(cell_executor, cells, lambda chunk: (run_received, work, [cell for _, cell in chunk]))
 
 
 def run_chunks(
-    crew: CellExecutor, cells: Sequence[Cell], task: Callable[[_Chunk], tuple[Any, ...]]
+    cell_executor: CellExecutor, cells: Sequence[Cell], task: Callable[[_Chunk], tuple[Any, ...]]
 ) -> Generator[tuple[int, JudgedCell | None]]:
     """Yield the number and result of each cell as it finishes. The result is `None` if the cell raised an exception.
 
@@ -104,20 +106,20 @@ def run_chunks(
     Raises:
         HarnessError: The processes are no longer available.
     """
-    left = iter(_chunks(cells, crew.size))
+    left = iter(_chunks(cells, cell_executor.size))
     under_way: dict[Future[_Results], _Chunk] = {}
     try:
         while True:
-            while len(under_way) < crew.size * _CHUNKS_AHEAD and (chunk := next(left, None)):
+            while len(under_way) < cell_executor.size * _CHUNKS_AHEAD and (chunk := next(left, None)):
                 try:
-                    under_way[crew.executor.submit(*task(chunk))] = chunk
+                    under_way[cell_executor.executor.submit(*task(chunk))] = chunk
                 except BrokenExecutor as error:
-                    raise crew.explain(error, [cell for _, cell in chunk]) from error
+                    raise cell_executor.explain(error, [cell for _, cell in chunk]) from error
             if not under_way:
                 return
             done, _ = wait(under_way, _CHECK_SECONDS, FIRST_COMPLETED)
             if not done:
-                crew.check()
+                cell_executor.check()
             for each in done:
                 chunk = under_way.pop(each)
                 try:
@@ -125,10 +127,10 @@ def run_chunks(
                 except HarnessError:
                     raise
                 except Exception as error:
-                    raise crew.explain(error, [cell for _, cell in chunk]) from error
+                    raise cell_executor.explain(error, [cell for _, cell in chunk]) from error
                 yield from ((number, one) for (number, _), one in zip(chunk, judged, strict=True))
     finally:
-        crew.cancel(under_way)
+        cell_executor.cancel(under_way)
 
 
 def _chunks(cells: Sequence[Cell], processes: int) -> Iterator[_Chunk]:

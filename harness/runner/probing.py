@@ -44,10 +44,10 @@ _UNBOUNDED_TOKENS = 256
 
 @dataclass(frozen=True, slots=True)
 class ProbePair:
-    """Two requests without a key. The fact applies to `meant`, but not to `twin`, which is the control request."""
+    """Two requests without a key. The fact applies to `tested`, but not to the control request."""
 
-    meant: HttpRequest
-    twin: HttpRequest
+    tested: HttpRequest
+    control: HttpRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,13 +142,13 @@ def probe_pair(  # noqa: PLR0913, PLR0917 - a fact, and the server that is probe
     if api.minimal_request is None or not about:
         return None
     chosen = {"model": model}
-    meant, twin = (
+    tested, control = (
         request_of(api, bases, {**each, **chosen}, model, base_url) for each in (about[0], other[0] if other else {})
     )
-    known = (*api.judge(meant, rule_set), *api.judge(twin, rule_set))
+    known = (*api.judge(tested, rule_set), *api.judge(control, rule_set))
     if fact.verdict == "accepted" and any(each.severity == "error" for each in known):
         return None
-    return ProbePair(meant, twin)
+    return ProbePair(tested, control)
 
 
 def estimate_cost(probes: Sequence[FactProbe], most: int | None) -> Spending:
@@ -157,7 +157,7 @@ def estimate_cost(probes: Sequence[FactProbe], most: int | None) -> Spending:
     Every request is counted, although providers do not bill rejected requests.
     """
     pairs = [(each, each.pair) for each in probes if each.pair is not None]
-    requests = [(each, request) for each, pair in pairs for request in (pair.meant, pair.twin)][:most]
+    requests = [(each, request) for each, pair in pairs for request in (pair.tested, pair.control)][:most]
     usages = [_usage(each, request) for each, request in requests]
     prices = [
         cost(each.target.api, each.target.model, usage, url=each.base_url)
@@ -195,13 +195,13 @@ states.
 
 @dataclass(frozen=True, slots=True)
 class ProbeAnswer:
-    """The outcome of a request: accepted (`taken`), refused, or inconclusive (`untold`).
+    """The outcome of a request: accepted, refused or unclear.
 
     `reason` explains an inconclusive outcome. `words` is the provider's message. `status` is `None` if there was no
     response.
     """
 
-    outcome: Literal["taken", "refused", "untold"]
+    outcome: Literal["accepted", "refused", "unclear"]
     status: int | None = None
     words: str = ""
     reason: str = ""
@@ -224,20 +224,20 @@ def read_answer(api: Api, fact: Fact, response: HttpResponse) -> ProbeAnswer:
         error, whole = view.error, view.complete
     except WireError as damage:
         if response.status < 400:
-            return ProbeAnswer("untold", response.status, _text(response), f"its answer cannot be read: {damage}")
+            return ProbeAnswer("unclear", response.status, _text(response), f"its answer cannot be read: {damage}")
         error, whole = None, True
     if error is None and response.status < 400:
         return (
-            ProbeAnswer("taken", response.status)
+            ProbeAnswer("accepted", response.status)
             if whole
-            else ProbeAnswer("untold", response.status, "", "it was cut off")
+            else ProbeAnswer("unclear", response.status, "", "it was cut off")
         )
     status = response.status if error is None or error.meant is None else error.meant
     words = error.message if error is not None else _text(response)
     if status == fact.status or (400 <= status < 500 and status not in _NOT_JUDGED):
         return ProbeAnswer("refused", status, words)
     reason = _NOT_JUDGED.get(status, "the server failed" if status >= 500 else "it is an error of no known kind")
-    return ProbeAnswer("untold", status, words, reason)
+    return ProbeAnswer("unclear", status, words, reason)
 
 
 def _text(response: HttpResponse) -> str:
@@ -245,37 +245,41 @@ def _text(response: HttpResponse) -> str:
 
 
 def conclude(question: FactProbe, answers: Sequence[ProbeAnswer]) -> ProbeResult | None:
-    """Return the result for a fact, based on the responses to the request and its twin.
+    """Return the result for a fact, based on the responses to the request and its control request.
 
-    Return `None` if the response to the twin is still needed.
+    Return `None` if the response to the control request is still needed.
     """
-    meant = answers[0]
+    tested = answers[0]
     refused_one = question.fact.verdict == "refused"
-    if meant.outcome == "untold":
-        return ProbeResult(question, "cannot tell", meant.reason, meant)
-    if meant.outcome == "taken":
+    if tested.outcome == "unclear":
+        return ProbeResult(question, "cannot tell", tested.reason, tested)
+    if tested.outcome == "accepted":
         if refused_one:
-            return ProbeResult(question, "no longer holds", "the request that breaks it is accepted", meant)
-        return ProbeResult(question, "holds", "the request is accepted", meant)
+            return ProbeResult(question, "no longer holds", "the request that breaks it is accepted", tested)
+        return ProbeResult(question, "holds", "the request is accepted", tested)
     if len(answers) == 1:
         return None
-    twin = answers[1]
-    if twin.outcome == "untold":
-        return ProbeResult(question, "cannot tell", f"nothing is known of the twin: {twin.reason}", twin)
-    if twin.outcome == "refused":
-        return ProbeResult(question, "cannot tell", "another error came first: the twin is refused too", twin)
+    control = answers[1]
+    if control.outcome == "unclear":
+        return ProbeResult(
+            question, "cannot tell", f"the control request has no clear result: {control.reason}", control
+        )
+    if control.outcome == "refused":
+        return ProbeResult(
+            question, "cannot tell", "another error came first: the control request is refused, too", control
+        )
     if refused_one:
         return ProbeResult(
             question,
             "holds",
             "the request that breaks it is refused, and the same request without the refused part is accepted",
-            meant,
+            tested,
         )
     return ProbeResult(
         question,
         "no longer holds",
         "the request is refused, but the same request without the refused part is accepted",
-        meant,
+        tested,
     )
 
 
@@ -303,7 +307,7 @@ def _entries(found: ProbeResult, day: dt.date) -> Iterator[dict[str, Any]]:
     new = {
         "id": f"{fact.id}-{verdict}-{day}",
         "verdict": verdict,
-        "says": f"{'Taken' if verdict == 'accepted' else 'Refused'} since a probe found so: {fact.says}",
+        "says": f"{'Accepted' if verdict == 'accepted' else 'Refused'} since a probe found so: {fact.says}",
         "models": [model.removeprefix("models/")],
         "service": fact.service,
         "since": day.isoformat(),
@@ -365,7 +369,7 @@ class Probe:
         if shut is not None:
             return ProbeResult(question, "cannot tell", f"it was not tested: {shut.reason}")
         answers: list[ProbeAnswer] = []
-        for request in (question.pair.meant, question.pair.twin):
+        for request in (question.pair.tested, question.pair.control):
             if self._most is not None and self.sent >= self._most:
                 return ProbeResult(question, "cannot tell", "it was not tested completely: --max-requests is reached")
             answers.append(self._answer(question, request))
@@ -381,14 +385,14 @@ class Probe:
         except httpx2.TransportError as error:
             if name not in self._answered:
                 raise self._unreached_error(question, request, f"was not answered: {error}", []) from None
-            return ProbeAnswer("untold", reason=f"no answer came: {error}")
+            return ProbeAnswer("unclear", reason=f"no answer came: {error}")
         found = read_answer(api, question.fact, response)
-        if name not in self._answered and found.outcome == "untold" and response.status in NO_SUCH_PATH:
+        if name not in self._answered and found.outcome == "unclear" and response.status in NO_SUCH_PATH:
             raise self._unreached_error(
                 question, request, f"was answered with HTTP {response.status}: {found.words}", [response.status]
             )
         self._answered.add(name)
-        if found.outcome == "untold" and found.status in _NO_ACCESS_STATUSES:
+        if found.outcome == "unclear" and found.status in _NO_ACCESS_STATUSES:
             self._shut[name] = found
         return found
 

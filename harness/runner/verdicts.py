@@ -116,8 +116,8 @@ class CellJudge:
         if isinstance(transcript, ServedTranscript):
             findings = tuple(map(blame_client, findings))
         crashed = next((each for each in (*transcript.chats, *_embedded_texts(transcript)) if each.crashed), None)
-        printed = "".join(part.printed for part in (transcript, *transcript.retellings))
-        recuts = sum(retelling.variant == "stream" for retelling in transcript.retellings)
+        printed = "".join(part.printed for part in (transcript, *transcript.replay_variants))
+        recuts = sum(replayed.variant == "stream" for replayed in transcript.replay_variants)
         verdict = verdict_of(findings)
         result = replace(
             result,

@@ -36,7 +36,7 @@ class Kept:
     def keep(self, request: HttpRequest, response: HttpResponse) -> None:
         self.exchanges.append((request, response))
 
-    def taken_up(self, request: HttpRequest) -> HttpResponse | None:
+    def earlier_response(self, request: HttpRequest) -> HttpResponse | None:
         return self._known.get(request.body)
 
 

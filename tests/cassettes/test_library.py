@@ -212,4 +212,4 @@ def test_a_journal_that_cannot_be_removed_is_told(tmp_path: Path, monkeypatch: p
     assert len(library.load("openai-chat", "weather", "whole").interactions) == 1
     monkeypatch.undo()
     with CellRecording(library, METADATA, Redactor()) as again:
-        assert again.taken_up(request("a")) == response("a")
+        assert again.earlier_response(request("a")) == response("a")

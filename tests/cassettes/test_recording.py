@@ -60,9 +60,9 @@ def test_what_was_left_is_answered_without_asking_again(tmp_path: Path) -> None:
     library = Library(tmp_path)
     broken_off(library, "a", "b")
     with CellRecording(library, METADATA, Redactor()) as recording:
-        assert recording.taken_up(request("a")) == response("re: a")
-        assert recording.taken_up(request("b")) == response("re: b")
-        assert recording.taken_up(request("c")) is None
+        assert recording.earlier_response(request("a")) == response("re: a")
+        assert recording.earlier_response(request("b")) == response("re: b")
+        assert recording.earlier_response(request("c")) is None
         recording.keep(request("c"), response("re: c"))
         recording.complete()
     assert library.load("openai-chat", "weather", "whole").interactions == cassette("a", "b", "c").interactions
@@ -99,11 +99,11 @@ def test_from_another_request_on_what_was_left_is_put_away(tmp_path: Path, other
     }[other]
     recording = CellRecording(library, METADATA, Redactor(), force=force)
     with recording:
-        assert recording.taken_up(request("a")) == response("re: a")
-        assert recording.taken_up(asked) is None
+        assert recording.earlier_response(request("a")) == response("re: a")
+        assert recording.earlier_response(asked) is None
         assert [each.request for each in read_journal(journal).interactions] == [request("a")]
         recording.keep(asked, response("new"))
-        assert recording.taken_up(request("b")) is None
+        assert recording.earlier_response(request("b")) is None
     assert [each.request for each in read_journal(journal).interactions] == [request("a"), asked]
     kept = journal.with_name("openai-chat.yaml.journal.left")
     assert kept.exists() is not force
@@ -121,7 +121,7 @@ def test_what_was_put_away_before_is_not_overwritten(tmp_path: Path) -> None:
     for number, question in enumerate("abc", 1):
         broken_off(library, question)
         with CellRecording(library, METADATA, Redactor()) as recording:
-            assert recording.taken_up(request("another")) is None
+            assert recording.earlier_response(request("another")) is None
         assert len(list(tmp_path.rglob("*.left*"))) == number
 
 
@@ -129,7 +129,7 @@ def test_what_another_kind_of_place_has_answered_is_not_taken_up(tmp_path: Path)
     library = Library(tmp_path)
     broken_off(library, "a")
     with CellRecording(library, replace(METADATA, origin="provider"), Redactor()) as recording:
-        assert recording.taken_up(request("a")) is None
+        assert recording.earlier_response(request("a")) is None
     assert len(list(tmp_path.rglob("*.left"))) == 1
 
 
@@ -151,8 +151,8 @@ def test_a_failure_is_asked_again_and_is_nothing_to_keep(tmp_path: Path, failure
         recording.keep(request("a"), response("re: a"))
         recording.keep(request("b"), failure)
     with CellRecording(library, METADATA, Redactor()) as recording:
-        assert recording.taken_up(request("a")) == response("re: a")
-        assert recording.taken_up(request("b")) is None
+        assert recording.earlier_response(request("a")) == response("re: a")
+        assert recording.earlier_response(request("b")) is None
         recording.keep(request("b"), response("re: b"))
         recording.complete()
     assert library.load("openai-chat", "weather", "whole").interactions == cassette("a", "b").interactions

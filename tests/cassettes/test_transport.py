@@ -11,7 +11,7 @@ import pytest
 
 from harness.apis import registry
 from harness.cassettes.cassette import Cassette, Interaction
-from harness.cassettes.player import ExchangeLog, Keep, Player, as_asked
+from harness.cassettes.player import ExchangeLog, Keep, Player, stream_converter
 from harness.cassettes.transport import HandlerTransport, LoggingTransport, replaying
 from harness.model.http import Delivery, Ending, HttpRequest, HttpResponse
 from harness.results import Exchange
@@ -35,7 +35,7 @@ def gzipped(request: httpx2.Request) -> httpx2.Response:
 def test_what_no_exchange_is_left_for_is_refused_in_the_form_that_is_asked_for() -> None:
     """Gemini's streams that are asked for without `alt=sse` are arrays, be they errors."""
     wire = registry.api("gemini")
-    told = as_asked(wire, wire.profile_for("gemini-3.6-flash"), "seed")
+    told = stream_converter(wire, wire.profile_for("gemini-3.6-flash"), "seed")
     handler = replaying(Player(cassette()), tap(), told)
     asked = HttpRequest("POST", f"{BASE}/v1beta/models/gemini-3.6-flash:streamGenerateContent", {}, b"{}")
 

@@ -177,7 +177,11 @@ NOT_TOLD = f"cannot tell      {FACT}: "
         (
             [refused(), refused(words="no system")],
             2,
-            [f"{NOT_TOLD}another error came first: the twin is refused too", SAYS, "    HTTP 400: no system"],
+            [
+                f"{NOT_TOLD}another error came first: the control request is refused, too",
+                SAYS,
+                "    HTTP 400: no system",
+            ],
         ),
         ([refused(401, "bad key")], 2, [f"{NOT_TOLD}the key was refused", SAYS, "    HTTP 401: bad key"]),
         (
@@ -194,7 +198,7 @@ NOT_TOLD = f"cannot tell      {FACT}: "
         (
             [refused(), answered(500, {})],
             2,
-            [f"{NOT_TOLD}nothing is known of the twin: the server failed", SAYS, "    HTTP 500: {}"],
+            [f"{NOT_TOLD}the control request has no clear result: the server failed", SAYS, "    HTTP 500: {}"],
         ),
     ],
 )

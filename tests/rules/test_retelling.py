@@ -37,22 +37,22 @@ def recorded(target: str = "anthropic", scenario: str = CALLS) -> Transcript:
 
 
 def retold(transcript: Transcript, variant: Variant, edit: Callable[[Chat], Chat], *, times: int = 1) -> Transcript:
-    """The transcript of which the first `times` retellings of a variant have another first chat."""
+    """The transcript of which the first `times` replay_variants of a variant have another first chat."""
     left = times
-    retellings: list[ReplayVariant] = []
-    for retelling in transcript.retellings:
+    replay_variants: list[ReplayVariant] = []
+    for retelling in transcript.replay_variants:
         if retelling.variant == variant and left:
             left -= 1
             first, *others = retelling.chats
-            retellings.append(replace(retelling, chats=(edit(first), *others)))
+            replay_variants.append(replace(retelling, chats=(edit(first), *others)))
         else:
-            retellings.append(retelling)
+            replay_variants.append(retelling)
     assert not left
-    return replace(transcript, retellings=tuple(retellings))
+    return replace(transcript, replay_variants=tuple(replay_variants))
 
 
 def streamed(transcript: Transcript, edit: Callable[[Chat], Chat]) -> Transcript:
-    """The transcript whose first chat came out otherwise, and the retellings not."""
+    """The transcript whose first chat came out otherwise, and the replay_variants not."""
     first, *others = transcript.chats
     return replace(transcript, chats=(edit(first), *others))
 
@@ -157,7 +157,9 @@ def telling(streamed: list[Any], whole: list[Any]) -> list[str]:
     retelling = ReplayVariant("as a whole body", "whole", (replace(chat, response=with_parts(response, whole)),))
     events = [kind(text) for kind, text in ((TextDelta, said),) if text]
     assert not thought or said
-    broken = replace(transcript, chats=(replace(chat, events=(*events, Finish(response))),), retellings=(retelling,))
+    broken = replace(
+        transcript, chats=(replace(chat, events=(*events, Finish(response))),), replay_variants=(retelling,)
+    )
     return [
         finding.message.rpartition("It differs in ")[2]
         for finding in found(broken)
@@ -253,9 +255,9 @@ def test_the_order_in_which_text_and_calls_come_is_ours() -> None:
 )
 def test_a_spelling_that_the_official_sdk_cannot_read_is_no_loss(target: str, way: str, kind: Kind) -> None:
     transcript = recorded(target)
-    *others, last = transcript.retellings
+    *others, last = transcript.replay_variants
     told = tuple(replace(chat, response=None, error="MalformedResponse") for chat in last.chats)
-    broken = replace(transcript, retellings=(*others, replace(last, way=way, chats=told, shape="")))
+    broken = replace(transcript, replay_variants=(*others, replace(last, way=way, chats=told, shape="")))
     assert only(broken, "stream-recut").kind is kind
 
 
@@ -309,7 +311,9 @@ def test_events_that_depend_on_the_cut(edit: Callable[[list[Any]], list[Any]], p
 def failing(scenario: str) -> Transcript:
     """The transcript of a chat that failed, retold twice."""
     transcript = played(scenario)
-    return replace(transcript, retellings=tuple(ReplayVariant("cut", "stream", transcript.chats) for _ in range(2)))
+    return replace(
+        transcript, replay_variants=tuple(ReplayVariant("cut", "stream", transcript.chats) for _ in range(2))
+    )
 
 
 @pytest.mark.parametrize(

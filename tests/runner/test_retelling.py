@@ -58,20 +58,20 @@ WAYS = {
 
 @pytest.mark.parametrize("target", (shipped_targets() | WAYS).values(), ids=shipped_targets() | WAYS)
 def test_a_streamed_cell_is_told_again_whole_and_in_other_pieces(target: Target) -> None:
-    assert transcript("call-parallel-same-tool", target, variant="whole", recuts=3).retellings == ()
+    assert transcript("call-parallel-same-tool", target, variant="whole", recuts=3).replay_variants == ()
     made = transcript("call-parallel-same-tool", target, recuts=3)
-    shapes = [retelling.shape for retelling in made.retellings if retelling.shape]
+    shapes = [retelling.shape for retelling in made.replay_variants if retelling.shape]
     assert shapes
     assert set(shapes) <= registry.api(target.api).stream_shapes.keys()
-    assert [each.variant for each in made.retellings] == [
+    assert [each.variant for each in made.replay_variants] == [
         "whole",
         "stream",
         "stream",
         "stream",
         *["stream"] * len(shapes),
     ]
-    assert len({retelling.way for retelling in made.retellings}) == 4 + len(shapes)
-    for retelling in made.retellings:
+    assert len({retelling.way for retelling in made.replay_variants}) == 4 + len(shapes)
+    for retelling in made.replay_variants:
         assert len(retelling.chats) == len(made.chats) == 2
         assert [chat.response is not None for chat in retelling.chats] == [True, True]
         assert all(bool(chat.events) is (retelling.variant == "stream") for chat in retelling.chats)
@@ -83,8 +83,8 @@ def test_a_stream_that_is_cut_off_has_no_whole(target: Target) -> None:
         return replace(response, body=response.body[: len(response.body) // 2])
 
     made = transcript("call-single", target, recuts=2, provider=cut)
-    assert [retelling.variant for retelling in made.retellings] == ["stream", "stream"]
-    assert [chat.error for retelling in made.retellings for chat in retelling.chats] == ["MalformedResponse"] * 2
+    assert [retelling.variant for retelling in made.replay_variants] == ["stream", "stream"]
+    assert [chat.error for retelling in made.replay_variants for chat in retelling.chats] == ["MalformedResponse"] * 2
 
 
 def test_a_stream_of_a_body_that_no_server_gives_has_no_whole() -> None:
@@ -93,8 +93,8 @@ def test_a_stream_of_a_body_that_no_server_gives_has_no_whole() -> None:
         return replace(response, body=re.sub(rb'"id":"call_\w+"', b'"id":""', response.body))
 
     target = shipped_targets()["openai-chat"]
-    assert [each.variant for each in transcript("call-single", target).retellings] == ["whole"]
-    assert transcript("call-single", target, provider=without_ids).retellings == ()
+    assert [each.variant for each in transcript("call-single", target).replay_variants] == ["whole"]
+    assert transcript("call-single", target, provider=without_ids).replay_variants == ()
 
 
 def test_what_asks_more_often_than_the_cell_did_is_told_so(target: Target) -> None:

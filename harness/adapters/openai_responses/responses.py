@@ -42,10 +42,10 @@ _STATUSES = {
     "in_progress": StopReason.PAUSE,
     "queued": StopReason.PAUSE,
 }
-_SHOWN_OF_REASONING = frozenset({"status"})
+_REJECTED_REASONING_FIELDS = frozenset({"status"})
 """Fields of a reasoning item that the API rejects in requests (openai-responses-reasoning-status-refused)."""
 
-_TAKEN_OF_CALL = frozenset({"id", "call_id", "status", "namespace", "caller", "async"})
+_ACCEPTED_CALL_FIELDS = frozenset({"id", "call_id", "status", "namespace", "caller", "async"})
 """Fields of a call that the API accepts in addition to name and arguments (SDK type response_function_tool_call_param).
 It rejects others, such as fields of compatible servers.
 """
@@ -94,7 +94,9 @@ def _parts(output: list[JSON], history: Sequence[Message]) -> list[Part]:
             case {"type": "message", "content": [_, *_] as content, **fields}:
                 parts.extend(_content(part, fields) for part in content)
             case {"type": "reasoning"}:
-                parts.append(Thinking(reasoning_of(item), _item_metadata(item, item.keys() - _SHOWN_OF_REASONING)))
+                parts.append(
+                    Thinking(reasoning_of(item), _item_metadata(item, item.keys() - _REJECTED_REASONING_FIELDS))
+                )
             case {"type": "function_call"}:
                 call = call_of(item, taken)
                 if call:
@@ -149,10 +151,10 @@ def call_of(item: dict[str, JSON], taken: Sequence[str]) -> ToolCall | None:
     if not isinstance(call_id, str) or not call_id:
         marked: dict[str, JSON] = {"harness": {SYNTHESISED_ID: True}}
         made = synthesise_id(len(taken), taken)
-        return ToolCall(made, name, arguments, _item_metadata(fields, _TAKEN_OF_CALL) | marked)
+        return ToolCall(made, name, arguments, _item_metadata(fields, _ACCEPTED_CALL_FIELDS) | marked)
     if not is_legal(call_id, MAX_ID_CHARACTERS):  # from a server with longer ids
         fields["call_id"] = call_id
-    return ToolCall(call_id, name, arguments, _item_metadata(fields, _TAKEN_OF_CALL))
+    return ToolCall(call_id, name, arguments, _item_metadata(fields, _ACCEPTED_CALL_FIELDS))
 
 
 def _stop_reason(body: dict[str, JSON], parts: Sequence[Part]) -> tuple[StopReason, str | None]:

@@ -76,10 +76,10 @@ async def _keep(library: Any, response: Any, keep: Keep) -> None:
         ending, failure = "reset" if isinstance(error.__cause__, ConnectionError) else "cut", error
     headers = {name: value for name, value in response.headers.items() if name.lower() != "content-encoding"}
     keep(received_response(response.status, headers, pieces, ending))  # aiohttp has decoded the body
-    response.content = _again(library, pieces, failure)
+    response.content = _replayed_stream(library, pieces, failure)
 
 
-def _again(library: Any, pieces: Sequence[bytes], failure: Exception | None) -> Any:
+def _replayed_stream(library: Any, pieces: Sequence[bytes], failure: Exception | None) -> Any:
     loop = asyncio.get_running_loop()
     limit = max([_LEAST, *map(len, pieces)])
     protocol = library.base_protocol.BaseProtocol(loop=loop)
