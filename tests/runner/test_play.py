@@ -172,7 +172,7 @@ CRASHES: list[tuple[Any, str, str]] = [
     (
         lambda: replace(says(""), message=Message(cast("Any", "model"), "Hi")),
         "InvalidValue",
-        r"Message\.role: 'model' is no role\. Allowed: 'user', 'assistant'\. \(.*test_play\.py, line \d+\)",
+        r"Message\.role: 'model' is not a role\. Allowed: 'user', 'assistant'\. \(.*test_play\.py, line \d+\)",
     ),
     (None, "TypeError", "chat returned a NoneType, not a ChatResponse"),
     (
