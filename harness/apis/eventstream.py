@@ -37,10 +37,10 @@ def is_event_stream(headers_content_type: str, body: bytes) -> bool:
     media_type = headers_content_type.partition(";")[0].strip().lower()
     if media_type not in ("", "text/plain"):
         return media_type == "text/event-stream"
-    return starts_as_one(body)
+    return looks_like_event_stream(body)
 
 
-def starts_as_one(body: bytes) -> bool:
+def looks_like_event_stream(body: bytes) -> bool:
     """Return whether a body starts like an event stream."""
     return body.removeprefix(_BOM).lstrip().startswith((b"data:", b"event:", b":"))
 
@@ -97,7 +97,7 @@ def sent_objects(stream: bytes) -> list[dict[str, JSON]]:
     return [event for event in read if isinstance(event, dict)]
 
 
-def written_by_type(objects: Iterable[dict[str, JSON]]) -> bytes:
+def serialize_typed_events(objects: Iterable[dict[str, JSON]]) -> bytes:
     """Serialize events to a stream. The name of each event is its `type`."""
     return b"".join(serialize_event(event, str(event.get("type"))) for event in objects)
 

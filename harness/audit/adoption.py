@@ -73,7 +73,7 @@ def adopt_cassettes(
             if named or looks_like_cassette(file):
                 yield FoundCassette(file, {}, _reason(error))
             continue
-        found = _looked_at(file, cassette, fact_selection)
+        found = _describe_cassette(file, cassette, fact_selection)
         yield found if to is None or found.unplayable else _keep(found, cassette, to / _place(file, roots), allowed)
 
 
@@ -83,8 +83,8 @@ def marked_tests(paths: Sequence[Path]) -> list[Path]:
     return sorted(found)
 
 
-def _looked_at(file: Path, cassette: Cassette, fact_selection: FactSelection) -> FoundCassette:
-    exchanges = Counter(_whose(each) for each in cassette.interactions)
+def _describe_cassette(file: Path, cassette: Cassette, fact_selection: FactSelection) -> FoundCassette:
+    exchanges = Counter(_api_and_model(each) for each in cassette.interactions)
     silent = [at for at, each in enumerate(cassette.interactions) if each.response is None]
     unplayable = f"interaction {silent[0]} has no answer" if silent else None
     if not cassette.interactions:
@@ -97,7 +97,7 @@ def _looked_at(file: Path, cassette: Cassette, fact_selection: FactSelection) ->
     return FoundCassette(file, exchanges, unplayable, tuple(_secrets(cassette)), tuple(_broken_rules(findings)), prefix)
 
 
-def _whose(interaction: Interaction) -> str:
+def _api_and_model(interaction: Interaction) -> str:
     request = interaction.request
     wire = api_of(request)
     if wire is None:
@@ -117,7 +117,9 @@ def _secrets(cassette: Cassette) -> Iterator[str]:
         for side, message, kept in (("request", each.request, stored), ("response", each.response, answer)):
             if message is None or kept is None:
                 continue
-            named.update(f"{side} header {name}" for name, value in message.headers.items() if _tells(name, value))
+            named.update(
+                f"{side} header {name}" for name, value in message.headers.items() if _holds_secret(name, value)
+            )
             if kept.body != message.body:
                 named[f"body of {side} {at}"] += 1
         if clean.url(each.request.url) != each.request.url:
@@ -126,13 +128,13 @@ def _secrets(cassette: Cassette) -> Iterator[str]:
         yield f"{name} ({number})" if " header " in name and number > 1 else name
 
 
-def _tells(name: str, value: str) -> bool:
+def _holds_secret(name: str, value: str) -> bool:
     """Return whether a header contains an unredacted secret."""
     plain = value.removeprefix("Bearer ").strip("*.<>[]() ")
-    return is_secret_header(name) and len(plain) >= 8 and plain.upper() not in _WRITTEN_OVER
+    return is_secret_header(name) and len(plain) >= 8 and plain.upper() not in _PLACEHOLDERS
 
 
-_WRITTEN_OVER = frozenset({"REDACTED", "FILTERED", "SCRUBBED", "DUMMY-KEY", "PLACEHOLDER", "FAKE-API-KEY", "NOT-A-KEY"})
+_PLACEHOLDERS = frozenset({"REDACTED", "FILTERED", "SCRUBBED", "DUMMY-KEY", "PLACEHOLDER", "FAKE-API-KEY", "NOT-A-KEY"})
 
 
 def _findings(file: Path, cassette: Cassette, fact_selection: FactSelection) -> list[Finding]:

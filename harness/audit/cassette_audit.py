@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, cast
 
 from harness.apis import registry
 from harness.apis.api import Api
-from harness.apis.eventstream import events, starts_as_one
+from harness.apis.eventstream import events, looks_like_event_stream
 from harness.apis.fact_files import SHIPPED, FactSelection
 from harness.apis.jsonvalue import loads
 from harness.apis.profiles import Profile
@@ -38,6 +38,7 @@ from harness.results import (
     CellResult,
     ConversationRecord,
     Exchange,
+    ExchangeRecord,
     Finding,
     Kind,
     Outcome,
@@ -45,7 +46,6 @@ from harness.results import (
     RedriveResult,
     RefusedRequest,
     RunResult,
-    Sent,
     Severity,
     Skipped,
     Transcript,
@@ -133,7 +133,7 @@ class Audit:
             profile = registry.api(api).profile_for(model, self._fact_selection.on(day))
             every = sorted(whole.pop((api, model), ()))
             found = [*self._prefix_changes(file, cassette, api, profile, every)] if len(every) > len(group) else []
-            shown: list[Sent] = []
+            shown: list[ExchangeRecord] = []
             room = self._room
             for begin in range(0, len(group), _MAX_TRANSCRIPT_EXCHANGES):
                 indices = group[begin : begin + _MAX_TRANSCRIPT_EXCHANGES]
@@ -199,7 +199,7 @@ class Audit:
             hidden=dict(Counter(cell.hidden) + Counter(hidden)),
         )
 
-    def _keep(self, file: str, api: str, exchanges: Sequence[Sent]) -> None:
+    def _keep(self, file: str, api: str, exchanges: Sequence[ExchangeRecord]) -> None:
         cell = self._cells[file, api]
         kept = cell.conversation.exchanges if cell.conversation else ()
         every = sorted((*kept, *exchanges), key=lambda each: each.index)
@@ -440,7 +440,7 @@ def _days(response: HttpResponse) -> Iterator[dt.date | None]:
 
 def _objects(body: bytes) -> Iterator[dict[str, JSON]]:
     """Yield the JSON objects of a body: the body itself, its list items, or the data of its first events."""
-    is_stream = starts_as_one(body)
+    is_stream = looks_like_event_stream(body)
     for text in (event.data for event in islice(events(body), _MAX_EVENTS)) if is_stream else (body,):
         try:
             value = loads(text)

@@ -208,7 +208,7 @@ def preflight(
     for metadata in every:
         try:
             if outdated is None or _is_outdated(library, metadata, found, outdated):
-                _look(library, metadata, found, force=force, missing=missing)
+                _inspect_place(library, metadata, found, force=force, missing=missing)
         except CassetteError as error:
             problems.append(error)
     if len(problems) == 1:
@@ -233,7 +233,7 @@ def _is_outdated(library: Library, metadata: Metadata, found: Preflight, outdate
     return False
 
 
-def _look(library: Library, metadata: Metadata, found: Preflight, *, force: bool, missing: bool) -> None:
+def _inspect_place(library: Library, metadata: Metadata, found: Preflight, *, force: bool, missing: bool) -> None:
     path = library.path(*place_of(metadata))
     files.remove_leftovers(path.parent)
     left = leftover(path, force=force)

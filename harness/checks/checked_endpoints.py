@@ -38,7 +38,7 @@ def suggestion(api: Api, base_url: str, requested: str) -> str:
     return f" Did you mean {display_url(root + (api.base_path if count else api.base_url_ending))}?"
 
 
-def readable_part(response: HttpResponse, *, done: bool = True) -> HttpResponse:
+def without_invalid_json(response: HttpResponse, *, done: bool = True) -> HttpResponse:
     """Return the response without invalid JSON.
 
     Stream events that are not JSON objects are dropped, except `[DONE]` if `done` is set. Non-JSON numbers, raw control

@@ -43,10 +43,10 @@ from harness.results import (
     ConversationRecord,
     DetailCounts,
     DetailOutcome,
+    ExchangeRecord,
     Finding,
     Provenance,
     RunResult,
-    Sent,
     Severity,
     Verdict,
 )
@@ -70,7 +70,7 @@ def conversation_of(run: GatewayRun, redactor: Redactor, most: int) -> Conversat
     return ConversationRecord(words, fit_exchanges(_exchanges(run, redactor), left))
 
 
-def _exchanges(play_cell: GatewayRun, redactor: Redactor) -> Iterator[Sent]:
+def _exchanges(play_cell: GatewayRun, redactor: Redactor) -> Iterator[ExchangeRecord]:
     number = 0
     for exchange in play_cell.exchanges:
         ends = [("client to gateway", exchange.client), *(("gateway to upstream", each) for each in exchange.upstream)]
@@ -79,7 +79,7 @@ def _exchanges(play_cell: GatewayRun, redactor: Redactor) -> Iterator[Sent]:
             yield _exchange(number, end, side, redactor)
 
 
-def _exchange(number: int, end: str, side: Side, redactor: Redactor) -> Sent:
+def _exchange(number: int, end: str, side: Side, redactor: Redactor) -> ExchangeRecord:
     exchange = side.exchange
     shown = shown_exchange(number, exchange.request, exchange.response, side.response, redactor)
     return replace(shown, request=f"{end}: {shown.request}", chat=exchange.chat)
@@ -281,7 +281,7 @@ def _direct(cell: Cell) -> DirectRun:
         return DirectRun(possible=False)
     cell = replace(cell, target=with_extras(cell.scenario.id, cell.target))
     try:
-        result, evidence = Plan(mode="reference").run([cell.target]).look(cell)
+        result, evidence = Plan(mode="reference").run([cell.target]).run_one(cell)
     except ChatError:
         return DirectRun(possible=False)
     if result.verdict is Verdict.NOT_APPLICABLE or evidence is None:

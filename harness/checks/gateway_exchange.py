@@ -13,7 +13,7 @@ from harness.apis.api import Api
 from harness.apis.jsonvalue import equal
 from harness.apis.server import json_response
 from harness.apis.view import CallView, ModelStep, RequestView, ResponseView, WireError
-from harness.checks.checked_endpoints import readable_part
+from harness.checks.checked_endpoints import without_invalid_json
 from harness.model.messages import JSON
 from harness.results import DetailOutcome, Exchange, Severity
 from harness.rules.evidence import parse_exchange
@@ -123,7 +123,7 @@ def client_side(api: Api, exchange: Exchange) -> Side:
         return found
     for done in (True, False):
         with contextlib.suppress(WireError):
-            return replace(found, response=api.read(readable_part(exchange.response, done=done)))
+            return replace(found, response=api.read(without_invalid_json(exchange.response, done=done)))
     return found
 
 

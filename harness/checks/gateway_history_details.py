@@ -23,7 +23,7 @@ from harness.checks.gateway_exchange import (
     request_detail,
 )
 from harness.equivalence.request_meaning import pair_results
-from harness.equivalence.result_meaning import carries, core_text
+from harness.equivalence.result_meaning import contains_result, core_text
 from harness.model.messages import JSON, ToolResult
 from harness.results import Severity
 
@@ -163,7 +163,7 @@ def _means(given: ResultView, there: ResultView, request: RequestView) -> bool:
     content = plain[0] if len(plain) == 1 else "".join(each for each in plain if isinstance(each, str))
     payload = tuple(part for part in there.payload if not isinstance(part, MediaView))
     told_as = ToolResult("", there.name or given.name or "", content, given.error_mark is not None)
-    if carries(replace(there, payload=payload), told_as, request):
+    if contains_result(replace(there, payload=payload), told_as, request):
         return True
     moved = any(isinstance(part, MediaView) for part in given.payload) and len(payload) == len(there.payload)
     return moved and (_core(there) or "").startswith(_core(given) or "")  # a note may follow that says where they are

@@ -451,7 +451,7 @@ def _cache(sent: RequestView, arrived: RequestView) -> Outcomes:
         yield lost_detail(f"the cache marks do not arrive{has}", pointer)
 
 
-def _fact(slug: str, name: str, setting: str, because: str) -> GatewayDetail:
+def _setting_detail(slug: str, name: str, setting: str, because: str) -> GatewayDetail:
     check: Callable[[GatewayExchange], Outcomes] = partial(_setting, setting)
     return GatewayDetail(
         f"gateway-{slug}",
@@ -464,13 +464,13 @@ def _fact(slug: str, name: str, setting: str, because: str) -> GatewayDetail:
 
 
 SETTINGS = (
-    _fact("max-tokens", "max tokens", "max_tokens", "answers end sooner or later than requested"),
-    _fact("temperature", "temperature", "temperature", "the model samples differently than requested"),
-    _fact("top-p", "top_p", "top_p", "the model samples differently than requested"),
-    _fact("stop", "stop texts", "stop", "answers continue after the stop text"),
-    _fact("one-call", "one call at a time", "one_call", "a client that runs one call gets several"),
-    _fact("several-answers", "several answers", "answers", "the client gets another number of answers"),
-    _fact("thinking", "reasoning", "thinking", "the model reasons more or less than requested"),
+    _setting_detail("max-tokens", "max tokens", "max_tokens", "answers end sooner or later than requested"),
+    _setting_detail("temperature", "temperature", "temperature", "the model samples differently than requested"),
+    _setting_detail("top-p", "top_p", "top_p", "the model samples differently than requested"),
+    _setting_detail("stop", "stop texts", "stop", "answers continue after the stop text"),
+    _setting_detail("one-call", "one call at a time", "one_call", "a client that runs one call gets several"),
+    _setting_detail("several-answers", "several answers", "answers", "the client gets another number of answers"),
+    _setting_detail("thinking", "reasoning", "thinking", "the model reasons more or less than requested"),
     _stream,
     _cache,
 )

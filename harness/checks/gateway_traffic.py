@@ -33,7 +33,7 @@ from harness.model.errors import UsageError
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import JSON, ChatRequest, File, Message, Part, Tool
 from harness.model.protocols import Endpoint
-from harness.results import Chat, Exchange, ServedTranscript, TurnedAway
+from harness.results import Chat, Exchange, RejectedRequest, ServedTranscript
 from harness.rules.evidence import Evidence
 from harness.runner.cells import Cell
 from harness.runner.served_session import ServedSession, SessionOptions
@@ -302,7 +302,7 @@ class GatewayRun:
     upstream: Evidence
 
     @property
-    def turned_away(self) -> tuple[TurnedAway, ...]:
+    def turned_away(self) -> tuple[RejectedRequest, ...]:
         """Requests that the upstream rejected because of their headers or path."""
         transcript = self.upstream.transcript
         return transcript.turned_away if isinstance(transcript, ServedTranscript) else ()

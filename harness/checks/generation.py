@@ -106,7 +106,7 @@ def shrink_cause(cell: Cell, key: CauseKey, play: Play, *, words: bool = True, s
         found = causes(scenario_of(shrinking)) if time.monotonic() < end else set[CauseKey]()
         return key in found and found <= allowed
 
-    small = smallest(whole, shows, atomic=_ATOMIC if words else (*_ATOMIC, *_WORDS))
+    small = smallest(whole, shows, atomic=_ATOMIC if words else (*_ATOMIC, *_READABLE_MEMBERS))
     scenario = scenario_of(small)
     if scenario is None:
         raise ValueError("a conversation that cannot be played")
@@ -119,7 +119,7 @@ _KEPT = ("version", "id", "title", "covers", "scripted")
 _ATOMIC = ("fields", "raw", "provider_tools", "profiles", "image", "file", "audio", "metadata")
 """Members that shrinking only removes."""
 
-_WORDS = ("user", "text", "name", "system", "description", "id", "refusal")
+_READABLE_MEMBERS = ("user", "text", "name", "system", "description", "id", "refusal")
 """Members that people read."""
 
 

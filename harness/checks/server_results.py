@@ -11,7 +11,7 @@ from decimal import Decimal, InvalidOperation
 from http import HTTPStatus
 from typing import Literal
 
-from harness.apis.eventstream import is_event_stream, starts_as_one
+from harness.apis.eventstream import is_event_stream, looks_like_event_stream
 from harness.apis.jsonvalue import loads
 from harness.apis.prices import cost
 from harness.apis.response_rules import (
@@ -397,7 +397,7 @@ def response_excerpt(
 
 def _is_stream(response: HttpResponse) -> bool:
     content_type = response.headers.get("content-type", "")
-    return is_event_stream(content_type, response.body) or starts_as_one(response.body)
+    return is_event_stream(content_type, response.body) or looks_like_event_stream(response.body)
 
 
 def _request(request: HttpRequest) -> Iterator[str]:

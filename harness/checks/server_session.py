@@ -15,14 +15,14 @@ from pydantic import BaseModel, ConfigDict
 
 from harness.apis.api import Api
 from harness.apis.conversion import AnsweredCall, Body, RequestBuilder
-from harness.apis.eventstream import starts_as_one
+from harness.apis.eventstream import looks_like_event_stream
 from harness.apis.fact_files import SHIPPED, FactSelection
 from harness.apis.jsonvalue import loads
 from harness.apis.profiles import Profile, RuleSet
 from harness.apis.response_rules import CALL_ID, END, FIELDS, ResponseCheck, ResponseViolation, Subject
 from harness.apis.server import waiting_time
 from harness.apis.view import CallView, RequestView, ResponseView, WireError
-from harness.checks.checked_endpoints import readable_part
+from harness.checks.checked_endpoints import without_invalid_json
 from harness.model.errors import UsageError
 from harness.model.http import AT_ONCE, Delivery, HttpRequest, HttpResponse
 from harness.model.messages import JSON, ChatRequest, Message, StopReason, Tool, Usage
@@ -408,7 +408,11 @@ class CheckSession:
     def _read(self, response: HttpResponse) -> tuple[ResponseView | None, str]:
         """Return the readable part of the response and the reason why the rest cannot be read."""
         typed, damage = _with_stream_type(response), ""
-        for part in (lambda: typed, lambda: readable_part(typed), lambda: readable_part(typed, done=False)):
+        for part in (
+            lambda: typed,
+            lambda: without_invalid_json(typed),
+            lambda: without_invalid_json(typed, done=False),
+        ):
             try:
                 return self.server.api.read(part()), damage
             except WireError as error:
@@ -437,7 +441,7 @@ class CheckSession:
                 loads(response.body)
             except WireError as damage:
                 yield FIELDS.make_violation(f"the body cannot be parsed: {damage.reason}")
-                response = replace(response, body=readable_part(response).body)
+                response = replace(response, body=without_invalid_json(response).body)
         yield from self.server.strictly(response, request)
         known = {call.id for each in self.replies if each.view is not None for call in each.view.calls}
         sent = {call.id for call in request.calls}
@@ -452,7 +456,7 @@ def _with_stream_type(response: HttpResponse) -> HttpResponse:
 
     A wrong content type is reported once. Without this correction it would cause many findings.
     """
-    if not starts_as_one(response.body):
+    if not looks_like_event_stream(response.body):
         return response
     return replace(response, headers={**response.headers, "content-type": "text/event-stream"})
 

@@ -99,7 +99,7 @@ def _run_check(
 ) -> RunResult:
     """Run a check and write its reports. `known` returns the ids that its findings can have."""
     redactor = Redactor.of_run([options.url], shaped=True, models=models, headers=headers_of(options))
-    with redactor.raising():
+    with redactor.redact_exceptions():
         by = fact_options(options.as_of, fact_files(options.facts))
         wanted, presentation, facts = (
             with_pipeline(options.reports or ()),

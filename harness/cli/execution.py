@@ -129,7 +129,7 @@ def _play(  # noqa: PLR0913 - what distinguishes a run, a recording and a check
     try:
         with (
             interruptible(),
-            redactor_of(options, mode).raising(),
+            redactor_of(options, mode).redact_exceptions(),
             WorkerPool(cell_time_limit(options, mode), offline=mode != "live") as workers,
         ):
             result = execution.result(workers)

@@ -77,9 +77,9 @@ def lines(topic: str, files: Sequence[Path] = ()) -> list[str]:
     if topic in rules:
         found += _rule(rules[topic])
     if topic.startswith("server-"):
-        found += _of_server(topic)
+        found += _server_rule_lines(topic)
     if topic in gateways:
-        found += _passing(gateways[topic])
+        found += _gateway_check_lines(gateways[topic])
     terms, words, capabilities = _known_words().values()
     if topic.lower() in terms:
         found += [f"{topic} (term)", *_wrap(terms[topic.lower()])]
@@ -188,7 +188,7 @@ def _remedies(rule: Rule) -> Iterator[str]:
         yield f"  to do:    {action}" + (f" ({', '.join(names)})" if len(remedies) > 1 else "")
 
 
-def _of_server(topic: str) -> Iterator[str]:
+def _server_rule_lines(topic: str) -> Iterator[str]:
     if topic in RESPONSE_RULES:
         promise = RESPONSE_RULES[topic]
         yield f"{topic} (rule for every server response; feature: {promise.subject}; at fault: provider)"
@@ -207,7 +207,7 @@ def _of_server(topic: str) -> Iterator[str]:
             yield "  severity: a warning if no answer shows it, an error if the server refuses the request"
 
 
-def _passing(fact: GatewayDetail) -> Iterator[str]:
+def _gateway_check_lines(fact: GatewayDetail) -> Iterator[str]:
     yield f"{fact.id} (gateway check: {fact.name}; at fault: gateway)"
     yield from _wrap(fact.requirement)
     yield f"  because:  {fact.because}"

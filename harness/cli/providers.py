@@ -192,7 +192,7 @@ def probe(  # noqa: PLR0913 - a parameter for each option
     Exit codes: 1 a fact no longer holds; 2 wrong usage, or no result; 130 interrupted; else 0.
     """
     redactor = Redactor.of_run((given.partition("=")[2] for given in base_urls or ()), shaped=True)
-    with interruptible(), redactor.raising():
+    with interruptible(), redactor.redact_exceptions():
         chosen_targets = _probed_targets(targets, models, fact_files(facts))
         _check_written(written, chosen_targets)
         with LiveBackend(base_urls_for(base_urls, "live", chosen_targets)) as live:

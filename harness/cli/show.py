@@ -81,7 +81,7 @@ def show_cell(options: EffectiveOptions, mode: Mode) -> int:
     """
     any_variant = not options.variants
     options = complete_options(options, mode)
-    with execution.environment(mode), execution.redactor_of(options, mode).raising():
+    with execution.environment(mode), execution.redactor_of(options, mode).redact_exceptions():
         played = play_cell(options, mode, any_variant=any_variant)
     for line in lines(played.result, played.evidence, on_screen(Presentation(verbose=True))):
         typer.echo(line)
@@ -136,7 +136,7 @@ def play_cell(
         )
 
         def play(cell: Cell) -> PlayedCell:
-            return PlayedCell(cell, *plan.run(selection.targets).look(cell))
+            return PlayedCell(cell, *plan.run(selection.targets).run_one(cell))
 
         played = play(cells[0])
         return played if smaller is None else smaller(played, play)

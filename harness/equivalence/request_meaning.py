@@ -30,7 +30,7 @@ from harness.apis.view import (
     ToolView,
     TurnView,
 )
-from harness.equivalence.result_meaning import carries, core_text
+from harness.equivalence.result_meaning import contains_result, core_text
 from harness.equivalence.schema_changes import apart
 from harness.model.messages import JSON, ChatRequest, JsonSchema, NamedTool, ToolCall, ToolChoice, ToolResult
 
@@ -317,7 +317,7 @@ class _Given:
             part.pointer: results[number].text
             for number, found in enumerate(pair_results(view).results)
             for part in found
-            if number in results and carries(part, results[number], view) and not _has_media(part)
+            if number in results and contains_result(part, results[number], view) and not _has_media(part)
         }
         wanted = given.response_format
         schemas: dict[str, JSON] = {tool.name: tool.parameters for tool in given.tools}

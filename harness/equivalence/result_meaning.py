@@ -66,7 +66,7 @@ _WENT_WELL = {"is_error": False, "isError": False, "success": True, "ok": True, 
 _OBJECT = re.compile(r"[\[{]")
 
 
-def carries(view: ResultView, result: ToolResult, request: RequestView, *, alone: bool = False) -> bool:
+def contains_result(view: ResultView, result: ToolResult, request: RequestView, *, alone: bool = False) -> bool:
     """Return whether the payload has the tool's result: equal text, equal JSON, equal media.
 
     The text of an error may be part of a longer text, unless it must be `alone`. Media that an API does not accept
@@ -74,7 +74,7 @@ def carries(view: ResultView, result: ToolResult, request: RequestView, *, alone
     """
     if isinstance(result.content, tuple):
         given_files = any(isinstance(part, File) for part in result.content)
-        return _carries_parts(view if given_files else _with_texts(view), result, result.content, request)
+        return _contains_parts(view if given_files else _with_texts(view), result, result.content, request)
     if any(isinstance(part, MediaView | OpaqueView) for part in view.payload):
         return False
     readings = [*_readings(view, result.name, is_error=result.is_error)]
@@ -105,7 +105,7 @@ def is_sent_by_item(view: ResultView, result: ToolResult) -> bool:
     return all(_is_said([text], item) for text, item in zip(texts, content, strict=True))
 
 
-def says_no_more(view: ResultView, result: ToolResult) -> bool:
+def is_plain_result(view: ResultView, result: ToolResult) -> bool:
     """Return whether the payload is exactly the tool's text, without a key such as `error` around it."""
     words = result.text if isinstance(result.content, tuple) else result.content
     for reading in _readings(view, result.name, is_error=False):
@@ -257,7 +257,7 @@ def _json_in(text: str) -> Iterator[JSON]:
             yield value
 
 
-def _carries_parts(
+def _contains_parts(
     view: ResultView, result: ToolResult, content: tuple[Text | Image | File | Opaque, ...], request: RequestView
 ) -> bool:
     inside = [part for part in view.payload if isinstance(part, MediaView)]

@@ -133,7 +133,7 @@ def _number(value: JSON) -> JSON:
 
 
 _SAME_VALUE = ("allOf", "anyOf", "oneOf")
-_WORDS = ("description", "examples", "example", "format", "contentEncoding", "contentMediaType", "default")
+_ANNOTATIONS = ("description", "examples", "example", "format", "contentEncoding", "contentMediaType", "default")
 _REPEATING = frozenset({"int32", "int64", "float", "double", "enum"})
 """Formats that OpenAPI clients add to numbers and enums and that have no meaning (gemini-schema-fields).
 
@@ -194,7 +194,7 @@ class _WordingComparison:
         one = [each for schema in given for each in _saying(self._given, schema)]
         other = [each for schema in wire for each in _saying(self._wire, schema)]
         at = self._wire.pointer(self._wire.behind(wire[0])) if wire else ""
-        for name in _WORDS:
+        for name in _ANNOTATIONS:
             given_words, sent = _distinct_values(name, one), _distinct_values(name, other)
             if name == "default" and not sent and not self._needs_defaults:
                 continue

@@ -57,7 +57,7 @@ class Origin:
 
 
 @dataclass
-class Relayed(Exception):
+class RelayedException(Exception):
     """An exception that an adapter raised in another process. `where` is the source line that
     `text_with_line` appends.
     """
@@ -74,7 +74,7 @@ class Relayed(Exception):
 
 def class_name(error: BaseException) -> str:
     """Return the name of the exception's nearest class from `harness.model.errors`, or else of its own class."""
-    if isinstance(error, Relayed):
+    if isinstance(error, RelayedException):
         return error.name
     kinds = type(error).__mro__
     return next((kind for kind in kinds if kind.__module__ == errors.__name__), kinds[0]).__name__
@@ -98,7 +98,7 @@ def text_with_line(error: BaseException) -> str:
 
 def source_line(error: BaseException) -> str:
     """Return the source line that `text_with_line` appends, formatted as ` (file.py, line 3)`, or an empty string."""
-    if isinstance(error, Relayed):
+    if isinstance(error, RelayedException):
         return error.where
     frames = traceback.extract_tb(error.__traceback__)
     return line_to_show([(frame.filename, frame.lineno or 0) for frame in frames])
@@ -133,7 +133,7 @@ def origin(error: BaseException) -> Origin:
     """Return where an exception was raised, based on its traceback. For a library, the line includes the adapter's
     call.
     """
-    if isinstance(error, Relayed):
+    if isinstance(error, RelayedException):
         return error.origin
     frames = traceback.walk_tb(error.__traceback__)
     calls = [(_owner(each.f_code.co_filename), each.f_code.co_filename, line, each) for each, line in frames]
@@ -198,7 +198,7 @@ def _package(filename: str) -> str:
 
 def traceback_text(error: BaseException) -> str:
     """Return the traceback of an exception and its causes, shortened."""
-    if isinstance(error, Relayed):
+    if isinstance(error, RelayedException):
         return error.traceback
     causes: list[str] = []
     seen: set[int] = set()

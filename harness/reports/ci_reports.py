@@ -386,11 +386,11 @@ def problems(run: RunResult, presentation: Presentation) -> list[RunProblem]:
     """Return causes, broken and missing cells and stale expectations, the worst first, followed by warnings."""
     return [
         *_unfinished_problems(run),
-        *(_of_cause(run, presentation, cause) for cause in causes(run, Severity.ERROR)),
+        *(_problem_of_cause(run, presentation, cause) for cause in causes(run, Severity.ERROR)),
         *_broken_problems(run, presentation),
         *_missing(run, presentation),
         *_stale(run),
-        *(_of_cause(run, presentation, cause) for cause in causes(run, Severity.WARNING)),
+        *(_problem_of_cause(run, presentation, cause) for cause in causes(run, Severity.WARNING)),
     ]
 
 
@@ -400,7 +400,7 @@ def _unfinished_problems(run: RunResult) -> Iterator[RunProblem]:
         yield RunProblem("unfinished", Severity.ERROR, count(len(run.cells), "cell") + " done", _one(symptom), "")
 
 
-def _of_cause(run: RunResult, presentation: Presentation, cause: Cause) -> RunProblem:
+def _problem_of_cause(run: RunResult, presentation: Presentation, cause: Cause) -> RunProblem:
     def symptoms() -> Iterator[Symptom]:
         for each in cause.places:
             finding = each.findings[0]

@@ -247,7 +247,7 @@ def _parts(run: RunResult, is_spaced: bool, max_listed: int) -> Iterator[Rendera
     for reason, places in broken[: max(MAX_CAUSES - len(found), 0)]:
         yield ""
         yield _cut(f"error in {words.count(groups.cells_of(places), 'cell')}: {reason or 'no reason is known'}", "bold")
-        yield _command("see", groups.look(run, places[0].cells[0]))
+        yield _command("see", groups.show_command(run, places[0].cells[0]))
     yield ""
     others = found[MAX_CAUSES:]
     for number, same in enumerate(others[:max_listed], MAX_CAUSES + 1):
@@ -325,7 +325,7 @@ def _command_for(run: RunResult, rule: str, cell: CellResult) -> str:
     the cell.
     """
     if run.invocation.show[1:2] != ("reproduce",):
-        return groups.look(run, cell)
+        return groups.show_command(run, cell)
     stream = ["--variant", "stream"] if cell.variant == "stream" else []
     several = len({each.rule for each in cell.findings if each.fails}) > 1
     options = [*stream, *(["--rule", rule] if several else [])]

@@ -297,7 +297,7 @@ def rerun(run: RunResult, place: CellPlace) -> str:
     return call.command(words, [place.target], [cells[0].scenario])
 
 
-def look(run: RunResult, cell: CellResult) -> str:
+def show_command(run: RunResult, cell: CellResult) -> str:
     """Return the command that shows a cell, or an empty string if no command does."""
     if not run.invocation.show:
         return ""

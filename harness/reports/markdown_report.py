@@ -192,7 +192,7 @@ def _causes(run: RunResult, severity: Severity, limit: int | None) -> Iterator[s
 
 
 def _commands(run: RunResult, place: groups.CellPlace) -> str:
-    return code(f"{groups.look(run, place.cells[0])}\n{groups.rerun(run, place)}".strip())
+    return code(f"{groups.show_command(run, place.cells[0])}\n{groups.rerun(run, place)}".strip())
 
 
 def _evidence(cause: Cause, limit: int | None) -> Iterator[str]:

@@ -251,7 +251,7 @@ def _cause(run: RunResult, cause: Cause, title: str, *, verbose: bool) -> Iterat
     yield from _more(cause.places[len(shown) :])
     if cause.followers and not verbose:
         yield indent(cause.following, "dim")
-    yield from _look(run, cause.places[0])
+    yield from _show_command_lines(run, cause.places[0])
     yield _label("Play again", groups.rerun(run, cause.places[0]))
 
 
@@ -267,8 +267,8 @@ def _other_model(run: RunResult, cause: Cause) -> Iterator[RenderableType]:
         yield _label("Or", f"If the adapter is for other models than {model}: --model {cell.target}=NAME")
 
 
-def _look(run: RunResult, place: CellPlace) -> Iterator[RenderableType]:
-    if command := groups.look(run, place.cells[0]):
+def _show_command_lines(run: RunResult, place: CellPlace) -> Iterator[RenderableType]:
+    if command := groups.show_command(run, place.cells[0]):
         yield _label("Look", command)
 
 
@@ -318,7 +318,7 @@ def _broken_lines(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
             yield indent(_spot(each), "bold")
         yield from _more(places[len(shown) :])
         yield _label("What to do", words.CRASHED)
-        yield from _look(run, places[0])
+        yield from _show_command_lines(run, places[0])
         yield _label("Play again", groups.rerun(run, places[0]))
 
 
@@ -466,7 +466,7 @@ def _changes(title: str, changes: Sequence[RunChange], most: int | None) -> Iter
 
 def _look_at_worse(run: RunResult, made: Changes) -> Iterator[RenderableType]:
     worse = {change.key for change in made.cells if change.worse}
-    commands = (groups.look(run, cell) for cell in run.cells if cell.key in worse)
+    commands = (groups.show_command(run, cell) for cell in run.cells if cell.key in worse)
     if command := next(filter(None, commands), ""):
         yield hanging("Look", command, width=6, by=0)
 

@@ -185,7 +185,7 @@ class EmbeddingTranscript(Transcript):
 
 
 @dataclass(frozen=True, slots=True)
-class TurnedAway:
+class RejectedRequest:
     """A request that a server rejected for a reason unrelated to its chat: its method and path, and the reason."""
 
     request: str
@@ -221,7 +221,7 @@ class ServedTranscript(Transcript):
     played: int = 0
     beside: int = 0
     ended: bool = True
-    turned_away: tuple[TurnedAway, ...] = ()
+    turned_away: tuple[RejectedRequest, ...] = ()
     profiles: Mapping[str, Profile] = field(default_factory=dict[str, Profile])
     runs: tuple[ToolRun, ...] = ()
 
@@ -241,7 +241,7 @@ class DrivenTranscript(ServedTranscript):
 
 
 Speaker: TypeAlias = Literal["system", "user", "assistant", "tool"]
-Saying: TypeAlias = Literal["text", "thinking", "refusal", "call", "result", "error", "media", "state"]
+RecordKind: TypeAlias = Literal["text", "thinking", "refusal", "call", "result", "error", "media", "state"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,14 +255,14 @@ class MessageRecord:
 
     chat: int
     by: Speaker
-    what: Saying
+    what: RecordKind
     text: str
     name: str | None = None
     id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class ExchangeRecord:
     """An exchange in the form that reports show.
 
     `index` is the index of the exchange in its cell, or of the interaction in its file, as in findings. `sent` and
@@ -289,4 +289,4 @@ class ConversationRecord:
     """The messages and exchanges of a cell. An audit and a served session have only exchanges."""
 
     said: tuple[MessageRecord, ...] = ()
-    exchanges: tuple[Sent, ...] = ()
+    exchanges: tuple[ExchangeRecord, ...] = ()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from harness.apis.jsonvalue import equal
 from harness.apis.response_rules import Subject
 from harness.apis.view import CallView, RequestView, ResponseView, ResultView
-from harness.equivalence.result_meaning import carries
+from harness.equivalence.result_meaning import contains_result
 from harness.model.messages import SYNTHESISED_ID, ChatResponse, ToolCall, ToolResult
 from harness.results import Kind, ServedTranscript, Severity
 from harness.rules.evidence import ClientRequest, Evidence, ExpectedCall
@@ -108,12 +108,12 @@ def _match_results(evidence: Evidence, req: ClientRequest) -> Sequence[MatchedRe
         if one.result is None or not results:
             continue
         taken_from: ExpectedCall | None = None
-        is_own = carries(results[0], one.result, req.view)
+        is_own = contains_result(results[0], one.result, req.view)
         if not is_own:
             others = ((other, other.result) for other, _ in matched_calls(evidence, req) if other is not one)
             given = ((other, result) for other, result in others if result is not None)
             # a short error may occur in another result by chance
-            taken_from = next((o for o, r in given if carries(results[0], r, req.view, alone=True)), None)
+            taken_from = next((o for o, r in given if contains_result(results[0], r, req.view, alone=True)), None)
         found.append(MatchedResult(one, one.result, results[0], is_own, taken_from))
     return found
 

@@ -34,8 +34,8 @@ from harness.results import (
     Embedded,
     EmbeddingTranscript,
     Exchange,
+    ExchangeRecord,
     MessageRecord,
-    Sent,
     to_writable,
 )
 from harness.rules.evidence import Evidence, ParsedExchange
@@ -88,11 +88,11 @@ def _shorten(every: Iterable[MessageRecord], redactor: Redactor) -> Iterator[Mes
         yield replace(each, text=_text(each.text), name=each.name and _text(each.name), id=each.id and _text(each.id))
 
 
-def fit_exchanges(exchanges: Iterable[Sent], most: int) -> tuple[Sent, ...]:
+def fit_exchanges(exchanges: Iterable[ExchangeRecord], most: int) -> tuple[ExchangeRecord, ...]:
     """Return the exchanges in a total of about `most` characters. Exchanges beyond this limit are returned without
     bodies.
     """
-    left, kept = most, list[Sent]()
+    left, kept = most, list[ExchangeRecord]()
     for each in exchanges:
         left -= len(each.sent or "") + len(each.received or "") + len(each.stream or "")
         kept.append(
@@ -110,7 +110,7 @@ def _redact(messages: list[MessageRecord], redactor: Redactor) -> list[MessageRe
 
 def _show_reading(
     number: int, reading: ParsedExchange, chats: Sequence[Chat], redactor: Redactor, *, with_stream: bool
-) -> Sent:
+) -> ExchangeRecord:
     exchange, response = reading.exchange, reading.exchange.response
     shown = shown_exchange(number, exchange.request, response, reading.response, redactor)
     asked = chats[exchange.chat].request if exchange.chat is not None and exchange.chat < len(chats) else None
@@ -133,9 +133,9 @@ def _stream(text: str) -> str:
 
 def shown_exchange(
     number: int, request: HttpRequest, response: HttpResponse | None, view: ResponseView | None, redactor: Redactor
-) -> Sent:
+) -> ExchangeRecord:
     """Return an exchange for reports, without secrets. `view` is the parsed response."""
-    shown = Sent(
+    shown = ExchangeRecord(
         number,
         _text(f"{request.method} {redactor.url(request.url)}"),
         _body(_value(request.body), redactor) if request.body else None,

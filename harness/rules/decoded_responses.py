@@ -24,7 +24,7 @@ from harness.rules.rule import RuleTable, RuleViolation
 _ENDS = frozenset({"stop", "completed", "finished", "done"})
 """Stop reasons that libraries use for the end of an answer or for a stop sequence."""
 
-_WORDS = _ENDS | {"complete", "end_turn", "length", "tool", "tools"}
+_AMBIGUOUS_STOP_REASONS = _ENDS | {"complete", "end_turn", "length", "tool", "tools"}
 """Stop reasons of libraries that are also a piece of a provider's word."""
 
 
@@ -193,7 +193,7 @@ def _raw_stop_reason(evidence: Evidence) -> Iterator[RuleViolation]:
     for reading, wire, given in _answers(evidence):
         word, real = (given.raw_stop_reason or "").lower(), (wire.raw_stop_reason or "").lower()
         is_piece = bool(word and real) and (word in real or real in word)
-        if word != real and word not in _WORDS and (is_piece or word in earlier):
+        if word != real and word not in _AMBIGUOUS_STOP_REASONS and (is_piece or word in earlier):
             message = (
                 f"the provider's stop reason is {wire.raw_stop_reason!r}, but the adapter returns "
                 f"{given.raw_stop_reason!r}"

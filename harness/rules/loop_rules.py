@@ -32,13 +32,15 @@ from harness.scenarios.canonical import settings_of
 
 RULES = RuleTable(Subject.TOOLS, "harness.model.protocols")
 
-_Look: TypeAlias = Callable[[LoopInputs], Iterator[RuleViolation]]
+_LoopCheck: TypeAlias = Callable[[LoopInputs], Iterator[RuleViolation]]
 
 
-def _look(name: str, requirement: str, *, of_clients: bool = False, **fields: Any) -> Callable[[_Look], _Look]:
+def _loop_rule(
+    name: str, requirement: str, *, of_clients: bool = False, **fields: Any
+) -> Callable[[_LoopCheck], _LoopCheck]:
     """Return a decorator that adds a rule about loops and, with `of_clients`, about clients of `harness serve`."""
 
-    def add(look: _Look) -> _Look:
+    def add(look: _LoopCheck) -> _LoopCheck:
         @RULES.add(name, requirement, **fields)
         def check(evidence: Evidence) -> Iterator[RuleViolation]:  # pyright: ignore[reportUnusedFunction]
             given = loop_inputs(evidence)
@@ -50,7 +52,7 @@ def _look(name: str, requirement: str, *, of_clients: bool = False, **fields: An
     return add
 
 
-_look(
+_loop_rule(
     "loop-system",
     "Each request of a loop or a client contains its system prompt.",
     subject=Subject.SYSTEM_PROMPT,
@@ -58,13 +60,13 @@ _look(
     of_clients=True,
     remedy="put the system prompt into {system}, in each request",
 )(missing_system_prompt)
-_look(
+_loop_rule(
     "loop-tools",
     "Each request of a loop declares its tools unchanged.",
     because="the model cannot call a tool, or reads a wrong description of it",
     remedy="declare all tools in {tools} of each request, with their names, descriptions and schemas unchanged",
 )(changed_tools)
-_look(
+_loop_rule(
     "loop-history",
     "Each request has the messages of the user and the model, in order.",
     subject=Subject.HISTORY,
@@ -72,7 +74,7 @@ _look(
     of_clients=True,
     remedy="send all earlier messages of the user and the model with each request, unchanged and in order",
 )(missing_messages)
-_look(
+_loop_rule(
     "loop-settings",
     "The first request of each turn has the model and the settings of the loop.",
     subject=Subject.REQUESTS,
@@ -126,7 +128,7 @@ def _fits(run: ToolRun, call: _Call, *, exact: bool) -> bool:
     return same and (not exact or equal(run.arguments, call.view.arguments))
 
 
-@_look(
+@_loop_rule(
     "tool-run-otherwise",
     "A tool is run with the arguments of the model's call.",
     because="the tool does something that the model did not ask for",
@@ -146,7 +148,7 @@ def run_with_other_arguments(given: LoopInputs) -> Iterator[RuleViolation]:
             )
 
 
-@_look(
+@_loop_rule(
     "tool-run-uncalled",
     "A tool runs only for a call of the model.",
     because="the tool does something that the model did not ask for",
@@ -161,7 +163,7 @@ def run_uncalled(given: LoopInputs) -> Iterator[RuleViolation]:
             )
 
 
-@_look(
+@_loop_rule(
     "tool-run-again",
     "A tool is run once for each call of the model.",
     because="the tool does something twice that it should do once",
@@ -187,7 +189,7 @@ def _is_again(run: ToolRun, before: ToolRun, call: _Call) -> bool:
     return _fits(run, call, exact=False) and equal(run.arguments, before.arguments)
 
 
-@_look(
+@_loop_rule(
     "tool-run-missing",
     "A tool that the model calls is run.",
     because="the model assumes that the tool ran, although it did not",
@@ -209,7 +211,7 @@ def run_missing(given: LoopInputs) -> Iterator[RuleViolation]:
             yield RuleViolation(message, call.exchange, call.view.pointer, None, call.view.arguments, of_response=True)
 
 
-@_look(
+@_loop_rule(
     "cut-call-run",
     "A tool is not run for a call that was cut off: the answer reached max_tokens, or its stream broke off.",
     because="a tool runs with half of its arguments",
@@ -225,7 +227,7 @@ def cut_call_run(given: LoopInputs) -> Iterator[RuleViolation]:
             yield RuleViolation(message, cut.exchange, cut.view.arguments_pointer, run.arguments, of_response=True)
 
 
-@_look(
+@_loop_rule(
     "cut-call-answered",
     "A call that was cut off by max_tokens or by the end of its stream is not sent back and has no result.",
     because="the model reads that its call failed, not that it was cut off, and writes the same call again",
@@ -254,7 +256,7 @@ def _cut_call_in_request(given: LoopInputs, cut: CutCall, reading: ParsedExchang
         yield reading.violation(message, (*results, *calls)[0].pointer)
 
 
-@_look(
+@_loop_rule(
     "loop-failed",
     "A loop completes the conversation unless a failure prevents it.",
     subject=Subject.ERRORS,
@@ -268,7 +270,7 @@ def _failed_loop(given: LoopInputs) -> Iterator[RuleViolation]:
     yield RuleViolation(f"the conversation broke off: {driven.failure}")
 
 
-@_look(
+@_loop_rule(
     "loop-elsewhere",
     "A loop sends its requests to the declared API.",
     subject=Subject.REQUESTS,

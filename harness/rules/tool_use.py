@@ -10,7 +10,7 @@ from harness.apis.response_rules import Subject
 from harness.apis.view import CallView, JsonView, MediaView, OpaqueView, ResultView, TextView, WireError
 from harness.equivalence import request_meaning
 from harness.equivalence.request_meaning import tool_families, tool_family
-from harness.equivalence.result_meaning import is_sent_by_item, says_no_more
+from harness.equivalence.result_meaning import is_plain_result, is_sent_by_item
 from harness.equivalence.schema_changes import change
 from harness.model.messages import JSON, Text, ToolResult
 from harness.results import Kind, Severity
@@ -294,7 +294,7 @@ def _error_mark(evidence: Evidence) -> Iterator[RuleViolation]:
         name, view = answer.expected.name, answer.view
         flagged = evidence.api.traits.flags_errors
         unmarked = answer.given.is_error and view.error_mark is None
-        bare = unmarked and says_no_more(view, answer.given)
+        bare = unmarked and is_plain_result(view, answer.given)
         if unmarked and (flagged or bare):
             problem = (
                 "is not marked as an error"

@@ -14,7 +14,7 @@ import httpx2
 
 from harness import plugins
 from harness.apis import registry
-from harness.apis.eventstream import starts_as_one
+from harness.apis.eventstream import looks_like_event_stream
 from harness.apis.jsonvalue import equal, join, loads, loads_or_none, parse_body, resolve
 from harness.apis.registry import Target
 from harness.apis.response_rules import Subject
@@ -55,7 +55,7 @@ class RawStream:
     def frames(self) -> list[bytes]:
         """The events including their line ends, or the lines of a stream that has no events."""
         body = self.response.body
-        return _FRAME.findall(body) if starts_as_one(body) else body.splitlines(keepends=True)
+        return _FRAME.findall(body) if looks_like_event_stream(body) else body.splitlines(keepends=True)
 
     @cached_property
     def ending(self) -> str:
@@ -126,7 +126,7 @@ def raw_stream(api: str, reading: ParsedExchange) -> RawStream | None:
     response = reading.exchange.response
     if response is None or not response.body:
         return None
-    is_stream = reading.response.streamed if reading.response is not None else starts_as_one(response.body)
+    is_stream = reading.response.streamed if reading.response is not None else looks_like_event_stream(response.body)
     return RawStream(api, response) if is_stream else None
 
 

@@ -22,7 +22,7 @@ from harness.model.http import Delivery, HttpRequest, HttpResponse
 from harness.model.messages import ToolCall
 from harness.model.protocols import Endpoint
 from harness.reference_server.conversation_server import ConversationServer, Known
-from harness.results import CellResult, Exchange, Provenance, ServedTranscript, ToolRun, TurnedAway, Verdict
+from harness.results import CellResult, Exchange, Provenance, RejectedRequest, ServedTranscript, ToolRun, Verdict
 from harness.rules.conversation_report import build_conversation, max_conversation_chars
 from harness.rules.evidence import Evidence
 from harness.rules.replays import is_unreadable_by_sdk
@@ -208,7 +208,7 @@ class ServedSession:
         self.ways: dict[int, str] = {}
         """Descriptions of the rewritten streams, by number of the request (from 1)."""
         self._tap = ExchangeLog(base, REFERENCE_URL)
-        self._turned_away: list[TurnedAway] = []
+        self._turned_away: list[RejectedRequest] = []
         self._runs: list[ToolRun] = []
         self._beside = 0
         self._request_count = 0
@@ -227,7 +227,7 @@ class ServedSession:
             if served.reason is not None:
                 path = urlsplit(public.url).path.removeprefix(urlsplit(REFERENCE_URL).path)
                 answer = self._refusal(served.response)
-                self._turned_away.append(TurnedAway(f"{request.method} {path}", served.reason, answer))
+                self._turned_away.append(RejectedRequest(f"{request.method} {path}", served.reason, answer))
             elif not served.again:
                 unpaced = replace(
                     served.response.delivery, cuts=(), pause=0.0
@@ -277,7 +277,7 @@ class ServedSession:
         return tuple(self._tap.exchanges)
 
     @property
-    def turned_away(self) -> tuple[TurnedAway, ...]:
+    def turned_away(self) -> tuple[RejectedRequest, ...]:
         """The requests that were rejected for reasons unrelated to their chat, such as a missing key."""
         return tuple(self._turned_away)
 

@@ -309,7 +309,7 @@ class Run:
             collector.add(number, each)
         return collector.result(self.mode)
 
-    def look(self, cell: Cell) -> tuple[CellResult, Evidence | None]:
+    def run_one(self, cell: Cell) -> tuple[CellResult, Evidence | None]:
         """Run one cell. Return its result and, if it ran, its redacted evidence.
 
         Raises:

@@ -40,7 +40,7 @@ from harness.model.messages import (
 )
 from harness.model.protocols import FinalCall, Requirement
 from harness.model.typed_json import BY_TYPE, type_name
-from harness.platform.exceptions import Origin, Relayed, shorten
+from harness.platform.exceptions import Origin, RelayedException, shorten
 from harness.results import Change
 from harness.stdio.adapter_process import AdapterBroke
 
@@ -343,7 +343,7 @@ def exception_for(adapter: str, message: str, data: JSON) -> BaseException:
     if details.origin is not None or details.kind == "crash":
         name = details.error or "Error"
         found = details.origin or Origin("the adapter", name, message, details.where)
-        relayed = Relayed(name, message, details.where, details.traceback, found)
+        relayed = RelayedException(name, message, details.where, details.traceback, found)
         if details.kind == "crash":
             return relayed
     error = _error(adapter, message, details)

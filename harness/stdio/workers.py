@@ -391,7 +391,7 @@ class _WorkerMessages:
         """Send a request. Yield notifications and tool requests, then the result.
 
         Raises:
-            ChatError, UsageError, Relayed: The adapter raised this exception.
+            ChatError, UsageError, RelayedException: The adapter raised this exception.
             AdapterBroke: The worker broke, ended or exceeded its time limit.
             BrokenCommand: The worker sent an invalid message.
         """

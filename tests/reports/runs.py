@@ -10,6 +10,7 @@ from harness.results import (
     CellResult,
     ConversationRecord,
     Difference,
+    ExchangeRecord,
     ExpectedFailure,
     Finding,
     Invocation,
@@ -17,7 +18,6 @@ from harness.results import (
     MessageRecord,
     Provenance,
     RunResult,
-    Sent,
     Severity,
     Verdict,
 )
@@ -247,7 +247,10 @@ def hostile() -> RunResult:
     body = json.dumps({HOSTILE: [{"id": long, "text": HOSTILE}], "big": 12345678901234567890, "one": 1.0})
     told = ConversationRecord(
         (MessageRecord(0, "user", "text", HOSTILE), MessageRecord(0, "assistant", "call", HOSTILE, HOSTILE, long)),
-        (Sent(0, f"POST {HOSTILE}", body, 200, body, chat=0), Sent(1, HOSTILE, json.dumps(HOSTILE), None)),
+        (
+            ExchangeRecord(0, f"POST {HOSTILE}", body, 200, body, chat=0),
+            ExchangeRecord(1, HOSTILE, json.dumps(HOSTILE), None),
+        ),
     )
     found = finding(
         HOSTILE,
@@ -302,7 +305,7 @@ def talking() -> RunResult:
                 MessageRecord(1, "assistant", "text", "18 °C."),
             ),
             (
-                Sent(
+                ExchangeRecord(
                     0,
                     "POST http://a.invalid/v1/messages",
                     json.dumps(first),
@@ -311,7 +314,7 @@ def talking() -> RunResult:
                     chat=0,
                     meaning=json.dumps([said]),
                 ),
-                Sent(
+                ExchangeRecord(
                     1,
                     "POST http://a.invalid/v1/messages",
                     json.dumps(second),

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from harness.apis.view import JsonView, MediaView, RequestView, ResultView, TextView, TurnView
-from harness.equivalence.result_meaning import carries, same_medium
+from harness.equivalence.result_meaning import contains_result, same_medium
 from harness.model.messages import Image, Text, ToolResult
 from harness.rules.tool_use import is_verbatim, shown_payload, shown_result
 
@@ -54,7 +54,7 @@ def request(*parts: Any) -> RequestView:
     ],
 )
 def test_what_the_tool_answered_is_carried(payload: list[Any], content: Any) -> None:
-    assert carries(view(*payload), given(content), request())
+    assert contains_result(view(*payload), given(content), request())
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_what_the_tool_answered_is_carried(payload: list[Any], content: Any) -> 
     ],
 )
 def test_anything_else_is_not(payload: list[Any], content: Any) -> None:
-    assert not carries(view(*payload), given(content), request())
+    assert not contains_result(view(*payload), given(content), request())
 
 
 @pytest.mark.parametrize(
@@ -103,28 +103,30 @@ def test_anything_else_is_not(payload: list[Any], content: Any) -> None:
     ],
 )
 def test_an_error_may_say_that_it_is_one(payload: list[Any], content: Any, *, carried: bool) -> None:
-    assert carries(view(*payload), given(content, is_error=True), request()) is carried
+    assert contains_result(view(*payload), given(content, is_error=True), request()) is carried
 
 
 def test_parts_are_carried_with_their_media() -> None:
     content = (Text("camera top"), PNG)
-    assert carries(view("camera top", MEDIUM), given(content), request())
-    assert not carries(view("camera top"), given(content), request())
-    assert not carries(view(MEDIUM), given(content), request())
-    assert not carries(view("camera top", MediaView("image/png", "/x", b"other")), given(content), request())
-    assert not carries(view("camera top", MediaView("image/jpeg", "/x", PNG.data)), given(content), request())
+    assert contains_result(view("camera top", MEDIUM), given(content), request())
+    assert not contains_result(view("camera top"), given(content), request())
+    assert not contains_result(view(MEDIUM), given(content), request())
+    assert not contains_result(view("camera top", MediaView("image/png", "/x", b"other")), given(content), request())
+    assert not contains_result(view("camera top", MediaView("image/jpeg", "/x", PNG.data)), given(content), request())
 
 
 def test_media_may_have_moved_into_a_user_turn_and_leave_a_note() -> None:
     content = (Text("camera top"), PNG)
-    assert carries(view("camera top [picture below]"), given(content), request(MEDIUM))
-    assert not carries(view("[picture below]"), given(content), request(MEDIUM))
-    assert not carries(view("page 1 and more"), given((Text("page 1"),)), request(MEDIUM))
+    assert contains_result(view("camera top [picture below]"), given(content), request(MEDIUM))
+    assert not contains_result(view("[picture below]"), given(content), request(MEDIUM))
+    assert not contains_result(view("page 1 and more"), given((Text("page 1"),)), request(MEDIUM))
 
 
 def test_texts_of_an_object_that_wraps_parts_count() -> None:
-    assert carries(view(value({"output": ["page 1", "page 2"]})), given((Text("page 1"), Text("page 2"))), request())
-    assert not carries(
+    assert contains_result(
+        view(value({"output": ["page 1", "page 2"]})), given((Text("page 1"), Text("page 2"))), request()
+    )
+    assert not contains_result(
         view(value({"output": ["page 2", "page 1"]})), given((Text("page 1"), Text("page 2"))), request()
     )
 

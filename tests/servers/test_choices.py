@@ -10,7 +10,7 @@ import pytest
 
 from harness.apis.view import ModelStep, RequestView
 from harness.checks.server_check import CheckSelection
-from harness.checks.server_checks.answer_checks import OTHERWISE
+from harness.checks.server_checks.answer_checks import PROMPT_NOT_FOLLOWED
 from harness.checks.server_checks.conversation_checks import PLAIN, TEXT
 from harness.model.http import HttpResponse
 from harness.model.messages import JSON, StopReason
@@ -79,9 +79,9 @@ CHOICES = (
     ("server-length", always(ModelStep(text="one, two")), "the model wrote less than the limit"),
     ("server-stop-sequence", always(ModelStep(text="I would rather not.")), "the model did not count"),
     ("server-text", always(ModelStep(text="")), "the model answered nothing"),
-    ("server-different-calls", always(CITY_FOR_BOTH), OTHERWISE),
-    ("server-same-calls", flaky(), OTHERWISE),
-    ("server-same-text", always(ModelStep(text="No.")), OTHERWISE),
+    ("server-different-calls", always(CITY_FOR_BOTH), PROMPT_NOT_FOLLOWED),
+    ("server-same-calls", flaky(), PROMPT_NOT_FOLLOWED),
+    ("server-same-text", always(ModelStep(text="No.")), PROMPT_NOT_FOLLOWED),
 )
 
 

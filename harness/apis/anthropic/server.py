@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from harness.apis.anthropic.responses import ERROR_TYPES
 from harness.apis.api import StreamShape
-from harness.apis.eventstream import sent_objects, serialize_event, written_by_type
+from harness.apis.eventstream import sent_objects, serialize_event, serialize_typed_events
 from harness.apis.jsonvalue import as_list, as_object
 from harness.apis.limits import Violation
 from harness.apis.registry import Profile
@@ -96,12 +96,12 @@ def _transformation(report: ProviderReport) -> JSON:
 
 def build_stream(step: ModelStep, seed: str, model: str, profile: Profile, _request: RequestView) -> HttpResponse:
     """Return the response of `build` as an event stream. This API has only one stream format."""
-    return event_stream(spell(build(step, seed, model, profile), seed, step.provocations))
+    return event_stream(stream_of_message(build(step, seed, model, profile), seed, step.provocations))
 
 
 def stream_of(body: dict[str, JSON], seed: str, _profile: Profile, _request: RequestView) -> HttpResponse:
     """Convert a complete message to an event stream."""
-    return event_stream(spell(body, seed))
+    return event_stream(stream_of_message(body, seed))
 
 
 def _stop_reason_of(step: ModelStep) -> StopReason:
@@ -174,7 +174,7 @@ _UNKNOWN: dict[str, JSON] = {"type": "of_another_day"}
 recording has one."""
 
 
-def spell(message: dict[str, JSON], seed: str, provocations: Collection[Provocation] = ()) -> bytes:
+def stream_of_message(message: dict[str, JSON], seed: str, provocations: Collection[Provocation] = ()) -> bytes:
     """Convert a complete message to an event stream (anthropic-stream-order). Chunk boundaries and pings are derived
     from `seed`.
 
@@ -238,14 +238,14 @@ def _events(message: dict[str, JSON], seed: str) -> Iterator[dict[str, JSON]]:
 
 
 def _block(index: int, block: dict[str, JSON], seed: str) -> Iterator[dict[str, JSON]]:
-    begun, deltas = _taken_apart(block, seed, f"block {index}")
+    begun, deltas = _split_block(block, seed, f"block {index}")
     yield {"type": "content_block_start", "index": index, "content_block": begun}
     for delta in deltas:
         yield {"type": "content_block_delta", "index": index, "delta": delta}
     yield {"type": "content_block_stop", "index": index}
 
 
-def _taken_apart(block: dict[str, JSON], seed: str, label: str) -> tuple[dict[str, JSON], Iterator[dict[str, JSON]]]:
+def _split_block(block: dict[str, JSON], seed: str, label: str) -> tuple[dict[str, JSON], Iterator[dict[str, JSON]]]:
     """Split a block into its start and its deltas. Results of server tools and unknown blocks are sent complete in the
     start."""
     match block:
@@ -309,7 +309,7 @@ def _in_one_delta(stream: bytes, _seed: str) -> bytes:
             events[-1] = {**last, "delta": _join(last["delta"], event["delta"])}
         else:
             events.append(event)
-    return written_by_type(events)
+    return serialize_typed_events(events)
 
 
 def _join(one: JSON, other: JSON) -> JSON:
@@ -328,7 +328,7 @@ def _output_tokens_alone(stream: bytes, _seed: str) -> bytes:
         if event.get("type") == "message_delta" and isinstance(usage, dict) and isinstance(begun, dict):
             kept = {key: value for key, value in usage.items() if key == "output_tokens" or begun.get(key) != value}
             events[at] = {**event, "usage": kept}
-    return written_by_type(events)
+    return serialize_typed_events(events)
 
 
 SHAPES: Mapping[str, StreamShape] = {
@@ -376,7 +376,7 @@ def _response(status: int, kind: str, message: str, seed: str, retry_after: floa
 
 _LIMITS = {"requests": 4000, "tokens": 2_400_000, "input-tokens": 2_000_000, "output-tokens": 400_000}
 _RESET = "2026-06-01T00:00:00Z"
-_HELD = ("system", "tools")
+_THREAD_FIELDS = ("system", "tools")
 """Fields that a thread stores and its continuation omits (`CREATE_ONLY_FIELDS` of the SDK's
 `lib/threads/_thread_state.py`)."""
 
@@ -433,7 +433,7 @@ def restore(request: HttpRequest, kept: StoredAnswers) -> HttpRequest:
             )
         old, new = held["messages"], body.get("messages")
         both = [*as_list(old), *as_list(new)]
-        body = {**{key: held[key] for key in _HELD if key in held}, **body, "messages": both}
+        body = {**{key: held[key] for key in _THREAD_FIELDS if key in held}, **body, "messages": both}
     return replace(request, body=json.dumps(body, ensure_ascii=False).encode())
 
 
@@ -445,7 +445,10 @@ def store(request: HttpRequest, answer: ResponseView) -> tuple[str, JSON] | None
     if not isinstance(answered, dict) or not isinstance(messages, list):
         return None
     turn: dict[str, JSON] = {"role": "assistant", "content": answered.get("content")}
-    return str(answered.get("id")), {**{key: body[key] for key in _HELD if key in body}, "messages": [*messages, turn]}
+    return str(answered.get("id")), {
+        **{key: body[key] for key in _THREAD_FIELDS if key in body},
+        "messages": [*messages, turn],
+    }
 
 
 def _model(name: str) -> dict[str, JSON]:

@@ -126,7 +126,7 @@ def build(step: ModelStep, seed: str, model: str, _profile: Profile) -> dict[str
         result |= {"is_error": True, "result": message, "stop_reason": "stop_sequence"}
     for fields in step.raw:
         result |= as_object(fields)
-    return _left_behind(result)
+    return _process_output(result)
 
 
 def build_stream(step: ModelStep, seed: str, model: str, profile: Profile, request: RequestView) -> HttpResponse:
@@ -148,7 +148,7 @@ def fail(status: int, _retry_after: float | None, seed: str) -> HttpResponse:
     """Return the result of a command whose provider failed. A result cannot carry a retry delay."""
     result = _build_result(seed, None, f"API Error: {status} the provider failed.", "stop_sequence")
     result |= {"is_error": True, "api_error_status": status}
-    return HttpResponse(200, {"content-type": "application/json"}, json.dumps(_left_behind(result)).encode())
+    return HttpResponse(200, {"content-type": "application/json"}, json.dumps(_process_output(result)).encode())
 
 
 def stream_error(status: int, seed: str, _request: RequestView) -> bytes:
@@ -156,7 +156,7 @@ def stream_error(status: int, seed: str, _request: RequestView) -> bytes:
     return fail(status, None, seed).body
 
 
-def _left_behind(result: dict[str, JSON]) -> dict[str, JSON]:
+def _process_output(result: dict[str, JSON]) -> dict[str, JSON]:
     stdout = json.dumps(result, ensure_ascii=False, separators=(",", ":")) + "\n"
     return {"status": int(result["is_error"] is True), "stdout": stdout, "stderr": ""}
 

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from urllib.parse import parse_qs, urlsplit
 
 from harness.apis.api import StreamShape
-from harness.apis.eventstream import events, is_event_stream, serialize_event, starts_as_one
+from harness.apis.eventstream import events, is_event_stream, looks_like_event_stream, serialize_event
 from harness.apis.gemini.requests import asks_for_array
 from harness.apis.gemini.responses import STATUS_NAMES
 from harness.apis.jsonvalue import as_list, as_object, loads, objects
@@ -246,7 +246,7 @@ def _is_call(part: dict[str, JSON]) -> bool:
 
 _JSON = "application/json"
 _SEPARATOR, _END = "\n,\r\n", "\n]"
-_OF_THE_BODY = frozenset({"content-encoding", "content-length", "content-type", "transfer-encoding"})
+_BODY_HEADERS = frozenset({"content-encoding", "content-length", "content-type", "transfer-encoding"})
 """Headers that describe the encoding or size of the body."""
 
 
@@ -268,7 +268,7 @@ def broken_for(response: HttpResponse, request: HttpRequest) -> HttpResponse:
     else:
         return response
     body = f"[{_SEPARATOR.join(elements)}{_END if ended else ''}".encode()
-    kept = {name: value for name, value in response.headers.items() if name not in _OF_THE_BODY}
+    kept = {name: value for name, value in response.headers.items() if name not in _BODY_HEADERS}
     headers = {**kept, "content-type": f"{_JSON}; charset=UTF-8"}
     return replace(response, headers=headers, body=body, delivery=Delivery(ending=response.delivery.ending))
 
@@ -306,7 +306,7 @@ def _has_call(part: JSON) -> bool:
 
 def _calls_with_the_end(stream: bytes, _seed: str) -> bytes:
     """Move all calls into the chunk with the finish reason."""
-    if not starts_as_one(stream):
+    if not looks_like_event_stream(stream):
         return stream
     read = [chunk for event in events(stream) if isinstance(chunk := loads(event.data), dict)]
     at = next((i for i, chunk in enumerate(read) if any(map(_has_call, _parts_of(chunk)))), None)

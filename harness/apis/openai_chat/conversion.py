@@ -38,7 +38,7 @@ def _system_blocks(body: dict[str, JSON]) -> None:
 CLIENT_FORMS: Mapping[str, ClientForm] = {"system-turn": _system_turn, "system-blocks": _system_blocks}
 
 
-_HELD = {"image_url": ("url",), "input_audio": ("data", "format"), "file": ("file_data",)}
+_CANONICAL_FIELDS = {"image_url": ("url",), "input_audio": ("data", "format"), "file": ("file_data",)}
 """Maps kinds of content parts to the fields inside them that have a canonical equivalent."""
 
 
@@ -83,11 +83,11 @@ class OpenAIChatReader(CanonicalReader):
         if isinstance(view, TextView):
             return without(raw, "type", "text")
         kind = raw.get("type")
-        held = raw.get(kind) if isinstance(kind, str) and kind in _HELD else None
+        held = raw.get(kind) if isinstance(kind, str) and kind in _CANONICAL_FIELDS else None
         if not isinstance(kind, str) or not isinstance(held, dict):
             return None
         is_pdf = view.media_type == "application/pdf"  # other types are not portable (openai-chat-file-inline-pdf)
-        rest = held if kind == "file" and not is_pdf else without(held, *_HELD[kind])
+        rest = held if kind == "file" and not is_pdf else without(held, *_CANONICAL_FIELDS[kind])
         return {**without(raw, "type", kind), **({kind: rest} if rest else {})}
 
 

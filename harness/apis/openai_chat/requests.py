@@ -273,7 +273,7 @@ def _conversation(messages: JSON) -> tuple[tuple[SystemView, ...], tuple[TurnVie
     return split_system(_turns(messages, "/messages"), _SYSTEM_ROLES)
 
 
-def _said_by_system(message: dict[str, JSON], pointer: str) -> list[PartView]:
+def _system_parts(message: dict[str, JSON], pointer: str) -> list[PartView]:
     place = join(pointer, "content")
     views = content_views(message.get("content"), place)
     if not views:  # an empty system message is kept
@@ -287,7 +287,7 @@ def _turns(message: JSON, pointer: str) -> TurnView:
         raise WireError("a message is not an object", pointer)
     role = message.get("role")
     if role in _SYSTEM_ROLES:
-        return TurnView("user", tuple(_said_by_system(message, pointer)), pointer, str(role))
+        return TurnView("user", tuple(_system_parts(message, pointer)), pointer, str(role))
     wire_role = role if isinstance(role, str) else ""
     if role == "assistant":
         return TurnView("assistant", tuple(assistant_views(message, pointer)), pointer, wire_role)

@@ -182,7 +182,7 @@ _SETTINGS = {"max_output_tokens": "max_tokens", "temperature": "temperature", "t
 _STATE = ("previous_response_id", "conversation")
 _STATE_ITEMS = ("item_reference", "compaction")
 _SYSTEM_ROLES = ("system", "developer")
-_HALLMARKS = ("model", "input", "prompt", *_STATE)
+_TYPICAL_FIELDS = ("model", "input", "prompt", *_STATE)
 
 
 def recognises(request: HttpRequest) -> bool:
@@ -190,7 +190,7 @@ def recognises(request: HttpRequest) -> bool:
     if request.method.upper() != "POST" or not urlsplit(request.url).path.endswith("/responses"):
         return False
     body = parsed_object(request.body)
-    return any(key in body for key in _HALLMARKS)
+    return any(key in body for key in _TYPICAL_FIELDS)
 
 
 def model_of(request: HttpRequest) -> str | None:

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from harness.apis import registry
 from harness.apis.api import StreamShape
-from harness.apis.eventstream import sent_objects, serialize_event, written_by_type
+from harness.apis.eventstream import sent_objects, serialize_event, serialize_typed_events
 from harness.apis.jsonvalue import as_list, string
 from harness.apis.openai_common import (
     cached_prompt,
@@ -378,7 +378,7 @@ def _in_one_delta(stream: bytes, _seed: str) -> bytes:
             events[-1] = {**last, "delta": f"{last.get('delta')}{read.get('delta')}"}
         else:
             events.append(read)
-    return written_by_type(events)
+    return serialize_typed_events(events)
 
 
 SHAPES: Mapping[str, StreamShape] = {

@@ -152,7 +152,7 @@ class Redactor:
         return apply_redactions(body, taken)
 
     @contextmanager
-    def raising(self) -> Generator[None, None, None]:
+    def redact_exceptions(self) -> Generator[None, None, None]:
         """Context manager that removes secrets from the messages of exceptions.
 
         Raises:

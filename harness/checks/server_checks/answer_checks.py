@@ -92,7 +92,7 @@ def _stop(session: CheckSession) -> None:
         raise Inconclusive("the model did not count")
 
 
-OTHERWISE = "the model did not do what the prompt asks for"
+PROMPT_NOT_FOLLOWED = "the model did not do what the prompt asks for"
 
 _ROUNDS = 5
 """Number of comparisons after which a difference between whole and streamed answers counts as systematic."""
@@ -111,7 +111,7 @@ def compare_variants(session: CheckSession, request: ChatRequest, right: Callabl
         if seen == {(True, True)}:
             return
         if len(seen) > 1 or seen == {(False, False)}:
-            raise Inconclusive(OTHERWISE)
+            raise Inconclusive(PROMPT_NOT_FOLLOWED)
     worse = "streamed" if seen == {(True, False)} else "whole"
     shown = session.replies[-1 if worse == "streamed" else -2]
     better = session.replies[-2 if worse == "streamed" else -1]
@@ -182,7 +182,7 @@ def _nothing(session: CheckSession) -> None:
     _check_refusal(session, session.send(body), "a request without messages")
 
 
-def _taken_or_refused(session: CheckSession, reply: Reply, what: str) -> None:
+def _check_survives(session: CheckSession, reply: Reply, what: str) -> None:
     """Check that the server survives a request that providers refuse but many servers accept. Record whether it
     accepted the request.
     """
@@ -197,7 +197,7 @@ def _taken_or_refused(session: CheckSession, reply: Reply, what: str) -> None:
 @plays("server-unknown-field")
 def _unknown_field(session: CheckSession) -> None:
     reply = session.send({**_body(session), "harness_unknown_field": True})
-    _taken_or_refused(session, reply, "an unknown field")
+    _check_survives(session, reply, "an unknown field")
 
 
 @plays("server-error-tool")
@@ -209,7 +209,7 @@ def _check_undeclared(session: CheckSession) -> None:
         tool_choice=NamedTool("no_such_tool"),
         max_tokens=session.server.longest,
     )
-    _taken_or_refused(
+    _check_survives(
         session, session.send(session.server.body_of(request)), "a tool choice that names an undeclared tool"
     )
 

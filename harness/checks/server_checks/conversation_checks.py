@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from harness.apis.view import CallView
-from harness.checks.server_checks.answer_checks import OTHERWISE, compare_variants
+from harness.checks.server_checks.answer_checks import PROMPT_NOT_FOLLOWED, compare_variants
 from harness.checks.server_session import (
     NOTE,
     ORDER,
@@ -113,14 +113,14 @@ def _check_mixed(session: CheckSession, reply: Reply) -> None:
             session.fail("two calls arrive as one, under both names", reply, call.pointer, actual=name)
             raise SessionEnded
     if calls.keys() != {PING.name, WEATHER.name} or any(call.malformed is not None for call in calls.values()):
-        raise Inconclusive(OTHERWISE)
+        raise Inconclusive(PROMPT_NOT_FOLLOWED)
     ping, weather = calls[PING.name], calls[WEATHER.name]
     if accepts(WEATHER.parameters, ping.arguments) and weather.arguments == {}:
         message = f"{PING.name} has no parameters, but gets the arguments of {WEATHER.name}"
         session.fail(message, reply, ping.arguments_pointer, actual=ping.arguments, expected={})
         raise SessionEnded
     if not _is_mixed(reply):
-        raise Inconclusive(OTHERWISE)
+        raise Inconclusive(PROMPT_NOT_FOLLOWED)
 
 
 NUMBER = 1234567890123456789

@@ -34,11 +34,11 @@ from harness.results import (
     Body,
     CellResult,
     ConversationRecord,
+    ExchangeRecord,
     Finding,
     Presentation,
     Report,
     RunResult,
-    Sent,
     Severity,
     Variant,
     Verdict,
@@ -110,7 +110,7 @@ class _TextPool:
 
     def outline(self, source: str) -> Sequence[int]:
         """Return the indices of the lists of labels, values and pointers in an outline
-        (`harness.results.transcript.Sent.meaning`).
+        (`harness.results.transcript.ExchangeRecord.meaning`).
         """
         if source not in self._outlines:
             self._outlines[source] = [self.list(column) for column in zip(*json.loads(source), strict=True)]
@@ -168,7 +168,7 @@ def _cell(run: RunResult, cell: CellResult, pool: _TextPool, pairs: set[tuple[st
     entry |= {name: pool.text(text) for name, text in texts.items() if text}
     if cell.verdict not in _WITHOUT_COMMANDS and run.audit is None:
         here = groups.CellPlace(cell.scenario, (cell,), is_paired=(cell.scenario, cell.target) in pairs)
-        commands = (groups.look(run, cell), groups.rerun(run, here))
+        commands = (groups.show_command(run, cell), groups.rerun(run, here))
         entry["commands"] = [pool.text(each) for each in commands if each]
     if cell.findings:
         entry["findings"] = [_finding(each, pool.text) for each in cell.findings]
@@ -246,7 +246,7 @@ def _conversation(conversation: ConversationRecord, pool: _TextPool) -> dict[str
     return {"said": messages, "sent": [_sent_json(each, pool) for each in conversation.exchanges]}
 
 
-def _sent_json(each: Sent, pool: _TextPool) -> list[object]:
+def _sent_json(each: ExchangeRecord, pool: _TextPool) -> list[object]:
     return [
         each.index,
         pool.text(each.request),
@@ -428,7 +428,7 @@ def _with_spaces(verdict: Verdict) -> str:
 
 def _commands(run: RunResult, where: groups.CellPlace) -> Iterator[str]:
     if run.audit is None:
-        yield from filter(None, [groups.look(run, where.cells[0])])
+        yield from filter(None, [groups.show_command(run, where.cells[0])])
         yield groups.rerun(run, where)
         yield from filter(None, [groups.reproduce(run, where)])
 

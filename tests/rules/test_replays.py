@@ -335,7 +335,7 @@ def test_an_error_that_depends_on_the_cut(change: dict[str, Any], path: str) -> 
 
 def test_events_before_an_error_count_unless_the_connection_broke() -> None:
     broken = retold(failing("connection-cut-clean"), "stream", events(lambda said: said[:-1]))
-    assert only(broken, "stream-recut").message.startswith("chat 0 has another result")
+    assert only(broken, "stream-recut").message.startswith("chat 0 has a different result")
 
     def reset(exchange: Exchange) -> Exchange:
         assert exchange.response
