@@ -144,7 +144,7 @@ class _PlainDumper(yaml.SafeDumper):
     def represent_str(self, data: str) -> yaml.ScalarNode:
         """See `yaml.SafeDumper.represent_str`."""
         style = '"' if re.search("[\x85\u2028\u2029\ufeff]", data) else None
-        return self.represent_scalar("tag:yaml.org,2002:str", data, style)
+        return super().represent_scalar("tag:yaml.org,2002:str", data, style)  # pyright: ignore[reportUnknownMemberType]
 
 
 _PlainDumper.add_representer(str, _PlainDumper.represent_str)

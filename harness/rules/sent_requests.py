@@ -223,9 +223,8 @@ def thinking_violations(req: ClientRequest, effort: str | None) -> Iterator[Rule
     """Report missing reasoning, or a different effort. A token budget may replace an effort."""
     sent = req.view.effort
     if "thinking" not in req.view.settings and sent is None:
-        yield req.reading.violation(
-            ("reasoning was requested, but the request does not ask for it", "", None, "thinking")
-        )
+        message = "reasoning was requested, but the request does not ask for it"
+        yield req.reading.violation(message, "", None, "thinking")
     elif effort is not None and (sent is None or (isinstance(sent.value, str) and sent.value != effort)):
         message = "the reasoning effort was changed or left out"
         yield req.reading.violation(message, sent.pointer if sent else "", sent.value if sent else None, effort)

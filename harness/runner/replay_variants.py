@@ -145,7 +145,8 @@ class _Narrowing:
         while len(cuts) > 1:
             middle = len(cuts) // 2
             for half in (cuts[:middle], cuts[middle:]):
-                words = f"cut {len(half)} times" if len(half) > 1 else f"cut {_around(response.body, half[0])}"
+                first, *others = half
+                words = f"cut {len(half)} times" if others else f"cut {_around(response.body, first)}"
                 words = f"{spelling}, {words}, answer {index}" if spelling else f"{words}, answer {index}"
                 if found := self._play(index, _with_cuts(response, half), words):
                     variant, cuts = found, half

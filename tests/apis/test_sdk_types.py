@@ -108,7 +108,6 @@ UNREAD: Mapping[str, Mapping[str, str]] = {
     "anthropic": {
         "a header, not a field of the body": "user_profile_id workspace_id",
         "the counts of each step, beside the totals": "iterations",
-        "a result or a delta, read as any other is": "mcp_tool_result",
     },
     "gemini": {
         "shown to people, and no part of the conversation": """

@@ -244,7 +244,7 @@ def test_an_event_of_broken_json_is_refused(form: str) -> None:
 )
 @pytest.mark.parametrize("api", MODELS)
 def test_other_bodies_are_no_stream(api: str, body: bytes) -> None:
-    with pytest.raises(WireError, match=r"no event stream|not a GenerateContentResponse|a chunk of a stream is no"):
+    with pytest.raises(WireError, match=r"not an event stream|not a GenerateContentResponse|a chunk of a stream is no"):
         read(api, body, **{"content-type": "text/event-stream"})
 
 

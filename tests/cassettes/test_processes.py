@@ -124,7 +124,7 @@ def test_the_adapter_says_that_it_is_not_there(bin_: Path, monkeypatch: pytest.M
     client = ADAPTER.connect(Endpoint("process://local", "", processes=LocalRunner()), "claude-opus-5-5")
     assert isinstance(client, ChatClient)
 
-    with pytest.raises(ConnectionFailed, match="there is no executable 'claude' on the path"):
+    with pytest.raises(ConnectionFailed, match="there is no executable 'claude' on PATH"):
         client.chat(ChatRequest("", (Message.user("Hi"),)))
 
 

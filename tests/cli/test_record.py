@@ -138,7 +138,7 @@ def test_a_command_that_is_not_installed_is_one_message(
     outcome = harness(*words, "call-single", "--target", "claude-cli")
 
     assert (outcome.code, outcome.out) == (2, "")
-    assert outcome.err.startswith("harness: the target 'claude-cli' runs the command 'claude', which is not on the")
+    assert outcome.err.startswith("harness: the target 'claude-cli' runs the command 'claude', which is not on PATH")
     assert outcome.err.count("\n") == 1
 
 

@@ -146,7 +146,7 @@ def test_a_right_client_passes(harness: Command, project: Path) -> None:
     done = harness("try", "own_client:Client")
 
     assert done.code == 0, done.out
-    assert "Nothing is wrong in this sample." in done.out
+    assert "Nothing is wrong in the cells that were played." in done.out
 
 
 @pytest.mark.parametrize(
@@ -341,7 +341,7 @@ def test_a_client_without_a_base_url_is_redirected_and_keeps_its_model(harness: 
     assert (
         "called as fixed:chat(messages, tools), with its requests to https://api.openai.com/v1 redirected." in done.out
     )
-    assert "Nothing is wrong in this sample." in done.out
+    assert "Nothing is wrong in the cells that were played." in done.out
     assert done.out.splitlines()[-1].endswith("fixed:chat' --model gpt-4.1")
 
 
@@ -365,4 +365,4 @@ def test_the_sample_of_a_server_is_a_finished_verdict(harness: Command, folder: 
         done = harness("try", f"{server.origin}/v1", "--model", "toy-1")
 
     assert (done.code, "UNFINISHED" in done.out) == (0, False), done.out
-    assert "Nothing is wrong in this sample." in done.out
+    assert "Nothing is wrong in the cells that were played." in done.out

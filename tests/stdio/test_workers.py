@@ -132,7 +132,7 @@ def test_json_on_the_screen_stays_json_whatever_is_printed(folder: Path) -> None
     [
         ("harness.adapters.claude_cli:ADAPTER", ("system-plain",), 1),
         ("tests.examples.async_sdk:OPENAI_CHAT", ("call-single", "--recut=1"), 2),
-        ("harness.adapters.openai_chat:ADAPTER", ("-k", "embedding"), 2),
+        ("harness.adapters.openai_chat:ADAPTER", ("-k", "embedding"), 3),
     ],
 )
 def test_any_kind_of_adapter_runs_in_a_worker(
