@@ -10,10 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from harness.checks import script_parts
-from harness.checks.answer_paths import reader
-from harness.checks.module_source import module_source
 from harness.checks.reproduction import Reproduction, ScriptClaim
 from harness.checks.script_code import ScriptCode, body_code
+from harness.checks.script_sources import module_source, reader
 from harness.model.messages import JSON
 from harness.platform.exceptions import shorten
 

@@ -20,7 +20,7 @@ from harness.cassettes.cassette import Cassette
 from harness.cassettes.cassette_files import write_file
 from harness.cassettes.tape_player import load
 from harness.cassettes.tape_recorder import text
-from harness.checks.shrinking import smallest
+from harness.checks.generation import smallest
 from harness.cli.options import AllowedSecrets, AsOf, FactFiles, FindingOptions, ReportOptions, argument, option
 from harness.cli.outputs import annotate_errors, current_checkout, presentation_of, with_pipeline
 from harness.cli.settings import fact_files, fact_options, scope_for, settings

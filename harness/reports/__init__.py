@@ -6,13 +6,13 @@ from harness.plugins import PluginGroup
 from harness.results import Report
 
 BUILT_IN = {
-    "archive": "harness.reports.run_json:ARCHIVE",
+    "archive": "harness.reports.run_changes:ARCHIVE",
     "badge": "harness.reports.published_reports:BADGE",
     "features": "harness.reports.published_reports:FEATURES_REPORT",
     "github": "harness.reports.ci_reports:GITHUB",
     "gitlab": "harness.reports.ci_reports:GITLAB",
     "html": "harness.reports.html:REPORT",
-    "json": "harness.reports.run_json:JSON_REPORT",
+    "json": "harness.reports.run_changes:JSON_REPORT",
     "junit": "harness.reports.ci_reports:JUNIT",
     "markdown": "harness.reports.markdown_report:REPORT",
     "table": "harness.reports.published_reports:REPORT",

@@ -1,15 +1,14 @@
-"""Changes from one run to another: cells, causes, expected failures, differences, costs, and the conditions of each
-run. `run_history` compares the verdicts and causes of several runs.
-"""
+"""Changes from one run to another, and runs and their changes as JSON. `archive` also contains the conversations."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from harness.reports.finding_causes import Cause, causes
 from harness.reports.words import count, list_names, spending_text
-from harness.results import CellResult, ExpectedFailure, RunResult, Severity, Spending, Verdict
+from harness.results import CellResult, ExpectedFailure, Presentation, Report, RunResult, Severity, Spending, Verdict
 from harness.results.run_result import CellKey
 
 _BADNESS = {Verdict.WARN: 1, Verdict.MISSING: 2, Verdict.FAIL: 3, Verdict.ERROR: 3}
@@ -326,3 +325,30 @@ def run_history(run: RunResult, earlier: Sequence[RunResult]) -> RunHistory:
     return RunHistory(
         runs, verdicts, tuple(CauseHistory(title, messages[title], tuple(cells)) for title, cells in counted.items())
     )
+
+
+def render(run: RunResult, presentation: Presentation) -> str:  # noqa: ARG001 - for people only
+    """Return the run as JSON. Two runs with the same results differ only under `timing`."""
+    return run.to_json()
+
+
+def _pieces(run: RunResult, presentation: Presentation) -> Iterator[str]:  # noqa: ARG001 - for people only
+    return run.json_pieces()
+
+
+def _render_archive(run: RunResult, presentation: Presentation) -> str:  # noqa: ARG001 - for people only
+    return run.to_json(conversations=True)
+
+
+def _archive_pieces(run: RunResult, presentation: Presentation) -> Iterator[str]:  # noqa: ARG001 - for people only
+    return run.json_pieces(conversations=True)
+
+
+def compare(before: RunResult, run: RunResult, presentation: Presentation) -> str:  # noqa: ARG001 - for people only
+    """Return the changes as JSON lists. Each change has the earlier and the current value."""
+    made = compare_runs(run, before)
+    return json.dumps({"worse": made.worse, **asdict(made)}, ensure_ascii=False, indent=2) + "\n"
+
+
+JSON_REPORT = Report("json", render, pieces=_pieces, compare=compare, reads_back=True)
+ARCHIVE = Report("archive", _render_archive, wants_conversations=True, pieces=_archive_pieces, reads_back=True)

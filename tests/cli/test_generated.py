@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from harness.checks.drawing import Document, draw
-from harness.checks.generation import search
-from harness.checks.shrinking import smallest
+from harness.checks.generation import search, smallest
 from harness.cli.generating import write
 from harness.results import CellResult
 from harness.runner.cells import Cell

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from harness.reports import REPORTS
-from harness.reports.run_json import render
+from harness.reports.run_changes import render
 from harness.results import Presentation, RunResult
 from tests.reports.runs import red, whole_suite
 
