@@ -63,7 +63,7 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite
 
 
 def compact(value: JSON) -> str:
-    """Return compact JSON without escapes of non-ASCII characters."""
+    """Return compact JSON without escaping non-ASCII characters."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -107,9 +107,9 @@ def _is_foreign(part: Part, api: str) -> bool:
 def _without_unanswered_calls(history: Sequence[Message], api: str) -> tuple[Message, ...]:
     """Return the history without calls that have no result, because every API rejects them.
 
-    The calls of the last message and asynchronous calls of this API are kept. So are all calls if a result has the id
-    of no call, since it may answer one. A message that then has no text left is left
-    out, since its reasoning belongs to the calls.
+    The calls of the last message and asynchronous calls of this API are kept. If the id of a result matches no call,
+    all calls are kept, because the result may belong to any of them. A message that loses all its calls and has no text
+    is removed, because its reasoning belongs to the calls.
     """
     answered = Counter(result.call_id for message in history for result in message.tool_results)
     if answered.keys() - {call.id for message in history for call in message.tool_calls}:
@@ -150,8 +150,9 @@ def merge_fields(wire: dict[str, JSON], fields: Mapping[str, JSON]) -> dict[str,
 
 
 def without_mark(body: Iterable[bytes]) -> Iterator[bytes]:
-    """Remove the byte order mark of a stream, because the SDKs' decoders lose the first event after it
-    (`test_an_event_that_is_none_is_malformed`)."""
+    """Remove the byte order mark at the start of a stream. After a mark, the SDKs' decoders lose the first event
+    (`test_an_event_without_a_json_object_is_malformed`).
+    """
     begun, pieces = b"", iter(body)
     while _MARK.startswith(begun) and (piece := next(pieces, None)) is not None:
         begun += piece

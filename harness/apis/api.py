@@ -1,4 +1,4 @@
-"""The description that each API package exports as `API`, with its formats of chats and embeddings."""
+"""Description of an API, which each API package exports as `API`, including the format of its embeddings."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class EmbeddingFormat:
 
     `usage(response)`: return the token counts of a response (`None`: responses have none).
 
-    `numbered`: name of the list of vectors, if each has the index of its text.
+    `numbered`: name of the response field with the vectors, if each vector has the index of its text.
     """
 
     recognises: Callable[[HttpRequest], bool]
@@ -141,10 +141,11 @@ class Api:
     - `facts`: requests that the provider and other servers accept or refuse, with evidence and dates.
     - `profiles`: model generations. The first one that matches a name applies; the last one matches any name.
     - `targets`: at least one target. Those of built-in APIs have recordings.
-    - `servers`: targets of compatible servers. They have no recordings, and a run has them only by name.
+    - `servers`: targets of compatible servers. They have no recordings, and a run includes them only if they are named.
     - `system_places`: allowed places of the system prompt (`SystemView.place`).
     - `provocations`: stream behaviour that the reference server can produce although no recording has it.
-    - `own_stops`: stop reasons that only this API has, each with the ends of two sentences for error messages.
+    - `own_stops`: stop reasons that only this API has, each with two phrases for error messages. The first names the
+      API. The second follows the words `no model`.
     - `traits`: differences from other APIs.
     - `terms`: the API's own words, for use in remedies.
     - `one_call`: request fields that allow only one call per turn; empty if the API has none.
@@ -153,7 +154,7 @@ class Api:
     - `canonical_reader`: class that reads canonical values from requests, for `harness audit --redrive`.
     - `recognises(request)`: whether the path and body are those of a chat of this API.
     - `paths`: full paths of its chats and embeddings, at the provider and at clouds (`None`: any recognised path).
-    - `least_body`: a body with which a request to any chat path is recognised.
+    - `least_body`: a minimal body that `recognises` accepts at any chat path.
     - `view(request)`: the neutral view of a request; raises `WireError`.
     - `violations(request, rule_set)`: violations of limits. Never raises: an unreadable body is a violation.
     - `read(response)`: the neutral view of a response, whole or streamed; raises `WireError`.
@@ -282,8 +283,8 @@ class Api:
         return replace(profile, **{**target.profile, "dialect": target.service, "lacks": lacks})
 
     def violation_ids(self, fact_selection: FactSelection = SHIPPED) -> Iterator[str]:
-        """Yield the ids of all limits, and of all refusals that only fact conditions check, regardless of the day.
-        Raises `FactsError`.
+        """Yield the ids of all limits, and of all facts that refuse requests by their conditions alone. The facts of
+        all days are included. Raises `FactsError`.
         """
         facts = self.facts.together(self.name, fact_selection.files)
         yield from dict.fromkeys((*(limit.id for limit in self.limits), *self.facts.limits, *facts.limits))
@@ -373,7 +374,7 @@ class Api:
                         yield limit, breach
 
     def _unwritten(self, facts: Iterable[Fact]) -> Iterator[Fact]:
-        """Yield the refusals that are checked only by the conditions of their facts."""
+        """Yield the facts that refuse requests by their conditions alone, without a limit or a Python check."""
         written = self._written | self.facts.written
         for fact in facts:
             if fact.verdict == "refused" and fact.when and not fact.limits and fact.id not in written:
@@ -396,8 +397,8 @@ def _are(facts: Sequence[object], others: Sequence[object]) -> bool:
 
 
 def _has(profile: Profile, wanted: Mapping[str, Sequence[JSON]]) -> bool:
-    """Return whether the profile has one of the wanted values in each field (`sampling`, `thinking_types.enabled`). A
-    set must contain one of them.
+    """Return whether each field of the profile (`sampling`, `thinking_types.enabled`) has one of its wanted values. If
+    the field is a set, it must contain one of them.
     """
     for name, values in wanted.items():
         field_name, _, key = name.partition(".")

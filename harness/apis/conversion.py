@@ -30,7 +30,7 @@ class MinimalRequest:
 
     `path` is appended to the SDK's base URL; `{}` in it is replaced by the model. `body` has the required fields and
     limits the length of the response. The key is sent in `key_header`, with the prefix `scheme`; `headers` are
-    additional headers. `model` is a model to which few other facts apply.
+    additional headers. `model` is the model for examples whose fact names none; few facts apply to it.
     """
 
     path: str
@@ -58,17 +58,18 @@ class RequestBuilder:
 
     - `path` and `stream_path`: paths below the SDK's base URL; `{}` in them is replaced by the model.
     - `write(request, bound)`: the body of a non-streamed request; the field `bound` limits the length of the response.
-    - `bounds`: names of such fields, in order of preference.
+    - `bounds`: names of the fields that can be `bound`, in order of preference.
     - `streaming`: fields that request a stream.
     - `conversation`: the field that contains the conversation.
     - `continuation(answer, results)`: conversation entries for an unchanged response and the results of its calls.
     - `user_entry(text)`: the conversation entry for a user message.
     - `one_call(body)`: the request with at most one call per response (`None`: the API has no setting for it).
-    - `parted(body)`: the request with user texts as lists of parts (`None`: they always are lists).
-    - `plain(body)`: the request with messages of a single text as strings (`None`: they are always or never strings).
+    - `parted(body)`: the request with each user text wrapped in a list of parts (`None`: `write` always does this).
+    - `plain(body)`: the request with each single-text message as a string (`None`: `write` never produces lists, or the
+      API does not accept strings).
     - `developer(body)`: the request with the system prompt as a developer message (`None`: the API has none).
-    - `keeps_schemas`: calls whose arguments are guaranteed to match the schema: those of `strict` tools, or `forced`
-      ones.
+    - `keeps_schemas`: the calls whose arguments are guaranteed to match the schema, `strict` (calls of strict tools) or
+      `forced` (forced calls).
     - `stop_sequences`: set if a request can list strings at which the response stops.
     - `exact_integers`: set if integers beyond the range of a double arrive unchanged.
     """
@@ -94,7 +95,7 @@ class RequestBuilder:
         return {**body, self.conversation: [*as_list(body[self.conversation]), *self.continuation(answer, results)]}
 
     def append_text(self, body: Body, text: str) -> Body:
-        """Return the conversation with another user message."""
+        """Return the request with another user message appended to the conversation."""
         return {**body, self.conversation: [*as_list(body[self.conversation]), self.user_entry(text)]}
 
 
@@ -104,9 +105,10 @@ ContentPart: TypeAlias = Text | Image | File | Opaque
 
 @dataclass(frozen=True, slots=True)
 class SystemText:
-    """Canonical system text, and any further system texts at the start of the conversation, unchanged.
+    """System text at the start of a request.
 
-    `metadata` contains fields of the request body, and `opening` contains conversation entries.
+    `text` is the first text in canonical form. Further texts are kept unchanged in wire format: in `metadata` as fields
+    of the request body, or in `opening` as conversation entries.
     """
 
     text: str | None = None
@@ -141,7 +143,9 @@ class CanonicalReader(ABC):
 
     @abstractmethod
     def _bare(self, raw: dict[str, JSON], view: TextView | MediaView) -> dict[str, JSON] | None:
-        """Return the fields of a content part that have no canonical equivalent, or `None` if the part has none."""
+        """Return the fields of a content part that have no canonical equivalent. Return `None` if the part as a whole
+        has no canonical equivalent.
+        """
 
     def hosted_metadata(self) -> Mapping[str, JSON]:
         """Return the fields of a request's body that declare the hosted tools."""
@@ -165,7 +169,7 @@ class CanonicalReader(ABC):
         return tuple(map(self._tool, self.functions))
 
     def part(self, view: TextView | MediaView | OpaqueView | JsonView) -> ContentPart:
-        """Return a part of a user message or a tool result."""
+        """Convert the view of a part of a user message or a tool result to a canonical part."""
         raw = self.raw(view)
         match view:
             case TextView():

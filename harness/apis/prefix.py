@@ -49,7 +49,7 @@ class PrefixPiece:
     Pieces with equal content have the same `value`: lists keep their order, and the order of keys is ignored. `name` is
     the name of a tool, or the kind of any other piece. `answers` is the id of the call that a result belongs to.
     `spelling` is the declaration of a tool or the arguments of a call as written. `size` is the number of characters
-    for a model.
+    that the model reads.
     """
 
     section: Section
@@ -105,7 +105,9 @@ _Entry: TypeAlias = tuple[str, PartView]
 
 
 def _join_texts(entries: Iterable[_Entry], body: JSON = None) -> Iterator[PrefixPiece]:
-    """Yield the pieces of a conversation. Adjacent texts of one role are joined: the borders of texts may move."""
+    """Yield the pieces of a conversation. Adjacent texts of one role are joined, because clients may split a text
+    differently.
+    """
     told: list[_Entry] = []
     for role, part in entries:
         last = told[-1][1] if told and told[-1][0] == role else None
@@ -172,11 +174,11 @@ _NAMES: dict[type, str] = {TextView: "text", CallView: "call", ResultView: "resu
 
 
 _MEDIA_OPTIONS = frozenset({"citations", "context", "detail", "mediaResolution", "title", "videoMetadata"})
-"""Fields of media, beside their data, that change what the model reads."""
+"""Fields of a media part, other than its data, that change what the model reads."""
 
 
 def _media_options(part: MediaView, body: JSON) -> JSON:
-    """Return the options of a medium that differ from the defaults."""
+    """Return the options of a media part that differ from the defaults."""
     wire = as_object(resolve(body, part.pointer))
     fields = chain(wire.items(), as_object(wire.get("image_url")).items())
     return {key: value for key, value in fields if key in _MEDIA_OPTIONS and value not in (None, "auto")}
@@ -207,7 +209,7 @@ def tokens(pieces: Sequence[PrefixPiece]) -> int:
 
 
 def count_equal(then: Sequence[PrefixPiece], now: Sequence[PrefixPiece]) -> int:
-    """Return the number of pieces at the beginning that are equal."""
+    """Return the number of equal pieces at the start of both sequences."""
     return sum(1 for _ in takewhile(lambda pair: pair[0].value == pair[1].value, zip(then, now, strict=False)))
 
 
@@ -248,7 +250,9 @@ class PrefixChange:
 
     @property
     def by_spelling(self) -> bool:
-        """True if the values are equal. No source says that a provider compares the order of keys or white space."""
+        """True if only the spelling changed: the order of keys, or white space. No source documents that a provider
+        compares these.
+        """
         return self.kind in {"key-order", "call-spelling"}
 
     @property
@@ -259,7 +263,7 @@ class PrefixChange:
 
     @property
     def pointer(self) -> str:
-        """Location in the later request. If the end of a message is missing, it is that message."""
+        """JSON pointer into the later request. If the end of a message is missing, it points to that message."""
         if self.then and self.now and self.section == "turns":
             (place, index), (same, later) = _entry(self.then.pointer), _entry(self.now.pointer)
             if place == same and later > index:
@@ -279,7 +283,7 @@ def prefix_changes(
     *,
     may_leave: bool = False,
 ) -> list[PrefixChange]:
-    """Return the first change of each section, without those of the caller.
+    """Return the first change of each section, except for changes that the caller requested.
 
     The later request may add pieces after the earlier ones. With `may_leave`, it may leave out the first thoughts.
     """
@@ -394,10 +398,10 @@ def _kind_of(changed: PrefixPiece, then: Sequence[PrefixPiece], now: Sequence[Pr
 
 @dataclass(frozen=True, slots=True)
 class PrefixMismatch:
-    """Reasoning in a request after another prefix than the one after which it was issued.
+    """Reasoning that is sent back after a prefix that differs from the one for which it was issued.
 
-    `issued` is the reasoning as issued. `change` is the first difference of the prefixes, or `None` if the request has
-    more in front of the reasoning.
+    `issued` is the reasoning as issued. `change` is the first difference between the prefixes, or `None` if the request
+    only has additional pieces before the reasoning.
     """
 
     thought: PrefixPiece
@@ -421,7 +425,7 @@ class BoundThoughts:
         trailing: Collection[str] = (),
         may_leave: bool = False,
     ) -> list[PrefixMismatch]:
-        """Remember a request, and return its reasoning whose prefix changed."""
+        """Record a request, and return the reasoning in it whose prefix has changed."""
 
         def parts() -> tuple[list[PrefixPiece], list[_Entry]]:
             said = [each for each in view.system if each.place not in trailing]

@@ -79,8 +79,8 @@ def _cost(url: str | None, model: str, usage: Usage, day: date) -> Decimal | Non
 
 @cache
 def provider_url(api: str) -> str | None:
-    """Return the URL of the API's provider, or `None` if the API is a command. Models of a command are looked up by
-    name.
+    """Return the URL of the API's provider, or `None` for the API of a command-line tool. The models of such an API are
+    looked up by name.
     """
     url = registry.api(api).provider_url
     return url if url.startswith("https://") else None

@@ -1,5 +1,5 @@
-"""Model profiles, traits and terms of an API, the opaque state that its provider issued, and the servers that offer the
-API: the provider's own, clouds, and the compatible servers of `servers.yaml`.
+"""Model profiles, traits and terms of an API, and the opaque state that its provider issued. Also the servers that
+offer the API: the provider's own, clouds, and the compatible servers of `servers.yaml`.
 
 The format rules of an API apply at every server. The provider's other rules (a closed list of fields, the strict subset
 of schemas, rules per model) do not apply at compatible servers. Checks never look at a server's address: this module
@@ -41,8 +41,8 @@ OTHER = "other"
 class RuleSet:
     """The rules of a service for a model.
 
-    `service` is `OWN`, `OTHER`, or the name of a known server. `profile` is the profile of the model. `as_own`: the
-    service applies the rules of the API's provider, and its own.
+    `service` is `OWN`, `OTHER`, or the name of a known server. `profile` is the profile of the model. If `as_own` is
+    set, the service applies the rules of the API's provider in addition to its own.
     """
 
     profile: Profile
@@ -80,7 +80,7 @@ class Services:
     cloud_names: str = ""
 
     def bare_name(self, model: str) -> str:
-        """Return the provider's name of a model, without what a cloud adds to it."""
+        """Return the provider's name for a model, without the prefix and the version suffix that a cloud adds."""
         bare = model.removeprefix("models/")
         named = re.fullmatch(self.cloud_names, bare) if self.cloud_names else None
         return named[1].replace("@", "-") if named else bare
@@ -95,7 +95,7 @@ class Services:
 
     def rules_at(self, profile: Profile, model: str, url: str, response: bytes = b"") -> RuleSet:
         """Return the rules of the service at an address. At the provider's own address, other providers' models get the
-        rules of an unknown service. Behind an unknown address, the body of a response may show which server it is.
+        rules of an unknown service. If the address is unknown, the body of a response may identify the server.
         """
         service = self._for(model, self._service_at(url))
         if service == OTHER and response:
@@ -103,7 +103,7 @@ class Services:
         return self.rules_of(profile, service, model)
 
     def is_test_double(self, model: str, url: str) -> bool:
-        """Return whether a local server replaces the provider, judged by its model."""
+        """Return whether the URL belongs to a local test double of the provider, recognised by the model's name."""
         return address(url).host in _LOOPBACK and re.fullmatch(self.stand_ins, model) is not None
 
     def rules_of(self, profile: Profile, service: str, model: str = "") -> RuleSet:
@@ -163,7 +163,7 @@ class KnownServer:
     marks: bytes = b""
 
     def is_at(self, where: ServerAddress) -> bool:
-        """Return whether an address is one of this server."""
+        """Return whether an address belongs to this server."""
         here = any(where.is_below(host) for host in self.hosts)
         return here and where.path.startswith(self.path) and self.port in (None, where.port)
 
@@ -364,8 +364,9 @@ def _ruling(value: Any, *, certain: bool) -> Any:
 class ShippedTarget:
     """A built-in target. Its adapter is not loaded.
 
-    A target of a compatible server has the `service` whose rules apply, and no recordings. `profile` changes the
-    profile of its model there. `url` and `keys` replace the address and the key variables of the API's provider.
+    `service` is set for a target of a compatible server: the rules of this service apply, and there are no recordings.
+    `profile` has the fields in which the model's profile differs at this server. `url` and `keys` replace the address
+    and the key variables of the API's provider.
     """
 
     name: str
@@ -471,7 +472,9 @@ class IssuedState:
         self._bound = BoundThoughts()
 
     def receive(self, request: RequestView, sent: HttpRequest) -> None:
-        """Store in `mismatches` the reasoning in a request whose prefix has changed since the reasoning was issued."""
+        """Check the reasoning in a request. Reasoning whose prefix has changed since it was issued is stored in
+        `mismatches`.
+        """
         profile = self.profile
         if profile is not None and profile.changed_prefix is not None:
             self.mismatches = self._bound.receive(
@@ -487,7 +490,7 @@ class IssuedState:
         self._bound.issue(response.parts)
 
     def objection(self, request: RequestView) -> Violation | None:  # noqa: ARG002 - others look at it
-        """Return a violation if a request sends state back altered."""
+        """Return a violation if a request sends issued state back in altered form."""
         return None
 
     def reports(self) -> tuple[ProviderReport, ...]:

@@ -1,5 +1,6 @@
 """Comparison of the request that an adapter sent with the recorded one.
 
+A recorded response i is paired with the recorded request j that sends its calls back (`harness.audit.redrive_pairs`).
 The comparison covers the assistant turn made from response i, the results after it, system text and tools. In the turn
 and its results, it covers calls, ids, names, arguments, text, opaque state, content and error marks of results, order
 and place. The client's edits of response i are undone first and counted separately (`harness.audit.client_edits`).
@@ -105,7 +106,7 @@ def turn_items(place: TurnSlice) -> tuple[TurnItem, ...]:
 
 
 def spoken_items(parts: Iterable[PartView | SystemView]) -> tuple[TurnItem, ...]:
-    """Return the items of an assistant's parts, taken from an answer or a request."""
+    """Return the items for the assistant's parts of a response or a request. Empty texts are left out."""
     return tuple(item for item in (_item(part, "assistant") for part in parts) if _says_something(item))
 
 
@@ -187,7 +188,7 @@ def _blank(value: JSON) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """A difference between the adapter's request and the recorded one. `pointer` leads into the body of request j: to
+    """A difference between the adapter's request and the recorded one. `pointer` points into the recorded request: to
     the differing part or, for an addition, to a recorded part next to it. `kind` names the difference, for example
     `call-id`, `result-content`, `reasoning-missing` (recorded, not produced) or `part-added` (produced, not recorded).
     """

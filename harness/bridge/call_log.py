@@ -14,11 +14,11 @@ _T = TypeVar("_T")
 
 @dataclass
 class LoggedCall:
-    """A logged call of a function that uses only the library, so that a script can repeat it.
+    """A logged library call. Its function uses only the library, not harness, so that a script can repeat the call.
 
     `before` is the number of requests that were sent before the call. `result` is the value that the function returned.
-    `awaited` is the value of `result` if that is an awaitable. `joined` is the message that the function `join` built
-    from the chunks of a stream.
+    If `result` is awaitable, `awaited` is the value that it resolved to. `joined` is the message that the function
+    `join` built from the chunks of a stream.
     """
 
     function: Callable[..., object]

@@ -1,4 +1,4 @@
-"""Translation of library exceptions to errors of the contract, by status or by class name."""
+"""Translation of library exceptions to the errors of `harness.model.errors`, by status or by class name."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _CODES = {
 
 @contextmanager
 def failures() -> Generator[None, None, None]:
-    """Translate exceptions of a library into errors of the contract.
+    """Translate exceptions of a library into the errors of `harness.model.errors`.
 
     The whole chain of causes is searched:
 
-    - A connection error without a status is `ConnectionFailed`.
-    - An exception with a status is the provider's error. The status is read from the exception or its response, from
-      `provider_status_code`, `status_code`, `status`, `http_status` or `code`.
-    - A `ValueError` in the code that parsed the response is `MalformedResponse`.
+    - A connection error without a status becomes `ConnectionFailed`.
+    - An exception with a status becomes the provider's error. The status is read from the exception or its response,
+      from `provider_status_code`, `status_code`, `status`, `http_status` or `code`.
+    - A `ValueError` in the code that parsed the response becomes `MalformedResponse`.
     - Any other exception passes unchanged. It is a crash, which reports show with its traceback.
     """
     try:
@@ -109,7 +109,9 @@ def _body(response: Any) -> object:
 
 
 def _retry_after(error: BaseException) -> float | None:
-    """Return the seconds to wait, from the exception, the headers of exception or response, or Google's `RetryInfo`."""
+    """Return the seconds to wait, from the headers of the exception or its response, from `retry_after`, or from
+    Google's `RetryInfo`.
+    """
     for headers in (getattr(error, "headers", None), getattr(getattr(error, "response", None), "headers", None)):
         found = _object(headers)
         milliseconds, seconds = _number(found.get("retry-after-ms")), _number(found.get("retry-after"))
@@ -120,7 +122,9 @@ def _retry_after(error: BaseException) -> float | None:
 
 
 def _retry_info(error: BaseException) -> float | None:
-    """Return the seconds of a `google.rpc.RetryInfo` in the body, which has them as "7s" (gemini-errors)."""
+    """Return the delay in seconds from a `google.rpc.RetryInfo` in the body, where it has the form "7s"
+    (gemini-errors).
+    """
     body = _object(getattr(error, "details", None)) or _object(_body(getattr(error, "response", None)))
     details = _object(body.get("error")).get("details")
     for detail in cast("list[object]", details) if isinstance(details, list) else ():

@@ -1,4 +1,4 @@
-"""Findings of a gateway cell, with the bodies at both ends, and the outcome of each detail."""
+"""Findings of a gateway cell, with the bodies on both sides of the gateway, and an outcome for each checked detail."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ UNREACHED = GatewayDetail(
     "that upstream cannot be used",
 )
 OTHERS = (REFUSED, UNREADABLE, TURNED_AWAY, UNREACHED)
-"""Rules that need more than one exchange. They are in no table."""
+"""Rules that the report's table of details does not count."""
 
 RULES = frozenset(detail.id for detail in (*DETAILS, *OTHERS))
 """Ids of all gateway rules. Limits of the upstreams are not included."""
@@ -126,8 +126,8 @@ def judge_run(run: GatewayRun, direct: Callable[[], DirectRun]) -> JudgedRun:
 def _link(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """Link findings to their causes.
 
-    If the gateway loses part of a request, the upstream may refuse that request. In some APIs the stop reason depends
-    on the words of a refusal.
+    If the gateway loses part of a request, the upstream may refuse that request. If it loses the text of a refusal, the
+    stop reason may be wrong as a result, because some APIs derive it from that text.
     """
 
     def cause(finding: Finding) -> int | None:

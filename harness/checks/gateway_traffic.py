@@ -82,7 +82,7 @@ class RequestExtras:
     """Additions to each request of a scenario.
 
     `fields` are added to the body in the client's API, `tool_fields` to each tool, and `parts` to the first user
-    message. `form` rewrites the body (`Api.client_forms`).
+    message. `form` names the function in `Api.client_forms` that rewrites the body.
     """
 
     fields: Callable[[Api], Mapping[str, JSON]] = lambda _api: {}
@@ -105,8 +105,8 @@ REQUEST_EXTRAS: Mapping[str, RequestExtras] = {
 def extras_unsupported(scenario: str, target: Target, *, in_form: bool = True) -> str | None:
     """Return why a target's API cannot express the additions of a scenario, or `None` if it can.
 
-    With `in_form=False`, a form that clients of the API lack is not a reason, because the same content can be sent in
-    another form.
+    With `in_form=False`, an unsupported request form does not count, because the same content can be sent in another
+    form.
     """
     extra = REQUEST_EXTRAS.get(scenario)
     api = registry.api(target.api)

@@ -1,4 +1,6 @@
-"""Generated conversations: the smallest that shows each fault of an adapter, and the shrinking of JSON values."""
+"""Search for faults of an adapter with generated conversations. Each is shrunk to the smallest conversation that shows
+the fault.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from harness.runner.cells import VARIANTS, Cell, not_applicable
 from harness.scenarios.schema import Scenario, Variant
 
 CauseKey: TypeAlias = tuple[str, str]
-"""A rule, and its case, its exception or the field at which it was broken."""
+"""Identity of a cause: the rule, and the case, exception or field in which it was broken."""
 
 Play: TypeAlias = Callable[[Cell], CellResult]
 
@@ -37,10 +39,10 @@ class FoundCause:
 def search(
     target: Target, count: int, seed: int, plays: Sequence[Play], variants: Sequence[Variant] = VARIANTS
 ) -> list[FoundCause]:
-    """Play generated conversations, and return the causes for which they fail, each with its smallest conversation.
+    """Play generated conversations. Return the causes of their failures, each with its smallest conversation.
 
-    Every tenth is played by the last of `plays`, the others by the first. The same `seed` gives the same conversations.
-    More of them begin with those of a smaller `count`.
+    The last of `plays` runs every tenth conversation, and the first runs the others. The same `seed` gives the same
+    conversations; a larger `count` only adds more.
     """
     shown: dict[CauseKey, tuple[Cell, Play]] = {}
     for number in range(count):
@@ -73,8 +75,8 @@ _MAX_ATTEMPTS = 1000
 
 
 def _cell(scenario: Scenario, target: Target, variant: Variant) -> Cell | None:
-    """Return the cell of a conversation, in another variant if it has only that one, or `None` if it is not
-    applicable.
+    """Return the cell of a conversation in the given variant. If that is not applicable, return another variant, or
+    `None` if neither applies.
     """
     for each in (variant, *VARIANTS):
         cell = Cell(scenario, target, each)
@@ -84,10 +86,11 @@ def _cell(scenario: Scenario, target: Target, variant: Variant) -> Cell | None:
 
 
 def shrink_cause(cell: Cell, key: CauseKey, play: Play, *, words: bool = True, seconds: float = math.inf) -> FoundCause:
-    """Return the smallest conversation that shows a cause, and no other cause than the conversation of `cell` shows.
+    """Return the smallest conversation that shows a cause. It must not show any cause that the conversation of `cell`
+    does not show.
 
-    Without `words`, texts and names are only removed, so that the conversation remains readable. After `seconds`, the
-    smallest conversation that was found so far is returned.
+    Without `words`, texts and names are not shortened, only removed, so that the conversation remains readable. After
+    `seconds`, the smallest conversation found so far is returned.
     """
     document = cell.scenario.model_dump(mode="json", exclude_unset=True, by_alias=True)
     kept = {name: document[name] for name in _KEPT if name in document}
@@ -118,10 +121,10 @@ _KEPT = ("version", "id", "title", "covers", "scripted")
 """Members that shrinking leaves as they are."""
 
 _ATOMIC = ("fields", "raw", "provider_tools", "profiles", "image", "file", "audio", "metadata")
-"""Members that shrinking only removes."""
+"""Members that are removed as a whole or kept, but never shrunk."""
 
 _READABLE_MEMBERS = ("user", "text", "name", "system", "description", "id", "refusal")
-"""Members that people read."""
+"""Members with text for human readers. Without `words`, they are treated like `_ATOMIC`."""
 
 
 def causes_of(result: CellResult) -> list[CauseKey]:
@@ -161,17 +164,18 @@ def name_conversations(found: Sequence[FoundCause]) -> Iterator[Scenario]:
 Value = TypeVar("Value", bound=JSON)
 
 MAX_TRIES = 1000
-"""Default limit of trials, each of which plays or checks a value."""
+"""Default limit for the number of candidate values that are tried."""
 
 
 def smallest(
     value: Value, fails: Callable[[Value], bool], tries: int = MAX_TRIES, atomic: Container[str | int] = ()
 ) -> Value:
-    """Return a smaller value for which `fails` still holds. No single removal makes it smaller, unless `tries` ran out.
+    """Shrink a value as long as `fails` returns true, and return the result. No single removal can shrink it further,
+    unless `tries` ran out.
 
-    Members and elements are removed, containers are replaced by one of their elements, texts are cut, and numbers
-    become 0 or 1. A member whose name is `atomic` is removed or stays as it is. `fails` must return `False` for values
-    that are not valid. It is not called with `value` itself.
+    Members and elements are removed, containers are replaced by one of their elements, texts are shortened, and numbers
+    become 0 or 1. A member whose name is `atomic` is removed or left unchanged. `fails` must return `False` for invalid
+    values. It is not called with `value` itself.
     """
     return cast("Value", _Shrinking(value, cast("Callable[[JSON], bool]", fails), tries, atomic).result())
 
@@ -222,7 +226,7 @@ def _at(value: JSON, path: Path) -> JSON:
 
 
 def _replace_at(value: JSON, path: Path, new: JSON) -> JSON:
-    """Return a copy of a value with another value at a path. What is not on the path is shared."""
+    """Return a copy of a value with `new` at a path. Everything outside the path is shared with the original."""
     if not path:
         return new
     copied = cast("dict[str | int, JSON]", value.copy() if isinstance(value, (dict, list)) else value)
@@ -257,7 +261,9 @@ TextOrList = TypeVar("TextOrList", str, list[JSON])
 
 
 def _shorter(value: TextOrList) -> Iterator[TextOrList]:
-    """Yield a text or a list without ever smaller pieces. Single characters are removed from short texts alone."""
+    """Yield the text or list without one piece, for each of its pieces. Pieces start at the full length and are halved
+    each round. Single items are only removed from short values.
+    """
     size = len(value)
     while size and len(value) < _MAX_PIECES * size:
         yield from (value[:at] + value[at + size :] for at in reversed(range(0, len(value), size)))

@@ -16,17 +16,17 @@ from harness.platform.exceptions import shorten
 
 _WIDTH = 140
 CALL_LOG = "HARNESS_CALL_LOG"
-"""Environment variable with the file to which a program writes the calls of its library."""
+"""Environment variable with the path of the file in which a program logs its library calls."""
 
 _MARKED = re.compile(r"^// --- calls of the library.*?\n(.*?)^// --- end ---", re.DOTALL | re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class NodeProgram:
-    """A program that wraps a library of npm.
+    """A program that wraps an npm library.
 
-    `kind` is its argument, and `calls` are the lines of its log: the name of a function, and its arguments. `tools` are
-    the results of a loop's tools, by name.
+    `kind` is its command-line argument. `calls` are the lines of its call log: the name of a function, followed by its
+    arguments. `tools` maps the names of a loop's tools to their results.
     """
 
     file: Path
@@ -73,7 +73,9 @@ class NodeProgram:
 
 
 def _used_parts(source: str, text: str) -> str:
-    """Return the parts of a program, separated by blank lines, without the functions that a text does not use."""
+    """Return the source of a program without the functions that `text` does not need. Parts are separated by blank
+    lines.
+    """
     parts = source.split("\n\n")
     kept = [each for each in parts if not _FUNCTION.search(each)]
     while used := [
@@ -89,7 +91,7 @@ _FUNCTION = re.compile(r"^(?:async )?function\*? (\w+)", re.MULTILINE)
 
 
 def _without_metadata(value: Any) -> Any:
-    """Return messages of a library without what the library does not send."""
+    """Return a library's messages without the metadata that the library does not send."""
     if isinstance(value, list):
         return [_without_metadata(each) for each in cast("list[Any]", value)]
     if not isinstance(value, dict):
@@ -153,14 +155,14 @@ def _code(value: Any, indent: int = 0) -> str:
 
 
 _NAMES = {"json.dumps": "JSON.stringify", "named_events": "namedEvents"}
-"""Function of a script in Python → function of a script for Node."""
+"""Maps function names in Python scripts to function names in Node scripts."""
 
 _EVENTS = 'const NAME = (...sent) => sent.map((each) => `PREFIXdata: ${JSON.stringify(each)}\\n\\n`).join("");'
 _HELPERS = {
     "events": _EVENTS.replace("NAME", "events").replace("PREFIX", ""),
     "namedEvents": _EVENTS.replace("NAME", "namedEvents").replace("PREFIX", "event: ${each.type}\\n"),
 }
-"""Function of a script → its code."""
+"""Maps the names of helper functions to their code."""
 
 _RUN = """async (name, input) => {{
     runs.push([name, input]);

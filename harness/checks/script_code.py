@@ -25,7 +25,7 @@ class CannotWrite(Exception):
 
 
 class Raw(str):
-    """Code that is written as it is."""
+    """Code that is written unchanged."""
 
     __slots__ = ()
 
@@ -37,8 +37,8 @@ Parts = tuple[str, list[tuple[str, Any]], str]
 class ScriptCode:
     """Writes values as code, and collects the imports and the wrapper's functions that the code uses.
 
-    `names` maps the results of earlier calls to their variables. `strings` maps strings to code. `results` are the
-    results of the tools of a loop. `width` is the greatest length of a line.
+    `names` maps the results of earlier calls to their variables. `strings` maps strings to the code that replaces them.
+    `results` are the results of a loop's tools, by name. `width` is the maximum line length.
     """
 
     def __init__(
@@ -58,7 +58,11 @@ class ScriptCode:
         self.roots: list[str] = []
 
     def code(self, value: object, indent: int = 0, prefix: int = 0) -> str:
-        """Return a value as code whose further lines are indented."""
+        """Return a value as code.
+
+        `indent` is the indentation of the line on which the code starts. `prefix` is the length of the text before the
+        code on that line.
+        """
         opening, entries, closing = self._parts(value)
         flat = opening + ", ".join(name + self.code(each) for name, each in entries) + closing
         if not entries or ("\n" not in flat and indent + prefix + len(flat) <= self._width):
@@ -119,7 +123,7 @@ class ScriptCode:
                 return self._object(value)
 
     def _existing_code(self, value: object) -> str | None:
-        """Return the code of a value that the script has already."""
+        """Return the code for a value that the script already has, such as the endpoint or an earlier result."""
         if isinstance(value, Endpoint):
             return "endpoint"
         if isinstance(value, str) and type(value) is str and value in self._strings:
@@ -200,7 +204,9 @@ def _is_default(field: Field[Any], value: object) -> bool:
 
 
 def _text(value: str) -> Parts:
-    """Return a text. A long one with several lines is written line by line."""
+    """Return the parts of a string literal. A long text is split into one literal per line, or per paragraph if it has
+    blank lines.
+    """
     lines = value.splitlines(keepends=True)
     if len(lines) < 2 or len(value) < _WIDTH:
         return repr(value), [], ""
@@ -216,7 +222,7 @@ def _public(module: str, name: str, value: object) -> str:
 
 
 def _path(result: object, value: object) -> str | None:
-    """Return the code that leads from the result of a call to a value in it."""
+    """Return the indices and attributes that lead from the result of a call to a value in it, as code."""
     if isinstance(value, str | int | float | bool | None):
         return None
     if result is value:
@@ -234,7 +240,9 @@ def _path(result: object, value: object) -> str | None:
 
 
 def _id_path(result: object, value: str, depth: int = 0) -> str | None:
-    """Return the code that leads from the result of a call to an id in it, which may be another one in each run."""
+    """Return the indices and attributes that lead from the result of a call to an id in it, as code. Such ids can
+    differ in each run, so the script must not contain them.
+    """
     if isinstance(result, list):
         inner = [(f"[{at}]", each) for at, each in enumerate(cast("list[object]", result))]
     elif isinstance(result, dict):
@@ -256,11 +264,13 @@ _EVENT = re.compile(r"(?:event: (\w[\w.]*)\n)?data: (\{.*\}) *\n\n")
 _IGNORED = frozenset(
     ("obfuscation", "created", "system_fingerprint", "service_tier", "annotations", "stop_details", "inference_geo")
 )
-"""Fields of answers that clients ignore. So are details of usage, and `null` in fields that a client need not know."""
+"""Fields of answers that clients ignore. `_is_ignored` adds usage details, and fields that may be omitted if they are
+`null`.
+"""
 
 
 def body_code(text: str, *, is_short: bool) -> object:
-    """Return a body as the code that makes it: an object that is written as JSON, the events of a stream, or a text.
+    """Return a body as the code that builds it: a JSON document, the events of a stream, or a string.
 
     With `is_short`, fields that clients ignore are left out.
     """

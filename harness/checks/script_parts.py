@@ -1,4 +1,4 @@
-"""Functions and classes that scripts of `harness reproduce` contain. They use nothing of harness."""
+"""Functions and classes that `harness reproduce` copies into its scripts. They do not import harness."""
 # pyright: basic
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ _OWN = "harness"
 def module_source(module: ModuleType, roots: Iterable[str]) -> tuple[list[str], list[str]]:
     """Return the imports and the definitions of a module that its functions `roots` need.
 
-    Names of harness are left out; the script has to define those that are no annotations.
+    Imports from harness are left out. The script must define those that are used outside of annotations.
     """
     source = inspect.getsource(module)
     tree = ast.parse(source)

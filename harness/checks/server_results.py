@@ -282,7 +282,7 @@ class _FirstSighting:
 
 
 class ResponseMonitor:
-    """Collects broken promises from all responses."""
+    """Collects broken promises (violations of response rules) from all responses of a server."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor

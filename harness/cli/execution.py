@@ -458,7 +458,9 @@ def base_urls_for(given: Sequence[str] | None, mode: Mode, targets: Sequence[Tar
 
 
 def _hand_over_invocation(options: EffectiveOptions, mode: Mode, selection: Selection) -> Invocation:
-    """Return the commands of a run of hand-overs. No command shows one of its cells."""
+    """Return the commands of a hand-over run. The command that shows a cell is empty, because `harness show` cannot
+    show hand-overs.
+    """
     given = tuple(word for variant in options.variants or () for word in ("--variant", variant))
     live = ("--mode", "live") if mode == "live" else ()
     rerun = ("harness", "run", "--hand-over", *live, *given, *(("--strict",) if options.strict else ()))

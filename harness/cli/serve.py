@@ -137,7 +137,9 @@ def _until_the_end(origin: str, scenarios: Sequence[Scenario], command: str | No
 
 
 def _environment(origin: str, scenarios: Sequence[Scenario]) -> dict[str, str]:
-    """Return the server's URL. For a single scenario, add the base URLs and keys that SDKs read."""
+    """Return environment variables with the server's URL. For a single scenario, include the base URLs and keys that
+    SDKs read.
+    """
     variables = {"HARNESS_URL": origin}
     if len(scenarios) != 1:
         return variables

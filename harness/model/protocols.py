@@ -71,7 +71,7 @@ class Capability(StrEnum):
     PROVIDER_TOOLS = "provider-tools"
     """Passes provider-run tools to the model. They are the entries of `tools` in the request's `provider_metadata`."""
     PROVIDER_FIELDS = "provider-fields"
-    """Sends the fields in the `provider_metadata` of the request and its tools as they stand. The request's field
+    """Sends the fields in the `provider_metadata` of the request and its tools unchanged. The request's field
     `extra_headers` has HTTP headers, such as `anthropic-beta`.
     """
     ASYNC_TOOLS = "async-tools"
@@ -237,10 +237,12 @@ class AsyncEmbeddingProvider(Protocol):
 
 
 class MessageHandler(Protocol):
-    """Observer of a thread. It may also have the methods of `PauseHandler` and `UsageHandler`."""
+    """Observer of a conversation (`harness.kit.thread.Thread`). It may also have the methods of `PauseHandler` and
+    `UsageHandler`.
+    """
 
     def on_text(self, text: str) -> None:
-        """Handle a text of the model."""
+        """Handle a text from the model."""
         ...
 
     def on_tool_use(self, call: ToolCall) -> None:
@@ -361,8 +363,8 @@ class Adapter:
     - `embeddings` is set together with `Capability.EMBEDDINGS`.
     - `requires` lists the dependencies that `harness providers` looks for without importing them.
     - `route` is how the harness intercepts its requests. `LOOPBACK` works for any adapter, in any language.
-    - `drive` is set if the adapter runs its own tool loop (`harness.model.protocols`). It then receives whole
-      conversations, and `connect` is never called.
+    - `drive` is set if the adapter runs its own tool loop (see `Drive`). It then receives whole conversations, and
+      `connect` is never called.
     - `final_call` is set if turns of this loop end with a call.
     """
 
@@ -383,7 +385,7 @@ becomes an error result.
 """
 
 StatefulToolFunction: TypeAlias = "Callable[[ToolCall, Any], object]"
-"""A `ToolFunction` for a thread with a state. The state is the second argument."""
+"""A `ToolFunction` that also receives the state of its `harness.kit.thread.Thread`, as the second argument."""
 
 AsyncToolFunction: TypeAlias = "Callable[[ToolCall], Awaitable[object]]"
 """An asynchronous `ToolFunction`."""

@@ -319,7 +319,7 @@ def differing(exchanges: Sequence[TapeExchange], numbers: Sequence[int]) -> Iter
 
 
 def spelling_note(number: int, played: TapeExchange) -> str:
-    """Describe how a request is spelled differently, although it has the recorded meaning."""
+    """Describe differences in spelling that do not change the meaning of a request."""
     differences = "; ".join(each.message for each in played.differences[:_MOST])
     return _join([f"request {number}, {request_line(played.request)}: means what was recorded, but {differences}"])
 

@@ -475,7 +475,9 @@ def _lines(found: Sequence[RunProblem], severity: Severity) -> Iterator[str]:
 
 
 def _spread(found: Sequence[RunProblem], most: int) -> list[tuple[RunProblem, Symptom]]:
-    """Select at most `most` symptoms: the first of each problem, then in turn those on other lines."""
+    """Select at most `most` symptoms: the first of each problem, then further ones of each problem in turn. A further
+    symptom must be on a new line of a file.
+    """
     every = [zip(repeat(each), each.symptoms()) for each in found]
     spread = [next(symptoms) for symptoms in every]
     known = {(id(each), symptom.line) for each, symptom in spread}

@@ -1,8 +1,8 @@
 """Reports for publication: a badge for a README, a table of features by adapter, and a list of features.
 
-Badge and table show how many cells pass or what works, where the answers came from, and how long the result is valid.
-The SVG of the badge loads no external resources. Its JSON is for endpoint badges of shields.io and has only the
-properties that they support (shields.io/badges/endpoint-badge, read on 2026-11-23).
+The badge shows how many cells pass, and the table shows which features work. Both show where the answers came from and
+how long the result is valid. The SVG of the badge loads no external resources. Its JSON is for endpoint badges of
+shields.io and has only the properties that they support (shields.io/badges/endpoint-badge, read on 2026-11-23).
 
 Neither can read a clock, so both name the last day on which they are valid. The badge of an older run shows only that
 it has expired. The table of an older run starts with a note that it has expired, and every result is struck through.
@@ -436,18 +436,18 @@ def support(cells: Sequence[CellResult]) -> str:
 
 
 _MIN_BLOCKED = 3
-"""Number of features of one target that a limit must block before it says nothing about any of them."""
+"""Minimum number of features of a target that must fail because of the same limit to be reported as blocked."""
 
 
 def _limits_broken(cells: Sequence[CellResult]) -> frozenset[str]:
-    """Return the limits because of which cells fail. Empty if a cell fails for another reason."""
+    """Return the limits that make cells fail, or an empty set if any cell fails for another reason."""
     findings = [each for cell in cells for each in cell.findings if each.fails and each.follows is None]
     only_limits = bool(findings) and all(each.kind is Kind.LIMIT for each in findings)
     return frozenset(each.rule for each in findings) if only_limits else frozenset()
 
 
 def _feature_rows(run: RunResult, blocking: set[str]) -> Iterator[list[str]]:
-    """Yield the rows, and add to `blocking` the limits that block features for a reason of their own."""
+    """Yield the rows of the report, and add the limits that cause blocked features to `blocking`."""
     columns = targets(run)
     yield ["FEATURE", *columns, "SCENARIO"]
     cells = {

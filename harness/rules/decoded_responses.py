@@ -25,7 +25,9 @@ _ENDS = frozenset({"stop", "completed", "finished", "done"})
 """Stop reasons that libraries use for the end of an answer or for a stop sequence."""
 
 _AMBIGUOUS_STOP_REASONS = _ENDS | {"complete", "end_turn", "length", "tool", "tools"}
-"""Stop reasons of libraries that are also a piece of a provider's word."""
+"""Library stop reasons that may also be part of a provider's stop reason. They are not reported as a changed copy of
+it.
+"""
 
 
 def _answers(evidence: Evidence) -> Iterator[tuple[ParsedExchange, ResponseView, ChatResponse]]:
@@ -203,7 +205,7 @@ def _raw_stop_reason(evidence: Evidence) -> Iterator[RuleViolation]:
 
 
 def _has_text_only(given: ChatResponse) -> bool:
-    """Return whether the client's answers have no field for a refusal, so that it can only return it as text."""
+    """Return whether the client's answers have no field for a refusal, so the client can only return it as text."""
     return given.reported.get("no-refusal") is True
 
 
@@ -250,7 +252,7 @@ def _usage_offered(evidence: Evidence) -> Iterator[RuleViolation]:
 
 
 _PRICED_APART = frozenset({"cache_read_tokens", "cache_write_tokens"})
-"""Counts of input tokens that have another price than the rest of the input."""
+"""Input token counts that are priced differently from the rest of the input."""
 
 
 @RULES.add(

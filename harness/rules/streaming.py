@@ -97,8 +97,8 @@ class _Streamed:
     def returned_calls(self, response: ChatResponse) -> list[tuple[ToolCall, CallFromEvents | None]]:
         """Return the calls of the response, each with its events or `None`.
 
-        Calls are matched by position if as many calls started, or as many ended, as the response has. Otherwise they
-        are matched by id. Truncated calls start but do not end.
+        Calls are matched by position if the number of started calls, or of ended calls, equals the number of calls in
+        the response. If not, they are matched by id. Truncated calls start but do not end.
         """
         every, calls = self.announced, response.tool_calls
         started = [each for each in every if each.start]

@@ -190,8 +190,8 @@ def scenarios_of(cells: Iterable[Cell]) -> Iterator[Scenario]:
 def _variants_of(scenario: Scenario, target: Target, variants: Sequence[Variant]) -> list[Variant]:
     """Return the variants to run.
 
-    If the adapter cannot stream, this is only the whole variant. If the whole variant is not available, the streamed
-    one is returned and later reported as not applicable.
+    If the adapter cannot stream, return only the whole variant. If the scenario or the user excludes that one, return
+    the streamed variant, which is later reported as not applicable.
     """
     wanted: list[Variant] = [each for each in variants if scenario.variants is None or each in scenario.variants]
     if "whole" in wanted and Capability.STREAMING not in target.adapter.capabilities:

@@ -140,8 +140,9 @@ class RateLimiter:
 
 
 class RateLimitedTransport(httpx2.BaseTransport):
-    """Sends requests through another transport as a rate limiter allows. Requests that the provider asks to send later
-    are sent again; only the last response reaches the adapter."""
+    """A transport that sends requests through another one, within a rate limit. If the provider asks the client to
+    wait, the request is sent again later. Only the last response reaches the adapter.
+    """
 
     def __init__(self, inner: httpx2.BaseTransport, limiter: RateLimiter) -> None:
         self._inner = inner

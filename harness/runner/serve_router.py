@@ -362,7 +362,7 @@ def _is_known(wire: Api, known: frozenset[str], model: str) -> bool:
 
 
 def served_apis() -> Iterator[Api]:
-    """Yield the APIs over HTTP."""
+    """Yield the APIs that use HTTP."""
     return (api for api in registry.apis() if api.provider_url.startswith("http"))
 
 

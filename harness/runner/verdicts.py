@@ -68,8 +68,8 @@ TOOL_UNANSWERED = "tool-unanswered"
 class JudgedCell:
     """A finished cell with its result.
 
-    `observations` and `evidence` are set only if the cell ran to the end. `earlier` is the last exchange of the target
-    that began the conversation, if that was another one. `seconds` is the cell's duration.
+    `observations` and `evidence` are set only if the cell ran to the end. In a hand-over, `earlier` is the last
+    exchange of the target that began the conversation. `seconds` is the cell's duration.
     """
 
     result: CellResult
@@ -384,9 +384,10 @@ def link_causes(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 
 
 def _causes(in_order: Sequence[tuple[int, Finding]], finding: Finding) -> Iterator[int]:
-    """Yield the possible causes of a finding: first by the table, then the same finding in an earlier request.
+    """Yield the possible causes of a finding: first those that `RELATIONS` allow, then the same finding in an earlier
+    request.
 
-    `in_order` are the findings with their indices, those of earlier exchanges first.
+    `in_order` contains the findings with their indices, sorted by exchange.
     """
     for relation in RELATIONS:
         if _matches_any(relation.followers, finding.rule):

@@ -106,7 +106,7 @@ class MissingResult(HarnessError):
 
 
 def calls_of(step: StepSpec) -> list[ToolCall]:
-    """Return the tool calls of a response that the adapter has to execute."""
+    """Return the tool calls of a response that are executed. A truncated call is not executed."""
     return [ToolCall("", name, arguments) for name, arguments in step.whole_calls]
 
 

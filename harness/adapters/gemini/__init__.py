@@ -45,7 +45,7 @@ def connect(endpoint: Endpoint, model: str) -> GeminiClient:
 
 
 def connect_embeddings(endpoint: Endpoint, model: str, dimensions: int) -> EmbeddingProvider:
-    """Return a provider of vectors with this number of `dimensions`; see `client.GeminiEmbeddings`.
+    """Return an embedding provider for vectors with `dimensions` components; see `client.GeminiEmbeddings`.
 
     Raises:
         MissingDependency: the SDK is not installed or too old.

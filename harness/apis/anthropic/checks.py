@@ -104,13 +104,16 @@ def violations(request: HttpRequest, rule_set: RuleSet) -> list[Violation]:
 
 @cache
 def _forms() -> dict[str, Any]:
-    """Return the object definitions (forms), which are the parameters of the limit `anthropic-extra-input`.
+    """Return the definitions of request objects (forms), by name. They are the parameters of the limit
+    `anthropic-extra-input`.
 
-    - `needs`, `may` and `beta` list required fields, optional fields and fields of the beta surface with their types. A
+    - `needs`, `may` and `beta` map required fields, optional fields and fields of the beta surface to their types. A
       type is a JSON type, `any`, another form, or a list (`Block[]`).
     - `source` names the facts that violations of the form cite.
-    - `by` is the discriminator that selects one of `forms`. If its value is unknown, `other` is used. Without `other`,
-      the limit `unknown` is violated unless the value matches `also`.
+    - `by` is the field that selects one of `forms`. A missing value selects `absent`, and an unknown value selects
+      `other`.
+    - `unknown` names the limit that an unknown value violates if the form has no `other`. Values that match the pattern
+      `also` are accepted.
     - `wanted` maps required fields to limits of their own.
     """
     parameters: Any = FACTS.limits["anthropic-extra-input"][1].parameters

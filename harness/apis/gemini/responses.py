@@ -153,8 +153,8 @@ def _chunk(value: JSON) -> dict[str, JSON]:
 def fold(chunks: Iterable[dict[str, JSON]]) -> dict[str, JSON]:
     """Fold chunks into the body of a non-streamed response: parts in order, and the last value of every other field.
 
-    Adjacent texts without a signature are joined. Streams may send the signature of a text in an empty text after it,
-    so it is moved to that text. Other signed parts stay unchanged (gemini-thought-signature).
+    Adjacent texts without a signature are joined. A stream may send a text's signature in a separate part with empty
+    text; the signature is then added to the text. Other signed parts stay unchanged (gemini-thought-signature).
     """
     body: dict[str, JSON] = {}
     candidates: dict[int, dict[str, JSON]] = {}

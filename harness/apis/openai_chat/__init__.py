@@ -28,7 +28,8 @@ from harness.apis.view import Provocation
 from harness.model.protocols import Capability
 
 _LACKS = frozenset({Capability.THINKING, Capability.AUDIO})
-"""Capabilities that models without audio support lack in this API (openai-chat-audio-models). All models lack thinking.
+"""Capabilities that models without audio lack in this API (openai-chat-audio-models). Thinking is included, because no
+model of this API has it.
 """
 
 PROFILES = (

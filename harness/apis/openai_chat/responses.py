@@ -1,5 +1,4 @@
-"""Reader of responses that produces neutral views, the dialects of compatible servers, and the rules that servers must
-follow.
+"""Conversion of responses to neutral views, dialects of compatible servers, and rules for the responses of servers.
 
 The chunks of a stream are first folded into the body of a non-streamed response (openai-chat-call-deltas,
 openai-chat-stream-usage).
@@ -312,7 +311,9 @@ _WANTS_REASONING = re.compile(r"(.*/)?deepseek-v4\b.*", re.IGNORECASE)
 
 
 def mark_parts(parts: Iterable[PartView], model: str) -> tuple[PartView, ...]:
-    """Return the parts of a response, marked with whether the API accepts them in later requests."""
+    """Return the parts of a response with `returns` set if the API accepts them in later requests. Calls keep only the
+    fields whose state must be sent back.
+    """
     found = tuple(parts)
     state = _STATE
     if _WANTS_REASONING.fullmatch(model) and any(isinstance(part, CallView) for part in found):

@@ -1,10 +1,9 @@
-"""The Responses API of the reference server: complete bodies, streams, streams that fail, errors, headers, keys, token
-counts and stored responses.
+"""The Responses API of the reference server: bodies, streams, errors, headers, token counts and stored responses.
 
 Token counts, stored responses and repeated fields follow the types of
-https://github.com/openai/openai-python/tree/v3.54.0 (read 2026-11-22). The rejection of an unknown response follows
-https://github.com/maximhq/bifrost/issues/2441 (2026-03-31). A response is stored unless `store` is false:
-`openai-responses-stored-item-missing-store-false`.
+https://github.com/openai/openai-python/tree/v3.54.0 (read 2026-11-22). The error for an unknown `previous_response_id`
+follows https://github.com/maximhq/bifrost/issues/2441 (2026-03-31). A response is stored unless `store` is false
+(openai-responses-stored-item-missing-store-false).
 """
 
 from __future__ import annotations
@@ -134,7 +133,9 @@ _MISS_REASONS = {
 
 
 def _diagnostics(found: CacheDiagnosis) -> JSON:
-    """Return the result of a comparison (openai-responses-cache-diagnostics). System text is part of the input."""
+    """Return the cache diagnostics of a response (openai-responses-cache-diagnostics). A changed system prompt counts
+    as changed input.
+    """
     if not found.is_known:
         return {"type": "comparison_response_not_found"}
     if found.changed is None:
@@ -144,7 +145,7 @@ def _diagnostics(found: CacheDiagnosis) -> JSON:
 
 
 def _removal(report: ProviderReport) -> JSON:
-    """Return the entry for a reasoning item (openai-responses-input-transformations)."""
+    """Return the report of a removed reasoning item (openai-responses-input-transformations)."""
     return {"type": "reasoning", "id": report.item_id, "action": "removed", "reason": report.reason}
 
 
@@ -233,7 +234,7 @@ _UNKNOWN_YET = ("completed_at", "error", "incomplete_details", "usage")
 """Fields of a response that are null until it ends."""
 
 _STRINGS = {"function_call": "response.function_call_arguments", "custom_tool_call": "response.custom_tool_call_input"}
-"""Maps item types to the event family of their long string."""
+"""Maps types of calls to the event family in which their arguments are streamed."""
 
 _LISTS = {
     "content": ("response.content_part", "content_index"),

@@ -44,7 +44,7 @@ class View:
     """A view of `data` without the escapes of JSON, JavaScript, URLs and HTML, including nested escapes.
 
     `text` is the result. With `squeezed`, white space is removed as well, escaped or not, and so is everything between
-    two `data:` lines. A text that is broken over lines is thereby in one piece.
+    two `data:` lines. Text that is split over several lines is thereby joined.
     """
 
     def __init__(self, data: bytes, *, squeezed: bool, _depth: int = 1) -> None:

@@ -210,7 +210,7 @@ def _check_instruction(session: CheckSession, name: str, way: Sequence[str], ref
 
 
 _MIN_PROMPT_TOKENS = 8
-"""Minimum tokens of the system prompt."""
+"""Minimum number of tokens that the system prompt adds to a request."""
 
 
 @plays("server-system")
