@@ -1,4 +1,4 @@
-"""Conversion of requests to the arguments of third-party clients, and of their results to responses and stream events.
+"""Conversion of requests to the arguments of third-party clients. `client_answers` converts their results.
 
 A client takes the message format of its own API, OpenAI's, or a single prompt. A form returns the arguments under the
 names of the provider's SDK; `SYNONYMS` lists further names for them. Messages and tools are converted to the classes
@@ -7,27 +7,22 @@ that the client's method is annotated with.
 
 from __future__ import annotations
 
-import base64
 import inspect
 import json
 import re
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from enum import Enum
-from itertools import chain, groupby
-from types import ModuleType
+from itertools import groupby
 from typing import Any, cast
 
-from harness.adapters.anthropic import responses as anthropic_responses
 from harness.adapters.anthropic.requests import encode as encode_for_anthropic
-from harness.adapters.gemini import responses as gemini_responses
 from harness.adapters.gemini.requests import encode as encode_for_gemini
 from harness.adapters.openai_responses import SDK
-from harness.bridge.completions import NO_REFUSAL, NO_STOP_REASON, NO_USAGE, completion, events, response
-from harness.bridge.openai_messages import Memory, completion_request, plain
-from harness.model.errors import MalformedResponse, Unsupported
-from harness.model.messages import JSON, ChatRequest, ChatResponse, Finish, Message, Role, StreamEvent, Text
+from harness.bridge.openai_messages import Memory, completion_request
+from harness.model.errors import Unsupported
+from harness.model.messages import ChatRequest, Role, Text
 from harness.platform.environment import importing_sdk
 
 _ALIASES = {
@@ -86,7 +81,7 @@ def _for_role(members: Sequence[object], role: str) -> list[object]:
     """Return the classes for messages of a role, if there is one per role; otherwise all, each with its subclasses."""
     classes = [each for each in members if inspect.isclass(each) and each.__module__ not in _OWN_MODULES]
     found = [each for every in classes for each in (every, *_subclasses(every))]
-    named = [each for each in found if re.match(_ROLE_NAMES.get(role, role), _snake(each.__name__).lstrip("_"))]
+    named = [each for each in found if re.match(_ROLE_NAMES.get(role, role), snake(each.__name__).lstrip("_"))]
     return [*named] or [*members]
 
 
@@ -265,7 +260,7 @@ def _results_of_tools(messages: Iterable[Mapping[str, Any]]) -> Iterator[Mapping
 
 
 def _gemini(request: ChatRequest, _memory: Memory, model: str, names: frozenset[str]) -> dict[str, Any]:
-    made: dict[str, Any] = {_snake(key): value for key, value in encode_for_gemini(request, model).items()}
+    made: dict[str, Any] = {snake(key): value for key, value in encode_for_gemini(request, model).items()}
     match made.pop("system_instruction", None):
         case {"parts": [{"text": str(text)}]}:
             made["system"] = text
@@ -273,7 +268,7 @@ def _gemini(request: ChatRequest, _memory: Memory, model: str, names: frozenset[
             pass
         case other:
             made["system"] = other
-    settings = {_snake(key): value for key, value in made.pop("generation_config", {}).items()}
+    settings = {snake(key): value for key, value in made.pop("generation_config", {}).items()}
     if "config" in names:
         system = {"system_instruction": made.pop("system")} if "system" in made else {}
         config = {**system, **settings, **without(made, "contents")}
@@ -361,464 +356,6 @@ def without(made: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: value for name, value in made.items() if name not in names}
 
 
-def _snake(name: str) -> str:
+def snake(name: str) -> str:
+    """Return a name in camel case in snake case."""
     return re.sub(r"[A-Z]", lambda found: f"_{found[0].lower()}", name)
-
-
-_TEXTS = ("text", "content", "output_text", "message", "answer", "response", "reply", "output", "result", "delta")
-_CALLS = ("tool_calls", "calls", "function_calls", "tool_uses", "tool_call", "function_call")
-_REASONS = ("finish_reason", "stop_reason", "stop")
-_ARGUMENTS = ("arguments", "args", "input", "parameters", "tool_args", "tool_input", "params")
-_OK = 200
-_BLOCKS = ("text", "tool_use", "thinking")
-_ANTHROPIC_EVENTS = ("message_start", "content_block_start", "ping", "error")
-_VALUE_KEYS = frozenset({"args", "input", "arguments", "parameters", "response"})
-"""Keys whose values belong to the tool. Names inside them are left unchanged."""
-
-
-def read_answer(
-    answer: object, request: ChatRequest, memory: Memory, api: str = "openai-chat", hint: object = None
-) -> ChatResponse:
-    """Convert the answer of a client to a response.
-
-    The answer may have the format of Anthropic, Gemini, OpenAI Responses or OpenAI Chat. It may also be an object with
-    text and calls, a tuple of these, a string, or an iterator of parts. The memory stores messages of OpenAI Chat, and
-    the client's own messages that can be sent back: dictionaries with a role, or instances of the class in `hint`.
-
-    Raises:
-        MalformedResponse: the answer has neither text nor calls.
-    """
-    parsed = api == ANTHROPIC.name
-    if isinstance(answer, Iterator):
-        items = [*cast("Iterator[object]", answer)] or [""]
-        *before, answer = items
-        is_part = isinstance(answer, str) or _kind_of(answer) in ("end", "call")
-        if is_part or not all(isinstance(each, str) for each in before):
-            return _whole(read_stream(items, request, memory, api))
-    body = _native_body(answer, api) or jsonable(answer)
-    if _is_anthropic(body):
-        return anthropic_responses.read_response(body)
-    if _is_gemini(body):
-        return gemini_responses.read_response(_camel(body), request)
-    if isinstance(body, dict) and isinstance(body.get("output"), list):
-        found = _of_responses().read_response(body, _OK, request.messages)
-        return found if _items(answer) is None else _without(found, {NO_STOP_REASON: True})
-    is_wire = isinstance(body, dict) and "choices" in body
-    made = cast("dict[str, Any]", as_completion(answer))
-    choice: Mapping[str, Any] = plain(next(iter(made["choices"]), None))
-    if is_wire:
-        return response(made, request, memory, parsed=parsed)
-    lacks = {NO_REFUSAL: not made.get("has_refusal"), NO_STOP_REASON: not choice["finish_reason"]}
-    choice = {**choice, "finish_reason": choice["finish_reason"] or _usual_reason(choice["message"]["tool_calls"])}
-    own = _own_message(answer, hint, api)
-    kept = None if own is None else memory
-    return _without(response({**made, "choices": [choice]}, request, kept, own=own, parsed=parsed), lacks)
-
-
-def _whole(stream: Iterator[StreamEvent]) -> ChatResponse:
-    return next(event.response for event in reversed([*stream]) if isinstance(event, Finish))
-
-
-def _own_message(answer: object, hint: object, api: str) -> object | None:
-    """Return the message in an answer that can be sent back to the client unchanged, or `None`.
-
-    This is an instance of the client's own message class, or a dictionary with the role `assistant`. With OpenAI Chat,
-    a dictionary with additional fields is not accepted, unless its calls have another form than OpenAI's.
-    """
-    if items := _items(answer):
-        return next((own for each in items if (own := _own_message(each, hint, api)) is not None), None)
-    fields = _plain_fields(answer)
-    inner = answer
-    if "role" not in fields and "message" in fields:
-        inner = fields["message"] if isinstance(answer, Mapping) else getattr(answer, "message", None)
-    if classes := own_classes(hint):
-        return next((each for each in (inner, *fields.values()) if isinstance(each, classes)), None)
-    message = cast("Mapping[str, Any]", inner if isinstance(inner, Mapping) else {})
-    if message.get("role") != "assistant":
-        return None
-    calls: Iterable[Any] = next((message[key] for key in _CALLS if message.get(key)), ())
-    is_openai = all(isinstance(each, Mapping) and "function" in each for each in calls)
-    return None if api == OPENAI.name and is_openai and message.keys() - _MESSAGE_FIELDS else message
-
-
-_MESSAGE_FIELDS = {"role", "content", "tool_calls", "refusal", "name", "reasoning_content"}
-
-
-def read_stream(
-    items: Iterable[object], request: ChatRequest, memory: Memory, api: str = "openai-chat"
-) -> Iterator[StreamEvent]:
-    """Convert a client's stream to events.
-
-    Items may be events of Anthropic, chunks of Gemini or OpenAI Chat, texts, the client's own events, or tuples of a
-    kind and a value.
-    """
-    every = iter(items)
-    first = next(every, None)
-    if first is None:
-        raise MalformedResponse("the client returned a stream without a single item")
-    items, body = chain([first], every), jsonable(first)
-    if isinstance(body, dict) and body.get("type") in _ANTHROPIC_EVENTS:
-        return anthropic_responses.read_events(_object(jsonable(each)) for each in items)
-    if _is_gemini(body):
-        return gemini_responses.read_chunks((_object(_camel(jsonable(each))) for each in items), request)
-    if isinstance(body, dict) and str(body.get("type")).startswith("response."):
-        lines = (f"data: {json.dumps(jsonable(each))}\n\n".encode() for each in items)
-        return _of_responses().read_stream(lines, _OK, request.messages)
-    if isinstance(body, dict) and "choices" in body:
-        return events(items, request, memory, parsed=api == ANTHROPIC.name)
-    return _own_events(items, request, api)
-
-
-def _of_responses() -> ModuleType:
-    with importing_sdk("openai-responses", SDK, "openai"):
-        from harness.adapters.openai_responses import responses  # noqa: PLC0415 - imports the SDK
-    return responses
-
-
-def as_completion(answer: object) -> object:
-    """Return the answer of a client in the form of an OpenAI Chat completion.
-
-    Raises:
-        MalformedResponse: the answer has neither text nor calls.
-    """
-    if isinstance(answer, str) or answer is None:
-        return completion(answer or "")
-    if (items := _items(answer)) is not None:
-        answer = _fields_of(items)
-    found = _plain_fields(answer)
-    if "choices" in found:
-        return found
-    if _is_one_call(found):
-        return completion("", [_call(answer)])
-    inner = found.get("message")
-    if isinstance(inner, str | None) and not ({*_TEXTS, *_CALLS} - {"message"}) & found.keys():
-        inner = next((each for each in found.values() if not isinstance(each, str) and _is_readable(each)), inner)
-    if inner is not None and not isinstance(inner, str):
-        return as_completion({**found, **_plain_fields(inner), "message": None})
-    text = next((found[key] for key in _TEXTS if found.get(key)), "")
-    several = next((found[key] for key in _CALLS if found.get(key)), ())
-    calls = _items(several)
-    calls = [several] if calls is None else calls
-    if (parts := _items(text)) is not None:
-        blocks = [_plain_fields(block) for block in parts]
-        calls = calls or [dict(block) for block in blocks if block.get("type") == "tool_use"]
-        text = "".join(str(block.get("text") or "") for block in blocks)
-    if not text and not calls and not {*_TEXTS, *_CALLS} & found.keys():
-        raise MalformedResponse(f"the client returned {type(answer).__name__}, with no text and no tool calls")
-    made = [_call(each) for each in calls]
-    reason = next((found[key] for key in _REASONS if found.get(key)), None)
-    used = _plain_fields(found.get("usage"))
-    refusal = found.get("refusal")
-    seen = completion(
-        text if isinstance(text, str) else json.dumps(jsonable(text), ensure_ascii=False),
-        made,
-        reason=str(getattr(reason, "value", reason)) if reason else None,
-        model=found.get("model"),
-        refusal=refusal if isinstance(refusal, str) else None,
-        read=used.get("prompt_tokens", used.get("input_tokens")),
-        written=used.get("completion_tokens", used.get("output_tokens")),
-    )
-    return {**seen, "has_refusal": "refusal" in found}
-
-
-def _is_one_call(found: Mapping[str, Any]) -> bool:
-    names = {"name", "tool", "tool_name", "function"} & found.keys()
-    return bool(names) and bool({*_ARGUMENTS} & found.keys()) and not {*_CALLS} & found.keys()
-
-
-def jsonable(value: object) -> JSON:
-    """Return a value as JSON: objects as their fields, bytes as base64."""
-    if value is None or isinstance(value, str | bool | int | float):
-        return getattr(value, "value", value)
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    if isinstance(value, Mapping):
-        return {str(key): jsonable(each) for key, each in cast("Mapping[object, object]", value).items()}
-    if (items := _items(value)) is not None:
-        return [jsonable(each) for each in items]
-    if hasattr(value, "value"):  # an enumeration
-        return jsonable(cast("Any", value).value)
-    return {key: jsonable(each) for key, each in _plain_fields(value).items() if not key.startswith("_")}
-
-
-def _items(value: object) -> list[object] | None:
-    """Return the items of a list or a tuple, or `None` for other values. A named tuple is an object with fields."""
-    if not isinstance(value, list | tuple) or hasattr(cast("object", value), "_fields"):
-        return None
-    return [*cast("Sequence[object]", value)]
-
-
-def _plain_fields(value: object) -> Mapping[str, Any]:
-    """Return the fields of any object; `{}` for values without fields."""
-    names = getattr(value, "_fields", None) or getattr(type(value), "__slots__", ())
-    if is_dataclass(value) and not isinstance(value, type):
-        names = [field.name for field in fields(value)]
-    if names and not hasattr(value, "model_dump") and not isinstance(value, Mapping):
-        return {name: getattr(value, name, None) for name in ([names] if isinstance(names, str) else names)}
-    has_fields = isinstance(value, Mapping) or hasattr(value, "model_dump") or hasattr(value, "__dict__")
-    return plain(cast("object", value)) if has_fields else {}
-
-
-def _object(value: JSON) -> dict[str, JSON]:
-    return value if isinstance(value, dict) else {}
-
-
-def _is_anthropic(body: JSON) -> bool:
-    return isinstance(body, dict) and isinstance(body.get("content"), list) and "stop_reason" in body
-
-
-def _is_gemini(body: JSON) -> bool:
-    return isinstance(body, dict) and bool({"candidates", "promptFeedback", "prompt_feedback"} & body.keys())
-
-
-def _camel(value: JSON) -> JSON:
-    """Return JSON with camel-case names, without fields that are `None`."""
-    if isinstance(value, list):
-        return [_camel(each) for each in value]
-    if not isinstance(value, dict):
-        return value
-    named = ((re.sub(r"_(\w)", lambda found: found[1].upper(), key), item) for key, item in value.items())
-    return {key: item if key in _VALUE_KEYS else _camel(item) for key, item in named if item is not None}
-
-
-def _fields_of(answer: Sequence[object]) -> dict[str, object]:
-    """Return the fields of a list of blocks or calls, or of a tuple such as `(text, calls)`."""
-    found: dict[str, object] = {}
-    if any(_plain_fields(each).get("type") in _BLOCKS for each in answer):
-        return {"content": [*answer]}
-    if answer and all("name" in _plain_fields(each) or "function" in _plain_fields(each) for each in answer):
-        return {"calls": [*answer]}
-    for each in answer:
-        if isinstance(each, str):
-            found["finish_reason" if {"text", "content"} & found.keys() else "text"] = each
-        elif (calls := _items(each)) is not None:
-            found["calls"] = calls
-        elif any(name.endswith("_tokens") for name in _plain_fields(each)):
-            found["usage"] = each
-        elif each is not None:
-            found |= _plain_fields(each)
-    return found
-
-
-def _call(call: object) -> dict[str, Any]:
-    if (items := _items(call)) is not None:
-        *call_id, name, arguments = items
-        call = {"id": next(iter(call_id), None), "name": name, "arguments": arguments}
-    found = _plain_fields(call)
-    function = found.get("function")
-    either = {**(_plain_fields(function) if not isinstance(function, str) else {"name": function}), **found}
-    arguments = next((either[key] for key in _ARGUMENTS if key in either), None)
-    return {
-        "id": next((either[key] for key in ("call_id", "id", "tool_call_id") if either.get(key)), None),
-        "name": either.get("name") or either.get("tool") or either.get("tool_name"),
-        "args": arguments if isinstance(arguments, str) or arguments is None else json.dumps(jsonable(arguments)),
-        **({"index": either["index"]} if "index" in either else {}),
-    }
-
-
-def _own_events(items: Iterable[object], request: ChatRequest, api: str) -> Iterator[StreamEvent]:
-    """Convert a stream of texts and objects to events. A text or a call that repeats earlier ones is skipped."""
-    text, calls, reason = "", list[dict[str, Any]](), None
-    has_refusal = has_usage = is_known = False
-    parts: list[JSON] = []
-    whole: ChatResponse | None = None
-
-    def chunks() -> Iterator[object]:
-        nonlocal text, reason, has_refusal, has_usage, is_known, whole
-        for each in items:
-            body, item = jsonable(each), each
-            if isinstance(body, dict) and isinstance(body.get("output"), list):
-                whole = read_answer(each, request, Memory())
-                item = _as_part(whole)
-            piece, part = _piece(item)
-            parts.append(part)
-            is_known = is_known or bool(piece)
-            made: dict[str, Any] = cast("dict[str, Any]", as_completion(piece or ""))
-            choice = made["choices"][0]
-            message = choice["message"]
-            if message["content"] == text:
-                message["content"] = ""
-            text += message["content"]
-            message["tool_calls"] = [call for call in message["tool_calls"] if _join_call(calls, call)]
-            reason = choice["finish_reason"] or reason
-            has_refusal, has_usage = has_refusal or bool(made.get("has_refusal")), has_usage or bool(made["usage"])
-            yield made
-        if not is_known:
-            raise MalformedResponse("the client returned a stream of objects with no text and no tool calls")
-        if reason is None:
-            yield completion(reason=_usual_reason(calls))
-
-    for event in events(chunks(), request, parsed=api == ANTHROPIC.name):
-        lacks = {NO_REFUSAL: not has_refusal, NO_USAGE: not has_usage, NO_STOP_REASON: reason is None}
-        answer = whole or (_without(event.response, lacks) if isinstance(event, Finish) else None)
-        if isinstance(event, Finish) and answer is not None and any(map(_is_opaque, parts)):
-            answer = replace(answer, message=_message_of(_joined_texts(parts), request))
-        yield Finish(answer) if isinstance(event, Finish) and answer is not None else event
-
-
-def _join_call(calls: list[dict[str, Any]], call: dict[str, Any]) -> bool:
-    """Give a call the index of the one that it continues, or a new one. Return whether it adds anything."""
-    function = call["function"]
-    known = [each for each in calls if call["id"] is not None and each["id"] == call["id"]]
-    if "index" not in call and known:
-        call["index"] = known[-1]["index"]
-        if function["arguments"] in ("", None, "".join(each["function"]["arguments"] or "" for each in known)):
-            return False
-    elif "index" not in call and calls and call["id"] is None and not function["name"]:
-        call["index"] = calls[-1]["index"]
-    call.setdefault("index", len({each["index"] for each in calls}))
-    calls.append(call)
-    return True
-
-
-_KINDS = {
-    "thinking": r"think|thought|reason(ing|$)",
-    "call": r"call|tool|function",
-    "end": r"finish|stop|done|end|complete|final",
-    "usage": r"usage",
-    "text": r"text|content|token|delta|message|chunk|answer",
-}
-"""Kinds of events in a client's own stream, each with words in the names that it may have."""
-
-
-def _piece(item: object) -> tuple[object, JSON]:
-    """Return an event of a client's own stream as an object for `as_completion`, and as a part of an API's format.
-
-    Both are `None` for an event of an unknown kind.
-    """
-    kind, fields = _kind_of(item), _plain_fields(item)
-    value = next((fields[key] for key in ("data", "payload", "value") if fields.get(key) is not None), item)
-    if (pair := _items(item)) is not None and len(pair) == _PAIR:
-        value = pair[1]
-    if isinstance(item, str) or kind is None:
-        return item if isinstance(item, str) or _is_readable(item) or _holds_answer(item) else None, None
-    fields, part = _plain_fields(value), jsonable(value)
-    call: object = _object(_camel(part)).get("functionCall", cast("object", value))
-    match kind:
-        case "thinking" if not {*_CALLS} & fields.keys():
-            thought = {"thinking": _text_of(value), **({"signature": fields.get("signature")} if fields else {})}
-            return {"text": ""}, {"type": "thinking", **thought}
-        case "call" if {"name", "tool", "tool_name", "function"} & _plain_fields(call).keys():
-            return {"calls": [call]}, part
-        case "end" if not {"message", "response", *_CALLS} & fields.keys():
-            word = value if isinstance(value, str) else next((fields[key] for key in _ENDS if fields.get(key)), None)
-            return {"text": "", "finish_reason": getattr(word, "value", word), "usage": fields.get("usage")}, None
-        case "usage":
-            return {"text": "", "usage": fields.get("usage") or value}, None
-        case "text" if isinstance(value, str):
-            return {"text": value}, {"type": "text", "text": value}
-        case _ if _is_readable(value):
-            return value, {"type": "text", "text": _text_of(value)}
-        case _:
-            return None, None
-
-
-_PAIR = 2
-_ENDS = ("finish_reason", "stop_reason", "reason", "stop", "status")
-
-
-def _kind_of(item: object) -> str | None:
-    """Return the kind of an event, by the first item of a tuple, by a field or by the name of its class."""
-    fields, pair = _plain_fields(item), _items(item)
-    tags = [*(pair or [])[:1], *(fields.get(key) for key in ("type", "kind", "event"))]
-    tag = next((each for each in tags if isinstance(each, str | Enum)), type(item).__name__)
-    words = _snake(str(getattr(tag, "value", tag))).lower()
-    return next((kind for kind, pattern in _KINDS.items() if re.search(pattern, words)), None)
-
-
-def _is_readable(value: object) -> bool:
-    return bool({*_TEXTS, *_CALLS, "choices", "finish_reason", "stop_reason", "usage"} & _plain_fields(value).keys())
-
-
-def _holds_answer(item: object) -> bool:
-    return any(_is_readable(each) for each in _plain_fields(item).values() if not isinstance(each, str))
-
-
-def _text_of(value: object) -> str:
-    fields = _plain_fields(value)
-    found = value if isinstance(value, str) else next((fields[key] for key in _WORDS if fields.get(key)), "")
-    return found if isinstance(found, str) else ""
-
-
-_WORDS = ("thinking", "thought", "reasoning", "text", "content", "delta")
-
-
-def _is_opaque(part: JSON) -> bool:
-    return isinstance(part, dict) and bool({"signature", "thoughtSignature", "thought_signature"} & part.keys())
-
-
-def _joined_texts(parts: Iterable[JSON]) -> list[JSON]:
-    """Return the parts of an answer, with pieces of a text or a thought joined."""
-    found: list[JSON] = []
-    for part in parts:
-        last = found[-1] if found else None
-        if isinstance(part, dict) and isinstance(last, dict) and part.get("type") == last.get("type") in _JOINED:
-            name = str(part["type"])
-            texts = f"{last.get(name) or ''}{part.get(name) or ''}"
-            found[-1] = {**last, **{key: value for key, value in part.items() if value}, name: texts}
-        elif part is not None:
-            found.append(part)
-    return [part for part in found if not isinstance(part, dict) or part.get("text") != ""]
-
-
-_JOINED = ("text", "thinking")
-
-
-def _message_of(parts: list[JSON], request: ChatRequest) -> Message:
-    """Return the message for parts of Anthropic's or Gemini's format."""
-    if any(isinstance(part, dict) and part.get("type") == "thinking" for part in parts):
-        blocks: list[JSON] = [{**each, "type": "tool_use"} if "input" in each else each for each in map(_object, parts)]
-        return anthropic_responses.read_response({"content": blocks}).message
-    content: JSON = {"role": "model", "parts": [_camel(without(_object(each), "type")) for each in parts]}
-    body: JSON = {"candidates": [{"content": content, "finishReason": "STOP"}]}
-    return gemini_responses.read_response(body, request).message
-
-
-def _native_body(answer: object, api: str) -> JSON:
-    """Return an answer that consists of an API's own parts as the body of a response, or `None`.
-
-    These are a content of Gemini or its parts, alone or in a tuple with the stop reason. For OpenAI Responses, it is a
-    list of output items.
-    """
-    items = _items(answer)
-    if api == RESPONSES.name:  # the items may be in a tuple, with the text
-        items = next((inner for each in items or [] if (inner := _items(each))), items)
-    members: list[JSON] = [_camel(jsonable(each)) for each in ([answer] if items is None else items)]
-    kinds = {str(each.get("type")) for each in members if isinstance(each, dict)}
-    if api == RESPONSES.name and kinds and kinds <= _OUTPUT_ITEMS:
-        return {"output": [jsonable(each) for each in items or [answer]], "status": "completed"}
-    if api != GEMINI.name:
-        return None
-    word = next((each for each in members if isinstance(each, str) and each.isupper()), None)
-    content = next((each for each in map(_object, members) if isinstance(each.get("parts"), list)), None)
-    if content is None and word is not None and {} in members:
-        content = _object({"role": "model", "parts": []})
-    if content is None and members and all(isinstance(each, dict) and _PARTS & each.keys() for each in members):
-        content = _object({"role": "model", "parts": members})
-    if content is None:
-        return None
-    candidate: dict[str, JSON] = {"content": content, "finishReason": content.get("finishReason") or word}
-    return {"candidates": [{key: each for key, each in candidate.items() if each}]}
-
-
-_OUTPUT_ITEMS = {"message", "function_call", "reasoning"}
-_PARTS = {"functionCall", "thoughtSignature"}
-
-
-def _as_part(whole: ChatResponse) -> dict[str, object]:
-    """Convert the final response of an OpenAI Responses stream to an object that `as_completion` can read."""
-    calls = [{"id": each.id, "name": each.name, "arguments": {**each.arguments}} for each in whole.tool_calls]
-    return {"text": whole.text, "calls": calls, "finish_reason": whole.raw_stop_reason or whole.stop_reason.value}
-
-
-def _usual_reason(calls: Sequence[object]) -> str:
-    return "tool_calls" if calls else "stop"
-
-
-def _without(answer: ChatResponse, lacks: Mapping[str, bool]) -> ChatResponse:
-    """Return the response with the fields that the client does not provide marked in `reported`. A stop reason that the
-    client did not provide is removed.
-    """
-    raw = None if lacks[NO_STOP_REASON] else answer.raw_stop_reason
-    missing: dict[str, JSON] = {key: True for key, is_missing in lacks.items() if is_missing}
-    return replace(answer, raw_stop_reason=raw, reported={**answer.reported, **missing})

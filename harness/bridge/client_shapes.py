@@ -18,6 +18,7 @@ from typing import Any, cast
 
 from harness import plugins
 from harness.bridge.call_log import BoundMethod, call
+from harness.bridge.client_answers import read_answer, read_stream
 from harness.bridge.client_formats import (
     ANTHROPIC,
     ERROR_FLAG,
@@ -37,8 +38,6 @@ from harness.bridge.client_formats import (
     item_class,
     marks_errors,
     own_classes,
-    read_answer,
-    read_stream,
 )
 from harness.bridge.completions import NO_SETTINGS
 from harness.bridge.error_translation import failures

@@ -11,8 +11,7 @@ from itertools import pairwise
 
 from harness.checks import script_parts
 from harness.checks.reproduction import Reproduction, ScriptClaim
-from harness.checks.script_code import ScriptCode, body_code
-from harness.checks.script_sources import module_source, reader
+from harness.checks.script_code import ScriptCode, body_code, module_source, reader
 from harness.model.messages import JSON
 from harness.platform.exceptions import shorten
 

@@ -37,8 +37,7 @@ from harness.checks.generation import cause_key, causes_of, shrink_cause
 from harness.checks.node_script import CALL_LOG, NodeProgram
 from harness.checks.python_script import python_scripts
 from harness.checks.reproduction import Reproduction, curl_command, issue_text, provider_fact
-from harness.checks.script_code import CannotWrite, Raw
-from harness.checks.script_sources import imported_modules
+from harness.checks.script_code import CannotWrite, Raw, imported_modules
 from harness.cli import execution
 from harness.cli.app import complete_scenarios
 from harness.cli.options import CellOptions, NoColour, StrictOptions, option

@@ -11,7 +11,8 @@ from typing import Any, Self
 import pytest
 from pydantic import BaseModel
 
-from harness.bridge.client_formats import ANTHROPIC, as_completion, read_answer
+from harness.bridge.client_answers import as_completion, read_answer
+from harness.bridge.client_formats import ANTHROPIC
 from harness.bridge.client_shapes import ShapedClient, recognise
 from harness.bridge.openai_messages import Memory
 from harness.model.errors import MalformedResponse, PluginError, RateLimited, Unsupported

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from harness.checks import python_script, script_parts
-from harness.checks.script_sources import module_source
+from harness.checks.script_code import module_source
 from tests.cli.conftest import Command
 from tests.examples import plain_http
 
