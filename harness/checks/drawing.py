@@ -240,7 +240,7 @@ class _Drawing:
 
     def _count_turns(self, base: Document) -> int:
         if "turns" not in base:
-            return self._random.choice((1, 1, 1, 1, 2, 3)) if Capability.HISTORY in self._able else 1
+            return self._random.choice((1, 1, 1, 1, 1, 2, 3)) if Capability.HISTORY in self._able else 1
         may_grow = Capability.HISTORY in self._able and not base.get("faults") and not _answers_later(base)
         return self._random.choice((0, 1)) if may_grow else 0
 
@@ -282,9 +282,13 @@ class _Drawing:
             case 5:
                 return self._one_of(_ODD_TEXTS) + self._word()
             case 6:
-                return f"{self._word()} " * self._random.choice((3, 3, 3, 40, 40, 400))
+                return f"{self._word()} " * self._random.choice((3, 3, 3, 3, 3, 3, 12, 40))
             case _:
                 return self._word()
+
+    def _huge(self) -> str:
+        """Return a text that is sometimes huge. Only for requests: as a stream, it would have thousands of events."""
+        return f"{self._word()} " * 2000 if self._maybe(0.02) else self._text()
 
     def _word(self) -> str:
         return f"word-{self._random.randrange(10**6)}"
@@ -460,7 +464,7 @@ class _Drawing:
                     parts.append({"image": self._one_of(_IMAGES[:3])})
                 return {"parts": parts} if parts else {"return": self._json()}
             case _:
-                return {"return": self._json()}
+                return {"return": self._huge() if self._maybe(0.3) else self._json()}
 
     # --- turns ---
 
@@ -474,7 +478,7 @@ class _Drawing:
         return {**turn, "model": [*self._steps(settings), self._last(settings)]}
 
     def _user(self) -> Any:
-        text = {"text": self._text() or "a"}
+        text = {"text": self._huge() or "a"}
         media = {
             Capability.VISION: {"image": self._one_of(_IMAGES)},
             Capability.FILES: {"file": self._one_of(_FILES)},
@@ -494,11 +498,12 @@ class _Drawing:
             return
         fewest = 1 if choice not in (None, "auto") else 0
         most = 4 if Capability.PARALLEL_TOOL_CALLS in self._able else 1
-        for number in range(max(fewest, self._random.choice((0, 1, 1, 1, 1, 2, 3)))):
+        for number in range(max(fewest, self._random.choice((0, 0, 1, 1, 1, 1, 2, 3)))):
             tools = self._tools
             if number == 0 and isinstance(choice, dict):
                 tools = [tool for tool in tools if tool["name"] == choice["tool"]]
-            calls = [self._call(tools) for _ in range(self._random.choice((1, 1, most, self._random.randint(1, most))))]
+            count = self._random.choice((1, 1, 1, most, self._random.randint(1, most)))
+            calls = [self._call(tools) for _ in range(count)]
             if len(calls) > 1 and self._maybe(0.2):
                 calls[-1] = calls[0]  # identical calls
             step: Document = {"calls": calls}

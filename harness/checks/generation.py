@@ -41,13 +41,13 @@ def search(
 ) -> list[FoundCause]:
     """Play generated conversations. Return the causes of their failures, each with its smallest conversation.
 
-    The last of `plays` runs every tenth conversation, and the first runs the others. The same `seed` gives the same
+    The last of `plays` runs every twentieth conversation, and the first runs the others. The same `seed` gives the same
     conversations; a larger `count` only adds more.
     """
     shown: dict[CauseKey, tuple[Cell, Play]] = {}
     for number in range(count):
         cell = conversation(target, f"{seed}/{number}", variants[number % len(variants)])
-        play = plays[-1 if number % 10 == 9 else 0]
+        play = plays[-1 if number % 20 == 19 else 0]
         for key in causes_of(play(cell)):
             shown.setdefault(key, (cell, play))
     found: list[FoundCause] = []
