@@ -1,4 +1,4 @@
-"""Server-sent events: bytes → events, by the WHATWG grammar.
+"""Server-sent events: bytes → events, by the WHATWG grammar. Bedrock's binary frames are converted to them.
 
 Lines end at LF, CR or CRLF only: U+2028, U+2029 and U+0085 are legal inside the JSON of an event, so `str.splitlines`
 must not be used.
@@ -6,8 +6,10 @@ must not be used.
 
 from __future__ import annotations
 
+import base64
 import json
 import re
+import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -19,6 +21,9 @@ _LINE_END = re.compile(rb"\r\n|\n|\r")
 _BOM = b"\xef\xbb\xbf"
 _FIELDS = (b"data", b"event", b"id", b"retry", b"")
 """Field names of event stream lines. The name of a comment is empty."""
+
+_FRAME_OVERHEAD = 16
+"""Bytes of a frame besides its headers and its payload: two lengths and two checksums."""
 
 DONE = "[DONE]"
 """The data of the event that ends OpenAI's streams."""
@@ -43,6 +48,40 @@ def is_event_stream(headers_content_type: str, body: bytes) -> bool:
 def looks_like_event_stream(body: bytes) -> bool:
     """Return whether a body starts like an event stream."""
     return body.removeprefix(_BOM).lstrip().startswith((b"data:", b"event:", b":"))
+
+
+def is_framed(headers_content_type: str) -> bool:
+    """Return whether a content type announces the binary frames in which Bedrock streams."""
+    return headers_content_type.partition(";")[0].strip().lower() == "application/vnd.amazon.eventstream"
+
+
+def decode_frames(body: bytes) -> bytes:
+    """Return Bedrock's binary frames as server-sent events. An incomplete frame at the end is dropped.
+
+    Each frame has its length, the length of its headers, a checksum, the headers, a payload and a second checksum
+    (https://docs.aws.amazon.com/AmazonS3/latest/API/RESTSelectObjectAppendix.html, 2026-11-27). The payload of a chunk
+    is `{"bytes": …}` with an event of the model in base64; that of an exception is `{"message": …}`.
+
+    Raises:
+        WireError: a length is impossible, or a payload is not such an object.
+    """
+    stream = b""
+    while len(body) >= _FRAME_OVERHEAD:
+        length, headers = struct.unpack_from(">II", body)
+        if not _FRAME_OVERHEAD <= headers + _FRAME_OVERHEAD <= length:
+            raise WireError("the body is not a sequence of event stream frames")
+        if length > len(body):
+            break
+        payload = loads(body[12 + headers : length - 4].decode("utf-8", errors="replace"))
+        body = body[length:]
+        match payload:
+            case {"bytes": str(text)}:
+                stream += b"data: " + base64.b64decode(text) + b"\n\n"
+            case {"message": str(text)}:
+                stream += serialize_event({"type": "error", "error": {"type": "api_error", "message": text}})
+            case _:
+                raise WireError("a frame has neither bytes nor a message")
+    return stream
 
 
 def events(body: bytes) -> Iterator[ServerSentEvent]:

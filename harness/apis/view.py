@@ -104,7 +104,8 @@ class JsonView:
 
 @dataclass(frozen=True, slots=True)
 class CallView:
-    """A tool call. `id` pairs it with its result, and is `None` if there is none.
+    """A tool call. `id` pairs it with its result, and is `None` if there is none. `id_pointer` is empty if
+    the form of the call has no id.
 
     `arguments` is the parsed value of any type. `malformed` is the raw text if it is not JSON, or if the response may
     have ended early; such a call must not run. `item_id` is the id of the item (Responses `fc_…`). `opaque` is state of

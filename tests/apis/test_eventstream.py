@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import struct
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.apis.eventstream import ServerSentEvent, events, events_of, is_event_stream, serialize_event
+from harness.apis.eventstream import (
+    ServerSentEvent,
+    decode_frames,
+    events,
+    events_of,
+    is_event_stream,
+    sent_objects,
+    serialize_event,
+)
 from harness.apis.view import WireError
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=12)
@@ -157,3 +168,22 @@ def test_how_an_event_stream_begins(body: bytes, begins: bool) -> None:
     else:
         with pytest.raises(WireError):
             events_of(body)
+
+
+def test_frames_of_bedrock_are_read_up_to_the_last_whole_one() -> None:
+    def frame(payload: Any) -> bytes:
+        text, headers = json.dumps(payload).encode(), b"\x0b:event-type\x07\x00\x05chunk"
+        return struct.pack(">III", 16 + len(headers) + len(text), len(headers), 0) + headers + text + bytes(4)
+
+    sent = [{"type": "message_start", "n": 1}, {"type": "ping"}]
+    frames = [frame({"bytes": base64.b64encode(json.dumps(each).encode()).decode(), "p": "abc"}) for each in sent]
+    body = b"".join(frames) + frame({"message": "Too many tokens."})
+
+    assert sent_objects(decode_frames(body)) == [
+        *sent,
+        {"type": "error", "error": {"type": "api_error", "message": "Too many tokens."}},
+    ]
+    assert sent_objects(decode_frames(body[: len(frames[0]) + 20])) == sent[:1]
+    for wrong in (bytes(16), frame(1)):
+        with pytest.raises(WireError):
+            decode_frames(wrong)

@@ -310,6 +310,12 @@ def test_what_no_limit_of_anthropic_refuses() -> None:
         assert rules("anthropic", body, headers={"anthropic-beta": "of another day"}) == []
 
 
+def test_a_recording_without_headers_is_not_blamed_for_its_betas() -> None:
+    body = {"model": "claude-opus-5-5", **MESSAGES, "context_management": {"edits": []}}
+    for versions, broken in (({}, False), ({"anthropic-version": "2023-06-01"}, True)):
+        assert ("extra-input" in rules("anthropic", body, headers=versions)) is broken
+
+
 @pytest.mark.parametrize(
     ("headers", "body", "refused"),
     [
@@ -323,6 +329,13 @@ def test_what_no_limit_of_anthropic_refuses() -> None:
 def test_the_version_is_in_the_header_once(headers: dict[str, str], body: bytes, *, refused: bool) -> None:
     seen = registry.api("anthropic").header_violation(HttpRequest("POST", ANTHROPIC, headers, body))
     assert (seen is not None and seen.limit.id == "anthropic-version") is refused
+
+
+@pytest.mark.parametrize(("path", "broken"), [("deployments/x", False), ("v1", True)])
+def test_azure_names_the_model_in_the_path_or_in_the_body(path: str, *, broken: bool) -> None:
+    body = {key: value for key, value in GOOD["openai-chat"].items() if key != "model"}
+    url = f"https://x.openai.azure.com/openai/{path}/chat/completions"
+    assert ("model-missing" in rules("openai-chat", body, url=url)) is broken
 
 
 # OpenAI Responses; its schemas are read as those of Chat

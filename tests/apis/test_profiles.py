@@ -63,6 +63,8 @@ MODELS = [
     ("gemini", "gemini-3.6-flash", "gemini-3.6"),
     ("gemini", "models/gemini-3.6-flash", "gemini-3.6"),
     ("gemini", "gemini-3.5-flash-lite", "gemini-3.6"),
+    ("openai-chat", "gpt-5.1", "gpt-5.1-chat"),
+    ("openai-responses", "gpt-5.1", "gpt-5.1-responses"),
     ("gemini", "gemini-3.5-flash", "gemini-3-ids"),
     ("gemini", "gemini-3.1-pro-preview", "gemini-3-ids"),
     ("gemini", "gemini-3.7-flash", "gemini-3.7"),

@@ -32,10 +32,10 @@ def built(api: str, step: ModelStep = CALL) -> dict[str, Any]:
     return json.loads(json.dumps(registry.api(api).build(step, "seed", model, registry.api(api).profile_for(model))))
 
 
-def departures(api: str, body: Any, model: str | None = None) -> list[str]:
+def departures(api: str, body: Any, model: str | None = None, host: str = "provider.example") -> list[str]:
     model = model or MODELS[api]
     response = HttpResponse(200, {"content-type": "application/json"}, json.dumps(body).encode())
-    asked = HttpRequest("POST", "https://provider.example/v1/chat/completions", {}, b"{}")
+    asked = HttpRequest("POST", f"https://{host}/v1/chat/completions", {}, b"{}")
     transcript = Transcript(api, model, registry.api(api).profile_for(model), (Exchange(asked, response),), "live")
     found = [finding for rule in RULES for finding in rule.findings(Evidence(transcript))]
     assert all((f.severity, f.blame, f.exchange) == (Severity.WARNING, Blame.PROVIDER, 0) for f in found)
@@ -91,6 +91,21 @@ def test_calls_without_ids_or_signatures_are_as_they_should_be_before_gemini_3()
     no_signature(body)
 
     assert departures("gemini", body, "gemini-2.5-flash") == []
+
+
+def test_the_old_form_of_a_call_has_no_id() -> None:
+    body = built("openai-chat")
+    message = body["choices"][0]["message"]
+    message["function_call"] = message.pop("tool_calls")[0]["function"]
+
+    assert departures("openai-chat", body) == []
+
+
+def test_vertex_may_leave_out_the_ids() -> None:
+    body = built("gemini")
+    no_id(body)
+
+    assert departures("gemini", body, host="aiplatform.googleapis.com") == []
 
 
 def test_a_stop_reason_that_hides_the_calls_departs() -> None:

@@ -44,6 +44,7 @@ _STOP_REASONS = {
     "max_tokens": StopReason.MAX_TOKENS,
     "model_context_window_exceeded": StopReason.MAX_TOKENS,
     "pause_turn": StopReason.PAUSE,
+    "compaction": StopReason.PAUSE,
     "refusal": StopReason.REFUSAL,
     "stop_sequence": StopReason.STOP_SEQUENCE,
     "tool_use": StopReason.TOOL_USE,

@@ -86,7 +86,8 @@ def violations(request: HttpRequest, rule_set: RuleSet) -> list[Violation]:
         return [
             limit("messages-many").make_violation(message, "/messages", actual=len(messages), expected=_MOST_MESSAGES)
         ]
-    named = bool(request.headers.get("anthropic-beta"))
+    stripped = not request.headers.get("anthropic-version") and not is_invoked(request)  # so its betas are unknown
+    named = stripped or bool(request.headers.get("anthropic-beta"))
     beta = named or ("?" in request.url and "beta" in parse_qs(urlsplit(request.url).query))
     surface = _Surface(beta, named, rule_set.is_own or rule_set.service == _BEDROCK)
     forms, conversation = _Forms(surface), entries(body)

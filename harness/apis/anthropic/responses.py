@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from harness.apis.anthropic.requests import content_parts
-from harness.apis.eventstream import events_of, is_event_stream
+from harness.apis.eventstream import decode_frames, events_of, is_event_stream, is_framed
 from harness.apis.jsonvalue import as_list, as_object, body_of, count, join, loads, loads_or_none, resolve, string
 from harness.apis.response_checks import EventGrammar, EventOrder, ReceivedEvent, ResponseChecks
 from harness.apis.response_rules import EVENTS, ResponseViolation
@@ -27,6 +27,7 @@ _STOP_REASONS = {
     "stop_sequence": StopReason.STOP_SEQUENCE,
     "refusal": StopReason.REFUSAL,
     "pause_turn": StopReason.PAUSE,
+    "compaction": StopReason.PAUSE,
 }
 _ENDED = (StopReason.TOOL_USE, StopReason.END_TURN, StopReason.STOP_SEQUENCE)
 
@@ -43,8 +44,9 @@ def read(response: HttpResponse) -> ResponseView:
     """
     if response.status >= 400:
         return _refusal(response)
-    if is_event_stream(response.headers.get("content-type", ""), response.body):
-        folded = fold(response.body)
+    content_type = response.headers.get("content-type", "")
+    if is_framed(content_type) or is_event_stream(content_type, response.body):
+        folded = fold(decode_frames(response.body) if is_framed(content_type) else response.body)
         error = read_error(folded.error, response)
         return _message(folded.message, streamed=True, complete=folded.complete, error=error)
     body = body_of(response)

@@ -163,12 +163,14 @@ class _Turn(NamedTuple):
     role: str
     calls: tuple[CallView, ...]
     results: tuple[ResultView, ...]
+    is_empty: bool
 
 
 def _read(turn: TurnView) -> _Turn:
     calls = tuple(part for part in turn.parts if isinstance(part, CallView) and turn.role == "assistant")
     results = tuple(part for part in turn.parts if isinstance(part, ResultView))
-    return _Turn(turn.pointer, turn.role, calls, results)
+    is_empty = all(isinstance(part, TextView) and not part.text for part in turn.parts)
+    return _Turn(turn.pointer, turn.role, calls, results, is_empty)
 
 
 def pairing_violations(view: RequestView, profile: Profile) -> Iterator[Violation]:
@@ -189,7 +191,8 @@ def pairing_violations(view: RequestView, profile: Profile) -> Iterator[Violatio
             )
             broken = limit("call-after-model" if index else "call-misplaced")
             yield broken.make_violation(message, turn.pointer)
-        step = _run(turns, index, lambda turn: bool(turn.calls))
+        # Google's SDK sends each chunk of a stream as a content of its own, the last one without text; it is accepted
+        step = _run(turns, index, lambda turn: bool(turn.calls) or (turn.role == "assistant" and turn.is_empty))
         answers = _run(turns, index + len(step), lambda turn: turn.role == "user" and bool(turn.results))
         yield from _count_violations(step, answers, profile)
         index += len(step) + len(answers)

@@ -38,6 +38,7 @@ PROFILES = (
     Profile("gpt-5.5-chat", r"gpt-(5\.[5-9]|6).*", sampling="unclear", reasons_by_default=True, lacks=_LACKS),
     Profile("gpt-5-chat", r"gpt-5\.4.*", lacks=_LACKS),
     Profile("o1-preview-chat", r"o1-(mini|preview).*", sampling="unclear", reasons_by_default=True, lacks=_LACKS),
+    Profile("gpt-5.1-chat", r"gpt-5\.[12](-2\d.*)?", lacks=_LACKS),
     Profile("gpt-5-mini-chat", r"gpt-5-(mini|nano).*", reasons_by_default=True, lacks=_LACKS),
     Profile(
         "o-series-chat",

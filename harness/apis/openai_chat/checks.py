@@ -44,8 +44,16 @@ def violations(request: HttpRequest, rule_set: RuleSet) -> list[Violation]:
         return [limit("body").make_violation("The body of your request must be a JSON object.", "")]
     found = [*_arguments(body), *_pairing(body), *_duplicates(body), *_format(body)]
     if rule_set.is_own:
-        found += [*_fields(body), *_tool_schemas(body)]
+        found += [*_model(request, body, rule_set), *_fields(body), *_tool_schemas(body)]
     return found
+
+
+def _model(request: HttpRequest, body: dict[str, JSON], rule_set: RuleSet) -> Iterator[Violation]:
+    """Yield a violation if no model is named. Azure's older paths name a deployment instead; only its v1 API has a
+    model."""
+    is_older_azure = rule_set.service in ("azure", "foundry") and "/openai/v1/" not in request.url
+    if body.get("model") is None and not is_older_azure:
+        yield limit("model-missing").make_violation("You must provide a model parameter.", "")
 
 
 def _calls(message: dict[str, JSON], pointer: str) -> Iterator[tuple[str, dict[str, JSON]]]:

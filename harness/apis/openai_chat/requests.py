@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mimetypes
 import re
+from dataclasses import replace
 from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
@@ -89,7 +90,8 @@ def _call_views(message: dict[str, JSON], pointer: str) -> list[CallView | Opaqu
         views.append(OpaqueView("tool_calls", calls, join(pointer, "tool_calls")))
     legacy = message.get("function_call")
     if isinstance(legacy, dict) and not is_blank(legacy):
-        views.append(_function_view({"function": legacy}, legacy, join(pointer, "function_call"), within=""))
+        legacy_call = _function_view({"function": legacy}, legacy, join(pointer, "function_call"), within="")
+        views.append(replace(legacy_call, id_pointer="") if isinstance(legacy_call, CallView) else legacy_call)
     elif not is_blank(legacy):
         views.append(OpaqueView("function_call", legacy, join(pointer, "function_call")))
     return views

@@ -28,6 +28,7 @@ from harness.model.protocols import Capability
 PROFILES = (
     Profile("gpt-6.2-responses", r"gpt-6\.2.*", sampling="unclear", thinking="effort", strict_requests=True),
     Profile("gpt-5.6-responses", r"(gpt-5\.[26]|gpt-6-astra)\b.*", thinking="effort", strict_requests=True),
+    Profile("gpt-5.1-responses", r"gpt-5\.1(-2\d.*)?", thinking="effort", strict_requests=True),
     Profile("gpt-5-responses", r"(gpt-[56]|o[134]).*", sampling="unclear", thinking="effort", strict_requests=True),
     Profile("gpt-4-responses", r"(gpt-4|chatgpt-4).*", strict_requests=True, lacks=frozenset({Capability.THINKING})),
     Profile("deepseek-responses", r"deepseek.*", lacks=frozenset({Capability.THINKING})),
