@@ -68,6 +68,7 @@ class RequestBuilder:
     - `plain(body)`: the request with each single-text message as a string (`None`: `write` never produces lists, or the
       API does not accept strings).
     - `developer(body)`: the request with the system prompt as a developer message (`None`: the API has none).
+    - `takes_entries`: set if parts that only this API has are entries of the conversation, and not of a message.
     - `keeps_schemas`: the calls whose arguments are guaranteed to match the schema, `strict` (calls of strict tools) or
       `forced` (forced calls).
     - `stop_sequences`: set if a request can list strings at which the response stops.
@@ -86,6 +87,7 @@ class RequestBuilder:
     parted: Callable[[Body], Body] | None = None
     plain: Callable[[Body], Body] | None = None
     developer: Callable[[Body], Body] | None = None
+    takes_entries: bool = False
     keeps_schemas: str = "strict"
     stop_sequences: bool = True
     exact_integers: bool = True

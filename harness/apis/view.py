@@ -274,6 +274,7 @@ class RequestView:
       differ from the default: `answers` (the number of answers) and `one_call` (at most one call per turn).
     - `effort`: the requested amount of reasoning, as a word that all APIs share (`low`) or in tokens.
     - `stateful`: name of the field that uses state of the server, such as `previous_response_id`.
+    - `continues`: id of the response whose conversation the request continues, such as `previous_response_id`.
     - `usage_pointer`: pointer to the field that requests the token counts of a stream. Only Chat needs it
       (openai-chat-stream-usage).
     - `cache_marks`: pointers of cache marks on tools and system prompt (`None`: the API has none).
@@ -297,6 +298,7 @@ class RequestView:
     included: frozenset[str] | None = field(default=None, compare=False)
     effort: SettingView | None = field(default=None, compare=False)
     prefix_mismatch: MismatchView | None = field(default=None, compare=False)
+    continues: str | None = None
 
     def renamed_tools(self, tools: Mapping[str, str]) -> dict[str, str]:
         """Map names in `tools`, which maps names to descriptions, to the other names under which the request declares
@@ -383,6 +385,12 @@ class ResponseView:
     def with_names(self, names: Mapping[str, str]) -> ResponseView:
         """Return the response with tools under other names."""
         return replace(self, parts=tuple(_with_names(part, names) for part in self.parts))
+
+    @property
+    def id(self) -> str | None:
+        """The response's id. A later request may continue the conversation that the provider keeps under it."""
+        value = self.body.get("id") if isinstance(self.body, dict) else None
+        return value if isinstance(value, str) else None
 
     @cached_property
     def calls(self) -> tuple[CallView, ...]:

@@ -213,7 +213,8 @@ class Form:
     settings: tuple[str, ...] = ("max_tokens", "temperature", "top_p", "stop")
 
 
-_TOOLS = {"tools": ("tools", "parallel-tool-calls"), "tool_choice": ("tool-choice", "forced-tool-choice")}
+_CHOICES = ("tool-choice", "forced-tool-choice", "named-tool-choice")
+_TOOLS = {"tools": ("tools", "parallel-tool-calls"), "tool_choice": _CHOICES}
 _CONVERSATION = ("history", "truncation")
 
 

@@ -229,12 +229,12 @@ def needed_capabilities(request: ChatRequest) -> frozenset[Capability]:
     """Return the capabilities that a request needs and that a library may lack."""
     parts = [part for message in request.messages for part in message.parts]
     results = [part for message in request.messages for part in message.tool_results]
-    forced = request.tool_choice == "required" or isinstance(request.tool_choice, NamedTool)
     uses = {
         Capability.SYSTEM_PROMPT: bool(request.system),
         Capability.TOOLS: bool(request.tools),
         Capability.TOOL_CHOICE: request.tool_choice is not None,
-        Capability.FORCED_TOOL_CHOICE: forced,
+        Capability.FORCED_TOOL_CHOICE: request.tool_choice == "required",
+        Capability.NAMED_TOOL_CHOICE: isinstance(request.tool_choice, NamedTool),
         Capability.JSON_MODE: isinstance(request.response_format, JsonMode),
         Capability.JSON_SCHEMA: isinstance(request.response_format, JsonSchema),
         Capability.JSON_WITH_TOOLS: bool(request.response_format and request.tools),

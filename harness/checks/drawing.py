@@ -331,9 +331,12 @@ class _Drawing:
         if self._maybe(0.3):
             settings["max_tokens"] = self._one_of((16, 1024, 4096))
         if self._tools and Capability.TOOL_CHOICE in self._able and self._maybe(0.3):
-            forced = ["required", {"tool": self._one_of(self._tools)["name"]}]
+            forced = {
+                Capability.FORCED_TOOL_CHOICE: "required",
+                Capability.NAMED_TOOL_CHOICE: {"tool": self._one_of(self._tools)["name"]},
+            }
             settings["tool_choice"] = self._one_of(
-                ["auto", "none", *(forced if Capability.FORCED_TOOL_CHOICE in self._able else ())]
+                ["auto", "none", *(choice for capability, choice in forced.items() if capability in self._able)]
             )
         elif self._maybe(0.3):
             settings |= self._format()

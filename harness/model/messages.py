@@ -461,7 +461,8 @@ class ChatResponse:
     """The model's response. `message` is appended to the history.
 
     `raw_stop_reason` is the provider's own term, and `model` is the model that the provider reported. Only wrappers set
-    `reported`: it holds the library's original values that the wrapper had to replace (`harness.bridge`).
+    `reported`: it holds the library's original values that the wrapper had to replace (`harness.bridge`). `id` is the
+    provider's id of the response, by which a later request can continue a conversation that the provider keeps.
     """
 
     message: Message
@@ -470,6 +471,7 @@ class ChatResponse:
     model: str | None = None
     raw_stop_reason: str | None = None
     reported: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+    id: str | None = None
 
     @property
     def text(self) -> str:

@@ -41,7 +41,9 @@ class Capability(StrEnum):
     PARALLEL_TOOL_CALLS = "parallel-tool-calls"
     TOOL_CHOICE = "tool-choice"
     FORCED_TOOL_CHOICE = "forced-tool-choice"
-    """Can force a call of any tool, or of a named one. `TOOL_CHOICE` alone covers "auto" and "none"."""
+    """Can force a call of any tool. `TOOL_CHOICE` alone covers "auto" and "none"."""
+    NAMED_TOOL_CHOICE = "named-tool-choice"
+    """Can force a call of one named tool. Some servers accept only one of the two."""
     JSON_MODE = "json-mode"
     JSON_SCHEMA = "json-schema"
     JSON_WITH_TOOLS = "json-with-tools"
@@ -73,6 +75,10 @@ class Capability(StrEnum):
     PROVIDER_FIELDS = "provider-fields"
     """Sends the fields in the `provider_metadata` of the request and its tools unchanged. The request's field
     `extra_headers` has HTTP headers, such as `anthropic-beta`.
+    """
+    PREVIOUS_RESPONSE = "previous-response"
+    """Returns `ChatResponse.id`. With that id in the `provider_metadata` of the next request, such as in
+    `previous_response_id`, the provider continues the conversation that it keeps.
     """
     ASYNC_TOOLS = "async-tools"
     """Accepts the result of an asynchronous tool in a later turn than its call."""

@@ -111,6 +111,11 @@ def _result_missing(evidence: Evidence) -> Iterator[RuleViolation]:
                 yield RuleViolation(
                     message, exchange, call.pointer, [result.call_id for result in view.results], call.id
                 )
+        answered = [result.call_id for result in view.results]
+        for call in (call for last in evidence.continued_responses(view)[:1] for call in last.calls):
+            if call.id not in answered and not call.asynchronous:
+                message = f"the response that the request continues calls {call.name} ({call.id}), which has no result"
+                yield RuleViolation(message, exchange, "", answered, call.id)
 
 
 def _given_results(evidence: Evidence, exchange: int) -> frozenset[str]:
@@ -135,9 +140,12 @@ def _turn_of(view: RequestView, wanted: PartView) -> int:
 )
 def _result_orphan(evidence: Evidence) -> Iterator[RuleViolation]:
     for exchange, view in _requests(evidence):
-        if view.stateful:
+        kept = {call.id for response in evidence.continued_responses(view) for call in response.calls}
+        if view.stateful and not kept:
             continue  # the server may store the call
         for result in evidence.pairing(view).orphans:
+            if result.call_id in kept:
+                continue
             message = f"the result {result.call_id or result.name!r} answers no call before it"
             yield RuleViolation(message, exchange, result.id_pointer, result.call_id, [call.id for call in view.calls])
 
@@ -161,6 +169,33 @@ def _new_result_lost(evidence: Evidence) -> Iterator[RuleViolation]:
                     yield req.reading.violation(what, "", [*results], result.call_id)
             if message.text not in texts:
                 yield req.reading.violation("a text of the new message is not sent", "", texts, message.text)
+
+
+@RULES.add(
+    "kept-history-repeated",
+    "If the provider keeps the conversation, nothing of it is sent again.",
+    source="openai-responses-previous-response-unknown, openai-responses-duplicate-item-id, anthropic-thread-continue",
+    because="the provider has it already: the model reads it twice, or the provider refuses the second copy",
+    remedy="send only the messages of the request, without those of earlier requests and responses",
+)
+def _kept_history_repeated(evidence: Evidence) -> Iterator[RuleViolation]:
+    """Report calls and texts of the responses that a request continues, and texts of the user's earlier messages."""
+    given = {req.reading.index: req.chat.request.messages for req in evidence.chat_exchanges}
+    earlier: list[str] = []
+    for exchange, view in _requests(evidence):
+        responses = evidence.continued_responses(view)
+        calls = {call.id for response in responses for call in response.calls}
+        said = {part.text for response in responses for part in response.parts if isinstance(part, TextView)}
+        new = [message.text for message in given.get(exchange, ())]
+        said.update(text for text in earlier if evidence.is_kept_by_provider and text not in "".join(new))
+        for turn in view.turns:
+            for part in turn.parts:
+                if isinstance(part, CallView) and part.id in calls:
+                    message = f"the call of {part.name} ({part.id}) is sent again, and the provider has kept it"
+                    yield RuleViolation(message, exchange, part.pointer, part.id)
+                elif isinstance(part, TextView) and part.text in said and part.text not in new:
+                    yield RuleViolation("a text that the provider has kept is sent again", exchange, part.pointer)
+        earlier.extend(filter(None, new))
 
 
 @RULES.add(

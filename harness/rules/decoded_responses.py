@@ -15,6 +15,7 @@ from harness.apis.jsonvalue import as_list, as_object, equal, resolve
 from harness.apis.response_rules import Subject
 from harness.apis.view import ResponseView, TextView
 from harness.model.messages import JSON, ChatResponse, Refusal, StopReason, Thinking, Usage
+from harness.model.protocols import Capability
 from harness.platform.exceptions import shorten
 from harness.results import Blame, Kind, Severity
 from harness.rules.call_matching import cut_calls
@@ -277,6 +278,21 @@ def _model(evidence: Evidence) -> Iterator[RuleViolation]:
         yield reading.response_violation(
             message, "", given.model, wire.model, kind=Kind.CONVENTION if is_alias else None
         )
+
+
+@RULES.add(
+    "response-id",
+    "The returned id is the one that the provider gave the response.",
+    source="harness.model.messages: ChatResponse; openai-responses-previous-response-unknown",
+    because="the caller cannot continue the conversation that the provider keeps under this id",
+    remedy="return the id of the response as it came in `ChatResponse.id`",
+)
+def _id(evidence: Evidence) -> Iterator[RuleViolation]:
+    able = Capability.PREVIOUS_RESPONSE in evidence.transcript.capabilities
+    for reading, wire, given in _answers(evidence):
+        if wire.id is not None and given.id != wire.id and (able or given.id is not None):
+            message = f"the adapter returns {'another' if given.id else 'no'} id of the response"
+            yield reading.response_violation(message, "/id", given.id, wire.id)
 
 
 def _is_named(model: str, name: str) -> bool:

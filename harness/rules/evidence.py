@@ -307,6 +307,24 @@ class Evidence:
         response = reading.response and reading.response.with_names(names)
         return replace(reading, request=request.with_names(names), response=response)
 
+    def continued_responses(self, view: RequestView) -> tuple[ResponseView, ...]:
+        """Return the responses whose conversation a request continues, the latest first.
+
+        They are empty if the transcript does not have the response that the request names.
+        """
+        found: list[ResponseView] = []
+        while view.continues in self._by_id and len(found) < len(self._by_id):
+            asked, answer = self._by_id[view.continues]
+            found.append(answer)
+            view = asked
+        return tuple(found)
+
+    @cached_property
+    def _by_id(self) -> Mapping[str | None, tuple[RequestView, ResponseView]]:
+        """The requests and responses of the exchanges, by the response's id."""
+        read = ((each.request, each.answer) for each in self.readings)
+        return {answer.id: (asked, answer) for asked, answer in read if asked and answer and answer.id}
+
     def violations(self, reading: ParsedExchange) -> list[Violation]:
         """Return the violations of a request."""
         transcript, request, rule_set = self.transcript, reading.exchange.request, self.rule_set(reading)

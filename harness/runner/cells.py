@@ -10,13 +10,14 @@ from dataclasses import dataclass, replace
 from http import HTTPStatus
 
 from harness.apis import registry
+from harness.apis.jsonvalue import as_list
 from harness.apis.registry import Target
 from harness.model.http import HttpRequest
-from harness.model.messages import Message, ToolCall, ToolResult
+from harness.model.messages import JSON, ChatRequest, Message, ToolCall, ToolResult
 from harness.model.protocols import Capability, Conversation, ConversationTool, FinalCall
 from harness.results import CellResult, Exchange, Lacking, Mode, Verdict
 from harness.results.run_result import CellKey
-from harness.scenarios.canonical import settings_of, user_message
+from harness.scenarios.canonical import settings_of, tools, user_message
 from harness.scenarios.schema import FaultSpec, Scenario, TurnSpec, Variant
 
 
@@ -216,20 +217,39 @@ def _why_absent(scenario: Scenario, api: str) -> str | None:
 
 
 def _why_refused(scenario: Scenario, target: Target) -> str | None:
-    """Return why a compatible server refuses the verbatim fields or tools of a scenario, or `None` if it is not known
-    to."""
-    api = registry.api(target.api)
-    fields, given = scenario.settings.fields.get(target.api, {}), scenario.provider_tools.get(target.api, [])
-    if target.service is None or not (fields or given) or api.minimal_request is None:
+    """Return why a compatible server refuses the verbatim fields, tools or parts of a scenario, or `None` if it is not
+    known to."""
+    api, name = registry.api(target.api), target.api
+    builder, minimal = api.request_builder, api.minimal_request
+    fields, given = scenario.settings.fields.get(name, {}), scenario.provider_tools.get(name, [])
+    entries = [*_entries(scenario, name)] if builder is not None and builder.takes_entries else []
+    if target.service is None or builder is None or minimal is None or not (fields or given or entries):
         return None
-    tools = [*([dict(api.schema_places.tool)] if scenario.tools and api.schema_places.tool else []), *given]
-    body = json.dumps(
-        {**api.minimal_request.body, "model": target.model, **({"tools": tools} if tools else {}), **fields}
-    ).encode()
-    request = HttpRequest("POST", target.url + api.minimal_request.path, {}, body)
-    found = api.judge(request, api.services.rules_of(target.profile, target.service, target.model))
-    refused = next((each for each in found if each.severity == "error"), None)
+    request = ChatRequest(target.model, [Message.user("Hello.")], scenario.system, tools(scenario))
+    plain = builder.write(request, builder.bounds[0])
+    offered: dict[str, JSON] = {"tools": [*as_list(plain.get("tools")), *given]} if given else {}
+    whole = {**plain, **offered, **fields}
+    whole[builder.conversation] = [*as_list(whole[builder.conversation]), *entries]
+    rule_set = api.services.rules_of(target.profile, target.service, target.model)
+    before, found = (
+        [each for each in api.judge(_request(target, minimal.path, body), rule_set) if each.severity == "error"]
+        for body in (plain, whole)
+    )
+    rules = {each.rule for each in before}
+    refused = next((each for each in found if each.rule not in rules), None)
     return None if refused is None else f"{target.service} refuses what it sends: {refused.message} ({refused.rule})"
+
+
+def _request(target: Target, path: str, body: JSON) -> HttpRequest:
+    return HttpRequest("POST", target.url + path, {}, json.dumps(body).encode())
+
+
+def _entries(scenario: Scenario, api: str) -> Iterator[JSON]:
+    """Yield the parts of a scenario that only this API has."""
+    for turn in scenario.turns:
+        parts = [] if isinstance(turn.user, str) else turn.user
+        yield from (part.raw[api] for part in parts if part.raw and api in part.raw)
+        yield from (raw for step in turn.model for raw in step.raw.get(api, ()))
 
 
 def not_applicable(cell: Cell, mode: Mode) -> str | None:

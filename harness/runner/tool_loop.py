@@ -34,6 +34,7 @@ from harness.scenarios.canonical import (
     ToolFailure,
     UnknownTool,
     answer,
+    continued_fields,
     event_word,
     history,
     matching_result,
@@ -197,6 +198,12 @@ class _ToolLoop:
             provider_metadata=hand(request_fields(scenario, turn)),
         )
 
+    @property
+    def previous_id(self) -> str | None:
+        """The id that the adapter returned for the last response."""
+        last = self._chats[-1].response if self._chats else None
+        return last and last.id
+
     def ask(self, request: ChatRequest, turn: int, step: int, client: SyncClient) -> ChatResponse:
         """Run one chat and record its result. Raises `_CellEnded` if the chat fails."""
         self._begin(len(self._chats))
@@ -255,7 +262,8 @@ class _ScriptOrderClient:
         if self.reorder():
             request = replace(request, messages=self._thread.messages)
         if self._conversation.scenario.kept_by_provider:
-            request = replace(request, messages=_since_last_answer(request.messages))
+            fields = continued_fields(request.provider_metadata, self._conversation.previous_id)
+            request = replace(request, messages=_since_last_answer(request.messages), provider_metadata=fields)
         response = self._conversation.ask(request, self._turn, self._answers, self._client)
         self._answers += 1
         return response

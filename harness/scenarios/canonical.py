@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import cast
 
 from harness.kit.handlers import Answered, Called, Done, HandlerEvent, Said
@@ -85,6 +85,27 @@ def request_fields(scenario: Scenario, turn_index: int) -> ProviderMetadata:
     for api, offered in scenario.provider_tools.items():
         found.setdefault(api, {})["tools"] = cast("JSON", offered)
     return found
+
+
+PREVIOUS = "{previous}"
+"""Placeholder in verbatim fields for the id of the last response."""
+
+
+def names_previous(value: JSON | Mapping[str, JSON]) -> bool:
+    """Return whether a value has the placeholder of the last response."""
+    return PREVIOUS in json.dumps(value)
+
+
+def continued_fields(fields: ProviderMetadata, previous: str | None) -> ProviderMetadata:
+    """Return verbatim fields with the id of the last response. Without one, the fields that name it are left out."""
+    return {
+        api: {
+            key: json.loads(json.dumps(value).replace(PREVIOUS, previous or ""))
+            for key, value in given.items()
+            if previous is not None or not names_previous(value)
+        }
+        for api, given in fields.items()
+    }
 
 
 def tools(scenario: Scenario, turn_index: int = -1) -> tuple[Tool, ...]:

@@ -686,7 +686,7 @@ class Scenario(Strict):
     kept_by_provider: bool = Field(
         default=False,
         description="The provider keeps the conversation, as settings.fields tell it: a request has only the messages "
-        "since the last answer.",
+        "since the last answer. In the fields, '{previous}' is the id of the last response.",
     )
     side: list[SideSpec] = Field(
         default_factory=list[SideSpec],

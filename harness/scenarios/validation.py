@@ -14,7 +14,7 @@ from harness.documents.json_schema import misfits
 from harness.model.errors import UnknownName, provider_error
 from harness.model.messages import StopReason, ToolCall
 from harness.model.protocols import Capability
-from harness.scenarios.canonical import called_before, calls_of, matching_result, scripted_events
+from harness.scenarios.canonical import called_before, calls_of, matching_result, names_previous, scripted_events
 from harness.scenarios.match import TurnError, TurnOutcome, error_name, includes, mismatches
 from harness.scenarios.schema import (
     Expectation,
@@ -481,7 +481,8 @@ def used_capabilities(scenario: Scenario) -> frozenset[Capability]:
         Capability.TOOLS: bool(scenario.tools or any(message.calls for message in scenario.history)),
         Capability.PARALLEL_TOOL_CALLS: any(len(message.calls) > 1 for message in (*steps, *scenario.history)),
         Capability.TOOL_CHOICE: any(each.tool_choice is not None for each in settings),
-        Capability.FORCED_TOOL_CHOICE: any(each.tool_choice not in (None, "auto", "none") for each in settings),
+        Capability.FORCED_TOOL_CHOICE: any(each.tool_choice == "required" for each in settings),
+        Capability.NAMED_TOOL_CHOICE: any(isinstance(each.tool_choice, NamedToolSpec) for each in settings),
         Capability.JSON_MODE: "JsonMode" in formats,
         Capability.JSON_SCHEMA: "JsonSchema" in formats,
         Capability.JSON_WITH_TOOLS: bool(formats and scenario.tools),
@@ -494,6 +495,7 @@ def used_capabilities(scenario: Scenario) -> frozenset[Capability]:
         Capability.HISTORY: bool(len(scenario.turns) > 1 or scenario.history),
         Capability.PROVIDER_TOOLS: bool(scenario.provider_tools),
         Capability.PROVIDER_FIELDS: bool(scenario.apis_with_fields),
+        Capability.PREVIOUS_RESPONSE: any(names_previous(each.fields) for each in settings),
         Capability.ASYNC_TOOLS: any(result.turns_later for tool in scenario.tools for result in tool.results),
         Capability.EMBEDDINGS: scenario.embeddings is not None,
         Capability.TRUNCATION: any(step.truncated or step.stop is StopReason.MAX_TOKENS for step in steps),

@@ -52,7 +52,9 @@ def ask(client: Any, model: str, **arguments: Any) -> Any:
 
 _CAPABILITIES = frozenset(map(Capability, ("system-prompt", "tools", "parallel-tool-calls", "history", "truncation")))
 _CAPABILITIES |= frozenset(map(Capability, ("vision", "streaming")))
-_OPENAI_ONLY = frozenset(map(Capability, ("tool-choice", "forced-tool-choice", "json-mode", "json-schema")))
+_OPENAI_ONLY = frozenset(
+    map(Capability, ("tool-choice", "forced-tool-choice", "named-tool-choice", "json-mode", "json-schema"))
+)
 _OPENAI_ONLY |= {Capability.PROVIDER_FIELDS}
 OPENAI = Adapter("aisuite-openai", "openai-chat", _CAPABILITIES | _OPENAI_ONLY, partial(AISuite, "openai"))
 ANTHROPIC = Adapter("aisuite-anthropic", "anthropic", _CAPABILITIES, partial(AISuite, "anthropic"))

@@ -114,6 +114,8 @@ def _anthropic(endpoint: Endpoint, model: str) -> Any:
 
 _NAMES = ("system-prompt", "tools", "parallel-tool-calls", "history", "truncation", "vision", "streaming")
 _CAPABILITIES = frozenset(map(Capability, _NAMES))
-_OPENAI_ONLY = frozenset(map(Capability, ("tool-choice", "forced-tool-choice", "json-mode", "json-schema")))
+_OPENAI_ONLY = frozenset(
+    map(Capability, ("tool-choice", "forced-tool-choice", "named-tool-choice", "json-mode", "json-schema"))
+)
 OPENAI = Adapter("haystack-openai", "openai-chat", _CAPABILITIES | _OPENAI_ONLY, partial(Haystack, _openai, "openai"))
 ANTHROPIC = Adapter("haystack-anthropic", "anthropic", _CAPABILITIES, partial(Haystack, _anthropic, "anthropic"))

@@ -52,6 +52,15 @@ def model_of(form: dict[str, Any]) -> type[BaseModel]:
     return type(form["name"], (BaseModel,), {"model_config": config, "model_json_schema": schema})
 
 
-_NAMES = ("system-prompt", "tools", "parallel-tool-calls", "tool-choice", "forced-tool-choice", "json-schema", "vision")
+_NAMES = (
+    "system-prompt",
+    "tools",
+    "parallel-tool-calls",
+    "tool-choice",
+    "forced-tool-choice",
+    "named-tool-choice",
+    "json-schema",
+    "vision",
+)
 _CAPABILITIES = frozenset(map(Capability, (*_NAMES, "history", "truncation", "provider-fields")))
 OPENAI = Adapter("instructor-openai", "openai-chat", _CAPABILITIES, Instructor)

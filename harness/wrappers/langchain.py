@@ -107,7 +107,15 @@ def _gemini(endpoint: Endpoint, model: str) -> Any:
 
 
 _NAMES = (
-    *("system-prompt", "tools", "parallel-tool-calls", "tool-choice", "forced-tool-choice", "vision"),
+    *(
+        "system-prompt",
+        "tools",
+        "parallel-tool-calls",
+        "tool-choice",
+        "forced-tool-choice",
+        "named-tool-choice",
+        "vision",
+    ),
     *("history", "truncation", "streaming"),
 )
 _CAPABILITIES = frozenset(map(Capability, _NAMES))

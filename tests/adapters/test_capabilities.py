@@ -11,10 +11,11 @@ import harness.adapters
 from harness.model.protocols import Capability
 from harness.stdio import adapter_specs
 
+STATE = (Capability.ASYNC_TOOLS, Capability.PREVIOUS_RESPONSE)
 MISSING = {
-    "anthropic": {Capability.ASYNC_TOOLS, Capability.AUDIO, Capability.EMBEDDINGS, Capability.RETRIES},
-    "gemini": {Capability.ASYNC_TOOLS, Capability.RETRIES},
-    "openai-chat": {Capability.ASYNC_TOOLS, Capability.RETRIES, Capability.THINKING},
+    "anthropic": {*STATE, Capability.AUDIO, Capability.EMBEDDINGS, Capability.RETRIES},
+    "gemini": {*STATE, Capability.RETRIES},
+    "openai-chat": {*STATE, Capability.RETRIES, Capability.THINKING},
     "openai-responses": {Capability.AUDIO, Capability.EMBEDDINGS, Capability.RETRIES},
 }
 FILES = sorted(Path(harness.adapters.__path__[0]).rglob("*.py"))

@@ -183,6 +183,7 @@ ELSEWHERE = {
     "anthropic-thinking-signature",
     "anthropic-thinking-bound",
     "gemini-signature-corrupted",
+    "openai-responses-previous-response",
 }
 """Limits that no body breaks by itself."""
 

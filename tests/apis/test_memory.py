@@ -34,7 +34,9 @@ def memory(*responses: ResponseView, foreign: bool = False) -> dict[str, IssuedS
     return states
 
 
-A, G = "anthropic", "gemini"
+A, G, R = "anthropic", "gemini", "openai-responses"
+UNKNOWN = "openai-responses-previous-response"
+STORED = replace(response(CALL), body={"id": "resp_1"})
 DONE = TextView("Done", "/content/0")
 QUESTION = TextView("And now?", "/last")
 OTHER = replace(CALL, opaque="sig-2")
@@ -82,7 +84,11 @@ BROKEN_OFF = replace(response(replace(THOUGHT, raw={"type": "thinking"})), compl
             (G, [response(CALL)], request((replace(CALL, opaque=word[:-4]),)), "gemini-signature-corrupted", "/p")
             for word in STAND_INS
         ),
-        *((api, [response(THOUGHT, CALL)], request((OTHER,)), None, "") for api in ("openai-chat", "openai-responses")),
+        *((api, [response(THOUGHT, CALL)], request((OTHER,)), None, "") for api in ("openai-chat", R)),
+        # A stored response is continued by its id, and its calls have results.
+        (R, [STORED], replace(request(then=RESULT), continues="resp_1"), None, ""),
+        (R, [STORED], replace(request(then=QUESTION), continues="resp_1"), "openai-responses-result-missing", "/input"),
+        (R, [STORED], replace(request(then=RESULT), continues="resp_2"), UNKNOWN, "/previous_response_id"),
     ],
 )
 def test_issued_state_comes_back_unaltered(

@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from harness.apis.jsonvalue import as_object
-from harness.model.messages import ChatRequest, Message, Opaque, Part, Role, Text, ToolCall, ToolResult
+from harness.model.messages import ChatRequest, ChatResponse, Message, Opaque, Part, Role, Text, ToolCall, ToolResult
+from harness.model.protocols import StreamingChatClient
 from harness.results import Severity
 from tests.broken.fault import (
     OPENAI,
@@ -14,8 +15,10 @@ from tests.broken.fault import (
     Fault,
     Table,
     Wrap,
+    Wrapped,
     asks,
     asks_messages,
+    client,
     edited_message,
     edited_parts,
     sends,
@@ -37,6 +40,7 @@ REQUEST_FIELDS = {
     "fields-context-editing": (*CLAUDE, *RESPONSES),
     "compaction-item": (*CLAUDE, *RESPONSES),
     "conversation-kept": RESPONSES,
+    "conversation-continued": RESPONSES,
     "fields-for-one-turn": (*CLAUDE, *BOTH_OPENAI, *GEMINI),
     "fields-system-blocks": (*CLAUDE, *GEMINI),
 }
@@ -82,6 +86,11 @@ def _without_results(request: ChatRequest) -> ChatRequest:
     return edited_parts(request, lambda part: None if isinstance(part, ToolResult) else part)
 
 
+def _first_result_only(request: ChatRequest) -> ChatRequest:
+    later = [result for message in request.messages for result in message.tool_results][1:]
+    return edited_parts(request, lambda part: None if part in later else part)
+
+
 def _without_new_text(request: ChatRequest) -> ChatRequest:
     return edited_parts(request, lambda part: Text("?") if part == Text("Is that early?") else part)
 
@@ -113,7 +122,37 @@ def _twice(message: Message) -> Message:
     return Message(message.role, parts)
 
 
+class _RepeatsHistory(Wrapped):
+    """The id of the last response is sent, and the whole history, too."""
+
+    def __init__(self, client: StreamingChatClient) -> None:
+        super().__init__(client)
+        self.said: tuple[Message, ...] = ()
+
+    def ask(self, request: ChatRequest) -> ChatRequest:
+        self.said = (*self.said, *request.messages)
+        return replace(request, messages=self.said)
+
+    def answer(self, response: ChatResponse) -> ChatResponse:
+        self.said = (*self.said, response.message)
+        return response
+
+
+class _RepeatsQuestion(_RepeatsHistory):
+    """The id of the last response is sent, and the user's first question, too."""
+
+    def answer(self, response: ChatResponse) -> ChatResponse:
+        self.said = self.said[:1]
+        return response
+
+
 FAULTS: Table = {
+    Expected("kept-history-repeated", CALL, 1): [
+        Fault("history-and-id", "conversation-continued", client(_RepeatsHistory), RESPONSES)
+    ],
+    Expected("kept-history-repeated", everywhere("/input/0/content"), 2): [
+        Fault("question-and-id", "conversation-continued", client(_RepeatsQuestion), RESPONSES)
+    ],
     Expected("provider-field-lost", everywhere(r"/tools/\d+"), 0): [
         Fault("provider-tool-cut", "history-opaque-parts", sends(_cut_tool_fields), CLAUDE)
     ],
@@ -188,6 +227,9 @@ FAULTS: Table = {
     ],
     Expected("new-result-lost", BODY, 1): [
         Fault("kept-result-dropped", "conversation-kept", asks(_without_results), RESPONSES)
+    ],
+    Expected("result-missing", BODY, 1): [
+        Fault("continued-result-dropped", "conversation-continued", asks(_first_result_only), RESPONSES)
     ],
     Expected("new-result-lost", BODY, 2): [
         Fault("kept-text-changed", "conversation-kept", asks(_without_new_text), RESPONSES)

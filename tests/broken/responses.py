@@ -72,6 +72,10 @@ def without_calls(response: ChatResponse) -> ChatResponse:
     return replace(response, message=kept)
 
 
+def _call_id_as_id(response: ChatResponse) -> ChatResponse:
+    return replace(response, id=response.tool_calls[0].id if response.tool_calls else response.id)
+
+
 def _refusal_as_text(response: ChatResponse) -> ChatResponse:
     kept = edited_message(response.message, lambda p: Text(p.text) if isinstance(p, Refusal) else p)
     return replace(response, message=kept, stop_reason=StopReason.END_TURN)
@@ -329,6 +333,12 @@ FAULTS: Table = {
     ],
     Expected("response-model", BODY): [
         streamed("model-of-the-request-stream", "model-served", client(_NamesWhatWasAsked))
+    ],
+    Expected("response-id", everywhere("/id"), 0): [
+        Fault(
+            "response-id-lost", "conversation-continued", answers(lambda r: replace(r, id=None)), ("openai-responses",)
+        ),
+        Fault("call-id-as-id", "conversation-continued", answers(_call_id_as_id), ("openai-responses",)),
     ],
     Expected("response-refusal", everywhere(".+"), 0): [
         Fault("refusal-lost", "stop-refusal", answers_parts(_cut(Refusal)), OPENAI)

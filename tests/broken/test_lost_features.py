@@ -97,6 +97,7 @@ LOSSES: dict[str, Wrap] = {
         "system text in mid-conversation": part(Opaque, of=Role.USER),
         "parallel calls switched off": FIELDS,
         "forced tool choice": setting(tool_choice="auto"),
+        "named tool choice": setting(tool_choice="auto"),
         "choice among some tools": FIELDS,
         "strict tools": of_tools,
         "deferred tools, tool search": of_tools,
@@ -129,6 +130,7 @@ LOSSES: dict[str, Wrap] = {
     }.items()
 } | {
     "parallel calls": answers(all_but_one_call),
+    "continued responses": answers(lambda response: replace(response, id=None)),
     "paused turns": answers(lambda response: replace(response, stop_reason=StopReason.END_TURN)),
     "refusals": answers(lambda response: replace(response, stop_reason=StopReason.END_TURN)),
     "calls with empty arguments": answers(

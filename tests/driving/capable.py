@@ -12,7 +12,8 @@ import httpx2
 from harness import Capability, Conversation, Endpoint, Image, JsonSchema, Loop, Message, NamedTool, Text
 from harness.model.protocols import PLAIN_LOOP
 
-MORE = ("streaming", "tool-choice", "forced-tool-choice", "json-mode", "json-schema", "vision", "retries")
+CHOICES = ("tool-choice", "forced-tool-choice", "named-tool-choice")
+MORE = ("streaming", *CHOICES, "json-mode", "json-schema", "vision", "retries")
 
 
 def body(conversation: Conversation, *, first: bool) -> dict[str, Any]:

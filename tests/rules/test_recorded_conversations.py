@@ -338,3 +338,32 @@ def test_a_default_of_a_tool_may_be_written_out() -> None:
     ):
         second = {**first, "tools": [tool | changed], "messages": turns}
         assert messages.audited((first, answer), (second, answer)) == [(1, case, "/tools/0", severity)]
+
+
+OUTPUT = {"type": "function_call_output", "call_id": "call_1", "output": "18 degrees and sunny"}
+SENT_CALL = {"type": "function_call", "call_id": "call_1", **CALL}
+
+
+@pytest.mark.parametrize(
+    ("previous", "items", "rules"),
+    [
+        ("resp_1", [OUTPUT], []),
+        ("resp_1", [{"role": "user", "content": ASKED}, OUTPUT], []),  # the user may say the same again
+        ("resp_1", [{"role": "user", "content": "Well?"}], ["result-missing"]),
+        ("resp_1", [{**OUTPUT, "call_id": "call_2"}], ["result-missing", "result-orphan"]),
+        ("resp_1", [SENT_CALL, OUTPUT], ["kept-history-repeated"]),
+        ("resp_0", [{**OUTPUT, "call_id": "call_2"}], []),  # the recording does not have the response
+    ],
+)
+def test_a_request_is_judged_by_the_response_that_it_continues(
+    previous: str, items: list[Body], rules: list[str]
+) -> None:
+    chained = {**RESPONSES.first, "previous_response_id": previous, "input": items}
+    last = {**RESPONSES.answer, "id": "resp_2", "output": []}
+    pairs = ((RESPONSES.first, RESPONSES.answer), (chained, last))
+    recorded = tuple(RESPONSES.exchange(request, answer) for request, answer in pairs)
+    evidence = Evidence(Transcript(RESPONSES.api, "m", registry.api(RESPONSES.api).profile_for("m"), recorded, "audit"))
+    judging = {"result-missing", "result-orphan", "kept-history-repeated"}
+    found = [each for rule in all_rules() if rule.id in judging for each in rule.findings(evidence)]
+    assert sorted(each.rule for each in found) == rules
+    assert {each.exchange for each in found} <= {1}

@@ -26,7 +26,7 @@ title: Everything that may stand in a file
 covers: [tools, history]
 requires:
   [
-    tools, parallel-tool-calls, system-prompt, tool-choice, forced-tool-choice, json-mode, json-with-tools, vision,
+    tools, parallel-tool-calls, system-prompt, tool-choice, named-tool-choice, json-mode, json-with-tools, vision,
     thinking, history
   ]
 system: Be brief.

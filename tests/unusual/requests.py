@@ -302,6 +302,14 @@ FORMS = (
         "new-result-lost",
     ),
     Form(
+        "continued-conversation-in-parts",
+        "conversation-continued",
+        ("openai-responses",),
+        _texts_in_parts(drop=False),
+        _texts_in_parts(drop=True),
+        "new-result-lost",
+    ),
+    Form(
         "late-result-behind-the-text",
         "tool-asynchronous",
         ("openai-responses",),

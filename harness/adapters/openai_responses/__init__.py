@@ -1,4 +1,7 @@
-"""Adapter `openai-responses`: OpenAI's Responses API through the official SDK `openai`, without server-side state.
+"""Adapter `openai-responses`: OpenAI's Responses API through the official SDK `openai`.
+
+Each request has the whole conversation, unless the caller continues a stored one: it sends only the new messages, with
+`previous_response_id` or `conversation` in `provider_metadata`.
 
 Differences between the contract and the API:
 
@@ -52,7 +55,8 @@ ADAPTER = Adapter(
     name=API,
     api=API,
     capabilities=CHAT_CAPABILITIES
-    | {Capability.THINKING, Capability.PROVIDER_FIELDS, Capability.PROVIDER_TOOLS, Capability.ASYNC_TOOLS},
+    | {Capability.THINKING, Capability.PROVIDER_FIELDS, Capability.PROVIDER_TOOLS, Capability.ASYNC_TOOLS}
+    | {Capability.PREVIOUS_RESPONSE},
     connect=connect,
     requires=SDK,
     route=Route.CLIENT,

@@ -83,6 +83,7 @@ def read_response(body: JSON, status: int, history: Sequence[Message]) -> ChatRe
         read_usage(rest.get("usage"), "input_tokens", "output_tokens"),
         string(rest.get("model")),
         raw,
+        id=string(rest.get("id")),
     )
 
 

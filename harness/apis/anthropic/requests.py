@@ -123,6 +123,7 @@ def view(request: HttpRequest) -> RequestView:
         prefix_mismatch=_prefix_mismatch(body),
         stream=body.get("stream") is True,
         stateful="container" if body.get("container") else "thread" if is_continued(body) else None,
+        continues=string(as_object(body.get("thread")).get("previous_message_id")) if is_continued(body) else None,
         cache_marks=tuple(
             join(place, "cache_control")
             for key in ("tools", "system")

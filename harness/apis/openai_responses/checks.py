@@ -11,8 +11,8 @@ from harness.apis.jsonvalue import as_list, as_object, join, keys, objects, pars
 from harness.apis.limits import Limit, Violation, bracketed_path
 from harness.apis.openai_common import Nodes, bare_arrays, field_faults, invalid_schema, open_objects, schema_nodes
 from harness.apis.openai_responses.requests import item_kind, state
-from harness.apis.profiles import IssuedState, RuleSet
-from harness.apis.view import ProviderReport, WireError
+from harness.apis.profiles import IssuedState, Profile, RuleSet
+from harness.apis.view import ProviderReport, RequestView, ResponseView, WireError
 from harness.model.http import HttpRequest
 from harness.model.messages import JSON
 
@@ -361,7 +361,34 @@ def _texts(content: JSON) -> Iterator[str]:
 
 
 class ResponsesState(IssuedState):
-    """Reasoning items issued in responses. See `harness.apis.profiles.IssuedState`."""
+    """Stored responses with their calls, and issued reasoning items. See `harness.apis.profiles.IssuedState`."""
+
+    def __init__(self, *, foreign: bool, profile: Profile | None = None) -> None:
+        super().__init__(foreign=foreign, profile=profile)
+        self._stored: dict[str | None, ResponseView] = {}
+
+    def note(self, response: ResponseView) -> None:
+        """Store the response for requests that continue it."""
+        super().note(response)
+        self._stored[response.id] = response
+
+    def objection(self, request: RequestView) -> Violation | None:
+        """Return a violation if the response that the request continues is unknown, or if one of its calls has no
+        output."""
+        named = request.continues
+        if named is None:
+            return None
+        if named not in self._stored:
+            text = f"Previous response with id '{named}' not found."
+            return limit("previous-response").make_violation(
+                text, "/previous_response_id", actual=named, code="previous_response_not_found"
+            )
+        answered = {result.call_id for result in request.results}
+        for call in self._stored[named].calls:
+            if call.id not in answered and not call.asynchronous:
+                text = f"No tool output found for function call {call.id}."
+                return limit("result-missing").make_violation(text, "/input", actual=call.id)
+        return None
 
     def reports(self) -> tuple[ProviderReport, ...]:
         """Return the items that are withheld from the model (openai-responses-gpt-6-2-reasoning-dropped)."""

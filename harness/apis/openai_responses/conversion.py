@@ -133,6 +133,7 @@ REQUEST_BUILDER = RequestBuilder(
     write=write,
     conversation="input",
     continuation=continuation,
+    takes_entries=True,
     streaming={"stream": True},
     one_call=one_call,
     parted=partial(wrap_texts, conversation="input", kind="input_text"),

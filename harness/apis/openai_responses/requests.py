@@ -215,6 +215,7 @@ def view(request: HttpRequest) -> RequestView:
         effort=_effort(body),
         stream=body.get("stream") is True,
         stateful=state(body),
+        continues=string(body.get("previous_response_id")),
     )
 
 

@@ -122,5 +122,5 @@ async function streamed(params, event) {
   return made;
 }
 
-const capabilities = ["system-prompt", "tools", "parallel-tool-calls", "tool-choice", "forced-tool-choice", "vision", "history", "truncation", "streaming"];
+const capabilities = ["system-prompt", "tools", "parallel-tool-calls", "tool-choice", "forced-tool-choice", "named-tool-choice", "vision", "history", "truncation", "streaming"];
 await serve({ name: `langchain-js-${kind}`, api, capabilities, chat, stream: streamed, close: () => (memory = new Memory()) });

@@ -121,5 +121,5 @@ async function streamed(params, event) {
   return made;
 }
 
-const capabilities = ["system-prompt", "tools", "parallel-tool-calls", "tool-choice", "forced-tool-choice", "vision", "history", "truncation", "streaming"];
+const capabilities = ["system-prompt", "tools", "parallel-tool-calls", "tool-choice", "forced-tool-choice", "named-tool-choice", "vision", "history", "truncation", "streaming"];
 await serve({ name: `vercel-ai-${kind}`, api, capabilities, chat, stream: streamed, close: () => (memory = new Memory()) });

@@ -178,7 +178,7 @@ function failure(error) {
 
 export default {
   capabilities: [
-    "system-prompt", "tools", "parallel-tool-calls", "tool-choice", "forced-tool-choice", "json-mode", "json-schema",
+    "system-prompt", "tools", "parallel-tool-calls", "tool-choice", "forced-tool-choice", "named-tool-choice", "json-mode", "json-schema",
     "json-with-tools", "vision", "image-results", "thinking", "provider-tools", "history", "truncation", "streaming",
   ],
   chat: async (params) => response(await client(params.endpoint).responses.create(body(params))),

@@ -215,6 +215,7 @@ ADAPTER = Adapter(
             Capability.PARALLEL_TOOL_CALLS,
             Capability.TOOL_CHOICE,
             Capability.FORCED_TOOL_CHOICE,
+            Capability.NAMED_TOOL_CHOICE,
             Capability.JSON_MODE,
             Capability.JSON_SCHEMA,
             Capability.JSON_WITH_TOOLS,
