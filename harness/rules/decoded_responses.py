@@ -234,7 +234,7 @@ def _usage(evidence: Evidence) -> Iterator[RuleViolation]:
     "usage-offered",
     "Each count of the answer is returned.",
     kind=Kind.CONVENTION,
-    because="an adapter may choose which counts it returns",
+    because="this is only a convention: an adapter may choose which counts it returns",
     remedy="return each count in {usage}",
 )
 def _usage_offered(evidence: Evidence) -> Iterator[RuleViolation]:

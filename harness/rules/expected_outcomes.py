@@ -200,7 +200,7 @@ def _uncommon(schema: JSON) -> Iterator[str]:
 
 @RULES.add(
     "chat-failure",
-    "A chat fails if and only if the provider fails, with the canonical error for the status or code.",
+    "If the provider fails, the chat fails with the canonical error for the status or code; else it does not fail.",
     source="harness.model.errors; anthropic-stream-error, openai-responses-stream-error",
     because="the caller treats a failure as an answer, or an answer as a failure",
     also=("chat-refused",),
