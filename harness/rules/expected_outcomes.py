@@ -12,7 +12,7 @@ from harness.apis.jsonvalue import equal
 from harness.apis.response_rules import Subject
 from harness.apis.schemas import inner
 from harness.equivalence.request_meaning import tool_families
-from harness.model.errors import Unsupported
+from harness.model.errors import RECOGNISED_CLIENT, Unsupported
 from harness.model.messages import (
     JSON,
     ChatRequest,
@@ -90,7 +90,7 @@ def _declared_but_declined(evidence: Evidence) -> Iterator[RuleViolation]:
     Features that an earlier, sent request already had cannot be the reason.
     """
     chat = declined_chat(evidence)
-    if chat is None:
+    if chat is None or (chat.error_text or "").startswith(RECOGNISED_CLIENT):
         return
     sent = [each.request for each in evidence.transcript.chats[:-1]]
     before = {what for request in sent for what in _beyond_capabilities(request)}
