@@ -36,7 +36,7 @@ IMPORTS = """\
 import sys
 def test_imports():
     loaded = {name for name in sys.modules if name.split('.')[0] in OURS}
-    assert loaded == {'harness', 'harness.pytest_plugin', 'harness.pytest_plugin'}
+    assert loaded == {'harness', 'harness.pytest_plugin'}
 OURS = {'harness', 'pydantic', 'yaml', 'vcr', 'httpx2', 'jsonschema', 'anthropic', 'openai', 'google'}
 """
 
@@ -48,21 +48,21 @@ def test_loaders():
     rewritten = {name for name, loader in ours.items() if type(loader).__name__ != 'SourceFileLoader'}
     assert rewritten == PLUGIN
     assert type(forgetful.__loader__).__name__ == 'AssertionRewritingHook'
-PLUGIN = {'harness.pytest_plugin', 'harness.pytest_plugin'}
+PLUGIN = {'harness.pytest_plugin'}
 """
 
 
-def test_without_scenarios_nothing_of_harness_is_loaded(project: pytest.Pytester) -> None:
+@pytest.mark.parametrize(
+    ("chosen", "asked", "passed"),
+    [({}, ("tests", "scenarios"), 2), (SCENARIOS, ("tests/test_imports.py::test_imports",), 1)],
+    ids=["no scenarios", "other tests"],
+)
+def test_nothing_of_harness_is_loaded_unless_scenarios_are_asked_for(
+    project: pytest.Pytester, chosen: dict[str, str], asked: tuple[str, ...], passed: int
+) -> None:
     (project.path / "tests" / "test_imports.py").write_text(IMPORTS)
-    configure(project)
-    done = play_apart(project, "tests", "scenarios")
-    done.assert_outcomes(passed=2)
-
-
-def test_nor_is_it_where_other_tests_are_asked_for_than_scenarios(project: pytest.Pytester) -> None:
-    (project.path / "tests" / "test_imports.py").write_text(IMPORTS)
-    configure(project, **SCENARIOS)
-    play_apart(project, "tests/test_imports.py::test_imports").assert_outcomes(passed=1)
+    configure(project, **chosen)
+    play_apart(project, *asked).assert_outcomes(passed=passed)
 
 
 def test_the_harness_is_loaded_as_it_is_though_pytest_rewrites_packages_that_have_plugins(
