@@ -19,9 +19,9 @@ from email.utils import parsedate_to_datetime
 from typing import TypeAlias, TypeVar
 
 from harness.apis.jsonvalue import as_object, loads
-from harness.apis.view import ErrorView, ResponseView, WireError
+from harness.apis.view import ErrorView, ModelStep, Provocation, ResponseView, WireError
 from harness.model.http import HttpRequest, HttpResponse
-from harness.model.messages import JSON
+from harness.model.messages import JSON, StopReason
 
 _MESSAGES = {
     400: "The request is invalid.",
@@ -224,6 +224,14 @@ def signature(seed: str, label: str, length: int = 96) -> str:
 def number(seed: str, label: str, low: int, high: int) -> int:
     """Return a pseudo-random integer from `low` to `high`, inclusive."""
     return low + int.from_bytes(_digest(seed, label, 8), "big") % (high - low + 1)
+
+
+def stop_word(step: ModelStep, word: str, known: Mapping[str, StopReason], seed: str) -> str:
+    """Return a word for a stop reason: the usual one or, if that is provoked, another one with the same meaning."""
+    others = [each for each, reason in known.items() if reason is known.get(word) and each != word]
+    if Provocation.RARE_STOP_WORDS not in step.provocations or not others:
+        return word
+    return others[number(seed, "stop word", 0, len(others) - 1)]
 
 
 def fragments(text: str, seed: str, label: str, longest: int = 7) -> list[str]:

@@ -41,6 +41,8 @@ class Provocation(StrEnum):
     - `vectors-out-of-order`: vectors arrive in another order than the texts, each with the index of its text. OpenAI
       numbers them and promises no order; clients that go by the position mix them up (getzep/graphiti#1732,
       pydantic/pydantic-ai#7284).
+    - `rare-stop-words`: an answer stops with another documented word for its stop reason, such as
+      `model_context_window_exceeded`. Clients have taken that for a normal end (mozilla-ai/any-llm#1306).
     """
 
     INTERLEAVED_CALLS = "interleaved-calls"
@@ -51,6 +53,7 @@ class Provocation(StrEnum):
     REPEATED_IDS = "repeated-ids"
     THINKING_BLOCKS = "thinking-blocks"
     VECTORS_OUT_OF_ORDER = "vectors-out-of-order"
+    RARE_STOP_WORDS = "rare-stop-words"
 
     @property
     def is_of_streams(self) -> bool:

@@ -459,7 +459,8 @@ class StepSpec(Strict):
     stop: StopReason | None = Field(default=None, description="The stop reason; absent: derived from the content.")
     truncated: bool = Field(
         default=False,
-        description="The answer hits max_tokens inside the arguments of its last call. That call is not executed.",
+        description="The answer hits max_tokens inside the arguments of its last call. That call is not executed. "
+        "With `stop: tool_use`, the answer ends as usual, and the arguments are no JSON.",
     )
     served: str | None = Field(
         default=None, min_length=1, description="The model named in the response; absent: the requested one."
@@ -492,7 +493,7 @@ class StepSpec(Strict):
     def _cuts_a_call(self) -> StepSpec:
         if self.truncated and not any(self.calls[-1:] and self.calls[-1].values()):
             raise ValueError("truncated cuts the arguments of the last call, and there are none.")
-        if self.truncated and self.stop not in (None, StopReason.MAX_TOKENS):
+        if self.truncated and self.stop not in (None, StopReason.MAX_TOKENS, StopReason.TOOL_USE):
             raise ValueError(f"a truncated answer stops for max_tokens, not for {self.stop}.")
         if self.stop is StopReason.MALFORMED_CALL and self.calls:
             raise ValueError("an answer that stops for malformed_call has no calls: the one that failed is not given.")

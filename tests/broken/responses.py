@@ -355,6 +355,14 @@ FAULTS: Table = {
     Expected("stop-reason", BODY, 0, case="refusal: end_turn"): [
         Fault("filtered-answer-as-whole", "stop-content-filter", answers(_ended)),
     ],
+    Expected("stop-reason", BODY, 0, case="max_tokens: end_turn"): [
+        Fault(
+            "full-context-as-whole",
+            "stop-provoked-words",
+            answers(lambda r: _ended(r) if r.raw_stop_reason == "model_context_window_exceeded" else r),
+            ("anthropic",),
+        )
+    ],
     Expected("stop-reason", BODY, 0, case="max_tokens: tool_use"): [
         Fault(
             "limit-hidden-by-a-call",
@@ -382,7 +390,7 @@ FAULTS: Table = {
     ],
     Expected("truncated-call", RESPONSE_ARGUMENTS, 0): [
         Fault("cut-call-mended", "call-truncated", answers_parts(_mended), CUT),
-        streamed("cut-call-mended-streamed", "call-truncated", answers_parts(_mended), CUT),
+        streamed("broken-call-mended", "call-broken", answers_parts(_mended), CUT),
     ],
     Expected("usage", BODY, 0): [
         Fault("usage-doubled", "stop-max-tokens-set", answers(lambda r: replace(r, usage=_doubled(r.usage))))

@@ -97,7 +97,14 @@ API = Api(
     stream_error=stream_error,
     model_of=model_of,
     least_body=b'{"messages": [], "max_tokens": 1}',
-    provocations=frozenset({Provocation.UNKNOWN_EVENTS, Provocation.RAW_LINE_SEPARATORS, Provocation.THINKING_BLOCKS}),
+    provocations=frozenset(
+        {
+            Provocation.UNKNOWN_EVENTS,
+            Provocation.RAW_LINE_SEPARATORS,
+            Provocation.THINKING_BLOCKS,
+            Provocation.RARE_STOP_WORDS,
+        }
+    ),
     own_stops={StopReason.PAUSE: ("only Anthropic pauses a turn that can go on", "pauses")},
     terms=ApiTerms(
         system="the field `system`",

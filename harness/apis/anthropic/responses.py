@@ -19,7 +19,7 @@ from harness.apis.view import CallView, ErrorView, OpaqueView, PartView, Provide
 from harness.model.http import HttpResponse
 from harness.model.messages import JSON, StopReason, Usage
 
-_STOP_REASONS = {
+STOP_REASONS = {
     "end_turn": StopReason.END_TURN,
     "tool_use": StopReason.TOOL_USE,
     "max_tokens": StopReason.MAX_TOKENS,
@@ -29,6 +29,8 @@ _STOP_REASONS = {
     "pause_turn": StopReason.PAUSE,
     "compaction": StopReason.PAUSE,
 }
+"""The stop reasons by their words."""
+
 _ENDED = (StopReason.TOOL_USE, StopReason.END_TURN, StopReason.STOP_SEQUENCE)
 
 
@@ -117,7 +119,7 @@ def _stop_reason(raw: JSON, parts: tuple[PartView, ...], error: ErrorView | None
     """Return the stop reason. The API has no stop reason for a malformed call (anthropic-broken-arguments)."""
     if error:
         return StopReason.ERROR
-    reason = _STOP_REASONS.get(raw, StopReason.UNKNOWN) if isinstance(raw, str) else StopReason.UNKNOWN
+    reason = STOP_REASONS.get(raw, StopReason.UNKNOWN) if isinstance(raw, str) else StopReason.UNKNOWN
     if reason in _ENDED and any(isinstance(part, CallView) and not isinstance(part.arguments, dict) for part in parts):
         return StopReason.MALFORMED_CALL
     return reason

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import cast
 from urllib.parse import urlsplit
 
-from harness.apis.anthropic.responses import ERROR_TYPES
+from harness.apis.anthropic.responses import ERROR_TYPES, STOP_REASONS
 from harness.apis.api import StreamShape
 from harness.apis.eventstream import sent_objects, serialize_event, serialize_typed_events
 from harness.apis.jsonvalue import as_list, as_object
@@ -28,6 +28,7 @@ from harness.apis.server import (
     number,
     request_fields,
     signature,
+    stop_word,
     token,
     tokens,
     wait_headers,
@@ -57,7 +58,7 @@ def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str,
     contains only its first complete parameters: the API sends a parameter once it is complete, and closes the JSON
     (anthropics/anthropic-sdk-python#794).
     """
-    stop = step.stop or _stop_reason_of(step)
+    stop = StopReason.MAX_TOKENS if step.truncated else step.stop or _stop_reason_of(step)
     refused = stop is StopReason.REFUSAL
     reported: dict[str, JSON] = {"input_transformations": [*map(_transformation, step.reports)]} if step.reports else {}
     return {
@@ -66,7 +67,7 @@ def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str,
         "type": "message",
         "role": "assistant",
         "content": _content(step, seed),
-        "stop_reason": _WORDS.get(stop, stop.value),
+        "stop_reason": stop_word(step, _WORDS.get(stop, stop.value), STOP_REASONS, seed),
         "stop_sequence": "\n\nHuman:" if stop is StopReason.STOP_SEQUENCE else None,
         "stop_details": {"type": "refusal", "category": None, "explanation": step.refusal} if refused else None,
         "usage": _usage(step, seed, profile),
@@ -95,8 +96,17 @@ def _transformation(report: ProviderReport) -> JSON:
 
 
 def build_stream(step: ModelStep, seed: str, model: str, profile: Profile, _request: RequestView) -> HttpResponse:
-    """Return the response of `build` as an event stream. This API has only one stream format."""
-    return event_stream(stream_of_message(build(step, seed, model, profile), seed, step.provocations))
+    """Return the response of `build` as an event stream. This API has only one stream format.
+
+    Only in streams can arguments break off in an answer that stops for its calls (anthropic-broken-arguments).
+    """
+    body = build(step, seed, model, profile)
+    if step.truncated and step.stop is StopReason.TOOL_USE:
+        *before, call = as_list(body["content"])
+        text = json.dumps(step.calls[-1][1], ensure_ascii=False)
+        broken = as_object(call) | {"input": text[: number(seed, "cut", 1, len(text) - 1)]}
+        body |= {"content": [*before, broken], "stop_reason": "tool_use"}
+    return event_stream(stream_of_message(body, seed, step.provocations))
 
 
 def stream_of(body: dict[str, JSON], seed: str, _profile: Profile, _request: RequestView) -> HttpResponse:
@@ -105,8 +115,6 @@ def stream_of(body: dict[str, JSON], seed: str, _profile: Profile, _request: Req
 
 
 def _stop_reason_of(step: ModelStep) -> StopReason:
-    if step.truncated:
-        return StopReason.MAX_TOKENS
     if step.refusal is not None:
         return StopReason.REFUSAL
     return StopReason.TOOL_USE if step.calls else StopReason.END_TURN

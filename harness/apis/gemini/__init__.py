@@ -101,7 +101,14 @@ API = Api(
     broken_for=broken_for,
     model_of=model_of,
     embeddings=EMBEDDINGS,
-    provocations=frozenset({Provocation.RAW_LINE_SEPARATORS, Provocation.SIGNED_CALLS, Provocation.REPEATED_IDS}),
+    provocations=frozenset(
+        {
+            Provocation.RAW_LINE_SEPARATORS,
+            Provocation.SIGNED_CALLS,
+            Provocation.REPEATED_IDS,
+            Provocation.RARE_STOP_WORDS,
+        }
+    ),
     own_stops={StopReason.MALFORMED_CALL: ("only Gemini reports a malformed call", "writes a malformed call")},
     terms=ApiTerms(
         system="the field `systemInstruction`",
@@ -114,7 +121,7 @@ API = Api(
         tools="`tools[].functionDeclarations`",
         parameters="`parameters` or `parametersJsonSchema`",
         choice="`toolConfig.functionCallingConfig`",
-        json="`generationConfig.responseMimeType` (with a schema also `responseSchema` or `responseJsonSchema`)",
+        json="`generationConfig.responseMimeType`, with a schema also `responseSchema` or `responseJsonSchema`",
         state="`thoughtSignature`",
         stop="`finishReason`",
         usage="`usageMetadata`",

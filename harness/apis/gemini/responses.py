@@ -203,7 +203,7 @@ def _ends(text: dict[str, JSON], part: dict[str, JSON]) -> bool:
     return signed and part.get("text") == "" and bool(text.get("thought")) == bool(part.get("thought"))
 
 
-_STOP_REASONS = {
+STOP_REASONS = {
     "STOP": StopReason.END_TURN,
     "MAX_TOKENS": StopReason.MAX_TOKENS,
     "SAFETY": StopReason.REFUSAL,
@@ -308,7 +308,7 @@ def _stop(
         malformed = any(not isinstance(call.arguments, dict) for call in calls)
         return StopReason.MALFORMED_CALL if malformed else StopReason.TOOL_USE, raw
     other = StopReason.REFUSAL if raw.startswith("IMAGE_") else StopReason.UNKNOWN
-    return _STOP_REASONS.get(raw, other), raw
+    return STOP_REASONS.get(raw, other), raw
 
 
 def _usage(usage: ProtoMessage | None) -> Usage:

@@ -14,11 +14,11 @@ from urllib.parse import parse_qs, urlsplit
 from harness.apis.api import StreamShape
 from harness.apis.eventstream import events, is_event_stream, looks_like_event_stream, serialize_event
 from harness.apis.gemini.requests import asks_for_array
-from harness.apis.gemini.responses import STATUS_NAMES
+from harness.apis.gemini.responses import STATUS_NAMES, STOP_REASONS
 from harness.apis.jsonvalue import as_list, as_object, loads, objects
 from harness.apis.limits import Violation
 from harness.apis.profiles import Profile
-from harness.apis.server import ServerEndpoints, fragments, message, number, signature, token, tokens
+from harness.apis.server import ServerEndpoints, fragments, message, number, signature, stop_word, token, tokens
 from harness.apis.view import ModelStep, Prefix, Provocation, RequestView, WireError
 from harness.model.http import Delivery, HttpRequest, HttpResponse
 from harness.model.messages import JSON, StopReason
@@ -58,7 +58,7 @@ def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str,
         candidate["content"] = {"parts": parts, "role": "model"}
     elif step.text is not None:
         candidate["content"] = {"role": "model"}
-    candidate["finishReason"] = _FINISH_REASONS[stop]
+    candidate["finishReason"] = stop_word(step, _FINISH_REASONS[stop], STOP_REASONS, seed)
     candidate["index"] = 0
     if step.refusal is not None:
         candidate["finishMessage"] = step.refusal

@@ -83,6 +83,7 @@ API = Api(
             Provocation.RAW_LINE_SEPARATORS,
             Provocation.EMPTY_ARGUMENTS,
             Provocation.THINKING_BLOCKS,
+            Provocation.RARE_STOP_WORDS,
         }
     ),
     terms=ApiTerms(

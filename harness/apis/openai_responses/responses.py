@@ -204,12 +204,14 @@ def dialect_of(profile: Profile) -> ResponsesDialect:
 
 _CALLS = ("function_call", "custom_tool_call")
 _UNFINISHED = ("in_progress", "incomplete")
-_INCOMPLETE = {
+INCOMPLETE_REASONS = {
     "max_output_tokens": StopReason.MAX_TOKENS,
     "max_messages": StopReason.MAX_TOKENS,
     "content_filter": StopReason.REFUSAL,
     "steered": StopReason.PAUSE,
 }
+"""The stop reasons by the `reason` of an incomplete response."""
+
 _STATUS = {
     "in_progress": StopReason.PAUSE,
     "queued": StopReason.PAUSE,
@@ -341,7 +343,7 @@ def _stop(body: dict[str, JSON], kinds: tuple[str, ...], parts: tuple[PartView, 
         return (StopReason.REFUSAL if refused else StopReason.END_TURN), status
     if status == "incomplete":
         reason = string(details.get("reason")) if isinstance(details, dict) else None
-        return _INCOMPLETE.get(reason or "", StopReason.UNKNOWN), reason or status
+        return INCOMPLETE_REASONS.get(reason or "", StopReason.UNKNOWN), reason or status
     return _STATUS.get(status or "", StopReason.UNKNOWN), status
 
 

@@ -30,7 +30,15 @@ from harness.apis.openai_common import (
     type_and_code,
 )
 from harness.apis.openai_responses.requests import NAME, item_kind
-from harness.apis.openai_responses.responses import OPENAI, STRING_FIELDS, TERMINAL, TEXTS, ResponsesDialect, dialect_of
+from harness.apis.openai_responses.responses import (
+    INCOMPLETE_REASONS,
+    OPENAI,
+    STRING_FIELDS,
+    TERMINAL,
+    TEXTS,
+    ResponsesDialect,
+    dialect_of,
+)
 from harness.apis.registry import Profile
 from harness.apis.server import (
     ServerEndpoints,
@@ -44,6 +52,7 @@ from harness.apis.server import (
     number,
     request_fields,
     signature,
+    stop_word,
     token,
     tokens,
 )
@@ -90,6 +99,7 @@ def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str,
         arguments = str(last["arguments"])
         last["arguments"] = arguments[: number(seed, "cut", 1, len(arguments) - 1)]
         last["status"] = ("incomplete", "in_progress")[number(seed, "cut status", 0, 1)]
+    word = _REASONS.get(stop) if stop else None
     return {
         "id": f"resp_{_hex(seed, 'response')}",
         "object": "response",
@@ -104,7 +114,7 @@ def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str,
             if step.diagnosed and step.diagnosed.is_named
             else {}
         ),
-        "incomplete_details": {"reason": _REASONS[stop]} if stop and stop in _REASONS else None,
+        "incomplete_details": {"reason": stop_word(step, word, INCOMPLETE_REASONS, seed)} if word else None,
         "instructions": None,
         "max_output_tokens": None,
         "metadata": {},
