@@ -179,6 +179,20 @@ _CALL_IDS = (
 )
 
 
+_FIELDS_NEXT_TO: Mapping[str, Mapping[str, Document]] = {
+    "anthropic": {"thinking": {"thinking": {"display": "summarized"}}},
+    "gemini": {
+        "tool_choice": {"toolConfig": {"retrievalConfig": {"languageCode": "de"}}},
+        "max_tokens": {"generationConfig": {"seed": 7}},
+    },
+    "openai-responses": {
+        "response_format": {"text": {"verbosity": "low"}},
+        "thinking": {"reasoning": {"summary": "auto"}},
+    },
+}
+"""Fields of the caller for objects in which the adapter itself sends a setting."""
+
+
 class _Drawing:
     """Draws the parts of a conversation."""
 
@@ -348,6 +362,9 @@ class _Drawing:
             settings["cache"] = True
         if self._target.profile.sampling == "any" and self._maybe(0.2):
             settings |= {"temperature": self._one_of((0, 0.25, 1)), "top_p": self._one_of((0.5, 1))}
+        shared = _FIELDS_NEXT_TO.get(self._target.api, {})
+        if Capability.PROVIDER_FIELDS in self._able and (known := [*settings.keys() & shared]) and self._maybe(0.2):
+            settings["fields"] = {self._target.api: shared[self._one_of(sorted(known))]}
         return settings
 
     def _format(self) -> Document:
@@ -541,11 +558,13 @@ class _Drawing:
         text = self._text()
         cut: list[Document] = [{"text": text, "stop": "max_tokens"}]
         if self._tools and settings.get("tool_choice") in (None, "auto"):
-            cut += [{"calls": [self._call(self._tools)], "truncated": True}]
+            calls = [self._call(self._tools)]
+            cut += [{"calls": calls, "truncated": True}, {"calls": calls, "truncated": True, "stop": "tool_use"}]
         ends: list[Document] = [
             *([{"text": text}] * 8),
             {"refusal": text},
             {"text": ""},
+            {"text": text, "stop": "refusal"},
             {"text": text, "served": "served-model-2026-01-01"},
             *(cut if Capability.TRUNCATION in self._able else ()),
         ]
@@ -580,7 +599,11 @@ class _Drawing:
     def _trouble(self, document: Document) -> Document:
         """Return a fault of the provider, an unusual stream, or neither."""
         turns = document["turns"]
-        answers = sum(len(turn["model"]) for turn in turns)
+        steps = [step for turn in turns for step in turn["model"]]
+        answers = len(steps)
+        is_rare = Provocation.RARE_STOP_WORDS in self._provocations() and any("stop" in step for step in steps)
+        if is_rare and self._maybe(0.4):
+            return {"provocations": [Provocation.RARE_STOP_WORDS.value]}
         match self._random.randrange(12):
             case 0 | 11:
                 fault = {"answer": answers - 1, **self._fault()}
@@ -589,7 +612,7 @@ class _Drawing:
             case 1:
                 return {"faults": [{"answer": self._random.randrange(answers), "connection": "slow"}]}
             case 2:
-                known = sorted(self._provocations() - {Provocation.VECTORS_OUT_OF_ORDER})
+                known = sorted(self._provocations() - {Provocation.VECTORS_OUT_OF_ORDER, Provocation.RARE_STOP_WORDS})
                 chosen = self._random.sample(known, min(1, len(known)))
                 if Provocation.THINKING_BLOCKS in known and "thinking" in self._settings and self._maybe(0.7):
                     chosen = [Provocation.THINKING_BLOCKS]
@@ -598,9 +621,9 @@ class _Drawing:
             case 3 if self._tools and len(turns) > 1:
                 return {"trim": {"tools": [self._one_of(self._tools)["name"]]}}
             case 4 if "calls" in turns[-1]["model"][0]:
-                steps = [step for step in turns[-1]["model"] if step.get("calls") and not step.get("truncated")]
-                turns[-1]["model"] = steps
-                return {"max_iterations": len(steps)}
+                whole = [step for step in turns[-1]["model"] if step.get("calls") and not step.get("truncated")]
+                turns[-1]["model"] = whole
+                return {"max_iterations": len(whole)}
             case _:
                 return {}
 
