@@ -143,10 +143,11 @@ class ScriptSession:
     def answer(self, request: HttpRequest) -> ScriptedAnswer:
         """Respond to one request, and return the index of the script's response with it."""
         answer = self._answer_to(request)
-        if answer.response.status < HTTPStatus.BAD_REQUEST:
+        failed = answer.response.status >= HTTPStatus.BAD_REQUEST
+        if not failed and not answer.spoilt:
             return answer
         spoken = self._wire.error_as(answer.response, self._profile)
-        return replace(answer, response=self._wire.error_for(spoken, request))
+        return replace(answer, response=self._wire.error_for(spoken, request) if failed else spoken)
 
     def speak_as(self, model: str, profile: Profile) -> None:
         """Respond as another model from now on."""

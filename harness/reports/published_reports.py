@@ -22,7 +22,7 @@ from itertools import groupby
 from harness.reports.groups import facts, group_by, model_of, scope, targets
 from harness.reports.markdown_report import escape_markdown
 from harness.reports.words import count, plain, verdict
-from harness.results import CellResult, Kind, Lacking, Presentation, Report, RunResult, Verdict
+from harness.results import Blame, CellResult, Kind, Lacking, Presentation, Report, RunResult, Verdict
 
 VALID_DAYS = 90
 """Number of days for which a run is valid. Providers change what they accept from month to month."""
@@ -436,7 +436,7 @@ def support(cells: Sequence[CellResult]) -> str:
 
 
 _MIN_BLOCKED = 3
-"""Minimum number of features of a target that must fail because of the same limit to be reported as blocked."""
+"""Minimum number of features of a target that must have the same finding, so that it is about none of them."""
 
 
 def _limits_broken(cells: Sequence[CellResult]) -> frozenset[str]:
@@ -444,6 +444,12 @@ def _limits_broken(cells: Sequence[CellResult]) -> frozenset[str]:
     findings = [each for cell in cells for each in cell.findings if each.fails and each.follows is None]
     only_limits = bool(findings) and all(each.kind is Kind.LIMIT for each in findings)
     return frozenset(each.rule for each in findings) if only_limits else frozenset()
+
+
+def _rules_noted(cells: Sequence[CellResult]) -> frozenset[str]:
+    """Return the rules that an adapter broke without failing a cell."""
+    findings = (each for cell in cells for each in cell.findings)
+    return frozenset(each.rule for each in findings if each.blame is Blame.ADAPTER and not each.fails)
 
 
 def _feature_rows(run: RunResult, blocking: set[str]) -> Iterator[list[str]]:
@@ -456,7 +462,10 @@ def _feature_rows(run: RunResult, blocking: set[str]) -> Iterator[list[str]]:
         for target in columns
     }
     broken = {key: _limits_broken(each) for key, each in cells.items()}
-    blocked = Counter((target, rule) for (_, target), rules in broken.items() for rule in rules)
+    noted = {key: _rules_noted(each) for key, each in cells.items()}
+    blocked, usual = (
+        Counter((target, rule) for (_, target), rules in found.items() for rule in rules) for found in (broken, noted)
+    )
     for name, scenarios in FEATURES.items():
         if any(cells[name, target] for target in columns):
             row = [name]
@@ -464,7 +473,9 @@ def _feature_rows(run: RunResult, blocking: set[str]) -> Iterator[list[str]]:
                 rules = broken[name, target]
                 common = bool(rules) and all(blocked[target, rule] >= _MIN_BLOCKED for rule in rules)
                 blocking.update(rules if common else ())
-                row.append("blocked" if common else support(cells[name, target]))
+                word = "blocked" if common else support(cells[name, target])
+                changed = word == "carried" and any(usual[target, each] < _MIN_BLOCKED for each in noted[name, target])
+                row.append("changed" if changed else word)
             yield [*row, ", ".join(scenarios)]
 
 
@@ -475,8 +486,9 @@ def _render_features(run: RunResult, _presentation: Presentation) -> str:
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     legend = (
         "carried: the scenario passes. refused: the adapter declines it. absent: the API or the model does not have "
-        "it.\nLOST: the adapter accepts it and loses it: see 'harness show SCENARIO --target TARGET'.\nunknown: "
-        "nothing was played, for example because there is no recording."
+        "it.\nLOST: the adapter accepts it and loses it. changed: it reaches the other side in another form. "
+        "'harness show SCENARIO --target TARGET' explains both.\n"
+        "unknown: nothing was played, for example because there is no recording."
     )
     if blocking:
         legend += f"\nblocked: the provider refuses the requests of many features alike: {', '.join(sorted(blocking))}."

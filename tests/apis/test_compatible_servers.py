@@ -176,6 +176,17 @@ def answered_by(name: str) -> list[HttpResponse]:
     return found
 
 
+@pytest.mark.parametrize(("name", "is_named"), [("groq", True), ("azure", False)])
+def test_an_error_in_a_stream_of_groq_is_an_event_with_a_status(name: str, is_named: bool) -> None:
+    cell = Cell(shipped_scenarios()["stream-error-behind-text"], of(name), "stream")
+    with InProcess().stage(cell) as stage:
+        run = run_scenario(cell.scenario, of(name), stage.endpoint, lambda _: None, "stream")
+    answer = stage.tap.exchanges[0].response
+    assert answer is not None
+    assert (answer.status, run.chats[0].error) == (200, "Overloaded" if is_named else "ServerError")
+    assert (b'event: error\ndata: {"error":' in answer.body, b'"status_code":529}' in answer.body) == (is_named,) * 2
+
+
 ANSWERING = [
     (fact, name)
     for fact in registry.api("openai-chat").facts.all()

@@ -15,6 +15,7 @@ LOSING = """
 from dataclasses import replace
 
 from harness.adapters.openai_chat import ADAPTER as SHIPPED
+from harness.model.messages import Refusal, Text
 
 
 class Losing:
@@ -22,7 +23,9 @@ class Losing:
         self.client = client
 
     def chat(self, request):
-        return self.client.chat(replace(request, provider_metadata={}))
+        response = self.client.chat(replace(request, provider_metadata={}))
+        parts = [Text(part.text) if isinstance(part, Refusal) else part for part in response.message.parts]
+        return replace(response, message=replace(response.message, parts=tuple(parts)))
 
     def close(self):
         self.client.close()
@@ -72,6 +75,7 @@ def test_a_feature_that_an_adapter_loses_is_named(
     found = rows(done.out)
     assert (found["service tier"], found["seed"], found["images"]) == ("LOST", "LOST", "refused")
     assert (found["safety settings"], found["JSON mode"]) == ("absent", "carried")
+    assert found["refusals"] == "changed"  # it arrives as text
 
 
 def test_a_feature_without_a_recording_is_unknown_and_not_lost(harness: Command, tmp_path: Path) -> None:

@@ -233,6 +233,7 @@ class ChatDialect:
     - `indexed`: calls have their index outside of streams, too.
     - `without`: fields of a response that the server leaves out; those of a message only if they are empty.
     - `errors`: the body of an error is `{"error": {…}}`, `{"error": "…"}` (`text`) or not wrapped (`flat`).
+    - `error_events`: an error inside a stream is an event named `error`, and has its HTTP status in `status_code`.
     - `error_fields`: further fields of an error, or other values of its fields. `{status}` is the HTTP status.
     """
 
@@ -251,6 +252,7 @@ class ChatDialect:
     indexed: bool = False
     without: Sequence[str] = ()
     errors: Literal["object", "text", "flat"] = "object"
+    error_events: bool = False
     error_fields: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
 
 

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from http import HTTPStatus
 from itertools import chain
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
@@ -166,6 +167,8 @@ def _usage(step: ModelStep, seed: str, *, reasons: bool) -> JSON:
 def error_as(response: HttpResponse, profile: Profile) -> HttpResponse:
     """Return an error response in the dialect of a profile."""
     dialect = dialect_of(profile)
+    if response.status < HTTPStatus.BAD_REQUEST:
+        return replace(response, body=_named_error(response.body)) if dialect.error_events else response
     if dialect.errors == "object" and not dialect.error_fields:
         return response
     try:
@@ -178,6 +181,16 @@ def error_as(response: HttpResponse, profile: Profile) -> HttpResponse:
     error: Fields = {key: value for key, value in {**found, **changed}.items() if value != "{absent}"}
     shapes: dict[str, Fields] = {"object": {"error": error}, "text": {"error": error["message"]}, "flat": error}
     return replace(response, body=json.dumps(shapes[dialect.errors]).encode())
+
+
+def _named_error(stream: bytes) -> bytes:
+    """Return a stream whose last chunk, if it is an error, is an event named `error` with the HTTP status."""
+    begun, found, behind = stream.rpartition(b'data: {"error":')
+    if not found:
+        return stream
+    error = as_object(loads(behind.strip().removesuffix(b"}")))
+    status = next((each for each in range(400, 600) if message(each) == error.get("message")), 500)
+    return begun + serialize_event({"error": {**error, "status_code": status}}, "error")
 
 
 def build_stream(step: ModelStep, seed: str, model: str, profile: Profile, request: RequestView) -> HttpResponse:
