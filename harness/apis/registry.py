@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain
@@ -78,9 +78,15 @@ ALL_SERVERS = "all-servers"
 """Name for all targets of compatible servers."""
 
 
-def target_names(names: Iterable[str]) -> list[str]:
-    """Return the target names without duplicates, and replace `ALL_SERVERS` by all servers."""
-    servers = [each.name for each in server_targets()]
+def target_names(names: Sequence[str], spoken: Container[str]) -> list[str]:
+    """Return the target names without duplicates, and replace `ALL_SERVERS` by all servers of the spoken APIs.
+
+    Raises:
+        UsageError: there is none.
+    """
+    servers = [each.name for each in server_targets() if each.api in spoken]
+    if ALL_SERVERS in names and not servers:
+        raise UsageError(f"{ALL_SERVERS}: no compatible server has an API that the adapter speaks")
     return list(dict.fromkeys(chain.from_iterable(servers if name == ALL_SERVERS else [name] for name in names)))
 
 

@@ -158,7 +158,7 @@ def as_completion(answer: object) -> object:
     calls = [several] if calls is None else calls
     if (parts := _items(text)) is not None:
         blocks = [_plain_fields(block) for block in parts]
-        calls = calls or [dict(block) for block in blocks if block.get("type") == "tool_use"]
+        calls = calls or [block for block in blocks if block.get("type") == "tool_use" or _is_one_call(block)]
         text = "".join(str(block.get("text") or "") for block in blocks)
     if not text and not calls and not {*_TEXTS, *_CALLS} & found.keys():
         raise MalformedResponse(f"the client returned {type(answer).__name__}, with no text and no tool calls")
@@ -448,7 +448,7 @@ def _native_body(answer: object, api: str) -> JSON:
         return None
     word = next((each for each in members if isinstance(each, str) and each.isupper()), None)
     content = next((each for each in map(_object, members) if isinstance(each.get("parts"), list)), None)
-    if content is None and word is not None and {} in members:
+    if content is None and word is not None and any(each in ({}, {"role": "model"}) for each in members):
         content = _object({"role": "model", "parts": []})
     if content is None and members and all(isinstance(each, dict) and _PARTS & each.keys() for each in members):
         content = _object({"role": "model", "parts": members})

@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
+import sys
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +22,7 @@ from harness.adapters.anthropic.requests import encode as encode_for_anthropic
 from harness.adapters.gemini.requests import encode as encode_for_gemini
 from harness.adapters.openai_responses import SDK
 from harness.bridge.openai_messages import Memory, completion_request
-from harness.model.errors import Unsupported
+from harness.model.errors import RECOGNISED_CLIENT, Unsupported
 from harness.model.messages import ChatRequest, Role, Text
 from harness.platform.environment import importing_sdk
 
@@ -29,8 +30,9 @@ _ALIASES = {
     "arguments": ("args", "input"),
     "parameters": ("schema", "input_schema", "json_schema"),
     "tool_call_id": ("call_id", "tool_use_id"),
-    "content": ("text",),
+    "content": ("text", "what", "body", "result", "output"),
     "tool_calls": ("calls", "function_calls", "tool_uses"),
+    "role": ("who", "author", "speaker", "sender"),
 }
 """Fields of OpenAI's messages, calls and tools → names of the same fields in third-party classes."""
 
@@ -54,6 +56,8 @@ def as_annotated(value: object, hint: object) -> Any:
     if isinstance(value, dict) and isinstance(role := cast("dict[str, Any]", value).get("role"), str):
         members = _for_role(members, role)
     if isinstance(value, list):
+        if str in members and list not in members and not any(map(_is_list, members)):
+            return joined_texts(cast("list[object]", value))
         inner = item_class(hint)
         return [as_annotated(each, inner) for each in _with_joined_results(cast("list[object]", value), inner)]
     for each in members:
@@ -65,7 +69,26 @@ def as_annotated(value: object, hint: object) -> Any:
             made = _instance(cast("dict[str, Any]", value), each)
             if made is not None:
                 return made
-    return "" if value is None and hint is str else cast("object", value)
+    if value is None and hint is str:
+        return ""
+    return cast("object", value)
+
+
+def with_joined_texts(request: ChatRequest) -> ChatRequest:
+    """Return the request with several texts of a message joined to one, for a client that takes only one."""
+    made = [
+        replace(each, parts=(Text("\n".join(part.text for part in each.parts if isinstance(part, Text))),))
+        if len(each.parts) > 1 and all(isinstance(part, Text) for part in each.parts)
+        else each
+        for each in request.messages
+    ]
+    return replace(request, messages=tuple(made))
+
+
+def joined_texts(parts: list[object]) -> object:
+    """Return content parts as one text, for a field that takes only text. Parts with images are returned unchanged."""
+    texts = [cast("dict[str, Any]", each).get("text") for each in parts if isinstance(each, dict)]
+    return "\n".join(map(str, texts)) if None not in texts and len(texts) == len(parts) else parts
 
 
 _ROLE_NAMES = {
@@ -98,7 +121,11 @@ def marks_errors(hint: object) -> bool:
     item = item_class(hint)
     names = hints_of(item)
     inner = (hints_of(each) for each in (*map(item_class, names.values()), *_subclasses(item)))
-    return ERROR_FLAG in names or any(ERROR_FLAG in each for each in inner)
+    return any(_error_field(each) for each in (names, *inner))
+
+
+def _error_field(hints: Mapping[str, object]) -> str | None:
+    return next((name for name in (ERROR_FLAG, "error", "failed") if hints.get(name) in (bool, bool | None)), None)
 
 
 def _subclasses(kind: object) -> list[type]:
@@ -150,15 +177,46 @@ def _instance(value: dict[str, Any], kind: Callable[..., object]) -> object | No
     known: dict[str, Any] = {**value.get("function", {}), **value}
     for name, others in _ALIASES.items():
         known |= {other: known[name] for other in others if name in known and name not in hints and other not in known}
+    if (field := _error_field(hints)) is not None and ERROR_FLAG in known:
+        known[field] = known[ERROR_FLAG]
     for name in ("arguments", *_ALIASES["arguments"]):
         if isinstance(known.get(name), str) and hints.get(name) is not str:
             known[name] = json.loads(known[name])
+    if isinstance(known.get("function"), dict) and hints.get("function") is str:
+        known["function"] = known.get("name")
+    for name in ("tool_calls", *_ALIASES["tool_calls"]):
+        if name in hints and item_class(hints[name]) is None and (own := _call_class(kind)) is not None:
+            hints = {**hints, name: list[own]}
     try:
-        names = inspect.signature(kind).parameters.keys() & known.keys()
+        parameters = inspect.signature(kind).parameters.keys()
+        names = parameters & known.keys()
+        unknown = [each for each in parameters - names if hints.get(each) in (str, str | None)]
+        if "tool_call_id" in known and not _CALL_IDS & names and len(unknown) == 1:
+            known[unknown[0]] = known["tool_call_id"]
+            names = {*names, *unknown}
         return kind(**{name: as_annotated(known[name], hints.get(name)) for name in names}) if names else None
     except (TypeError, ValueError):
         return None
 
+
+def _call_class(kind: Callable[..., object]) -> type | None:
+    """Return the class for calls in the module of a message class, if there is exactly one."""
+    members = vars(sys.modules[kind.__module__]).values()
+    classes = [each for each in members if inspect.isclass(each)]
+    found = [each for each in classes if re.search(r"(^|_)(call|use)$", snake(each.__name__))]
+    return found[0] if len(found) == 1 else None
+
+
+def with_own_roles(messages: Sequence[Any], source: str) -> list[Any]:
+    """Return messages with the roles that the code of a client has in place of OpenAI's."""
+    words = {role: re.search(rf"[\"']({other})[\"']", source) for role, other in _OTHER_ROLES.items()}
+    own = {role: found[1] for role, found in words.items() if found and not re.search(rf"\b{role}\b", source)}
+    dicts = [cast("dict[str, Any]", each) if isinstance(each, dict) else None for each in messages]
+    roles = [each and {**each, "role": own.get(each["role"], each["role"])} for each in dicts]
+    return [role or each for role, each in zip(roles, messages, strict=True)]
+
+
+_OTHER_ROLES = {"assistant": "model|ai|bot", "user": "human", "tool": "function|tool_result"}
 
 FUNCTION_LISTS = ("functions", "function_declarations")
 """Names of parameters for tools that accept bare functions, without the enclosing object that has their type."""
@@ -290,13 +348,13 @@ def _prompt(request: ChatRequest, memory: Memory, _model: str, names: frozenset[
     last = request.messages[-1]
     if last.role is not Role.USER or any(not isinstance(part, Text) for part in last.parts):
         raise Unsupported(
-            "the client", "a message that is not a text of the user", "its method has a prompt, not messages"
+            RECOGNISED_CLIENT, "a message that is not a text of the user", "its method has a prompt, not messages"
         )
     before = replace(request, messages=request.messages[:-1])
     made = _openai(before, memory, "", names)
     history = first(SYNONYMS["messages"], names)
     if made["messages"] and history is None:
-        raise Unsupported("the client", "a conversation of several turns", "its method has a prompt, not messages")
+        raise Unsupported(RECOGNISED_CLIENT, "a conversation of several turns", "its method has a prompt, not messages")
     prompt = "".join(part.text for part in last.parts if isinstance(part, Text))
     return {**(made if history else without(made, "messages")), "prompt": prompt}
 

@@ -38,11 +38,13 @@ from harness.bridge.client_formats import (
     item_class,
     marks_errors,
     own_classes,
+    with_joined_texts,
+    with_own_roles,
 )
 from harness.bridge.completions import NO_SETTINGS
 from harness.bridge.error_translation import failures
 from harness.bridge.openai_messages import Memory
-from harness.model.errors import ChatError, HarnessError, PluginError, Unsupported, provider_error
+from harness.model.errors import RECOGNISED_CLIENT, ChatError, HarnessError, PluginError, Unsupported, provider_error
 from harness.model.messages import JSON, ChatRequest, ChatResponse, Finish, Image, Message, Role, StreamEvent, Text
 from harness.model.protocols import Adapter, Capability, Endpoint
 
@@ -61,7 +63,7 @@ _SDKS: Mapping[tuple[str, ...], tuple[Form, tuple[str, ...]]] = {
 }
 """Methods of the providers' SDKs, with their form and the method that streams."""
 
-_TRIED_MODELS = ("model", "gpt-4.1", "claude-opus-4-8", "gemini-2.5-flash")
+TRIED_MODELS = ("model", "gpt-4.1", "claude-opus-4-8", "gemini-2.5-flash")
 """Model names to try when a client is created for inspection. Some clients look the name up in a table and reject
 unknown models.
 """
@@ -78,7 +80,7 @@ class Method:
 
     The path of a plain function is empty. `is_open` is set if the method accepts any keyword argument. `required` holds
     the parameters without a default, and `preset` the defaults that are non-empty strings. `hints` holds the
-    annotations, and `source` the source code, if it is known.
+    annotations, `source` the source code and `module` that of its module, if they are known.
 
     If the method takes a single object that holds the messages, `packed` is its parameter and the class of that object.
     The names are then the fields of the class.
@@ -91,6 +93,7 @@ class Method:
     preset: Mapping[str, str] = field(default_factory=dict[str, str])
     hints: Mapping[str, object] = field(default_factory=dict[str, object])
     source: str = ""
+    module: str = ""
     packed: tuple[str, type] | None = None
 
     def parameter(self, name: str, form: Form) -> str | None:
@@ -105,6 +108,16 @@ class Method:
         return bool(
             re.search(r"\byield\b|[\"']?\bstream[\"']?\s*[:=]\s*True|stream_generate|streamGenerate", self.source)
         )
+
+    @property
+    def mentions_images(self) -> bool:
+        """Return whether the client's module mentions images. A client that converts only texts need not send them."""
+        return bool(re.search(r"image|inline_?data", self.module, re.IGNORECASE))
+
+    @property
+    def reads_anthropic_tools(self) -> bool:
+        """Return whether the client's module reads the schema of a tool where Anthropic's tools have it."""
+        return bool(re.search(r"(\[|get\()[\"']input_schema[\"']", self.module))
 
     @property
     def wraps_tools(self) -> bool:
@@ -143,7 +156,7 @@ class ClientShape:
     form: Form
     given: Mapping[str, str]
     has_base_url: bool = True
-    model: str = _TRIED_MODELS[0]
+    model: str = TRIED_MODELS[0]
     keeps_history: bool = False
     system_attribute: str | None = None
 
@@ -158,9 +171,8 @@ class ClientShape:
         }
         found |= {"retries"}  # the user's own HTTP client or SDK may retry
         found |= {"streaming"} if self.streamed is not None else set()
-        found |= (
-            {"vision"} if self.is_sdk or (self.form is not PROMPT and not own_classes(self.messages_hint)) else set()
-        )
+        takes_parts = self.form is not PROMPT and not own_classes(self.messages_hint)
+        found |= {"vision"} if self.is_sdk or (takes_parts and self.whole.mentions_images) else set()
         found |= {"json-with-tools"} if {"tools", "json-schema"} <= found else set()
         found |= {"history"} if self.keeps_history else set()
         found |= {"system-prompt"} if self.system_attribute else set()
@@ -230,11 +242,12 @@ def recognise(value: object, name: str, method: str = "") -> ClientShape:
     if _is_function(value):
         own = _method_of((), value)
         if _form(own) is not None:
-            return _shape(name, lambda _url, _key, _model: value, own, None, {})
+            shape = _shape(name, lambda _url, _key, _model: value, own, None, {})
+            return replace(shape, model=default_model(value) or shape.model)
     if not callable(value) or not (inspect.isclass(value) or _is_function(value)):
         return _with_methods(value, name, lambda _url, _key, _model: value, method, {})
     make = partial(_make, value)
-    client, model = _try_to_make(make)
+    client, model = _try_to_make(make, default_model(value))
     if inspect.iscoroutine(client):
         client.close()
         raise _unknown(
@@ -257,11 +270,18 @@ def _is_function(value: object) -> bool:
     return inspect.isroutine(value) or isinstance(value, partial)
 
 
-def _try_to_make(make: Callable[[str, str, str], object]) -> tuple[object, str]:
+def default_model(value: object) -> str | None:
+    """Return the default model of a method or constructor, if it has one."""
+    method = _method_of((), value)
+    return method.preset.get(first(_MODELS, method.names) or "", "").removeprefix(_prefix(method)) or None
+
+
+def _try_to_make(make: Callable[[str, str, str], object], default: str | None) -> tuple[object, str]:
     """Create a client with the first base URL and model that it accepts. Return the client and the model."""
     failed: Exception | None = None
+    models = ([default] if default else []) + [*TRIED_MODELS]
     for base_url in ("http://127.0.0.1:9/v1", "http://127.0.0.1:9"):
-        for model in _TRIED_MODELS:
+        for model in models:
             try:
                 return make(base_url, "no-key", model), model
             except PluginError:
@@ -319,6 +339,7 @@ class ShapedClient:
         values = {"base_url": endpoint.base_url, "api_key": endpoint.api_key, "model": model}
         self._reopen = partial(self._open, *values.values())
         self._client = self._reopen()
+        self._sent = 0
         values["model"] = _prefix(shape.whole) + model
         self._given = {shape.given[key]: value for key, value in values.items() if key in shape.given}
 
@@ -334,8 +355,9 @@ class ShapedClient:
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
         """Send a request to the method that streams, or with `stream=True`, and yield the events."""
         method = cast("Method", self._shape.streamed)
-        extra: dict[str, object] = {"stream": True} if "stream" in method.names or method.is_open else {}
-        if "stream_options" in method.names or (method.is_open and self._shape.form is OPENAI):
+        is_asked = method.is_open and method is self._shape.whole and not method.always_streams
+        extra: dict[str, object] = {"stream": True} if "stream" in method.names or is_asked else {}
+        if "stream_options" in method.names or (is_asked and self._shape.form is OPENAI):
             extra["stream_options"] = {"include_usage": True}
         with _failures(), self._redirected(), contextlib.ExitStack() as opened:
             answer = self._call(method, request, **extra)
@@ -387,10 +409,12 @@ class ShapedClient:
         try:
             return self._run(call(cast("Callable[..., object]", function), **self._given, **arguments))
         except (TypeError, AttributeError, KeyError, ValueError) as error:
-            if any(map(_has_content_parts, request.messages)):
-                reason = f"it raises {type(error).__name__} for them"
-                raise Unsupported(self._shape.name, "a list of content parts", reason) from error
-            raise
+            if not any(map(_has_content_parts, request.messages)):
+                raise
+            if (joined := with_joined_texts(request)) != request:
+                return self._call(method, joined, **extra)
+            reason = f"it raises {type(error).__name__} for them"
+            raise Unsupported(RECOGNISED_CLIENT, "a list of content parts", reason) from error
 
     def _arguments(self, method: Method, request: ChatRequest) -> dict[str, Any]:
         form, arguments = self._shape.form, dict[str, Any]()
@@ -399,14 +423,27 @@ class ShapedClient:
             names |= {TOOL_MESSAGES}
         for name, value in form.arguments(request, self._memory, self._model, names).items():
             parameter = method.parameter(name, form)
+            if parameter in FUNCTION_LISTS and self._api == GEMINI.name and "parameters" not in method.module:
+                value = GEMINI.arguments(request, self._memory, self._model, names)["tools"]  # noqa: PLW2901
             if parameter is not None and (parameter in FUNCTION_LISTS or (name == "tools" and method.wraps_tools)):
                 lists = (each.get("functionDeclarations", [each.get("function", each)]) for each in value)
                 arguments[parameter] = [*chain.from_iterable(lists)]
             elif parameter is not None:
                 arguments[parameter] = value
             elif name not in SETTINGS:
-                raise Unsupported(self._shape.name, name, "its method has no such argument")
-        typed = {method.parameter(each, form) for each in (form.messages, "tools")}
+                raise Unsupported(RECOGNISED_CLIENT, name, "its method has no such argument")
+        arguments |= {name: [] for name in method.required & {*SYNONYMS["tools"]} - arguments.keys()}
+        arguments |= dict.fromkeys(method.required & {*SYNONYMS["system"]} - arguments.keys(), "")
+        if form is OPENAI and method.reads_anthropic_tools and (tools := method.parameter("tools", form)) in arguments:
+            arguments[tools] = [
+                {"input_schema" if key == "parameters" else key: value for key, value in each["function"].items()}
+                for each in arguments[tools]
+                if "function" in each
+            ]
+        given = method.parameter(form.messages, form)
+        if form is OPENAI and given in arguments and own_classes(method.hints.get(given)):
+            arguments[given] = with_own_roles(arguments[given], method.module)
+        typed = {given, method.parameter("tools", form)}
         made = {name: as_annotated(value, method.hints.get(name)) for name, value in arguments.items() if name in typed}
         return {**arguments, **made}
 
@@ -414,6 +451,10 @@ class ShapedClient:
         """Return the request with its last message only. A new conversation gets a new client."""
         if len(request.messages) == 1:
             self._client = self._reopen()
+            self._sent = 0
+        if len(request.messages) != self._sent + 1:
+            raise Unsupported(RECOGNISED_CLIENT, "a history", "it keeps its own")
+        self._sent = len(request.messages) + 1
         if name := self._shape.system_attribute:
             setattr(self._client, name, request.system)
             request = replace(request, system=None)
@@ -437,7 +478,7 @@ _STATUS = re.compile(r"\b([45]\d\d)\b")
 @contextlib.contextmanager
 def _failures() -> Generator[None]:
     """Translate exceptions as `failures` does. Any other exception of the client is translated by the HTTP status in
-    its text.
+    its text. Without a status it is a `ChatError`, if the client has a class of its own for it.
     """
     try:
         with failures():
@@ -447,9 +488,11 @@ def _failures() -> Generator[None]:
     except Exception as error:
         found = _STATUS.search(str(error))
         status = int(found[1]) if found else HTTPStatus.BAD_REQUEST if "invalid_request" in str(error) else None
-        if status is None:
-            raise
-        raise provider_error(status, str(error)) from error
+        if status is not None:
+            raise provider_error(status, str(error)) from error
+        if isinstance(error, RuntimeError) or type(error).__module__ != "builtins":
+            raise ChatError(str(error)) from error
+        raise
 
 
 def _in_loop(runner: asyncio.Runner, make: Callable[[], object]) -> object:
@@ -674,12 +717,14 @@ def _method_of(path: tuple[str, ...], value: object) -> Method:
         {each.name: each.default for each in named if isinstance(each.default, str) and each.default},
         hints,
         _source_of(value),
+        _source_of(inspect.getmodule(value)),
     )
 
 
 def _source_of(value: object) -> str:
     try:
-        return inspect.getsource(cast("Any", value)) if inspect.isroutine(value) else ""
+        is_code = inspect.isroutine(value) or inspect.ismodule(value)
+        return inspect.getsource(cast("Any", value)) if is_code else ""
     except (OSError, TypeError):
         return ""
 

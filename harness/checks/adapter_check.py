@@ -90,7 +90,7 @@ def describe_omissions(every: Sequence[Cell], chosen: Sequence[Cell]) -> tuple[s
     played = {cell.scenario.id for cell in chosen}
     scenarios = {cell.scenario.id: cell.scenario for cell in every if cell.scenario.id not in played}
     if scenarios and all(each.provocations for each in scenarios.values()):
-        notes.append(f"{len(scenarios)} scenarios, of what no provider was recorded doing: --all plays them too.")
+        notes.append(f"{len(scenarios)} scenarios with behaviour that no recording shows: --all plays them, too.")
     elif scenarios:
         subjects = Counter(each.covers[0].value for each in scenarios.values()).most_common()
         added = ", ".join(f"{subject} {count}" for subject, count in subjects)

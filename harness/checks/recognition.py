@@ -30,7 +30,7 @@ from harness.apis import registry
 from harness.apis.api import Api
 from harness.bridge import client_shapes
 from harness.bridge.client_formats import ANTHROPIC, GEMINI, OPENAI, RESPONSES
-from harness.bridge.client_shapes import ClientShape, ShapedClient
+from harness.bridge.client_shapes import TRIED_MODELS, ClientShape, ShapedClient
 from harness.cassettes.client_patches import intercept_requests, is_local
 from harness.cassettes.loopback_server import serve
 from harness.model.errors import HarnessError, PluginError
@@ -38,7 +38,7 @@ from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import ChatRequest, Message, Role, Text, Tool
 from harness.model.protocols import Adapter, Conversation, Endpoint, Loop
 from harness.platform.environment import is_hidden
-from harness.platform.exceptions import exception_summary
+from harness.platform.exceptions import exception_summary, origin
 from harness.runner.serve_router import served_apis
 from harness.stdio import adapter_specs
 from harness.stdio.adapter_specs import client_environment
@@ -59,7 +59,8 @@ class Recognised:
     """Result of recognising a named object. `spec` is its adapter specification, `sentence` its description.
 
     `ignored` names rules that a client of this shape cannot satisfy. `model` is set if a client always uses the same
-    one. If the object was not recognised, `question` explains why and may ask for more information.
+    one, and `default_model` if it accepts others. If the object was not recognised, `question` explains why and may ask
+    for more information. If a library raises an exception before any request is sent, `failure` describes it.
     """
 
     spec: str = ""
@@ -67,6 +68,8 @@ class Recognised:
     question: str = ""
     ignored: tuple[str, ...] = ()
     model: str | None = None
+    default_model: str | None = None
+    failure: str = ""
 
 
 def recognise(name: str) -> Recognised:
@@ -226,7 +229,11 @@ def _client(name: str, shape: ClientShape) -> Recognised:
     seen, tried = _Seen(None), [shape]
     if not shape.is_sdk and shape.form is OPENAI:
         tried = [replace(shape, form=form) for form in (OPENAI, ANTHROPIC, GEMINI, RESPONSES)]
-    for each, base in ((each, base) for each in tried for base in (_BASE_PATH, "")):
+    names = [shape.model] if shape.model != TRIED_MODELS[0] else TRIED_MODELS
+    shapes = [replace(each, model=model) for model in names for each in tried]
+    for each, base in ((each, base) for each in shapes for base in (_BASE_PATH, "")):
+        if each.model != names[0] and not re.search("model|provider", seen.reason, re.IGNORECASE):
+            break
         found = _probe(lambda url, each=each: _send(each, url), base)
         seen = found if seen.api is None and not seen.reason else seen
         if found.api is not None and not _is_passed_through(each, found):
@@ -234,6 +241,8 @@ def _client(name: str, shape: ClientShape) -> Recognised:
             break
     if seen.api is None and "Callable" in str(shape.whole.hints.get(shape.whole.parameter("tools", shape.form) or "")):
         return Recognised(question=_RUNS_TOOLS.format(name=name))
+    if seen.api is None and seen.failure:
+        return Recognised(sentence=f"a client, called as {shape.sentence}", failure=seen.failure)
     if seen.api is None:
         return Recognised(question=f"{name} looks like a client, but {seen.reason}")
     is_own = shape.is_sdk or shape.form.name not in FOREIGN_FORMS or shape.form is tried[0].form is RESPONSES
@@ -250,7 +259,8 @@ def _client(name: str, shape: ClientShape) -> Recognised:
     own = " in the API's own format" if kind == adapter_specs.NATIVE else ""
     sentence = f"a client of {seen.api}, called as {shape.sentence}{own}{redirects}"
     model = None if seen.model == shape.model else seen.model
-    return Recognised(f"{kind}@{seen.api}{place} {name}", sentence, ignored=ignored, model=model)
+    default = shape.model if shape.model != TRIED_MODELS[0] else None
+    return Recognised(f"{kind}@{seen.api}{place} {name}", sentence, "", ignored, model, default)
 
 
 _RUNS_TOOLS = (
@@ -290,7 +300,8 @@ def _is_passed_through(shape: ClientShape, seen: _Seen) -> bool:
 class _Seen:
     """The first request of a client: its API, and the path that the client expects in its base URL.
 
-    If the client takes no base URL, `path` is its own base URL.
+    If the client takes no base URL, `path` is its own base URL. `failure` describes the exception of a library that
+    sent no request.
     """
 
     api: str | None
@@ -298,13 +309,14 @@ class _Seen:
     reason: str = ""
     body: bytes = b""
     model: str | None = None
+    failure: str = ""
 
 
 def _probe(send: Callable[[str], object], base: str = _BASE_PATH) -> _Seen:
     """Call third-party code with the URL of a server that rejects every request, and return what the first request
     shows. Requests to other servers do not leave this process.
     """
-    failure = ""
+    failure, of_library = "", ""
     requests: list[HttpRequest] = []
 
     def refuse(request: HttpRequest) -> HttpResponse:
@@ -319,9 +331,12 @@ def _probe(send: Callable[[str], object], base: str = _BASE_PATH) -> _Seen:
             send(server.origin + base)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - it was refused, or it fails in any way before it sends
             failure = f" ({exception_summary(error)})"
+            place = origin(error)
+            if place.raiser.startswith("the library"):
+                of_library = f"{place.raiser} raises {place.error}{place.line}: {place.text}"
     if not requests:
         hint = "" if failure else f" Its HTTP client must be one of {_HTTP_CLIENTS}."
-        return _Seen(None, reason=f"it sent no request{failure}.{hint}")
+        return _Seen(None, reason=f"it sent no request{failure}.{hint}", failure=of_library)
     first = requests[0]
     path = urlsplit(first.url).path
     if path == base and first.url.startswith(server.origin) and re.search(rb'"(messages|input)":', first.body):

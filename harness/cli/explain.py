@@ -22,7 +22,7 @@ import typer
 from harness.apis import registry
 from harness.apis.fact import Fact, LimitEntry
 from harness.apis.limits import Limit, remedy
-from harness.apis.profiles import ApiTerms
+from harness.apis.profiles import OWN, ApiTerms
 from harness.apis.registry import known_limits, severity
 from harness.apis.response_rules import RESPONSE_RULES
 from harness.checks import server_checks
@@ -91,12 +91,15 @@ def lines(topic: str, files: Sequence[Path] = ()) -> list[str]:
     if found:
         return found
     known = [*facts, *limits, *rules, *server_checks.RULES, *gateways, *terms, *words, *capabilities]
-    close = difflib.get_close_matches(topic, known, n=3)
+    close = difflib.get_close_matches(topic, dict.fromkeys(known), n=3)
     guess = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
     raise UsageError(
         f"there is nothing to explain under {topic!r}.{guess} 'harness list rules' and 'harness list facts' list the "
         "ids."
     )
+
+
+_SERVERS = {OWN: "the provider's own servers"}
 
 
 @cache
@@ -107,12 +110,13 @@ def _known_words() -> dict[str, dict[str, Any]]:
 
 def _fact(fact: Fact, limits: list[str]) -> Iterator[str]:
 
+    services = fact.service or ("every server that speaks the API",)
     yield f"{fact.id} (fact: {fact.verdict}{', contested' if fact.contested else ''})"
     yield from _wrap(fact.says)
     yield f"  for:      {', '.join(fact.models or ['all models'])}" + (
         f"; not {', '.join(fact.except_models)}" if fact.except_models else ""
     )
-    yield f"  at:       {', '.join(fact.service or ['every server that speaks the API'])}"
+    yield f"  at:       {', '.join(map(_SERVERS.get, services, services))}"
     if fact.since or fact.until:
         yield f"  known:    {fact.since or '…'} to {fact.until or 'today'}"
     if fact.words:
@@ -171,7 +175,7 @@ def _limit(limit: Limit, facts: Mapping[str, Fact]) -> Iterator[str]:
 def _rule(rule: Rule) -> Iterator[str]:
     yield f"{rule.id} (rule: {rule.kind}, {rule.severity}; feature: {rule.subject}; at fault: {rule.blame})"
     yield from _wrap(rule.requirement)
-    yield f"  because:  {rule.because}"
+    yield f"  why:      {rule.because}"
     yield from _remedies(rule)
     yield f"  source:   {rule.source}"
 
@@ -194,14 +198,14 @@ def _server_rule_lines(topic: str) -> Iterator[str]:
         yield f"{topic} (rule for every server response; feature: {promise.subject}; at fault: provider)"
         yield from _wrap(promise.sentence)
         yield "  applies:  to every answer"
-        yield f"  because:  {BECAUSE}"
+        yield f"  why:      {BECAUSE}"
         yield f"  source:   {promise.source}"
     if topic in CHECKS:
         check = CHECKS[topic]
         yield f"{topic} (server check; feature: {check.subject}; at fault: provider)"
         yield from _wrap(check.promise)
         yield f"  sends:    {check.sends}"
-        yield f"  because:  {check.because}"
+        yield f"  why:      {check.because}"
         yield f"  source:   {check.source}"
         if check.never:
             yield "  severity: a warning if no answer shows it, an error if the server refuses the request"
@@ -210,7 +214,7 @@ def _server_rule_lines(topic: str) -> Iterator[str]:
 def _gateway_check_lines(fact: GatewayDetail) -> Iterator[str]:
     yield f"{fact.id} (gateway check: {fact.name}; at fault: gateway)"
     yield from _wrap(fact.requirement)
-    yield f"  because:  {fact.because}"
+    yield f"  why:      {fact.because}"
     yield "  source:   harness help gateways"
 
 

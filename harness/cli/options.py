@@ -61,7 +61,7 @@ Targets: TypeAlias = Annotated[
     list[str] | None,
     option(
         "--target NAME",
-        "Only this target ('harness list targets'); all-servers: every compatible server. Repeatable.",
+        "Only this target ('harness list targets'); all-servers: each compatible server. Repeatable.",
         autocompletion=app.complete_targets,
     ),
 ]
@@ -359,7 +359,9 @@ class PlayOptions(AdapterOptions, FindingOptions, ReportOptions):
 class GenerateOptions:
     """Options of commands that can play generated conversations."""
 
-    generate: Annotated[int | None, option("--generate N", "Play N generated conversations instead.", min=1)] = None
+    generate: Annotated[
+        int | None, option("--generate N", "Play N generated conversations instead of the scenarios.", min=1)
+    ] = None
     seed: Annotated[int | None, option("--seed S", "Seed of the generated conversations. Default: 0.")] = None
     save: Annotated[
         str | None,
@@ -419,11 +421,13 @@ class RecordOptions(PlayOptions):
         option("--from SOURCE", "provider (needs keys) or reference, the bundled server."),
     ] = "provider"
     missing: Annotated[
-        bool, option("--missing", "Only cells without a cassette, or whose cassette is out of date.")
+        bool,
+        option(
+            "--missing",
+            "Only cells without a cassette, or with a stale one. A stale live recording also needs --force.",
+        ),
     ] = False
-    stale: Annotated[bool, option("--stale", "Only cells whose cassette is out of date, or older than --max-age.")] = (
-        False
-    )
+    stale: Annotated[bool, option("--stale", "Only cells whose cassette is stale, or older than --max-age.")] = False
     force: Annotated[
         bool, option("--force", "Also replace live recordings, recordings of other models, and unreadable cassettes.")
     ] = False

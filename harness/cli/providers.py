@@ -184,7 +184,7 @@ def probe(  # noqa: PLR0913 - a parameter for each option
     ] = None,
     facts: FactFiles = None,
 ) -> int:
-    """Ask a provider whether facts still hold. Needs keys.
+    """Ask a provider whether facts still hold. Needs --target, and the key of its provider.
 
     For each fact it sends the smallest request that violates it and, if that is refused, a similar one that does not.
     The number of requests and their maximum cost are printed before they are sent.

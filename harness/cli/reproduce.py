@@ -100,7 +100,7 @@ def reproduce(typed: ReproduceOptions) -> int:
     the finding. If harness cannot see how the adapter calls its library, it writes a `curl` command that sends the
     wrong request to the provider instead.
 
-    Exit codes: 0 if a script or a `curl` command is written, 1 if only the issue is, 2 for wrong usage.
+    Exit codes: 0 if a script or a `curl` command is written, 1 if only the issue is written, 2 for wrong usage.
     """
     rules = typed.rules or []
     if typed.saved is not None:

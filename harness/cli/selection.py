@@ -186,7 +186,8 @@ def _targets(
     options: EffectiveOptions, models: Mapping[str, str], workers: WorkerPool
 ) -> tuple[list[Target], dict[str, str], dict[str, str]]:
     """Return the targets, the command-line names of their adapters, and the omitted targets."""
-    names = registry.target_names(options.targets or ())
+    spoken = {workers.adapter(spec).api for spec in options.adapters or ()}
+    names = registry.target_names(options.targets or (), spoken or {each.name for each in registry.apis()})
     chosen = [registry.target_named(name) for name in names] or list(registry.shipped_targets())
     specs = list(dict.fromkeys(options.adapters or [shipped.adapter for shipped in chosen]))
     adapters = {spec: workers.adapter(spec) for spec in specs}

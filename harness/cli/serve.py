@@ -56,7 +56,7 @@ class ServeOptions:
         int,
         option(
             "--recut N",
-            "Send streams in different forms, in turn: as compatible servers do, and split in N other ways.",
+            "Change the form of each stream: in turn, as compatible servers send it, and split in N other ways.",
             min=0,
         ),
     ] = 0

@@ -254,7 +254,7 @@ def _text(value: object, separator: str) -> str:
         case bool():
             return str(value).lower()
         case dict():
-            return separator.join(f"{name}={display_url(text)}" for name, text in cast("dict[str, str]", value).items())
+            return separator.join(f"{name}={_text(text, '')}" for name, text in cast("dict[str, str]", value).items())
         case tuple():
             return separator.join(map(str, cast("tuple[object, ...]", value)))
         case _:

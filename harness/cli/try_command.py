@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import time
 from collections.abc import Sequence
@@ -41,6 +42,7 @@ from harness.reports import finding_causes
 from harness.reports.words import count
 from harness.results import Checked, Presentation, RunResult, Verdict
 from harness.runner.cells import Cell, not_applicable
+from harness.runner.costs import models as current_models
 from harness.runner.serve_router import BASE_PATH, ImprovisedRouter
 from harness.runner.served_session import SessionOptions
 from harness.stdio import adapter_specs
@@ -118,6 +120,7 @@ class TrialCheck(AdapterCheck):
         for cell in [*first, *others]:
             name = cell.scenario.id
             is_wanted = name in self.scenarios and (cell.variant == "whole" or name in STREAMED_SAMPLE)
+            is_wanted = is_wanted and (name != "stop-refusal" or _may_refuse(cell))
             if not is_wanted or self.target not in (None, cell.target.name):
                 continue
             key = self.scenarios.index(name), cell.variant
@@ -132,6 +135,11 @@ class TrialCheck(AdapterCheck):
     def report(self, every: Sequence[Cell], played: Sequence[Cell], result: RunResult, play: Play) -> Checked:  # noqa: ARG002
         """Return an empty report: a trial does not look for further capabilities."""
         return Checked()
+
+
+def _may_refuse(cell: Cell) -> bool:
+    """Return whether the client can get a refusal. OpenAI's models have a field for it in structured outputs only."""
+    return not cell.target.api.startswith("openai") or "json-schema" in cell.target.adapter.capabilities
 
 
 def _place_in_sample(key: tuple[int, str]) -> int:
@@ -182,7 +190,12 @@ def try_(typed: TryOptions) -> int:
     if found.question:
         raise UsageError(found.question)
     typer.echo(f"{typed.subject or typed.command}: recognised as {found.sentence}.")
-    models = typed.models or ([found.model] if found.model else None)
+    if found.failure:
+        typer.echo(_NO_REQUEST.format(failure=found.failure))
+        return 1
+    fixed = typed.models or ([found.model] if found.model else None)
+    default = _known_model(found)
+    models = fixed or ([default] if default and default.startswith("gpt") else None)
     if is_generated(typed):
         own = combine_options(typed, adapters=[found.spec], models=None, api=None, ignored=[*found.ignored])
         return generate(own, models[0] if models else None)
@@ -197,10 +210,26 @@ def try_(typed: TryOptions) -> int:
         ignored=[*found.ignored],
     )
     shows = ("harness", "reproduce", "--from", file) if not _is_loop(found.spec) else None
-    is_fixed = models is not None or found.spec.startswith(adapter_specs.COMMAND_PREFIX)
-    code = play_check(options, _MODEL_PROBE, _Trial(models, is_fixed, shows, started).with_sample)
+    is_fixed = fixed is not None or found.spec.startswith(adapter_specs.COMMAND_PREFIX)
+    code = play_check(options, _MODEL_PROBE, _Trial(models, default, is_fixed, shows, started).with_sample)
     typer.echo(f"More: {_check_command(found)}")
     return code
+
+
+def _known_model(found: Recognised) -> str | None:
+    """Return the client's default model, if it is a current model of its API."""
+    if found.default_model is None:
+        return None
+    api = re.split("[@=/ ]", found.spec)[1]
+    return next(
+        (each.id for each in current_models(api) if each.id == found.default_model and not each.deprecated), None
+    )
+
+
+_NO_REQUEST = """FAIL  each call fails before a request is sent
+
+1  {failure}
+   do       Install versions of the library and its SDK that fit each other, or correct the call."""
 
 
 def _private_file() -> str:
@@ -218,9 +247,11 @@ class _Trial:
     """The sample of a trial that began at the monotonic time `started`. Its reports name the command `shows`.
 
     With `is_fixed`, no other models are requested than those that the user, the client or the adapter command has.
+    `default` is the client's default model.
     """
 
     models: Sequence[str] | None
+    default: str | None
     is_fixed: bool
     shows: tuple[str, ...] | None
     started: float
@@ -228,14 +259,14 @@ class _Trial:
     def with_sample(self, execution: Execution, workers: WorkerPool, result: RunResult) -> RunResult:
         """Play the sample with the given model, within the time limit.
 
-        Without a model, use another one if the client's first requests exceed a limit of the default model. A later
-        request may exceed a limit because the client loses a part of an answer, which is a defect with any model.
+        Without a model, use the client's or another one if its first requests exceed a limit of the default model. A
+        later request may exceed a limit because the client loses a part of an answer, which is a defect with any model.
         """
         limits = ((each, found) for each in result.cells if (found := exceeded_limit(each)) and not found.exchange)
         cell, finding = next(limits, (None, None))
         model = self.models[0] if self.models else None
         if model is None and cell is not None and finding is not None:
-            model = accepting_model(execution, workers, cell, finding)
+            model = self.default or accepting_model(execution, workers, cell, finding)
         options = execution.options
         target = result.cells[0].target if model is not None and result.cells else None
         if target is not None:
@@ -365,7 +396,7 @@ def _check_command(found: Recognised) -> str:
     if _is_loop(found.spec):
         return shlex.join(["harness", "check", "agent", *words])
     words += [word for rule in found.ignored for word in ("--ignore", rule)]
-    words += ["--model", found.model] if found.model else []
+    words += ["--model", model] if (model := found.model or found.default_model) else []
     return shlex.join(["harness", "check", "adapter", *words])
 
 

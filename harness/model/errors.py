@@ -216,6 +216,10 @@ class ChatError(HarnessError):
     """A chat that did not end in a response."""
 
 
+RECOGNISED_CLIENT = "recognised client"
+"""Name of the adapter in `Unsupported` for a client without a wrapper. Its capabilities were guessed."""
+
+
 @dataclass
 class Unsupported(ChatError):
     """A request that the adapter cannot express on its API, declined before anything is sent.

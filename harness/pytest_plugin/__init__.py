@@ -78,7 +78,7 @@ _OPTIONS: tuple[tuple[str, Literal["string", "paths", "args", "int", "bool"], st
     ("harness_targets", "args", "names of targets (default: all that the adapters can play)"),
     ("harness_adapters", "args", "names of adapters, or package.module:attribute (default: those of the targets)"),
     ("harness_variants", "args", "whole, stream or both (default: both, where the adapter can stream)"),
-    ("harness_recut", "int", "how many times each streamed answer is played again, cut elsewhere (default: 0)"),
+    ("harness_recut", "int", "number of replays of each streamed answer, split at other places (default: 0)"),
     (
         "harness_cell_timeout",
         "string",
@@ -88,24 +88,24 @@ _OPTIONS: tuple[tuple[str, Literal["string", "paths", "args", "int", "bool"], st
     (
         "harness_as_of",
         "string",
-        "the day by whose facts is judged: 2026-07-01, or today (default: a request's own)",
+        "apply the facts of this day: 2026-07-01, or today (default: the day on which a request was made)",
     ),
     (
         "harness_facts",
         "paths",
-        "files of facts of your own, which join or change the shipped ones",
+        "files of facts of your own, in addition to the shipped ones",
     ),
     ("harness_expected_failures", "paths", "files of known failures, each with a reason"),
-    ("harness_tape_allow_hosts", "args", "hosts that the tapes of all tests let through"),
+    ("harness_tape_allow_hosts", "args", "hosts whose requests are never recorded on a tape"),
     (
         "harness_tape_allow_secrets",
         "args",
-        "places in which what looks like a secret may be recorded, as the refusal names them",
+        "places where text that looks like a secret may be recorded, named as in the error message",
     ),
     (
         "harness_tape_ignore",
         "args",
-        "what no test with a tape is held to: ids of limits and rules, or JSON pointers into requests",
+        "ignored in every test with a tape: ids of limits and rules, or JSON pointers into requests",
     ),
 )
 
@@ -118,17 +118,17 @@ _DEFAULTS = {"string": "", "int": 0, "bool": False}
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare the options. Relative paths start at the folder of the configuration file."""
     group = parser.getgroup("harness")
-    group.addoption("--harness-mode", choices=("replay", "reference"), help="in the place of harness_mode, for one run")
+    group.addoption("--harness-mode", choices=("replay", "reference"), help="overrides harness_mode for one run")
     group.addoption(
         "--harness-record",
         choices=("missing", "all"),
-        help="record, with your keys, what has no cassette yet (missing), or everything anew (all)",
+        help="record with your keys: only what has no cassette (missing), or everything again (all)",
     )
     group.addoption(
         "--harness-allow-secret",
         action="append",
         metavar="PLACE",
-        help="record what looks like a secret in this place, as the refusal names it; * is anything",
+        help="record text that looks like a secret at this place, named as in the error; * matches all",
     )
     for name, kind, text in _OPTIONS:
         parser.addini(name, f"harness: {text}", type=kind, default=_DEFAULTS.get(kind, []))
@@ -141,10 +141,12 @@ def pytest_configure(config: pytest.Config) -> None:
     finder = Finder()
     sys.meta_path.insert(0, finder)
     config.add_cleanup(lambda: sys.meta_path.remove(finder))
-    config.addinivalue_line("markers", "harness(scenario, target, adapter, api, variant): what plays a scenario")
+    config.addinivalue_line(
+        "markers", "harness(scenario, target, adapter, api, variant): a cell of a scenario, with these values"
+    )
     config.addinivalue_line(
         "markers",
-        "tape(cassette=None, judge=True, ignore=[], allow_hosts=[]): play a test from its cassette",
+        "tape(cassette=None, judge=True, ignore=[], allow_hosts=[]): record once, then replay from a cassette",
     )
     scenarios = config.getini("harness_scenarios") or _scenarios(config.rootpath)
     if scenarios is None or (scenarios and _may_select_scenarios(config, scenarios)):

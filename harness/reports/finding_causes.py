@@ -267,11 +267,22 @@ def by_rule(run: RunResult) -> list[list[Cause]]:
     """
     rules: dict[str, list[Cause]] = {}
     cases: dict[tuple[str, str | None], list[Cause]] = {}
+    repeated: list[list[Cause]] = []  # in recuts, although whole answers show the defect, too
     for each in sorted(causes(run, Severity.ERROR) + causes(run, Severity.WARNING), key=_is_last):
+        if each.rule == "stream-recut" and _same_text_rule(each) in rules:
+            repeated.append([each])
+            continue
         same = rules.setdefault(each.rule, [])
         same = same if not same or _case(same[0]) == _case(each) else cases.setdefault((each.rule, _case(each)), [])
         same.append(each)
-    return [*rules.values(), *cases.values()]
+    return [*rules.values(), *cases.values(), *repeated]
+
+
+def _same_text_rule(cause: Cause) -> str:
+    """Return the rule for whole answers that reports the only difference of a recut, or an empty string."""
+    differing = cause.places[0].findings[0].actual
+    names = "".join(differing) if isinstance(differing, dict) else ""
+    return "" if "text" in names and "call" in names else "response-text" if "text" in names else "response-calls"
 
 
 def _case(cause: Cause) -> str | None:

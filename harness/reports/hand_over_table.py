@@ -115,7 +115,7 @@ def hand_over_lines(run: RunResult, width: int) -> Iterator[RenderableType]:
     letters = ", ".join(f"{outcome.value[0]} {outcome.value}" for outcome in HandOverOutcome)
     yield indent(f"Cases by outcome: {letters}. 'harness help hand-over' explains them.", "dim")
     for target, reason in table.absent.items():
-        yield indent(plain(f"{target} continues no conversation: {reason}"), "dim")
+        yield indent(plain(f"{target} cannot continue a conversation: {reason}"), "dim")
     yield indent("Cases that the first target cannot begin are not counted; --verbose lists the reasons.", "dim")
     yield ""
     yield heading("Outcomes other than preserved, and why")

@@ -158,7 +158,7 @@ RULES = RuleTable(Subject.ID_MATCHING, _IDS)
     "call-id-changed",
     "An id that the API issued returns to it unchanged.",
     source="anthropic-call-fields, openai-chat-call-form, openai-responses-call-form, gemini-function-response-form",
-    because="a result then answers a call that the API never issued",
+    because="otherwise a result answers a call that the API never issued",
     remedy="send {call_id} back as the API issued it",
 )
 def _call_id_changed(evidence: Evidence) -> Iterator[RuleViolation]:
@@ -272,7 +272,7 @@ def _synthesised_not_unique(evidence: Evidence) -> Iterator[RuleViolation]:
     "synthesised-id-marked",
     "An id that the adapter makes up is marked as synthesised.",
     kind=Kind.CONVENTION,
-    because="the mark is a convention: without it nothing is lost on the wire",
+    because="this is only a convention: without the mark nothing is lost on the wire",
     remedy="mark an id that the adapter makes up as synthesised, in `provider_metadata`",
 )
 def _synthesised_not_marked(evidence: Evidence) -> Iterator[RuleViolation]:
@@ -313,7 +313,7 @@ def _synthesised_sent(evidence: Evidence) -> Iterator[RuleViolation]:
 @RULES.add(
     "foreign-id-mapping",
     "Ids of another API map one-to-one, and always the same way.",
-    because="a result then answers another call",
+    because="otherwise a result answers another call",
     remedy="map each id of another API to one legal id, and use the same id in every request",
 )
 def _foreign_ids(evidence: Evidence) -> Iterator[RuleViolation]:

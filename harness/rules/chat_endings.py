@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 from harness.apis import registry
 from harness.apis.api import Api
 from harness.apis.view import ErrorView, WireError
-from harness.model.errors import ConnectionFailed, MalformedResponse, ProviderError, provider_error
+from harness.model.errors import ChatError, ConnectionFailed, MalformedResponse, ProviderError, provider_error
 from harness.model.http import HttpRequest, HttpResponse
 from harness.platform.exceptions import Origin
 from harness.results import Blame, Chat, Exchange, Kind, Severity
@@ -326,7 +326,8 @@ def _other_error_violation(evidence: Evidence, chat: int, wanted: ExpectedEnding
     pointer = "" if wanted.reading else None
     expected = _names(wanted) if wanted.errors else None
     # any exception shows the caller that the answer is broken; its class is a convention
-    kind = Kind.CONVENTION if wanted.ending in ("unanswered", "cut", "unreadable") else None
+    is_own = wanted.failure is not None and made.error == ChatError.__name__ and not made.crashed
+    kind = Kind.CONVENTION if is_own or wanted.ending in ("unanswered", "cut", "unreadable") else None
     return RuleViolation(
         f"{message}{made.words}",
         wanted.exchange,

@@ -241,8 +241,15 @@ def _texts(evidence: Evidence) -> Iterator[RuleViolation]:
                 flawed[1].pointer if flawed else "",
                 f"{flawed[0]}: {flawed[1].text}" if flawed else None,
                 None if missing is None else f"{missing[0]}: {missing[1]}",
+                case=_text_case(missing, flawed),
             )
             break
+
+
+def _text_case(missing: tuple[str, str] | None, flawed: tuple[str, TextView] | None) -> str:
+    if missing is None or flawed is None:
+        return f"{flawed[0]} added" if flawed else f"{missing[0]} missing" if missing else ""
+    return f"{missing[0]} changed"
 
 
 def _refusals(req: ChatExchange) -> Sequence[tuple[str, str | None]]:

@@ -127,7 +127,9 @@ def _calls(evidence: Evidence) -> Iterator[RuleViolation]:
             if broken is not None:
                 message = f"the arguments of {broken['name']} are returned as text that is not a JSON object"
                 right: list[JSON] = [call.arguments for call in issued if call.name == broken["name"]]
-                yield reading.response_violation(message, issued[0].pointer, broken["arguments"], right)
+                yield reading.response_violation(
+                    message, issued[0].pointer, broken["arguments"], right, case="arguments"
+                )
                 continue
             message = "the adapter returns different calls than the answer has"
             if len(issued) != len(whole):
@@ -138,18 +140,19 @@ def _calls(evidence: Evidence) -> Iterator[RuleViolation]:
                 issued[0].pointer if issued else "",
                 [call.name for call in whole],
                 [call.name for call in issued],
+                case="calls",
             )
             continue
         issued_ids, taken = [call.id for call in issued], [call.id for call in whole]
         if issued_ids != taken and len({*issued_ids}) == len(issued_ids) and {*issued_ids} == {*taken}:
             message = "the adapter returns the calls of the answer in another order"
-            yield reading.response_violation(message, issued[0].pointer, [*taken], [*issued_ids])
+            yield reading.response_violation(message, issued[0].pointer, [*taken], [*issued_ids], case="order")
             continue
         for call, handed in zip(issued, whole, strict=True):
             if not call.free_form and not equal(dict(handed.arguments), call.arguments):
                 message = f"the adapter returns different arguments of {call.name} than the answer has"
                 yield reading.response_violation(
-                    message, call.arguments_pointer, dict(handed.arguments), call.arguments
+                    message, call.arguments_pointer, dict(handed.arguments), call.arguments, case="arguments"
                 )
 
 
@@ -234,7 +237,7 @@ def _usage(evidence: Evidence) -> Iterator[RuleViolation]:
     "usage-offered",
     "Each count of the answer is returned.",
     kind=Kind.CONVENTION,
-    because="an adapter may choose which counts it returns",
+    because="this is only a convention: an adapter may choose which counts it returns",
     remedy="return each count in {usage}",
 )
 def _usage_offered(evidence: Evidence) -> Iterator[RuleViolation]:

@@ -12,7 +12,7 @@ from harness.apis.jsonvalue import equal
 from harness.apis.response_rules import Subject
 from harness.apis.schemas import inner
 from harness.equivalence.request_meaning import tool_families
-from harness.model.errors import Unsupported
+from harness.model.errors import RECOGNISED_CLIENT, Unsupported
 from harness.model.messages import (
     JSON,
     ChatRequest,
@@ -90,7 +90,7 @@ def _declared_but_declined(evidence: Evidence) -> Iterator[RuleViolation]:
     Features that an earlier, sent request already had cannot be the reason.
     """
     chat = declined_chat(evidence)
-    if chat is None:
+    if chat is None or (chat.error_text or "").startswith(RECOGNISED_CLIENT):
         return
     sent = [each.request for each in evidence.transcript.chats[:-1]]
     before = {what for request in sent for what in _beyond_capabilities(request)}
@@ -200,7 +200,7 @@ def _uncommon(schema: JSON) -> Iterator[str]:
 
 @RULES.add(
     "chat-failure",
-    "A chat fails if and only if the provider fails, with the canonical error for the status or code.",
+    "If the provider fails, the chat fails with the canonical error for the status or code; else it does not fail.",
     source="harness.model.errors; anthropic-stream-error, openai-responses-stream-error",
     because="the caller treats a failure as an answer, or an answer as a failure",
     also=("chat-refused",),

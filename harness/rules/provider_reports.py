@@ -26,7 +26,7 @@ STATE_DROPPED = "state-dropped"
 
 @RULES.add(
     STATE_DROPPED,
-    "The provider passes all reasoning that is sent back on to the model.",
+    "All reasoning that is sent back reaches the model.",
     source="anthropic-input-transformations, openai-responses-input-transformations",
     because="the model goes on without its own reasoning, as the response itself reports",
     remedy=_PREFIX_REMEDY,
@@ -50,7 +50,7 @@ def _dropped_state(evidence: Evidence) -> Iterator[RuleViolation]:
 
 @RULES.add(
     "cache-missed",
-    "If the request asks the provider about its prompt cache, the cache was used.",
+    "If the request asks the provider about its prompt cache, the provider reports no miss.",
     kind=Kind.CONVENTION,
     source="anthropic-cache-diagnostics, openai-responses-cache-diagnostics",
     because="the provider reads and bills the whole prompt again; the answer is the same",

@@ -376,7 +376,7 @@ def _lost_fields(req: ChatExchange, given: Mapping[str, JSON], sent: JSON, point
     "provider-part-lost",
     "Parts that only one API has are sent to that API unchanged.",
     source="harness.model.messages: Opaque",
-    because="the provider waits for it, such as for the approval of a call",
+    because="the provider waits for the part, for example for the approval of a call",
     remedy="put the `raw` of an `Opaque` part of your API into the request, in its place",
 )
 def _provider_parts(evidence: Evidence) -> Iterator[RuleViolation]:

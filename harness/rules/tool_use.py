@@ -122,12 +122,15 @@ def _declaration_changed(evidence: Evidence) -> Iterator[RuleViolation]:
             is_described = (view.description or "") == tool.description
             if not is_described:
                 message = f"the description of {tool.name} was changed"
-                yield req.reading.violation(message, view.pointer, view.description, tool.description)
+                yield req.reading.violation(
+                    message, view.pointer, view.description, tool.description, case="description"
+                )
             found = change(tool.parameters, view.parameters, view.dialect)
             if found is not None:
                 place = found.pointer or "/"
                 message = f"the parameters of {tool.name} were changed at {place} of their schema{found.describe()}"
-                yield req.reading.violation(message, view.pointer, found.actual, found.expected)
+                keyword = "properties" if "/properties/" in place else place.rpartition("/")[2]
+                yield req.reading.violation(message, view.pointer, found.actual, found.expected, case=keyword)
             elif is_described:
                 kept.add((id(tool), id(view)))
 

@@ -5,7 +5,6 @@ import os
 import select
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -52,35 +51,28 @@ def bin_(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def told(completed: Completed) -> dict[str, Any]:
-    return json.loads(json.loads(completed.stdout)["result"])
-
-
 # --- the real one -----------------------------------------------------------------------------------------------------
 
 
-def test_a_command_runs_without_a_shell_in_an_empty_folder_that_goes(bin_: Path) -> None:
+def test_a_command_runs_without_a_shell_in_an_empty_folder_that_goes(
+    bin_: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the environment it gets only what is named."""
     executable(bin_, sys.executable, ECHO)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    monkeypatch.setenv("OTHER_SECRET", "must not get there")
     argv = ("claude", "--system-prompt", "", "$HOME; `id` 'x' \"y\" * \n", "°")
+    command = Command(argv, "18 °C\n\n", {"BOUND": "64"}, ("PATH", "ANTHROPIC_API_KEY", "NOT_SET"))
 
-    completed = LocalRunner().run(Command(argv, "18 °C\n\n", {"BOUND": "64"}, ("PATH",)), 60)
+    completed = LocalRunner().run(command, 60)
 
-    said = told(completed)
+    said = json.loads(json.loads(completed.stdout)["result"])
     assert (completed.status, completed.stderr) == (0, "by the way: 18 °C")
     assert said["argv"] == list(argv[1:])
     assert said["stdin"] == "18 °C\n\n"
     assert said["files"] == []
     assert not Path(said["folder"]).exists()
-
-
-def test_of_the_environment_it_gets_only_what_is_named(bin_: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    executable(bin_, sys.executable, ECHO)
-    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
-    monkeypatch.setenv("OTHER_SECRET", "must not get there")
-
-    command = Command(("claude",), "", {"BOUND": "64"}, ("PATH", "ANTHROPIC_API_KEY", "NOT_SET"))
-    environment = told(LocalRunner().run(command, 60))["environment"]
-
+    environment = said["environment"]
     assert (environment["ANTHROPIC_API_KEY"], environment["BOUND"]) == (KEY, "64")
     assert not {"OTHER_SECRET", "NOT_SET", "HOME"} & {*environment}
 
@@ -117,15 +109,6 @@ def test_what_cannot_be_started_is_an_error_of_the_system(bin_: Path) -> None:
         LocalRunner().run(Command((str(bin_ / "claude"),), "", {}, ("PATH",)), 60)
     with pytest.raises(OSError, match="null byte"):
         LocalRunner().run(Command(("sh", "a\0b"), "", {}, ("PATH",)), 60)
-
-
-def test_the_adapter_says_that_it_is_not_there(bin_: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(bin_))
-    client = ADAPTER.connect(Endpoint("process://local", "", processes=LocalRunner()), "claude-opus-5-5")
-    assert isinstance(client, ChatClient)
-
-    with pytest.raises(ConnectionFailed, match="there is no executable 'claude' on PATH"):
-        client.chat(ChatRequest("", (Message.user("Hi"),)))
 
 
 # --- noted ------------------------------------------------------------------------------------------------------------
@@ -203,4 +186,12 @@ def test_the_adapter_takes_a_played_out_cassette_for_a_failure() -> None:
     assert isinstance(client, ChatClient)
 
     with pytest.raises(ServerError, match="nothing left"):
+        client.chat(ChatRequest("", (Message.user("Hi"),)))
+
+
+def test_the_adapter_says_that_it_is_not_there() -> None:
+    client = ADAPTER.connect(Endpoint("process://local", "", processes=Fixed(FileNotFoundError())), "claude-opus-5-5")
+    assert isinstance(client, ChatClient)
+
+    with pytest.raises(ConnectionFailed, match="there is no executable 'claude' on PATH"):
         client.chat(ChatRequest("", (Message.user("Hi"),)))

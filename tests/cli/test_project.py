@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import NO_SUCH_TOOL, Command
+from tests.serving.served import KEYS, serving
 
 ONE = ("call-single", "--target=anthropic", "--variant=whole")
-
-ASKING = """
-import json, os, urllib.request
-tools = [{"name": "get_weather", "input_schema": {"type": "object"}}]
-messages = [{"role": "user", "content": "Weather?"}]
-body = {"model": "claude-opus-5-5", "max_tokens": 99, "messages": messages, "tools": tools}
-headers = {"x-api-key": "k", "anthropic-version": "2023-06-01", "content-type": "application/json"}
-url = os.environ["HARNESS_URL"] + "/call-single/1/v1/messages"
-urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode(), headers))
-"""
 
 
 @pytest.fixture
@@ -44,13 +33,26 @@ def inside(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("run", *ONE, "--mode=reference"),
         ("record", *ONE, "--from=reference"),
         ("check", "anthropic", *ONE[1:]),
-        ("serve", "call-single", f"--command={shlex.join([sys.executable, '-c', ASKING])}"),
     ],
     ids=lambda command: command[0],
 )
 def test_every_command_knows_the_facts_of_the_project(harness: Command, inside: Path, command: tuple[str, ...]) -> None:
     assert inside.is_dir()
     assert "anthropic-ours-no-weather" in harness(*command).out
+
+
+@pytest.mark.usefixtures("inside")
+def test_a_server_knows_the_facts_of_the_project() -> None:
+    body = {
+        "model": "claude-opus-5-5",
+        "max_tokens": 99,
+        "messages": [{"role": "user", "content": "Weather?"}],
+        "tools": [{"name": "get_weather", "input_schema": {"type": "object"}}],
+    }
+    with serving("call-single") as server:
+        server.ask("/call-single/1/v1/messages", body, KEYS["anthropic"])
+
+    assert "anthropic-ours-no-weather" in server.out
 
 
 def test_options_add_to_what_the_project_says(harness: Command, inside: Path) -> None:

@@ -99,3 +99,10 @@ def test_errors_are_reported_of_files_that_may_be_chosen(
     outcome = harness("run", "--mode", "reference", "--target", "openai-chat", "-k", words, str(many))
     assert outcome.code == code, outcome.err
     assert text in outcome.out + outcome.err
+
+
+def test_all_servers_are_those_of_the_adapters(harness: Command) -> None:
+    played = harness("run", "call-single", "--adapter", "gemini", "--target", "all-servers")
+    assert (played.code, "2 cells" in played.out, "vertex" in played.out) == (0, True, True)
+    none = harness("run", "call-single", "--adapter", "claude-cli", "--target", "all-servers")
+    assert (none.code, "all-servers: no compatible server" in none.err) == (2, True)

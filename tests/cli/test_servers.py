@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import sys
+import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -26,6 +26,7 @@ from harness.results import Checked, RunResult, Verdict
 from tests.cli.conftest import Command
 from tests.servers.faults import FAULTS
 from tests.servers.faulty import MODEL, Fault, faulty, instead
+from tests.serving.served import serving
 
 
 def fault(name: str) -> Fault:
@@ -322,23 +323,19 @@ def test_a_check_that_is_interrupted_keeps_what_was_done(
     assert "UNFINISHED interrupted" in " ".join(capsys.readouterr().out.split())
 
 
-def test_the_reference_server_is_there_for_everybody_to_check(
-    folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As the topic shows it."""
-    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=":")
-    command = re.search(r"--command '\n  (harness check .*)'\n", topics()["servers"])
+def test_the_reference_server_is_there_for_everybody_to_check(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As the topic shows it, in one process: `serve` starts commands in tests/serving."""
+    command = re.search(r"--command '\n  harness (check .*)'\n", topics()["servers"])
     assert command
     report = folder / "run.json"
-    code = main(["serve", "--model", "any", "--command", f"{command[1]} --report json:{report}"])
+    with serving("--model", "any") as server:
+        code = main([*shlex.split(command[1].replace("$HARNESS_URL", server.url)), "--report", f"json:{report}"])
 
     run = RunResult.from_json(report.read_text())
     assert (code, run.exit_code) == (0, 0)
     assert {cell.verdict for cell in run.cells} == {Verdict.PASS, Verdict.NOT_APPLICABLE}
-    told = capfd.readouterr()
-    assert "FAIL" not in told.out
-    assert "NOTHING RAN" not in told.out
-    assert "no client has sent" not in told.err
+    told = capsys.readouterr().out + server.out + server.err
+    assert not any(each in told for each in ("FAIL", "NOTHING RAN", "no client has sent"))
 
 
 def test_a_check_that_breaks_is_an_error_of_ours_and_not_the_end(

@@ -97,14 +97,14 @@ def test_an_agent_can_be_named_in_the_settings(harness: Command, folder: Path) -
 def test_what_holds_is_shown_with_its_origin(harness: Command, mine: Path) -> None:
     (mine / "known.yaml").write_text("[]")
     with (mine / "pyproject.toml").open("a") as file:
-        file.write('expected-failures = "known.yaml"\nmodels = {anthropic = "claude-opus-5"}\n')
+        file.write('expected-failures = "known.yaml"\nmodels = {anthropic = "x", gemini-3 = "gemini-3.6-pro"}\n')
 
     rows = [re.split(r"  +", line) for line in harness("config").out.splitlines()]
 
     assert rows[0] == ["KEY", "VALUE", "FROM"]
     told = {key: (value, origin) for key, value, origin in rows[1:]}
     assert told["scenarios"] == ("llm", "pyproject.toml")
-    assert told["models"] == ("anthropic=claude-opus-5", "pyproject.toml")
+    assert told["models"] == ("anthropic=x, gemini-3=gemini-3.6-pro", "pyproject.toml")
     assert told["expected-failures"] == ("known.yaml", "pyproject.toml")
     assert told["strict"] == ("false", "default")
     assert harness("config").code == 0

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from harness.runner.serve_router import BASE_PATH, ImprovisedRouter, example_val
 from harness.runner.served_session import SessionOptions
 from tests.broken.playing import cell
 from tests.cli.conftest import Command
+from tests.cli.test_reproduce import started
 
 CLIENT = """
 import os
@@ -120,7 +122,10 @@ def project(folder: Path, apart: None) -> Path:
     return folder
 
 
-def test_three_planted_defects_are_named_in_25_lines(harness: Command, project: Path) -> None:
+def test_three_planted_defects_are_named_in_25_lines(
+    harness: Command, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subprocess, "run", started)
     done = harness("try", "own_client:Wrong")
 
     lines = done.out.splitlines()

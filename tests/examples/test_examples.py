@@ -1,10 +1,6 @@
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
-from harness import plugins
 from harness.apis.registry import targets_for
 from harness.cassettes.library import Library
 from harness.model.messages import ChatRequest, ChatResponse, Message, ToolResult
@@ -101,19 +97,3 @@ def test_the_same_adapter_with_a_typical_bug_is_caught() -> None:
     errors = [finding for finding in broken.findings if finding.severity is Severity.ERROR]
     assert {"result-missing", "openai-chat-result-missing"} <= {finding.rule for finding in errors}
     assert {finding.blame for finding in errors} == {Blame.ADAPTER}
-
-
-def test_the_command_finds_an_adapter_in_the_current_folder(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text(Path(plain_http.__file__).read_text())
-    environment = os.environ | {"PYTHONPATH": str(Path(plugins.__file__).parent.parent)}
-    # -P: as a console script starts, without the current folder on the path
-    command = [sys.executable, "-P", "-m", "harness", "run", "call-parallel-same-tool", "--mode", "reference"]
-    chosen = ["--target", "openai-chat", "--adapter", "mine:ADAPTER", "--report", "json"]
-
-    done = subprocess.run(
-        [*command, *chosen], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-    )
-
-    assert done.returncode == 0, done.stderr
-    (cell,) = RunResult.from_json(done.stdout).cells
-    assert (cell.target, cell.verdict) == ("plain-http", Verdict.PASS)

@@ -19,7 +19,7 @@ from tests.hardness.provider import ROOT
 
 SCENARIOS = ("call-parallel-same-tool", "json-mode", "system-changed")
 PLAIN: Mapping[str, str] = {"PYTHONHASHSEED": "0", "TZ": "UTC", "LC_ALL": "C.UTF-8"}
-PROMPT_NOT_FOLLOWED: Mapping[str, Mapping[str, str]] = {
+SURROUNDINGS: Mapping[str, Mapping[str, str]] = {
     "hash seed 1": {"PYTHONHASHSEED": "1"},
     "hash seed 4242": {"PYTHONHASHSEED": "4242"},
     "random hash seed": {"PYTHONHASHSEED": "random"},
@@ -67,7 +67,7 @@ def same(folder: Path, scenarios: tuple[str, ...]) -> int:
         different: list[tuple[Path, tuple[str, ...], Mapping[str, str]]] = [
             (places[1], (*words, *files, "-n", "4"), {"PYTHONHASHSEED": "7"}),
             (places[1], (*words, *files), {}),
-            *((places[0], (*words, *files), environment) for environment in PROMPT_NOT_FOLLOWED.values()),
+            *((places[0], (*words, *files), environment) for environment in SURROUNDINGS.values()),
             (places[0], (*words, *reversed(files)), {}),
         ]
         for place, command, environment in different:

@@ -16,6 +16,7 @@ from harness.model.protocols import Capability
 from harness.results import Severity
 from harness.rules.rule import all_rules
 from harness.scenarios import suite
+from tests.cli.conftest import without_workers
 from tests.pytest_plugin.project import FORGETFUL, configure, play, play_apart, scenario
 
 BOTH = ("whole", "stream")
@@ -36,7 +37,7 @@ IMPORTS = """\
 import sys
 def test_imports():
     loaded = {name for name in sys.modules if name.split('.')[0] in OURS}
-    assert loaded == {'harness', 'harness.pytest_plugin', 'harness.pytest_plugin'}
+    assert loaded == {'harness', 'harness.pytest_plugin'}
 OURS = {'harness', 'pydantic', 'yaml', 'vcr', 'httpx2', 'jsonschema', 'anthropic', 'openai', 'google'}
 """
 
@@ -48,21 +49,21 @@ def test_loaders():
     rewritten = {name for name, loader in ours.items() if type(loader).__name__ != 'SourceFileLoader'}
     assert rewritten == PLUGIN
     assert type(forgetful.__loader__).__name__ == 'AssertionRewritingHook'
-PLUGIN = {'harness.pytest_plugin', 'harness.pytest_plugin'}
+PLUGIN = {'harness.pytest_plugin'}
 """
 
 
-def test_without_scenarios_nothing_of_harness_is_loaded(project: pytest.Pytester) -> None:
+@pytest.mark.parametrize(
+    ("chosen", "asked", "passed"),
+    [({}, ("tests", "scenarios"), 2), (SCENARIOS, ("tests/test_imports.py::test_imports",), 1)],
+    ids=["no scenarios", "other tests"],
+)
+def test_nothing_of_harness_is_loaded_unless_scenarios_are_asked_for(
+    project: pytest.Pytester, chosen: dict[str, str], asked: tuple[str, ...], passed: int
+) -> None:
     (project.path / "tests" / "test_imports.py").write_text(IMPORTS)
-    configure(project)
-    done = play_apart(project, "tests", "scenarios")
-    done.assert_outcomes(passed=2)
-
-
-def test_nor_is_it_where_other_tests_are_asked_for_than_scenarios(project: pytest.Pytester) -> None:
-    (project.path / "tests" / "test_imports.py").write_text(IMPORTS)
-    configure(project, **SCENARIOS)
-    play_apart(project, "tests/test_imports.py::test_imports").assert_outcomes(passed=1)
+    configure(project, **chosen)
+    play_apart(project, *asked).assert_outcomes(passed=passed)
 
 
 def test_the_harness_is_loaded_as_it_is_though_pytest_rewrites_packages_that_have_plugins(
@@ -171,7 +172,10 @@ def test_what_failed_last_is_played_alone(project: pytest.Pytester) -> None:
 
 
 @pytest.mark.usefixtures("workers")
-def test_what_owns_its_loop_is_played_as_an_adapter_is(project: pytest.Pytester) -> None:
+def test_what_owns_its_loop_is_played_as_an_adapter_is(
+    project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_workers(monkeypatch)
     (project.path / "looping.py").write_text(LOOP)
     configure(project, **SCENARIOS, harness_adapters="'drive@openai-chat looping:drive'")
     done = play(project)
@@ -415,29 +419,22 @@ def test_warnings_are_shown_with_a_cell_that_passes(project: pytest.Pytester, mo
 
 
 @pytest.mark.usefixtures("workers")
-def test_an_adapter_that_ends_the_process_fails_its_cell_alone(project: pytest.Pytester) -> None:
-    ends = FORGETFUL.replace(
-        "return self._client", "print('a last word'); request.system and __import__('os')._exit(0); return self._client"
-    )
-    project.makepyfile(ending=ends.replace('"forgetful"', '"ending"'))
-    configure(project, **SCENARIOS, harness_adapters="ending:ADAPTER")
+def test_an_adapter_that_ends_its_process_or_hangs_fails_its_cell_alone(project: pytest.Pytester) -> None:
+    ends = "print('a last word'); request.system and __import__('os')._exit(0); return self._client.chat"
+    hangs = "request.system and __import__('time').sleep(600); return self._client.stream"
+    broken = FORGETFUL.replace("return self._client.chat", ends).replace("return self._client.stream", hangs)
+    project.makepyfile(breaking=broken.replace('"forgetful"', '"breaking"'))
+    configure(project, **SCENARIOS, harness_adapters="breaking:ADAPTER", harness_cell_timeout="3")
     done = play(project, "scenarios")
     done.assert_outcomes(passed=2, failed=2)
-    done.stdout.fnmatch_lines(
-        ["the adapter ended the process with exit code 0", "  to do:    The adapter or harness broke*", "a last word"]
+    done.stdout.fnmatch_lines_random(
+        [
+            "the adapter ended the process with exit code 0",
+            "  to do:    The adapter or harness broke*",
+            "a last word",
+            "the adapter did not come back within 3 seconds (*breaking.py, line *); --cell-timeout*",
+        ]
     )
-
-
-@pytest.mark.usefixtures("workers")
-def test_an_adapter_that_hangs_is_ended_at_the_limit(project: pytest.Pytester) -> None:
-    hangs = FORGETFUL.replace(
-        "return self._client", "request.system and __import__('time').sleep(600); return self._client"
-    )
-    project.makepyfile(hanging=hangs.replace('"forgetful"', '"hanging"'))
-    configure(project, **SCENARIOS, harness_adapters="hanging:ADAPTER", harness_cell_timeout="3")
-    done = play(project, "scenarios", "-k", "whole")
-    done.assert_outcomes(passed=1, failed=1, deselected=2)
-    done.stdout.fnmatch_lines(["the adapter did not come back within 3 seconds (*hanging.py, line *); --cell-timeout*"])
 
 
 CLIENTS = """

@@ -95,14 +95,34 @@ def test_a_run_is_the_same_by_one_process_and_by_several_that_hash_otherwise(
     assert said[0] == said[1]
 
 
-def test_forks_end_with_who_asks_them_however_that_ends(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "harness", "run", "--target", "openai-chat", "-n", "3"]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    with subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL) as run:
-        forks = forks_of(run.pid, 3)
+WAITS = """
+import os, time
+from dataclasses import replace
+from tests.examples.plain_http import ADAPTER as PLAIN
+
+def connect(endpoint, model):
+    open(f"waits-{os.getpid()}", "w").close()
+    time.sleep(600)
+
+ADAPTER = replace(PLAIN, name="waits", connect=connect)
+"""
+
+
+def test_forks_and_workers_end_with_a_killed_run_and_the_report_says_so(tmp_path: Path) -> None:
+    (tmp_path / "waits.py").write_text(WAITS)
+    (tmp_path / "run.json").write_text('{"mode": "replay", "cells": []}')
+    words = ["run", "-k", "call-", "--adapter", "waits:ADAPTER", "-n", "2", "--report", "json:run.json"]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(tmp_path)])}
+    with subprocess.Popen([sys.executable, "-c", FORKING, *words], cwd=tmp_path, env=environment) as run:
+        while len(waiting := [*tmp_path.glob("waits-*")]) < 2:
+            assert run.poll() is None
+            time.sleep(0.01)
+        forks = forks_of(run.pid, 2)
         run.kill()
-    while any(map(runs, forks)):
+    while any(map(runs, [*forks, *(path.name.removeprefix("waits-") for path in waiting)])):
         time.sleep(0.01)
+    left = json.loads((tmp_path / "run.json").read_text())
+    assert (left["finished"], left["stopped"]) == (False, "the run has not finished")
 
 
 def test_an_interrupted_run_ends_its_processes_and_keeps_its_report(tmp_path: Path) -> None:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -109,22 +107,46 @@ def test_a_change_in_place_is_found_once_in_a_worker(played: dict[str, Any]) -> 
     assert "tools[0].parameters.changed" in found["message"]
 
 
-def run_command(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "harness", *words, "--report=json"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+LOUD = """
+import os, signal, subprocess
+os.write(1, b'imported\\n')
+from tests.stdio.misbehaving import ACTS, ADAPTER
+
+stopped = []
+
+def act():
+    if stopped:
+        return
+    stopped.append(True)
+    subprocess.Popen(['/bin/sh', '-c', f'sleep 1.8; kill -CONT {os.getppid()}'], start_new_session=True)
+    os.kill(os.getppid(), signal.SIGSTOP)
+
+ACTS['stops'] = act
+"""
+"""Prints when it is imported, and suspends the run for longer than a cell may take, as Ctrl-Z does."""
 
 
-def test_json_on_the_screen_stays_json_whatever_is_printed(folder: Path) -> None:
-    (folder / "loud.py").write_text(
-        "import os\nos.write(1, b'imported\\n')\nfrom tests.stdio.misbehaving import ADAPTER\n"
+def test_json_on_the_screen_stays_json_and_a_suspended_run_goes_on(folder: Path) -> None:
+    """As a console script starts: without the current folder, which has the adapter, on the path."""
+    (folder / "loud.py").write_text(LOUD)
+    files = ["chatters.yaml", "stops.yaml"]
+    for file in files:
+        (folder / file).write_text(SCENARIO.format(way=file.removesuffix(".yaml")))
+    command = [sys.executable, "-P", "-m", "harness", *RUN[:-1], *files, "--adapter=loud:ADAPTER", "--report=json"]
+
+    done = subprocess.run(
+        [*command, "--cell-timeout=1.5", "-n1"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    (folder / "chatters.yaml").write_text(SCENARIO.format(way="chatters"))
-
-    done = run_command(folder, *RUN[:-1], "chatters.yaml", "--adapter=loud:ADAPTER")
 
     assert (done.returncode, done.stderr) == (0, "")
-    assert json.loads(done.stdout)["cells"][0]["printed"].startswith("imported\nprinted by Python\n")
+    chatters, stops = json.loads(done.stdout)["cells"]
+    assert chatters["printed"].startswith("imported\nprinted by Python\n")
+    assert (stops["scenario"], stops["verdict"], stops["reason"]) == ("stops", "pass", None)
 
 
 @pytest.mark.parametrize(
@@ -154,17 +176,6 @@ def test_an_event_that_is_no_json_is_named(harness: Command) -> None:
     )
 
 
-def test_a_recording_counts_what_a_worker_sends(harness: Command) -> None:
-    options = ("--variant=whole", "--max-requests=1", "--report=json", f"{RUN[-1]}")
-
-    (cell,) = json.loads(harness("record", "--from", "reference", "call-single", *options).out)["cells"]
-
-    assert (cell["verdict"], cell["reason"]) == (
-        "missing",
-        "not recorded: 1 requests were sent, --max-requests allows no more",
-    )
-
-
 def test_an_import_that_hangs_is_reported(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "slow_import.py").write_text("import time\nprint('begun', flush=True)\ntime.sleep(600)\n")
     monkeypatch.setattr(pool, "_LOADING_SECONDS", 3.0)
@@ -177,67 +188,3 @@ def test_an_import_that_hangs_is_reported(folder: Path, monkeypatch: pytest.Monk
         "(slow_import.py, line 3); a longer --cell-timeout allows it more (under pytest, harness_cell_timeout). "
         "It printed: begun"
     )
-
-
-def test_a_worker_ends_with_a_killed_run_and_the_report_says_so(folder: Path) -> None:
-    (folder / "waits.py").write_text(
-        "import os, time\nfrom dataclasses import replace\n"
-        "from harness.adapters.openai_chat import ADAPTER as SHIPPED\n"
-        "def connect(endpoint, model):\n"
-        "    open('part', 'w').write(str(os.getpid()))\n    os.rename('part', 'pid')\n    time.sleep(600)\n"
-        "ADAPTER = replace(SHIPPED, name='waits', connect=connect)\n"
-    )
-    (folder / "run.json").write_text('{"mode": "replay", "cells": []}')
-    run = ["run", "call-single", "--mode", "reference", "--adapter", "waits:ADAPTER", "--report", "json:run.json"]
-
-    with subprocess.Popen(
-        [sys.executable, "-m", "harness", *run], cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}
-    ) as running:
-        while not (folder / "pid").exists():
-            assert running.poll() is None
-            time.sleep(0.05)
-        running.kill()
-
-    worker = int((folder / "pid").read_text())
-    for _ in range(600):
-        if not _is_running(worker):
-            break
-        time.sleep(0.1)
-    else:
-        os.kill(worker, signal.SIGKILL)
-        pytest.fail("the worker outlived the run")
-    left = json.loads((folder / "run.json").read_text())
-    assert (left["finished"], left["stopped"]) == (False, "the run has not finished")
-
-
-STOPS = """
-import os, signal, subprocess
-from tests.stdio.misbehaving import ACTS, ADAPTER
-
-stopped = []
-
-def act():
-    if stopped:
-        return
-    stopped.append(True)
-    subprocess.Popen(['/bin/sh', '-c', f'sleep 1.8; kill -CONT {os.getppid()}'], start_new_session=True)
-    os.kill(os.getppid(), signal.SIGSTOP)
-
-ACTS['stops'] = act
-"""
-"""Suspends the run for longer than a cell may take, as Ctrl-Z does."""
-
-
-def test_a_suspended_run_goes_on(folder: Path) -> None:
-    (folder / "stops.py").write_text(STOPS)
-    (folder / "stops.yaml").write_text(SCENARIO.format(way="stops"))
-
-    done = run_command(folder, *RUN[:-1], "stops.yaml", "--adapter=stops:ADAPTER", "--cell-timeout=1.5")
-
-    (cell,) = json.loads(done.stdout)["cells"]
-    assert (done.returncode, cell["verdict"], cell["reason"]) == (0, "pass", None)
-
-
-def _is_running(process: int) -> bool:
-    listed = subprocess.run(["ps", "-o", "stat=", "-p", str(process)], capture_output=True, text=True, check=False)
-    return listed.stdout.strip() not in {"", "Z", "Zs"}

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import ast
 import json
-import os
 import shutil
-import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from harness import plugins, wrappers
+from harness.cli.main import main
 from harness.model.errors import PluginError
 from harness.results import RunResult, Verdict
 from harness.stdio import adapter_specs
 from harness.wrappers import WRAPPERS, NodeWrapper, Wrapper
+from tests.cli.conftest import without_workers
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -124,28 +125,21 @@ def stream_chunk_builder(chunks):
 
 
 @pytest.mark.skipif(find_spec("litellm") is not None, reason="the real library is installed: tests.wrappers plays it")
-def test_a_wrapper_is_played_by_its_name_where_its_library_is_importable(tmp_path: Path) -> None:
+def test_a_wrapper_is_played_by_its_name_where_its_library_is_importable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_workers(monkeypatch)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for name in ("litellm", "harness.wrappers.litellm"):  # what has loaded the stub goes with this test
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+        del sys.modules[name]
     (tmp_path / "litellm.py").write_text(STUB, encoding="utf-8")
-    report = tmp_path / "run.json"
     few = ("call-parallel-same-tool", "history-two-turns", "history-long-ids", "system-plain")
-    words = ["run", *few, "--mode=reference", "--variant=whole", "-n", "2", "--adapter", "litellm"]
+    words = ["--mode=reference", "--variant=whole", "--target=openai-chat", "--model=openai-chat=gpt-5.4"]
 
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "harness",
-            *words,
-            "--target=openai-chat",
-            "--model=openai-chat=gpt-5.4",
-            f"--report=json:{report}",
-        ],
-        env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    main(["run", *few, *words, "--adapter", "litellm", "--report=json:run.json"])
 
-    cells = RunResult.from_json(report.read_text(encoding="utf-8")).cells
-    assert {each.scenario: each.verdict for each in cells} == dict.fromkeys(sorted(few), Verdict.PASS), done.stderr
+    cells = RunResult.from_json(Path("run.json").read_text(encoding="utf-8")).cells
+    assert {each.scenario: each.verdict for each in cells} == dict.fromkeys(sorted(few), Verdict.PASS)
     assert {each.target for each in cells} == {"litellm-openai"}
