@@ -54,12 +54,9 @@ class Sending:
 
     @staticmethod
     def _add(request: httpx2.Request) -> None:
-        text, place = os.environ["CANARY"], os.environ.get("CANARY_PLACE", "")
-        kind, _, name = place.partition(" ")
-        for header in {"": ("anthropic-beta", "x-trace"), "header": (name,)}.get(kind, ()):
-            request.headers[header] = text
-        if kind != "header":
-            request.url = request.url.copy_merge_params({name or "trace": text})
+        for header in ("anthropic-beta", "x-trace"):
+            request.headers[header] = os.environ["CANARY"]
+        request.url = request.url.copy_merge_params({"trace": os.environ["CANARY"]})
 
 
 def _connect(kind: type[Raising] | None, shipped: Adapter, endpoint: Endpoint, model: str) -> ChatClient:

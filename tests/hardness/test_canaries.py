@@ -16,7 +16,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
@@ -181,38 +181,6 @@ def test_a_canary_is_in_nothing_that_comes_out(
     assert set(played.values()) == {2}
     assert leaks(canary, out) == []
     assert any(out.journals)
-
-
-UNKNOWN = "kq7mVt2zXw9Lr4Hs8Bd3"
-"""A secret that no variable holds under a name that tells, and that has no shape."""
-
-
-@pytest.mark.parametrize(
-    ("place", "is_left"),
-    [("parameter X-Amz-Signature", False), ("parameter page", True)],
-)
-def test_secret_parameters_are_recognised_by_name(
-    place: str,
-    is_left: bool,
-    server: LoopbackServer,
-    outputs: Callable[[str], Outputs],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    canary, out = Canary(place, UNKNOWN, UNKNOWN, known=False), outputs("one")
-    for variable in VARIABLES:
-        monkeypatch.setenv(variable, OTHER)
-    monkeypatch.setenv("CANARY", UNKNOWN)
-    monkeypatch.setenv("CANARY_PLACE", place)
-    written = scenarios(out.folder / "scenarios", replace(canary, text="nothing"))
-    origin = server.mount(Echo("openai-chat", written, replace(canary, text="nothing")))
-    there = ("--base-url", f"leaky-openai-chat={origin}/v1", "--target", "openai-chat", "--cassettes", "cassettes")
-    try:
-        out.run("record", "scenarios/plain.yaml", "--adapter", "tests.hardness.leaky:SENDING_CHAT", *there)
-    finally:
-        server.unmount(origin)
-
-    assert list(out.folder.glob("cassettes/**/*.yaml"))
-    assert bool(leaks(canary, out)) is is_left, leaks(canary, out)
 
 
 @pytest.mark.long

@@ -36,6 +36,7 @@ BROKEN = {
     "closes-everything": "the adapter closed its process's connection to the run",
     "long": rf"ValueError: x{{900,1000}} \[\.\.\. \d+ characters are left out \.\.\.\] x{{900,1000}} {HERE}",
     "holds-a-lock": r"TypeError: the response cannot be written as JSON: Unable to serialize unknown type: .*lock.*",
+    "odd-events": r"TypeError: event 0 cannot be written as JSON: Unable to serialize unknown type: .*lock.*",
 }
 """Reason of the cell, by what the adapter does."""
 
@@ -57,18 +58,21 @@ RUN = ("run", "--mode=reference", "--variant=whole", "--adapter=tests.stdio.misb
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
-    """The cells of all ways, one after the other by one adapter."""
+    """The cells of all ways, one after the other by one adapter, and of a stream by another one."""
     place = tmp_path_factory.mktemp("played")
-    files = [place / f"{way}.yaml" for way in (*BROKEN, *HARMLESS, "changes")]
-    for file in files:
-        file.write_text(SCENARIO.format(way=file.stem))
+    files = {way: place / f"{way}.yaml" for way in (*BROKEN, *HARMLESS, "changes")}
+    for way, file in files.items():
+        file.write_text(SCENARIO.format(way=way))
+    odd = files.pop("odd-events")
     reports = [f"--report=json:{place / 'run.json'}", f"--report=terminal:{place / 'run.txt'}"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENAI_API_KEY", "sk-real")
-        assert main([*RUN, "--cell-timeout=3", "-n1", *map(str, files), *reports]) == 1
-    document: dict[str, Any] = json.loads((place / "run.json").read_text())
-    assert document["finished"] is True
-    return {cell["scenario"]: cell for cell in document["cells"]}
+        assert main([*RUN, "--cell-timeout=3", "-n1", *map(str, files.values()), *reports]) == 1
+        stream = ("--variant=stream", "--adapter=tests.stdio.misbehaving:ODD_EVENTS", f"--report=json:{place / 'odd'}")
+        assert main(["run", "--mode=reference", str(odd), *stream]) == 1
+    documents: list[dict[str, Any]] = [json.loads((place / name).read_text()) for name in ("run.json", "odd")]
+    assert documents[0]["finished"] is True
+    return {cell["scenario"]: cell for document in documents for cell in document["cells"]}
 
 
 @pytest.mark.parametrize("way", BROKEN)
@@ -163,17 +167,6 @@ def test_any_kind_of_adapter_runs_in_a_worker(
     done = harness("run", *words, "--mode=reference", "--adapter", adapter, "--report=json")
 
     assert (done.code, json.loads(done.out)["summary"]["pass"]) == (0, passed), done.out
-
-
-def test_an_event_that_is_no_json_is_named(harness: Command) -> None:
-    run = ("run", "call-single", "--mode=reference", "--variant=stream", "--report=json")
-
-    (cell,) = json.loads(harness(*run, "--adapter=tests.stdio.misbehaving:ODD_EVENTS").out)["cells"]
-
-    assert cell["verdict"] == "error"
-    assert re.fullmatch(
-        r"TypeError: event 0 cannot be written as JSON: Unable to serialize unknown type: .*lock.*", cell["reason"]
-    )
 
 
 def test_an_import_that_hangs_is_reported(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import importlib
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -200,21 +199,17 @@ def test_a_question_that_is_asked_as_a_stream_now_is_another() -> None:
     assert (found.pointer, found.message) == ("/stream", "stream: recorded false, sent true")
 
 
-def test_a_client_that_is_loaded_within_a_test_is_played_to_as_well() -> None:
-    program = """
-import sys
-from harness.model.http import HttpResponse
-from harness.cassettes.client_patches import intercept_requests
-with intercept_requests(lambda request: HttpResponse(200, {}, request.url.encode())):
-    assert "urllib3" not in sys.modules
-    import requests
-    print(requests.get("http://nowhere.invalid/a", params={"b": "c"}).text)
-import urllib3
-print(urllib3.HTTPConnectionPool.urlopen.__module__, type(urllib3.connectionpool.__spec__.loader).__name__)
-"""
+def test_a_client_that_is_loaded_within_a_test_is_played_to_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("requests", reason="requests is not installed, so nobody's agent uses it")
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert done.stdout.splitlines() == ["http://nowhere.invalid/a?b=c", "urllib3.connectionpool SourceFileLoader"]
+    for name in [each for each in sys.modules if each.partition(".")[0] in ("requests", "urllib3")]:
+        monkeypatch.delitem(sys.modules, name)
+    with intercept_requests(lambda request: HttpResponse(200, {}, request.url.encode())):
+        assert "urllib3" not in sys.modules
+        requests = importlib.import_module("requests")
+        assert requests.get("http://nowhere.invalid/a", params={"b": "c"}).text == "http://nowhere.invalid/a?b=c"
+    urllib3 = importlib.import_module("urllib3")
+    assert urllib3.HTTPConnectionPool.urlopen.__module__ == "urllib3.connectionpool"
+    assert type(urllib3.connectionpool.__spec__.loader).__name__ == "SourceFileLoader"
 
 
 def test_patches_are_gone_behind_a_test() -> None:
