@@ -233,14 +233,17 @@ class _Drawing:
         for tool in self._tools:
             tool.setdefault("results", self._results(tool, turns))
         self._add_later(turns, document)
-        document |= {key: base[key] for key in ("provider_tools", "profiles", "variants") if key in base}
+        document |= {
+            key: base[key] for key in ("provider_tools", "profiles", "variants", "kept_by_provider") if key in base
+        }
         document |= {"turns": turns}
         if self._tools:
             document["tools"] = self._tools
         if self._settings:
             document["settings"] = self._settings
         if "system" in base or self._may_have_system(0.5):
-            document["system"] = base.get("system") or self._text()
+            is_cached = self._settings.get("cache") and self._maybe()  # providers cache long prompts only
+            document["system"] = base.get("system") or (f"{self._word()} " * 500 if is_cached else self._text())
         if "history" in base or (Capability.HISTORY in self._able and self._maybe(0.25)):
             document["history"] = base.get("history") or self._history()
         return document | self._trouble(document)
