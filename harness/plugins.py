@@ -30,9 +30,10 @@ _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 class PluginGroup(Generic[T]):
     """A kind of plug-in.
 
-    Every public module of the package `folder` exports a plug-in as `attribute`. Entry points of the group with the
-    same name as `folder` refer to a plug-in directly. `type` is the class of the plug-ins, as `module:class`. A module
-    `openai_chat` has the name `openai-chat`. If `packages` is set, only packages are plug-ins, not modules.
+    Every public module of the package `folder` exports a plug-in as `attribute`. The entry-point group has the same
+    name as the package; its entry points refer to plug-ins directly. `type` is the class of the plug-ins, as
+    `module:class`. A module `openai_chat` has the name `openai-chat`. If `packages` is set, only packages are plug-ins,
+    not modules.
     """
 
     kind: str
@@ -179,10 +180,10 @@ def import_attribute(spec: str, kind: str) -> object:
 
 def _not_found(module: str, error: ModuleNotFoundError, kind: str) -> str:
     if f"{module}.".startswith(f"{error.name}."):
-        return f"no module {error.name!r}. Run from the folder that holds it, or add that folder to PYTHONPATH."
+        return f"no module {error.name!r}. Run from the folder that contains it, or add that folder to PYTHONPATH."
     return (
         f"it imports {error.name!r}, which is not installed{exceptions.source_line(error)}. "
-        f"Install it where harness is installed (the {kind} is played there; with uvx and pipx run: --with NAME), or "
+        f"Install it where harness is installed (the {kind} runs there; with uvx and pipx run: --with NAME), or "
         "correct the import."
     )
 

@@ -137,10 +137,10 @@ def test_an_adapter_in_the_current_folder(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 INSTALL_IT = (
-    "Install it where harness is installed (the adapter is played there; with uvx and pipx run: --with NAME), or "
+    "Install it where harness is installed (the adapter runs there; with uvx and pipx run: --with NAME), or "
     "correct the import."
 )
-WAY_OUT = "Run from the folder that holds it, or add that folder to PYTHONPATH."
+WAY_OUT = "Run from the folder that contains it, or add that folder to PYTHONPATH."
 
 
 @pytest.mark.parametrize(

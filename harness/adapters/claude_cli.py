@@ -1,24 +1,21 @@
-"""Adapter `claude-cli`: the `claude` command in print mode, with one run per chat.
+"""Adapter `claude-cli`: the `claude` command in print mode, with one process per request.
 
 It accepts a system prompt and one user message of text, and returns text. The following was observed with version
 2.1.197 and a loopback server in place of the provider:
 
 - `--tools ""` removes the built-in tools. The command still reads and sends files that a prompt names as `@path`, even
   with `Read` denied. `CLAUDE_CODE_DISABLE_ATTACHMENTS` prevents that. It also prevents extra prompts for words like
-  "ultrathink".
-- A prompt that begins with `/` is treated as a command, even with `--disable-slash-commands`: the result is "Unknown
-  command", reported as success, and no request is sent. Such a prompt is `Unsupported`, and so is a blank one.
-- `--setting-sources ""` disables the settings, hooks and `CLAUDE.md` of user and project. `--strict-mcp-config`
-  disables their MCP servers.
-- Without `--system-prompt` the command sends its own system prompt. If the request has no system prompt, the adapter
-  therefore passes an empty one. The command always adds a line about itself before the system prompt, and a reminder of
-  the date before the user's prompt.
-- `CLAUDE_CODE_MAX_OUTPUT_TOKENS` limits the response. A response that reaches the limit is lost: after three
-  continuations the command reports an error without a status.
-- `CLAUDE_CODE_MAX_RETRIES=0` disables retries.
-- Failures are reported with the subtype `success`, `is_error` and exit status 1. `api_error_status` is the provider's
-  status, or null if no request was sent ("Not logged in"). A refusal has the stop reason `refusal`.
-- The name of the model is only in `modelUsage`.
+  "ultrathink". - A prompt that begins with `/` is treated as a command, even with `--disable-slash-commands`: the
+  result is "Unknown command", reported as success, and no request is sent. Such a prompt is `Unsupported`, and so is a
+  blank one. - `--setting-sources ""` disables the settings, hooks and `CLAUDE.md` of user and project.
+  `--strict-mcp-config` disables their MCP servers. - Without `--system-prompt` the command sends its own system prompt.
+  If the request has no system prompt, the adapter therefore passes an empty one. The command always adds a line about
+  itself before the system prompt, and a reminder of the date before the user's prompt. -
+  `CLAUDE_CODE_MAX_OUTPUT_TOKENS` limits the response. A response that reaches the limit is lost: after three
+  continuations the command reports an error without a status. - `CLAUDE_CODE_MAX_RETRIES=0` disables retries. -
+  Failures are reported with the subtype `success`, `is_error` and exit status 1. `api_error_status` is the provider's
+  status, or null if no request was sent ("Not logged in"). A refusal has the stop reason `refusal`. - The name of the
+  model is only in `modelUsage`.
 
 The executable must be on the path. It uses its own login or environment variables.
 """
@@ -48,7 +45,7 @@ if TYPE_CHECKING:
 
 
 def connect(endpoint: Endpoint, model: str) -> ChatClient:
-    """Return a client of `model`.
+    """Return a client for `model`.
 
     Raises:
         PluginError: `endpoint.processes` is not set.
@@ -75,7 +72,7 @@ _TIMEOUT_SECONDS = 600.0
 
 
 class ClaudeCliClient:
-    """A `ChatClient` of one model."""
+    """A `ChatClient` for one model."""
 
     def __init__(self, processes: ProcessRunner, model: str) -> None:
         self._processes = processes
@@ -109,7 +106,7 @@ _FLAGS = (
     "--no-session-persistence",
 )
 
-_SWITCHES = {
+_ENVIRONMENT = {
     "CLAUDE_CODE_DISABLE_ATTACHMENTS": "1",
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
     "CLAUDE_CODE_MAX_RETRIES": "0",
@@ -136,7 +133,7 @@ def encode(request: ChatRequest, model: str) -> Command:
     system = request.system or ""
     for name, text in (("model", model), ("system prompt", system), ("prompt", prompt)):
         _check_text(name, text)
-    environment = dict(_SWITCHES)
+    environment = dict(_ENVIRONMENT)
     if request.max_tokens is not None:
         environment["CLAUDE_CODE_MAX_OUTPUT_TOKENS"] = str(request.max_tokens)
     argv = (EXECUTABLE, *_FLAGS, "--model", model, "--system-prompt", system)
@@ -248,7 +245,9 @@ def _run_error(completed: Completed) -> ProviderError:
 
 
 def _result_error(result: dict[str, Any]) -> ProviderError:
-    """Return the error of a result. An error without a provider's status counts as a failure of the command."""
+    """Return the exception for an error result. If the result has no status of the provider, the exception has the
+    status 500.
+    """
     reported = result.get("api_error_status")
     status = reported if isinstance(reported, int) and 400 <= reported < 600 else 500
     subtype = result.get("subtype")

@@ -1,4 +1,4 @@
-"""Conditions of facts: their form in fact files, and the test of a value."""
+"""Conditions of facts: their format in fact files, and predicates that evaluate them."""
 
 from __future__ import annotations
 
@@ -35,35 +35,36 @@ _BY_FIELD = {_field(operator): operator for operator in _OPERATORS}
 
 
 class Condition(Strict):
-    """A requirement on a place in a request: one place (`at`, `schema` or `header`) and one operator.
+    """A condition on a request: a place (`at`, `schema` or `header`) and an operator.
 
-    Conditions of one fact refer to the same list elements: `messages[].role` and `messages[].content` belong to one
+    Within one fact, `[]` always means the same list element: `messages[].role` and `messages[].content` belong to one
     message. `messages[*].content` is the content of any message.
     """
 
     at: str | None = Field(
         default=None,
         min_length=1,
-        description="A place in the body: `thinking.type`; `tools[].name` is some element's, the same in all of a "
-        "fact's conditions; `tools[*].name` is some element's, another's too; `tools[0].name` is the first one's, "
-        "`tools[1:].name` that of one after it. `tools[next]` is the element after that of `tools[]`, `tools[later]` "
-        "any after it. `args.**` is `args` and everything inside it. `$` is the whole body.",
+        description="A path in the body, such as `thinking.type`. `tools[].name` is the name of one element, the "
+        "same element in all conditions of a fact. `tools[*].name` is the name of any element. "
+        "`tools[0].name` is the name of the first element, and `tools[1:].name` that of any later "
+        "one. `tools[next]` is the element after `tools[]`, and `tools[later]` any element after it. "
+        "`args.**` is `args` and everything inside it. `$` is the whole body.",
     )
     schemas: Literal["tools", "strict-tools", "response"] | None = Field(
         default=None, alias="schema", description="Some schema among these, at any depth, has `keyword` so."
     )
     keyword: str | None = Field(default=None, description="The keyword of the schema.")
-    root: bool = Field(default=False, description="Only the root of a schema counts.")
+    root: bool = Field(default=False, description="Only look at the root of a schema.")
     header: str | None = Field(default=None, description="The name of a header.")
     is_: JsonValue = Field(default=None, alias="is", description="It has this value.")
     in_: list[JsonValue] | None = Field(default=None, alias="in", description="It has one of these values.")
-    out: list[JsonValue] | None = Field(default=None, description="It is there, and has none of these values.")
-    not_in: list[JsonValue] | None = Field(default=None, description="It is not there, or has none of these values.")
-    only: list[JsonValue] | None = Field(default=None, description="It is not there, or has one of these values.")
+    out: list[JsonValue] | None = Field(default=None, description="The value is present and is none of these.")
+    not_in: list[JsonValue] | None = Field(default=None, description="The value is absent or is none of these.")
+    only: list[JsonValue] | None = Field(default=None, description="The value is absent or is one of these.")
     empty: Literal[True] | None = Field(
-        default=None, description="It is not there, or an empty text, list or object, or false."
+        default=None, description="The value is absent, false, or an empty string, list or object."
     )
-    there: bool | None = Field(default=None, description="Whether it is there.")
+    there: bool | None = Field(default=None, description="`true`: the value is present; `false`: it is absent.")
     over: float | None = Field(default=None, description="It is a number above this one.")
     under: float | None = Field(default=None, description="It is a number below this one.")
     longer: int | None = Field(default=None, description="It is a text or a list of more than this length.")
@@ -71,39 +72,41 @@ class Condition(Strict):
     unlike: Pattern | None = Field(default=None, description="It is a text that does not match as a whole.")
     kind: JsonType | None = Field(default=None, description="It is of this JSON type.")
     not_kind: list[JsonType] | None = Field(
-        default=None, min_length=1, description="It is there, and of none of these JSON types."
+        default=None, min_length=1, description="The value is present and has none of these JSON types."
     )
     members: JsonType | None = Field(
         default=None, description="It is a list or an object, and one of its values is of this JSON type."
     )
     every: list[JsonValue] | None = Field(
-        default=None, description="There is one, and each that there is has one of these values."
+        default=None, description="There is at least one value, and each is one of these."
     )
-    repeated: Literal[True] | None = Field(default=None, description="It has the value of one before it.")
-    beside: list[str] | None = Field(default=None, description="The same object has another key that is none of these.")
+    repeated: Literal[True] | None = Field(default=None, description="It equals the value of an earlier element.")
+    beside: list[str] | None = Field(
+        default=None, description="The object that contains it has another key, which is none of these."
+    )
     outside: str | None = Field(
         default=None,
         min_length=1,
-        description="It is a text, or a list or an object with an element or a key, that is not among the values, "
-        "elements or keys at this place: a path in the body, or a keyword of the same schema.",
+        description="A string, an element of a list or a key of an object that does not occur at the other place, "
+        "which is a path in the body or a keyword of the same schema.",
     )
     bytes_: int | None = Field(default=None, alias="bytes", description="Its compact JSON has more bytes than this.")
     pixels: int | None = Field(
         default=None,
-        description="It is an image in base64 (PNG, JPEG, GIF, WebP), one side with more pixels than this.",
+        description="It is an image in base64 (PNG, JPEG, GIF, WebP) with a side of more pixels than this.",
     )
     deeper: int | None = Field(
         default=None,
-        description="Objects and arrays of the schema nest in more levels than this, with references followed. "
-        "For a keyword of the schema's root.",
+        description="The objects and arrays of the schema are nested more deeply than this, including references. "
+        "Use it with a keyword of the schema's root.",
     )
     shared: list[str] | None = Field(
         default=None,
-        description="The schema has one of these keywords, and the schema that its $ref names has it, too. "
-        "For the keyword $ref.",
+        description="The schema and the schema that its `$ref` names both have one of these keywords. Use it with "
+        "the keyword `$ref`.",
     )
     unknown: list[str] | None = Field(
-        default=None, description="It is an object with a key that is none of these; the key is the place."
+        default=None, description="It is an object with a key that is none of these. The finding points to that key."
     )
 
     @property
@@ -146,7 +149,9 @@ Holds: TypeAlias = Callable[[JSON], bool]
 
 
 def comparison(condition: Condition) -> Holds:  # noqa: C901, PLR0912 - one case for each operator
-    """Return the test of a condition's operator. In a body `null` counts as an absent field, in a schema as a value."""
+    """Return a predicate that evaluates a condition's operator. In a body, `null` counts as an absent field; in a
+    schema, it is a value.
+    """
     operand = condition.operand
     unset: list[JSON] = [None] if condition.schemas is None else []
     match condition.operator:

@@ -33,14 +33,14 @@ _State: TypeAlias = "tuple[tuple[Path, int], ...]"
 class Facts:
     """The facts about one API, read from files on first use.
 
-    If several facts have one id, the last one replaces the first in its position.
+    If several facts have the same id, the last one is used, at the position of the first.
     """
 
     files: tuple[Path, ...] = ()
 
     @classmethod
     def beside(cls, module: str) -> Facts:
-        """Return the facts of `facts.yaml` next to a module, given its `__file__`, and those of `server-facts.yaml`."""
+        """Return the facts in `facts.yaml` and `server-facts.yaml` next to a module, given the module's `__file__`."""
         files = (Path(module).with_name(name) for name in ("facts.yaml", "server-facts.yaml"))
         return cls(tuple(file for file in files if file.exists()))
 
@@ -53,8 +53,8 @@ class Facts:
         return tuple(_by_id(self._state).values())
 
     def holding(self, model: str, day: dt.date) -> tuple[Fact, ...]:
-        """Return the facts about a model on a day, at any service. The same tuple object is returned until a file
-        changes.
+        """Return the facts that apply to a model on a day, for any service. The same tuple object is returned until a
+        file changes.
         """
         return _holding(self._state, model, day)
 
@@ -65,12 +65,12 @@ class Facts:
 
     @property
     def limits(self) -> Mapping[str, tuple[Limit, LimitEntry]]:
-        """The limits of the facts and their entries, by id."""
+        """Limits by id, each with the entry that defines it."""
         return _limits(self._state)
 
     @property
     def bases(self) -> Mapping[str, Example]:
-        """The base requests of examples."""
+        """Base requests on which examples build, by name."""
         return {name: base for file in self.files for name, base in _read(file).bases.items()}
 
     @property
@@ -85,20 +85,22 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class FactSelection:
-    """A day and additional files, which select facts. Without a day, the day of each request is used.
+    """Selection of facts by a day, and additional fact files. Without a day, the day of each request is used.
 
-    Facts of the files change, retire or extend the built-in facts.
+    Facts in the files change, end or extend the built-in ones.
     """
 
     day: dt.date | None = None
     files: tuple[Path, ...] = ()
 
     def on(self, made: dt.date | None) -> FactSelection:
-        """Return the selection for a request of this day. The selection's own day has precedence."""
+        """Return the selection to use for a request that was made on the day `made`. If the selection has a day, it is
+        kept.
+        """
         return self if self.day or made is None else FactSelection(made, self.files)
 
     def check(self, apis: Iterable[str]) -> None:
-        """Check that the files are readable and about these APIs. Raises `FactsError`."""
+        """Check that each file is readable and is about one of these APIs. Raises `FactsError`."""
         known = [*apis]
         for file in self.files:
             if (api := _read(file).api) not in known:
@@ -117,13 +119,13 @@ class ApiLimits:
         self._prefix = prefix
 
     def __call__(self, name: str) -> Limit:
-        """Return a limit."""
+        """Return a limit by its id without the API's prefix."""
         return self._facts.limits[f"{self._prefix}-{name}"][0]
 
     @cached_property
     def fields(self) -> Mapping[str, Mapping[str, JSON]]:
         """Known request fields, each with a JSON Schema for its type and bounds. They are the parameters of the limit
-        on unknown fields.
+        that rejects unknown fields.
 
         Fields with an empty schema are checked elsewhere.
         """
@@ -137,7 +139,7 @@ def today() -> dt.date:
 
 
 def parse_day(text: str, option: str) -> dt.date:
-    """Parse the day of an option. Raises `UsageError`."""
+    """Parse the value of an option that names a day. Raises `UsageError`."""
     if text == "today":
         return today()
     try:
@@ -147,7 +149,7 @@ def parse_day(text: str, option: str) -> dt.date:
 
 
 class CompiledFacts:
-    """Facts and conditional breaches of limits, compiled for many requests."""
+    """Facts, and the breaches of limits that conditions describe, compiled once and applied to many requests."""
 
     def __init__(
         self,
@@ -207,12 +209,12 @@ class CompiledFacts:
 
 
 def limit_of(fact: Fact) -> Limit:
-    """Return a fact with conditions as a limit with the fact's id."""
+    """Return the limit that corresponds to a fact with conditions. Its id is the fact's id."""
     return Limit(fact.id, fact.says, fact.id, lesser("error", [fact]), remedy=remedy(fact))
 
 
 def limit_from(fact: Fact, entry: LimitEntry) -> Limit:
-    """Return the limit of an entry."""
+    """Return the limit that an entry of a fact defines."""
     severity = "warning" if all(each.severity == "warning" for each in (entry, *entry.ways)) else "error"
     source = ", ".join((fact.id, *entry.also))
     return Limit(entry.id, entry.says, source, severity, entry.word, entry.remedy)
@@ -247,7 +249,7 @@ def read_fact_file(path: Path) -> FactFile:
 
 
 def _read(path: Path) -> FactFile:
-    """Return `read_fact_file` of a path, cached until the file changes."""
+    """Return the content of a fact file, cached until the file changes."""
     return _load_version(path, _modification_time(path))
 
 

@@ -242,7 +242,7 @@ def parse_body(body: bytes) -> JSON:
     Raises:
         WireError: it is not JSON (see `loads`).
     """
-    return marshal.loads(_normalise(body))  # noqa: S302 - the bytes come from `_written`
+    return marshal.loads(_normalise(body))  # noqa: S302 - the bytes come from `_normalise`
 
 
 @lru_cache(4)

@@ -76,7 +76,9 @@ _STATUS_OF = {
 
 
 def type_and_code(status: int) -> tuple[str, str | None]:
-    """Return the type and the code of a failure. Unlisted statuses use those of 400 or 500."""
+    """Return the error type and the code for a status. An unlisted status has no code, and its type depends only on
+    whether it is below 500.
+    """
     return _TYPE_AND_CODE.get(status, (_FAILED if status >= 500 else _REFUSED, None))
 
 
@@ -86,14 +88,16 @@ def error_object(text: str, kind: str, code: str | None, where: str | None = Non
 
 
 def refusal(violation: Violation, indent: int | None = None) -> HttpResponse:
-    """Return the refusal of a request. The request id is a function of the violation."""
+    """Return the response that refuses a request because of a violation. Its request id depends on the violation."""
     error = error_object(violation.message, _REFUSED, violation.code, bracketed_path(violation.pointer) or None)
     seed = f"{violation.rule}{violation.pointer}{violation.message}"
     return _error_response(violation.status, error, seed, indent=indent)
 
 
 def failure(status: int, retry_after: float | None, seed: str, indent: int | None = None) -> HttpResponse:
-    """Return the provider's failure with this status, and a header that requests a wait of `retry_after` seconds."""
+    """Return the provider's error response for this status. It has a header that requests a wait of `retry_after`
+    seconds.
+    """
     error = error_object(message(status), *type_and_code(status))
     return _error_response(status, error, seed, retry_after, indent)
 
@@ -131,7 +135,7 @@ def cached_prompt(repeated: int) -> int:
 
 
 def one_call(body: Body) -> Body:
-    """Return the request with at most one tool call per response."""
+    """Return the request, limited to one tool call per response."""
     return {**body, "parallel_tool_calls": False}
 
 
@@ -149,7 +153,7 @@ def wrap_texts(body: Body, conversation: str, kind: str) -> Body:
 
 
 def error_mark(text: str) -> ErrorMark | None:
-    """Return the error mark in the text of a result. The APIs have no field for it."""
+    """Return how the text of a tool result marks an error, or `None`. The APIs have no field for errors."""
     if text.lstrip().startswith("{"):
         try:
             value = loads(text)
@@ -241,7 +245,7 @@ def _type_words(value: JSON) -> str:
 
 
 def invalid_schema(schema: JSON, pointer: str) -> Iterator[tuple[str, str]]:
-    """Yield the fault of an invalid schema as a pointer and a reason (openai-chat-schema-valid)."""
+    """Yield the pointer and the reason of the first fault in a schema, if it is invalid (openai-chat-schema-valid)."""
     fault = schema_fault(schema, lenient=True) if isinstance(schema, dict) else None
     if fault is not None:
         yield join(pointer, *fault[0]), fault[1]
@@ -269,7 +273,9 @@ def bare_arrays(nodes: Nodes) -> Iterator[str]:
 
 
 def open_objects(nodes: Nodes) -> Iterator[tuple[str, dict[str, JSON], list[str]]]:
-    """Yield objects outside of the strict subset (openai-chat-strict-schema): pointer, schema, optional properties."""
+    """Yield the object schemas that are not in the strict subset (openai-chat-strict-schema). Each is a tuple of
+    pointer, schema and optional properties.
+    """
     for place, node in nodes:
         properties, required = node.get("properties"), node.get("required")
         if _is_of(node, "object") or isinstance(properties, dict):

@@ -97,7 +97,7 @@ class FieldSchema:
         self._promise = rule
 
     def violations(self, value: JSON, event: int | None = None) -> Iterator[ResponseViolation]:
-        """Check a value. Each place is reported only once."""
+        """Yield the violations in a value, at most one for each place."""
         seen: set[Path] = set()
         for failure in self._validator.failures(value):
             for path, node, message, actual, expected in _field_faults(failure):
@@ -177,7 +177,7 @@ class EventGrammar:
 
 
 class EventOrder(ABC):
-    """Checks the order of the events of one stream."""
+    """Checker for the order of the events in one stream."""
 
     grammar: ClassVar[EventGrammar]
 
@@ -251,7 +251,7 @@ class EventOrder(ABC):
             yield from self._check_finished(grammar.finish, data, at)
 
     def _check_place(self, kind: str, at: int) -> Iterator[ResponseViolation]:
-        """Check the first and the last event type, and those in between."""
+        """Check that an event of this type may come first, last or in between, as its position requires."""
         grammar, pointer = self.grammar, "/type"
         if self.ended:
             yield EVENTS.make_violation("an event follows the last one", pointer, at, kind)
@@ -348,7 +348,7 @@ class ResponseChecks:
         else:
             yield from _check_content_type(response, stream=False)
             if whole is None:
-                yield FIELDS.make_violation("the body is no JSON object")
+                yield FIELDS.make_violation("the body is not a JSON object")
             else:
                 yield from self._answer(whole, self._view(response.body, "application/json"), request)
 
@@ -378,7 +378,7 @@ class ResponseChecks:
         body = body[0] if isinstance(body, list) and len(body) == 1 else body
         if not isinstance(body, dict):
             shown = response.body[:200].decode("utf-8", "replace")
-            yield ERROR_BODY.make_violation("the body of the error is no JSON object", actual=shown)
+            yield ERROR_BODY.make_violation("the body of the error is not a JSON object", actual=shown)
             return
         yield from self._of_error.violations(body)
         code = resolve(body, "/error/code")
@@ -387,7 +387,7 @@ class ResponseChecks:
             yield ERROR_BODY.make_violation(message, "/error/code", None, code, response.status)
 
     def _stream(self, came: Sequence[ReceivedEvent], request: RequestView) -> Iterator[ResponseViolation]:
-        """Check the events, and the folded response."""
+        """Check the events, and the response that they add up to."""
         order = self.order()
         yield from order.violations(came, self._of_events)
         if not (order.failed or order.headless) and (order.ended or order.stop):
@@ -443,8 +443,8 @@ class ResponseChecks:
             yield ARGUMENTS.make_violation("the arguments are no object", pointer, actual=given)
 
     def _stop(self, body: JSON, request: RequestView, *, has_calls: bool) -> Iterator[ResponseViolation]:
-        """Check the stop reason. If a call is forced by name, the stop reason may be `stop`, as for a text
-        (openai-chat-stop-reasons).
+        """Check the stop reason. If a call is forced by name, the stop reason may be `stop`, as for an answer without
+        calls (openai-chat-stop-reasons).
         """
         if self.stop is None:
             return
@@ -470,7 +470,7 @@ class ResponseChecks:
 
 
 def _once(found: Iterable[ResponseViolation]) -> Iterator[ResponseViolation]:
-    """Remove repeated violations, such as a fault in many events, or in both an event and the response."""
+    """Yield each violation once. The same fault may be found in many events, or in both an event and the response."""
     seen: set[tuple[str, str]] = set()
     for each in found:
         if (key := (each.rule.id, each.message)) not in seen:
@@ -481,7 +481,7 @@ def _once(found: Iterable[ResponseViolation]) -> Iterator[ResponseViolation]:
 def _check_content_type(response: HttpResponse, *, stream: bool) -> Iterator[ResponseViolation]:
     given = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if not (given == "text/event-stream" if stream else _JSON.fullmatch(given)):
-        meant = "an event stream was asked for" if stream else "the answer is to be JSON"
+        meant = "an event stream was requested" if stream else "the answer is to be JSON"
         expected = "text/event-stream" if stream else "application/json"
         yield CONTENT_TYPE.make_violation(f"{meant}, and the content type is another", "", None, given, expected)
 
@@ -499,7 +499,7 @@ def _framing(response: HttpResponse) -> Iterator[ResponseViolation]:
         pieces = event.text.split("\n")
         if event.data is not None or event.text == DONE:
             continue
-        message = "the data of an event is no JSON object"
+        message = "the data of an event is not a JSON object"
         if len(pieces) > 1 and all(piece == DONE or object_of(piece) is not None for piece in pieces):
             message = (
                 f"there is no blank line between {len(pieces)} events: clients read them as one, which is not valid "

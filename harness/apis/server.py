@@ -1,6 +1,6 @@
-"""Building blocks of provider servers: errors, endpoints other than chats, and deterministic values.
+"""Building blocks of provider servers: errors, endpoints other than chat, and deterministic values.
 
-A run needs only chats. The reference server has the other endpoints for third-party clients
+A run needs only the chat endpoints. The reference server offers the others to third-party clients
 (`harness.reference_server.conversation_server`).
 """
 
@@ -70,10 +70,10 @@ def error_view(
     stands_for: int | None = None,
     wait: float | None = None,
 ) -> ErrorView:
-    """Return the error of a response. Its status has precedence over its body.
+    """Return the error in a response. An error status has precedence over the body.
 
-    `stands_for` is the status that corresponds to the error in the body. `wait` is the waiting time in seconds from the
-    body.
+    `stands_for` is the status that the error in the body corresponds to; it is used if the HTTP status is not an error.
+    `wait` is the waiting time in seconds from the body; a retry header has precedence over it.
     """
     refused = response.status >= 400
     by_header = waiting_time(response.headers) if refused else None
@@ -133,18 +133,17 @@ class StateNotFound(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerEndpoints:
-    """Endpoints of a server besides chats.
+    """Endpoints of a server other than chat.
 
-    `variables`: environment variables that point SDKs to another server.
-    `headers(seed, model)`: additional headers of every response.
-    `has_key(request)`: whether the request carries a key.
-    `status_without_key`: the status of a request without a key.
-    `respond(request, models)`: the response to a request for models or token counts, `None` for other requests.
-    `restore(request, stored)`: the request with its server-side state put in place. Raises `StateNotFound`.
-    `store(request, response)`: the id and the value of a conversation that the server stores, or `None`.
-    `echo(body, request)`: the response with the request fields that it repeats.
-    `combine(responses)`: several responses as the choices of one.
-    `compared`: pointer to the id of the response whose request is compared for cache diagnostics; empty without them.
+    `variables`: environment variables that point SDKs to another server. `headers(seed, model)`: additional headers of
+    every response. `has_key(request)`: whether the request carries a key. `status_without_key`: the status of the
+    response to a request without a key. `respond(request, models)`: the response to a request for models or token
+    counts, `None` for other requests. `restore(request, stored)`: the request, with the state that the server stores
+    inserted. Raises `StateNotFound`. `store(request, response)`: the id and the value of a conversation that the server
+    stores, or `None`. `echo(body, request)`: the response with the request fields that it repeats.
+    `combine(responses)`: one response that has several responses as its choices. `compared`: pointer to the field of a
+    request that names an earlier response. Cache diagnostics compare the request with the one that led to that
+    response. Empty if the API has no cache diagnostics.
     """
 
     variables: tuple[str, ...] = ()

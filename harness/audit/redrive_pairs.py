@@ -2,8 +2,8 @@
 results.
 
 A pair is identified by ids: the calls or results of request j have ids that response i issued, either for calls or for
-their items (`fc_` ids in Responses). If ids are missing or were created by the client, equal names and arguments
-identify the pair, or the names of the results. The conversation must then continue request i.
+their items (`fc_` ids in Responses). If ids are missing or were created by the client, the calls are compared by name
+and arguments, or the results by name. Request j must then continue the conversation of request i.
 
 A follow-up that relies on server state may omit the calls. Its results have the ids, or it names the response.
 """
@@ -39,7 +39,8 @@ from harness.model.messages import JSON
 class RecordedExchange:
     """An exchange whose request was accepted.
 
-    `index` is its position in the cassette, `body` the request's JSON, `answer` the response as recorded.
+    `index` is its position in the cassette. `http`, `body` and `request` are the request as recorded, its JSON and its
+    neutral view. `answer` and `response` are the response as recorded and its neutral view.
     """
 
     index: int
@@ -189,7 +190,7 @@ def match_issued_calls(carried: Sequence[CallView], calls: Sequence[CallView]) -
     client invented the call.
 
     The most reliable criteria come first: id, item id, name and arguments, name, arguments. If the numbers of calls
-    differ, signatures are compared before them.
+    differ, a comparison that includes signatures precedes them.
     """
     left = list(range(len(calls)))
     found: list[int | None] = [None] * len(carried)
@@ -258,7 +259,7 @@ class RedrivePair:
     slice: TurnSlice
 
 
-class _Likeness(IntEnum):
+class _Confidence(IntEnum):
     """Confidence that request j answers response i."""
 
     NONE = 0
@@ -302,9 +303,9 @@ def find_pairs(exchanges: Sequence[RecordedExchange]) -> list[RedrivePair]:
         for number, place in enumerate(reversed(answered_turns(follow_up.request))):
             # only ids identify an earlier turn: its calls may equal those of another one
             signs = _signs_of_follow_up(follow_up, place) if number == 0 else _ids(place)
-            least = _Likeness.CONVERSATION if number == 0 else _Likeness.IDS
+            least = _Confidence.CONVERSATION if number == 0 else _Confidence.IDS
             ranked = [(_likeness(one, follow_up, place), one.index, one) for one in unanswered.known_by(signs)]
-            likeness, _, earlier = max(ranked, key=lambda entry: entry[:2], default=(_Likeness.NONE, 0, None))
+            likeness, _, earlier = max(ranked, key=lambda entry: entry[:2], default=(_Confidence.NONE, 0, None))
             if earlier is not None and likeness >= least:
                 unanswered.remove(earlier)
                 found.append(
@@ -342,26 +343,28 @@ def _call_key(call: CallView) -> str:
 
 
 def _with_all_said(place: TurnSlice, view: RequestView, response: ResponseView) -> TurnSlice:
-    """Return the slice with the same last result, but with all parts of the response assigned to the assistant."""
+    """Return the slice that ends with the same result as `place`, but assigns all parts of the response to the
+    assistant.
+    """
     slices = answered_turns(view, response)
     end = place.answers[-1].part.pointer
     return next((each for each in slices if each.answers[-1].part.pointer == end), place)
 
 
-def _likeness(earlier: RecordedExchange, follow_up: RecordedExchange, place: TurnSlice) -> _Likeness:
+def _likeness(earlier: RecordedExchange, follow_up: RecordedExchange, place: TurnSlice) -> _Confidence:
     """Return how certain it is that one exchange follows the other."""
     if _has_ids(earlier.response.calls, place):
-        return _Likeness.IDS
+        return _Confidence.IDS
     if follow_up.request.stateful and not place.calls:
         named = _field(follow_up.body, "previous_response_id")
-        return _Likeness.IDS if named and named == _field(earlier.response.body, "id") else _Likeness.NONE
-    return _Likeness.CONVERSATION if _goes_on(earlier.request, follow_up.request) else _Likeness.NONE
+        return _Confidence.IDS if named and named == _field(earlier.response.body, "id") else _Confidence.NONE
+    return _Confidence.CONVERSATION if _goes_on(earlier.request, follow_up.request) else _Confidence.NONE
 
 
 def _has_ids(issued: Sequence[CallView], place: TurnSlice) -> bool:
     """Return whether a slice contains an id of the response.
 
-    Some servers reuse ids in every turn (`call_0`), so a carried call must also have the same name.
+    Some servers reuse ids in every turn (`call_0`). A call in the slice must therefore also have the same name.
     """
     names = {each: call.name for call in issued for each in (call.id, call.item_id) if each}
     carried = {call.id for call in place.calls}

@@ -1,4 +1,4 @@
-"""Conversion of what third-party clients return to responses and stream events."""
+"""Conversion of third-party clients' return values into responses and stream events."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _OK = 200
 _BLOCKS = ("text", "tool_use", "thinking")
 _ANTHROPIC_EVENTS = ("message_start", "content_block_start", "ping", "error")
 _VALUE_KEYS = frozenset({"args", "input", "arguments", "parameters", "response"})
-"""Keys whose values belong to the tool. Names inside them are left unchanged."""
+"""Keys whose values are chosen by the tool or the model. Names inside these values are left unchanged."""
 
 
 def read_answer(
@@ -39,8 +39,9 @@ def read_answer(
     """Convert the answer of a client to a response.
 
     The answer may have the format of Anthropic, Gemini, OpenAI Responses or OpenAI Chat. It may also be an object with
-    text and calls, a tuple of these, a string, or an iterator of parts. The memory stores messages of OpenAI Chat, and
-    the client's own messages that can be sent back: dictionaries with a role, or instances of the class in `hint`.
+    text and calls, a tuple of these, a string, or an iterator of parts. `memory` keeps the messages that can be sent
+    back to the client unchanged. These are messages of OpenAI Chat, dictionaries with a role, and instances of the
+    class in `hint`, the annotation of the client's messages.
 
     Raises:
         MalformedResponse: the answer has neither text nor calls.
@@ -80,7 +81,7 @@ def _own_message(answer: object, hint: object, api: str) -> object | None:
     """Return the message in an answer that can be sent back to the client unchanged, or `None`.
 
     This is an instance of the client's own message class, or a dictionary with the role `assistant`. With OpenAI Chat,
-    a dictionary with additional fields is not accepted, unless its calls have another form than OpenAI's.
+    a dictionary with additional fields is not accepted if its calls are in OpenAI's format.
     """
     if items := _items(answer):
         return next((own for each in items if (own := _own_message(each, hint, api)) is not None), None)
@@ -314,7 +315,9 @@ def _own_events(items: Iterable[object], request: ChatRequest, api: str) -> Iter
 
 
 def _join_call(calls: list[dict[str, Any]], call: dict[str, Any]) -> bool:
-    """Give a call the index of the one that it continues, or a new one. Return whether it adds anything."""
+    """Set the index of a call to that of the call that it continues, or to a new one, and add it to `calls`. Return
+    false, without adding it, if it adds nothing to them.
+    """
     function = call["function"]
     known = [each for each in calls if call["id"] is not None and each["id"] == call["id"]]
     if "index" not in call and known:
@@ -335,13 +338,14 @@ _KINDS = {
     "usage": r"usage",
     "text": r"text|content|token|delta|message|chunk|answer",
 }
-"""Kinds of events in a client's own stream, each with words in the names that it may have."""
+"""Kind of an event in a client's own stream → pattern that the event's name matches."""
 
 
 def _piece(item: object) -> tuple[object, JSON]:
-    """Return an event of a client's own stream as an object for `as_completion`, and as a part of an API's format.
+    """Convert an event of a client's own stream. Return an object for `as_completion`, and a part in the format of an
+    API.
 
-    Both are `None` for an event of an unknown kind.
+    Each is `None` if the event has nothing for it. Both are `None` for an event that cannot be read.
     """
     kind, fields = _kind_of(item), _plain_fields(item)
     value = next((fields[key] for key in ("data", "payload", "value") if fields.get(key) is not None), item)
@@ -422,7 +426,7 @@ _JOINED = ("text", "thinking")
 
 
 def _message_of(parts: list[JSON], request: ChatRequest) -> Message:
-    """Return the message for parts of Anthropic's or Gemini's format."""
+    """Return the message for parts in Anthropic's or Gemini's format."""
     if any(isinstance(part, dict) and part.get("type") == "thinking" for part in parts):
         blocks: list[JSON] = [{**each, "type": "tool_use"} if "input" in each else each for each in map(_object, parts)]
         return anthropic_responses.read_response({"content": blocks}).message
@@ -432,10 +436,10 @@ def _message_of(parts: list[JSON], request: ChatRequest) -> Message:
 
 
 def _native_body(answer: object, api: str) -> JSON:
-    """Return an answer that consists of an API's own parts as the body of a response, or `None`.
+    """Return an answer in an API's own format as a response body, or `None` if it is in another format.
 
-    These are a content of Gemini or its parts, alone or in a tuple with the stop reason. For OpenAI Responses, it is a
-    list of output items.
+    For Gemini, the answer is a content or its parts, alone or in a tuple with the stop reason. For OpenAI Responses, it
+    is a list of output items.
     """
     items = _items(answer)
     if api == RESPONSES.name:  # the items may be in a tuple, with the text
@@ -473,8 +477,8 @@ def _usual_reason(calls: Sequence[object]) -> str:
 
 
 def _without(answer: ChatResponse, lacks: Mapping[str, bool]) -> ChatResponse:
-    """Return the response with the fields that the client does not provide marked in `reported`. A stop reason that the
-    client did not provide is removed.
+    """Return the response with the fields in `lacks`, which the client does not provide, marked in `reported`. A raw
+    stop reason that the client did not provide is removed.
     """
     raw = None if lacks[NO_STOP_REASON] else answer.raw_stop_reason
     missing: dict[str, JSON] = {key: True for key, is_missing in lacks.items() if is_missing}

@@ -88,7 +88,7 @@ class Outdated:
 
 
 _NAME = ".recording.lock"
-_ANYWHERE = 1 << 62
+_LOCK_OFFSETS = 1 << 62
 """Number of lockable offsets in the lock file. Each cassette locks one byte, whose offset is derived from its path.
 Nothing is written to the file.
 """
@@ -156,7 +156,7 @@ class Claim:
 
 
 def _offset(path: Path) -> int:
-    return int.from_bytes(hashlib.sha256(path.as_posix().encode()).digest()[:8]) % _ANYWHERE
+    return int.from_bytes(hashlib.sha256(path.as_posix().encode()).digest()[:8]) % _LOCK_OFFSETS
 
 
 _NAMED = 3

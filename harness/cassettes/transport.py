@@ -137,7 +137,7 @@ def _deliver(response: HttpResponse) -> httpx2.Response:
     return httpx2.Response(response.status, headers=dict(response.headers), stream=stream)
 
 
-ALONE = httpx2.Limits(max_keepalive_connections=0)
+NO_KEEPALIVE = httpx2.Limits(max_keepalive_connections=0)
 """Limits without keep-alive for external servers. A kept connection may be closed just as the next request is sent,
 which would look like the adapter's fault.
 """
@@ -273,8 +273,8 @@ class LoggingRunner:
 class HandlerRunner:
     """Process runner that calls `handler` instead of starting a process.
 
-    If a response is not the result of a command, its body becomes the command's output, from which the caller cannot
-    read a result. A reset connection becomes an `OSError`.
+    If a response is not the result of a command, its body becomes the command's output. The caller then fails to parse
+    it. A reset connection becomes an `OSError`.
     """
 
     def __init__(self, handler: Handler) -> None:

@@ -1,4 +1,4 @@
-"""Drawing of conversations at random, from what the contract and the capabilities of a target allow."""
+"""Generation of random conversations that the contract and the capabilities of a target allow."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from harness.scenarios.schema import Expectation, FaultSpec, FaultStatus, Scenar
 from harness.scenarios.validation import possible_failures, problems, used_capabilities
 
 Document: TypeAlias = dict[str, Any]
-"""A scenario as in its file."""
+"""A scenario as a dictionary, in the format of scenario files."""
 
 Item = TypeVar("Item")
 
 
 def draw(target: Target, seed: str) -> tuple[Document, Scenario]:
-    """Return a conversation as a document, and its scenario. The same `seed` gives the same conversation.
+    """Return a random conversation as a document and as a scenario. The same `seed` gives the same conversation.
 
-    It expects nothing but errors and events, because the expectations of the scenario that it is drawn from may
-    contradict it.
+    The only expectations are errors and events. Expectations of the shipped scenario that it is based on are removed,
+    because they may contradict the drawn parts.
     """
     random = Random(seed)  # noqa: S311 - no secret
     while True:
@@ -49,10 +49,10 @@ _SHARE_WITH_EVENTS = 0.3
 
 
 def valid_scenario(document: Document) -> Scenario | None:
-    """Return the scenario of a document with the capabilities that it uses, or `None` if it is none.
+    """Return the scenario of a document, or `None` if the document is not valid.
 
-    It expects the errors that can happen and, where it expects events, those of its script. The document is changed
-    accordingly.
+    The capabilities that the scenario uses are set as its requirements. It expects the errors that can happen. If it
+    expects events, they are replaced by those of its script. The document is changed in the same way.
     """
     document.pop("requires", None)
     try:
@@ -112,7 +112,9 @@ def _error(scenario: Scenario, turn: TurnSpec) -> JSON:
 
 @cache
 def bases() -> tuple[tuple[Scenario, Document], ...]:
-    """Return the shipped scenarios with parts of one API, such as the results of its own tools."""
+    """Return the shipped scenarios that are specific to some APIs or profiles, for example because they use provider
+    tools.
+    """
     shipped = load_paths([suite.shipped_folder("scenarios")])
     return tuple(
         (each, each.model_dump(mode="json", exclude_unset=True, by_alias=True))
@@ -194,7 +196,7 @@ _FIELDS_NEXT_TO: Mapping[str, Mapping[str, Document]] = {
 
 
 class _Drawing:
-    """Draws the parts of a conversation."""
+    """Random generator for the parts of a conversation."""
 
     def __init__(self, random: Random, target: Target) -> None:
         self._random = random
@@ -249,7 +251,7 @@ class _Drawing:
         return document | self._trouble(document)
 
     def _base(self) -> Document:
-        """Return a shipped scenario with parts of the target's API, or an empty document."""
+        """Return a copy of a scenario from `bases` that the target can play, or, in most cases, an empty document."""
         if not self._maybe(0.2):
             return {}
         chosen = [document for scenario, document in bases() if _applies(scenario, self._target)]
@@ -262,7 +264,9 @@ class _Drawing:
         return self._random.choice((0, 1)) if may_grow else 0
 
     def _add_later(self, turns: list[Document], document: Document) -> None:
-        """Declare a tool from a later turn on, or have the model call a tool that does not exist."""
+        """In some documents, have the model call an undeclared tool. In some, declare one of the tools only from the
+        second turn on.
+        """
         if self._tools and not self._is_based and self._maybe(0.05) and not self._settings.get("tool_choice"):
             calls = next((step["calls"] for step in turns[-1]["model"] if step.get("calls")), None)
             if calls is not None and "tool_choice" not in turns[-1].get("settings", {}):
@@ -276,7 +280,9 @@ class _Drawing:
                 self._one_of(late)["from_turn"] = 1
 
     def _may_have_system(self, chance: float) -> bool:
-        """Return whether to draw a system prompt. Fields of a base may have one already."""
+        """Return whether to draw a system prompt. The result is false if there is a base, whose fields may already
+        contain one.
+        """
         return Capability.SYSTEM_PROMPT in self._able and not self._is_based and self._maybe(chance)
 
     def _maybe(self, chance: float = 0.5) -> bool:
@@ -288,7 +294,7 @@ class _Drawing:
     # --- values ---
 
     def _text(self) -> str:
-        """Return a text: short, long or empty, perhaps with characters that parsers confuse."""
+        """Return a text: short, long or empty. It may contain characters that often confuse parsers."""
         match self._random.randrange(8):
             case 0 | 1:
                 return self._one_of(("Hello.", "What is the weather in Oslo?", "18 °C, and rain.", "a", "no"))
@@ -392,7 +398,7 @@ class _Drawing:
         return {**tool, "parameters": self._parameters()} if self._maybe(0.8) else tool
 
     def _parameters(self) -> Document:
-        """Return the schema of arguments, perhaps with a definition that two properties share."""
+        """Return the schema of a tool's arguments. It may contain a shared or a recursive definition."""
         schema = self._object(2)
         if self._maybe(0.1):
             schema["properties"] |= {"from": {"$ref": "#/$defs/place"}, "to": {"$ref": "#/$defs/place"}}
@@ -600,7 +606,9 @@ class _Drawing:
         return [*messages, {"role": "assistant", "text": self._text() or "b"}]
 
     def _trouble(self, document: Document) -> Document:
-        """Return a fault of the provider, an unusual stream, or neither."""
+        """Return the fields of at most one complication: a fault, an unusual response, trimmed results, or an iteration
+        limit.
+        """
         turns = document["turns"]
         steps = [step for turn in turns for step in turn["model"]]
         answers = len(steps)
@@ -658,12 +666,14 @@ class _Drawing:
 
 
 def _answers_later(document: Document) -> bool:
-    """Return whether a tool of the document is asynchronous."""
+    """Return whether a tool of the document sends its result in a later turn."""
     return any("turns_later" in result for tool in document.get("tools", ()) for result in tool.get("results", ()))
 
 
 def _lends(base: Document) -> bool:
-    """Return whether tools and settings of a base may be used in other turns: its fields constrain no answer."""
+    """Return whether the tools and settings of a base can be used in other turns. They can unless other fields of the
+    base affect the model's answers.
+    """
     answers = [step for turn in base.get("turns", ()) for step in turn["model"]]
     return not (
         _answers_later(base)

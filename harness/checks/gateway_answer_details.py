@@ -178,7 +178,7 @@ def _calls(sent: ResponseView, received: ResponseView) -> Outcomes:
     found = [call for call in received.calls if call.malformed is None]
     for call in cut:
         invented = next((each for each in found if each.name == call.name and len(found) > len(whole)), None)
-        if invented is None or _says_so(call, invented, received):
+        if invented is None or _is_marked_truncated(call, invented, received):
             yield preserved_detail(same=len(received.calls) == len(sent.calls))
         else:
             message = f"the call of {call.name} was cut off, but arrives as a complete call"
@@ -196,10 +196,12 @@ def _calls(sent: ResponseView, received: ResponseView) -> Outcomes:
     yield lost_detail(f"the calls of the answer arrive {what}", *places, [*there], [*names])
 
 
-def _says_so(call: CallView, found: CallView, answer: ResponseView) -> bool:
-    """Return whether the answer is marked as truncated and the call's arguments are the part that arrived.
+def _is_marked_truncated(call: CallView, found: CallView, answer: ResponseView) -> bool:
+    """Return whether the answer is marked as truncated, and the arguments of `found` are exactly the part that the
+    upstream sent.
 
-    A truncated call may happen to be valid JSON. Then only the stop reason shows the truncation, as it does upstream.
+    The arguments of a truncated call may happen to be valid JSON. Then only the stop reason shows the truncation, in
+    the upstream's answer as well.
     """
     try:
         came = loads(call.malformed or "{}")
@@ -227,7 +229,7 @@ def _arguments(exchange: GatewayExchange) -> Outcomes:
 
 @exchange_detail("gateway-answer-ids", "answer's call ids", "the client cannot match results to calls", of_answer=True)
 def _ids(exchange: GatewayExchange) -> Outcomes:
-    """Each call reaches the client with an id of its own."""
+    """Each call reaches the client with a unique id."""
     # The client's API may have no ids.
     used = {
         call.id for earlier in exchange.before for call in (earlier.responses[1].calls if earlier.responses else ())
@@ -252,8 +254,8 @@ def _ids(exchange: GatewayExchange) -> Outcomes:
 
 
 def _word_for_calls(exchange: GatewayExchange, received: ResponseView) -> str | None:
-    """Return the stop reason that the client's API uses for an answer with unforced calls, or `None` if this cannot be
-    compared.
+    """Return the stop reason that the client's API uses for an answer with unforced calls. Return `None` if the stop
+    reasons cannot be compared.
 
     Clients rely on this value, although the wire reader recognises calls without it.
     """
@@ -271,7 +273,7 @@ def _word_for_calls(exchange: GatewayExchange, received: ResponseView) -> str | 
     of_answer=True,
 )
 def _stop(exchange: GatewayExchange) -> Outcomes:
-    """The stop reason reaches the client, in the words of its API."""
+    """The stop reason reaches the client, with the value that the client's API uses."""
     if exchange.responses is None:
         return
     sent, received = exchange.responses
@@ -496,7 +498,7 @@ def _describe_answer(exchange: GatewayExchange) -> str:
 
 @exchange_detail(
     "gateway-unasked",
-    "upstream is asked",
+    "upstream request",
     "the client gets an answer that no model gave to this request",
     of_answer=True,
 )

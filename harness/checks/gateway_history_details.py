@@ -91,7 +91,7 @@ def _ids(exchange: GatewayExchange) -> Outcomes:
         elif not repeated and call.id in before and before[call.id] != found.id:
             was = before[call.id]
             message = (
-                f"{name} arrives with a different value one than in an earlier request, and was issued as "
+                f"{name} arrives with a different value than in an earlier request, and was issued as "
                 f"{_of(issued, call)}"
             )
             yield lost_detail(message, call.id_pointer, found.id_pointer, found.id, was)
@@ -273,6 +273,8 @@ STATE = GatewayDetail(
     "Signatures and other state that the upstream issued are sent back to it unchanged.",
     "the model continues without its own reasoning, or the provider refuses the request",
 )
-"""Detail that is judged over a whole conversation, by the state that is sent back to the upstream."""
+"""Detail for the state that is sent back to the upstream. It is judged over a whole conversation, not over single
+exchanges.
+"""
 
 HISTORY = (_calls, _arguments, _ids, _results, _errors, _prefix, STATE)

@@ -27,7 +27,7 @@ from harness.apis.api import Api, ClientForm
 from harness.apis.registry import Target
 from harness.apis.server import json_response
 from harness.cassettes.player import ExchangeLog
-from harness.cassettes.transport import ALONE, LoggingTransport
+from harness.cassettes.transport import NO_KEEPALIVE, LoggingTransport
 from harness.checks.gateway_exchange import ApiPair, GatewayExchange, gateway_exchanges
 from harness.model.errors import UsageError
 from harness.model.http import HttpRequest, HttpResponse
@@ -316,7 +316,7 @@ def play_cell(cell: Cell, way: ApiPair, endpoint: GatewayEndpoint, upstream: Ups
     """
     tap = ExchangeLog(endpoint.url, endpoint.url)
     secured = endpoint.url.startswith("https:")  # certificates take long to load
-    line = httpx2.HTTPTransport(verify=secured, trust_env=False, limits=ALONE)
+    line = httpx2.HTTPTransport(verify=secured, trust_env=False, limits=NO_KEEPALIVE)
     with (
         upstream.open_conversation(cell.scenario, way.upstream, lambda: len(tap.exchanges)) as current,
         httpx2.Client(

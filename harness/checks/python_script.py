@@ -16,7 +16,7 @@ from harness.model.messages import JSON
 from harness.platform.exceptions import shorten
 
 _FIRST_ERROR = 400
-"""First HTTP status of an error."""
+"""Lowest HTTP status of an error."""
 
 _MAX_LINE, _MAX_ANSWER_LINE = 120, 200
 
@@ -25,7 +25,7 @@ def python_scripts(made: Reproduction, file: str) -> Iterator[str]:
     """Yield scripts that may show the fault, the best one first.
 
     Raises:
-        CannotWrite: an argument of a call has no form in Python code.
+        CannotWrite: an argument of a call cannot be written as Python code.
     """
     for claim in made.claims():
         for redirect in made.redirects or [None]:
@@ -34,8 +34,8 @@ def python_scripts(made: Reproduction, file: str) -> Iterator[str]:
 
 
 def _script(made: Reproduction, file: str, claim: ScriptClaim, redirect: str | None, *, is_short: bool) -> str:
-    """Return a script. A short one catches no exception that it need not check, and has answers without fields that
-    clients ignore.
+    """Return a script. A short script catches exceptions only if necessary, and most of its answers lack the fields
+    that clients ignore.
     """
     code = ScriptCode(made.module, {made.origin + made.base_path: "endpoint.base_url"}, made.results)
     statements, first = _statements(made, code)
@@ -121,7 +121,7 @@ def _statements(made: Reproduction, code: ScriptCode) -> tuple[list[str], int]:
 
 
 def _reader(made: Reproduction, code: ScriptCode) -> str:
-    """Return the name of the function with which a script reads what the library returned."""
+    """Return the name of the function that a script uses to read the library's return value."""
     own = getattr(made.module, "openai_form", None)
     if own is not None:
         return code.function(own)
@@ -130,7 +130,9 @@ def _reader(made: Reproduction, code: ScriptCode) -> str:
 
 
 def _end(made: Reproduction, claim: ScriptClaim, returned: str) -> str:
-    """Return the end of a script, which checks a claim. `returned` is the code of what the library returned."""
+    """Return the end of a script, which checks a claim. `returned` is the expression that reads the claim's value from
+    the library's return value.
+    """
     value = ScriptCode(None, {}).code(claim.value if claim.subject == "sent" else _tuples(claim.value))
     at = (made.finding.exchange or 0) if made.owns_loop else -1
     says = repr(made.says(claim))
@@ -157,7 +159,7 @@ def _end(made: Reproduction, claim: ScriptClaim, returned: str) -> str:
 
 
 def _with_shared(statements: list[str], kwargs: Mapping[str, object], code: ScriptCode) -> list[str]:
-    """Return statements in which arguments that several of them have, such as `tools`, are variables."""
+    """Return the statements. Arguments that several of them share, such as `tools`, are assigned to variables first."""
     shared = list[str]()
     for name, value in kwargs.items():
         text = f"\n    {name}={code.code(value, 4, len(name) + 1)},\n"
@@ -168,7 +170,7 @@ def _with_shared(statements: list[str], kwargs: Mapping[str, object], code: Scri
 
 
 def _tuples(value: JSON) -> object:
-    """Return a list of pairs as tuples, as a script compares them."""
+    """Convert the pairs in a list to tuples. Scripts compare calls in this form."""
     if isinstance(value, list):
         return [(each[0], each[1]) if isinstance(each, list) else each for each in value]
     return value
@@ -296,4 +298,4 @@ _READERS = {
     "usage": "{read}(answer)[{count}]",
     "reason": "{read}(answer)['reason']",
 }
-"""Subject of a claim → code of what the library returned."""
+"""Subject of a claim → expression that reads its value from the library's return value."""

@@ -73,7 +73,7 @@ class Recognised:
 
 
 def recognise(name: str) -> Recognised:
-    """Recognise `package.module:attribute` in a process of its own."""
+    """Recognise `package.module:attribute` in a separate process."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "recognised.json"
         command = [sys.executable, "-m", "harness.checks.recognition", name, str(file)]
@@ -129,7 +129,7 @@ def _as_module(name: str) -> str:
 
 
 def _in_module(name: str) -> Recognised:
-    """Recognise the only client that a module defines, or ask which one it is."""
+    """Recognise the only client that a module defines. If there are several, return a question that lists them."""
     try:
         members = cast("dict[str, object]", plugins.import_attribute(f"{name}:__dict__", "client"))
     except PluginError as error:
@@ -195,14 +195,16 @@ def missing_variable(text: str) -> str | None:
 
 
 def _with_variable(name: str, error: Exception) -> str:
-    """Return the reason of an error, and the command that sets the environment variable that is missing, if one is."""
+    """Return the reason of an error. If an environment variable is missing, return the command that sets it instead."""
     reason = str(error) if isinstance(error, PluginError) else f"{name} failed: {exception_summary(error)}."
     variable = missing_variable(reason)
     return reason if variable is None else f"{name} {variable_question(variable, name)}"
 
 
 def variable_question(variable: str, subject: str) -> str:
-    """Return the command that sets an environment variable for a subject that needs it."""
+    """Return the text that names a missing environment variable, and the command that sets it and tries `subject`
+    again.
+    """
     value = "https://api.openai.com/v1" if re.search("URL|BASE|HOST|ENDPOINT", variable) else "none"
     return f"needs the environment variable {variable}. Set it: {variable}={value} harness try {subject}"
 
@@ -225,7 +227,7 @@ def _loop(name: str, value: object) -> Recognised:
 
 
 def _client(name: str, shape: ClientShape) -> Recognised:
-    """Find out the API of a client and the form of its messages, by sending it a request in each form."""
+    """Determine the API and the message format of a client by sending it a request in each format."""
     seen, tried = _Seen(None), [shape]
     if not shape.is_sdk and shape.form is OPENAI:
         tried = [replace(shape, form=form) for form in (OPENAI, ANTHROPIC, GEMINI, RESPONSES)]
@@ -269,10 +271,10 @@ _RUNS_TOOLS = (
 )
 
 _OPENAI_APIS = (OPENAI.name, RESPONSES.name)
-"""APIs whose results have no mark for errors, as the messages of OpenAI's form."""
+"""APIs whose tool results have no error flag. Messages in OpenAI's format have none either."""
 
 FOREIGN_FORMS = (ANTHROPIC.name, GEMINI.name, RESPONSES.name)
-"""Forms other than OpenAI's."""
+"""Message formats other than that of OpenAI Chat."""
 
 _TOOL = Tool("look", "Looks.", {"type": "object", "properties": {}})
 
@@ -288,7 +290,7 @@ def _send(shape: ClientShape, url: str) -> None:
 
 
 def _is_passed_through(shape: ClientShape, seen: _Seen) -> bool:
-    """Return whether a request arrived unchanged at an API with another format."""
+    """Return whether a client passed its messages on unchanged, although the API has another format."""
     if shape.form.name in FOREIGN_FORMS and not shape.is_sdk:
         return shape.form.name != seen.api
     if shape.form is not OPENAI or seen.api == OPENAI.name:

@@ -32,22 +32,21 @@ _HEADERS = frozenset({"content-type", "retry-after", "retry-after-ms", "request-
 """Response headers that clients read."""
 
 _USAGE = {"input": "read", "output": "written", "cache_read": "cached", "reasoning": "reasoned"}
-"""Beginning of a finding's count → its name in what a script reads."""
+"""Start of the message of a finding about usage → name of the token count in what a script reads."""
 
 _MAX_TITLE = 160
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptClaim:
-    """A condition that a script checks, and that does not hold while the fault exists.
+    """A condition that a script checks. It fails as long as the fault exists.
 
-    - `sent`: the value at `path` of the request is `value` or, if `is_right` is not set, is not.
-    - `has`: the request contains the text `value`. `shown`: what the library returned contains it.
-    - `error`, `no error`: the library raises, or does not.
-    - `status`: the exception has this status.
-    - `runs`: the tools ran with these names and arguments.
-    - `calls`, `whole calls`, `text`, `usage`: the library returns this. Calls that are whole have parsed arguments.
-    - `reason`: the stop reason is one of these words.
+    - `sent`: the value at `path` of the request is the right `value`. If `is_right` is not set, `value` is wrong, and
+      the request must have another one. - `has`: the request contains the text `value`. `shown`: what the library
+      returned contains it. - `error`, `no error`: the library raises an exception, or raises none. - `status`: the
+      exception has this status. - `runs`: the tools ran with these names and arguments. - `calls`, `whole calls`,
+      `text`, `usage`: the library returns this. Whole calls are those whose arguments are a JSON object. - `reason`:
+      the stop reason is one of these words.
     """
 
     subject: Literal[
@@ -70,8 +69,8 @@ class Reproduction:
     `subject` names the library or client, and `module` is its wrapper. `packages` are the distributions to install, and
     `versions` those that are installed. `calls` are the calls that the wrapper made, up to the fault. `results` are the
     results of a loop's tools, by name. `redirects` are the HTTP clients that a client without a base URL may use.
-    `keys` are the environment variables that may hold its key. `is_mended` returns whether another body of the wrong
-    request mends the fault. `response` is what the adapter returned for the answer with the fault.
+    `keys` are the environment variables that may hold its key. `is_mended` returns whether the finding disappears if
+    the wrong request has this body instead. `response` is what the adapter returned for the answer with the fault.
 
     `owns_loop` is set if the library runs its own loop. `fact` is the provider's rule that a request breaks, if there
     is one.
@@ -116,7 +115,9 @@ class Reproduction:
         return text.replace("the adapter", "the library")
 
     def returned_values(self) -> tuple[object, object] | None:
-        """Return what the call with the fault returned, and the completion that its wrapper reads from it."""
+        """Return what the call with the fault returned, and the completion that its wrapper reads from it. Return
+        `None` if the value is unknown.
+        """
         call = self.calls[self.target_call()]
         value = next((each for each in (call.joined, call.awaited, call.result) if each is not None), None)
         if value is None or (call.is_stream and call.joined is None) or (call.is_awaited and call.awaited is None):
@@ -143,7 +144,9 @@ class Reproduction:
         return before[-1] if before else len(self.calls) - 1
 
     def answers(self, first: int) -> list[tuple[int, dict[str, JSON], str]]:
-        """Return status, headers and body of the answers that a script gives, from the exchange `first` on."""
+        """Return status, headers and body of each answer that the script's server sends, beginning with the exchange
+        `first`.
+        """
         used = self.readings[first : self._last + 1] or self.readings[-1:]
         found = [_answer(each.exchange.response) for each in used if each.exchange.response is not None]
         return found or [(500, {"content-type": "application/json"}, "{}")]
@@ -174,7 +177,7 @@ class Reproduction:
             yield from self._of_answer(view)
 
     def says(self, claim: ScriptClaim) -> str:
-        """Return the message of an assertion."""
+        """Return the message of the assertion that checks a claim."""
         right = {"error": " (an exception is right)", "status": f" (right is the status {claim.value})"}
         title = self.title if len(self.title) <= _MAX_TITLE else self.title.partition(": ")[0]
         return f"{shorten(title, _MAX_TITLE)}{right.get(claim.subject, '')}"
@@ -235,7 +238,7 @@ def is_about_request(finding: Finding) -> bool:
 
 
 def _right_request(finding: Finding) -> JSON:
-    """Return the request of the shipped adapter that a finding shows, if there is one. Other exhibits are no JSON."""
+    """Return the request of the shipped adapter that a finding shows, or `None`. Its other exhibits are not JSON."""
     for each in finding.exhibits:
         with contextlib.suppress(WireError):
             return parse_body(each.text.encode())
@@ -243,7 +246,9 @@ def _right_request(finding: Finding) -> JSON:
 
 
 def _differences(wrong: JSON, right: JSON, pointer: str = "") -> Iterator[tuple[str, JSON]]:
-    """Yield the pointers and values of a right request that a wrong one lacks or has otherwise."""
+    """Yield the pointer and the right value of each place where a wrong request differs from a right one or lacks the
+    value.
+    """
     pairs: Iterable[tuple[str | int, JSON]] = ()
     if isinstance(right, dict) and isinstance(wrong, dict):
         pairs = right.items()
@@ -274,7 +279,7 @@ def _put(body: JSON, pointer: str, value: JSON) -> JSON:
 
 
 def _inside(value: JSON, wanted: JSON) -> str:
-    """Return the pointer of a value in another, or an empty text."""
+    """Return the pointer to a value inside another, or an empty string."""
     members = as_object(value).items() if isinstance(value, dict) else enumerate(as_list(value))
     for key, each in members:
         if each == wanted:
@@ -285,7 +290,9 @@ def _inside(value: JSON, wanted: JSON) -> str:
 
 
 def _right_value(finding: Finding, value: JSON) -> JSON:
-    """Return the value that is right in the place of a wrong one, if the finding has the value itself and no words."""
+    """Return the right value for the place of a wrong one. Return `None` if the finding does not contain it, but only
+    describes it in words.
+    """
     expected = finding.expected
     if finding.actual != value or expected is None:
         return None
@@ -295,7 +302,7 @@ def _right_value(finding: Finding, value: JSON) -> JSON:
 
 
 _KEY_HEADERS = {"anthropic": "x-api-key: ", "gemini": "x-goog-api-key: "}
-"""API → header of the key, for APIs that do not take `authorization: Bearer`."""
+"""API → header that carries the key, for APIs that do not use `authorization: Bearer`."""
 
 
 _PRINTED = ("raised: ", "sent: ", "returned: ", "got: ", "AssertionError: ")
@@ -305,8 +312,8 @@ _MAX_CHARACTERS = 300
 
 
 def provider_fact(finding: Finding, api: str, readings: Sequence[ParsedExchange]) -> Fact | None:
-    """Return the fact on which a finding is based: its own, the first one of its limit, or what is documented about
-    such responses.
+    """Return the fact on which a finding is based. This is the fact with its id, the first fact of its limit, or a fact
+    about such responses.
     """
     at = finding.exchange
     view = readings[at].response if at is not None and at < len(readings) else None
@@ -334,11 +341,12 @@ _FACTS = {
     "tool-run-missing": ("no-arguments", "stream-arguments"),
     "usage": ("usage",),
 }
-"""Rule → ends of the ids of facts about such responses, the best first. Their beginning is the API."""
+"""Rule → endings of the ids of facts about such responses, the best one first. The API's name precedes the ending."""
 
 
 def curl_command(made: Reproduction, api: Api) -> str:
-    """Return a shell script that sends the wrong request to the provider, or an empty text if none is wrong.
+    """Return a shell script that sends the wrong request to the provider, or an empty string if the finding is not
+    about a request.
 
     The script reads the key from an environment variable.
     """
@@ -405,7 +413,7 @@ _REMEDIES = {
     "response-refusal": "Return the text of the refusal.",
     "issued-id-lost": "Return the id of the call as the provider sent it.",
 }
-"""Rule → advice for the maintainers of a library, who do not know the names of harness."""
+"""Rule → advice for the maintainers of a library, without the terms of harness."""
 
 
 def _body(reading: ParsedExchange) -> JSON:

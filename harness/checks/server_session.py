@@ -176,11 +176,11 @@ class RetryingClient:
     def _over_http(self, request: HttpRequest) -> HttpResponse:
         import httpx2  # noqa: PLC0415 - the checks are listed without a way to any server
 
-        from harness.cassettes.transport import ALONE  # noqa: PLC0415 - the same
+        from harness.cassettes.transport import NO_KEEPALIVE  # noqa: PLC0415 - the same
         from harness.runner.backends import TIMEOUT_SECONDS  # noqa: PLC0415 - the same
 
         if self._client is None:
-            transport = httpx2.HTTPTransport(trust_env=False, limits=ALONE)
+            transport = httpx2.HTTPTransport(trust_env=False, limits=NO_KEEPALIVE)
             self._client = httpx2.Client(transport=transport, trust_env=False, timeout=TIMEOUT_SECONDS)
         pieces: list[bytes] = []
         delivery = AT_ONCE

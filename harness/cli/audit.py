@@ -83,7 +83,9 @@ def audit(typed: AuditOptions) -> int:
 
 
 def _save(cell: CellResult, folder: Path, by: FactSelection) -> Iterator[str]:
-    """Write the fewest exchanges of a cassette that show each of its errors, and yield a line for each."""
+    """For each error in a cassette, write the smallest set of exchanges that shows it. Yield a line of output for each
+    file.
+    """
     file = Path(cell.scenario)
     rules = dict.fromkeys(each.rule for each in cell.findings if each.severity is Severity.ERROR)
     whole = load(file) if rules else Cassette(())
@@ -102,7 +104,7 @@ def _save(cell: CellResult, folder: Path, by: FactSelection) -> Iterator[str]:
     for rule in rules:
         every: list[JSON] = [*range(len(whole.interactions))]
         if not shows(every, rule):
-            continue  # only driving it again shows it
+            continue  # only replaying the conversation shows it
         few = smallest(every, partial(shows, rule=rule))
         path = folder / f"{file.stem}-{rule}.yaml"
         note = f"Exchanges {', '.join(map(str, few))} of {file.name}, which are enough for {rule}; cut by harness."

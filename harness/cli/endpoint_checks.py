@@ -179,7 +179,7 @@ def _complete(kind: str, typed: T) -> tuple[T, NamedServer | NamedGateway | None
         raise UnknownName(kind, typed.url, tuple(known), f"check {kind}")
     if not factories.is_base_url(typed.url if found is None else found.url):
         at = f"check {kind}" if found is None else f"{found.place}.url"
-        raise UsageError(f"{at}: {factories.NO_BASE_URL}")
+        raise UsageError(f"{at}: {factories.INVALID_BASE_URL}")
     if found is None:
         return typed, None
     values: dict[str, Any] = {

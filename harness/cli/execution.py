@@ -453,7 +453,7 @@ def base_urls_for(given: Sequence[str] | None, mode: Mode, targets: Sequence[Tar
         if target not in known:
             raise UnknownName("target", target, known, "--base-url")
         if not factories.is_base_url(url):
-            raise UsageError(f"--base-url {target}: {factories.NO_BASE_URL}")
+            raise UsageError(f"--base-url {target}: {factories.INVALID_BASE_URL}")
     return base_urls_of(base_urls, targets) if mode == "live" else {}
 
 

@@ -37,7 +37,8 @@ def is_generated(typed: GenerateOptions) -> bool:
     """Return whether a command plays generated conversations.
 
     Raises:
-        UsageError: Other options contradict them, or need them.
+        UsageError: `--seed` or `--save` is used without `--generate`, or `--generate` with another mode than
+            `reference`.
     """
     if typed.generate is None:
         for name, given in {"--seed": typed.seed, "--save": typed.save}.items():
@@ -52,7 +53,8 @@ def is_generated(typed: GenerateOptions) -> bool:
 def generate(options: EffectiveOptions, model: str | None = None, *, every: bool = False) -> int:
     """Search for faults of the chosen targets, save a scenario for each, and report them as a run does.
 
-    Without `every`, only the first target is searched, unless the options name targets. Its model may be given.
+    Without `every`, only the first target is searched, unless the options name targets. `model` replaces the model of
+    the first target.
 
     Raises:
         UsageError: A scenario cannot be written.
@@ -101,7 +103,7 @@ def generated_run(options: EffectiveOptions) -> Run:
 
 
 def text_of(scenario: Scenario) -> str:
-    """Return a scenario as in its file."""
+    """Return a scenario as the YAML text of a scenario file."""
     document = scenario.model_dump(mode="json", exclude_unset=True, by_alias=True)
     layout: Any = {"sort_keys": False, "allow_unicode": True, "width": 110}
     return str(cast("Any", yaml).dump(document, Dumper=_PlainDumper, **layout))

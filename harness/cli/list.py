@@ -105,7 +105,7 @@ def list_(  # noqa: PLR0913 - a parameter for each option
 
 
 def _features(adapters: list[str] | None, targets: list[str] | None) -> int:
-    """Play the scenarios of all features against the reference server, and print what is carried."""
+    """Play the scenarios of all features against the reference server, and print which ones each adapter supports."""
     from harness.cli.execution import play  # noqa: PLC0415 - other lists start faster
     from harness.cli.options import RunOptions  # noqa: PLC0415 - other lists start faster
     from harness.cli.settings import combine_options  # noqa: PLC0415 - other lists start faster
@@ -184,7 +184,7 @@ def _targets() -> Iterator[Sequence[str]]:
 
 
 def _fact_counts(facts: Iterable[Fact], service: str) -> str:
-    """Return how many facts are about a service, by their best evidence."""
+    """Return a text with the number of facts about a service, grouped by the kind of their best evidence."""
     about = [fact for fact in facts if fact.service is None or service in fact.service]
     kinds = Counter(best_evidence([fact]).partition(" ")[0] for fact in about if fact.service or service == OWN)
     by_kind = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
@@ -258,10 +258,10 @@ def best_evidence(facts: Iterable[Fact]) -> str:
 
 
 def table(rows: Sequence[Sequence[str]], text: str = "") -> Iterator[str]:
-    """Yield the lines of a table. On a terminal, the table is fitted to its width.
+    """Yield the lines of a table. On a terminal, the table is fitted to the terminal's width.
 
-    Then the descriptions, in the column headed `text` or in the last one, are truncated. Columns that do not fit are
-    omitted and named on standard error.
+    To fit, descriptions are truncated. They are in the column headed `text`, or in the last one. Columns that do not
+    fit are omitted and named on standard error.
     """
     if not sys.stdout.isatty():
         yield from align(rows)

@@ -40,13 +40,13 @@ class Output:
 
     @property
     def is_file(self) -> bool:
-        """Set if the output is a regular file rather than the screen, a pipe or a device."""
+        """Return whether the output is a regular file rather than the screen, a pipe or a device."""
         return self.path is not None and (self.path.is_file() or not self.path.exists())
 
     @property
     def form(self) -> str | None:
-        """The form selected by the file's suffix. It is empty if the report has only one form, and `None` for an
-        unknown suffix.
+        """The file extension that selects one of the report's forms. It is empty if nothing selects a form, and `None`
+        for an unknown extension.
         """
         if self.path is None or not self.report.forms:
             return ""

@@ -80,8 +80,8 @@ def _provider(provider: Provider, environ: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _requirement(requirement: Requirement | None) -> dict[str, Any] | None:
-    """Return a requirement of an adapter. Its version is `None` if it is not installed, and empty for a command found
-    on the path.
+    """Return what an adapter requires. The version is `None` if it is not installed, and empty for a command found on
+    the path.
     """
     if requirement is None:
         return None
@@ -157,7 +157,7 @@ def _needs(needed: dict[str, Any] | None) -> str:
 
 
 def _keys(keys: dict[str, bool]) -> str:
-    """Return the variables that are set. If none is set, return the alternatives."""
+    """Return a text that names the variables that are set or, if none is set, all variables that may hold the key."""
     present = [name for name, is_set in keys.items() if is_set]
     return f"{', '.join(present)}: set" if present else f"{' or '.join(keys)}: not set"
 

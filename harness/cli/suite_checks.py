@@ -53,7 +53,7 @@ _TEMPLATES = {
     "agent": ("agent.py", "my_agent.py", "harness check agent --agent-command 'python3 my_agent.py' --api openai-chat"),
     "command": ("adapter.mjs", "my_adapter.mjs", "harness check --adapter-command 'node my_adapter.mjs'"),
 }
-"""Kind → shipped file, name of the written file, command that checks it. Each passes its check as it is."""
+"""Kind → shipped file, name of the written file, command that checks it. Each template passes its check unchanged."""
 
 
 def write_template(kind: str) -> int:
@@ -81,7 +81,7 @@ _MIN_SHARE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class _HidingLimit:
-    """A limit that most failed cells exceed, with one of these cells."""
+    """A limit that at least half of the failed cells exceed, with one of these cells."""
 
     finding: Finding
     cell: CellResult
@@ -91,9 +91,10 @@ class _HidingLimit:
 
 
 def with_accepting_model(execution: Execution, workers: WorkerPool, result: RunResult) -> RunResult:
-    """Repeat a check with another model if one limit of the default model hides all other results, and add a note.
+    """Repeat a check with another model if one limit of the default model causes most of the failures. Add a note to
+    the result.
 
-    Return the given result if there is no such limit, or if every known model of the API has it.
+    Return the given result if there is no such limit, or if no other known model avoids it.
     """
     limit = _hiding_limit(result)
     options = execution.options
@@ -158,7 +159,7 @@ def exceeded_limit(cell: CellResult) -> Finding | None:
 
 
 def other_models(api: str, model: str) -> Iterator[str]:
-    """Yield one current model with a long context for each other profile of the API."""
+    """Yield a current model for each other profile of the API: the one with the longest context."""
     wire = registry.api(api)
     own = wire.profile_for(model).name
     known = [each for each in models(api) if not each.deprecated and each.context]

@@ -1,4 +1,4 @@
-"""`harness try`: the worst defects of whatever the user names, within seconds."""
+"""`harness try`: find the worst defects of a client, library, tool loop, program or server within seconds."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ usage-cached-prompt result-null call-malformed error-503 call-single
 """
 
 TRIAL_SAMPLE = tuple(_SAMPLED_IDS.split())
-"""Ids of the scenarios in the sample, those that find the most defects first."""
+"""Ids of the sampled scenarios. Those that reveal the most defects come first."""
 
 STREAMED_SAMPLE = frozenset(
     [
@@ -98,9 +98,9 @@ class TryOptions(GenerateOptions):
 
 @dataclass(frozen=True, slots=True)
 class TrialCheck(AdapterCheck):
-    """Selection of the cells of a trial: some scenarios in order, each with one target of the API.
+    """Cell selection for `harness try`: a sample of the scenarios, each with one target of the API.
 
-    `target` is the only target if its model was chosen. With `is_fixed`, no other model is requested.
+    If `target` is set, only that target is used. With `is_fixed`, no scenario gets another model.
     """
 
     scenarios: tuple[str, ...] = TRIAL_SAMPLE
@@ -108,10 +108,12 @@ class TrialCheck(AdapterCheck):
     is_fixed: bool = False
 
     def select_cells(self, cells: Sequence[Cell]) -> Sequence[Cell]:
-        """Select the cells to run: whole answers, and the streams that differ most from them.
+        """Select the cells to run: the sampled scenarios with whole answers, and those in `STREAMED_SAMPLE` also
+        streamed.
 
-        Their target is one whose provider issues ids for calls, if there is one, so that lost ids show. A scenario that
-        its model does not support gets another target or, without `is_fixed`, another model of the API.
+        If possible, the target's provider assigns ids to tool calls, so that lost ids are detected. If a scenario does
+        not apply to that target, another target is used. Without `is_fixed`, another model of the API may be used as
+        well.
         """
         with_ids = [cell for cell in cells if cell.target.profile.call_ids]
         first = first_target_cells(with_ids or cells)
@@ -133,7 +135,7 @@ class TrialCheck(AdapterCheck):
         return [chosen[key] for key in sorted(chosen, key=_place_in_sample)]
 
     def report(self, every: Sequence[Cell], played: Sequence[Cell], result: RunResult, play: Play) -> Checked:  # noqa: ARG002
-        """Return an empty report: a trial does not look for further capabilities."""
+        """Return an empty report, because `harness try` does not probe for undeclared capabilities."""
         return Checked()
 
 
@@ -149,13 +151,14 @@ def _place_in_sample(key: tuple[int, str]) -> int:
 
 
 _STREAM_DELAY = 10
-"""Number of scenarios that are played whole before the first stream."""
+"""Number of positions by which a streamed cell is moved back in the order of the sample."""
 
 
 def _with_supporting_model(cell: Cell) -> Cell:
-    """Return the cell, with another model of its API if the scenario is only for profiles that its own does not have.
+    """Return the cell. If the scenario does not support the profile of its model, use another model of the API that it
+    supports.
 
-    The older models of a provider accept settings such as `temperature`, which reasoning models refuse.
+    For example, older models accept settings such as `temperature`, which reasoning models refuse.
     """
     target, profiles = cell.target, cell.scenario.profiles
     if profiles and target.profile.name not in profiles:
@@ -233,7 +236,7 @@ _NO_REQUEST = """FAIL  each call fails before a request is sent
 
 
 def _private_file() -> str:
-    """Return the file for the run, from which `reproduce` takes its cells. Its folder is ignored by Git."""
+    """Return the path of the run's JSON file, which `harness reproduce` reads. Create its folder, which Git ignores."""
     folder = Path(".harness")
     folder.mkdir(exist_ok=True)
     ignoring = folder / ".gitignore"
@@ -244,10 +247,11 @@ def _private_file() -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """The sample of a trial that began at the monotonic time `started`. Its reports name the command `shows`.
+    """A run of the sample. It began at the monotonic time `started`.
 
-    With `is_fixed`, no other models are requested than those that the user, the client or the adapter command has.
-    `default` is the client's default model.
+    `models` are the chosen models, if any. `default` is the client's default model, if it is a current one. With
+    `is_fixed`, no scenario gets another model. `shows` is the command that reports print for showing a cell; `None`
+    keeps the command of the run.
     """
 
     models: Sequence[str] | None
@@ -257,10 +261,11 @@ class _Trial:
     started: float
 
     def with_sample(self, execution: Execution, workers: WorkerPool, result: RunResult) -> RunResult:
-        """Play the sample with the given model, within the time limit.
+        """Run the sample with the chosen model, within the time limit.
 
-        Without a model, use the client's or another one if its first requests exceed a limit of the default model. A
-        later request may exceed a limit because the client loses a part of an answer, which is a defect with any model.
+        If no model was chosen and the client's first request exceeds a limit, use the client's default model or another
+        one that accepts it. Only first requests count. A later one may exceed a limit because the client lost part of
+        an answer, which is a defect with any model.
         """
         limits = ((each, found) for each in result.cells if (found := exceeded_limit(each)) and not found.exchange)
         cell, finding = next(limits, (None, None))
@@ -277,7 +282,7 @@ class _Trial:
         if sampled.unplayed:
             done = len(sampled.cells)
             total = count(done + sampled.unplayed, "cell")
-            typer.echo(f"The time is over: {done} of the sample's {total} were played. 'harness check' plays more.")
+            typer.echo(f"The time is up: {done} of the sample's {total} were played. 'harness check' plays more.")
         lacking = sum(cell.verdict is Verdict.NOT_APPLICABLE for cell in sampled.cells)
         if lacking > len(sampled.cells) // 2:
             typer.echo(_FEW_CELLS.format(lacking=lacking, total=count(len(sampled.cells), "cell")))
@@ -291,7 +296,7 @@ _FEW_CELLS = (
 )
 
 _SECONDS, _LEAST_SECONDS = 16.0, 8.0
-"""Time from the start of the command after which no further cell is played, and the least time for the sample."""
+"""Time after the start of the command at which no further cell is started, and the minimum time for the sample."""
 
 
 def _is_loop(spec: str) -> bool:
@@ -355,8 +360,8 @@ def _try_program(command: str) -> Recognised | int:
 
 
 def _in_pieces(response: HttpResponse, _seed: str) -> tuple[HttpResponse, str]:
-    """Return a stream that is cut inside lines and inside characters, with pauses, because clients join what arrives
-    together.
+    """Return the response in small chunks that end inside lines and characters. Pauses between them keep the client
+    from receiving several chunks at once.
     """
     body = response.body
     characters = {place + 1 for place, byte in enumerate(body) if byte >= _FIRST_BYTE_OF_SEVERAL}
@@ -428,7 +433,7 @@ _SERVER_SAMPLE = (
 """Ids of the checks of a server. They send about 40 requests."""
 
 _GATEWAY_QUESTION = (
-    "{url}: it answers a plain question with {failure}. Is it a gateway that cannot reach its provider? Start it with "
+    "{url}: a simple request results in {failure}. Is it a gateway that cannot reach its provider? Start it with "
     "http://127.0.0.1:8791 as the provider's base URL, for example in ANTHROPIC_BASE_URL, and then: harness check "
     "gateway {url} --api {api} --upstream anthropic --upstream-port 8791 --model {model} --report worst"
 )

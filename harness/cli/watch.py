@@ -92,7 +92,7 @@ def _wait_for_change(watched: Watched, before: Snapshot) -> Snapshot:
 
 def _print_changes(files: Sequence[Path], affected: Sequence[str] | None) -> None:
     named = list_names([str(file) for file in files], _MAX_NAMES)
-    what = "all is played again" if affected is None else f"only {list_names([*affected], _MAX_NAMES)}"
+    what = "all scenarios are played again" if affected is None else f"only {list_names([*affected], _MAX_NAMES)}"
     print_error(f"-- {named} changed: {what}")
 
 
@@ -145,9 +145,10 @@ class FileTree:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """Files of a run.
+    """Files that a run reads.
 
-    Changes to scenarios and cassettes may affect only some cells. Changes to `others` affect all cells.
+    Changes to scenarios and cassettes may affect only some cells. Changes to `others` affect all cells. `shipped` holds
+    the ids of the shipped scenarios in the run.
     """
 
     scenarios: tuple[FileTree | Path, ...]
@@ -184,7 +185,7 @@ class Watched:
         return list(names)
 
     def _scenario_of(self, file: Path) -> str | None:
-        """Return the only scenario that a file can affect, or `None`."""
+        """Return the scenario that a change to the file affects, or `None` if the change may affect several."""
         if any(file == each or (isinstance(each, FileTree) and each.path in file.parents) for each in self.scenarios):
             return str(file)
         if self.cassettes is None or self.cassettes.path not in file.parents:

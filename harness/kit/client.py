@@ -1,5 +1,7 @@
-"""Clients for applications: chat, text generation from a prompt, and embeddings. Each has a name and capabilities, and
-is closed by `with`.
+"""Clients for applications: chat, text generation from a prompt, and embeddings.
+
+Each client has a name and capabilities, and a `with` statement closes it. `EmbeddingRecord` prevents comparisons
+between vectors of different models. `LocalRunner` runs the commands of adapters that use a command-line program.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class Closing(ABC):
-    """Base of clients that are closed by `with`."""
+    """Base class of clients that a `with` statement closes."""
 
     @abstractmethod
     def close(self) -> None:
@@ -54,7 +56,7 @@ class Closing(ABC):
 
 
 class AsyncClosing(ABC):
-    """Base of clients that are closed by `async with`."""
+    """Base class of clients that an `async with` statement closes."""
 
     @abstractmethod
     async def close(self) -> None:
@@ -83,7 +85,7 @@ class _Named:
 
 
 class Client(_Named, Closing):
-    """A `harness.model.protocols.StreamingChatClient` of a model, through an adapter. `with` closes it.
+    """A `harness.model.protocols.StreamingChatClient` that uses an adapter. A `with` statement closes it.
 
     Raises:
         MissingDependency: the adapter's SDK is not installed.
@@ -114,10 +116,10 @@ class Client(_Named, Closing):
 
 
 class AsyncClient(_Named, AsyncClosing):
-    """A `harness.model.protocols.AsyncStreamingChatClient`, through an adapter. `async with` closes it.
+    """A `harness.model.protocols.AsyncStreamingChatClient` that uses an adapter. An `async with` statement closes it.
 
-    A synchronous adapter, such as the shipped ones, runs in another thread, so the event loop is not blocked. A
-    cancelled request still runs to its end in that thread.
+    A synchronous adapter, such as the shipped ones, runs in another thread, so the event loop is not blocked. If the
+    caller cancels a request, that thread still finishes it.
 
     Raises:
         MissingDependency: the adapter's SDK is not installed.
@@ -171,12 +173,12 @@ class _NamedEmbedder(_Named):
 
     @property
     def provider(self) -> str:
-        """The adapter's name, which `harness.kit.client` records."""
+        """The adapter's name. `EmbeddingRecord` stores it."""
         return self.name
 
 
 class Embedder(_NamedEmbedder, Closing):
-    """A `harness.model.protocols.EmbeddingProvider`, through an adapter. `with` closes it.
+    """A `harness.model.protocols.EmbeddingProvider` that uses an adapter. A `with` statement closes it.
 
     Raises:
         MissingDependency: the adapter's SDK is not installed.
@@ -192,7 +194,7 @@ class Embedder(_NamedEmbedder, Closing):
 
 
 class AsyncEmbedder(_NamedEmbedder, AsyncClosing):
-    """A `harness.model.protocols.AsyncEmbeddingProvider`, through an adapter. `async with` closes it.
+    """A `harness.model.protocols.AsyncEmbeddingProvider` that uses an adapter. An `async with` statement closes it.
 
     The adapter runs in another thread, as in `AsyncClient`.
 
@@ -258,10 +260,10 @@ def _text(output: bytes) -> str:
 
 
 class _Prompted:
-    """Default model, system prompt, name and capabilities.
+    """Default model, system prompt, name and capabilities of a generation provider.
 
-    `model` is used for prompts that do not name a model; if it is empty, the client uses its default. `name` and
-    `capabilities` are the client's. They are empty for clients without them, such as those that adapters create.
+    `model` is used for calls that pass no model. If it is empty, the client uses its own default. `name` and
+    `capabilities` are those of the chat client. They are empty if it has none, as with clients that adapters create.
     """
 
     def __init__(self, client: ChatClient | AsyncChatClient, model: str, system: str | None) -> None:
@@ -280,7 +282,9 @@ class _Prompted:
 
 
 class ChatGeneration(_Prompted, Closing):
-    """A `harness.model.protocols.GenerationProvider` that sends a prompt as one chat. `with` closes the client."""
+    """A `harness.model.protocols.GenerationProvider` that sends each prompt as a chat with one message. A `with`
+    statement closes the chat client.
+    """
 
     def __init__(self, client: ChatClient, *, model: str = "", system: str | None = None) -> None:
         super().__init__(client, model, system)
@@ -296,7 +300,7 @@ class ChatGeneration(_Prompted, Closing):
 
 
 class AsyncChatGeneration(_Prompted, AsyncClosing):
-    """A `harness.model.protocols.AsyncGenerationProvider` that sends each prompt as one chat."""
+    """A `harness.model.protocols.AsyncGenerationProvider` that sends each prompt as a chat with one message."""
 
     def __init__(self, client: AsyncChatClient, *, model: str = "", system: str | None = None) -> None:
         super().__init__(client, model, system)
@@ -317,7 +321,9 @@ def _generation(response: ChatResponse) -> Generation:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingRecord:
-    """The provider, the model and the length of vectors. Store it together with them."""
+    """The provider and the model that produced vectors, and the vectors' length. Store the record together with the
+    vectors.
+    """
 
     __pydantic_config__: ClassVar = ConfigDict(extra="forbid", strict=True)
 
@@ -327,7 +333,7 @@ class EmbeddingRecord:
 
     @staticmethod
     def of(provider: EmbeddingProvider | AsyncEmbeddingProvider) -> EmbeddingRecord:
-        """Return the record of the vectors that this provider makes."""
+        """Return the record for vectors of this provider."""
         return EmbeddingRecord(provider.provider, provider.model, provider.dimensions)
 
     def check(self, provider: EmbeddingProvider | AsyncEmbeddingProvider) -> None:
@@ -341,11 +347,11 @@ class EmbeddingRecord:
             raise EmbeddingMismatch(astuple(self), astuple(current))
 
     def query(self, provider: EmbeddingProvider, text: str) -> list[float]:
-        """Return the vector of a text, to compare it with vectors of this record.
+        """Embed a text, so that its vector can be compared with vectors of this record.
 
         Raises:
             EmbeddingMismatch: `provider` makes vectors that cannot be compared; no request was sent.
-            harness.model.errors.ChatError: the provider refused or failed.
+                harness.model.errors.ChatError: the provider refused or failed.
         """
         self.check(provider)
         (vector,) = provider.embed([text])

@@ -4,17 +4,17 @@
 |---|---|---|
 | LLM_PROVIDER | provider of chats and texts: anthropic, claude-cli, gemini, openai-chat, openai-responses | gemini |
 | EMBEDDING_PROVIDER | provider of embeddings: gemini, openai-chat | gemini |
-| ANTHROPIC_API_KEY, ANTHROPIC_MODEL | for anthropic; the model also for claude-cli, which has a login of its own | |
+| ANTHROPIC_API_KEY, ANTHROPIC_MODEL | for anthropic; the model also for claude-cli, which has its own login | |
 | GOOGLE_API_KEY or GEMINI_API_KEY, GEMINI_MODEL | for gemini | |
 | GEMINI_EMBEDDING_MODEL, GEMINI_EMBEDDING_DIMS | Gemini's embeddings | gemini-embedding-2, 768 |
 | OPENAI_API_KEY, OPENAI_MODEL | for openai-chat and openai-responses | |
 | OPENAI_BASE_URL | a LiteLLM proxy or a local server, with its `/v1`; such a server may accept any key | OpenAI |
-| OPENAI_MAX_TOKENS_FIELD | for openai-chat: the field that limits a response; `max_tokens` for servers that know no \
+| OPENAI_MAX_TOKENS_FIELD | for openai-chat: the field that limits a response; `max_tokens` for servers that accept no \
   other | max_completion_tokens |
 | OPENAI_EMBEDDING_MODEL, OPENAI_EMBEDDING_DIMS | OpenAI's embeddings | text-embedding-3-small, 1536 |
 
-Live runs and recordings use OPENAI_BASE_URL as well; the other variables apply only here. The default models of chats
-are those of the shipped targets. An empty variable counts as not set. A provider has the name of its adapter. The
+Live runs and recordings use OPENAI_BASE_URL as well; the other variables apply only here. The default chat models are
+those of the shipped targets. An empty variable counts as not set. A provider has the name of its adapter. The
 caller closes the returned clients, with `with` or `close`.
 """
 
@@ -46,8 +46,8 @@ from harness.platform.environment import read_key
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A provider. `target` is the shipped target with its default model; `prefix` is the prefix of its variables'
-    names.
+    """A provider. `target` is the shipped target that sets its default model. `prefix` begins the names of its
+    environment variables.
     """
 
     name: str
@@ -68,16 +68,16 @@ PROVIDERS = {
 
 DEFAULT_PROVIDER = "gemini"
 
-NO_BASE_URL = "not a URL: it must begin with http:// or https://, as in http://127.0.0.1:4000/v1."
+INVALID_BASE_URL = "not a URL: it must begin with http:// or https://, as in http://127.0.0.1:4000/v1."
 """Error for a base URL that `is_base_url` rejects."""
 
 
 def chat_client(
     provider: str | None = None, *, environ: Mapping[str, str] = os.environ, http_client: object | None = None
 ) -> Client:
-    """Return a chat client of a provider; `None` means LLM_PROVIDER.
+    """Return a chat client for a provider. If `provider` is `None`, the variable LLM_PROVIDER names it.
 
-    `http_client` is an `httpx2.Client` to send through; the caller closes it.
+    `http_client` is an `httpx2.Client` that sends the requests; the caller closes it.
 
     Raises:
         UnknownName: the provider does not exist.
@@ -112,7 +112,8 @@ def async_generation_provider(
 def embedding_provider(
     provider: str | None = None, *, environ: Mapping[str, str] = os.environ, http_client: object | None = None
 ) -> Embedder:
-    """Return an `EmbeddingProvider` of a provider; `None` means EMBEDDING_PROVIDER. See `chat_client`.
+    """Return an embedding client for a provider. If `provider` is `None`, the variable EMBEDDING_PROVIDER names it. See
+    `chat_client`.
 
     Raises:
         UnknownName: the provider does not exist.
@@ -168,7 +169,7 @@ def base_url_for(api: str, *, environ: Mapping[str, str] = os.environ) -> str | 
     variable = registry.api(api).base_url_variable
     url = environ.get(variable) if variable else None
     if url and not is_base_url(url):
-        raise UsageError(f"{variable}: {NO_BASE_URL}")
+        raise UsageError(f"{variable}: {INVALID_BASE_URL}")
     return url or None
 
 

@@ -64,8 +64,8 @@ class RunTool:
 
 
 class Later:
-    """Returned by an asynchronous tool in place of a result. The caller sends the `ToolResult` in a later user message,
-    on APIs with asynchronous tools.
+    """Placeholder that an asynchronous tool returns instead of a result. The caller sends the `ToolResult` in a later
+    user message, on APIs with asynchronous tools.
     """
 
 
@@ -76,8 +76,9 @@ class Thread:
     """A conversation with one model.
 
     `template` is the request without its messages; `None` means the client's default model and no settings. `messages`
-    is the history. Both may be replaced between turns. `max_iterations` limits the responses in one turn. A `state`
-    that is not `None` is passed to the tools as their second argument.
+    is the history. It begins with the messages of the given template. Both may be replaced between turns.
+    `max_iterations` limits the responses in one turn. A `state` that is not `None` is passed to the tools as their
+    second argument.
     """
 
     def __init__(self, template: ChatRequest | None = None, *, max_iterations: int = 10, state: object = None) -> None:
@@ -134,7 +135,9 @@ class Thread:
     def _tools(
         self, response: ChatResponse, handler: MessageHandler | None, used: Usage
     ) -> Generator[RunTool, ChatResponse | ToolResult | Later, bool]:
-        """Run the calls of a response. Return whether a call has a result now."""
+        """Yield the calls of a response to run, and append their results to the history. Return whether any call has a
+        result.
+        """
         results: list[ToolResult] = []
         begun = 0
         try:
@@ -305,7 +308,7 @@ def _is_paused(response: ChatResponse) -> bool:
 
 
 def _not_run(call: ToolCall) -> ToolResult:
-    return ToolResult(call.id, call.name, "no result: the turn was broken off", is_error=True)
+    return ToolResult(call.id, call.name, "no result: the turn was interrupted", is_error=True)
 
 
 NOTE = "[trimmed: {length} characters that were read in an earlier turn]"
@@ -316,8 +319,8 @@ MAX_SHORT_CHARACTERS = 200
 
 
 def trimmed(messages: Sequence[Message], tools: Collection[str]) -> tuple[Message, ...]:
-    """Replace the results of `tools` by notes and return the new history. Errors are kept. Call it between two
-    turns.
+    """Return the history with the results of `tools` replaced by notes. Error results and short results are kept. Call
+    it between two turns.
     """
     return tuple(
         replace(message, parts=tuple(_trimmed_part(part, tools) for part in message.parts))
@@ -354,7 +357,7 @@ class UnknownCall(HarnessError):
 
 
 class Handout:
-    """Drives `thread` with `client`, while the caller runs the tools."""
+    """A conversation whose tools the caller runs. It sends the requests of `thread` to `client`."""
 
     def __init__(self, thread: Thread, client: ChatClient, handler: MessageHandler | None = None) -> None:
         self._thread = thread
@@ -370,19 +373,22 @@ class Handout:
         return tuple(call for call in self._calls if call.id not in self._results)
 
     def send(self, user: str | Message) -> ChatResponse | None:
-        """Send a user message. `None` means that calls are `waiting`; pass their results to `take`.
+        """Send a user message and return the last response of the turn. `None` means that calls are `waiting`; pass
+        their results to `take`.
 
         Raises:
-            HarnessError: calls of the previous turn are still waiting. harness.model.errors.ChatError: a chat failed.
+            HarnessError: calls of the previous turn are still waiting.
+            harness.model.errors.ChatError: a chat failed.
             harness.model.errors.IterationLimit: see `Thread.turn`.
         """
         if self._turn is not None:
-            raise HarnessError(f"{len(self.waiting)} calls wait for their results. Take them, or abandon the turn.")
+            raise HarnessError(f"{len(self.waiting)} calls wait for results. Pass these to `take`, or call `abandon`.")
         self._turn = self._thread.turn(Message.user(user) if isinstance(user, str) else user, self._handler)
         return self._go_on(next(self._turn))
 
     def take(self, *results: ToolResult) -> ChatResponse | None:
-        """Accept results, in any order. The conversation continues once every call has its result.
+        """Accept results, in any order. Once every call has its result, the conversation continues; see `send` for the
+        return value.
 
         Raises:
             UnknownCall: the call of a result is not waiting. None of the results is accepted.

@@ -1,4 +1,15 @@
-"""Tools for a model that works in a folder: read, write, list and, if allowed, run commands."""
+"""Tools for a model that works in a folder: read, write, list and, if allowed, run commands.
+
+With `openat` (Linux, macOS), each name of a path is opened relative to the descriptor of its folder. It must not be a
+symbolic link, so a folder that is replaced by a link meanwhile has no effect. **Windows has no `openat`.** Another
+process can replace a name by a link after the check, and the tool then follows the link. The tools themselves cannot
+create links.
+
+**Commands are not sandboxed.** An allowed program has the rights of the user: it can read and write anywhere and use
+the network. It runs without a shell and without input. Its environment is `PATH`, `HOME` (the folder) and `LANG`.
+Interpreters, shells, `env`, `find`, `git`, `make` and `npm` start other programs, so to allow one of them is to allow
+everything. A process that leaves its process group outlives the run. To confine programs, run harness in a container.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +38,7 @@ from harness.model.messages import JSON, Tool, ToolCall, ToolResult
 
 HAS_OPENAT = hasattr(os, "O_NOFOLLOW") and {os.open, os.stat, os.mkdir, os.rename, os.unlink} <= os.supports_dir_fd
 
-_SAFELY = (
+_SAFE_FLAGS = (
     getattr(os, "O_NOFOLLOW", 0)
     | getattr(os, "O_NONBLOCK", 0)  # opening a FIFO must not block
     | getattr(os, "O_NOCTTY", 0)
@@ -35,14 +46,16 @@ _SAFELY = (
     | getattr(os, "O_NOINHERIT", 0)
     | getattr(os, "O_BINARY", 0)
 )
-_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _SAFELY
-_GONE = "the workspace's folder is gone, or is another one now."
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFELY
+_FOLDER_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _SAFE_FLAGS
+_GONE = "the workspace's folder was deleted or replaced."
+_CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFE_FLAGS
 
 
 @dataclass(frozen=True, slots=True)
 class _OpenFolder:
-    """A folder on the path, with an open descriptor. The descriptor is `None` where only paths are available."""
+    """A folder, with its open descriptor in `handle`. `handle` is `None` on platforms that cannot open files relative
+    to a descriptor.
+    """
 
     path: Path
     handle: int | None
@@ -68,10 +81,10 @@ class _OpenFolder:
 
 
 class WorkspaceFolder:
-    """Access to an existing folder, given by its resolved path.
+    """Access to the files of an existing folder, which is given by its resolved path.
 
-    Names are tuples that `names_of` returned. All methods raise `ToolFailed`, also if the folder was deleted or
-    replaced by another one.
+    A file is given by the names in its path, as `names_of` returns them. All methods raise `ToolFailed`, including when
+    the folder was deleted or replaced.
     """
 
     def __init__(self, root: Path, *, has_openat: bool = HAS_OPENAT) -> None:
@@ -83,7 +96,7 @@ class WorkspaceFolder:
         """Return the first `limit` bytes of a regular file, and its size."""
         with _explain_errors(names), self._parent(names) as (parent, name):
             _check_file(parent.status(name))
-            handle = os.open(parent.at(name), os.O_RDONLY | _SAFELY, dir_fd=parent.handle)
+            handle = os.open(parent.at(name), os.O_RDONLY | _SAFE_FLAGS, dir_fd=parent.handle)
             try:
                 status = os.fstat(handle)
                 _check_file(status)
@@ -101,7 +114,7 @@ class WorkspaceFolder:
                 _check_file(status)
                 mode = stat.S_IMODE(status.st_mode) & 0o777
             draft = parent.at(f".{secrets.token_hex(8)}.tmp")
-            handle = os.open(draft, _NEW, 0o666 if mode is None else mode, dir_fd=parent.handle)
+            handle = os.open(draft, _CREATE_FLAGS, 0o666 if mode is None else mode, dir_fd=parent.handle)
             try:
                 with open(handle, "wb") as file:  # noqa: PTH123 - by its descriptor
                     file.write(data)
@@ -145,7 +158,7 @@ class WorkspaceFolder:
     @contextmanager
     def _folder(self, names: tuple[str, ...], *, create: bool = False) -> Generator[_OpenFolder, None, None]:
         try:
-            step = _OpenFolder(self.root, os.open(self.root, _FOLDER) if self._has_openat else None)
+            step = _OpenFolder(self.root, os.open(self.root, _FOLDER_FLAGS) if self._has_openat else None)
         except OSError:
             raise ToolFailed(_GONE) from None
         try:
@@ -171,7 +184,7 @@ class WorkspaceFolder:
         _check_no_link(status, name)
         if not stat.S_ISDIR(status.st_mode):
             raise ToolFailed(f"{name!r} is not a folder.")
-        handle = os.open(name, _FOLDER, dir_fd=step.handle) if self._has_openat else None
+        handle = os.open(name, _FOLDER_FLAGS, dir_fd=step.handle) if self._has_openat else None
         return _OpenFolder(step.path / name, handle)
 
 
@@ -230,36 +243,36 @@ def names_of(path: str) -> tuple[str, ...]:
     Raises:
         ToolFailed: the path is absolute, contains `..`, is too long, or is invalid on one of the platforms.
     """
-    reason = _wrong(path)
+    reason = _path_problem(path)
     if reason:
         raise ToolFailed(f"the path {quote(path)} {reason}")
     return tuple(name for name in path.split("/") if name not in {"", "."})
 
 
-def _wrong(path: str) -> str | None:
+def _path_problem(path: str) -> str | None:
     if len(path.encode(errors="surrogatepass")) > MAX_PATH_BYTES:
         return f"is longer than {MAX_PATH_BYTES} bytes."
     if any(unicodedata.category(character) in {"Cc", "Cs"} for character in path):
-        return "holds a control character or half of a surrogate pair."
+        return "contains a control character or half of a surrogate pair."
     if path.startswith("/"):
         return "is absolute. Paths are relative to the workspace."
     if path.startswith("~"):
         return "begins with ~, which is not expanded. Paths are relative to the workspace."
     if "\\" in path or ":" in path:
-        return "holds a backslash or a colon. Folders are separated by /, and there are no drives or streams."
+        return "contains a backslash or a colon. Separate folders by /; there are no drives or streams."
     names = path.split("/")
     if len(names) > MAX_FOLDERS:
         return f"is deeper than {MAX_FOLDERS} folders."
-    return next(filter(None, map(_wrong_name, names)), None)
+    return next(filter(None, map(_name_problem, names)), None)
 
 
-def _wrong_name(name: str) -> str | None:
+def _name_problem(name: str) -> str | None:
     if name == "..":
-        return "holds '..'. Paths are relative to the workspace and do not climb."
+        return "contains '..'. Paths are relative to the workspace and must stay in it."
     if name != "." and name.endswith((".", " ")):
-        return "holds a name that ends in a dot or a space, which Windows drops."
+        return "contains a name that ends in a dot or a space, which Windows drops."
     if _DEVICE.fullmatch(name):
-        return f"holds {name!r}, which is a device on Windows."
+        return f"contains {name!r}, which is a device on Windows."
     return None
 
 
@@ -267,9 +280,10 @@ def _wrong_name(name: str) -> str | None:
 
 
 def excerpt(data: bytes, total: int, errors: str = "strict") -> str:
-    """Return `data`, the first of `total` bytes, as text. If bytes are missing, the last line says so.
+    """Decode `data`, the first bytes of a text of `total` bytes. If bytes are missing, add a last line with both sizes.
 
-    A character that is cut in two is left out. Raises `UnicodeDecodeError` unless `errors` is lenient.
+    An incomplete character at the end is left out. Other invalid bytes are handled as in `bytes.decode`: with `strict`,
+    they raise `UnicodeDecodeError`.
     """
     decoder = codecs.getincrementaldecoder("utf-8")(errors)
     text = decoder.decode(data, final=len(data) == total)
@@ -297,12 +311,12 @@ def _parameters(**properties: JSON) -> dict[str, JSON]:
 _READ = Tool("read_file", "Read a text file of the workspace.", _parameters(path=_PATH))
 _WRITE = Tool(
     "write_file",
-    "Write a text file of the workspace: a new one, with the folders that it needs, or in the place of an old one.",
+    "Write a text file of the workspace. A file of that name is replaced; missing folders are created.",
     _parameters(path=_PATH, content={"type": "string", "description": "The whole file."}),
 )
 _LIST = Tool(
     "list_directory",
-    "List a folder of the workspace: a name a line, folders with a slash behind it. The workspace itself is '.'.",
+    "List a folder of the workspace: one name per line; folders end in a slash. The workspace itself is '.'.",
     _parameters(path=_PATH),
 )
 
@@ -311,7 +325,7 @@ def _run_command(names: Sequence[str]) -> Tool:
     described = f"The program and its arguments, one by one; there is no shell. Programs: {', '.join(names)}."
     return Tool(
         "run_command",
-        "Run a program in the workspace's folder. Gives its exit code and its output.",
+        "Run a program in the workspace's folder. Return its exit code and its output.",
         _parameters(command={"type": "array", "items": {"type": "string"}, "description": described}),
     )
 
@@ -325,8 +339,8 @@ class Workspace:
         thread = Thread(ChatRequest(tools=workspace.tools))
         thread.send(client, "Update the header.", workspace.run)
 
-    A command may take `timeout` seconds. `max_output_bytes` limits each result, as UTF-8; the last line of a truncated
-    result says so. The size of written files is not limited.
+    A command is killed after `timeout` seconds. `max_output_bytes` limits each result, as UTF-8; a truncated result
+    ends with a line that states it. The size of written files is not limited.
 
     File access is confined to the folder (`harness.kit.workspace`), with a documented gap on Windows. **Commands
     are not confined**; read `harness.kit.workspace` before you allow one. Without `commands`, the tool
@@ -395,7 +409,7 @@ class Workspace:
         try:
             data = _text(arguments, "content").encode()
         except UnicodeEncodeError:
-            raise ToolFailed("'content' holds half of a surrogate pair, which UTF-8 cannot write.") from None
+            raise ToolFailed("'content' contains half of a surrogate pair, which UTF-8 cannot encode.") from None
         self._folder.write(names, data)
         return f"wrote {len(data)} bytes to {'/'.join(names)}"
 

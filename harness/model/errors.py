@@ -30,7 +30,7 @@ HarnessError
 │       ├── RateLimited           429
 │       ├── Overloaded            503, 529
 │       └── ServerError           other 5xx
-├── InvalidValue                  an argument that a value of the contract does not accept; also a `ValueError`
+├── InvalidValue                  an invalid argument for a class of `harness.model.messages`; also a `ValueError`
 ├── EmbeddingMismatch             vectors of two providers, models or lengths were about to be compared
 ├── IterationLimit                the tool loop reached its limit; the history is kept
 └── ToolFailed                    a tool refused or failed; the model reads the text
@@ -59,7 +59,7 @@ class HarnessError(Exception):
 
 
 class UsageError(HarnessError):
-    """Wrong input by the user. `str(error)` is one paragraph: what is wrong, where, and the way out."""
+    """Invalid input from the user. `str(error)` is one paragraph with the problem, its place and a remedy."""
 
 
 @dataclass
@@ -115,8 +115,8 @@ class OutdatedDependency(MissingDependency):
 
     def __str__(self) -> str:
         return (
-            f"the adapter {self.adapter!r} needs the package {self.module!r} from {self.at_least} on, and "
-            f"{self.installed} is installed. Bring it up with: {install_command(self.extra)} "
+            f"the adapter {self.adapter!r} needs {self.module!r} {self.at_least} or newer, but version "
+            f"{self.installed} is installed. Upgrade it with: {install_command(self.extra)} "
             f"(in a checkout: pip install -e '.[{self.extra}]')"
         )
 
@@ -343,7 +343,7 @@ def provider_error(
 
 @dataclass
 class InvalidValue(HarnessError, ValueError):
-    """An argument that a value of `harness.model.messages` does not accept.
+    """An invalid argument for a class of `harness.model.messages`.
 
     The constructor raises it, so the traceback shows the caller. `place` names the field; `reason` states the argument
     and the allowed values.
@@ -360,8 +360,8 @@ class InvalidValue(HarnessError, ValueError):
 class EmbeddingMismatch(HarnessError):
     """A comparison of vectors from two providers, models or lengths, which would be meaningless.
 
-    `used` describes the source of the stored vectors and `asked` the source of the new ones, each as (provider, model,
-    dimensions).
+    `used` describes the source of the stored vectors and `current` the source of the new ones, each as (provider,
+    model, dimensions).
     """
 
     used: tuple[str, str, int]

@@ -64,7 +64,7 @@ class HttpResponse:
 
 
 EXHAUSTED = "x-harness-exhausted"
-"""Header of a response that the harness made itself because the script or the cassette has no response left."""
+"""Header of a response that harness generated because the script or the cassette has no response left."""
 
 
 def endpoint(url: str) -> str:

@@ -1,4 +1,4 @@
-"""The environment of a run: time, installed packages, hidden variables, and API keys, and names of secret values."""
+"""The environment of a run: time, installed packages, hidden variables, API keys, and the detection of secrets."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ _ABOUT = frozenset(
 )
 """Last words of names that describe a secret but do not contain it: `token_type`, `SSH_AUTH_SOCK`."""
 
-_COUNTED = frozenset(
+_NOT_SECRET_BEFORE = frozenset(
     {
         *("bos", "cached", "candidates", "completion", "context", "continuation", "cursor", "eos", "idempotency"),
         *("input", "max", "min", "next", "num", "output", "pad", "page", "pagination", "prev", "previous", "prompt"),
@@ -241,7 +241,7 @@ def words(name: str) -> list[str]:
 def _is_secret(word: str, before: list[str]) -> bool:
     if word in _KEYS:
         return bool(before) and before[-1] in _BEFORE_KEY
-    if word in ("token", "signature") and before and before[-1] in _COUNTED:
+    if word in ("token", "signature") and before and before[-1] in _NOT_SECRET_BEFORE:
         return False
     return word in _SECRET or word.endswith(_ENDINGS)
 
@@ -345,13 +345,13 @@ def _secrets_in_json(value: str) -> list[str]:
 
 def _header_problem(value: str) -> str | None:
     if not value.strip():
-        return "is nothing but white space"
+        return "contains only white space"
     for beginning, character in (("ends in", value[-1]), ("begins with", value[0])):
         if character in _WHITE_SPACE:
             return f"{beginning} {_WHITE_SPACE[character]}"
     for character, name in _WHITE_SPACE.items():
         if character in value:
-            return f"has {name} in it"
+            return f"contains {name}"
     if not value.isascii():
-        return "has a character in it that is not ASCII"
-    return None if value.isprintable() else "has a control character in it"
+        return "contains a character that is not ASCII"
+    return None if value.isprintable() else "contains a control character"

@@ -1,4 +1,4 @@
-"""Reads regular files, and replaces files atomically."""
+"""File access: read regular files, replace files atomically, and lock files."""
 
 from __future__ import annotations
 

@@ -63,7 +63,9 @@ _PACKAGE = __name__.partition(".")[0] + "."
 
 
 class Finder:
-    """Finder for `sys.meta_path` that uses Python's own finder for harness modules."""
+    """Finder for `sys.meta_path` that loads harness modules without pytest's assertion rewriting, which they do not
+    need.
+    """
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
@@ -72,7 +74,7 @@ class Finder:
 
 
 _OPTIONS: tuple[tuple[str, Literal["string", "paths", "args", "int", "bool"], str], ...] = (
-    ("harness_scenarios", "paths", "scenario files and folders of them; without any, nothing is collected"),
+    ("harness_scenarios", "paths", "scenario files, and folders with them; if there are none, nothing is collected"),
     ("harness_cassettes", "paths", "folders of cassettes (default: ./cassettes, then those that ship with harness)"),
     ("harness_mode", "string", "replay (default): from cassettes; reference: against the reference server"),
     ("harness_targets", "args", "names of targets (default: all that the adapters can play)"),
@@ -109,7 +111,7 @@ _OPTIONS: tuple[tuple[str, Literal["string", "paths", "args", "int", "bool"], st
     ),
 )
 
-_NEW = 20_000
+_GC_THRESHOLD = 20_000
 """Number of new objects before the garbage collector looks for cycles. Python's default is 700."""
 
 _DEFAULTS = {"string": "", "int": 0, "bool": False}
@@ -150,17 +152,17 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     scenarios = config.getini("harness_scenarios") or _scenarios(config.rootpath)
     if scenarios is None or (scenarios and _may_select_scenarios(config, scenarios)):
-        _collect_less(config)
+        _reduce_gc(config)
         config.pluginmanager.register(import_module("harness.pytest_plugin.scenario_items"), "harness-cells")
 
 
-def _collect_less(config: pytest.Config) -> None:
+def _reduce_gc(config: pytest.Config) -> None:
     """Run the garbage collector less often during the session. Scenarios and SDKs create hundreds of thousands of
     objects that stay in memory.
     """
     known, *others = gc.get_threshold()
-    if 0 < known < _NEW:  # 0: the collector is switched off
-        gc.set_threshold(_NEW, *others)
+    if 0 < known < _GC_THRESHOLD:  # 0: the collector is switched off
+        gc.set_threshold(_GC_THRESHOLD, *others)
         config.add_cleanup(lambda: gc.set_threshold(known, *others))
 
 
@@ -195,7 +197,7 @@ def _may_select_scenarios(config: pytest.Config, scenarios: Sequence[Path]) -> b
 
 @pytest.fixture
 def harness_client() -> Iterator[Offline]:
-    """Makes clients that work offline; see `harness.pytest_plugin.scenario_items`."""
+    """Factory of clients that work offline; see `harness.pytest_plugin.scenario_items`."""
     with import_module("harness.pytest_plugin.scenario_items").Offline() as offline:
         yield offline
 
@@ -253,7 +255,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     if not missing:
         return []
     packages = " ".join(missing.values())
-    return [f"harness: answers packed as {' or '.join(missing)} cannot be recorded: pip install {packages}"]
+    return [f"harness: {' or '.join(missing)} responses cannot be recorded: pip install {packages}"]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -1,4 +1,5 @@
-"""Scenarios in pytest: cells as items, and the fixtures `harness_adapter` and `harness_play` of a user's own tests.
+"""Scenarios in pytest: cells as test items, and the fixtures `harness_adapter`, `harness_play` and `harness_client` for
+the user's own tests.
 
 `harness.pytest_plugin` loads this module if scenarios are configured, or when a fixture is used. An item fails if it
 has failing findings or no cassette. It is skipped if the scenario is not applicable, and xfails if an expected failure
@@ -175,7 +176,10 @@ def adapter(config: pytest.Config, spec: str) -> Adapter:
 
 
 class Play:
-    """Runs scenarios with a test's adapter. An adapter that the test itself created runs in the test's process."""
+    """The value of the fixture `harness_play`: runs scenarios with a test's adapter.
+
+    An adapter that the test itself created runs in the test's process.
+    """
 
     def __init__(self, item: pytest.Item, given: Adapter | str) -> None:
         self._item = item
@@ -230,8 +234,9 @@ def _file(shared: SessionRun, given: str | Path) -> Path:
 
 
 class Offline:
-    """Creates clients and closes them on exit. Each client is a separate conversation and starts the script from the
-    beginning.
+    """The value of the fixture `harness_client`: creates clients, and closes them on exit.
+
+    Each client has a separate conversation and starts the script from the beginning.
     """
 
     def __init__(self) -> None:

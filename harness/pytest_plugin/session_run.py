@@ -380,7 +380,7 @@ def _plan(config: pytest.Config, own: Project, fact_selection: FactSelection, sc
 def _base_urls(own: Project) -> dict[str, str]:
     for target, url in own.base_urls.items():
         if not factories.is_base_url(url):
-            raise UsageError(f"{own.at('base-urls')}.{target}: {factories.NO_BASE_URL}")
+            raise UsageError(f"{own.at('base-urls')}.{target}: {factories.INVALID_BASE_URL}")
     return dict(own.base_urls)
 
 

@@ -41,7 +41,7 @@ _FORBIDDEN = str.maketrans(dict.fromkeys(r"<>?%*:|\"'/" + "\\" + "".join(map(chr
 """Characters that some file systems reject. They are replaced as in pytest-recording, so that its cassettes are found.
 """
 
-_LONGEST = 255
+_MAX_NAME_CHARACTERS = 255
 _SUFFIXES = (".yaml", ".yml", ".json")
 
 
@@ -96,16 +96,16 @@ def _check(mark: pytest.Mark, item: pytest.Item) -> dict[str, Any]:
     place = f"{item.nodeid}: @pytest.mark.{MARK}"
     given: dict[str, Any] = {**mark.kwargs}
     if len(mark.args) > 1 or (mark.args and "cassette" in given):
-        raise UsageError(f"{place}: a test has one cassette, and this names more.")
+        raise UsageError(f"{place}: a test has only one cassette, but the mark names more.")
     if mark.args:
         given["cassette"] = mark.args[0]
     for name, value in given.items():
         if name in _OF_VCRPY:
-            raise UsageError(f"{place}: {name} is a setting of vcrpy's, and a tape does without. Take it out.")
+            raise UsageError(f"{place}: {name} is a setting of vcrpy that tapes do not need. Remove it.")
         if name not in _SETTINGS:
             raise UnknownName("setting", name, _SETTINGS, place)
         if name in ("allow_hosts", "ignore") and not _is_list(value):
-            raise UsageError(f"{place}: {name} must be a list of texts.")
+            raise UsageError(f"{place}: {name} must be a list of strings.")
         if name == "cassette" and not (isinstance(value, str | Path) and str(value)):
             raise UsageError(f"{place}: cassette must be the name of a file.")
         if name == "judge" and not isinstance(value, bool):
@@ -132,9 +132,9 @@ def _path(item: pytest.Item, name: str | Path | None) -> Path:
     owner = getattr(item, "cls", None)
     plain = f"{owner.__name__}.{item.name}" if owner is not None else item.name
     stem = plain.translate(_FORBIDDEN)
-    if len(stem) + len(_SUFFIXES[0]) > _LONGEST:
+    if len(stem) + len(_SUFFIXES[0]) > _MAX_NAME_CHARACTERS:
         digest = hashlib.md5(stem.encode(), usedforsecurity=False).hexdigest()
-        stem = f"{stem[: _LONGEST - len(_SUFFIXES[0]) - len(digest) - 3]}...{digest}"
+        stem = f"{stem[: _MAX_NAME_CHARACTERS - len(_SUFFIXES[0]) - len(digest) - 3]}...{digest}"
     path = folder / f"{stem}.yaml"
     other = folder / f"{stem}.json"
     return other if other.exists() and not path.exists() else path

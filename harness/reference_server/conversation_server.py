@@ -1,4 +1,5 @@
-"""Reference server for third-party clients: a conversation, and all other requests that such a client sends.
+"""Reference server for third-party clients. It handles one conversation and all other requests that such a client
+sends.
 
 Cells run adapters, which send only chats. Real clients also list models, count tokens, request titles from small
 models, repeat requests and rely on server state. These requests do not consume the script's responses.
@@ -25,7 +26,7 @@ from harness.reference_server.script_session import ScriptSession, event_ends
 from harness.scenarios.schema import Scenario, SideSpec
 
 Known: TypeAlias = Callable[[str], bool]
-"""Returns whether a model with this name exists."""
+"""Function that returns whether a model with this name exists."""
 
 _USED_UP = Limit(
     "script-used-up", "Every request of the script has been answered.", "harness.reference_server.script_session"
@@ -41,10 +42,11 @@ _Key: TypeAlias = tuple[str, str, bytes]
 class ServedAnswer:
     """The server's response to a client.
 
-    `request` is the chat with all server-side state resolved, so that it can be parsed alone. `index` is the index of
-    the script's response, or `None` for another response. `beside` is set for responses outside the script, and
-    `reason` for rejections unrelated to the chat. `again` marks a repeated request. `spoilt` is set if an injected
-    fault damaged the response, so that the client must send the request again.
+    `request` is the chat with all server-side state resolved, so that it can be parsed alone. `index` is the position
+    of the response in the script, or `None` if it is not from the script. `beside` is set if the request is outside the
+    conversation. `reason` explains a rejection that is unrelated to the chat, such as a missing key. `again` is set for
+    a repeated request. `spoilt` is set if an injected fault damaged the response, so that the client must send the
+    request again.
     """
 
     response: HttpResponse
@@ -57,7 +59,7 @@ class ServedAnswer:
 
 
 class ConversationServer:
-    """A conversation with a client. Concurrent requests are handled in order.
+    """A server for one conversation with a client. Concurrent requests are handled one after another.
 
     `name` distinguishes conversations of one scenario and seeds their ids. `known` returns whether a model exists.
     `pace` is the delay between stream events in seconds. `origin` is as in `ScriptSession`.
@@ -141,9 +143,9 @@ class ConversationServer:
     def _chat(self, request: HttpRequest, model: str) -> ServedAnswer:
         profile = self.profiles.setdefault(model, self._wire.profile_for(model, self._fact_selection))
         view = self._view(request)
-        side = None if view is None else self._beside(view)
+        side = None if view is None else self._outside_response(view)
         if view is not None and side is not None:
-            served = ServedAnswer(self._aside(request, view, side, model, profile), request, beside=True)
+            served = ServedAnswer(self._respond_outside(request, view, side, model, profile), request, beside=True)
         else:
             self._session.speak_as(model, profile)
             answer = self._session.answer(request)
@@ -174,7 +176,7 @@ class ConversationServer:
         except WireError:
             return None
 
-    def _beside(self, view: RequestView) -> SideSpec | None:
+    def _outside_response(self, view: RequestView) -> SideSpec | None:
         """Return the response to a request outside the conversation, or `None` if the request belongs to the
         conversation.
 
@@ -195,7 +197,7 @@ class ConversationServer:
     def _is_issued(self, call: CallView) -> bool:
         return bool(self._scenario.history) or (call.id or call.name) in self._ids or call.name in self._ids
 
-    def _aside(
+    def _respond_outside(
         self, request: HttpRequest, view: RequestView, side: SideSpec, model: str, profile: Profile
     ) -> HttpResponse:
         wire = self._wire

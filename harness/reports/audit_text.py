@@ -1,4 +1,6 @@
-"""Text of an audit and its redrive. Unless everything is shown, it has at most 60 lines, 25 of them for the redrive."""
+"""Text report of an audit and its redrive (`harness audit --redrive`). Without `verbose`, it has at most 60 lines, 25
+of them for the redrive.
+"""
 
 from __future__ import annotations
 
@@ -135,7 +137,9 @@ def _cut(text: str) -> str:
 
 
 def redrive_lines(result: RedriveResult, *, verbose: bool) -> Iterator[str]:
-    """Yield the pairs of each API, the allowed differences and the disagreements. `verbose` shows all disagreements."""
+    """Yield the counts of request pairs by API, the allowed differences and the disagreements. `verbose` shows all
+    disagreements.
+    """
     yield ""
     driven = {api: counts for api, counts in result.apis.items() if counts.pairs}
     if not driven:

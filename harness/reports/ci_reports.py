@@ -406,7 +406,7 @@ def _problem_of_cause(run: RunResult, presentation: Presentation, cause: Cause) 
             finding = each.findings[0]
             yield Symptom(_name(each), line_of(run, presentation, each.cells[0].scenario, finding), _text(finding))
 
-    again = "" if run.audit is not None else f"\nPlay again: {groups.rerun(run, cause.places[0])}"
+    again = "" if run.audit is not None else f"\nPlay again: {groups.rerun_command(run, cause.places[0])}"
     advice = f"{what_to_do(cause)}{again}"
     return RunProblem(cause.rule, cause.severity, cause.extent, symptoms, advice, cause.kind, cause.location)
 
@@ -419,8 +419,8 @@ def _broken_problems(run: RunResult, presentation: Presentation) -> Iterator[Run
                 line = line_of(run, presentation, each.cells[0].scenario)
                 yield Symptom(_name(each), line, text or "no reason is known")
 
-        advice = f"{CRASHED}\nPlay again: {groups.rerun(run, places[0])}"
-        yield RunProblem("error", Severity.ERROR, count(groups.cells_of(places), "cell"), symptoms, advice)
+        advice = f"{CRASHED}\nPlay again: {groups.rerun_command(run, places[0])}"
+        yield RunProblem("error", Severity.ERROR, count(groups.count_cells(places), "cell"), symptoms, advice)
 
 
 def _missing(run: RunResult, presentation: Presentation) -> Iterator[RunProblem]:

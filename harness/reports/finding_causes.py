@@ -18,7 +18,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from harness.reports import groups, words
-from harness.reports.groups import CellPlace, cells_of, group_by, places_of
+from harness.reports.groups import CellPlace, count_cells, group_by, places_of
 from harness.reports.page import Page, hanging, heading
 from harness.reports.words import count, list_names
 from harness.results import Blame, CellResult, Finding, Kind, Presentation, Report, RunResult, Severity, Subject
@@ -63,7 +63,7 @@ class Cause:
     @property
     def cells(self) -> int:
         """The number of cells that show the defect."""
-        return cells_of(self.places)
+        return count_cells(self.places)
 
     @property
     def extent(self) -> str:
@@ -246,7 +246,8 @@ def _parts(run: RunResult, is_spaced: bool, max_listed: int) -> Iterator[Rendera
     broken = groups.broken_cells(run)
     for reason, places in broken[: max(MAX_CAUSES - len(found), 0)]:
         yield ""
-        yield _cut(f"error in {words.count(groups.cells_of(places), 'cell')}: {reason or 'no reason is known'}", "bold")
+        cells = words.count(count_cells(places), "cell")
+        yield _cut(f"error in {cells}: {reason or 'no reason is known'}", "bold")
         yield _command("see", groups.show_command(run, places[0].cells[0]))
     yield ""
     others = found[MAX_CAUSES:]
@@ -309,7 +310,7 @@ _SUBJECTS_OF_RESULTS = (Subject.STREAMING, Subject.RESPONSES, Subject.ERRORS)
 def _numbered_lines(run: RunResult, number: int, same: list[Cause]) -> Iterator[RenderableType]:
     cause = same[0]
     place, finding = cause.places[0], cause.places[0].findings[0]
-    cells = words.count(groups.cells_of([place for each in same for place in each.places]), "cell")
+    cells = words.count(groups.count_cells([place for each in same for place in each.places]), "cell")
     title = Text(words.plain_line(f"{_message(run, cause)} ({cause.rule}, {cells})"), style="bold")
     yield hanging(Text(str(number), style="bold"), title, width=1, by=0)
     values = dict(words.values(with_one_value(finding)))

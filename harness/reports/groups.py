@@ -36,7 +36,11 @@ GATEWAY_HEADING = "What the gateway passed on, by number of cells"
 
 @dataclass(frozen=True, slots=True)
 class MatrixRow:
-    """A row of the matrix. Each column holds the verdicts of its cells, each with a count or a variant."""
+    """A row of the matrix of verdicts.
+
+    `verdicts` maps each column to the verdicts of its cells, each with a count or a variant. `total` has the verdicts
+    of all cells of the row.
+    """
 
     name: str
     verdicts: dict[str, list[tuple[str, Verdict]]]
@@ -45,10 +49,11 @@ class MatrixRow:
 
 @dataclass(frozen=True, slots=True)
 class CellPlace:
-    """A scenario with a target, in the variants that have the same findings.
+    """The cells of a scenario and a target that have the same findings: one variant, or both.
 
-    `name` includes the variant if the entry covers only one of two. `findings` are those of the first cell. `is_paired`
-    is set if the run has both variants of the scenario with this target.
+    `name` includes the variant of a single streamed cell, or of a place with only one of the run's two variants.
+    `findings` are those of the first cell. `is_paired` is set if the run has both variants of the scenario with this
+    target.
     """
 
     name: str
@@ -64,7 +69,7 @@ class CellPlace:
 
 @dataclass(frozen=True, slots=True)
 class MissingCells:
-    """Scenarios that have no cassette for the same targets, and the commands that record them or run without a
+    """Scenarios without a cassette for the same targets, with two commands: to record them, and to run them without a
     cassette.
     """
 
@@ -104,7 +109,7 @@ def matrix(run: RunResult, *, by_scenario: bool) -> list[MatrixRow]:
     """Return a row for each scenario, or for each feature that the scenarios cover."""
     by_row = group_by(run.cells, lambda cell: cell.scenario if by_scenario else feature(cell))
     heads, column = columns(run), _column(run)
-    tally = _which if by_scenario else _how_many
+    tally = _verdicts_by_variant if by_scenario else _verdict_counts
     return [
         MatrixRow(name, {head: tally([cell for cell in cells if column(cell) == head]) for head in heads}, tally(cells))
         for name, cells in sorted(by_row, key=lambda group: group[0])
@@ -123,12 +128,12 @@ def feature(cell: CellResult) -> str:
     return next(iter(about), "other")
 
 
-def _how_many(cells: list[CellResult]) -> list[tuple[str, Verdict]]:
+def _verdict_counts(cells: list[CellResult]) -> list[tuple[str, Verdict]]:
     counted = Counter(cell.verdict for cell in cells)
     return [(str(counted[verdict]), verdict) for verdict in Verdict if counted[verdict]]
 
 
-def _which(cells: list[CellResult]) -> list[tuple[str, Verdict]]:
+def _verdicts_by_variant(cells: list[CellResult]) -> list[tuple[str, Verdict]]:
     if len({cell.verdict for cell in cells}) == 1:
         return [("", cells[0].verdict)]
     return [(cell.variant, cell.verdict) for cell in cells]
@@ -141,8 +146,10 @@ def places_of(
     both: str = "",
     pairs: set[tuple[str, str]] | None = None,
 ) -> tuple[CellPlace, ...]:
-    """Return the given cells and their findings as `CellPlace` entries. If both variants have the same findings, they
-    share one entry, and `both` is appended to its name. `pairs` is `paired(run)`, if it is known.
+    """Group cells with findings into `CellPlace` entries. If both variants have the same findings, they share one
+    entry, and `both` is appended to its name.
+
+    `pairs` is the result of `paired_cells(run)`, if the caller has it already.
     """
     pairs = paired_cells(run) if pairs is None else pairs
     places: list[CellPlace] = []
@@ -173,7 +180,7 @@ def _by_reason(run: RunResult, cells: Iterable[CellResult]) -> list[tuple[str, t
     ]
 
 
-def cells_of(places: Iterable[CellPlace]) -> int:
+def count_cells(places: Iterable[CellPlace]) -> int:
     """Count the cells of the given places."""
     return sum(len(place.cells) for place in places)
 
@@ -289,7 +296,7 @@ def _variant_option(places: Sequence[CellPlace]) -> Sequence[str]:
     return () if variant is None else ("--variant", variant)
 
 
-def rerun(run: RunResult, place: CellPlace) -> str:
+def rerun_command(run: RunResult, place: CellPlace) -> str:
     """Return the command that reruns the cells of a place."""
     call, cells = run.invocation, place.cells
     recut = call.recut if any(cell.variant == "stream" for cell in cells) else ()
@@ -305,8 +312,10 @@ def show_command(run: RunResult, cell: CellResult) -> str:
     return run.invocation.command(words, [cell.target], [cell.scenario])
 
 
-def reproduce(run: RunResult, place: CellPlace) -> str:
-    """Return the command that writes a script for a place's first finding, or an empty string if none does."""
+def reproduce_command(run: RunResult, place: CellPlace) -> str:
+    """Return the `harness reproduce` command for the first failing finding of a place, or an empty string if there is
+    none.
+    """
     call, cell, finding = run.invocation, place.cells[0], next((each for each in place.findings if each.fails), None)
     is_own = "--adapter" in call.targets.get(cell.target, ())
     if not call.show or run.mode != "reference" or not is_own or finding is None:
@@ -347,7 +356,7 @@ def provenance(run: RunResult, *, by_target: bool = True) -> list[str]:
 
 def facts(run: RunResult) -> list[str]:
     """Return a sentence that names the user's own files of facts, if there are any."""
-    return [f"Judged by the facts of {', '.join(run.facts)}, and then by those of harness."] if run.facts else []
+    return [f"Judged by the facts in {', '.join(run.facts)}, then by the shipped facts."] if run.facts else []
 
 
 def scope(run: RunResult) -> list[str]:

@@ -19,7 +19,7 @@ HEADING = "Hand-overs: the target of the row begins the conversation, the target
 
 @dataclass(frozen=True, slots=True)
 class OutcomeReason:
-    """A reason for an outcome, with its cases and the targets that continue the conversation."""
+    """A reason for an outcome, with the cases and target names it applies to and the `number` of their cells."""
 
     outcome: HandOverOutcome
     subject: str
@@ -30,7 +30,7 @@ class OutcomeReason:
 
     @property
     def text(self) -> str:
-        """The reason as a sentence with its extent."""
+        """The reason as a sentence, with its cases, its targets and the number of cells."""
         cases, targets = ", ".join(self.cases), ", ".join(self.targets)
         return f"{self.subject}: {self.reason} ({cases}; to {targets}; {self.number} cells)"
 
@@ -43,7 +43,7 @@ class HandOverTable:
 
     @cached_property
     def found(self) -> list[tuple[HandOver, CellResult]]:
-        """The cells whose second target was asked to continue a conversation."""
+        """The hand-overs of the run, each with its cell."""
         return [(cell.hand_over, cell) for cell in self.run.cells if cell.hand_over is not None]
 
     @cached_property
@@ -53,7 +53,7 @@ class HandOverTable:
 
     @cached_property
     def targets(self) -> list[str]:
-        """The targets that continue a conversation, in the order of the sources where both are the same."""
+        """The targets that continue a conversation. Those that also begin one come first, in the order of `sources`."""
         names = dict.fromkeys(cell.target for _, cell in self.found)
         return [
             *(name for name in self.sources if name in names),
@@ -68,12 +68,12 @@ class HandOverTable:
         return {cell.target: cell.reason or "" for cell in reversed(own)}
 
     def counts(self, source: str, target: str) -> list[tuple[HandOverOutcome, int]]:
-        """Return the outcomes of one pair that occur, each with its number of cases."""
+        """Return the outcomes that occur for a pair of targets, each with its number of cases."""
         counted = Counter(each.outcome for each, cell in self.found if (each.source, cell.target) == (source, target))
         return [(outcome, counted[outcome]) for outcome in HandOverOutcome if counted[outcome]]
 
     def of(self, source: str, target: str, outcome: HandOverOutcome) -> list[tuple[HandOver, CellResult]]:
-        """Return the cells of one pair with an outcome."""
+        """Return the hand-overs of a pair of targets that have this outcome, each with its cell."""
         wanted = source, target, outcome
         return [(each, cell) for each, cell in self.found if (each.source, cell.target, each.outcome) == wanted]
 

@@ -48,7 +48,7 @@ def details(summary: str, blocks: Iterable[str]) -> str:
 
 
 def escape_markdown(text: str) -> str:
-    """Return the text on one line without any markup or HTML."""
+    """Return the text on one line, with Markdown and HTML characters escaped."""
     return re.sub(r"([\\`*_\[\]<>|~#$])", r"\\\1", " ".join(words.plain(text).split()))
 
 
@@ -81,7 +81,7 @@ def _fit(blocks: Sequence[str], most: int | None) -> Sequence[str]:
             kept.append(block)
             room -= size
     missing = words.count(len(blocks) - len(kept), "part")
-    return [*kept, f"{missing} of this report did not fit here. A report in a file of its own has all of it."]
+    return [*kept, f"{missing} of this report did not fit here. Write the report to a file to see all of it."]
 
 
 def _of_run(run: RunResult, presentation: Presentation) -> Iterator[str]:
@@ -109,7 +109,7 @@ def _of_run(run: RunResult, presentation: Presentation) -> Iterator[str]:
 def _worst(run: RunResult) -> Iterator[str]:
     """Yield the worst causes with the wrong and the right value, if a cell failed."""
     crashes = [
-        f"**Error in {words.count(groups.cells_of(places), 'cell')}:** "
+        f"**Error in {words.count(groups.count_cells(places), 'cell')}:** "
         f"{escape_markdown(reason or 'no reason is known')}"
         for reason, places in groups.broken_cells(run)
     ]
@@ -124,7 +124,7 @@ def _short_cause(same: Sequence[Cause]) -> str:
     place, finding = cause.places[0], cause.places[0].findings[0]
     values = dict(words.values(with_one_value(finding)))
     where = f", in {inline(words.place(finding))}" if words.place(finding) else ""
-    cells = groups.cells_of(place for each in same for place in each.places)
+    cells = groups.count_cells(place for each in same for place in each.places)
     extent = f"{words.count(cells, 'cell')}, as in {escape_markdown(place.name)}, {escape_markdown(place.target)}"
     lines = [f"**{escape_markdown(words.sentence(cause.message))}** {escape_markdown(cause.rule)}: {extent}"]
     if values:
@@ -192,7 +192,7 @@ def _causes(run: RunResult, severity: Severity, limit: int | None) -> Iterator[s
 
 
 def _commands(run: RunResult, place: groups.CellPlace) -> str:
-    return code(f"{groups.show_command(run, place.cells[0])}\n{groups.rerun(run, place)}".strip())
+    return code(f"{groups.show_command(run, place.cells[0])}\n{groups.rerun_command(run, place)}".strip())
 
 
 def _evidence(cause: Cause, limit: int | None) -> Iterator[str]:
@@ -205,7 +205,7 @@ def _evidence(cause: Cause, limit: int | None) -> Iterator[str]:
     for body in shown.bodies:
         yield f"{escape_markdown(body.end)}:"
         yield code("\n".join(map(words.plain_line, body.piece or body.text.splitlines()[:_MAX_BODY_LINES])), "text")
-    if more := groups.cells_of(cause.places[len(cause.places[:limit]) :]):
+    if more := groups.count_cells(cause.places[len(cause.places[:limit]) :]):
         yield f"and {words.count(more, 'more cell')}"
     if cause.following:
         yield escape_markdown(cause.following)
@@ -223,9 +223,9 @@ def _item(finding: Finding) -> str:
 def _broken_lines(run: RunResult, limit: int | None) -> Iterator[str]:
     for reason, places in groups.broken_cells(run):
         names = [f"- {escape_markdown(each.name)}, {escape_markdown(each.target)}" for each in places[:limit]]
-        if more := groups.cells_of(places[len(names) :]):
+        if more := groups.count_cells(places[len(names) :]):
             names.append(f"- and {words.count(more, 'more cell')}")
-        title = f"error in {words.count(groups.cells_of(places), 'cell')}: {reason}"
+        title = f"error in {words.count(groups.count_cells(places), 'cell')}: {reason}"
         yield details(title, ["\n".join(names), words.CRASHED, _commands(run, places[0])])
 
 
@@ -237,7 +237,7 @@ def _check_notes(run: RunResult) -> Iterator[str]:
 
 def _stale(run: RunResult) -> Iterator[str]:
     if run.stale:
-        yield "### Expected failures that did not happen: take them off the list"
+        yield "### Expected failures that did not happen: remove them from the list"
         yield table(
             ["scenario", "variant", "target", "rule", "reason"],
             ([each.scenario, each.variant or "both", each.target, each.rule, each.reason] for each in run.stale),
@@ -247,7 +247,7 @@ def _stale(run: RunResult) -> Iterator[str]:
 def _missing(run: RunResult) -> Iterator[str]:
     found = groups.missing(run)
     if found:
-        yield f"### Could not look: {words.count(run.summary[Verdict.MISSING], 'cell')} without a cassette"
+        yield f"### Not checked: {words.count(run.summary[Verdict.MISSING], 'cell')} without a cassette"
     for each in found:
         scenarios = words.list_names([*each.scenarios], _MAX_SCENARIOS)
         yield f"{escape_markdown(', '.join(each.targets))}: {escape_markdown(scenarios)}"

@@ -192,8 +192,8 @@ def _check_notes(run: RunResult) -> Iterator[RenderableType]:
 
 
 def _ranked_causes(run: RunResult) -> Iterator[RenderableType]:
-    """List all causes of a check in short, the worst first, if there are several. Without `--verbose`, only the first
-    is shown in full below this list.
+    """Show one short entry for each cause of a check, the worst first, if there are several. Without `--verbose`, only
+    the first cause is shown in full below this list.
     """
     found = causes(run, Severity.ERROR) if run.check is not None else []
     if len(found) > 1:
@@ -226,7 +226,7 @@ def _lesser(run: RunResult, severity: Severity, *, verbose: bool) -> Iterator[Re
         yield heading(f"{severity.capitalize()}s that fail nothing: {len(found)}; --verbose shows each")
     for cause in found[:_MAX_CAUSES]:
         first, *others = cause.places
-        more = f" and {words.count(groups.cells_of(others), 'more cell')}" if others else ""
+        more = f" and {words.count(groups.count_cells(others), 'more cell')}" if others else ""
         yield indent(f"{cause.message} ({cause.rule}; {_spot(first)}{more})")
     if len(found) > _MAX_CAUSES:
         yield indent(f"and {len(found) - _MAX_CAUSES} more")
@@ -252,7 +252,7 @@ def _cause(run: RunResult, cause: Cause, title: str, *, verbose: bool) -> Iterat
     if cause.followers and not verbose:
         yield indent(cause.following, "dim")
     yield from _show_command_lines(run, cause.places[0])
-    yield _label("Play again", groups.rerun(run, cause.places[0]))
+    yield _label("Play again", groups.rerun_command(run, cause.places[0]))
 
 
 def _label(name: str, text: str) -> RenderableType:
@@ -300,7 +300,7 @@ def _followers(place: CellPlace) -> Iterator[RenderableType]:
 
 def _more(places: Sequence[CellPlace]) -> Iterator[RenderableType]:
     if places:
-        rest = groups.cells_of(places[_MAX_CELLS:])
+        rest = groups.count_cells(places[_MAX_CELLS:])
         names = ", ".join(map(_spot, places[:_MAX_CELLS])) + (f" and {words.count(rest, 'more cell')}" if rest else "")
         yield indent(f"also in {names}; --verbose shows each", "dim")
 
@@ -313,13 +313,13 @@ def _broken_lines(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
     for index, (reason, places) in enumerate(groups.broken_cells(run)):
         shown = places if verbose else places[:_MAX_CELLS]
         yield from [""] if index else []
-        yield heading(f"error in {words.count(groups.cells_of(places), 'cell')}: {reason or 'no reason is known'}")
+        yield heading(f"error in {words.count(groups.count_cells(places), 'cell')}: {reason or 'no reason is known'}")
         for each in shown:
             yield indent(_spot(each), "bold")
         yield from _more(places[len(shown) :])
         yield _label("What to do", words.CRASHED)
         yield from _show_command_lines(run, places[0])
-        yield _label("Play again", groups.rerun(run, places[0]))
+        yield _label("Play again", groups.rerun_command(run, places[0]))
 
 
 def _printed_output(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
@@ -349,7 +349,7 @@ def _missing(run: RunResult) -> Iterator[RenderableType]:
         total = words.count(run.summary[Verdict.MISSING], "cell")
         where = f" in {run.cassettes}" if run.cassettes else ""
         yield heading(
-            f"Not recorded: {total}" if run.mode == "record" else f"Could not look: no cassette of {total}{where}"
+            f"Not recorded: {total}" if run.mode == "record" else f"Not checked: no cassette for {total}{where}"
         )
     for each in found:
         yield indent(f"{words.list_names([*each.scenarios], _MAX_SCENARIOS)}: {', '.join(each.targets)}")
@@ -425,7 +425,7 @@ def _expected_failures(run: RunResult) -> Iterator[RenderableType]:
 def _stale(run: RunResult) -> Iterator[RenderableType]:
     """Show expected failures that did not happen. These fail the run."""
     if run.stale:
-        yield heading("Expected failures that did not happen: take them off the list")
+        yield heading("Expected failures that did not happen: remove them from the list")
     for each in run.stale:
         variant = f" [{each.variant}]" if each.variant else ""
         yield indent(f"{each.rule} in {each.scenario}{variant}, {each.target} (listed because: {each.reason})")

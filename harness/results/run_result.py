@@ -31,10 +31,10 @@ from harness.scenarios.schema import Variant
 class Invocation:
     """Command lines for repeating parts of a run. Reports print them next to failures.
 
-    `rerun`, `record`, `reference` and `show` are the first words of the commands. If `show` is empty, no command shows
-    a cell. `selection` are the words that selected the scenarios. `scenarios` maps the ids of scenarios that are not
-    shipped to their files. `targets` maps columns that are not shipped targets to the words that select them. `recut`
-    are the words that enable other chunk boundaries.
+    `rerun`, `record`, `reference` and `show` are the first words of the commands. If `show` is empty, there is no
+    command that shows a cell. `selection` are the words that selected the scenarios. `scenarios` maps the ids of
+    scenarios that are not shipped to their files. `targets` maps the names of targets that are not shipped to the words
+    that select them. `recut` are the words that enable other chunk boundaries.
     """
 
     rerun: tuple[str, ...] = ("harness", "run")
@@ -60,8 +60,8 @@ class Definition:
     """The definition of a scenario.
 
     `digest` is the start of the SHA-256 of its content. `requires` lists the required capabilities and `provocations`
-    the provocations. `file` is the path as the user gave it, or `None` for shipped scenarios. `line` is the line of the
-    scenario's id and `turns` are the lines of its user turns, counted from 1.
+    the unusual server behaviours that it requests. `file` is the path as the user gave it, or `None` for shipped
+    scenarios. `line` is the line of the scenario's id and `turns` are the lines of its user turns, counted from 1.
     """
 
     digest: str
@@ -157,7 +157,7 @@ class Verdict(StrEnum):
 
 
 class Lacking(StrEnum):
-    """The reason why a cell is not applicable: API, model or adapter lack the feature that it needs."""
+    """The reason why a cell is not applicable: the API, the model or the adapter lacks a feature that it needs."""
 
     API = "api"
     MODEL = "model"
@@ -242,11 +242,12 @@ class CellResult:
     """The result of a cell, which is a scenario on a target in a variant.
 
     `reason` explains why the cell did not run, or what error it had. `covers` are the scenario's subjects, the main one
-    first. `recuts` is the number of other chunk boundaries that were run. `spending` is the cost of the requests.
-    `printed` is the output of an adapter in another process and `traceback` the traceback of an exception; both are
-    shortened. `conversation` is set only if a report needs it. `hidden` counts the findings out of scope, by rule.
-    `seconds` is the duration; it is ignored when results are compared. `hand_over` is set if the conversation began on
-    another target. `lacking` is set if the cell is not applicable because API, model or adapter lack a feature.
+    first. `recuts` is the number of additional runs with other chunk boundaries. `spending` is the cost of the
+    requests. `printed` is the output of an adapter in another process and `traceback` the traceback of an exception;
+    both are shortened. `conversation` is set only if a report needs it. `hidden` counts the findings out of scope, by
+    rule. `seconds` is the duration; it is ignored when results are compared. `hand_over` is set if the conversation
+    began on another target. `lacking` is set if the cell is not applicable because the API, the model or the adapter
+    lacks a feature.
     """
 
     scenario: str
@@ -297,11 +298,12 @@ class RunResult:
     """The result of a whole run. When a run is repeated, everything except `timing` is identical, although prices may
     change from day to day.
 
-    `unmatched` are entries of the expected failures that cover no cell of the run. `left_out` maps targets that are not
-    in the run to the reasons. `cassettes` is the folder of the cassettes. `stopped` is the reason why the run was
-    stopped; `cells` then has only the finished cells. `facts` are the files with additional facts. `rules` and
-    `ignored` are ids and globs of rules: findings of ignored rules do not count, and if `rules` is not empty, only
-    findings of these rules count. `unplayed` is the number of cells that did not run because of `--maxfail`.
+    `stale` are entries of the expected failures that did not occur, and `unmatched` entries that cover no cell of the
+    run. `left_out` maps targets that are not in the run to the reasons. `cassettes` is the folder of the cassettes.
+    `stopped` is the reason why the run was stopped; `cells` then has only the finished cells. `facts` are the files
+    with additional facts. `rules` and `ignored` are ids and globs of rules. Findings of ignored rules do not count. If
+    `rules` is not empty, only findings of these rules count. `unplayed` is the number of cells that did not run because
+    of `--maxfail` or a time limit.
 
     In an audit, each cell is a recording: one file with one of its APIs. A damaged file is a cell with the verdict
     `missing`. `audit` has the counts of an audit and `check` the results of a check. `definitions` maps scenario ids to
@@ -494,7 +496,7 @@ def _costs() -> TypeAdapter[dict[str, Spending]]:
 
 
 _TIMING = {
-    "description": "All that may change when a run is repeated: when it was played, seconds in all and by cell.",
+    "description": "Values that may change when a run is repeated: start time, seconds in total and by cell.",
     "properties": {
         "at": {"type": "string", "format": "date-time"},
         "seconds": {"type": "number"},
@@ -511,7 +513,7 @@ def json_schema() -> dict[str, Any]:
     schema["properties"] |= {
         "finished": {"description": "Whether every cell of the run was played.", "type": "boolean"},
         "summary": {
-            "description": "How many cells ended in each verdict.",
+            "description": "The number of cells with each verdict.",
             "properties": {verdict.value: {"type": "integer"} for verdict in Verdict},
             "type": "object",
             "additionalProperties": False,

@@ -1,4 +1,4 @@
-"""Comparison of how a chat ended with how its last exchange requires it to end."""
+"""Comparison of a chat's outcome in the adapter with the outcome that its last exchange requires."""
 
 from __future__ import annotations
 
@@ -83,8 +83,8 @@ def _errors_for(error: ErrorView) -> frozenset[str]:
 
 
 def meant_status(error: ErrorView) -> int | None:
-    """Return the HTTP status that an error corresponds to, or `None` if it is unknown. An error inside HTTP 200 may
-    have such a status.
+    """Return the HTTP status that an error corresponds to, or `None` if it is unknown. An error in the body of an HTTP
+    200 response may correspond to another status.
     """
     if error.meant is not None:
         return error.meant
@@ -170,7 +170,9 @@ def wrong_ending(evidence: Evidence, chat: int) -> RuleViolation | None:
 
 
 def _is_contested(wanted: ExpectedEnding) -> bool:
-    """Return whether the stream lacks only its last event: the stop reason has arrived."""
+    """Return whether the cut stream may count as complete on this API: it has a stop reason and lacks only its last
+    event.
+    """
     view = wanted.reading.response if wanted.reading and wanted.ending == "cut" else None
     if view is None or not registry.api(view.api).traits.stop_reason_may_end:
         return False
@@ -275,7 +277,9 @@ def _is_refused(evidence: Evidence, wanted: ExpectedEnding) -> bool:
 
 
 def _is_left_out_by_caller(evidence: Evidence, wanted: ExpectedEnding) -> bool:
-    """Return whether the request is refused only because the caller left out a required word."""
+    """Return whether the request is refused only because it lacks a required word, such as "json", that the caller's
+    texts lack too.
+    """
     if wanted.reading is None:
         return False
     errors = [each for each in evidence.violations(wanted.reading) if each.severity == "error"]
@@ -429,7 +433,9 @@ DATE_TOLERANCE_SECONDS = 60.0
 
 
 def _tolerance_seconds(wanted: ExpectedEnding) -> float:
-    """Return the tolerance for `retry_after`. The time until a date shrinks between two readings."""
+    """Return the tolerance for `retry_after` in seconds. It is larger for a date, because the time until a date depends
+    on when it is computed.
+    """
     response = wanted.reading.exchange.response if wanted.reading else None
     given = response.headers.get("retry-after", "0") if response else "0"
     try:

@@ -33,8 +33,9 @@ from harness.rules.rule import RuleTable, RuleViolation
 
 @dataclass(frozen=True, slots=True)
 class InlinedFiles:
-    """The turns of a request, in which the text files that the adapter `inlined` are turned back into media, without
-    captions.
+    """The turns of a request, with text files that the adapter sent as text turned back into media.
+
+    `inlined` lists these files. Captions that the adapter added to them are removed.
     """
 
     turns: tuple[TurnView, ...]
@@ -42,7 +43,9 @@ class InlinedFiles:
 
 
 def with_inlined_files(_evidence: Evidence, req: ChatExchange) -> InlinedFiles:
-    """Return the turns of a request, with the user's inlined text files turned back into media."""
+    """Return the turns of a request, with the user's text files turned back into media if the adapter sent them as
+    text.
+    """
     turns, inlined = req.view.turns, list[MediaView]()
     user_messages = [message for message in req.chat.request.messages if message.role is Role.USER]
     given = [part.text for message in user_messages for part in message.parts if isinstance(part, Text) and part.text]
@@ -224,9 +227,9 @@ def _texts(evidence: Evidence) -> Iterator[RuleViolation]:
             # no text of the caller is lost, and no API has a field for this one
             yield req.reading.violation(message, part.pointer, part.text, severity=Severity.WARNING)
         refusals = _refusals(req)
-        wanted = [*_runs(each for each in given_texts if each not in refusals)]
+        wanted = [*_group_by_role(each for each in given_texts if each not in refusals)]
         kept = [(role, part) for role, part in sent_texts if part not in retold]
-        sent = [*_runs((role, part) for role, part in kept if (role, part and part.text) not in refusals)]
+        sent = [*_group_by_role((role, part) for role, part in kept if (role, part and part.text) not in refusals)]
         for position in range(max(len(wanted), len(sent))):
             role, given = wanted[position] if position < len(wanted) else ("", [])
             found_role, found = sent[position] if position < len(sent) else ("", [])
@@ -253,8 +256,8 @@ def _text_case(missing: tuple[str, str] | None, flawed: tuple[str, TextView] | N
 
 
 def _refusals(req: ChatExchange) -> Sequence[tuple[str, str | None]]:
-    """Return the refusals of the history, with the assistant's role. APIs without refusals get their words as text, or
-    not at all.
+    """Return the refusals of the history, with the assistant's role. For an API without refusals, an adapter may send
+    them as text or leave them out.
     """
     parts = [part for message in req.chat.request.messages for part in message.parts]
     return [(Role.ASSISTANT.value, part.text) for part in parts if isinstance(part, Refusal)]
@@ -284,7 +287,7 @@ def _count_equal(given: list[tuple[str, str]], sent: list[tuple[str, str]]) -> i
 
 
 def _foreign_thoughts(evidence: Evidence, req: ChatExchange) -> Iterator[str]:
-    """Yield reasoning from another API's history. This API has no field for it."""
+    """Yield the reasoning in the initial history that another API issued. This API has no field for it."""
     for message in evidence.transcript.chats[0].request.messages:
         for part in message.parts:
             if isinstance(part, Thinking) and part.text.strip() and req.view.api not in part.provider_metadata:
@@ -296,7 +299,7 @@ def _is_told_reasoning(part: TextView, thoughts: list[str], given_texts: Sequenc
     return any(thought in part.text for thought in thoughts) and not any(part.text == given for _, given in given_texts)
 
 
-def _runs(texts: Iterable[tuple[str, T | None]]) -> Iterator[tuple[str, list[T]]]:
+def _group_by_role(texts: Iterable[tuple[str, T | None]]) -> Iterator[tuple[str, list[T]]]:
     """Group adjacent texts by role. An entry without text (`None`) only separates groups."""
     for role, group in groupby(texts, key=lambda text: text[0]):
         run = [text for _, text in group if text is not None]
@@ -357,7 +360,7 @@ def _is_system(req: ChatExchange, found: TextView | None) -> bool:
 
 
 def _is_caption(evidence: Evidence, req: ChatExchange, parts: tuple[PartView, ...], text: TextView) -> bool:
-    """Return whether the adapter added a text next to media that it moved out of a tool result."""
+    """Return whether a text is a caption that the adapter added to media that it moved out of a tool result."""
     position = next(index for index, part in enumerate(parts) if part is text)
     beside = (*parts[max(position - 1, 0) : position], *parts[position + 1 : position + 2])
     media = [part for part in beside if isinstance(part, MediaView)]
@@ -409,8 +412,8 @@ def _media(evidence: Evidence) -> Iterator[RuleViolation]:
                 yield req.reading.violation(
                     message,
                     same[0][0].pointer,
-                    f"behind {same[0][1]} characters of text",
-                    f"behind {behind} characters of text",
+                    f"after {same[0][1]} characters of text",
+                    f"after {behind} characters of text",
                     case="moved",
                 )
         for medium in () if evidence.api.traits.files_are_pdf else told_in.inlined:

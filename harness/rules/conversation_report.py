@@ -148,7 +148,7 @@ def shown_exchange(
 
 
 def with_earlier(conversation: ConversationRecord, earlier: Exchange, redactor: Redactor) -> ConversationRecord:
-    """Return the conversation with the last exchange of the target that began it in front. No finding refers to it."""
+    """Prepend the last exchange of the target that began the conversation. No finding refers to this exchange."""
     shown = shown_exchange(-1, earlier.request, earlier.response, None, redactor)
     shown = replace(shown, request=f"before the hand-over: {shown.request}")
     return replace(conversation, exchanges=(shown, *conversation.exchanges))

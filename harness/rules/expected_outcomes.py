@@ -64,7 +64,7 @@ def decline_reason(evidence: Evidence, chat: Chat) -> str:
     """Return why a cell with a declined chat is not applicable."""
     answers = len(evidence.transcript.chats) - 1
     when = (
-        f"behind {answers} {'answer' if answers == 1 else 'answers'}, before anything more"
+        f"after {answers} {'answer' if answers == 1 else 'answers'}, before anything more"
         if answers
         else "before anything"
     )
@@ -85,7 +85,7 @@ RULES = RuleTable(Subject.ERRORS, _EXPECT)
     remedy="send the request, or remove the capability from those that the adapter declares",
 )
 def _declared_but_declined(evidence: Evidence) -> Iterator[RuleViolation]:
-    """Report a declined request although the adapter and the model declare all capabilities that it needs.
+    """Report a declined request if the adapter declares, and the model has, all capabilities that the request needs.
 
     Features that an earlier, sent request already had cannot be the reason.
     """
@@ -123,7 +123,7 @@ def _capabilities(request: ChatRequest) -> frozenset[Capability]:
         Capability.VISION: any(isinstance(part, Image) for message in user_messages for part in message.parts),
         Capability.IMAGE_RESULTS: any(isinstance(part, Image) for result in results for part in _content_parts(result)),
         Capability.FILES: any(_is_file(part) for message in user_messages for part in message.parts),
-        Capability.AUDIO: any(_is_sound(part) for message in user_messages for part in message.parts),
+        Capability.AUDIO: any(_is_audio(part) for message in user_messages for part in message.parts),
         Capability.THINKING: request.thinking is not None,
         Capability.CACHE_MARKS: request.cache,
         Capability.HISTORY: len(user_messages) > 1,
@@ -158,7 +158,7 @@ def _uncommon_parts(message: Message) -> Iterator[str]:
         yield "a message without information"
     for part in message.parts:
         match part:
-            case File() if _is_file(part) or _is_sound(part):
+            case File() if _is_file(part) or _is_audio(part):
                 continue
             case File() | Opaque() | Refusal() | Thinking():
                 yield type(part).__name__
@@ -175,7 +175,7 @@ def _is_file(part: object) -> bool:
     return isinstance(part, File) and part.media_type == "application/pdf"
 
 
-def _is_sound(part: object) -> bool:
+def _is_audio(part: object) -> bool:
     return isinstance(part, File) and part.media_type in ("audio/wav", "audio/mp3")
 
 

@@ -97,8 +97,8 @@ def _changed_requests(evidence: Evidence) -> Iterator[RuleViolation]:
 
 
 _JUDGED_SECTIONS = frozenset({"model", "system", "turns", "tool_choice"})
-"""Fields of the neutral view that the scenario fully determines. If no rule reports a fault in them, both requests mean
-the same.
+"""Fields of the parsed request that the scenario fully determines. If no rule reports a fault in them, both requests
+mean the same.
 """
 
 _JUDGES = (call_matching, call_results, conversation_history, instructions, opaque_state, sent_requests, tool_use)
@@ -200,7 +200,7 @@ def _issued_values(evidence: Evidence) -> IssuedValues:
     return IssuedValues(ids, frozenset(value for raw in raws for value in scalars(raw)))
 
 
-def _responses(evidence: Evidence, one: ChatResponse, other: ChatResponse) -> Iterator[ResponseDifference]:
+def _compare_responses(evidence: Evidence, one: ChatResponse, other: ChatResponse) -> Iterator[ResponseDifference]:
     """Yield the differences between two responses.
 
     Some adapters fill in the requested model. Such a difference only breaks a convention if no response on the wire has
@@ -222,12 +222,12 @@ def _whole_differences(evidence: Evidence, chat: Chat, whole: Chat) -> list[Resp
     """Return the differences between a streamed answer and the same answer without streaming."""
     if chat.response is None or whole.response is None:
         return [ResponseDifference("whether it fails", _error_text(whole), None)]
-    found = _responses(evidence, whole.response, chat.response)
+    found = _compare_responses(evidence, whole.response, chat.response)
     return [replace(each, kind=Kind.LOSS) if _is_lost_count(each) else each for each in found]
 
 
 def _is_lost_count(difference: ResponseDifference) -> bool:
-    """Return whether the stream has no count that the whole answer has. The adapter does return that count."""
+    """Return whether the whole answer has a token count that the streamed answer lacks."""
     return difference.place.startswith("the count ") and bool(difference.one) and difference.other is None
 
 
@@ -358,7 +358,7 @@ def _first_difference(evidence: Evidence, replayed: ReplayVariant) -> Iterator[t
             differences = event_differences(chat.events, other.events, issued)
             found += [each for each in differences if not replayed.shape or each.place != ORDER]
         if chat.response is not None and other.response is not None:
-            found += _responses(evidence, chat.response, other.response)
+            found += _compare_responses(evidence, chat.response, other.response)
         if found:
             yield index, found
             return

@@ -83,7 +83,7 @@ def _vectors(evidence: Evidence) -> Iterator[RuleViolation]:
             continue
         came, handed = len(step.vectors), len(step.made.vectors)
         if came != handed:
-            yield RuleViolation(f"{step.name}: {came} vectors came, {handed} were returned", None, None, handed, came)
+            yield RuleViolation(f"{step.name}: {came} vectors received, {handed} returned", None, None, handed, came)
             continue
         for place, ((reading, vector), given) in enumerate(zip(step.vectors, step.made.vectors, strict=True)):
             if vector.values != given:
@@ -115,7 +115,7 @@ def _dimensions(evidence: Evidence) -> Iterator[RuleViolation]:
         lengths = {len(vector) for vector in step.made.vectors or ()} - {declared}
         if lengths:
             yield RuleViolation(
-                f"{step.name}: vectors of another length than is declared", None, None, min(lengths), declared
+                f"{step.name}: some vectors do not have the declared length", None, None, min(lengths), declared
             )
 
 

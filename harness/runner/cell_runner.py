@@ -275,8 +275,8 @@ def _error_result(result: CellResult, error: BaseException) -> CellResult:
 
 
 def _profile_for(cell: Cell, environment: CellEnvironment) -> Profile:
-    """Return the profile as of the recording's date, or the target's profile if there is no date or the target fixes
-    one.
+    """Return the profile as of the recording's date. If the target sets a date, or there is no recording date, return
+    the target's profile.
     """
     recorded = environment.provenance.recorded_at if environment.provenance else None
     if cell.target.fact_selection.day or not recorded:
@@ -338,7 +338,11 @@ class LoopRun:
 
 @dataclass(frozen=True, slots=True)
 class LoopOutcome:
-    """The outcome of a loop. It ended normally or with a `failure`, or it `declined` the conversation."""
+    """The outcome of a loop: it ended normally, failed with `failure`, or declined the conversation for the reason
+    `declined`.
+
+    `is_stopped` is set if the loop broke its worker process or exceeded the time limit.
+    """
 
     failure: str | None = None
     traceback: str | None = None

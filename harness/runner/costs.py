@@ -306,7 +306,7 @@ class Budget:
                 )
 
     def foresee(self, cells: Sequence[Cell]) -> None:
-        """Plan the requests of the cells that are about to run."""
+        """Plan the requests of the cells that are about to run, so that `account` knows their maximum cost."""
         self._requests = plan_requests([cell for cell in cells if not_applicable(cell, "live") is None])
 
     def account(self, cell: Cell, exchanges: Sequence[Exchange]) -> CellBudget:

@@ -20,7 +20,7 @@ from harness.apis.server import waiting_time
 from harness.cassettes.player import ExchangeLog, Keep
 from harness.cassettes.redact import Redactor
 from harness.cassettes.redact.secret_patterns import origin
-from harness.cassettes.transport import ALONE, Handler, LoggingRunner, LoggingTransport, Proxy
+from harness.cassettes.transport import NO_KEEPALIVE, Handler, LoggingRunner, LoggingTransport, Proxy
 from harness.kit import factories
 from harness.kit.client import LocalRunner
 from harness.model.errors import MissingKey, UsageError
@@ -313,7 +313,7 @@ class _ProviderResponder(Responder):
     def __init__(self, url: str, key: str, limiter: RateLimiter) -> None:
         super().__init__(self._proxy)
         self.key = key
-        self.line = _ProviderTransport(trust_env=False, limits=ALONE)
+        self.line = _ProviderTransport(trust_env=False, limits=NO_KEEPALIVE)
         self._limiter = limiter
         self._url = url
         self._open = ExitStack()

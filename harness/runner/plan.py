@@ -22,10 +22,10 @@ from harness.runner.suite_run import Run
 from harness.scenarios.schema import Variant
 
 CELL_SECONDS = 60.0
-"""Default time limit for a cell of a foreign adapter in offline modes."""
+"""Default time limit for a cell of a third-party adapter in offline modes."""
 
 LIVE_CELL_SECONDS = 900.0
-"""Default time limit for a cell of a foreign adapter in live mode."""
+"""Default time limit for a cell of a third-party adapter in live mode."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,8 +105,8 @@ def variants(names: Sequence[str], option: str) -> list[Variant]:
 
 
 def cell_seconds(given: float | None, option: str, *, live: bool = False) -> float:
-    """Return the time limit for a cell of a foreign adapter. It is the value of `option`, or the mode's default if none
-    is given.
+    """Return the time limit for a cell of a third-party adapter. It is the value of `option`, or the mode's default if
+    none is given.
 
     Raises:
         UsageError: The value is out of range.
@@ -114,5 +114,5 @@ def cell_seconds(given: float | None, option: str, *, live: bool = False) -> flo
     if given is None:
         return LIVE_CELL_SECONDS if live else CELL_SECONDS
     if not 0 < given <= threading.TIMEOUT_MAX:
-        raise UsageError(f"{option}: it must be a number of seconds above 0.")
+        raise UsageError(f"{option}: must be a number of seconds greater than 0.")
     return given

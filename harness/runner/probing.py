@@ -26,7 +26,7 @@ from harness.apis.registry import Target
 from harness.apis.server import waiting_time
 from harness.apis.view import WireError
 from harness.cassettes.redact.secret_patterns import display_url
-from harness.cassettes.transport import ALONE
+from harness.cassettes.transport import NO_KEEPALIVE
 from harness.model.errors import UnknownName, UsageError
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import Usage
@@ -344,7 +344,7 @@ class Probe:
         self._wait = wait
         self._answered: set[str] = set()
         self._shut: dict[str, ProbeAnswer] = {}
-        line = httpx2.HTTPTransport(trust_env=False, limits=ALONE)
+        line = httpx2.HTTPTransport(trust_env=False, limits=NO_KEEPALIVE)
         self._client = httpx2.Client(transport=line, trust_env=False, timeout=TIMEOUT_SECONDS)
 
     def __enter__(self) -> Self:

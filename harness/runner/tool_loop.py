@@ -56,8 +56,8 @@ def run_embeddings(
 ) -> tuple[Embedded, ...]:
     """Embed the scenario's texts, then each query, with an adapter that sends its requests to `endpoint`.
 
-    `begin(n)` is called before the n-th embedding sends a request. The texts are number 0. A failure ends the cell
-    unless the scenario expects it.
+    `begin(0)` is called before the texts are sent, and `begin(n)` before query n. A failure ends the cell unless the
+    scenario expects it.
 
     Raises:
         PluginError: The adapter declares embeddings but has none.
@@ -110,7 +110,7 @@ DEFAULT_MAX_TOKENS = 1024
 
 @dataclass(frozen=True, slots=True)
 class ScenarioRun:
-    """The recorded run of a cell.
+    """The result of running a cell's scenario.
 
     `chats` are its chats and `executions` its tool runs. `handled` are the events that a message handler received in
     each turn. `printed` is the output of an adapter that runs in another process.
@@ -124,7 +124,7 @@ class ScenarioRun:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingRun(ScenarioRun):
-    """The recorded run of an embedding cell. It has no chats."""
+    """The result of running an embedding cell. It has no chats."""
 
     embedded: tuple[Embedded, ...] = ()
 

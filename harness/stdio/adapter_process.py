@@ -150,9 +150,7 @@ class AdapterProcess:
         self.allow(0.0, "", "")
 
     def allow(self, seconds: float, late: str, way_out: str) -> None:
-        """Set the time limit, starting now. `late` and `way_out` are the start and end of the error message if it is
-        exceeded.
-        """
+        """Start a new time limit. If it is exceeded, the error message begins with `late` and ends with `way_out`."""
         self._seconds_left, self._late, self._way_out = seconds, late, way_out
 
     def request(self, method: str, params: JSON) -> JSON:
@@ -179,7 +177,7 @@ class AdapterProcess:
                 if _is_of(message, self._number):
                     yield message
                 elif message["method"] == "event":
-                    raise BrokenCommand(f"the command sent an event that is none of request {self._number}, {method!r}")
+                    raise BrokenCommand(f"the command sent an event of another request than {self._number}, {method!r}")
                 continue
             if message.get("id") != self._number or ("result" in message) == ("error" in message):
                 raise BrokenCommand(
@@ -198,8 +196,8 @@ class AdapterProcess:
 
     @contextlib.contextmanager
     def waiting(self, most: float) -> Generator[float]:
-        """Yield how many seconds the body may wait: `most`, or the remaining time if that is less. The time spent is
-        deducted from the time limit, but never more than the yielded value.
+        """Yield the number of seconds that the `with` block may wait: `most`, or the remaining time if that is less.
+        The time spent is deducted from the time limit, but never more than the yielded value.
         """
         seconds = max(min(most, self._seconds_left), 0.0)
         begun = time.monotonic()
@@ -263,7 +261,7 @@ class AdapterProcess:
 
     def _receive(self) -> None:
         if self._seconds_left <= 0:
-            raise self._hanging()
+            raise self._kill_hanging()
         poll = select.poll()
         for each in (self._errors, self._faults):
             if each.is_open:
@@ -298,7 +296,7 @@ class AdapterProcess:
             )
         return cast("dict[str, JSON]", message)
 
-    def _hanging(self) -> AdapterBroke:
+    def _kill_hanging(self) -> AdapterBroke:
         """Kill a process that exceeded its time limit, after it has written its stack traces. Return the exception to
         raise.
         """

@@ -254,7 +254,9 @@ class _Server:
 
     @cached_property
     def _http_client(self) -> httpx2.Client:
-        """The HTTP client for all cells, like that of built-in adapters. It connects only to loopback addresses."""
+        """The HTTP client for all cells, like that of built-in adapters. It is used only for loopback addresses, so it
+        verifies no certificates.
+        """
         return httpx2.Client(transport=httpx2.HTTPTransport(verify=False, trust_env=False), timeout=_SDK_SECONDS)
 
     def _chat(self, params: dict[str, Any], *, stream: bool) -> JSON:
@@ -316,7 +318,7 @@ class _Server:
 
         def run(call: ToolCall) -> ToolResult:
             if over:
-                raise RuntimeError(f"the conversation is over, and its tool {call.name} no longer runs")
+                raise RuntimeError(f"the conversation has ended, so its tool {call.name} can no longer run")
             result = self._request("tool", ToolParams(cast("int", self._request_id), call))
             return cast("ToolResult", from_json(ToolResult, result, "the result"))
 

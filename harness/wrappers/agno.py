@@ -15,7 +15,7 @@ from harness import Capability, Conversation, ConversationTool, Endpoint, Loop
 
 
 def tool(given: ConversationTool) -> Function:
-    """Return a tool that runs the given one."""
+    """Return an Agno tool that runs the given tool."""
     run = lambda **arguments: given.text(arguments)  # noqa: E731 - Agno reads the signature
     about = {"name": given.name, "description": given.description, "parameters": {**_NO_ARGUMENTS, **given.parameters}}
     return Function(**about, entrypoint=run, skip_entrypoint_processing=True)

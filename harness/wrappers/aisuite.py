@@ -46,7 +46,7 @@ def create(provider: str, endpoint: Endpoint) -> Any:
 
 
 def ask(client: Any, model: str, **arguments: Any) -> Any:
-    """Return a completion, or the chunks of a stream."""
+    """Request a completion, and return it or the chunks of its stream."""
     return client.chat.completions.create(model, **arguments)
 
 

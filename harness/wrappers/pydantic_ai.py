@@ -81,7 +81,7 @@ class PydanticAI:
 
 
 def join_stream(model: Any, **arguments: Any) -> Any:
-    """Return the response that the library joins a stream to."""
+    """Return the response that the library builds from a stream."""
     with model_request_stream_sync(model, **arguments) as stream:
         return [*stream] and stream.response
 
@@ -126,7 +126,7 @@ def assistant(message: Message, longest: int | None) -> Any:
 
 
 def tool_choice(request: ChatRequest) -> Any:
-    """Return the tool choice, or `None`."""
+    """Return the request's tool choice in the library's format, or `None`."""
     choice = request.tool_choice if request.tools else None
     return [choice.name] if isinstance(choice, NamedTool) else choice
 

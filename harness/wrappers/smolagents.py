@@ -13,7 +13,7 @@ TYPES = {"string", "boolean", "integer", "number", "image", "audio", "array", "o
 
 
 class GivenSmolTool(Tool):
-    """A tool that runs the given one. The library requires a type and a description for each argument."""
+    """A smolagents tool that runs the given tool. The library requires a type and a description for each argument."""
 
     skip_forward_signature_validation = True
     output_type = "string"

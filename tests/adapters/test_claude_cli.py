@@ -134,7 +134,7 @@ CONVERSATION = (Message.user("Hi"), Message(Role.ASSISTANT, (Text("Hello"),)), M
 
 
 NO_FLAG = "the command line has no flag for it"
-ALONE = "a run takes one user message and keeps nothing of it"
+NO_KEEPALIVE = "a run takes one user message and keeps nothing of it"
 REFUSED: list[tuple[str, str, dict[str, Any]]] = [
     ("tool_choice", "there are no tools to choose from", {"tool_choice": "none"}),
     ("response_format", "print mode answers in text", {"response_format": JsonMode()}),
@@ -143,8 +143,8 @@ REFUSED: list[tuple[str, str, dict[str, Any]]] = [
     ("top_p", NO_FLAG, {"top_p": 0.5}),
     ("stop", NO_FLAG, {"stop": ("END",)}),
     ("provider_metadata", "there is no body to put fields into", {"provider_metadata": {"claude-cli": {"x": 1}}}),
-    ("history", ALONE, {"messages": CONVERSATION}),
-    ("history", ALONE, {"messages": CONVERSATION[1:2]}),
+    ("history", NO_KEEPALIVE, {"messages": CONVERSATION}),
+    ("history", NO_KEEPALIVE, {"messages": CONVERSATION[1:2]}),
     ("Image", "a prompt is text", {"messages": (Message(Role.USER, (Text("?"), Image("image/png", b"x"))),)}),
     ("Opaque", "a prompt is text", {"messages": (Message(Role.USER, (Text("?"), Opaque("claude-cli", {}))),)}),
     ("a blank prompt", "the command needs a prompt", {"messages": (Message.user(" \n"),)}),

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from tests.benchmarks import growth, speed, starts
 from tests.benchmarks.bare import SDKS
-from tests.benchmarks.contenders import ALONE, FLOOR, JUDGED, contenders
+from tests.benchmarks.contenders import FLOOR, JUDGED, NO_KEEPALIVE, contenders
 from tests.benchmarks.conversations import Conversation
 from tests.stages import shipped_targets
 
@@ -65,7 +65,7 @@ def _speed(console: Console, options: argparse.Namespace, folder: Path) -> list[
         measured += rows
         least = {row.contender: row.least for row in rows}
         for row in rows:
-            ratios = (f"{row.least / least[floor]:.2f}" for floor in (FLOOR, ALONE))
+            ratios = (f"{row.least / least[floor]:.2f}" for floor in (FLOOR, NO_KEEPALIVE))
             table.add_row(name, row.contender, f"{row.ratio:.2f}", *ratios, f"{row.least:.2f}")
         table.add_section()
     console.print(
@@ -78,7 +78,7 @@ def _speed(console: Console, options: argparse.Namespace, folder: Path) -> list[
 def _lengths(console: Console, options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
     """The floor and the harness over conversations of several lengths."""
     console.print("conversations of many calls, each of which repeats all before it")
-    taking_part = [each for each in contenders() if each.name in (FLOOR, ALONE, JUDGED)]
+    taking_part = [each for each in contenders() if each.name in (FLOOR, NO_KEEPALIVE, JUDGED)]
     table = Table("target", "calls", "contender", "× floor (median)", "ms per call (min)")
     measured: list[dict[str, Any]] = []
     for name in options.target or SDKS:

@@ -35,7 +35,7 @@ from tests.benchmarks.conversations import Conversation
 from tests.benchmarks.recordings import Canned, bodies
 
 FLOOR = "bare SDK, in-memory transport"
-ALONE = "our adapter and thread alone"
+NO_KEEPALIVE = "our adapter and thread alone"
 JUDGED = "harness, all rules"
 
 BODY_MATCHING = ("method", "scheme", "host", "port", "path", "query", "body")
@@ -212,7 +212,7 @@ def contenders() -> list[Contender]:
     no_plugin = None if importlib.util.find_spec("pytest_recording") else "pytest-recording is not installed"
     return [
         Contender(FLOOR, floor),
-        Contender(ALONE, alone),
+        Contender(NO_KEEPALIVE, alone),
         Contender("harness, play and compare", harness(COMPARISON)),
         Contender(JUDGED, harness(all_rules())),
         Contender("plain vcrpy", plain_vcr),

@@ -103,7 +103,7 @@ def test_facts_of_one_s_own_retire_shipped_ones(harness: Command, tmp_path: Path
     assert rules(harness, str(file), "--facts", str(facts)) == set()
 
 
-OURS = "Judged by the facts of ours.yaml, and then by those of harness."
+OURS = "Judged by the facts in ours.yaml, then by the shipped facts."
 
 
 @pytest.mark.parametrize("command", ["run call-single --target anthropic", "audit own"])

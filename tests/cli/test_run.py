@@ -74,7 +74,7 @@ def test_only_missing_streams_are_recorded(harness: Command, cassettes: Path, fo
 
     lines = [line.strip() for line in outcome.out.splitlines()]
     assert outcome.code == 2
-    assert "Could not look: no cassette of 1 cell in partial" in lines
+    assert "Not checked: no cassette for 1 cell in partial" in lines
     assert "call-single [stream]: anthropic" in lines
     record = next(line for line in lines if line.startswith("record ")).removeprefix("record").split()
     play = next(line for line in lines if line.startswith("or play ")).removeprefix("or play").split()

@@ -39,7 +39,7 @@ def test_a_run_of_project_scenarios_ignores_shipped_cassettes(harness: Command, 
     missing = harness("run")
 
     assert missing.code == 2
-    assert "Could not look: no cassette of 1 cell in tapes" in missing.out
+    assert "Not checked: no cassette for 1 cell in tapes" in missing.out
     assert "tapes/call-single/anthropic.yaml: there is no such cassette." in missing.out
     assert harness("record", "--from=reference").code == 0
     assert (mine / "tapes" / "call-single" / "anthropic.yaml").exists()

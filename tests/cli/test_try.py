@@ -362,7 +362,7 @@ def test_a_gateway_without_its_provider_gets_the_question_that_decides_it(harnes
         done = harness("try", f"{server.origin}/v1", "--model", "m")
 
     assert (done.code, done.out) == (2, "")
-    assert "it answers a plain question with HTTP 502. Is it a gateway that cannot reach its provider?" in done.err
+    assert "a simple request results in HTTP 502. Is it a gateway that cannot reach its provider?" in done.err
 
 
 def test_the_sample_of_a_server_is_a_finished_verdict(harness: Command, folder: Path) -> None:

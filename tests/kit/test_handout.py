@@ -72,7 +72,7 @@ def test_an_unknown_result_is_refused_with_all_others() -> None:
 def test_nothing_is_sent_while_calls_wait() -> None:
     made, thread, _, _ = handout(says("", call(1)), says("Done"))
     made.send("Go")
-    with pytest.raises(HarnessError, match="1 calls wait for their results"):
+    with pytest.raises(HarnessError, match="1 calls wait for results"):
         made.send("And?")
     assert len(thread.messages) == 2
 

@@ -330,7 +330,7 @@ def test_a_handler_that_raises_loses_nothing_of_the_history(send: Send, raise_at
     assert thread.messages[1] == model.script[0].message  # type: ignore[union-attr]
     assert [result.call_id for result in thread.messages[2].tool_results if not result.is_error] == answered
     missing = [result for result in thread.messages[2].tool_results if result.is_error]
-    assert all(result.content == "no result: the turn was broken off" for result in missing)
+    assert all(result.content == "no result: the turn was interrupted" for result in missing)
     assert is_valid(thread.messages)
     assert send(thread, model, "And now?", echo).text == "Fine"
 

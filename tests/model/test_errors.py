@@ -46,7 +46,7 @@ TEXTS: list[tuple[HarnessError, str]] = [
     (
         OutdatedDependency("openai-chat", "openai", "openai", "3.0", "2.54.0"),
         (
-            "the adapter 'openai-chat' needs the package 'openai' from 3.0 on, and 2.54.0 is installed. Bring it up "
+            "the adapter 'openai-chat' needs 'openai' 3.0 or newer, but version 2.54.0 is installed. Upgrade it "
             "with: pip install 'toolcall-harness[openai]' (in a checkout: pip install -e '.[openai]')"
         ),
     ),

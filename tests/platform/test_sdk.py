@@ -23,7 +23,7 @@ def test_an_sdk_that_is_too_old_is_named_with_its_version_before_it_is_imported(
     ):
         pytest.fail("imported all the same")
     assert str(raised.value).startswith(
-        f"the adapter 'mine' needs the package 'pytest' from 999.1 on, and {version('pytest')} is installed. "
+        f"the adapter 'mine' needs 'pytest' 999.1 or newer, but version {version('pytest')} is installed. "
     )
 
 

@@ -369,8 +369,8 @@ def test_a_scenario_that_cannot_be_read_is_an_error_with_its_place(project: pyte
         ({"harness_as_of": "soon"}, "harness_as_of: 'soon' is not a date. Write it as in 2026-07-01, or today."),
         ({"harness_facts": "none.yaml"}, "*none.yaml: there is no such file."),
         ({"harness_expected_failures": "nowhere.yaml"}, "*nowhere.yaml: cannot be read: No such file*"),
-        ({"harness_cell_timeout": "0"}, "harness_cell_timeout 0: it must be a number of seconds above 0."),
-        ({"harness_cell_timeout": "soon"}, "harness_cell_timeout soon: it must be a number of seconds above 0."),
+        ({"harness_cell_timeout": "0"}, "harness_cell_timeout 0: must be a number of seconds greater than 0."),
+        ({"harness_cell_timeout": "soon"}, "harness_cell_timeout soon: must be a number of seconds greater than 0."),
     ],
 )
 def test_a_wrong_option_is_a_usage_error(project: pytest.Pytester, options: dict[str, str], words: str) -> None:

@@ -102,7 +102,7 @@ def test_everything_that_is_no_pass_is_there() -> None:
 
     for words in (
         "error : KeyError: 'text'",
-        "Could not look: no cassette result-null : anthropic",
+        "Not checked: no cassette result-null : anthropic",
         "harness run --mode reference result-null --target anthropic",
         "gemini-3 thinking it does not think",
         "tracked as #12 : result-null · gemini-3",

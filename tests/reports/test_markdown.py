@@ -101,5 +101,5 @@ def test_a_bounded_report_leaves_out_whole_parts(most: int) -> None:
     assert len(text.encode()) <= most < len(whole.encode())
     assert text.startswith("## harness: FAIL")
     assert text.count("<details>") == text.count("</details>")
-    assert "of this report did not fit here. A report in a file of its own has all of it." in text
+    assert "of this report did not fit here. Write the report to a file to see all of it." in text
     assert render(red(), Presentation(verbose=True, most=len(whole.encode()))) == whole

@@ -40,7 +40,7 @@ def test_a_vector_of_another_length() -> None:
     changed = replace(first, vectors=(*first.vectors[:-1], first.vectors[-1][:-1]))
     rules = {finding.rule: finding for finding in found(replace(played, embedded=(changed, *rest)))}
     assert rules.keys() == {"embedding-vector", "embedding-dimensions"}
-    assert rules["embedding-dimensions"].message == "the index: vectors of another length than is declared"
+    assert rules["embedding-dimensions"].message == "the index: some vectors do not have the declared length"
     assert (rules["embedding-dimensions"].actual, rules["embedding-dimensions"].expected) == (127, 128)
 
 

@@ -172,7 +172,7 @@ def test_what_cannot_be_recorded_is_told_before_anything_is_sent(
     monkeypatch.setattr(pytestconfig.option, "harness_record", "all")
     monkeypatch.setattr(content_encoding, "_module", lambda name: None if name == "zstd" else name)
     assert pytest_report_header(pytestconfig) == [
-        "harness: answers packed as zstd cannot be recorded: pip install backports.zstd"
+        "harness: zstd responses cannot be recorded: pip install backports.zstd"
     ]
     monkeypatch.setattr(content_encoding, "_module", lambda name: name)
     assert pytest_report_header(pytestconfig) == []

@@ -38,7 +38,7 @@ SDK = Requirement("anthropic", "anthropic", "2.0")
 
 
 def connect(endpoint: Endpoint, model: str) -> AnthropicClient:
-    """Return a client of `model` at `endpoint`.
+    """Return a client for `model` at `endpoint`.
 
     Raises:
         MissingDependency: the SDK is not installed or too old.

@@ -42,9 +42,10 @@ _VERSIONED = re.compile(r"(?P<base>.+)/(?P<version>v\d+(?:(?:alpha|beta)\d*)?)/?
 
 
 class _Config(types.GenerateContentConfig):
-    """Settings with a fast `in` operator.
+    """Settings whose `in` operator is fast, because it always returns false.
 
-    The SDK tests many fields with `in`, but never finds one. Pydantic would iterate over all fields for each test.
+    The SDK tests for many fields with `in`, and none of them is present. Pydantic would iterate over all fields for
+    each test.
     """
 
     def __contains__(self, _field: object) -> bool:
@@ -112,7 +113,9 @@ class GeminiClient:
 
     @cached_property
     def _bypass(self) -> tuple[ResponseKeeper, Any]:
-        """HTTP client that keeps responses, and the `models` interface of an SDK client that uses it."""
+        """A `ResponseKeeper`, and the `models` interface of an SDK client that sends its requests through it. Both are
+        created on first use.
+        """
         http = ResponseKeeper(self._http)
         return http, self._connect(http).models
 
@@ -181,11 +184,11 @@ def translate_error(error: errors.APIError) -> ChatError:
 
 
 class ResponseKeeper(httpx2.Client):
-    """HTTP client for the SDK's streamed requests: sends through `http` and keeps the response.
+    """HTTP client for an SDK client. It sends requests through `http` and keeps the successful responses.
 
-    The SDK has no raw access to streams, loses unknown fields and accepts a truncated stream (gemini-sdk-drops-fields).
-    This client therefore passes on a successful response without its body. An error response is passed on whole, so
-    that the SDK raises it. The caller closes `response`.
+    The SDK gives no raw access to streams, loses unknown fields and accepts a truncated stream
+    (gemini-sdk-drops-fields). The SDK therefore gets a successful response without its body. It gets an error response
+    unchanged and raises an exception for it. The caller closes `response`.
     """
 
     def __init__(self, http: httpx2.Client) -> None:

@@ -1,8 +1,9 @@
 """Body of a response → canonical response, including fields of compatible servers.
 
-A field is sent back only to the server that sent it, so the name of the field identifies the dialect. Strict servers
-reject unknown fields: OpenAI (openai-chat-no-reasoning-field), Cerebras (proxysoul/Empryo#209), Mistral
-(BerriAI/litellm#30835). Fields that no dialect is known to accept back are kept for the caller, under `RECEIVED`.
+Fields of a dialect are recognised by their names. This is safe, because they are sent back only to the server that they
+came from. Strict servers reject unknown fields: OpenAI (openai-chat-no-reasoning-field), Cerebras
+(proxysoul/Empryo#209), Mistral (BerriAI/litellm#30835). Fields that no server is known to accept back are kept only for
+the caller, under `RECEIVED`.
 """
 
 from __future__ import annotations
@@ -163,8 +164,9 @@ def _arguments(text: JSON, *, cut_short: bool) -> dict[str, JSON] | None:
 
 
 def _stop_reason(raw: str | None, parts: Sequence[Part]) -> StopReason:
-    """Return the stop reason. The parts matter too, because a forced call stops with `stop`
-    (openai-chat-stop-reasons)."""
+    """Return the stop reason. It also depends on the parts: the API reports `stop` for a forced call
+    (openai-chat-stop-reasons).
+    """
     reason = _STOP_REASONS.get(raw or "", StopReason.UNKNOWN)
     if reason not in {StopReason.END_TURN, StopReason.TOOL_USE}:
         return reason

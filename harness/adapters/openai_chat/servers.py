@@ -1,6 +1,6 @@
-"""Differences of compatible servers from OpenAI, as far as this adapter sends something else there.
+"""Compatible servers for which this adapter changes or refuses requests that it would send to OpenAI unchanged.
 
-`Endpoint.server` names the server. Each entry names the facts that it follows; `harness explain ID` shows them.
+`Endpoint.server` names the server. Each entry lists the facts that it is based on; `harness explain ID` shows them.
 """
 
 from __future__ import annotations
@@ -23,16 +23,15 @@ _ALPHABET = string.ascii_letters + string.digits
 
 @dataclass(frozen=True, slots=True)
 class ServerForm:
-    """Needs and gaps of a server.
+    """Differences of a server from OpenAI.
 
-    - `lacks`: fields that it refuses: `stop`, `temperature`, `json_schema`, `json_object`, a `forced` or `named` tool
-      choice, calls of `custom` tools, or parts of the type `image_url`, `file` or `input_audio`.
-    - `max_tokens`: whether it has only the old name of the field.
-    - `one_system`: it accepts a single system message.
-    - `reply_after_results`: it refuses a user message right after tool results.
-    - `call_id`: length of the ids that it accepts, made of letters and digits (0: any).
-    - `text_required`: it refuses assistant messages without text and calls.
-    - `reasoning_with_calls`: assistant messages with calls have `reasoning_content`. It may be empty.
+    - `lacks`: features that it refuses: `stop`, `temperature`, `json_schema`, `json_object`, a `forced` or `named` tool
+      choice, calls of `custom` tools, or parts of the type `image_url`, `file` or `input_audio`. - `max_tokens`: it
+      accepts `max_tokens` instead of `max_completion_tokens`. - `one_system`: it accepts only one system message. -
+      `reply_after_results`: it refuses a user message directly after tool results. - `call_id`: length of the call ids
+      that it accepts, made of letters and digits (0: any id). - `text_required`: it refuses assistant messages that
+      have neither text nor calls. - `reasoning_with_calls`: it requires `reasoning_content` in assistant messages with
+      calls. The field may be empty.
     """
 
     lacks: frozenset[str] = frozenset()
@@ -73,7 +72,7 @@ def adapt(body: dict[str, Any], server: str) -> dict[str, Any]:
     """Return a request body in the form that a server accepts.
 
     Raises:
-        Unsupported: The server refuses something that the body has, and nothing else says the same.
+        Unsupported: the body has a feature that the server refuses, and no other form would express it.
     """
     form = SERVERS.get(server)
     if form is None:
@@ -98,7 +97,7 @@ def adapt(body: dict[str, Any], server: str) -> dict[str, Any]:
 
 
 def _present(body: dict[str, Any]) -> set[str]:
-    """Return the features of a body, by the names that `ServerForm.lacks` has."""
+    """Return the features that a body uses, by the names that are used in `ServerForm.lacks`."""
     found = body.keys() & {"stop", "temperature"}
     choice: JSON = body.get("tool_choice")
     schema: dict[str, JSON] = body.get("response_format") or {}
@@ -114,7 +113,7 @@ def _is_empty_answer(message: dict[str, Any]) -> bool:
 
 
 def _with_one_system_message(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Join the system messages in front of the conversation."""
+    """Join the system messages at the start of the conversation into one."""
     count = next((at for at, message in enumerate(messages) if message["role"] not in ("system", "developer")), 0)
     if count < 2:
         return messages

@@ -69,8 +69,8 @@ class CliArgument:
 class CliArguments:
     """Parsed arguments of a command.
 
-    `options` maps long names to their values; a switch has none. `positional` is the prompt. `unknown` lists options
-    that do not exist, `lacking` those whose value is missing.
+    `options` maps long option names to their values; a switch has none. `positional` contains the prompt. `unknown`
+    contains options that do not exist, and `lacking` options whose value is missing.
     """
 
     options: Mapping[str, tuple[CliArgument, ...]]
@@ -141,7 +141,7 @@ def recognises(request: HttpRequest) -> bool:
 
 
 def command_of(request: HttpRequest) -> Command:
-    """Return the command of a request. Raises `WireError`."""
+    """Return the command of a request. Raises `WireError` if the body does not contain a command."""
     try:
         return from_request(request)
     except ValueError as error:
@@ -180,7 +180,7 @@ def view(request: HttpRequest) -> RequestView:
 
 
 def _system(given: CliArguments) -> tuple[SystemView, ...]:
-    """Return the system texts. An empty one only removes the command's default prompt."""
+    """Return the system texts. An empty text is skipped: it only removes the command's default prompt."""
     values = [(name, given.value(name)) for name in _SYSTEM]
     return tuple(SystemView(value.text, name, value.pointer) for name, value in values if value and value.text)
 

@@ -1,8 +1,8 @@
 """Checks of requests that fact conditions cannot express: parts, schemas, pairing, signatures.
 
-The provider parses a request before it checks the conversation. A field of the wrong type is therefore the only
-violation reported. Root schemas with empty `properties` are accepted: gemini-schema-fields quotes a rejection, but
-recorded requests with them succeeded. Recordings also show that consecutive model contents are one turn
+The provider parses a request before it checks the conversation. If a field has the wrong type, the conversation is
+therefore not checked. Root schemas with empty `properties` are accepted: gemini-schema-fields quotes a rejection, but
+recorded requests with such schemas succeeded. Recordings also show that consecutive model contents are one turn
 (gemini-turn-order, gemini-responses-counted, gemini-thought-signature).
 """
 
@@ -293,8 +293,8 @@ def is_signature_placeholder(signature: JSON) -> bool:
 def signature_violations(view: RequestView, profile: Profile, *, vertex: bool) -> Iterator[Violation]:
     """Check that the first call of each step has a signature, if the profile requires one.
 
-    Only the current turn is checked. It begins at the last user content that has more than results. Documented
-    placeholders are accepted, and modified signatures are not detected here.
+    Only the current turn is checked. It begins at the last user content with anything other than results. Documented
+    placeholders are accepted. Modified signatures are not detected here.
     """
     if profile.thought_signatures != "required":
         return
@@ -339,8 +339,9 @@ class GeminiState(IssuedState):
         )
 
     def objection(self, request: RequestView) -> Violation | None:
-        """Return a violation for the first signature that was never issued, unless another server started the
-        conversation."""
+        """Return a violation for the first signature that was never issued. Return `None` if the conversation may
+        contain signatures from elsewhere (`foreign`).
+        """
         if self.foreign:
             return None
         for turn in request.turns:

@@ -38,7 +38,7 @@ def view(request: HttpRequest) -> EmbeddingView:
         raise WireError("no request for embeddings")
     body = parse_body(request.body)
     if not isinstance(body, dict):
-        raise WireError("the body is no JSON object")
+        raise WireError("the body is not a JSON object")
     model, dimensions = body.get("model"), body.get("dimensions")
     return EmbeddingView(
         string(model),

@@ -247,7 +247,7 @@ def view(request: HttpRequest) -> RequestView:
     """
     body = parse_body(request.body)
     if not isinstance(body, dict):
-        raise WireError("the body is no JSON object")
+        raise WireError("the body is not a JSON object")
     system, turns = _conversation(body.get("messages"))
     return RequestView(
         api="openai-chat",

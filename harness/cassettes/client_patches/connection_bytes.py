@@ -16,7 +16,7 @@ Keep: TypeAlias = Callable[[HttpResponse], None]
 """Callback that receives the response to a request that was sent."""
 
 RequestHook: TypeAlias = Callable[[HttpRequest], "HttpResponse | Keep | None"]
-"""Callback that decides about a request. Threads may call it at any time.
+"""Callback that decides about a request. It may be called from several threads at once.
 
 It returns a response to use instead of sending the request. A `Keep` callback means that the request is sent and
 recorded. `None` means that it is sent without recording.
@@ -60,7 +60,7 @@ _WITHOUT_BODY = frozenset({204, 304})
 RESET = ConnectionResetError(104, "Connection reset by peer")
 
 
-def read_off(answer: HttpResponse, method: str) -> http.client.HTTPResponse:
+def http_client_response(answer: HttpResponse, method: str) -> http.client.HTTPResponse:
     """Return the response as an `http.client` response, parsed from the bytes of a fake connection."""
     read = http.client.HTTPResponse(cast("Any", _FakeSocket(answer, method)), method=method)
     read.begin()

@@ -17,15 +17,15 @@ from harness.cassettes.client_patches.connection_bytes import (
     Keep,
     Patch,
     RequestHook,
-    read_off,
+    http_client_response,
     received_response,
 )
 from harness.model.http import Ending, HttpRequest, HttpResponse
 
 _PORTS = {"http": 80, "https": 443}
 
-MOST = 1 << 16
-"""Bytes to read at once from a response without chunks."""
+MAX_READ_BYTES = 1 << 16
+"""Maximum number of bytes to read at once."""
 
 
 def urllib3_patches(module: Any, hook: RequestHook) -> Iterator[Patch]:
@@ -72,7 +72,7 @@ class _Within(local):
 
 
 def _pool_url(pool: Any, target: str) -> str:
-    if "://" in target:  # for a proxy the target is the whole
+    if "://" in target:  # for a proxy, the target is the complete URL
         return target
     host = f"[{pool.host}]" if ":" in pool.host and not pool.host.startswith("[") else pool.host
     port = "" if pool.port in (None, _PORTS.get(pool.scheme)) else f":{pool.port}"
@@ -107,7 +107,7 @@ def _pool_received(response: Any) -> HttpResponse:
     pieces: list[bytes] = []
     ending: Ending = "complete"
     try:
-        for piece in response.stream(MOST, decode_content=False):
+        for piece in response.stream(MAX_READ_BYTES, decode_content=False):
             pieces.append(piece)  # noqa: PERF402 - keeps the pieces before a failure
     except exceptions.ProtocolError as error:
         ending = "reset" if any(isinstance(each, ConnectionError) for each in error.args) else "cut"
@@ -117,7 +117,7 @@ def _pool_received(response: Any) -> HttpResponse:
 
 def _response(answer: HttpResponse, method: str, options: dict[str, Any]) -> Any:
     library: Any = importlib.import_module("urllib3.response")
-    read = read_off(answer, method)
+    read = http_client_response(answer, method)
     return library.HTTPResponse(
         body=read,
         headers=dict(read.headers.items()),
@@ -163,17 +163,17 @@ def patches(library: Any, hook: RequestHook) -> Iterator[Patch]:
         if found is None:
             return receiving(self)
         if isinstance(found, HttpResponse):
-            return read_off(found, method)
+            return http_client_response(found, method)
         answer = _receive(receiving(self))
         found(answer)
-        return read_off(answer, method)
+        return http_client_response(answer, method)
 
     yield Patch(owner, "request", request)
     yield Patch(owner, "getresponse", getresponse)
 
 
 def _url(connection: Any, target: str) -> str:
-    if "://" in target:  # for a proxy the target is the whole
+    if "://" in target:  # for a proxy, the target is the complete URL
         return target
     scheme = "https" if connection.default_port == http.client.HTTPS_PORT else "http"
     behind: str | None = getattr(connection, "_tunnel_host", None)  # a proxy
@@ -187,7 +187,7 @@ def _receive(response: Any) -> HttpResponse:
     pieces: list[bytes] = []
     ending: Ending = "complete"
     try:
-        while piece := response.read1(MOST):
+        while piece := response.read1(MAX_READ_BYTES):
             pieces.append(piece)
     except http.client.IncompleteRead as error:
         pieces.append(error.partial)

@@ -1,6 +1,4 @@
-"""Extraction of strings from a JSON body or event stream, grouped as a client concatenates them, and removal of secrets
-from them.
-"""
+"""Strings in a JSON body or event stream, grouped as a client joins them, and the removal of secrets from them."""
 
 from __future__ import annotations
 
@@ -37,12 +35,12 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class JsonStrings:
-    """Strings of a body.
+    """Strings in a body.
 
-    `groups` contains strings at the same path with the same `index` fields; positions in lists are ignored. `loose`
-    groups strings by key alone. It is only filled if lines are damaged, because their paths are unreliable. `alone`
-    contains keys and damaged lines. `opaque` contains media, and strings that only the provider can interpret. `named`
-    contains all strings with their keys.
+    Strings form a group in `groups` if they have the same path and the same `index` fields; positions in lists are
+    ignored. `loose` contains groups of strings with the same key. It is only filled if lines are damaged, because the
+    paths in them are unreliable. `alone` contains keys and damaged lines, which are searched on their own. `opaque`
+    contains media, and strings that only the provider can interpret. `named` contains all strings with their keys.
     """
 
     groups: tuple[Group, ...]
@@ -187,7 +185,7 @@ _NUMBER = re.compile(rb"(?P<kept>(?!))|(?:0x)?[0-9A-Fa-f]+")
 
 
 class Replacement(Enum):
-    """Replacement of a secret."""
+    """Ways to replace a secret."""
 
     CUT = "a placeholder stands for it"
     LETTERS = "letter for letter, so that base64 stays decodable"
@@ -196,7 +194,7 @@ class Replacement(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SecretSpan:
-    """Position of a secret."""
+    """Position of a secret in a text, and the way to replace it."""
 
     begin: int
     end: int
@@ -219,8 +217,8 @@ class Redaction:
 
 
 def parts(body: bytes, group: Group, found: Iterable[SecretSpan], rank: int) -> Iterator[Redaction]:
-    """Yield the redactions for secrets `found` in the joined text of a group. The placeholder
-    replaces the first piece.
+    """Yield the redactions for secrets `found` in the joined text of a group. If a secret is replaced by a placeholder,
+    the first piece gets it.
     """
     text = join_group(body, group)
     for each in merge_spans(found):
@@ -275,8 +273,8 @@ def _together(body: bytes, one: Redaction, other: Redaction) -> Redaction:
 
 
 def _one_by_one(text: bytes, group: Group, found: SecretSpan) -> Iterator[tuple[int, int, bytes]]:
-    """Yield an edit for each letter or number, even for an escape that is split over pieces. White space and event
-    stream framing are kept.
+    """Yield edits that replace each letter or number on its own. An escape that is split between pieces is replaced in
+    the first one and removed from the others. White space and event stream framing are kept.
     """
     pattern, stand_in = (_LETTER, b"A") if found.way is Replacement.LETTERS else (_NUMBER, b"0")
     for match in pattern.finditer(text, found.begin, found.end):

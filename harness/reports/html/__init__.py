@@ -168,7 +168,7 @@ def _cell(run: RunResult, cell: CellResult, pool: _TextPool, pairs: set[tuple[st
     entry |= {name: pool.text(text) for name, text in texts.items() if text}
     if cell.verdict not in _WITHOUT_COMMANDS and run.audit is None:
         here = groups.CellPlace(cell.scenario, (cell,), is_paired=(cell.scenario, cell.target) in pairs)
-        commands = (groups.show_command(run, cell), groups.rerun(run, here))
+        commands = (groups.show_command(run, cell), groups.rerun_command(run, here))
         entry["commands"] = [pool.text(each) for each in commands if each]
     if cell.findings:
         entry["findings"] = [_finding(each, pool.text) for each in cell.findings]
@@ -429,8 +429,8 @@ def _with_spaces(verdict: Verdict) -> str:
 def _commands(run: RunResult, where: groups.CellPlace) -> Iterator[str]:
     if run.audit is None:
         yield from filter(None, [groups.show_command(run, where.cells[0])])
-        yield groups.rerun(run, where)
-        yield from filter(None, [groups.reproduce(run, where)])
+        yield groups.rerun_command(run, where)
+        yield from filter(None, [groups.reproduce_command(run, where)])
 
 
 def _most_common(values: Iterable[str]) -> str:

@@ -244,7 +244,7 @@ def test_a_command_does_not_run_in_another_folder(place: Place) -> None:
 
     result = call(workspace, "run_command", {"command": ["python", "-c", "open('made', 'w')"]})
 
-    assert (result.is_error, result.text) == (True, "the workspace's folder is gone, or is another one now.")
+    assert (result.is_error, result.text) == (True, "the workspace's folder was deleted or replaced.")
     assert not (place.outside / "made").exists()
 
 

@@ -228,7 +228,7 @@ def test_a_replaced_workspace_folder_is_not_touched(place: Place, tool: str) -> 
     result = call(workspace, tool, arguments(tool, "file.txt" if tool != "list_directory" else "."))
 
     assert result.is_error
-    assert result.text.endswith(": the workspace's folder is gone, or is another one now.")
+    assert result.text.endswith(": the workspace's folder was deleted or replaced.")
     assert place.elsewhere() == before
 
 

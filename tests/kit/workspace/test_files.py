@@ -151,7 +151,7 @@ ERRORS: list[tuple[str, dict[str, JSON], str]] = [
     (
         "write_file",
         {"path": "new", "content": "\ud800"},
-        "'content' holds half of a surrogate pair, which UTF-8 cannot write.",
+        "'content' contains half of a surrogate pair, which UTF-8 cannot encode.",
     ),
     ("list_directory", {"path": "none"}, "none: No such file or directory."),
     ("list_directory", {"path": "file.txt"}, "file.txt: 'file.txt' is not a folder."),
@@ -159,7 +159,7 @@ ERRORS: list[tuple[str, dict[str, JSON], str]] = [
     (
         "read_file",
         {"path": "../x"},
-        "the path '../x' holds '..'. Paths are relative to the workspace and do not climb.",
+        "the path '../x' contains '..'. Paths are relative to the workspace and must stay in it.",
     ),
     (
         "read_file",
@@ -169,20 +169,17 @@ ERRORS: list[tuple[str, dict[str, JSON], str]] = [
     (
         "read_file",
         {"path": "C:\\x"},
-        (
-            "the path 'C:\\\\x' holds a backslash or a colon. Folders are separated by /, "
-            "and there are no drives or streams."
-        ),
+        ("the path 'C:\\\\x' contains a backslash or a colon. Separate folders by /; there are no drives or streams."),
     ),
-    ("read_file", {"path": "a\0b"}, "the path 'a\\x00b' holds a control character or half of a surrogate pair."),
+    ("read_file", {"path": "a\0b"}, "the path 'a\\x00b' contains a control character or half of a surrogate pair."),
     ("read_file", {"path": "a" * 1025}, f"the path '{'a' * 77}...' is longer than 1024 bytes."),
     ("read_file", {"path": "a/" * 64 + "b"}, f"the path '{('a/' * 39)[:77]}...' is deeper than 64 folders."),
     (
         "read_file",
         {"path": "sub/x."},
-        "the path 'sub/x.' holds a name that ends in a dot or a space, which Windows drops.",
+        "the path 'sub/x.' contains a name that ends in a dot or a space, which Windows drops.",
     ),
-    ("read_file", {"path": "sub/Aux.c"}, "the path 'sub/Aux.c' holds 'Aux.c', which is a device on Windows."),
+    ("read_file", {"path": "sub/Aux.c"}, "the path 'sub/Aux.c' contains 'Aux.c', which is a device on Windows."),
     ("read_file", {"path": 5}, "'path' must be a string."),
     ("read_file", {"path": ["file.txt"]}, "'path' must be a string."),
     ("read_file", {"path": None}, "'path' must be a string."),
