@@ -285,7 +285,8 @@ MESSAGES: dict[str, Any] = {"max_tokens": 9, "messages": [{"role": "user", "cont
     ],
 )
 def test_bedrock_accepts_tools_that_the_provider_s_own_service_does_not(url: str, *, known: bool) -> None:
-    in_body = {"model": "claude-opus-5-5"} if url.endswith("messages") else {"anthropic_version": "bedrock-2023-05-31"}
+    version = "vertex-2023-10-16" if "aiplatform" in url else "bedrock-2023-05-31"
+    in_body = {"model": "claude-opus-5-5"} if url.endswith("messages") else {"anthropic_version": version}
     body = {**MESSAGES, **in_body, "tools": [{"type": "computer_20251124", "name": "computer"}]}
     assert rules("anthropic", body, url=url, profile=OPUS) == ["tool-type"] * known
     extra = {**MESSAGES, **in_body, "frequency_penalty": 1}
