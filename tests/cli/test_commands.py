@@ -153,6 +153,10 @@ for words in sys.argv[1:]:
     if os.fork():
         os.wait()
         continue
+    if "import" in words:
+        exec(words)
+        sys.stdout.flush()
+        os._exit(0)
     sys.stdout, sys.argv = open(os.devnull, "w"), ["harness", *words.split()]
     from harness.cli.main import main
     collections = gc.get_stats()[0]["collections"]
@@ -163,11 +167,35 @@ for words in sys.argv[1:]:
     print(code, collections, *collector, *({*sys.modules} - before), file=sys.stderr, flush=True)
     os._exit(0)
 """
-"""Run each command in a fork of a process that has imported nothing."""
+"""Run each command or program in a fork of a process that has imported nothing."""
 
 
-def test_a_command_imports_only_what_it_needs_and_the_garbage_collector_waits() -> None:
-    words = ["--help", "providers", "list rules", "run call-single --target openai-chat"]
+LOADING = """
+import socket, sys, threading
+before = {*sys.modules}
+import harness
+print(*({*sys.modules} - before))
+from harness import Message, Thread, Usage, ask
+print(*({*sys.modules} - before))
+
+def refuse(*_, **__):
+    raise AssertionError("a connection")
+
+socket.socket.connect = socket.create_connection = socket.getaddrinfo = refuse
+from harness.apis.prices import cost, priced_models
+assert cost("anthropic", "claude-opus-5-5", Usage(10, 5)) and priced_models("gemini", "")
+assert [each.name for each in threading.enumerate()] == ["MainThread"]
+
+import harness.cli.main
+from harness.equivalence.schema_changes import change
+change({"not": {"type": "string"}}, {"not": {"type": "null"}})
+assert not [name for name in sys.modules if name.startswith("hypothesis")]
+"""
+"""Prices need no request, and judging a schema no generator of tests."""
+
+
+def test_names_and_commands_import_only_what_they_need_and_the_garbage_collector_waits() -> None:
+    words = [LOADING, "--help", "providers", "list rules", "run call-single --target openai-chat"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", FORKS, *words]
     ended = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
@@ -179,3 +207,9 @@ def test_a_command_imports_only_what_it_needs_and_the_garbage_collector_waits() 
     assert rules & (SDKS | {"harness.cli.check", "harness.cli.run", "harness.cli.execution", "rich"}) == set()
     assert run & ({"anthropic", "google.genai"} | LATE) == set()
     assert told[-1][:5] == ["0", "0", "20000", "True", "0"]
+    package, names = ended.stdout.splitlines()
+    assert {*package.split()} - {"__future__", "errno"} == {"harness"}
+    assert {name.partition(".")[0] for name in names.split()} - {*sys.stdlib_module_names} == {
+        "harness",
+        "typing_extensions",
+    }

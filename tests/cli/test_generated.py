@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness.checks.drawing import Document, draw
 from harness.checks.generation import search, smallest
 from harness.cli.generating import write
 from harness.results import CellResult
@@ -174,18 +171,6 @@ def test_only_a_failing_cell_is_shrunk(harness: Command, arguments: tuple[str, .
 
     assert done.code == 2
     assert message in done.err
-
-
-def test_a_seed_draws_the_same_conversations_in_every_process() -> None:
-    drawn = "import sys, json; from tests.cli.test_generated import documents; print(json.dumps(documents()))"
-    other = subprocess.run([sys.executable, "-c", drawn], capture_output=True, text=True, check=True)
-
-    assert json.loads(other.stdout) == documents()
-
-
-def documents() -> list[Document]:
-    target = shipped_targets()["gemini-3"]
-    return [draw(target, f"7/{number}")[0] for number in range(20)]
 
 
 @pytest.mark.parametrize(

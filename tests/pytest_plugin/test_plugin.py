@@ -53,31 +53,26 @@ PLUGIN = {'harness.pytest_plugin'}
 """
 
 
+REWRITTEN = "import pytest\npytest.register_assert_rewrite('harness', 'forgetful')\n"
+"""As pytest does with packages that have plugins and that pip installed."""
+
+
 @pytest.mark.parametrize(
-    ("chosen", "asked", "passed"),
-    [({}, ("tests", "scenarios"), 2), (SCENARIOS, ("tests/test_imports.py::test_imports",), 1)],
-    ids=["no scenarios", "other tests"],
+    ("test", "chosen", "asked", "outcomes"),
+    [
+        (IMPORTS, {}, ("tests", "scenarios"), {"passed": 2}),
+        (IMPORTS, SCENARIOS, ("tests/test_own.py::test_imports",), {"passed": 1}),
+        (LOADERS, SCENARIOS, ("-W", "ignore::pytest.PytestAssertRewriteWarning"), {"passed": 4, "failed": 2}),
+    ],
+    ids=["no scenarios", "other tests than scenarios", "scenarios"],
 )
-def test_nothing_of_harness_is_loaded_unless_scenarios_are_asked_for(
-    project: pytest.Pytester, chosen: dict[str, str], asked: tuple[str, ...], passed: int
+def test_the_harness_is_loaded_only_for_scenarios_and_then_as_it_is(
+    project: pytest.Pytester, test: str, chosen: dict[str, str], asked: tuple[str, ...], outcomes: dict[str, int]
 ) -> None:
-    (project.path / "tests" / "test_imports.py").write_text(IMPORTS)
+    (project.path / "conftest.py").write_text(REWRITTEN if test is LOADERS else "")
+    (project.path / "tests" / "test_own.py").write_text(test)
     configure(project, **chosen)
-    play_apart(project, *asked).assert_outcomes(passed=passed)
-
-
-def test_the_harness_is_loaded_as_it_is_though_pytest_rewrites_packages_that_have_plugins(
-    project: pytest.Pytester,
-) -> None:
-    (project.path / "conftest.py").write_text(
-        "import pytest\npytest.register_assert_rewrite('harness', 'forgetful')\n"  # as it does with what pip installed
-    )
-    (project.path / "tests" / "test_loaders.py").write_text(LOADERS)
-    configure(project, **SCENARIOS)
-
-    done = play_apart(project, "-W", "ignore::pytest.PytestAssertRewriteWarning")
-
-    done.assert_outcomes(passed=4, failed=2)
+    play_apart(project, *asked).assert_outcomes(**outcomes)
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from harness.checks.drawing import Document, draw
 from harness.cli.main import main
 from harness.runner.cells import cells
 from harness.runner.executors import CHUNK_CELLS, _chunks
-from tests.stages import every_target, shipped_scenarios
+from tests.stages import every_target, shipped_scenarios, shipped_targets
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -74,13 +75,26 @@ def test_a_fork_that_is_killed_ends_the_run_and_is_said(tmp_path: Path) -> None:
     assert run.returncode == 2
 
 
+def documents() -> list[Document]:
+    """What a seed draws, in any process."""
+    return [draw(shipped_targets()["gemini-3"], f"7/{number}")[0] for number in range(20)]
+
+
+DRAWING = """
+import json
+from tests.runner.test_processes import documents
+with open("drawn.json", "w") as file:
+    json.dump(documents(), file)
+"""
+
+
 def test_a_run_is_the_same_by_one_process_and_by_several_that_hash_otherwise(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     other = tmp_path / "a folder with spaces"
     other.mkdir()
     words = ["run", "-k", "error-4 and openai-chat", "--mode", "reference", "--report", "terminal"]
-    command = [sys.executable, "-c", FORKING, *words, "-n", "3", "--report", "json:run.json"]
+    command = [sys.executable, "-c", DRAWING + FORKING, *words, "-n", "3", "--report", "json:run.json"]
     environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "29"}
     played = subprocess.run(command, cwd=other, env=environment, capture_output=True, text=True, check=True)
     monkeypatch.chdir(tmp_path)
@@ -93,6 +107,7 @@ def test_a_run_is_the_same_by_one_process_and_by_several_that_hash_otherwise(
     assert one == several
     said = [re.sub(r"\(\d+\.\d s\)", "", each) for each in (capsys.readouterr().out, played.stdout)]
     assert said[0] == said[1]
+    assert json.loads((other / "drawn.json").read_text()) == documents()
 
 
 WAITS = """
