@@ -115,6 +115,11 @@ class Method:
         return bool(re.search(r"image|inline_?data", self.module, re.IGNORECASE))
 
     @property
+    def reads_parts(self) -> bool:
+        """Return whether the client's module looks into a content that is a list."""
+        return self.mentions_images or bool(re.search(r"isinstance\([^)]*\b(list|str)\b", self.module))
+
+    @property
     def reads_anthropic_tools(self) -> bool:
         """Return whether the client's module reads the schema of a tool where Anthropic's tools have it."""
         return bool(re.search(r"(\[|get\()[\"']input_schema[\"']", self.module))
@@ -396,6 +401,8 @@ class ShapedClient:
     def _call(self, method: Method, request: ChatRequest, **extra: object) -> object:
         if self._shape.keeps_history:
             request = self._last_prompt(request)
+        if self._shape.form is OPENAI and self._api != OPENAI.name and method.module and not method.reads_parts:
+            request = with_joined_texts(request)  # the client converts each content as a text
         arguments = {**extra, **self._arguments(method, request)}
         client = self._client
         binder = _binder(client) if method.path and arguments.get("tools") else None

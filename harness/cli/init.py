@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib import resources
@@ -14,9 +15,11 @@ from typing import Annotated, Literal
 
 import typer
 
+from harness.checks.recognition import Recognised, recognise
 from harness.cli.options import option
 from harness.model.errors import UsageError
 from harness.platform.project import project
+from harness.stdio import adapter_specs
 
 _PROJECT = Path("pyproject.toml")
 _TABLE = "[tool.harness]"
@@ -97,8 +100,13 @@ def init(
     already has them.
     """
     typed: set[ProjectKind] = {*(kinds or ()), *([ProjectKind.ADAPTER] if adapter else [])}
-    chosen = [kind for kind in ProjectKind if kind in typed] or _detect_kinds()
+    places = {} if typed else _detect_kinds()
+    chosen = [kind for kind in ProjectKind if kind in typed or kind in places]
     settings = _shipped_text("harness.cli", "settings.toml")
+    client = _client_settings(places)
+    if client:
+        settings += client
+        chosen = [kind for kind in chosen if kind is ProjectKind.TESTS]
     files = [_NewFile(Path("scenarios") / "first-call.yaml", _shipped_text("harness.cli", "first-call.yaml"))]
     if ProjectKind.ADAPTER in chosen:
         settings += 'adapters = ["my_adapter:ADAPTER"]\n'
@@ -108,7 +116,7 @@ def init(
         files.append(_NewFile(Path("my_loop.py"), _shipped_text("harness.checks", "loop.py")))
     if ProjectKind.SERVER in chosen:
         settings += _SERVER_TABLE
-    has_code = ProjectKind.ADAPTER in chosen or ProjectKind.LOOP in chosen
+    has_code = bool(client) or ProjectKind.ADAPTER in chosen or ProjectKind.LOOP in chosen
     if has_code or ProjectKind.TESTS in chosen:
         files += _ci(server, has_code=has_code, tests=ProjectKind.TESTS in chosen)
     try:
@@ -117,9 +125,8 @@ def init(
     except OSError as error:
         raise UsageError(f"{error.filename}: cannot be written: {error.strerror}.") from None
     typer.echo("\nNext:")
-    for kind in chosen:
-        for line in _NEXT[kind]:
-            typer.echo(line)
+    for line in [*([_CHECK] if client else []), *(line for kind in chosen for line in _NEXT[kind])]:
+        typer.echo(line)
     if has_code:
         typer.echo(f"  {'harness run shipped scenarios --mode reference':64}all of it, as the workflow plays it")
     return 0
@@ -135,8 +142,25 @@ _IGNORED = {"node_modules", "site-packages", "build", "dist", "__pycache__"}
 MAX_FILES = 2000
 
 
-def _detect_kinds() -> list[ProjectKind]:
-    """Return the kinds of code in the folder and print them. If none is found, ask on a terminal."""
+_CHECK = f"  {'harness check':64}a scorecard, within a minute"
+
+
+def _client_settings(places: Mapping[ProjectKind, Path]) -> str:
+    """Return the settings for the client that was found, if it can be played without an adapter."""
+    file = places.get(ProjectKind.ADAPTER, Path())
+    found = recognise(str(file)) if file.is_file() else Recognised()
+    if not found.spec.startswith((adapter_specs.CLIENT, adapter_specs.NATIVE)):
+        return ""
+    typer.echo(f"Recognised as {found.sentence}.\n")
+    model = found.model or found.default_model
+    models = {found.spec.partition(" ")[2]: model} if model else {}
+    own = "".join(f"models = {{{json.dumps(name)} = {json.dumps(each)}}}\n" for name, each in models.items())
+    ignored = f"ignore = {json.dumps(found.ignored)}\n" if found.ignored else ""
+    return f"adapters = {json.dumps([found.spec])}\n{own}{ignored}"
+
+
+def _detect_kinds() -> dict[ProjectKind, Path]:
+    """Return the kinds of code in the folder, each with a file, and print them. If none is found, ask on a terminal."""
     places: dict[ProjectKind, Path] = {}
     for file in islice(_sources(Path()), MAX_FILES):
         text = file.read_text(encoding="utf-8", errors="replace")
@@ -152,13 +176,13 @@ def _detect_kinds() -> list[ProjectKind]:
         typer.echo(f"Found {_DESCRIPTIONS[kind]}: {file}")
     if places:
         typer.echo("To choose something else: --for adapter, loop, tests or server.\n")
-        return list(places)
+        return places
     if sys.stdin.isatty():
         typer.echo("\n".join(f"  {kind.value:8} {what}" for kind, what in _DESCRIPTIONS.items()))
         answer: ProjectKind = typer.prompt("What do you want to check?", type=ProjectKind, default=ProjectKind.ADAPTER)
-        return [answer]
+        return {answer: Path()}
     typer.echo("No code here calls a model: an adapter is written. Otherwise: --for loop, tests or server.\n")
-    return [ProjectKind.ADAPTER]
+    return {ProjectKind.ADAPTER: Path()}
 
 
 _TEMPLATE_START = '"""Template for '

@@ -49,12 +49,13 @@ from harness.stdio import adapter_specs
 from harness.stdio.workers import WorkerPool
 
 _SAMPLED_IDS = """
-call-parallel-same-tool system-changed json-mode call-parallel-different-tools history-two-turns user-messages-in-order
-stop-max-tokens choice-named choice-required call-results-reordered stream-parallel-long-arguments
-stream-provoked-interleaved-calls settings-sampling settings-stop arguments-escapes json-with-tools thinking-tool-loop
-result-error system-multiline stop-refusal call-without-parameters image-from-user result-long json-schema choice-none
-stream-cut-in-arguments stream-split-characters error-in-tool-loop arguments-large-integers error-400 call-sequential
-usage-cached-prompt result-null call-malformed error-503 call-single
+call-parallel-same-tool system-changed json-mode call-parallel-different-tools call-after-text system-with-tools
+history-two-turns user-messages-in-order stop-max-tokens choice-named choice-required call-results-reordered
+stream-parallel-long-arguments stream-provoked-interleaved-calls settings-sampling settings-stop json-with-tools
+thinking-tool-loop result-error result-boolean call-identical-twice arguments-empty-values arguments-escapes
+call-without-parameters schema-optional result-long json-schema choice-none stream-cut-in-arguments
+stream-split-characters error-in-tool-loop arguments-large-integers error-400 history-long-conversation call-sequential
+usage-cached-prompt result-null system-multiline image-from-user stop-refusal call-malformed error-503
 """
 
 TRIAL_SAMPLE = tuple(_SAMPLED_IDS.split())
@@ -283,6 +284,8 @@ class _Trial:
             done = len(sampled.cells)
             total = count(done + sampled.unplayed, "cell")
             typer.echo(f"The time is up: {done} of the sample's {total} were played. 'harness check' plays more.")
+            if done <= sampled.unplayed and not sampled.exit_code:
+                sampled = replace(sampled, stopped="too few cells were played to tell")
         lacking = sum(cell.verdict is Verdict.NOT_APPLICABLE for cell in sampled.cells)
         if lacking > len(sampled.cells) // 2:
             typer.echo(_FEW_CELLS.format(lacking=lacking, total=count(len(sampled.cells), "cell")))

@@ -300,6 +300,7 @@ def _is_last(cause: Cause) -> bool:
     """Return whether a cause is shown last: its rule is in `_LAST`, or it is the stop reason of a refusal."""
     cells = (cell for place in cause.places for cell in place.cells)
     is_refusal = all(any(each.rule == "response-refusal" for each in cell.findings) for cell in cells)
+    is_refusal = is_refusal or (_case(cause) or "").startswith("refusal:")
     return cause.rule in _LAST or (cause.rule == "stop-reason" and is_refusal)
 
 
@@ -319,7 +320,10 @@ def _numbered_lines(run: RunResult, number: int, same: list[Cause]) -> Iterator[
     yield _cut(f"   {side:{_LABEL_WIDTH}}{shown}")
     if "expected" in values:
         yield _cut(f"   {'right':{_LABEL_WIDTH}}{values['expected']}")
-    yield hanging("do", words.what_to_do(cause), width=_LABEL_WIDTH - 2, by=3)
+    remedy = words.what_to_do(cause)
+    if _is_trial(run):
+        remedy = next((plain for pattern, plain in _PLAIN_REMEDIES if re.search(pattern, remedy)), remedy)
+    yield hanging("do", remedy.replace("the adapter", "the client"), width=_LABEL_WIDTH - 2, by=3)
     if command := _command_for(run, cause.rule, place.cells[0]):
         yield _command("see", command)
 
@@ -328,15 +332,33 @@ def _message(run: RunResult, cause: Cause) -> str:
     """Return the message of a cause. If the run suggests `harness reproduce` for its cells, the message calls the
     adapter a client.
     """
-    is_trial = run.invocation.show[1:2] == ("reproduce",)
-    return cause.message.replace("the adapter", "the client") if is_trial else cause.message
+    return cause.message.replace("the adapter", "the client") if _is_trial(run) else cause.message
+
+
+def _is_trial(run: RunResult) -> bool:
+    return run.invocation.show[1:2] == ("reproduce",)
+
+
+_PLAIN_REMEDIES = (
+    (r"`Refusal` part", "Return the text of the refusal, as text or in a field of its own."),
+    (r"`StopReason`", "Return the stop reason of the answer, or a value of your own that means the same."),
+    (r"`ToolCall.id`", "Return the id of the call as the API issued it."),
+    (r"instead of returning a response|if the stream ends", "Raise an exception instead of returning a response."),
+    (r"^Raise |error's `status`", "Raise an exception with the status and the message of the answer."),
+    (r"`raw_stop_reason`", "Return the stop reason of this answer unchanged, or none."),
+    (r"`retry_after`", "Let the exception report how long to wait, if the answer does."),
+    (r"`endpoint\.", "Send requests to the base URL that the client was given."),
+    (r"`Thinking` part", "Return each text of the reasoning once, or none."),
+    (r"`provider_metadata`", "Send an id that the client made up only as its own."),
+)
+"""Patterns of remedies that name classes of harness, and remedies for the author of a client without a wrapper."""
 
 
 def _command_for(run: RunResult, rule: str, cell: CellResult) -> str:
     """Return the command that shows a cell. If the run suggests `harness reproduce`, return the command that reproduces
     the cell.
     """
-    if run.invocation.show[1:2] != ("reproduce",):
+    if not _is_trial(run):
         return groups.show_command(run, cell)
     stream = ["--variant", "stream"] if cell.variant == "stream" else []
     several = len({each.rule for each in cell.findings if each.fails}) > 1
