@@ -49,13 +49,16 @@ def read_answer(
     parsed = api == ANTHROPIC.name
     if isinstance(answer, Iterator):
         items = [*cast("Iterator[object]", answer)] or [""]
+        if (native := _native_body(items, api)) is not None and _is_gemini(native):
+            return gemini_responses.read_response(native, request)
         *before, answer = items
         is_part = isinstance(answer, str) or _kind_of(answer) in ("end", "call")
         if is_part or not all(isinstance(each, str) for each in before):
             return _whole(read_stream(items, request, memory, api))
     body = _native_body(answer, api) or jsonable(answer)
     if _is_anthropic(body):
-        return anthropic_responses.read_response(body)
+        found = anthropic_responses.read_response(body)
+        return found if _items(answer) is None else _without(found, {NO_STOP_REASON: True})
     if _is_gemini(body):
         return gemini_responses.read_response(_camel(body), request)
     if isinstance(body, dict) and isinstance(body.get("output"), list):
@@ -122,6 +125,10 @@ def read_stream(
     if isinstance(body, dict) and str(body.get("type")).startswith("response."):
         lines = (f"data: {json.dumps(jsonable(each))}\n\n".encode() for each in items)
         return _of_responses().read_stream(lines, _OK, request.messages)
+    if api == GEMINI.name:
+        items = [*items]
+        if (native := _native_body(items, api)) is not None:
+            return gemini_responses.read_chunks(iter([_object(native)]), request)
     if isinstance(body, dict) and "choices" in body:
         return events(items, request, memory, parsed=api == ANTHROPIC.name)
     return _own_events(items, request, api)
@@ -142,7 +149,7 @@ def as_completion(answer: object) -> object:
     if isinstance(answer, str) or answer is None:
         return completion(answer or "")
     if (items := _items(answer)) is not None:
-        answer = _fields_of(items)
+        answer = _fields_of(items) or {"text": ""}
     found = _plain_fields(answer)
     if "choices" in found:
         return found
@@ -153,7 +160,7 @@ def as_completion(answer: object) -> object:
         inner = next((each for each in found.values() if not isinstance(each, str) and _is_readable(each)), inner)
     if inner is not None and not isinstance(inner, str):
         return as_completion({**found, **_plain_fields(inner), "message": None})
-    text = next((found[key] for key in _TEXTS if found.get(key)), "")
+    text = _text_in([found[key] for key in _TEXTS if key in found])
     several = next((found[key] for key in _CALLS if found.get(key)), ())
     calls = _items(several)
     calls = [several] if calls is None else calls
@@ -177,6 +184,13 @@ def as_completion(answer: object) -> object:
         written=used.get("completion_tokens", used.get("output_tokens")),
     )
     return {**seen, "has_refusal": "refusal" in found}
+
+
+def _text_in(values: Sequence[object]) -> object:
+    """Return the text among the values of known fields: a text, a list of parts, or an object."""
+    texts = [each for each in values if isinstance(each, str)]
+    lists = [each for each in values if each and _items(each) is not None]
+    return next((each for each in [*texts, *lists] if each), "" if texts else next(filter(None, values), ""))
 
 
 def _is_one_call(found: Mapping[str, Any]) -> bool:
@@ -448,22 +462,47 @@ def _native_body(answer: object, api: str) -> JSON:
     kinds = {str(each.get("type")) for each in members if isinstance(each, dict)}
     if api == RESPONSES.name and kinds and kinds <= _OUTPUT_ITEMS:
         return {"output": [jsonable(each) for each in items or [answer]], "status": "completed"}
+    if api == ANTHROPIC.name and items is not None and kinds <= _CONTENT_BLOCKS:
+        blocks = [jsonable(each) for each in items]
+        if all(isinstance(each, dict) for each in blocks):
+            return {"content": [*blocks], "stop_reason": "tool_use" if "tool_use" in kinds else "end_turn"}
     if api != GEMINI.name:
         return None
+    fields = _object(members[0]) if items is None else {}
+    members = [*members, *(each for each in fields.values() if isinstance(each, dict))]
     word = next((each for each in members if isinstance(each, str) and each.isupper()), None)
     content = next((each for each in map(_object, members) if isinstance(each.get("parts"), list)), None)
     if content is None and word is not None and any(each in ({}, {"role": "model"}) for each in members):
         content = _object({"role": "model", "parts": []})
-    if content is None and members and all(isinstance(each, dict) and _PARTS & each.keys() for each in members):
-        content = _object({"role": "model", "parts": members})
+    parts = [each for each in members if isinstance(each, dict)]
+    is_part_list = items is not None and all(each == word or _object(each).keys() <= _PART_FIELDS for each in members)
+    if content is None and items and all(each == word for each in members):
+        content = _object({"role": "model", "parts": []})
+    if content is None and parts and is_part_list and (word or any(_PARTS & each.keys() for each in parts)):
+        content = _object({"role": "model", "parts": _joined_pieces(parts)})
     if content is None:
         return None
-    candidate: dict[str, JSON] = {"content": content, "finishReason": content.get("finishReason") or word}
+    reason = content.get("finishReason") or fields.get("finishReason") or word
+    candidate: dict[str, JSON] = {"content": content, "finishReason": reason}
     return {"candidates": [{key: each for key, each in candidate.items() if each}]}
+
+
+def _joined_pieces(parts: Sequence[JSON]) -> list[JSON]:
+    """Return parts of Gemini's format, with the pieces of a text or a thought joined."""
+    found: list[dict[str, JSON]] = []
+    for part in map(_object, parts):
+        last = found[-1] if found else {}
+        if "text" in part and "text" in last and not _is_opaque(last) and part.get("thought") == last.get("thought"):
+            found[-1] = {**part, "text": f"{last['text']}{part['text']}"}
+        else:
+            found.append(part)
+    return [*found]
 
 
 _OUTPUT_ITEMS = {"message", "function_call", "reasoning"}
 _PARTS = {"functionCall", "thoughtSignature"}
+_PART_FIELDS = {*_PARTS, "text", "thought", "inlineData"}
+_CONTENT_BLOCKS = {"text", "tool_use", "thinking", "redacted_thinking", "server_tool_use"}
 
 
 def _as_part(whole: ChatResponse) -> dict[str, object]:

@@ -243,7 +243,7 @@ class Proxy:
 
 
 def _end_to_end(headers: Mapping[str, str]) -> dict[str, str]:
-    return {name.lower(): value for name, value in headers.items() if name.lower() not in _HOP_BY_HOP}
+    return {name.lower(): value.strip() for name, value in headers.items() if name.lower() not in _HOP_BY_HOP}
 
 
 class LoggingRunner:
