@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from harness.cli.show import lines as lines_of
+from harness.results import Presentation
 from tests.cli.conftest import Command
+from tests.reports.runs import cell
 
 GOLDEN = Path(__file__).parent / "golden"
 SWAPPED = ("--adapter", "tests.examples.swapped_results:ADAPTER", "--mode", "reference", "--variant", "whole")
@@ -17,7 +20,6 @@ from tests.examples import plain_http
 
 class Client(plain_http.Client):
     def chat(self, request):
-        print("about to fail")
         raise KeyError("text")
 
 ADAPTER = replace(plain_http.ADAPTER, name="raising", connect=Client)
@@ -101,6 +103,7 @@ def test_what_is_not_applicable_and_what_is_missing_say_why(harness: Command, fo
     )
 
 
+@pytest.mark.usefixtures("in_process")
 def test_show_prints_output_and_traceback_of_an_adapter(
     harness: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,7 +115,8 @@ def test_show_prints_output_and_traceback_of_an_adapter(
     lines = [line.strip() for line in shown.out.splitlines()]
     assert shown.code == 1
     assert lines[0] == "call-single [whole] . raising: error"
-    assert "about to fail" in lines
     assert [line for line in lines if line.startswith("Traceback")]
     assert 'raise KeyError("text")' in lines
     assert "nothing was sent" in shown.out
+    printed = cell("call-single", "raising", printed="about to fail\n")
+    assert lines_of(printed, None, Presentation())[-2:] == ["printed by the adapter", "  about to fail"]

@@ -271,14 +271,9 @@ def test_a_program_is_played_with_its_own_prompts_and_tools(harness: Command, fo
     silent = harness("try", "--command", "true")
     assert silent.code == 2
     assert "it sent no request to OPENAI_BASE_URL" in silent.err
-
-
-def test_an_adapter_command_is_recognised_by_its_protocol(harness: Command, folder: Path) -> None:
-    command = f"{sys.executable} -m harness.stdio tests.examples.plain_http:ADAPTER"
-    done = harness("try", "--command", command)
-
-    assert "recognised as an adapter that reads and writes JSON lines." in done.out
-    assert done.code == 0, done.out
+    adapter = harness("try", "--command", f"{sys.executable} -m harness.stdio tests.examples.plain_http:ADAPTER")
+    assert "recognised as an adapter that reads and writes JSON lines." in adapter.out
+    assert adapter.code == 0, adapter.out
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 
 from harness.cli.main import main
 from harness.results import CellResult, RunResult
+from harness.stdio import workers
 from tests.stdio.test_workers import SCENARIO
 
 BROKEN = {
@@ -85,11 +86,23 @@ def test_the_command_that_plays_again_names_the_adapter_command(folder: Path) ->
             "the adapter ended the process with exit code 1. It printed: node: cannot find module",
         ),
         (["--adapter-command", "'"], "not a command line: No closing quotation."),
+        (
+            ["slow_import:ADAPTER", "--cell-timeout=1"],
+            (
+                "the adapter 'slow_import:ADAPTER' cannot be used: importing it took longer than 3 seconds "
+                "(slow_import.py, line 3); a longer --cell-timeout allows it more "
+                "(under pytest, harness_cell_timeout). It printed: begun\n"
+            ),
+        ),
     ],
 )
-def test_a_command_that_is_no_adapter_ends_the_check(
-    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+def test_what_is_no_adapter_ends_the_check(
+    words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    (tmp_path / "slow_import.py").write_text("import time\nprint('begun', flush=True)\ntime.sleep(600)\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(workers, "_LOADING_SECONDS", 3.0)
+
     assert main(["check", *words]) == 2
 
     assert said in capsys.readouterr().err

@@ -13,9 +13,6 @@ from typing import Any
 import pytest
 
 from harness.cli.main import main
-from harness.model.errors import PluginError
-from harness.stdio import workers as pool
-from harness.stdio.workers import WorkerPool
 from tests.cli.conftest import Command, folder, harness
 
 __all__ = ["folder", "harness"]
@@ -167,17 +164,3 @@ def test_any_kind_of_adapter_runs_in_a_worker(
     done = harness("run", *words, "--mode=reference", "--adapter", adapter, "--report=json")
 
     assert (done.code, json.loads(done.out)["summary"]["pass"]) == (0, passed), done.out
-
-
-def test_an_import_that_hangs_is_reported(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (folder / "slow_import.py").write_text("import time\nprint('begun', flush=True)\ntime.sleep(600)\n")
-    monkeypatch.setattr(pool, "_LOADING_SECONDS", 3.0)
-
-    with WorkerPool(1.0, offline=True) as workers, pytest.raises(PluginError) as raised:
-        workers.adapter("slow_import:ADAPTER")
-
-    assert str(raised.value) == (
-        "the adapter 'slow_import:ADAPTER' cannot be used: importing it took longer than 3 seconds "
-        "(slow_import.py, line 3); a longer --cell-timeout allows it more (under pytest, harness_cell_timeout). "
-        "It printed: begun"
-    )
