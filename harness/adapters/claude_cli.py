@@ -5,17 +5,22 @@ It accepts a system prompt and one user message of text, and returns text. The f
 
 - `--tools ""` removes the built-in tools. The command still reads and sends files that a prompt names as `@path`, even
   with `Read` denied. `CLAUDE_CODE_DISABLE_ATTACHMENTS` prevents that. It also prevents extra prompts for words like
-  "ultrathink". - A prompt that begins with `/` is treated as a command, even with `--disable-slash-commands`: the
-  result is "Unknown command", reported as success, and no request is sent. Such a prompt is `Unsupported`, and so is a
-  blank one. - `--setting-sources ""` disables the settings, hooks and `CLAUDE.md` of user and project.
-  `--strict-mcp-config` disables their MCP servers. - Without `--system-prompt` the command sends its own system prompt.
-  If the request has no system prompt, the adapter therefore passes an empty one. The command always adds a line about
-  itself before the system prompt, and a reminder of the date before the user's prompt. -
-  `CLAUDE_CODE_MAX_OUTPUT_TOKENS` limits the response. A response that reaches the limit is lost: after three
-  continuations the command reports an error without a status. - `CLAUDE_CODE_MAX_RETRIES=0` disables retries. -
-  Failures are reported with the subtype `success`, `is_error` and exit status 1. `api_error_status` is the provider's
-  status, or null if no request was sent ("Not logged in"). A refusal has the stop reason `refusal`. - The name of the
-  model is only in `modelUsage`.
+  "ultrathink".
+- A prompt that begins with `/` is treated as a command, even with `--disable-slash-commands`. The result is "Unknown
+  command", reported as success, and no request is sent. The adapter rejects such prompts and blank ones as
+  `Unsupported`.
+- `--setting-sources ""` disables the settings, hooks and `CLAUDE.md` of user and project. `--strict-mcp-config`
+  disables their MCP servers.
+- Without `--system-prompt` the command sends its own system prompt. If the request has no system prompt, the adapter
+  therefore passes an empty one.
+- The command always adds a line about itself before the system prompt, and a reminder of the date before the user's
+  prompt.
+- `CLAUDE_CODE_MAX_OUTPUT_TOKENS` limits the response. A response that reaches the limit is lost: after three
+  continuations the command reports an error without a status.
+- `CLAUDE_CODE_MAX_RETRIES=0` disables retries.
+- Failures are reported with the subtype `success`, `is_error` and exit status 1. `api_error_status` is the provider's
+  status, or null if no request was sent ("Not logged in"). A refusal has the stop reason `refusal`.
+- The name of the model is only in `modelUsage`.
 
 The executable must be on the path. It uses its own login or environment variables.
 """

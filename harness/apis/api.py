@@ -101,7 +101,7 @@ def seeded_vector(view: EmbeddingView, text: str, dimensions: int) -> list[float
     return [round(value / scale, 6) for value in raw]
 
 
-_MOST_DOCKETS = 64
+_MAX_COMPILED = 64
 
 _MOST_PROFILES = 256
 
@@ -233,7 +233,7 @@ class Api:
     check_response: ResponseCheck | None = None
     spelled: Callable[[str], str] = bracketed_path
     _written: frozenset[str] = field(init=False, repr=False, compare=False)
-    _dockets: dict[tuple[int, frozenset[str]], tuple[Profile, CompiledFacts]] = field(
+    _compiled: dict[tuple[int, frozenset[str]], tuple[Profile, CompiledFacts]] = field(
         init=False, repr=False, compare=False, default_factory=dict["tuple[int, frozenset[str]]", Any]
     )
     _derived: dict[tuple[str, int], tuple[tuple[Fact, ...], Profile]] = field(
@@ -297,11 +297,11 @@ class Api:
         unless another violation is reported at the same place. A warning does not suppress an error. A limit that is
         known only for the API's provider does not suppress a violation that applies at this server.
         """
-        limits, refused = self._docket(rule_set).judge(request)
+        limits, refused = self._compiled_facts(rule_set).judge(request)
         found = self.supported_by_facts([*limits, *self.violations(request, rule_set)], rule_set)
         settled = [each for each in found if self.applies_at(each.source, rule_set)]
         for each in refused:
-            if not _is_said(each, settled if self.applies_at(each.source, rule_set) else found):
+            if not _is_reported(each, settled if self.applies_at(each.source, rule_set) else found):
                 found.append(each)
         return found
 
@@ -340,24 +340,25 @@ class Api:
         held = [fact for fact in rule_set.profile.facts if fact.id in sources]
         return rule_set.is_own or not held or any(rule_set.service in (fact.service or ()) for fact in held)
 
-    def _docket(self, rule_set: RuleSet) -> CompiledFacts:
+    def _compiled_facts(self, rule_set: RuleSet) -> CompiledFacts:
         """Compile the conditions of the facts and limits that apply under a rule set. Equal ones are compiled once."""
         profile = rule_set.profile
-        known = self._dockets.get((id(profile), rule_set.services))
+        known = self._compiled.get((id(profile), rule_set.services))
         if known is not None and known[0] is profile:
             return known[1]
         at = [fact for fact in profile.facts if fact.is_at(rule_set.services)]
         held, breaches = [*self._unwritten(at)], [*self._breaches(rule_set, at)]
         same = (
             each
-            for _, each in self._dockets.values()
-            if _are(each.facts, held) and _are([way for _, way in each.breaches], [way for _, way in breaches])
+            for _, each in self._compiled.values()
+            if _are_identical(each.facts, held)
+            and _are_identical([way for _, way in each.breaches], [way for _, way in breaches])
         )
-        docket = next(same, None) or CompiledFacts(held, self.schema_places, breaches, self.spelled)
-        if len(self._dockets) >= _MOST_DOCKETS:
-            self._dockets.clear()
-        self._dockets[id(profile), rule_set.services] = profile, docket
-        return docket
+        compiled = next(same, None) or CompiledFacts(held, self.schema_places, breaches, self.spelled)
+        if len(self._compiled) >= _MAX_COMPILED:
+            self._compiled.clear()
+        self._compiled[id(profile), rule_set.services] = profile, compiled
+        return compiled
 
     def _breaches(self, rule_set: RuleSet, facts: Sequence[Fact]) -> Iterator[tuple[Limit, Breach]]:
         """Yield each limit that has an applicable fact, once for each breach that is possible under the rule set."""
@@ -370,7 +371,7 @@ class Api:
         for limit, entry in {**shipped, **own}.values():
             if not held.isdisjoint(limit.facts):
                 for breach in entry.breaches:
-                    if breach.own in (None, rule_set.is_own) and _has(rule_set.profile, breach.profile):
+                    if breach.own in (None, rule_set.is_own) and _has_values(rule_set.profile, breach.profile):
                         yield limit, breach
 
     def _unwritten(self, facts: Iterable[Fact]) -> Iterator[Fact]:
@@ -392,11 +393,11 @@ class Api:
         )
 
 
-def _are(facts: Sequence[object], others: Sequence[object]) -> bool:
+def _are_identical(facts: Sequence[object], others: Sequence[object]) -> bool:
     return len(facts) == len(others) and all(map(is_, facts, others))
 
 
-def _has(profile: Profile, wanted: Mapping[str, Sequence[JSON]]) -> bool:
+def _has_values(profile: Profile, wanted: Mapping[str, Sequence[JSON]]) -> bool:
     """Return whether each field of the profile (`sampling`, `thinking_types.enabled`) has one of its wanted values. If
     the field is a set, it must contain one of them.
     """
@@ -409,7 +410,7 @@ def _has(profile: Profile, wanted: Mapping[str, Sequence[JSON]]) -> bool:
     return True
 
 
-def _is_said(violation: Violation, others: Sequence[Violation]) -> bool:
+def _is_reported(violation: Violation, others: Sequence[Violation]) -> bool:
     """Return whether an equally or more severe violation is reported at the same place, at one inside it, or at one
     that contains it.
     """

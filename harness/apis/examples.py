@@ -1,10 +1,16 @@
-"""Example requests of facts: the minimal request of an API with changes.
+"""Example requests of facts, made by changing an API's minimal request.
 
-An example maps locations in the body to values: `tools[0].function.name: get weather`. Missing objects and lists are
-created, and `messages[]` appends an element. `{repeated: x, times: 65}` is a string of that length. If the repeated
-value is not a string, the result is a list, and `#` in its strings is replaced by the element's number. Reserved keys:
-`from` names a base in the fact file, whose changes are applied first; `without` lists locations to delete; `model`,
-`path` and `headers` replace those of the request; `raw` is a text that replaces the body.
+An example maps locations in the body to values, such as `tools[0].function.name: get weather`. Missing objects and
+lists are created, and `messages[]` appends an element. `{repeated: x, times: 65}` is the string `x`, repeated 65 times.
+If the repeated value is not a string, the result is a list, and `#` in its strings is replaced by the element's index.
+
+Reserved keys:
+
+- `from` names a base in the fact file, whose changes are applied first.
+- `without` lists locations to delete.
+- `model` and `path` replace those of the request.
+- `headers` are added to those of the request, and replace headers with the same name.
+- `raw` is a text that replaces the body.
 """
 
 from __future__ import annotations
@@ -139,7 +145,7 @@ def day_of(fact: Fact) -> dt.date:
 
 
 def rules_of(api: Api, fact: Fact, model: str, fact_selection: FactSelection) -> RuleSet:
-    """Return the rule set for a fact's examples: its service, on a day on which the fact applies."""
+    """Return the rule set for a fact's examples: that of the fact's service, on a day on which the fact applies."""
     profile = api.profile_for(model, FactSelection(day_of(fact), fact_selection.files))
     return api.services.rules_of(profile, (fact.service or [OWN])[0], model)
 

@@ -70,7 +70,7 @@ class Facts:
 
     @property
     def bases(self) -> Mapping[str, Example]:
-        """Base requests on which examples build, by name."""
+        """Base requests that examples extend, by name."""
         return {name: base for file in self.files for name, base in _read(file).bases.items()}
 
     @property
@@ -85,9 +85,9 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class FactSelection:
-    """Selection of facts by a day, and additional fact files. Without a day, the day of each request is used.
+    """Selection of facts by day, with optional additional fact files. Without a day, the day of each request is used.
 
-    Facts in the files change, end or extend the built-in ones.
+    A fact in these files replaces the built-in fact with the same id, or is added.
     """
 
     day: dt.date | None = None
@@ -112,7 +112,7 @@ SHIPPED = FactSelection()
 
 
 class ApiLimits:
-    """The limits of an API that Python code checks, by their ids without the API's prefix."""
+    """The limits of an API that Python code checks, looked up by id without the API's prefix."""
 
     def __init__(self, facts: Facts, prefix: str) -> None:
         self._facts = facts
@@ -149,7 +149,7 @@ def parse_day(text: str, option: str) -> dt.date:
 
 
 class CompiledFacts:
-    """Facts, and the breaches of limits that conditions describe, compiled once and applied to many requests."""
+    """Conditions of facts and of limit breaches, compiled once and evaluated for many requests."""
 
     def __init__(
         self,
@@ -294,7 +294,7 @@ def _check_ids(document: YamlDocument, file: FactFile) -> None:
         for number, limit in enumerate(fact.limits):
             if limit.id in limits:
                 at = ("facts", index, "limits", number, "id")
-                raise document.error(at, f"the id {limit.id!r} is that of another limit already.")
+                raise document.error(at, f"the id {limit.id!r} is already used by another limit.")
             limits.add(limit.id)
         place = ("facts", index, "id")
         if not fact.id.startswith(f"{file.api}-"):

@@ -440,7 +440,7 @@ class Traits:
     `files_are_pdf`: files in user messages must be PDF; the text of other files is sent as a text part
     (openai-chat-file-inline-pdf).
 
-    `strict_unless_told`: a tool without `strict` is strict if its schema permits it (openai-responses-strict-default).
+    `strict_by_default`: a tool without `strict` is strict if its schema permits it (openai-responses-strict-default).
 
     `unread_framings`: framings that occur in no recorded stream and that the official SDK cannot read.
     """
@@ -453,7 +453,7 @@ class Traits:
     counts_when_asked: bool = False
     schema_by_tool: bool = False
     files_are_pdf: bool = False
-    strict_unless_told: bool = False
+    strict_by_default: bool = False
     unread_framings: frozenset[Framing] = frozenset()
 
 

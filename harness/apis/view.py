@@ -1,7 +1,7 @@
 """The neutral view: a request or response as the wire reader reads it, with a JSON pointer for each part.
 
-All APIs share it, so that rules and comparisons are written once. A pointer (RFC 6901) leads into the JSON body, or
-into the folded body of an event stream.
+All APIs share it, so that rules and comparisons are written once. A pointer (RFC 6901) refers to a place in the JSON
+body, or in the folded body of an event stream.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ class Provocation(StrEnum):
     - `interleaved-calls`: chunks of parallel calls alternate. OpenAI's APIs number each chunk, but in recordings one
       call follows the other.
     - `unknown-events`: the stream has events of an unknown type, which clients have to ignore according to Anthropic.
-    - `raw-line-separators`: the JSON has unescaped U+2028, U+2029 and U+0085. Readers that split at Unicode line ends
-      fail there.
+    - `raw-line-separators`: the JSON has unescaped U+2028, U+2029 and U+0085. Readers that split text at these
+      characters fail.
     - `empty-arguments`: the arguments of a call without arguments are an empty string instead of `{}`. Some servers
-      with OpenAI's Chat API send this, as recordings show (openai-chat-no-arguments), and OpenAI itself on both of its
-      APIs (openai-responses-no-arguments).
-    - `signed-calls`: each parallel call has a signature of its own. Gemini documents one on the first call; clients
-      have seen more (diegosouzapw/OmniRoute#11669).
-    - `repeated-ids`: the ids of calls are unique in an answer only. Gemini on Vertex repeats some of its short ids
-      within a conversation (google/adk-python#6761, decolua/9router#4273).
-    - `thinking-blocks`: one answer thinks in several parts, each with its own state. Anthropic documents this, with
-      redacted parts too. Clients have joined the parts (topcheer/ggcode#228) or lost a redacted one
+      with OpenAI's Chat API send this (openai-chat-no-arguments). So does OpenAI itself, on both of its APIs
+      (openai-responses-no-arguments).
+    - `signed-calls`: each parallel call has its own signature. Gemini documents a signature only on the first call, but
+      clients have received more (diegosouzapw/OmniRoute#11669).
+    - `repeated-ids`: call ids are unique only within a response. Gemini on Vertex repeats some of its short ids within
+      a conversation (google/adk-python#6761, decolua/9router#4273).
+    - `thinking-blocks`: a response has several reasoning parts, each with its own state. Anthropic documents this, also
+      for redacted parts. Clients have joined the parts (topcheer/ggcode#228) or lost a redacted one
       (anomalyco/opencode#38614).
-    - `vectors-out-of-order`: vectors arrive in another order than the texts, each with the index of its text. OpenAI
-      numbers them and promises no order; clients that go by the position mix them up (getzep/graphiti#1732,
+    - `vectors-out-of-order`: vectors arrive in a different order than the texts, each with the index of its text.
+      OpenAI numbers them and guarantees no order. Clients that rely on the position mix them up (getzep/graphiti#1732,
       pydantic/pydantic-ai#7284).
-    - `rare-stop-words`: an answer stops with another documented word for its stop reason, such as
-      `model_context_window_exceeded`. Clients have taken that for a normal end (mozilla-ai/any-llm#1306).
+    - `rare-stop-words`: a response has a documented but rare stop reason, such as `model_context_window_exceeded`.
+      Clients have treated it as a normal end (mozilla-ai/any-llm#1306).
     """
 
     INTERLEAVED_CALLS = "interleaved-calls"
@@ -62,7 +62,7 @@ class Provocation(StrEnum):
 
 
 class WireError(Exception):
-    """A body that does not belong to its API. `reason` is a sentence, `pointer` the place."""
+    """Error for a body that does not conform to its API. `reason` is a sentence, and `pointer` is the location."""
 
     def __init__(self, reason: str, pointer: str = "") -> None:
         super().__init__(f"{pointer or '/'}: {reason}")
@@ -107,13 +107,17 @@ class JsonView:
 
 @dataclass(frozen=True, slots=True)
 class CallView:
-    """A tool call. `id` pairs it with its result, and is `None` if there is none. `id_pointer` is empty if
-    the form of the call has no id.
+    """A tool call.
 
-    `arguments` is the parsed value of any type. `malformed` is the raw text if it is not JSON, or if the response may
-    have ended early; such a call must not run. `item_id` is the id of the item (Responses `fc_…`). `opaque` is state of
-    the call (thoughtSignature). The result of an `asynchronous` call may come in a later turn. A `free_form` call
-    passes a text to a custom tool.
+    - `id`: pairs the call with its result; `None` if the call has no id.
+    - `id_pointer`: empty if this form of call has no id.
+    - `arguments`: the parsed value, of any JSON type.
+    - `malformed`: the raw arguments if they are not JSON, or if the response may have ended early. Such a call must not
+      run.
+    - `item_id`: id of the item that contains the call (Responses).
+    - `opaque`: state of the call that must be sent back (thoughtSignature).
+    - `asynchronous`: the result may come in a later turn.
+    - `free_form`: the call passes a text to a custom tool.
     """
 
     id: str | None
@@ -263,7 +267,7 @@ class SettingView:
 
 @dataclass(frozen=True, slots=True)
 class MismatchView:
-    """The treatment of reasoning after a changed prefix that a request asks for."""
+    """A request's setting for reasoning whose prefix has changed: refuse the request, or drop the reasoning."""
 
     treatment: Literal["refuses", "drops-reasoning"]
     pointer: str
@@ -304,15 +308,17 @@ class RequestView:
     continues: str | None = None
 
     def renamed_tools(self, tools: Mapping[str, str]) -> dict[str, str]:
-        """Map names in `tools`, which maps names to descriptions, to the other names under which the request declares
-        these tools. An adapter may replace a name that the API refuses.
+        """Map the expected names of tools to the different names under which the request declares them.
+
+        `tools` maps the expected names to descriptions, by which the tools are recognised. An adapter may rename a tool
+        whose name the API refuses.
         """
         declared = {tool.name for tool in self.tools}
         left = {name: description for name, description in tools.items() if name not in declared}
         return {name: tool.name for name, text in left.items() for tool in self.tools if tool.description == text}
 
     def with_names(self, names: Mapping[str, str]) -> RequestView:
-        """Return the request with tools under other names."""
+        """Return the request with its tools renamed. `names` maps current names to new ones."""
         turns = (replace(turn, parts=tuple(_with_names(part, names) for part in turn.parts)) for turn in self.turns)
         tools = (replace(tool, name=names.get(tool.name, tool.name)) for tool in self.tools)
         return replace(self, turns=tuple(turns), tools=tuple(tools))
@@ -386,12 +392,12 @@ class ResponseView:
     reports: tuple[ProviderReport, ...] = ()
 
     def with_names(self, names: Mapping[str, str]) -> ResponseView:
-        """Return the response with tools under other names."""
+        """Return the response with its tools renamed. `names` maps current names to new ones."""
         return replace(self, parts=tuple(_with_names(part, names) for part in self.parts))
 
     @property
     def id(self) -> str | None:
-        """The response's id. A later request may continue the conversation that the provider keeps under it."""
+        """The response's id, with which a later request may continue the conversation that the provider stores."""
         value = self.body.get("id") if isinstance(self.body, dict) else None
         return value if isinstance(value, str) else None
 
@@ -441,8 +447,8 @@ class Prefix:
     """Approximate token counts of the parts of a request that a provider may have cached.
 
     `repeated` counts the beginning that is equal to the beginning of an earlier request. `marked` counts the tokens up
-    to the last cache mark. `marked_again` counts the tokens up to the last cache mark of an earlier request, within the
-    repeated beginning and shortly before a mark.
+    to the last cache mark. `marked_again` counts the tokens that can be read from the cache: those up to the last cache
+    mark of an earlier request in the repeated beginning. A cache mark of this request must follow within a few blocks.
     """
 
     repeated: int = 0
@@ -469,11 +475,15 @@ class CacheDiagnosis:
 class ModelStep:
     """A response of the reference server's model, in neutral terms.
 
-    `raw` are wire parts that come verbatim before the text. `truncated`: the response reaches its limit in the last
-    call's arguments. `provocations`: stream behaviour that no recording shows. `prefix`: cached part of the request.
-    `served`: the model's name in the response, if it differs. `reports`: statements about the request. `call_fields`:
-    further wire fields of each call. `diagnosed`: the comparison that the request asks for, for cache diagnostics.
-    `included`: outputs that the request asks for (`None`: all of them).
+    - `raw`: wire parts that are sent verbatim before the text.
+    - `truncated`: the response reaches its token limit within the arguments of the last call.
+    - `provocations`: unusual behaviour to show; see `Provocation`.
+    - `prefix`: token counts of the part of the request that may be cached.
+    - `served`: the model's name in the response, if it differs from the requested one.
+    - `reports`: statements about the request.
+    - `call_fields`: additional wire fields of each call.
+    - `diagnosed`: result of the comparison that a request with cache diagnostics requests.
+    - `included`: optional outputs that the request selects (`None`: all of them).
     """
 
     text: str | None = None
@@ -493,7 +503,7 @@ class ModelStep:
 
     @property
     def thoughts(self) -> tuple[str, ...]:
-        """The visible reasoning: one part, or two if that is provoked."""
+        """The visible reasoning as one part, or as two parts with the provocation `thinking-blocks`."""
         if self.thinking is None:
             return ()
         middle = len(self.thinking) // 2

@@ -1,8 +1,9 @@
-"""Edits by a recorded client: its changes to a response before it sent the response back, and the follow-up without
-them.
+"""Edits by a recorded client: changes that it made to a response before it sent the response back. `undo_edits` returns
+the turn without them.
 
-Edits are found by comparing the recorded response with the recorded follow-up. The adapter's own request is never used,
-so its errors are not mistaken for edits. Where the client edited, the adapter is compared with the response.
+Edits are found by comparing the recorded response with the recorded follow-up request. The adapter's own request is
+never used, so its errors are not mistaken for edits. Where the client made edits, the adapter is compared with the
+original response.
 
 Classes of edits:
 
@@ -19,7 +20,7 @@ Classes of edits:
 - `reasoning-renamed`: reasoning was sent back under the alternative name that compatible servers use.
 - `shown-returned`: the client sent back a part that the API is not known to accept.
 
-Other changes are allowed, see `turn_comparison`. Clients may leave out all text or all reasoning of one kind, and
+Other changes are allowed; see `turn_comparison`. Clients may leave out all text or all reasoning of one kind, and
 replace ids consistently.
 """
 
@@ -39,7 +40,7 @@ from harness.model.messages import JSON
 
 @dataclass(frozen=True, slots=True)
 class UneditedTurn:
-    """The items of a follow-up's turn without the client's edits, and the number of edits by class."""
+    """Items of a turn in the follow-up request, with the client's edits undone, and the number of edits by class."""
 
     items: tuple[TurnItem, ...]
     edits: Counter[str]

@@ -98,7 +98,7 @@ class AdapterDriver:
         self._http.close()
 
     def whole(self, pair: RedrivePair) -> DrivenTurn:
-        """Pass response i of the pair to the adapter's `chat`, and return its answer and its next request.
+        """Pass the pair's response to the adapter's `chat`. Return the adapter's answer and its next request.
 
         A streamed response is converted to a complete body first.
 
@@ -108,8 +108,8 @@ class AdapterDriver:
         return self._drive(pair, one_body(pair.i.response), self._client.chat)
 
     def drive_stream(self, pair: RedrivePair, stream: HttpResponse) -> DrivenTurn:
-        """Pass response i of the pair to the adapter's `stream`, with `stream` as the HTTP response. Return its answer
-        and its next request.
+        """Pass the pair's response to the adapter's `stream`, with `stream` as the HTTP response. Return the adapter's
+        answer and its next request.
 
         The next request is sent without streaming.
 
@@ -324,7 +324,7 @@ class Redrive:
             driver.close()
 
     def add(self, file: str, cassette: Cassette) -> None:
-        """Drive the pairs of one cassette, except for APIs that cannot be redriven.
+        """Redrive the pairs of one cassette. Pairs of APIs that cannot be redriven are skipped.
 
         Raises:
             harness.model.errors.MissingDependency: the SDK of an API that has pairs is not installed.
@@ -376,9 +376,10 @@ class Redrive:
 
 
 def _is_driven(api: Api) -> bool:
-    """Return whether an API's requests can be read back and its adapter sends only through the given client.
+    """Return whether an API can be redriven: its requests can be read back, and its adapter streams and sends only
+    through the given client.
 
-    The second condition ensures that recorded data never leaves the process.
+    The last condition ensures that recorded data never leaves the process.
     """
     adapter = plugins.adapter(api.targets[0].adapter)
     return (

@@ -278,7 +278,7 @@ class TurnComparison:
         name = path[0]
         if recorded is produced is None:
             return True
-        if name == "parameters" and _takes_nothing(recorded) and _takes_nothing(produced):
+        if name == "parameters" and _has_no_parameters(recorded) and _has_no_parameters(produced):
             self.allowances["default"] += 1
             return True
         if name == "state" and recorded is None and produced in _STAND_INS:
@@ -311,7 +311,7 @@ def _key(item: TurnItem) -> tuple[str, str, str]:
     return item.role, item.kind, item.name
 
 
-def _takes_nothing(schema: JSON) -> bool:
+def _has_no_parameters(schema: JSON) -> bool:
     """Return whether a schema is absent or has no properties. `{"type": "object"}` alone allows any properties."""
     return isinstance(schema, dict) and (
         not schema or (schema.get("properties") == {} and not schema.get("additionalProperties"))

@@ -97,7 +97,7 @@ class Method:
     packed: tuple[str, type] | None = None
 
     def parameter(self, name: str, form: Form) -> str | None:
-        """Return the name of the parameter that accepts an argument of the form, or `None`."""
+        """Return the name of the parameter for an argument of this message format, or `None` if the method has none."""
         known = SYNONYMS["contents" if name == form.messages == "contents" else name] if name in SYNONYMS else (name,)
         found = first(known, self.names) or (self.only_list if name == form.messages else None)
         return found or (known[0] if self.is_open else None)
@@ -111,7 +111,7 @@ class Method:
 
     @property
     def mentions_images(self) -> bool:
-        """Return whether the client's module mentions images. A client that converts only texts need not send them."""
+        """Return whether the client's module mentions images. If not, the client is not expected to send them."""
         return bool(re.search(r"image|inline_?data", self.module, re.IGNORECASE))
 
     @property
@@ -121,7 +121,9 @@ class Method:
 
     @property
     def reads_anthropic_tools(self) -> bool:
-        """Return whether the client's module reads the schema of a tool where Anthropic's tools have it."""
+        """Return whether the client's module reads a tool's schema from the key `input_schema`, as in Anthropic's
+        tools.
+        """
         return bool(re.search(r"(\[|get\()[\"']input_schema[\"']", self.module))
 
     @property
@@ -222,7 +224,7 @@ class ClientShape:
         return self.whole.parameter("system", self.form) in self.whole.preset
 
     def takes(self, argument: str) -> bool:
-        """Return whether the method takes an argument of the form."""
+        """Return whether the method has a parameter for an argument of the client's message format."""
         return self.whole.parameter(argument, self.form) is not None
 
 
@@ -485,7 +487,7 @@ _STATUS = re.compile(r"\b([45]\d\d)\b")
 @contextlib.contextmanager
 def _failures() -> Generator[None]:
     """Translate exceptions as `failures` does. Any other exception of the client is translated by the HTTP status in
-    its text. Without a status it is a `ChatError`, if the client has a class of its own for it.
+    its text. Without a status, a `RuntimeError` or an exception of a class that is not built in becomes a `ChatError`.
     """
     try:
         with failures():
@@ -637,10 +639,10 @@ _SDK_CLIENTS = {
 
 
 def _injected_parameter(factory: object) -> tuple[str, type] | None:
-    """Return the constructor parameter that takes a client of a provider's SDK but is not annotated so, and the class
-    of that client.
+    """Return the constructor parameter for a client of a provider's SDK, recognised by its name, and the class of that
+    client.
 
-    The source of the constructor's class shows which methods of the SDK it calls.
+    The SDK methods that the source of the class calls identify the SDK.
     """
     name = next((each for each in _method_of((), factory).required if re.search("client|sdk", each)), None)
     try:

@@ -203,7 +203,7 @@ def _writing(file: Path, what: str = "cannot be written") -> Generator[None, Non
 
 
 def _taken_error(cassette: Path) -> CassetteTaken:
-    return CassetteTaken(str(cassette), "another process is recording it. Wait for it, or end it.")
+    return CassetteTaken(str(cassette), "another process is recording it. Wait until it has finished, or stop it.")
 
 
 def _open_locked(path: Path, cassette: Path) -> int:

@@ -33,7 +33,7 @@ _FORM = re.compile(r"([1-9][0-9]{0,4})([dw])")
 _DAYS = {"d": 1, "w": 7}
 
 
-def longest(text: str, place: str) -> dt.timedelta:
+def parse_max_age(text: str, place: str) -> dt.timedelta:
     """Parse a maximum age in days or weeks: `90d` or `12w`. Raises `UsageError`."""
     found = _FORM.fullmatch(text)
     if found is None:
@@ -64,7 +64,7 @@ class Outdated:
     @staticmethod
     def by(text: str | None, place: str) -> Outdated:
         """Create the selection from an option's text, relative to the current time. Raises `UsageError`."""
-        return Outdated(None if text is None else longest(text, place), dt.datetime.now(dt.UTC))
+        return Outdated(None if text is None else parse_max_age(text, place), dt.datetime.now(dt.UTC))
 
     def holds(self, present: Metadata, wanted: Metadata) -> bool:
         """Return whether a cassette is outdated. Cassettes of another model never are."""
@@ -79,7 +79,7 @@ class Outdated:
         if self._most is None or known is None or known <= self._most:
             return None
         day = (recorded_at or "")[:10]
-        return f"recorded on {day}, {known.days} days ago: older than the {self._most.days} days that it may be"
+        return f"recorded on {day}, {known.days} days ago: older than the limit of {self._most.days} days"
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -151,7 +151,10 @@ class Claim:
         try:
             self._fcntl.lockf(handle, self._fcntl.LOCK_EX | self._fcntl.LOCK_NB, 1, offset)
         except (BlockingIOError, PermissionError):
-            reason = "another process is recording it, so nothing was sent for any cell. Wait for it, or end it."
+            reason = (
+                "another process is recording it, so nothing was sent for any cell. Wait until it has finished, "
+                "or stop it."
+            )
             raise CassetteTaken(str(path), reason) from None
 
 
@@ -215,7 +218,7 @@ def preflight(
         raise problems[0]
     if problems:
         named = " ".join(str(problem) for problem in problems[:_NAMED])
-        more = f" So it is with {len(problems) - _NAMED} more." if len(problems) > _NAMED else ""
+        more = f" {len(problems) - _NAMED} more cannot be recorded either." if len(problems) > _NAMED else ""
         raise UsageError(
             f"{len(problems)} of {len(every)} cells cannot be recorded, so nothing was sent for any. {named}{more}"
         )

@@ -192,7 +192,7 @@ _FIELDS_NEXT_TO: Mapping[str, Mapping[str, Document]] = {
         "thinking": {"reasoning": {"summary": "auto"}},
     },
 }
-"""Fields of the caller for objects in which the adapter itself sends a setting."""
+"""Maps an API and a setting to provider fields for the object in which the adapter sends that setting."""
 
 
 class _Drawing:

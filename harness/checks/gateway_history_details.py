@@ -1,4 +1,6 @@
-"""Gateway details of the history: earlier calls, their ids, their results and errors."""
+"""Gateway details about the history: earlier calls, their ids, arguments and results, error marks, and the unchanged
+prefix.
+"""
 
 from __future__ import annotations
 

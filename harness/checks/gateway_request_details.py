@@ -275,7 +275,7 @@ def _strict(exchange: GatewayExchange) -> Outcomes:
         if tool.strict:
             if found.strict:
                 yield preserved_detail(same=True)
-            elif found.strict is None and exchange.way.upstream.traits.strict_unless_told:
+            elif found.strict is None and exchange.way.upstream.traits.strict_by_default:
                 yield preserved_detail(same=False)
             else:
                 message = f"the strict flag of {tool.name} does not arrive"

@@ -121,7 +121,7 @@ class ServerCellBuilder:
 
     def cell(self, check: ServerCheck, variant: Variant, attempts: Sequence[CheckAttempt]) -> CellResult:
         """Return the cell of a check that ran."""
-        findings = (*self._failures(check, attempts), *self._never(check, attempts))
+        findings = (*self._failures(check, attempts), *self._promises_never_shown(check, attempts))
         outcomes = {each.outcome for each in attempts}
         if "inapplicable" in outcomes and not findings:
             return self.not_applicable(check, variant, attempts[0].reason, attempts)
@@ -187,7 +187,7 @@ class ServerCellBuilder:
             piece=response_excerpt(reply.request, reply.response if came else None, self.redactor, failure.pointer),
         )
 
-    def _never(self, check: ServerCheck, attempts: Sequence[CheckAttempt]) -> Iterator[Finding]:
+    def _promises_never_shown(self, check: ServerCheck, attempts: Sequence[CheckAttempt]) -> Iterator[Finding]:
         """Yield a warning if no attempt showed the expected behaviour. One answer alone would prove nothing."""
         judged = [each for each in attempts if each.outcome == "judged"]
         tries = [out for each in judged for name, out in each.session.tries if name == check.counted]

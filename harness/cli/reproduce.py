@@ -139,7 +139,7 @@ def reproduce(typed: ReproduceOptions) -> int:
 
 
 def _from_run(typed: ReproduceOptions, file: Path) -> tuple[ReproduceOptions, list[str]]:
-    """Return the options that play a failed cell of a saved run again, and the rules that failed it."""
+    """Return the options that replay a failed cell of a saved run, and the rules that the cell failed."""
     run = load_run(file, "--from")
     cells = [each for each in run.cells if each.scenario == typed.cell and any(one.fails for one in each.findings)]
     cells = [each for each in cells if each.variant in (typed.variants or [each.variant])]
@@ -163,13 +163,15 @@ def _from_run(typed: ReproduceOptions, file: Path) -> tuple[ReproduceOptions, li
 
 
 def _failing(result: CellResult) -> list[Finding]:
-    """Return the failed findings of a cell, without those that follow from others."""
+    """Return the findings that make a cell fail, without those that follow from others."""
     found = [each for each in result.findings if each.fails]
     return [each for each in found if each.follows is None] or found
 
 
 def _finding(played: PlayedCell, rules: Sequence[str]) -> Finding:
-    """Return the worst finding, or the worst of these rules."""
+    """Return the worst finding that makes a cell fail. With `rules`, consider only findings of these rules. Raises
+    `UsageError`.
+    """
     result: CellResult = played.result
     found = [each for each in result.findings if each.fails and each.rule in (rules or [each.rule])]
     wrong = [each for each in found if each.follows is None] or found
@@ -182,7 +184,9 @@ def _finding(played: PlayedCell, rules: Sequence[str]) -> Finding:
 
 
 def _smaller(rules: Sequence[str], log: Path, played: PlayedCell, play: Callable[[Cell], PlayedCell]) -> PlayedCell:
-    """Return the cell with the smallest scenario found that still has the finding and no other cause of a failure."""
+    """Return the cell, replayed with the smallest scenario found that still has the finding. That scenario must not
+    cause new failures.
+    """
     key, cell = cause_key(_finding(played, rules)), played.cell
 
     def result(tried: Cell) -> CellResult:
@@ -233,7 +237,7 @@ def _reproduction(
 
 
 def _response(played: PlayedCell, finding: Finding) -> ChatResponse | None:
-    """Return what the adapter returned for the answer with a finding."""
+    """Return the adapter's response for the exchange of a finding, or `None`."""
     transcript, at = getattr(played.evidence, "transcript", None), finding.exchange
     if transcript is None or at is None:
         return None
@@ -242,7 +246,7 @@ def _response(played: PlayedCell, finding: Finding) -> ChatResponse | None:
 
 
 def _is_mended(played: PlayedCell, finding: Finding, body: JSON) -> bool:
-    """Return whether the rule of a finding accepts another body of the wrong request."""
+    """Return whether the finding disappears if the wrong request has this body instead."""
     transcript, at = getattr(played.evidence, "transcript", None), finding.exchange
     if transcript is None or at is None:
         return False
@@ -276,7 +280,7 @@ def _node_program(played: PlayedCell, spec: str, log: Path) -> NodeProgram | Non
 
 
 def _tool_result(scenario: Scenario, call: ToolCall, answers: int) -> ToolResult:
-    """Return the scenario's result for a call of a tool after this number of answers."""
+    """Return the scenario's result for a tool call. The model has given `answers` answers so far."""
     try:
         return answer(scenario, call, called_before(scenario, answers - 1))
     except (ToolFailure, UnknownTool, MissingResult) as raised:
@@ -306,10 +310,10 @@ def _first_shown(made: Reproduction, file: str, program: NodeProgram | None) -> 
 
 
 def _with_exception(script: str, printed: str, finding: Finding) -> str:
-    """Return the script, extended so that it raises every exception other than the one that it has shown.
+    """Return the script, extended to re-raise any exception whose type differs from the one in its output.
 
-    A script that has shown no exception stays unchanged. Return an empty text if the exception is probably a fault of
-    the script itself.
+    A script that printed no exception is unchanged. Return an empty text if the exception is probably a fault of the
+    script itself.
     """
     raised = re.search(r"^raised: (\w+)\(", printed, re.MULTILINE)
     check = re.search(r"^assert (error is None|received),", script, re.MULTILINE)
@@ -324,11 +328,11 @@ def _with_exception(script: str, printed: str, finding: Finding) -> str:
 
 
 _OF_SCRIPTS = ("NameError", "ImportError", "ModuleNotFoundError", "SyntaxError", "TypeError", "IndexError")
-"""Exceptions that may come from a wrong script."""
+"""Exceptions that a bug in the script itself may cause."""
 
 
 def _module(spec: str) -> ModuleType | None:
-    """Return the module of a wrapper or an adapter, or `None` if a client needs none."""
+    """Return the module of a wrapper or a third-party adapter, or `None` for anything else."""
     found = _wrapper(spec)
     name = spec.rsplit(maxsplit=1)[-1].partition(":")[0] if found is None else found[0].module
     is_own = found is not None or (":" in spec and adapter_specs.client_of(spec) is None)
@@ -360,7 +364,9 @@ def _client_module(spec: str) -> ModuleType | None:
 
 
 def _imported_packages(module: ModuleType, api: str) -> list[str]:
-    """Return the distributions that a module imports, or that it belongs to, with versions and the SDK's extra."""
+    """Return the distributions that contain a module or, if there are none, those that it imports. They are pinned
+    requirements, with the SDK's extra.
+    """
     provides = packages_distributions()
     own = provides.get(module.__name__.partition(".")[0], [])
     names = own or [each for name in imported_modules(module) for each in provides.get(name, [])]
@@ -380,7 +386,7 @@ def _sdk_extra(distribution: str, sdk: str) -> str:
 def _versions(
     found: tuple[wrappers.Wrapper, str] | None, api: str, imported: Sequence[str], agent: str
 ) -> dict[str, str]:
-    """Return the installed versions of a library and its SDK, or of what a client imports, and of the language."""
+    """Return the installed versions of a library and its SDK, or of a client's imports, and of Python or Node."""
     if found is not None and isinstance(found[0], wrappers.NodeWrapper):
         command = [shutil.which("node") or "node", "--version"]
         node = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603

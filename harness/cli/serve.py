@@ -91,16 +91,16 @@ def serve(typed: ServeOptions) -> int:
     partial_reports = PartialReports(wanted, "serve", presentation, None, facts)
     splits = partial(stream_rewrites, typed.recut) if typed.recut else None
     terms = SessionOptions(fact_selection=by, models=tuple(typed.models or ()), pace=typed.pace, ways=splits)
-    reception = ServeRouter(scenarios, files, terms, _print)
+    router = ServeRouter(scenarios, files, terms, _print)
     try:
-        handler = _ServeHandler(reception, tuple(typed.models or ()))
+        handler = _ServeHandler(router, tuple(typed.models or ()))
         with _stoppable() as stop, listening(handler, typed.port) as server:
-            reception.origin = server.origin
+            router.origin = server.origin
             code = _until_the_end(server.origin, scenarios, typed.command, stop)
     except BaseException as error:
         partial_reports.stop(error)
         raise
-    result = reception.run(facts, shown=any(output.report.wants_conversations for output in wanted))
+    result = router.run(facts, shown=any(output.report.wants_conversations for output in wanted))
     if handler.is_checked and not result.cells:
         return code
     for output in wanted:
@@ -115,15 +115,15 @@ _CONFORMANT_SERVER = f"/{ABOUT_SEGMENT}/server"
 class _ServeHandler:
     """Handler of requests to the scenarios and to the conformant server. Clients of the latter are not judged."""
 
-    def __init__(self, reception: ServeRouter, models: Sequence[str]) -> None:
+    def __init__(self, router: ServeRouter, models: Sequence[str]) -> None:
         self.is_checked = False
-        self._reception, self._ensemble = reception, ScriptedServers(*models)
+        self._router, self._servers = router, ScriptedServers(*models)
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if not urlsplit(request.url).path.startswith(f"{_CONFORMANT_SERVER}/"):
-            return self._reception(request)
+            return self._router(request)
         self.is_checked = True
-        return self._ensemble(request)
+        return self._servers(request)
 
 
 def _until_the_end(origin: str, scenarios: Sequence[Scenario], command: str | None, stop: threading.Event) -> int:

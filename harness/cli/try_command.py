@@ -156,8 +156,8 @@ _STREAM_DELAY = 10
 
 
 def _with_supporting_model(cell: Cell) -> Cell:
-    """Return the cell. If the scenario does not support the profile of its model, use another model of the API that it
-    supports.
+    """Return the cell. Replace its model if the scenario does not support the model's profile, but supports another
+    model of the API.
 
     For example, older models accept settings such as `temperature`, which reasoning models refuse.
     """
@@ -299,7 +299,7 @@ _FEW_CELLS = (
 )
 
 _SECONDS, _LEAST_SECONDS = 16.0, 8.0
-"""Time after the start of the command at which no further cell is started, and the minimum time for the sample."""
+"""Time limit for starting cells, counted from the start of the command, and the minimum time for the sample."""
 
 
 def _is_loop(spec: str) -> bool:

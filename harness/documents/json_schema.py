@@ -212,8 +212,8 @@ class SchemaFailure(NamedTuple):
 class Validator:
     """Checks values against one schema.
 
-    Each method raises `UndecidedSchema` if a reference leads out of the schema or in a circle, or if a pattern may take
-    too long.
+    Each method raises `UndecidedSchema` if a reference is circular or points outside the schema, or if a pattern may
+    take too long.
     """
 
     def __init__(self, schema: Any) -> None:

@@ -79,7 +79,7 @@ def contains_result(view: ResultView, result: ToolResult, request: RequestView, 
         return False
     readings = [*_readings(view, result.name, is_error=result.is_error)]
     is_mentioned = result.is_error and not alone and _is_mentioned(readings, result.content)
-    return is_mentioned or _is_said(readings, result.content)
+    return is_mentioned or _occurs(readings, result.content)
 
 
 def _with_texts(view: ResultView) -> ResultView:
@@ -102,7 +102,7 @@ def is_sent_by_item(view: ResultView, result: ToolResult) -> bool:
     content, texts = result.content, [part.text for part in view.payload if isinstance(part, TextView)]
     if not isinstance(content, list) or not content or not len(texts) == len(view.payload) == len(content):
         return False
-    return all(_is_said([text], item) for text, item in zip(texts, content, strict=True))
+    return all(_occurs([text], item) for text, item in zip(texts, content, strict=True))
 
 
 def is_plain_result(view: ResultView, result: ToolResult) -> bool:
@@ -207,7 +207,7 @@ def _once(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
     return found
 
 
-def _is_said(readings: Sequence[JSON], content: JSON) -> bool:
+def _occurs(readings: Sequence[JSON], content: JSON) -> bool:
     given = _parse(content) if isinstance(content, str) else None
     return any(_means(reading, content) or (given is not None and _means(reading, given)) for reading in readings)
 
@@ -272,7 +272,7 @@ def _contains_parts(
     for text in joined_texts(given):
         if any(telling.startswith(text) if moved else telling == text for telling in tellings):
             return True
-        if _is_said(readings, text) or (result.is_error and _is_mentioned(readings, text)):
+        if _occurs(readings, text) or (result.is_error and _is_mentioned(readings, text)):
             return True
     return False
 

@@ -294,7 +294,7 @@ def change(
     """
     if equal(given, wire):
         return None
-    if isinstance(given, dict) and _takes_nothing(given):
+    if isinstance(given, dict) and _has_no_parameters(given):
         if wire is None:
             return None
         given = {"type": "object", "properties": {}, **given}  # equivalent long form
@@ -380,7 +380,7 @@ _ALSO = {
 """Related keywords to look at if a keyword itself does not show the difference."""
 
 
-def _takes_nothing(schema: dict[str, JSON]) -> bool:
+def _has_no_parameters(schema: dict[str, JSON]) -> bool:
     return (
         schema.keys() <= {"type", "properties", "required", "additionalProperties"}
         and schema.get("type", "object") == "object"

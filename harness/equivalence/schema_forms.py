@@ -1,7 +1,8 @@
-"""Normal form of schemas: the branches of each JSON type, each with plain keywords.
+"""Normal form of schemas: for each JSON type, the alternatives (branches) that the schema accepts, written with plain
+keywords.
 
 Schemas with equal forms accept the same instances. The converse is not true (`not`, patterns, overlapping `oneOf`), so
-different forms are compared by instances.
+schemas with different forms are compared by testing instances.
 
 These keywords have no effect on validation and are left out: `title`, `$schema`, `$id`, `$comment`, `default`,
 `propertyOrdering`, `deprecated`, `readOnly`, `writeOnly` and unknown keywords. `schema_documents` compares the wording
@@ -207,8 +208,8 @@ class Acceptance:
 
 
 def _schema(form: NormalForm, here: str, above: Sequence[str], location: str | None = None) -> Any:
-    """Convert a form to JSON Schema. A form that is only a condition on a value has a `location`: the pointer to the
-    schema of that value.
+    """Convert a form to JSON Schema. If the form is only a condition on a value, such as `not`, `location` is the
+    pointer to the schema of that value.
     """
     if form.cycle is not None:
         return {"$ref": above[len(above) - form.cycle]}
@@ -414,8 +415,8 @@ class _Reading:
 
 
 MAX_DEPTH = 64
-"""Number of enclosing forms that are assumed while the values of an enum are checked, so that cycles have something to
-refer to. They accept anything.
+"""Number of placeholder forms that enclose an enum while its values are checked, so that cycles can refer to them.
+Placeholders accept anything.
 """
 
 

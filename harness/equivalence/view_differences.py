@@ -84,7 +84,7 @@ def _in_views(one: Any, other: Any, policy: Policy, path: Path, pointer: str) ->
     if isinstance(one, ToolView | FormatView):
         changed, other = _schema(one, other, path)
         yield from changed
-    for name in _count_items(one):
+    for name in _field_names(one):
         own = f"{name.removeprefix('call_')}_pointer"  # a result's `call_id` has its place in `id_pointer`
         below = getattr(other, own, None) or pointer
         yield from diff(getattr(one, name), getattr(other, name), policy, (*path, name), below)
@@ -141,7 +141,7 @@ def json_pointer(path: Path) -> str:
 def plain(value: Any) -> JSON:
     """Convert a view to JSON. Pointers, fields excluded from comparison and `None` values are left out."""
     if _is_view(value):
-        return {name: plain(each) for name in _count_items(value) if (each := getattr(value, name)) is not None}
+        return {name: plain(each) for name in _field_names(value) if (each := getattr(value, name)) is not None}
     if isinstance(value, bytes):
         return f"{len(value)} bytes: {value[:16].hex()}"
     if isinstance(value, tuple | list):
@@ -151,7 +151,7 @@ def plain(value: Any) -> JSON:
     return value
 
 
-def _count_items(view: Any) -> list[str]:
+def _field_names(view: Any) -> list[str]:
     names = [field.name for field in fields(view) if field.compare]
     return [name for name in names if name != "pointer" and not name.endswith("_pointer")]
 

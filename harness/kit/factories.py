@@ -13,9 +13,9 @@
   other | max_completion_tokens |
 | OPENAI_EMBEDDING_MODEL, OPENAI_EMBEDDING_DIMS | OpenAI's embeddings | text-embedding-3-small, 1536 |
 
-Live runs and recordings use OPENAI_BASE_URL as well; the other variables apply only here. The default chat models are
-those of the shipped targets. An empty variable counts as not set. A provider has the name of its adapter. The
-caller closes the returned clients, with `with` or `close`.
+Live runs and recordings also use the API keys and OPENAI_BASE_URL; the other variables apply only here. The default
+chat models are those of the shipped targets. An empty variable counts as not set. A provider has the name of its
+adapter. The caller closes the returned clients, with `with` or `close`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Configuration and run that all cells of a session share, and the outcome of each cell's pytest item.
+"""Configuration and run shared by all cells of a pytest session, and the outcome of each cell's item.
 
-The text of a failure has the findings and the commands for the next step. With `--harness-record`, cells without a
+A failure message contains the findings and the commands for the next step. With `--harness-record`, cells without a
 cassette are recorded and judged. Recordings come from the provider, with the keys in the environment, or from the
 reference server if the mode is `reference`. Several processes may record at once. Each cassette is written only once
 per session, by the first process that gets to it.
@@ -77,7 +77,7 @@ class Recording:
         return self._plan.mode == "replay"
 
     def play(self, cell: Cell) -> JudgedCell | None:
-        """Record and judge a cell. Return `None` if it has its cassette already, or is not to be recorded.
+        """Record and judge a cell. Return `None` if it already has a cassette or is excluded from recording.
 
         Raises:
             UsageError: a key is missing, or its cassette must not be overwritten.

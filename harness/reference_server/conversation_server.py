@@ -1,8 +1,9 @@
-"""Reference server for third-party clients. It handles one conversation and all other requests that such a client
-sends.
+"""Reference server for third-party clients. It responds to the chats of one conversation, and to a client's chats
+outside of it.
 
-Cells run adapters, which send only chats. Real clients also list models, count tokens, request titles from small
-models, repeat requests and rely on server state. These requests do not consume the script's responses.
+Cells run adapters, which send only the chats of their scenario. Real clients also request titles from small models,
+repeat requests and rely on server state. Titles and repeated requests do not consume the script's responses. Model
+lists and token counts are not handled here.
 """
 
 from __future__ import annotations

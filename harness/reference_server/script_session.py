@@ -40,7 +40,7 @@ class Prefixes:
         self._answered: dict[str, tuple[PrefixPiece, ...]] = {}
 
     def of(self, request: RequestView, body: JSON, profile: Profile) -> Prefix:
-        """Return the part of the next request that a provider may have cached, as token counts."""
+        """Return how much of the request a provider may have cached, in tokens, and remember the request."""
         pieces = prefix_pieces(request, body, settings=profile.prefix_settings, trailing=profile.trailing_places)
         equal = [(count_equal(pieces, each), written) for each, written in self._earlier]
         repeated = max((count for count, _ in equal), default=0)
@@ -56,7 +56,7 @@ class Prefixes:
             self._answered[response_id], _ = self._earlier[-1]
 
     def diagnosis(self, body: JSON, pointer: str) -> CacheDiagnosis | None:
-        """Compare the last request with that of the response that it names at `pointer`.
+        """Compare the last request with the earlier request whose response it names at `pointer`.
 
         The first request may have `null` there (anthropic-cache-diagnostics).
         """
@@ -77,7 +77,9 @@ class Prefixes:
 
 
 def _is_cache_marked(pointer: str, body: JSON) -> bool:
-    """Return whether a part of a request has a cache mark, or the request itself, whose mark counts at its end."""
+    """Return whether a part of a request, or anything that contains it, has a cache mark. A mark on the whole request
+    applies up to its end.
+    """
     block = resolve(body, pointer)
     if isinstance(block, dict) and any(block.get(field) is not None for field in CACHE_FIELDS):
         return True

@@ -338,7 +338,7 @@ def _head(run: RunResult, proof: RunEvidence, expired: bool) -> str:
     word, sentence = verdict(run)
     if expired:
         when = f"Expired on {proof.until}" if proof.until else "Not dated"
-        return f"{when}: this table was true on {proof.day or 'an unknown day'} and proves nothing now."
+        return f"{when}: this table was valid on {proof.day or 'an unknown day'} and is no longer evidence."
     return f"{word}: {sentence}. {proof.sources[:1].upper()}{proof.sources[1:]}. Valid until {proof.until}."
 
 
@@ -436,7 +436,9 @@ def support(cells: Sequence[CellResult]) -> str:
 
 
 _MIN_BLOCKED = 3
-"""Minimum number of features of a target that must have the same finding, so that it is about none of them."""
+"""Number of features of a target that must share a finding before it counts as a general problem and not as one of
+these features.
+"""
 
 
 def _limits_broken(cells: Sequence[CellResult]) -> frozenset[str]:

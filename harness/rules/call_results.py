@@ -9,7 +9,7 @@ from itertools import groupby, pairwise
 from harness.apis.response_rules import Subject
 from harness.apis.view import CallView, MediaView, PartView, RequestView, ResultView, TextView, TurnView
 from harness.equivalence.result_meaning import same_medium
-from harness.model.messages import File, Image
+from harness.model.messages import JSON, File, Image
 from harness.rules.call_matching import matched_calls, matched_results, program_results
 from harness.rules.evidence import ClientRequest, Evidence, ExpectedCall
 from harness.rules.rule import RuleTable, RuleViolation
@@ -111,7 +111,7 @@ def _result_missing(evidence: Evidence) -> Iterator[RuleViolation]:
                 yield RuleViolation(
                     message, exchange, call.pointer, [result.call_id for result in view.results], call.id
                 )
-        answered = [result.call_id for result in view.results]
+        answered: list[JSON] = [result.call_id for result in view.results]
         for call in (call for last in evidence.continued_responses(view)[:1] for call in last.calls):
             if call.id not in answered and not call.asynchronous:
                 message = f"the response that the request continues calls {call.name} ({call.id}), which has no result"

@@ -207,9 +207,9 @@ def _uncommon(schema: JSON) -> Iterator[str]:
     remedy="raise the expected class of `harness.model.errors`, and only if there is no complete answer",
 )
 def _chat_failures(evidence: Evidence) -> Iterator[RuleViolation]:
-    said_no = declined_chat(evidence)  # reported by declared-and-declined
+    declined = declined_chat(evidence)  # reported by declared-and-declined
     for chat, made in enumerate(evidence.transcript.chats):
-        flaw = None if made is said_no else wrong_ending(evidence, chat)
+        flaw = None if made is declined else wrong_ending(evidence, chat)
         if flaw is not None and flaw.rule != "stream-cut":
             yield flaw
 

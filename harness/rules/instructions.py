@@ -199,8 +199,8 @@ def _system_of(req: ChatExchange) -> str | None:
 
 
 def _prompts(req: ChatExchange) -> list[SystemView]:
-    """Return the system texts without JSON instructions and without the caller's own parts of the API. Several blocks
-    count as one text.
+    """Return the system texts without JSON instructions and without system messages that the caller passed as `Opaque`
+    parts. Several blocks count as one text.
     """
     system = _system_of(req)
     given = tuple(part for part in req.view.system if not (part.before_turn and req.is_own_entry(part.pointer)))
@@ -270,7 +270,9 @@ def _prompt_in_message(evidence: Evidence) -> Iterator[RuleViolation]:
 
 
 def _is_prompt(system: str, text: str) -> bool:
-    """Return whether a text contains the system prompt. A short one is in many texts by chance."""
+    """Return whether a text contains the system prompt. A short prompt must be the whole text, because other texts may
+    contain it by chance.
+    """
     return system in text if len(system) >= _MIN_RECOGNISABLE_CHARS else system == text
 
 

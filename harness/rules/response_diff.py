@@ -163,8 +163,8 @@ def _order(events: Iterable[StreamEvent]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class _AnswerPiece:
-    """A part of an answer, or several adjacent texts. `kind` is a noun for messages, and `about` is the tool name of a
-    call.
+    """A part of an answer, or several adjacent texts. `kind` is the noun that messages use for it, and `about` is the
+    tool name of a call.
     """
 
     kind: str
@@ -222,7 +222,7 @@ _UNTYPED_PART = "part of an unknown type"
 
 
 def _same_issued_values(one: JSON, other: JSON, issued: IssuedValues) -> bool:
-    """Return whether two parts contain the same API-issued values, and at least one."""
+    """Return whether two parts contain the same API-issued values, and at least one such value."""
     held, again = (issued.values.intersection(scalars(value)) for value in (one, other))
     return bool(held) and held == again
 

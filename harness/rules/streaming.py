@@ -351,8 +351,8 @@ def _identity(evidence: Evidence) -> Iterator[RuleViolation]:
             lost = from_events.ended and not any(from_events.start is other.start for _, other in calls if other)
             if lost and from_events.start and not streamed.is_cut_short(from_events):
                 message = f"call {from_events.start.index} has an end event, but the response has no such call"
-                told_of = f"{from_events.start.id} {from_events.start.name}"
-                yield RuleViolation(message, streamed.exchange, "", told_of, None, of_response=True)
+                named = f"{from_events.start.id} {from_events.start.name}"
+                yield RuleViolation(message, streamed.exchange, "", named, None, of_response=True)
 
 
 @RULES.add(

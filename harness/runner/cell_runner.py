@@ -73,10 +73,10 @@ from harness.stdio.workers import ForeignAdapter
 class CellRunner:
     """Runs and judges the cells of a run. Thread-safe.
 
-    Each streamed cell is repeated with whole responses, unless the whole variant already received them, and `recuts`
-    times with other chunk boundaries. With a `recorder`, cells are recorded. `survey` is the state of their cassettes
-    before the run, `recorded` lists the cells whose cassettes were written, and `notes` has messages about interrupted
-    recordings. `budget` limits the cost.
+    Each streamed cell is repeated `recuts` times with other chunk boundaries. It is also repeated with whole responses,
+    unless the run of its whole variant received equivalent ones. With a `recorder`, cells are recorded. `survey` is the
+    state of their cassettes before the run, `recorded` lists the cells whose cassettes were written, and `notes` has
+    messages about interrupted recordings. `budget` limits the cost.
     """
 
     def __init__(
@@ -144,7 +144,9 @@ class CellRunner:
             return JudgedCell(_error_result(result, error))
 
     def _run_hand_over(self, cell: HandOverCell) -> JudgedCell:
-        """Run the first target, or use its last run, and continue its conversation on the second."""
+        """Run the first target of a hand-over, and continue its conversation with the second target. If the first
+        target already ran this conversation, its history is reused.
+        """
         key = cell.case.name, cell.source.name, cell.variant
         if key not in self._histories:
             self._histories[key] = self._history(cell)
@@ -391,16 +393,16 @@ def run_loop(cell: Cell, backend: Backend, way: StreamRewrite | None = None) -> 
     lost: list[str] = []
     ways: StreamRewrites | None = None if way is None else lambda _wire: [way]
     terms = SessionOptions(fact_selection=target.fact_selection, models=(target.model,), ways=ways)
-    reception = ServeRouter([cell.scenario], {}, terms, lost.append)
-    with backend.endpoint(target, reception) as endpoint:
-        reception.origin = endpoint.base_url.removesuffix(wire.base_path)
-        conversation = reception.conversation(cell.scenario, _SESSION, wire)
-        base = f"{reception.origin}/{cell.scenario.id}/{_SESSION}{wire.base_url_ending}"
+    router = ServeRouter([cell.scenario], {}, terms, lost.append)
+    with backend.endpoint(target, router) as endpoint:
+        router.origin = endpoint.base_url.removesuffix(wire.base_path)
+        conversation = router.conversation(cell.scenario, _SESSION, wire)
+        base = f"{router.origin}/{cell.scenario.id}/{_SESSION}{wire.base_url_ending}"
         outcome = _drive(cell, adapter, Endpoint(base, NO_KEY), ScriptedTools(conversation))
-    others = [each for each in reception.conversations() if each is not conversation and each.request_count]
+    others = [each for each in router.conversations() if each is not conversation and each.request_count]
     transcripts = [
         *(f"{each.request_count} of the API {each.wire.name}" for each in others),
-        *(line.replace(urlsplit(reception.origin).path + f"/{cell.scenario.id}/{_SESSION}", "") for line in lost),
+        *(line.replace(urlsplit(router.origin).path + f"/{cell.scenario.id}/{_SESSION}", "") for line in lost),
     ]
     served = conversation.transcript(ended=True)
     transcript = _loop_transcript(cell, served, outcome, tuple(transcripts), backend.mode)

@@ -228,7 +228,7 @@ def _why_refused(scenario: Scenario, target: Target) -> str | None:
     request = ChatRequest(target.model, [Message.user("Hello.")], scenario.system, tools(scenario))
     plain = builder.write(request, builder.bounds[0])
     offered: dict[str, JSON] = {"tools": [*as_list(plain.get("tools")), *given]} if given else {}
-    whole = {**plain, **offered, **fields}
+    whole: dict[str, JSON] = {**plain, **offered, **fields}
     whole[builder.conversation] = [*as_list(whole[builder.conversation]), *entries]
     rule_set = api.services.rules_of(target.profile, target.service, target.model)
     before, found = (

@@ -208,9 +208,9 @@ class ServeRouter:
         if scenario not in self._scenarios:
             close = difflib.get_close_matches(scenario, self._scenarios, n=1)
             guess = f" Did you mean {close[0]!r}?" if close else ""
-            return self._nowhere(request, f"no scenario {scenario!r} is served.{guess}")
+            return self._not_found(request, f"no scenario {scenario!r} is served.{guess}")
         if not behind or not behind[0] or behind[0].startswith("v1"):
-            return self._nowhere(request, f"the base URL needs a session, as in {self.origin}/{scenario}/1")
+            return self._not_found(request, f"the base URL needs a session, as in {self.origin}/{scenario}/1")
         return self._to_conversation(request, self._scenarios[scenario], behind[0])
 
     def _to_conversation(self, request: HttpRequest, scenario: Scenario, session: str) -> HttpResponse:
@@ -225,7 +225,7 @@ class ServeRouter:
                 return wire.fail(wire.server_endpoints.status_without_key, None, request.url)
         base = self._base_url(scenario, session)
         path = urlsplit(request.url).path.removeprefix(urlsplit(base).path)
-        return self._nowhere(request, f"no API has this path{_suggestion(path, base)}")
+        return self._not_found(request, f"no API has this path{_suggestion(path, base)}")
 
     def _response_for(self, scenario: Scenario, session: str, wire: Api, request: HttpRequest) -> HttpResponse:
         with self._lock:
@@ -274,7 +274,7 @@ class ServeRouter:
             case [name, session, "call"] if name in self._scenarios and request.method == "POST":
                 return self._run_tool(self._scenarios[name], session, request)
             case _:
-                return self._nowhere(
+                return self._not_found(
                     request,
                     f"there are GET /{ABOUT_SEGMENT}/scenarios, GET /{ABOUT_SEGMENT}/SCENARIO/SESSION and "
                     f"POST /{ABOUT_SEGMENT}/SCENARIO/SESSION/call",
@@ -315,7 +315,7 @@ class ServeRouter:
                 return None
             return self._orders.setdefault((scenario.id, session), (CallPositions(scenario), ReverseOrder()))
 
-    def _nowhere(self, request: HttpRequest, why: str) -> HttpResponse:
+    def _not_found(self, request: HttpRequest, why: str) -> HttpResponse:
         self._notify(f"{request.method} {urlsplit(request.url).path}: {why}")
         return _error(HTTPStatus.NOT_FOUND, why)
 

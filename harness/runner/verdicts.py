@@ -138,9 +138,9 @@ class CellJudge:
             return replace(result, reason="; ".join(sorted(reasons)))
         if crashed is not None and (verdict is Verdict.FAIL or not findings):  # else the exception is the only problem
             return replace(result, verdict=Verdict.ERROR, reason=f"{crashed.error}: {crashed.error_text}")
-        said_no = declined_chat(evidence)
-        if said_no is not None and verdict is not Verdict.FAIL:
-            why = why_declined(evidence, said_no)
+        declined = declined_chat(evidence)
+        if declined is not None and verdict is not Verdict.FAIL:
+            why = why_declined(evidence, declined)
             return Absence(why, Lacking.ADAPTER).result(replace(result, provenance=None))
         return result
 

@@ -101,7 +101,7 @@ def continued_fields(fields: ProviderMetadata, previous: str | None) -> Provider
     return {
         api: {
             key: json.loads(json.dumps(value).replace(PREVIOUS, previous or ""))
-            for key, value in given.items()
+            for key, value in cast("dict[str, JSON]", given).items()
             if previous is not None or not names_previous(value)
         }
         for api, given in fields.items()
@@ -109,7 +109,7 @@ def continued_fields(fields: ProviderMetadata, previous: str | None) -> Provider
 
 
 def tools(scenario: Scenario, turn_index: int = -1) -> tuple[Tool, ...]:
-    """Return the tools that a turn declares; by default, those of the last turn, which are all tools."""
+    """Return the tools that a turn declares. By default, it is the last turn, which declares all tools."""
     turn = turn_index % max(len(scenario.turns), 1)
     return tuple(tool.tool() for tool in scenario.tools if tool.from_turn <= turn)
 

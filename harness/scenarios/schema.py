@@ -221,7 +221,7 @@ class ResultSpec(Strict):
 
 
 VerbatimFields: TypeAlias = dict[str, Annotated[dict[str, JsonValue], Field(min_length=1)]]
-"""Fields of each API."""
+"""API name → fields that are sent verbatim."""
 
 
 def fields_of(fields: VerbatimFields) -> ProviderMetadata:
@@ -541,7 +541,7 @@ FaultStatus: TypeAlias = Literal[400, 401, 402, 403, 404, 408, 409, 413, 422, 42
 class FaultSpec(Strict):
     """A fault of the reference server at the first request for a response. A repeated request succeeds.
 
-    Exactly one of status, stream_error, body, connection.
+    Exactly one of status, stream_error, body and connection must be set.
     """
 
     answer: int = Field(default=0, ge=0, description="Index of the answer, from 0 over all turns.")

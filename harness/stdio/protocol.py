@@ -423,8 +423,8 @@ def json_schema() -> dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "harness adapter on standard input and output",
-        "description": "JSON-RPC 2.0, a message a line. A command is asked requests, and answers results and errors. "
-        "Before the result it may send notifications, and requests of its own: 'tool' and 'run'.",
+        "description": "JSON-RPC 2.0, one message per line. A command receives requests and returns results or "
+        "errors. Before the result it may send notifications, and requests of its own: 'tool' and 'run'.",
         "anyOf": [
             *(_message({"id": number, "method": {"const": name}, "params": of}) for name, of in requests.items()),
             _message({"id": number, "result": {"anyOf": [described, response, space, {"type": "null"}]}}),

@@ -112,20 +112,20 @@ def _rebuild(value: object, each: Callable[[Any], Any]) -> Any:
 def _find_changes(now: Any, before: Any, place: str) -> Iterator[Change]:
     if now is before or now == before:
         return
-    if _are(Mapping, now, before):
+    if _are_instances(Mapping, now, before):
         for key in dict.fromkeys((*before, *now)):
             yield from _find_changes(now.get(key, _ABSENT), before.get(key, _ABSENT), f"{place}.{key}")
-    elif _are((list, tuple), now, before) and len(now) == len(before):
+    elif _are_instances((list, tuple), now, before) and len(now) == len(before):
         for index, (member, original) in enumerate(zip(now, before, strict=True)):
             yield from _find_changes(member, original, f"{place}[{index}]")
-    elif is_dataclass(before) and _are(type(before), now, before):
+    elif is_dataclass(before) and _are_instances(type(before), now, before):
         for field in fields(before):
             yield from _find_changes(getattr(now, field.name), getattr(before, field.name), f"{place}.{field.name}")
     else:
         yield Change(place, _to_json(before), _to_json(now))
 
 
-def _are(kind: type | tuple[type, ...], *values: object) -> bool:
+def _are_instances(kind: type | tuple[type, ...], *values: object) -> bool:
     return all(isinstance(value, kind) for value in values)
 
 

@@ -1,4 +1,4 @@
-"""Wrapper for Haystack's chat generators for OpenAI and Anthropic, with Haystack's own messages and tools, without an
+"""Wrapper for Haystack's chat generators for OpenAI and Anthropic. It uses Haystack's own messages and tools, but no
 agent.
 """
 

@@ -73,7 +73,7 @@ def test_each_cassette_is_listed_with_its_state_and_why(harness: Command, mine: 
     assert states == {
         "call-single/anthropic.yaml": (
             "old",
-            f"recorded on {day}, 100 days ago: older than the 84 days that it may be",
+            f"recorded on {day}, 100 days ago: older than the limit of 84 days",
         ),
         "call-single/anthropic.stream.yaml": ("unused", "it is not played streamed"),
         "call-single/gemini-3.yaml": ("unused", "the target gemini-3 is not played"),
@@ -145,7 +145,7 @@ def test_an_old_recording_is_a_warning_or_strictly_an_error(harness: Command, mi
     }
     (finding,) = cells["call-single"]["findings"]
     assert (finding["rule"], finding["severity"], finding["blame"]) == ("cassette-old", "warning", "cassette")
-    assert "91 days ago: older than the 90 days that it may be; record it again" in finding["message"]
+    assert "91 days ago: older than the limit of 90 days; record it again" in finding["message"]
     assert (lenient.code, strict.code) == (0, 1)
 
 

@@ -180,7 +180,7 @@ def test_all_obstacles_are_found_before_anything_is_sent(place: Place) -> None:
     assert refused.code == 2
     assert refused.err.startswith("harness: 3 of 3 cells cannot be recorded, so nothing was sent for any. cassettes/")
     assert "b/openai-chat.yaml: it was recorded with an unknown model" in refused.err
-    assert "c/openai-chat.yaml: another process is recording it. Wait for it, or end it." in refused.err
+    assert "c/openai-chat.yaml: another process is recording it. Wait until it has finished, or stop it." in refused.err
     assert place.provider.asked == ["a 1", "a 2"]
     assert "another process" in str(RunResult.from_json(Path("run.json").read_text()).stopped)
 

@@ -158,7 +158,7 @@ def test_a_table_of_a_run_too_long_ago_is_struck_through() -> None:
     text = published_reports.render_table(featured(), late)
     page = published_reports.render_table(featured(), replace(late, form=".html"))
 
-    assert text.startswith(f"**Expired on {UNTIL}: this table was true on 2026-11-23 and proves nothing now.**")
+    assert text.startswith(f"**Expired on {UNTIL}: this table was valid on 2026-11-23 and is no longer evidence.**")
     assert "| id-matching | ~~✅ pass 2~~ | ~~✅ pass 2~~ |" in text
     assert '<table class="expired"><caption>Expired on' in page
     assert published_reports.render_table(replace(featured(), played_at=None), late).startswith("**Not dated")

@@ -105,9 +105,9 @@ def read_part(block: JSON) -> Part:
 
 
 def _with_citations(rest: ProviderMetadata, citations: list[JSON]) -> ProviderMetadata:
-    """Return the metadata with citations in the form that the API accepts back.
+    """Return the metadata with the citations in the form that requests accept.
 
-    That form has no `file_id` (langchain-ai/langchain#32592; SDK type citation_char_location_param and similar).
+    Requests do not accept `file_id` (langchain-ai/langchain#32592; SDK type citation_char_location_param and similar).
     """
     taken: list[JSON] = [
         {key: value for key, value in each.items() if key != "file_id"} if isinstance(each, dict) else each

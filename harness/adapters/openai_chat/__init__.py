@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 API: Final = "openai-chat"
 
 RECEIVED: Final = f"{API}/received"
-"""API name of metadata and `Opaque` parts for received fields that are never sent back. No real API has this name, so
-no request includes them.
+"""Pseudo API name for received fields that are never sent back, used in metadata and in `Opaque` parts. No real API has
+this name, so no request includes the fields.
 """
 
 MAX_ID_CHARACTERS: Final = 40

@@ -1,22 +1,22 @@
 """Adapter `openai-responses`: OpenAI's Responses API through the official SDK `openai`.
 
-Each request has the whole conversation, unless the caller continues a stored one: it sends only the new messages, with
+Each request contains the whole conversation. To continue a stored one, the caller sends only the new messages, with
 `previous_response_id` or `conversation` in `provider_metadata`.
 
 Differences between the contract and the API:
 
 - A response is a list of items. A reasoning item becomes a `Thinking` with the whole item in its metadata. It is sent
   back verbatim, in its position before the next item (openai-responses-reasoning-back). Ids and `phase` of items are
-  kept in the metadata of their parts; those of a message item under `message`.
+  kept in the metadata of their parts; those of a message item are under the key `message`.
 - A message item may have several parts; they are sent back as one item.
 - A failed response raises the provider's error, whole or streamed, although its status is HTTP 200.
-- The API has no error flag: the text of a failed result is the JSON object `{"error": …}`.
-- `cache` sends nothing: the API caches without cache marks.
-- `strict` of a tool is always sent, as false unless the tool's `provider_metadata` set it
+- The API has no error flag: the text of a failed result is a JSON object with the key `error`.
+- `cache` has no effect: the API caches without cache marks.
+- `strict` of a tool is always sent, as false unless the tool's `provider_metadata` sets it
   (openai-responses-tool-form).
 - `stop` is `Unsupported`: the API has no field for it.
-- `provider_metadata` of the request is merged into the body: objects merge, lists grow (tools that the provider runs),
-  other values replace.
+- `provider_metadata` of the request is merged into the body: objects are merged, lists are extended (such as tools that
+  the provider runs), other values are replaced.
 """
 
 from __future__ import annotations

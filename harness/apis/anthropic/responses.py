@@ -29,7 +29,7 @@ STOP_REASONS = {
     "pause_turn": StopReason.PAUSE,
     "compaction": StopReason.PAUSE,
 }
-"""The stop reasons by their words."""
+"""Maps the API's stop reasons to canonical stop reasons."""
 
 _ENDED = (StopReason.TOOL_USE, StopReason.END_TURN, StopReason.STOP_SEQUENCE)
 
@@ -99,8 +99,9 @@ _EFFECTS: Mapping[str, Literal["dropped", "tolerated"]] = {
 
 
 def _reports(message: dict[str, JSON]) -> Iterator[ProviderReport]:
-    """Yield the blocks that failed a check and the cache miss (anthropic-input-transformations,
-    anthropic-cache-diagnostics)."""
+    """Yield a report for each input part that failed the provider's check, and for a cache miss
+    (anthropic-input-transformations, anthropic-cache-diagnostics).
+    """
     for index, each in enumerate(as_list(message.get("input_transformations"))):
         told = as_object(each)
         effect = _EFFECTS.get(string(told.get("type")) or "")

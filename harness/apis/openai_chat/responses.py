@@ -88,10 +88,10 @@ def _take(whole: dict[str, JSON], choices: dict[int, _Choice], chunk: dict[str, 
     for piece in as_list(chunk.get("choices")):
         if isinstance(piece, dict):
             index = piece.get("index")
-            _grow(choices.setdefault(index if isinstance(index, int) else 0, _Choice()), piece)
+            _extend_choice(choices.setdefault(index if isinstance(index, int) else 0, _Choice()), piece)
 
 
-def _grow(choice: _Choice, piece: dict[str, JSON]) -> None:
+def _extend_choice(choice: _Choice, piece: dict[str, JSON]) -> None:
     for key, value in piece.items():
         if key == "logprobs":  # each chunk has only the values of its own tokens
             choice.rest[key] = _extend_field(key, choice.rest.get(key), value)
@@ -102,12 +102,12 @@ def _grow(choice: _Choice, piece: dict[str, JSON]) -> None:
         if key == "tool_calls":
             for call in as_list(value):
                 if isinstance(call, dict):
-                    _grow_call(choice.calls, call)
+                    _extend_call(choice.calls, call)
         else:
             choice.message[key] = _extend_field(key, choice.message.get(key), value)
 
 
-def _grow_call(calls: list[tuple[JSON, dict[str, JSON]]], piece: dict[str, JSON]) -> None:
+def _extend_call(calls: list[tuple[JSON, dict[str, JSON]]], piece: dict[str, JSON]) -> None:
     """Add a piece to its call: the last call with the same index, unless the piece starts a new call.
 
     A piece without an index belongs to the last call. Some servers send every call with index 0 and a new id. Others
@@ -120,7 +120,7 @@ def _grow_call(calls: list[tuple[JSON, dict[str, JSON]]], piece: dict[str, JSON]
     known = calls[near[0]][1].get("id") if near else None
     if call_id and known and call_id != known:
         same = [i for i in near if calls[i][1].get("id") == call_id]
-        if same or _says_what_is_called(piece):
+        if same or _names_function(piece):
             near = same
         else:
             fresh["id"] = known
@@ -131,7 +131,7 @@ def _grow_call(calls: list[tuple[JSON, dict[str, JSON]]], piece: dict[str, JSON]
         calls.append((index, _with_arguments(fresh)))
 
 
-def _says_what_is_called(piece: dict[str, JSON]) -> bool:
+def _names_function(piece: dict[str, JSON]) -> bool:
     """Return whether a piece names a function, or belongs to a tool of another kind."""
     function = piece.get("function")
     return "custom" in piece or (isinstance(function, dict) and bool(function.get("name")))
@@ -218,23 +218,26 @@ class ChatDialect:
 
     - `ids`: call ids are issued as usual, short, empty, or absent.
     - `repeats`: every piece of a call repeats its id, type and name.
-    - `later`: pieces after the first have only arguments, or also an empty id and name, or a new id and an empty name.
+    - `later`: content of the pieces after the first. `arguments`: only arguments; `blanks`: also an empty id and name;
+      `new-ids`: also a new id and an empty name.
     - `whole`: a call is sent as one piece.
     - `opens_with_arguments`: the first piece of a call already has arguments instead of an empty string.
     - `first_index`: index of the first call; `None` if calls have no index.
     - `one_index`: all calls have the index of the first.
     - `no_arguments`: arguments string of a call without arguments.
-    - `usage`: token counts are sent on request in a separate chunk or in the last one, always in the last one, in
-      every chunk, or never.
+    - `usage`: position of the token counts in a stream. `asked`: in a separate chunk, on request; `asked-last`: in the
+      last chunk, on request; `last`: always in the last chunk; `early`: in every chunk; `never`: nowhere.
     - `reasoning`: message field with the model's reasoning, if the server sends it.
     - `comments`: the server sends comments to keep the stream alive.
-    - `fields`: further fields of a response, by place: `body`, `choice`, `message`, `usage`, and of a stream `chunk`
-      (of every chunk), `delta` (of every delta) and `last` (of the last chunk with a choice).
-    - `indexed`: calls have their index outside of streams, too.
-    - `without`: fields of a response that the server leaves out; those of a message only if they are empty.
-    - `errors`: the body of an error is `{"error": {…}}`, `{"error": "…"}` (`text`) or not wrapped (`flat`).
+    - `fields`: additional fields of a response, by place: `body`, `choice`, `message` or `usage`. A stream also has the
+      places `chunk` (every chunk), `delta` (every delta) and `last` (the last chunk with a choice).
+    - `indexed`: calls have an index in non-streamed responses, too.
+    - `without`: fields that the server omits, as `place.name`. Fields of a message are omitted only if they are empty.
+    - `errors`: the error is an object (`object`) or a string (`text`) under the key `error`, or it is the body itself
+      (`flat`).
     - `error_events`: an error inside a stream is an event named `error`, and has its HTTP status in `status_code`.
-    - `error_fields`: further fields of an error, or other values of its fields. `{status}` is the HTTP status.
+    - `error_fields`: additional or changed fields of an error. The value `{status}` is replaced by the HTTP status, and
+      `{absent}` removes the field.
     """
 
     ids: Literal["issued", "short", "empty", "absent"] = "issued"
@@ -459,7 +462,7 @@ class _ChatChunkOrder(EventOrder):
         if not isinstance(delta, dict):
             return
         if not self._has_role and delta.get("role") != "assistant":
-            message = "the first delta has not the role of the assistant"
+            message = "the first delta does not have the role `assistant`"
             yield FIELDS.make_violation(message, f"{_DELTA}/role", at, delta.get("role"), "assistant")
         self._has_role = True
         for number, piece in enumerate(as_list(delta.get("tool_calls"))):

@@ -104,7 +104,7 @@ API = Api(
         stream="`stream: true`",
         end="`response.completed`, `response.incomplete` or `response.failed`",
     ),
-    traits=Traits(strict_unless_told=True),
+    traits=Traits(strict_by_default=True),
     issued_state=ResponsesState,
     one_call={"parallel_tool_calls": False},
     strict_tool={"strict": True},

@@ -100,7 +100,7 @@ def _unknown(value: JSON, pointer: str, place: str, name: str = "nested-field") 
 
 
 def _fields(name: str) -> dict[str, dict[str, list[str]]]:
-    """Return the known fields of each place and type, which are the parameters of a limit."""
+    """Return the known fields by place and type, from the parameters of a limit."""
     parameters: Any = FACTS.limits[f"openai-responses-{name}"][1].parameters
     return parameters
 
@@ -243,7 +243,7 @@ def _function(tool: dict[str, JSON], pointer: str, *, own: bool) -> Iterator[Vio
             text = f"Invalid type for '{bracketed_path(pointer)}.{key}'."
             yield limit("tool-shape").make_violation(text, join(pointer, key), code=_WRONG_TYPE, actual=value)
     if strict is None and isinstance(tool.get("name"), str) and _is_made_strict(schema, place):
-        text = f"Without 'strict' the API makes the schema of '{name}' strict where it can: say whether it is."
+        text = f"Without 'strict' the API makes the schema of '{name}' strict where it can: set it explicitly."
         yield limit("tool-strict-unsaid").make_violation(text, pointer)
     if schema is not None:
         yield from _function_schema(schema, name, place, own=own, strict=strict is True)
@@ -391,7 +391,9 @@ class ResponsesState(IssuedState):
         return None
 
     def reports(self) -> tuple[ProviderReport, ...]:
-        """Return the items that are withheld from the model (openai-responses-gpt-6-2-reasoning-dropped)."""
+        """Return a report for each reasoning item that the API withholds from the model
+        (openai-responses-gpt-6-2-reasoning-dropped).
+        """
         return tuple(
             ProviderReport(
                 "dropped", "prefix_mismatch", "", each.thought.pointer, string(as_object(each.issued.raw).get("id"))

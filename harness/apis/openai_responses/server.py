@@ -401,7 +401,7 @@ refuse = partial(refusal, indent=2)
 fail = partial(failure, indent=2)
 
 
-_LEANS = "previous_response_id"
+_PREVIOUS_ID = "previous_response_id"
 
 _REPEATED = frozenset(
     {
@@ -423,7 +423,7 @@ def respond(request: HttpRequest, _models: Sequence[str]) -> HttpResponse | None
 def restore(request: HttpRequest, kept: StoredAnswers) -> HttpRequest:
     """Return the request with the items of earlier responses prepended. Raises `StateNotFound`."""
     body = request_fields(request)
-    named = body.pop(_LEANS, None)
+    named = body.pop(_PREVIOUS_ID, None)
     if named is None:
         return request
     stored = kept.get(str(named))
@@ -432,7 +432,7 @@ def restore(request: HttpRequest, kept: StoredAnswers) -> HttpRequest:
         error: dict[str, JSON] = {
             "message": words,
             "type": "invalid_request_error",
-            "param": _LEANS,
+            "param": _PREVIOUS_ID,
             "code": "previous_response_not_found",
         }
         raise StateNotFound(f"no answer {named!r} was kept", json_response({"error": error}, 400))

@@ -1,4 +1,4 @@
-"""Removal of escapes from text, and the encodings in which secrets are searched for."""
+"""Removal of escape sequences from text, and the encodings in which a secret may occur."""
 
 from __future__ import annotations
 

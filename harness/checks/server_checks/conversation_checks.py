@@ -94,12 +94,12 @@ def _different(session: CheckSession) -> None:
     session.send_results(reply, answered, refused=_OWN_IDS)
 
 
-def _calls_by_city(reply: Reply) -> dict[str, CallView]:
+def _calls_by_name(reply: Reply) -> dict[str, CallView]:
     return {call.name: call for call in conclusive(reply).calls}
 
 
 def _is_mixed(reply: Reply) -> bool:
-    calls = _calls_by_city(reply)
+    calls = _calls_by_name(reply)
     if calls.keys() != {PING.name, WEATHER.name} or len(conclusive(reply).calls) != len(calls):
         return False
     return calls[PING.name].arguments == {} and accepts(WEATHER.parameters, calls[WEATHER.name].arguments)
@@ -107,7 +107,7 @@ def _is_mixed(reply: Reply) -> bool:
 
 def _check_mixed(session: CheckSession, reply: Reply) -> None:
     """Report mix-ups between two calls that no model would cause. All other deviations are inconclusive."""
-    calls = _calls_by_city(reply)
+    calls = _calls_by_name(reply)
     for name, call in calls.items():
         if name in (PING.name + WEATHER.name, WEATHER.name + PING.name):
             session.fail("two calls arrive as one, under both names", reply, call.pointer, actual=name)
