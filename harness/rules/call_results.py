@@ -115,7 +115,7 @@ def _result_missing(evidence: Evidence) -> Iterator[RuleViolation]:
         for call in (call for last in evidence.continued_responses(view)[:1] for call in last.calls):
             if call.id not in answered and not call.asynchronous:
                 message = f"the response that the request continues calls {call.name} ({call.id}), which has no result"
-                yield RuleViolation(message, exchange, "", answered, call.id)
+                yield RuleViolation(message, exchange, "", [*answered], call.id)
 
 
 def _given_results(evidence: Evidence, exchange: int) -> frozenset[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from http import HTTPStatus
@@ -240,7 +240,7 @@ def _why_refused(scenario: Scenario, target: Target) -> str | None:
     return None if refused is None else f"{target.service} refuses what it sends: {refused.message} ({refused.rule})"
 
 
-def _request(target: Target, path: str, body: JSON) -> HttpRequest:
+def _request(target: Target, path: str, body: Mapping[str, JSON]) -> HttpRequest:
     return HttpRequest("POST", target.url + path, {}, json.dumps(body).encode())
 
 

@@ -30,7 +30,7 @@ Declines = Callable[[ChatRequest], object]
 
 REASON = "mine: that is not supported: the library has no word for it"
 AT_ONCE = f"the adapter 'mine' declines before anything is sent: {REASON}"
-LATER = f"the adapter 'mine' declines behind 1 answer, before anything more is sent: {REASON}"
+LATER = f"the adapter 'mine' declines after 1 answer, before anything more is sent: {REASON}"
 
 STOP = {**MINIMAL, "id": "stop", "requires": ["system-prompt"], "system": "Be brief.", "settings": {"stop": ["END"]}}
 FIRST, SECOND = MINIMAL["turns"][0], {**MINIMAL["turns"][0], "settings": {"stop": ["END"]}}

@@ -263,9 +263,14 @@ def _cache_marks(body: dict[str, JSON], conversation: list[Entry], forms: _Forms
         message = f"A maximum of {_MOST_CACHE_MARKS} blocks with cache_control may be provided. Found {len(marks)}."
         place = marks[_MOST_CACHE_MARKS][0]
         yield limit("cache-marks").make_violation(message, place, actual=len(marks), expected=_MOST_CACHE_MARKS)
+    five_minutes_seen = False
     for place, mark in marks:
         if isinstance(mark, dict):
             yield from forms.of(mark, place, "CacheMark")
+            five_minutes_seen |= mark.get("ttl") in (None, "5m")
+            if five_minutes_seen and mark.get("ttl") == "1h":
+                message = f"{dotted_path(place)}: a ttl='1h' cache_control block must not come after a ttl='5m' one"
+                yield limit("cache-times").make_violation(message, join(place, "ttl"), actual="1h", expected="5m")
             if mark.get("type", "ephemeral") != "ephemeral" or mark.get("ttl") not in (None, "5m", "1h"):
                 message = f"{dotted_path(place)}: Input should be {{'type': 'ephemeral', 'ttl': '5m' or '1h'}}"
                 yield limit("cache-mark").make_violation(message, place, actual=mark)
