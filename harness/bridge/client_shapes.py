@@ -8,12 +8,13 @@ import importlib
 import inspect
 import re
 import typing
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from http import HTTPStatus
 from itertools import chain
+from keyword import iskeyword
 from typing import Any, cast
 
 from harness import plugins
@@ -46,7 +47,7 @@ from harness.bridge.error_translation import failures
 from harness.bridge.openai_messages import Memory
 from harness.model.errors import RECOGNISED_CLIENT, ChatError, HarnessError, PluginError, Unsupported, provider_error
 from harness.model.messages import JSON, ChatRequest, ChatResponse, Finish, Image, Message, Role, StreamEvent, Text
-from harness.model.protocols import Adapter, Capability, Endpoint
+from harness.model.protocols import Adapter, Capability, Conversation, ConversationTool, Drive, Endpoint
 
 _BASE_URLS = ("base_url", "api_base", "baseurl", "api_url", "url", "endpoint", "host")
 _KEYS = ("api_key", "key", "apikey", "token", "auth_token")
@@ -266,11 +267,15 @@ def recognise(value: object, name: str, method: str = "") -> ClientShape:
     shape = replace(_with_methods(client, name, make, method, names), model=model)
     if shape.form is not PROMPT or not inspect.isclass(value) or first(SYNONYMS["messages"], shape.whole.names):
         return shape
-    own = frozenset(getattr(client, "__dict__", {}))
-    lists = (getattr(client, each) for each in own if each.lstrip("_") in SYNONYMS["messages"])
-    keeps = any(isinstance(each, list) for each in lists)
-    system = first(SYNONYMS["system"], own) if keeps else None
+    keeps = _keeps_history(client)
+    system = first(SYNONYMS["system"], frozenset(getattr(client, "__dict__", {}))) if keeps else None
     return replace(shape, keeps_history=keeps, system_attribute=system)
+
+
+def _keeps_history(client: object) -> bool:
+    """Return whether a client has a list for the messages of its conversation."""
+    own = cast("dict[str, object]", getattr(client, "__dict__", {}))
+    return any(isinstance(each, list) for name, each in own.items() if name.lstrip("_") in SYNONYMS["messages"])
 
 
 def _is_function(value: object) -> bool:
@@ -326,6 +331,81 @@ def adapter_for(  # noqa: PLR0913 - how a client is reached and called
         return ShapedClient(shape, own, model, api, partial(redirected, endpoint.base_url))
 
     return Adapter(name, api, shape.capabilities, connect)
+
+
+def agent_drive(value: object) -> Drive | None:
+    """Return a function that runs conversations with a class whose tools are Python functions, or `None` for others.
+
+    The functions are given to its constructor or to the method that takes a prompt.
+    """
+    if not inspect.isclass(value):
+        return None
+    made = _method_of((), value)
+    runs = (_method_of((name,), each) for name in _METHODS if callable(each := getattr(value, name, None)))
+    run = next((each for each in runs if first(SYNONYMS["prompt"], each.names)), None)
+    holder = next((each for each in (made, run) if each is not None and first(SYNONYMS["tools"], each.names)), None)
+    if run is None or holder is None:
+        return None
+    tools, prompt = str(first(SYNONYMS["tools"], holder.names)), str(first(SYNONYMS["prompt"], run.names))
+    hint = holder.hints.get(tools)
+    if "Callable" not in str(hint) and not re.search(r"\.__name__|inspect\.signature", run.module):
+        return None
+
+    def drive(endpoint: Endpoint, model: str, conversation: Conversation) -> None:
+        given = {tools: _as_functions(conversation.tools, str(hint))}
+        own = dict.fromkeys(made.names & {*SYNONYMS["system"]}, conversation.system or "")
+        own |= given if holder is made else {}
+        agent = _make(value, endpoint.base_url, endpoint.api_key, model, **own)
+        function = BoundMethod(agent, run.path)
+        if len(conversation.turns) > 1 and not _keeps_history(agent):
+            raise Unsupported(RECOGNISED_CLIENT, "a second turn", "each call of its method is a conversation")
+        for turn in conversation.turns:
+            text = "".join(part.text for part in turn.parts if isinstance(part, Text))
+            answer = call(function, **{prompt: text}, **(given if holder is not made else {}))
+            if inspect.isawaitable(answer):
+                asyncio.run(cast("Any", _await(answer)))
+
+    return drive
+
+
+def _as_functions(tools: Sequence[ConversationTool], hint: str) -> object:
+    """Return tools as functions: a list, or a dictionary by name, with each declaration if the annotation has it."""
+    made = {each.name: _as_function(each) for each in tools}
+    if not hint.startswith(("dict", "typing.Dict", "collections.abc.Mapping", "typing.Mapping")):
+        return [*made.values()]
+    if not re.search("tuple", hint, re.IGNORECASE):
+        return made
+    declared = [{"name": each.name, "description": each.description, "parameters": each.parameters} for each in tools]
+    return {each["name"]: ({"type": "function", "function": each}, made[str(each["name"])]) for each in declared}
+
+
+_TYPES = {"string": str, "integer": int, "number": float, "boolean": bool}
+
+
+def _as_function(tool: ConversationTool) -> Callable[..., str]:
+    """Return a Python function with the name, the parameters and the description of a tool."""
+    fields = cast("Mapping[str, Any]", tool.parameters.get("properties") or {})
+    required = cast("Sequence[str]", tool.parameters.get("required") or ())
+    if any(
+        not name.isidentifier() or iskeyword(name) or each.get("type") not in _TYPES for name, each in fields.items()
+    ):
+        raise Unsupported(RECOGNISED_CLIENT, tool.name, "no Python function has such a parameter")
+    types = {name: _TYPES[each["type"]] for name, each in fields.items()}
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    ordered = sorted(types, key=lambda name: name not in required)
+    defaults = {name: inspect.Parameter.empty if name in required else None for name in ordered}
+    shape = inspect.Signature(
+        [inspect.Parameter(name, kind, default=defaults[name], annotation=types[name]) for name in ordered]
+    )
+
+    def function(*args: Any, **kwargs: Any) -> str:
+        return tool.text(shape.bind(*args, **kwargs).arguments)
+
+    function.__name__ = function.__qualname__ = tool.name
+    function.__doc__ = tool.description
+    function.__annotations__ = types
+    cast("Any", function).__signature__ = shape
+    return function
 
 
 class ShapedClient:
@@ -653,7 +733,7 @@ def _injected_parameter(factory: object) -> tuple[str, type] | None:
         return None
 
 
-def _make(factory: Callable[..., object], base_url: str, api_key: str, model: str) -> object:
+def _make(factory: Callable[..., object], base_url: str, api_key: str, model: str, **extra: object) -> object:
     method = _method_of((), factory)
     values = {"base_url": base_url, "api_key": api_key, "model": _prefix(method) + model}
     arguments: dict[str, object] = {
@@ -663,6 +743,7 @@ def _make(factory: Callable[..., object], base_url: str, api_key: str, model: st
     if "max_retries" in method.names:
         arguments["max_retries"] = 0
     config = _config(factory)
+    arguments |= extra
     arguments |= dict.fromkeys(method.required & {*SYNONYMS["system"], *SYNONYMS["tools"]} - arguments.keys())
     if config is not None and "base_url" not in arguments:
         arguments[config[0]] = _make(config[1], base_url, api_key, model)

@@ -36,7 +36,7 @@ from harness.cassettes.loopback_server import serve
 from harness.model.errors import HarnessError, PluginError
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import ChatRequest, Message, Role, Text, Tool
-from harness.model.protocols import Adapter, Conversation, Endpoint, Loop
+from harness.model.protocols import Adapter, Conversation, Drive, Endpoint, Loop
 from harness.platform.environment import is_hidden
 from harness.platform.exceptions import exception_summary, origin
 from harness.runner.serve_router import served_apis
@@ -107,7 +107,10 @@ def recognise_here(name: str) -> Recognised:
         if isinstance(value, Loop):
             return Recognised(name, f"a tool loop of {value.api}")
         if _is_loop(value):
-            return _loop(name, value)
+            return _loop(name, cast("Drive", value), _signature(name, value))
+        if (drive := client_shapes.agent_drive(value)) is not None:
+            found = _loop(name, drive, f"{name.partition(':')[2]}, with functions as tools")
+            return replace(found, ignored=("loop-tools",))  # functions have no enumerations and descriptions
         return _client(name, client_shapes.recognise(value, name, method))
     except PluginError as error:
         return Recognised(question=_with_variable(name, error))
@@ -217,13 +220,12 @@ def _is_loop(value: object) -> bool:
     return len(required) == _LOOP_PARAMETERS and "messages" not in {each.name for each in required}
 
 
-def _loop(name: str, value: object) -> Recognised:
+def _loop(name: str, drive: Drive, shown: str) -> Recognised:
     conversation = Conversation(turns=(Message(Role.USER, (Text("Hello"),)),))
-    drive = cast("Callable[..., object]", value)
     seen = _probe(lambda url: drive(Endpoint(url, "no-key"), "model", conversation))
     if seen.api is None:
         return Recognised(question=f"{name} looks like a tool loop, but {seen.reason} Name its API by --api.")
-    return Recognised(f"drive@{seen.api} {name}", f"a tool loop of {seen.api}: {_signature(name, value)}")
+    return Recognised(f"drive@{seen.api} {name}", f"a tool loop of {seen.api}: {shown}")
 
 
 def _client(name: str, shape: ClientShape) -> Recognised:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import sys
@@ -146,9 +147,12 @@ _CHECK = f"  {'harness check':64}a scorecard, within a minute"
 
 
 def _client_settings(places: Mapping[ProjectKind, Path]) -> str:
-    """Return the settings for the client that was found, if it can be played without an adapter."""
+    """Return the settings for the client of the last `harness try` or for the one that was found, if it can be played
+    without an adapter.
+    """
+    tried = next(iter(_tried_adapters()), None)
     file = places.get(ProjectKind.ADAPTER, Path())
-    found = recognise(str(file)) if file.is_file() else Recognised()
+    found = tried or (recognise(str(file)) if file.is_file() else Recognised())
     if not found.spec.startswith((adapter_specs.CLIENT, adapter_specs.NATIVE)):
         return ""
     typer.echo(f"Recognised as {found.sentence}.\n")
@@ -157,6 +161,18 @@ def _client_settings(places: Mapping[ProjectKind, Path]) -> str:
     own = "".join(f"models = {{{json.dumps(name)} = {json.dumps(each)}}}\n" for name, each in models.items())
     ignored = f"ignore = {json.dumps(found.ignored)}\n" if found.ignored else ""
     return f"adapters = {json.dumps([found.spec])}\n{own}{ignored}"
+
+
+def _tried_adapters() -> Iterator[Recognised]:
+    """Yield the adapters of the last `harness try` in the folder, with their models."""
+    with contextlib.suppress(OSError, ValueError, LookupError, AttributeError):
+        run = json.loads(Path(".harness", "try.json").read_text(encoding="utf-8"))
+        for options in run["invocation"]["targets"].values():
+            named = dict(zip(options[::2], options[1::2], strict=True))
+            model, spec = named["--model"].partition("=")[2], named["--adapter"]
+            yield Recognised(
+                spec, f"the client of the last 'harness try': {spec}", "", (*run.get("ignored", ()),), model
+            )
 
 
 def _detect_kinds() -> dict[ProjectKind, Path]:

@@ -287,7 +287,7 @@ class _Trial:
             if done <= sampled.unplayed and not sampled.exit_code:
                 sampled = replace(sampled, stopped="too few cells were played to tell")
         lacking = sum(cell.verdict is Verdict.NOT_APPLICABLE for cell in sampled.cells)
-        if lacking > len(sampled.cells) // 2:
+        if self.shows and lacking > len(sampled.cells) // 2:
             typer.echo(_FEW_CELLS.format(lacking=lacking, total=count(len(sampled.cells), "cell")))
         show = self.shows or sampled.invocation.show
         return replace(sampled, unplayed=0, invocation=replace(sampled.invocation, show=show))
@@ -340,26 +340,34 @@ def _recognise(typed: TryOptions) -> Recognised:
 def _try_program(command: str) -> Recognised | int:
     """Run a command with the reference server as its provider, and return the exit code of the result.
 
-    If the command speaks the adapter protocol, return it as an adapter instead.
+    If the command speaks the adapter protocol, return it as an adapter instead. If the program broke off at a request
+    that the server refused, run it again without parallel calls, because the first defect hides the others.
     """
-    terms = SessionOptions(fact_selection=fact_options(None, ()), ways=lambda _: [_in_pieces])
-    router = ImprovisedRouter(terms, print_error)
-    with serve(router) as server:
-        router.origin = server.origin
-        environment = {**keyless_environment(), **variables_for(server.origin + BASE_PATH)}
-        ended = run_program(command, environment, _PROGRAM_SECONDS)
+    ended, result = _run_program(command, is_parallel=True)
     if ended.is_adapter:
         return Recognised(f"{adapter_specs.COMMAND_PREFIX}{command}", "an adapter that reads and writes JSON lines")
     for line in ended.printed.splitlines()[-_MAX_PRINTED_LINES:]:
         print_error(f"  {line}")
-    result = router.run()
     if not result.cells:
         _without_requests(command, ended)
+    if ended.note and result.exit_code:
+        _, again = _run_program(command, is_parallel=False)
+        result = replace(result, cells=[*result.cells, *again.cells])
     conversations = count(len(result.cells), "conversation")
     typer.echo(f"{command}: recognised as a program that calls a model; {conversations} played{ended.note}.")
     typer.echo(finding_causes.render(result, on_screen(Presentation())), nl=False)
     typer.echo(f"More: harness serve call-single --command {shlex.quote(command)}; harness help serve")
     return result.exit_code
+
+
+def _run_program(command: str, *, is_parallel: bool) -> tuple[EndedProgram, RunResult]:
+    terms = SessionOptions(fact_selection=fact_options(None, ()), ways=lambda _: [_in_pieces])
+    router = ImprovisedRouter(terms, print_error, is_parallel=is_parallel)
+    with serve(router) as server:
+        router.origin = server.origin
+        environment = {**keyless_environment(), **variables_for(server.origin + BASE_PATH)}
+        ended = run_program(command, environment, _PROGRAM_SECONDS)
+    return ended, router.run()
 
 
 def _in_pieces(response: HttpResponse, _seed: str) -> tuple[HttpResponse, str]:
@@ -399,7 +407,8 @@ def _check_command(found: Recognised) -> str:
     option, value = adapter_specs.option_for(found.spec)
     if option == "--conversation":
         kind, _, _ = found.spec.partition(" ")
-        return shlex.join(["harness", "check", "agent", value, "--api", kind.partition("@")[2]])
+        ignored = [word for rule in found.ignored for word in ("--ignore", rule)]
+        return shlex.join(["harness", "check", "agent", value, "--api", kind.partition("@")[2], *ignored])
     words = [value] if option == "--adapter" else [option, value]
     if _is_loop(found.spec):
         return shlex.join(["harness", "check", "agent", *words])

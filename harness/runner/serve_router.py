@@ -380,11 +380,12 @@ _ANSWER = "Done. The answer is 42."
 class ImprovisedRouter(ServeRouter):
     """Responds to every request below `BASE_PATH` with a script that fits its conversation.
 
-    A conversation is recognised by its first user message.
+    A conversation is recognised by its first user message. With `is_parallel`, its first answer has two calls.
     """
 
-    def __init__(self, terms: SessionOptions, notify: Notify) -> None:
+    def __init__(self, terms: SessionOptions, notify: Notify, *, is_parallel: bool = True) -> None:
         plain = improvised_scenario(0, None)
+        self._is_parallel = is_parallel
         super().__init__([plain], {}, terms, notify)
         self._plain = plain
         self._improvised: dict[str, Scenario] = {}
@@ -405,7 +406,8 @@ class ImprovisedRouter(ServeRouter):
         with self._lock:
             if key not in self._improvised:
                 try:
-                    made = improvised_scenario(len(self._improvised) + 1, view, first)
+                    number = len(self._improvised) + 1
+                    made = improvised_scenario(number, view, first, is_parallel=self._is_parallel)
                 except (
                     ValueError,
                     TypeError,
@@ -420,7 +422,7 @@ class ImprovisedRouter(ServeRouter):
         return self.origin + BASE_PATH
 
 
-def improvised_scenario(number: int, view: RequestView | None, user: str = "") -> Scenario:
+def improvised_scenario(number: int, view: RequestView | None, user: str = "", *, is_parallel: bool = True) -> Scenario:
     """Return a scenario for a conversation that begins with this request."""
     declared = [] if view is None else [each for each in view.tools if each.kind == "function"]
     tools: list[JSON] = [
@@ -433,11 +435,11 @@ def improvised_scenario(number: int, view: RequestView | None, user: str = "") -
         for each in declared
     ]
     calls: list[dict[str, JSON]] = [{each.name: example_value(each.parameters or {}, {})} for each in declared[:2]]
-    one_call = view is not None and "one_call" in view.settings
+    one_call = not is_parallel or (view is not None and "one_call" in view.settings)
     script: list[JSON] = [{"calls": [call]} for call in calls]
     if calls:
         other = {declared[0].name: example_value(declared[0].parameters or {}, {}, text="exämple 2")}
-        script[0] = {"text": "Let me look.", "calls": [calls[0]] if one_call else [calls[0], other]}
+        script[0] = {"text": "Let me look.", "calls": [other] if one_call else [calls[0], other]}
     answer = _ANSWER
     if view is not None and view.response_format is not None:
         answer = json.dumps(example_value(view.response_format.schema or {"type": "object"}, {}))

@@ -161,7 +161,8 @@ def _loop(kind: str, api_name: str | None, what: str) -> Adapter:
         raise PluginError("conversation", what, f"it is {shown}, which is not a function {_DRIVE}.")
     module, _, attribute = what.partition(":")
     name = module.rpartition(".")[2] if attribute == "drive" else attribute
-    return Loop(name, _driven_api(DRIVE, api_name, what).name, cast("Drive", value)).adapter()
+    drive = client_shapes.agent_drive(value) or cast("Drive", value)
+    return Loop(name, _driven_api(DRIVE, api_name, what).name, drive).adapter()
 
 
 def client_of(spec: str) -> str | None:

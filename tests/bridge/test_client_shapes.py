@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from inspect import signature
 from types import SimpleNamespace
 from typing import Any, Self
 
@@ -13,7 +14,7 @@ from pydantic import BaseModel
 
 from harness.bridge.client_answers import as_completion, read_answer
 from harness.bridge.client_formats import ANTHROPIC
-from harness.bridge.client_shapes import ShapedClient, recognise
+from harness.bridge.client_shapes import ShapedClient, agent_drive, recognise
 from harness.bridge.openai_messages import Memory
 from harness.model.errors import MalformedResponse, PluginError, RateLimited, Unsupported
 from harness.model.messages import (
@@ -31,7 +32,7 @@ from harness.model.messages import (
     ToolCall,
     ToolResult,
 )
-from harness.model.protocols import Capability, Endpoint
+from harness.model.protocols import Capability, Conversation, ConversationTool, Endpoint
 
 CALL = {"id": "call_1", "name": "weather", "args": '{"city": "Paris"}'}
 INNER = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Paris"}'}}
@@ -702,3 +703,87 @@ def test_the_code_of_a_method_shows_the_form_of_tools_and_results() -> None:
 
     assert json.loads(bare.text)["functionDeclarations"][0]["name"] == "look"
     assert done.text == "['t1', 't2']"
+
+
+class Agent:
+    """An agent whose tools are functions, which it describes by their signatures."""
+
+    def __init__(self, base_url: str, instructions: str, tools: list[Callable[..., str]]) -> None:
+        self.given = [base_url, instructions, *((each.__name__, str(signature(each)), each.__doc__) for each in tools)]
+        self.tools = tools
+
+    def run(self, prompt: str) -> None:
+        SEEN.append((prompt, *self.given, self.tools[0](city="Paris")))
+
+
+SEEN: list[tuple[Any, ...]] = []
+
+
+def test_an_agent_gets_its_tools_as_functions() -> None:
+    schema: dict[str, Any] = {"type": "object", "properties": {"days": {"type": "integer"}, "city": {"type": "string"}}}
+    weather = ConversationTool(
+        "weather",
+        "Weather.",
+        {**schema, "required": ["city"]},
+        lambda call: ToolResult("1", "weather", {**call.arguments}),
+    )
+    odd = replace(weather, parameters={"properties": {"from": {}}})
+    turn, drive = REQUEST.messages[0], agent_drive(Agent)
+    assert drive is not None
+    assert (agent_drive(Sdk), agent_drive(Reply)) == (None, None)
+
+    drive(HERE, "gpt", Conversation(turns=(turn,), tools=(weather,), system="Be short."))
+    with pytest.raises(Unsupported, match="each call of its method is a conversation"):
+        drive(HERE, "gpt", Conversation(turns=(turn, turn), tools=(weather,)))
+    with pytest.raises(Unsupported, match="no Python function has such a parameter"):
+        drive(HERE, "gpt", Conversation(turns=(turn,), tools=(odd,)))
+
+    shown = "(city: str, days: int = None)"
+    assert [("Hello", HERE.base_url, "Be short.", ("weather", shown, "Weather."), '{"city":"Paris"}')] == SEEN
+
+
+@dataclass
+class Ask:
+    function: str
+    arguments: dict[str, Any]
+
+
+@dataclass
+class Say:
+    who: str
+    what: str | None
+    asks: tuple[Any, ...] = ()
+    answers: str | None = None
+
+
+def test_fields_of_own_messages_are_found_by_their_meaning() -> None:
+    def chat(messages: list[Say], tools: list[Any]) -> str:
+        assert tools == []
+        return json.dumps([(each.who, each.what, each.answers) for each in messages])
+
+    texts = Message(Role.USER, (Text("One."), Text("Two.")))
+    result = Message(Role.USER, (ToolResult("t1", "f", "x"),))
+    done = ShapedClient(recognise(chat, "mine"), HERE, "gpt").chat(replace(REQUEST, messages=(texts, result)))
+
+    assert json.loads(done.text) == [
+        ["system", "Be short.", None],
+        ["user", "One.\nTwo.", None],
+        ["tool", "x", "t1"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("answer", "api", "parts"),
+    [
+        ([{"type": "thinking", "thinking": "Hm.", "signature": "s"}, BLOCK], "anthropic", 2),
+        ([], "anthropic", 0),
+        (iter([{"text": "Hel"}, {"text": "lo."}, "STOP"]), "gemini", 1),
+        (iter(["SAFETY"]), "gemini", 0),
+        ({"text": "", "content": {"parts": [{"functionCall": GEMINI_CALL}]}, "finish_reason": "STOP"}, "gemini", 1),
+        ({"content": [SimpleNamespace(id="1", name="weather", arguments="{}")]}, "openai-chat", 1),
+    ],
+)
+def test_blocks_and_parts_of_the_api_may_be_the_answer(answer: object, api: str, parts: int) -> None:
+    got = read_answer(answer, REQUEST, Memory(), api)
+
+    assert (len(got.message.parts), got.text in ("", "Hello.")) == (parts, True)

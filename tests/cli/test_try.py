@@ -109,8 +109,8 @@ class Client:
 
 @pytest.fixture
 def apart(monkeypatch: pytest.MonkeyPatch, in_process: None) -> None:
-    """Modules of a test are imported by it alone."""
-    monkeypatch.setattr(sys, "path", [*sys.path])
+    """Modules of a test are imported by it alone, and the current folder is no more on the path than for a script."""
+    monkeypatch.setattr(sys, "path", [each for each in sys.path if each not in ("", ".", str(Path.cwd()))])
     for name in ("own_client", "keyed", "fixed"):
         monkeypatch.delitem(sys.modules, name, raising=False)
 
@@ -145,6 +145,10 @@ def test_three_planted_defects_are_named_in_25_lines(
     assert lines[-1] == "More: harness check adapter 'client@openai-chat own_client:Wrong'"
     assert harness("reproduce", "json-mode", "--from", ".harness/try.json").code == 0
     assert (project / "reproduce_json_mode.py").is_file()
+
+    assert harness("init").code == 0
+    assert 'adapters = ["client@openai-chat own_client:Wrong"]\nmodels = ' in (project / "pyproject.toml").read_text()
+    assert not (project / "my_adapter.py").exists()
 
 
 def test_a_right_client_passes(harness: Command, project: Path) -> None:
@@ -251,7 +255,7 @@ def test_a_program_is_played_with_its_own_prompts_and_tools(harness: Command, fo
     wrong = harness("try", "--command", f"{sys.executable} program.py swap")
     assert wrong.code == 1
     assert "of read is answered more than once, and the call" in wrong.out
-    assert "then it ended with exit code 1" in wrong.out
+    assert "2 conversations played, then it ended with exit code 1" in wrong.out
 
     dropped = harness("try", "--command", f"{sys.executable} program.py drop")
     assert dropped.code == 1
