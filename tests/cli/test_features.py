@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.reports.published_reports import FEATURES
+from harness.runner import suite_run
 from tests.cli.conftest import Command
 from tests.stages import shipped_scenarios
 
@@ -52,7 +53,8 @@ def test_each_feature_has_a_shipped_scenario() -> None:
     assert {scenario for proofs in FEATURES.values() for scenario in proofs} <= shipped_scenarios().keys()
 
 
-def test_the_features_of_shipped_adapters_are_listed(harness: Command) -> None:
+def test_the_features_of_shipped_adapters_are_listed(harness: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suite_run, "MIN_CELLS_PER_FORK", 10_000)
     done = harness("list", "features", "--target", "anthropic", "--target", "gemini-3")
 
     assert done.code == 0

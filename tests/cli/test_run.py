@@ -178,7 +178,7 @@ def test_with_the_network_shut_a_replay_runs_and_a_server_is_missed(cassettes: P
     not suite.shipped_folder("cassettes").is_dir(), reason="no cassettes are shipped with this checkout"
 )
 def test_shipped_scenarios_pass_strictly_from_any_folder(harness: Command) -> None:
-    played = harness("run", "--strict", "-k", "call-")  # .ci/run plays all
+    played = harness("run", "--strict", "-n1", "-k", "call-")  # .ci/run plays all
 
     assert played.code == 0, played.out + played.err
     assert len(played.out.splitlines()) <= 60
