@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from harness.apis.jsonvalue import as_list, as_object, equal, join, parse_body, resolve
+from harness.apis.jsonvalue import as_list, as_object, equal, every, join, parse_body, resolve
 from harness.apis.response_rules import Subject
 from harness.equivalence.request_meaning import is_model_name
 from harness.model.messages import JSON, ChatRequest, Opaque, Role
@@ -321,16 +321,19 @@ def _model(evidence: Evidence) -> Iterator[RuleViolation]:
 def _provider_fields(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.chat_exchanges:
         api, request = req.view.api, req.chat.request
-        body = parse_body(req.reading.exchange.request.body)
         fields = as_object(request.provider_metadata.get(api))
+        tools = [tool for tool in request.tools if api in tool.provider_metadata]
+        if not fields and not tools:
+            continue
+        body = parse_body(req.reading.exchange.request.body)
         given = {key: value for key, value in fields.items() if key not in ("tools", "extra_headers")}
         yield from _lost_headers(req, as_object(fields.get("extra_headers")))
         yield from _lost_fields(req, given, body, "")
         yield from _lost_tools(req, fields.get("tools"), resolve(body, "/tools"))
         pointers = {tool.name: tool.pointer for tool in req.view.tools}
-        for tool in request.tools:
+        for tool in tools:
             pointer = pointers.get(tool.name)
-            if pointer is not None and api in tool.provider_metadata:
+            if pointer is not None:
                 declared = resolve(body, pointer)
                 inner = resolve(declared, "/function")
                 sent = {**declared, **inner} if isinstance(declared, dict) and isinstance(inner, dict) else declared
@@ -383,22 +386,16 @@ def _provider_parts(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.chat_exchanges:
         if req.view.stateful:
             continue
-        sent = [*_objects(parse_body(req.reading.exchange.request.body))]
         users = [message for message in req.chat.request.messages if message.role is Role.USER]
         opaque = [part for message in users for part in message.parts if isinstance(part, Opaque)]
         given = [part.raw for part in opaque if part.api == req.view.api]
+        body = parse_body(req.reading.exchange.request.body) if given else None
+        sent = [each for each in every(body) if isinstance(each, dict)]
         for raw in given:
             if raw not in sent:
                 yield req.reading.violation("a part of the user's message is missing or changed", "", None, raw)
             elif sent.count(raw) > given.count(raw):
                 yield req.reading.violation("a part of the user's message is sent more than once", "", None, raw)
-
-
-def _objects(value: JSON) -> Iterator[JSON]:
-    if isinstance(value, dict):
-        yield value
-    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        yield from _objects(inner)
 
 
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
