@@ -77,11 +77,20 @@ def test_a_command_runs_without_a_shell_in_an_empty_folder_that_goes(
     assert not {"OTHER_SECRET", "NOT_SET", "HOME"} & {*environment}
 
 
-@pytest.mark.parametrize(("ending", "status"), [("exit 7", 7), ("kill -9 $$", -9)])
-def test_a_command_that_fails_leaves_its_status_behind(bin_: Path, ending: str, status: int) -> None:
-    executable(bin_, "/bin/sh", f"echo half; echo why >&2; {ending}")
+def test_a_command_that_fails_leaves_its_status_behind_or_cannot_be_started(bin_: Path) -> None:
+    for ending, status in (("exit 7", 7), ("kill -9 $$", -9)):
+        executable(bin_, "/bin/sh", f"echo half; echo why >&2; {ending}")
+        ended = LocalRunner().run(Command(("claude",), "unread", {}, ("PATH",)), 60)
+        assert ended == Completed(status, "half\n", "why\n")
 
-    assert LocalRunner().run(Command(("claude",), "unread", {}, ("PATH",)), 60) == Completed(status, "half\n", "why\n")
+    (bin_ / "text").write_text("not executable")
+    for argv, error in (
+        (("no-such-executable",), FileNotFoundError),
+        ((str(bin_ / "text"),), PermissionError),
+        (("sh", "a\0b"), OSError),
+    ):
+        with pytest.raises(error):
+            LocalRunner().run(Command(argv, "", {}, ("PATH",)), 60)
 
 
 def test_a_command_that_takes_too_long_ends_with_all_that_it_started(bin_: Path) -> None:
@@ -98,17 +107,6 @@ def test_a_command_that_takes_too_long_ends_with_all_that_it_started(bin_: Path)
         assert os.read(reader, 100) == b""  # nobody is left to write to it
     finally:
         os.close(reader)
-
-
-def test_what_cannot_be_started_is_an_error_of_the_system(bin_: Path) -> None:
-    (bin_ / "claude").write_text("not executable")
-
-    with pytest.raises(FileNotFoundError):
-        LocalRunner().run(Command(("no-such-executable",), "", {}, ("PATH",)), 60)
-    with pytest.raises(PermissionError):
-        LocalRunner().run(Command((str(bin_ / "claude"),), "", {}, ("PATH",)), 60)
-    with pytest.raises(OSError, match="null byte"):
-        LocalRunner().run(Command(("sh", "a\0b"), "", {}, ("PATH",)), 60)
 
 
 # --- noted ------------------------------------------------------------------------------------------------------------

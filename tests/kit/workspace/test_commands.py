@@ -326,7 +326,7 @@ def test_a_time_limit_and_an_interruption_end_a_program_that_never_stops_talking
         return started
 
     monkeypatch.setattr(workspace, "monotonic", clock(has_started))
-    code = child(place, "open('now', 'w')\n    while True: print('y' * 1000)")
+    code = child(place, "print('y' * 100_000); open('now', 'w')  # more than a pipe holds\n    while True: print('y')")
 
     if is_interrupted:
         with pytest.raises(KeyboardInterrupt):
