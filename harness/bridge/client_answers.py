@@ -19,7 +19,7 @@ from harness.bridge.client_formats import ANTHROPIC, GEMINI, OPENAI, RESPONSES, 
 from harness.bridge.completions import NO_REFUSAL, NO_STOP_REASON, NO_USAGE, completion, events, response
 from harness.bridge.openai_messages import Memory, plain
 from harness.model.errors import MalformedResponse
-from harness.model.messages import JSON, ChatRequest, ChatResponse, Finish, Message, StreamEvent
+from harness.model.messages import JSON, ChatRequest, ChatResponse, Finish, Message, StopReason, StreamEvent
 from harness.platform.environment import importing_sdk
 
 _TEXTS = ("text", "content", "output_text", "message", "answer", "response", "reply", "output", "result", "delta")
@@ -58,7 +58,10 @@ def read_answer(
     body = _native_body(answer, api) or jsonable(answer)
     if _is_anthropic(body):
         found = anthropic_responses.read_response(body)
-        return found if _items(answer) is None else _without(found, {NO_STOP_REASON: True})
+        if _object(body)["stop_reason"] is not None or _items(answer) is None:
+            return found
+        reason = StopReason.TOOL_USE if found.tool_calls else StopReason.END_TURN
+        return _without(replace(found, stop_reason=reason), {NO_STOP_REASON: True})
     if _is_gemini(body):
         return gemini_responses.read_response(_camel(body), request)
     if isinstance(body, dict) and isinstance(body.get("output"), list):
@@ -161,7 +164,7 @@ def as_completion(answer: object) -> object:
     if inner is not None and not isinstance(inner, str):
         return as_completion({**found, **_plain_fields(inner), "message": None})
     text = _text_in([found[key] for key in _TEXTS if key in found])
-    several = next((found[key] for key in _CALLS if found.get(key)), ())
+    several = next((found[key] for key in (*_CALLS, *_lists_of_calls(found)) if found.get(key)), ())
     calls = _items(several)
     calls = [several] if calls is None else calls
     if (parts := _items(text)) is not None:
@@ -191,6 +194,12 @@ def _text_in(values: Sequence[object]) -> object:
     texts = [each for each in values if isinstance(each, str)]
     lists = [each for each in values if each and _items(each) is not None]
     return next((each for each in [*texts, *lists] if each), "" if texts else next(filter(None, values), ""))
+
+
+def _lists_of_calls(found: Mapping[str, Any]) -> list[str]:
+    """Return the names of the fields that are lists of calls."""
+    lists = {name: [*map(_plain_fields, items)] for name, each in found.items() if (items := _items(each))}
+    return [name for name, items in lists.items() if name not in _TEXTS and all(map(_is_one_call, items))]
 
 
 def _is_one_call(found: Mapping[str, Any]) -> bool:
@@ -456,8 +465,9 @@ def _native_body(answer: object, api: str) -> JSON:
     is a list of output items.
     """
     items = _items(answer)
-    if api == RESPONSES.name:  # the items may be in a tuple, with the text
-        items = next((inner for each in items or [] if (inner := _items(each))), items)
+    words = [each for each in items or [] if isinstance(each, str)]
+    if api in (RESPONSES.name, ANTHROPIC.name):  # the items may be in a tuple, with the text or the stop reason
+        items = next((inner for each in items or [] if (inner := _items(each)) is not None), items)
     members: list[JSON] = [_camel(jsonable(each)) for each in ([answer] if items is None else items)]
     kinds = {str(each.get("type")) for each in members if isinstance(each, dict)}
     if api == RESPONSES.name and kinds and kinds <= _OUTPUT_ITEMS:
@@ -465,7 +475,7 @@ def _native_body(answer: object, api: str) -> JSON:
     if api == ANTHROPIC.name and items is not None and kinds <= _CONTENT_BLOCKS:
         blocks = [jsonable(each) for each in items]
         if all(isinstance(each, dict) for each in blocks):
-            return {"content": [*blocks], "stop_reason": "tool_use" if "tool_use" in kinds else "end_turn"}
+            return {"content": [*blocks], "stop_reason": next((each for each in words if each in _STOP_WORDS), None)}
     if api != GEMINI.name:
         return None
     fields = _object(members[0]) if items is None else {}
@@ -502,6 +512,7 @@ def _joined_pieces(parts: Sequence[JSON]) -> list[JSON]:
 _OUTPUT_ITEMS = {"message", "function_call", "reasoning"}
 _PARTS = {"functionCall", "thoughtSignature"}
 _PART_FIELDS = {*_PARTS, "text", "thought", "inlineData"}
+_STOP_WORDS = {"end_turn", "tool_use", "max_tokens", "stop_sequence", "refusal", "pause_turn"}
 _CONTENT_BLOCKS = {"text", "tool_use", "thinking", "redacted_thinking", "server_tool_use"}
 
 

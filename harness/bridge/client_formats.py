@@ -33,6 +33,8 @@ _ALIASES = {
     "content": ("text", "what", "body", "result", "output"),
     "tool_calls": ("calls", "function_calls", "tool_uses"),
     "role": ("who", "author", "speaker", "sender"),
+    "id": ("call_id", "tool_call_id"),
+    "name": ("tool", "tool_name", "function_name"),
 }
 """Fields of OpenAI's messages, calls and tools → names of the same fields in third-party classes."""
 
@@ -184,9 +186,9 @@ def _instance(value: dict[str, Any], kind: Callable[..., object]) -> object | No
             known[name] = json.loads(known[name])
     if isinstance(known.get("function"), dict) and hints.get("function") is str:
         known["function"] = known.get("name")
-    for name in ("tool_calls", *_ALIASES["tool_calls"]):
-        if name in hints and item_class(hints[name]) is None and (own := _call_class(kind)) is not None:
-            hints = {**hints, name: list[own]}
+    if known.get("tool_calls"):
+        hints = {**hints, **(lists := _lists_of_calls(hints, kind))}
+        known |= dict.fromkeys(lists, known["tool_calls"])
     try:
         parameters = inspect.signature(kind).parameters.keys()
         names = parameters & known.keys()
@@ -197,6 +199,15 @@ def _instance(value: dict[str, Any], kind: Callable[..., object]) -> object | No
         return kind(**{name: as_annotated(known[name], hints.get(name)) for name in names}) if names else None
     except (TypeError, ValueError):
         return None
+
+
+def _lists_of_calls(hints: Mapping[str, object], kind: Callable[..., object]) -> Mapping[str, object]:
+    """Return the annotated fields of a class that are lists of calls, by the class of their items or by their name."""
+    arguments = {"arguments", *_ALIASES["arguments"]}
+    found = {name: each for name, each in hints.items() if arguments & hints_of(item_class(each)).keys()}
+    named = {name for name in ("tool_calls", *_ALIASES["tool_calls"]) if name in hints and name not in found}
+    own = _call_class(kind) if any(item_class(hints[name]) is None for name in named) else None
+    return {**found, **({name: list[own] for name in named if item_class(hints[name]) is None} if own else {})}
 
 
 def _call_class(kind: Callable[..., object]) -> type | None:

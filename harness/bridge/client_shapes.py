@@ -174,7 +174,7 @@ class ClientShape:
         found = {
             each
             for argument, names in self.form.capabilities.items()
-            if not argument or self.takes(argument)
+            if not argument or (self.takes(argument) and (argument != "thinking" or self.handles_thinking))
             for each in names
         }
         found |= {"retries"}  # the user's own HTTP client or SDK may retry
@@ -185,6 +185,11 @@ class ClientShape:
         found |= {"history"} if self.keeps_history else set()
         found |= {"system-prompt"} if self.system_attribute else set()
         return frozenset(map(Capability, found))
+
+    @property
+    def handles_thinking(self) -> bool:
+        """Return whether the client is an SDK or mentions thinking. Others pass the setting on, but lose the result."""
+        return self.is_sdk or not self.whole.module or "thinking" in self.whole.module
 
     @property
     def is_sdk(self) -> bool:

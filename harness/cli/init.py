@@ -147,8 +147,9 @@ _CHECK = f"  {'harness check':64}a scorecard, within a minute"
 
 
 def _client_settings(places: Mapping[ProjectKind, Path]) -> str:
-    """Return the settings for the client of the last `harness try` or for the one that was found, if it can be played
-    without an adapter.
+    """Return the settings for the client of the last `harness try`, or for the one that was found.
+
+    The text is empty if it cannot be played without an adapter.
     """
     tried = next(iter(_tried_adapters()), None)
     file = places.get(ProjectKind.ADAPTER, Path())

@@ -55,7 +55,7 @@ stream-parallel-long-arguments stream-provoked-interleaved-calls settings-sampli
 thinking-tool-loop result-error result-boolean call-identical-twice arguments-empty-values arguments-escapes
 call-without-parameters schema-optional result-long json-schema choice-none stream-cut-in-arguments
 stream-split-characters error-in-tool-loop arguments-large-integers error-400 history-long-conversation call-sequential
-usage-cached-prompt result-null system-multiline image-from-user stop-refusal call-malformed error-503
+usage-cached-prompt result-empty-text result-null system-multiline image-from-user stop-refusal call-malformed error-503
 """
 
 TRIAL_SAMPLE = tuple(_SAMPLED_IDS.split())

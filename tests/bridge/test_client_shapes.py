@@ -777,8 +777,11 @@ def test_fields_of_own_messages_are_found_by_their_meaning() -> None:
     [
         ([{"type": "thinking", "thinking": "Hm.", "signature": "s"}, BLOCK], "anthropic", 2),
         ([], "anthropic", 0),
+        (([], "refusal"), "anthropic", 0),
+        (([{"type": "text", "text": "Hello."}], "end_turn"), "anthropic", 1),
         (iter([{"text": "Hel"}, {"text": "lo."}, "STOP"]), "gemini", 1),
         (iter(["SAFETY"]), "gemini", 0),
+        ({"text": "", "invocations": [{"call_id": "1", "tool": "weather", "args": {}}]}, "openai-chat", 1),
         ({"text": "", "content": {"parts": [{"functionCall": GEMINI_CALL}]}, "finish_reason": "STOP"}, "gemini", 1),
         ({"content": [SimpleNamespace(id="1", name="weather", arguments="{}")]}, "openai-chat", 1),
     ],
