@@ -112,7 +112,8 @@ class _Reader:
             self._refuse("not a cassette: vcrpy's format has `version` and `interactions` at its top.")
         version: Any = document.get("version")
         if type(version) is not int or version != 1:
-            reason = f"`version` is {_describe(version)} and not 1: another format, or a file that was cut. {RESTORE}"
+            stated = "missing" if version is None else f"{_describe(version)}, not 1"
+            reason = f"`version` is {stated}: another format, or a truncated file. {RESTORE}"
             self._refuse(reason)
         entries: Any = document["interactions"]
         if not _is_list(entries):

@@ -122,11 +122,11 @@ REFUSED = {
     ),
     "another version": (
         b"version: 2\ninteractions: []",
-        "x.yaml: `version` is 2 and not 1: another format, or a file that was cut. {restore}",
+        "x.yaml: `version` is 2, not 1: another format, or a truncated file. {restore}",
     ),
     "cut before the version": (
         b"interactions: []\nversi:",
-        "x.yaml: `version` is nothing and not 1: another format, or a file that was cut. {restore}",
+        "x.yaml: `version` is missing: another format, or a truncated file. {restore}",
     ),
     "cut YAML": (
         b'version: 1\ninteractions:\n- request: {method: "PO',
