@@ -60,7 +60,8 @@ call-without-parameters stream-provoked-interleaved-calls call-truncated call-ma
 arguments-large-integers tool-asynchronous
 result-error result-null result-boolean result-empty-text result-long result-image result-image-parallel results-escapes
 history-two-turns history-long-ids history-foreign-metadata system-plain system-absent system-changed
-choice-none choice-none-behind-results choice-named json-mode json-schema json-with-tools json-after-tool-loop
+choice-none choice-none-behind-results choice-required choice-named conversation-continued
+json-mode json-schema json-with-tools json-after-tool-loop
 schema-references fields-strict-tool fields-parallel-calls-off
 schema-recursive schema-optional tool-description-long schema-nested-arrays image-from-user file-from-user
 audio-from-user thinking-tool-loop thinking-provider-tool seeds-code-generator-cache seeds-code-search-embeddings

@@ -359,9 +359,7 @@ class PlayOptions(AdapterOptions, FindingOptions, ReportOptions):
 class GenerateOptions:
     """Options of commands that can play generated conversations."""
 
-    generate: Annotated[
-        int | None, option("--generate N", "Play N generated conversations instead of the scenarios.", min=1)
-    ] = None
+    generate: Annotated[int | None, option("--generate N", "Play N generated conversations instead.", min=1)] = None
     seed: Annotated[int | None, option("--seed S", "Seed of the generated conversations. Default: 0.")] = None
     save: Annotated[
         str | None,

@@ -55,16 +55,8 @@ def join(chunks: list[Any]) -> Any:
 
 
 _NAMES = (
-    *(
-        "system-prompt",
-        "tools",
-        "parallel-tool-calls",
-        "tool-choice",
-        "forced-tool-choice",
-        "named-tool-choice",
-        "json-schema",
-    ),
-    *("json-mode", "json-with-tools", "vision", "image-results", "history", "truncation", "streaming"),
+    *("system-prompt", "tools", "parallel-tool-calls", "tool-choice", "forced-tool-choice", "named-tool-choice"),
+    *("json-schema", "json-mode", "json-with-tools", "vision", "image-results", "history", "truncation", "streaming"),
 )
 _CAPABILITIES = frozenset(map(Capability, _NAMES))
 _FIELDS = {Capability.PROVIDER_FIELDS}

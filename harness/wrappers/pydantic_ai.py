@@ -170,16 +170,8 @@ def _anthropic(endpoint: Endpoint, model: str) -> Any:
 
 
 _NAMES = (
-    *(
-        "system-prompt",
-        "tools",
-        "parallel-tool-calls",
-        "tool-choice",
-        "forced-tool-choice",
-        "named-tool-choice",
-        "json-schema",
-    ),
-    *("vision", "history", "truncation", "streaming"),
+    *("system-prompt", "tools", "parallel-tool-calls", "tool-choice", "forced-tool-choice", "named-tool-choice"),
+    *("json-schema", "vision", "history", "truncation", "streaming"),
 )
 _CAPABILITIES = frozenset(map(Capability, _NAMES))
 _FIELDS = {Capability.PROVIDER_FIELDS}

@@ -148,7 +148,7 @@ UNREAD: Mapping[str, Mapping[str, str]] = {
             response.audio.transcript.done
         """,
         "a version of a tool that the provider runs, read as any declared tool is": """
-            computer_use_preview programmatic_tool_calling web_search_2025_08_26 web_search_preview
+            programmatic_tool_calling web_search_2025_08_26
             web_search_preview_2025_03_11
         """,
     },

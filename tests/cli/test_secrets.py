@@ -98,8 +98,8 @@ def test_a_key_that_no_header_can_hold_is_refused(
         (f"{KEY}\x01", "contains a control character"),
         (" \n", "contains only white space"),
         (f"\n{KEY}", "begins with a newline"),
-        (f"{KEY[:9]}\n{KEY[9:]}", "has a newline in it"),
-        (f"{KEY[:9]} {KEY[9:]}", "has a space in it"),
+        (f"{KEY[:9]}\n{KEY[9:]}", "contains a newline"),
+        (f"{KEY[:9]} {KEY[9:]}", "contains a space"),
     ],
 )
 def test_where_the_flaw_of_a_key_is(key: str, flaw: str) -> None:
