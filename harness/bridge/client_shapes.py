@@ -118,7 +118,7 @@ class Method:
     @property
     def reads_parts(self) -> bool:
         """Return whether the client's module looks into a content that is a list."""
-        return self.mentions_images or bool(re.search(r"isinstance\([^)]*\b(list|str)\b", self.module))
+        return self.mentions_images or bool(re.search(r"isinstance\([^)]*content[^)]*(list|str)\b", self.module))
 
     @property
     def reads_anthropic_tools(self) -> bool:
