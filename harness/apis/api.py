@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from harness.apis.conversion import CanonicalReader, MinimalRequest, RequestBuilder
 from harness.apis.fact import Breach, Fact
-from harness.apis.fact_files import SHIPPED, CompiledFacts, Facts, FactSelection, limit_from, today
+from harness.apis.fact_files import SHIPPED, CompiledFacts, Facts, FactSelection, limit_for_entry, today
 from harness.apis.limits import Limit, Violation, bracketed_path, lesser
 from harness.apis.matching import SchemaPlaces
 from harness.apis.profiles import (
@@ -262,7 +262,7 @@ class Api:
         `FactsError`.
         """
         bare = self.services.bare_name(model)
-        facts = self.facts.together(self.name, fact_selection.files).holding(bare, fact_selection.day or today())
+        facts = self.facts.extended_by(self.name, fact_selection.files).for_model(bare, fact_selection.day or today())
         known = self._derived.get((bare, id(facts)))
         if known is not None and known[0] is facts:
             return known[1]
@@ -286,7 +286,7 @@ class Api:
         """Yield the ids of all limits, and of all facts that refuse requests by their conditions alone. The facts of
         all days are included. Raises `FactsError`.
         """
-        facts = self.facts.together(self.name, fact_selection.files)
+        facts = self.facts.extended_by(self.name, fact_selection.files)
         yield from dict.fromkeys((*(limit.id for limit in self.limits), *self.facts.limits, *facts.limits))
         yield from (fact.id for fact in self._unwritten(facts.all()))
 
@@ -367,7 +367,7 @@ class Api:
         others = (
             (fact, entry) for fact in facts for entry in fact.limits if shipped.get(entry.id, "  ")[1] is not entry
         )
-        own = {entry.id: (limit_from(fact, entry), entry) for fact, entry in others}
+        own = {entry.id: (limit_for_entry(fact, entry), entry) for fact, entry in others}
         for limit, entry in {**shipped, **own}.values():
             if not held.isdisjoint(limit.facts):
                 for breach in entry.breaches:

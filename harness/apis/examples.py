@@ -219,7 +219,7 @@ def problems(file: Path) -> list[FileError]:
         return [error]
     document = read(read_file(file, MAX_BYTES), str(file), FactsError)
     api = registry.api(found.api)
-    facts = api.facts.together(api.name, fact_selection.files)
+    facts = api.facts.extended_by(api.name, fact_selection.files)
     errors: list[FileError] = []
     for at, fact in enumerate(found.facts):
         try:

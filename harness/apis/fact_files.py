@@ -39,12 +39,12 @@ class Facts:
     files: tuple[Path, ...] = ()
 
     @classmethod
-    def beside(cls, module: str) -> Facts:
+    def next_to(cls, module: str) -> Facts:
         """Return the facts in `facts.yaml` and `server-facts.yaml` next to a module, given the module's `__file__`."""
         files = (Path(module).with_name(name) for name in ("facts.yaml", "server-facts.yaml"))
         return cls(tuple(file for file in files if file.exists()))
 
-    def together(self, api: str, files: Iterable[Path]) -> Facts:
+    def extended_by(self, api: str, files: Iterable[Path]) -> Facts:
         """Return these facts together with the facts about the API in other files."""
         return Facts((*self.files, *(file for file in files if _read(file).api == api)))
 
@@ -52,7 +52,7 @@ class Facts:
         """Return all facts. Raises `FactsError`."""
         return tuple(_by_id(self._state).values())
 
-    def holding(self, model: str, day: dt.date) -> tuple[Fact, ...]:
+    def for_model(self, model: str, day: dt.date) -> tuple[Fact, ...]:
         """Return the facts that apply to a model on a day, for any service. The same tuple object is returned until a
         file changes.
         """
@@ -183,7 +183,7 @@ class CompiledFacts:
                     value = resolve(body, pointer)
                     message = adapt_words(fact.words, pointer, value) if fact.words else fact.says
                     refused.append(
-                        limit_of(fact).make_violation(message, pointer, actual=_scalar(value), status=fact.status)
+                        limit_for_fact(fact).make_violation(message, pointer, actual=_scalar(value), status=fact.status)
                     )
         return limits, refused
 
@@ -208,12 +208,12 @@ class CompiledFacts:
         )
 
 
-def limit_of(fact: Fact) -> Limit:
+def limit_for_fact(fact: Fact) -> Limit:
     """Return the limit that corresponds to a fact with conditions. Its id is the fact's id."""
     return Limit(fact.id, fact.says, fact.id, lesser("error", [fact]), remedy=remedy(fact))
 
 
-def limit_from(fact: Fact, entry: LimitEntry) -> Limit:
+def limit_for_entry(fact: Fact, entry: LimitEntry) -> Limit:
     """Return the limit that an entry of a fact defines."""
     severity = "warning" if all(each.severity == "warning" for each in (entry, *entry.ways)) else "error"
     source = ", ".join((fact.id, *entry.also))
@@ -273,7 +273,7 @@ def _by_id(state: _State) -> Mapping[str, Fact]:
 
 @lru_cache
 def _limits(state: _State) -> Mapping[str, tuple[Limit, LimitEntry]]:
-    return {entry.id: (limit_from(fact, entry), entry) for fact in _by_id(state).values() for entry in fact.limits}
+    return {entry.id: (limit_for_entry(fact, entry), entry) for fact in _by_id(state).values() for entry in fact.limits}
 
 
 @lru_cache

@@ -159,7 +159,7 @@ def is_blank(value: JSON) -> bool:
     """Return whether a field is equivalent to an absent one: it is null, false, zero or empty, or contains only such
     values.
     """
-    return not any(each and not isinstance(each, dict | list) for each in every(value))
+    return not any(each and not isinstance(each, dict | list) for each in walk(value))
 
 
 def join(pointer: str, *keys: str | int) -> str:
@@ -204,7 +204,7 @@ def without_nulls(value: JSON) -> JSON:
     return [without_nulls(each) for each in value] if isinstance(value, list) else value
 
 
-def every(value: JSON) -> Iterator[JSON]:
+def walk(value: JSON) -> Iterator[JSON]:
     """Yield the value and all values inside it, outer ones first, without recursion."""
     waiting = [value]
     while waiting:

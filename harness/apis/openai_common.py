@@ -14,7 +14,7 @@ from harness.apis.fact_files import ApiLimits
 from harness.apis.jsonvalue import as_list, as_object, count, is_blank, join, loads, type_of
 from harness.apis.limits import Violation, bracketed_path
 from harness.apis.schemas import inner, schema_fault
-from harness.apis.server import message, number, token, wait_headers
+from harness.apis.server import message, number, random_text, wait_headers
 from harness.apis.view import ChoiceView, ErrorMark, WireError
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import JSON, Usage
@@ -25,7 +25,7 @@ _HEX = "0123456789abcdef"
 def headers(seed: str, _model: str) -> Mapping[str, str]:
     """Return the headers of every response."""
     return {
-        "x-request-id": f"req_{token(seed, 'request', 32, _HEX)}",
+        "x-request-id": f"req_{random_text(seed, 'request', 32, _HEX)}",
         "openai-organization": "harness",
         "openai-processing-ms": str(number(seed, "processing", 200, 2000)),
         "openai-version": "2020-10-01",
@@ -105,7 +105,7 @@ def failure(status: int, retry_after: float | None, seed: str, indent: int | Non
 def _error_response(
     status: int, error: dict[str, JSON], seed: str, retry_after: float | None = None, indent: int | None = None
 ) -> HttpResponse:
-    headers = {"content-type": "application/json", "x-request-id": f"req_{token(seed, 'request', 32, _HEX)}"}
+    headers = {"content-type": "application/json", "x-request-id": f"req_{random_text(seed, 'request', 32, _HEX)}"}
     return HttpResponse(
         status, headers | wait_headers(retry_after), json.dumps({"error": error}, indent=indent).encode()
     )

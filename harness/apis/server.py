@@ -197,7 +197,7 @@ def interleave(lanes: Sequence[Iterator[T]], seed: str) -> Iterator[T]:
         turn += 1
 
 
-def tokens(body: bytes) -> int:
+def estimate_tokens(body: bytes) -> int:
     """Return a plausible token count for a body."""
     return max(1, len(body) // 4)
 
@@ -205,7 +205,7 @@ def tokens(body: bytes) -> int:
 ALPHANUMERIC = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
-def token(seed: str, label: str, length: int, alphabet: str = ALPHANUMERIC) -> str:
+def random_text(seed: str, label: str, length: int, alphabet: str = ALPHANUMERIC) -> str:
     """Return `length` pseudo-random characters of `alphabet`."""
     digits = int.from_bytes(_digest(seed, label, length), "big")
     characters: list[str] = []

@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Iterator
 from dataclasses import fields
 from http import HTTPStatus
 
-from harness.apis.jsonvalue import equal, every, join, loads
+from harness.apis.jsonvalue import equal, join, loads, walk
 from harness.apis.view import CallView, ErrorView, OpaqueView, PartView, ResponseView, TextView, WireError
 from harness.checks.gateway_exchange import (
     DetailResult,
@@ -63,7 +63,7 @@ def _thoughts(view: ResponseView) -> list[str]:
 
 
 def _strings(value: JSON) -> Iterator[str]:
-    return (each for each in every(value) if isinstance(each, str))
+    return (each for each in walk(value) if isinstance(each, str))
 
 
 @exchange_detail(

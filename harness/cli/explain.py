@@ -62,7 +62,7 @@ def lines(topic: str, files: Sequence[Path] = ()) -> list[str]:
         UsageError: nothing has this name. The message suggests similar names.
     """
     topic = topic if ":" in topic else "-".join(topic.split())
-    facts = {fact.id: fact for api in registry.apis() for fact in api.facts.together(api.name, files).all()}
+    facts = {fact.id: fact for api in registry.apis() for fact in api.facts.extended_by(api.name, files).all()}
     limits = {limit.id: limit for limit in known_limits()}
     rules = {rule.id: rule for rule in all_rules()}
     gateways = {detail.id: detail for detail in (*DETAILS, *OTHERS)}

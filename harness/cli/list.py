@@ -217,7 +217,7 @@ def _facts(apis: Sequence[str], models: Sequence[str], by: FactSelection) -> Ite
     """Yield the facts that apply to a model on a given day, or all facts."""
     yield "FACT", "VERDICT", "SINCE", "UNTIL", "SERVICE", "EVIDENCE", "SAYS"
     for api in [registry.api(name) for name in apis] or registry.apis():
-        for fact in api.facts.together(api.name, by.files).all():
+        for fact in api.facts.extended_by(api.name, by.files).all():
             about = not models or (fact.is_on(by.day or today()) and any(map(fact.is_of, models)))
             if about and (by.day is None or fact.is_on(by.day)):
                 verdict = f"{fact.verdict}?" if fact.contested else fact.verdict

@@ -154,7 +154,7 @@ class Progress:
         """Count a finished cell."""
         self._done += 1
         if self._paid and cell.spending is not None:
-            self._spent = Spending.together([each for each in (self._spent, cell.spending) if each is not None])
+            self._spent = Spending.sum_of([each for each in (self._spent, cell.spending) if each is not None])
         if self._bar is None:
             if not self._watched or time.monotonic() - self._started < _BAR_DELAY_SECONDS:
                 return

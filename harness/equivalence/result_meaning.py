@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from harness.apis.jsonvalue import canonical, equal, every, loads
+from harness.apis.jsonvalue import canonical, equal, loads, walk
 from harness.apis.view import JsonView, MediaView, OpaqueView, RequestView, ResultView, SystemView, TextView, WireError
 from harness.model.messages import JSON, File, Image, Opaque, Text, ToolResult
 
@@ -233,7 +233,7 @@ def _is_mentioned(readings: Sequence[JSON], content: JSON) -> bool:
     """Return whether an error's content occurs inside a longer text."""
     if content is None or content == "":
         return True
-    return any(_holds(value, content) for reading in readings for value in every(reading))
+    return any(_holds(value, content) for reading in readings for value in walk(reading))
 
 
 def _holds(value: JSON, content: JSON) -> bool:

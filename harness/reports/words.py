@@ -237,7 +237,7 @@ def forecast(parts: Mapping[str, Spending], prices: Mapping[str, str]) -> Iterat
     if not parts:
         return
     source = " ".join(part for pair in prices.items() for part in pair)
-    yield f"To be sent: {estimate_text(Spending.together(parts.values()))}; reasoning costs extra ({source})."
+    yield f"To be sent: {estimate_text(Spending.sum_of(parts.values()))}; reasoning costs extra ({source})."
     for target, part in parts.items():
         yield f"  {target} ({part.model}): {estimate_text(part)}"
 
@@ -285,12 +285,12 @@ def costs(run: RunResult, *, by_target: bool = False) -> Iterator[str]:
         for cell in cells:
             if cell.spending is not None:
                 models.setdefault((cell.target, cell.spending.model), []).append(cell.spending)
-        parts = {f"{target} ({model})": Spending.together(each) for (target, model), each in models.items()}
+        parts = {f"{target} ({model})": Spending.sum_of(each) for (target, model), each in models.items()}
         unpriced = ", ".join(name for name, each in parts.items() if each.dollars is None)
         # a response that broke off reports no tokens, whatever its model costs
         broke_off = any(each.unpriced and each.dollars is not None for each in parts.values())
         unknown = f", all of {unpriced} among them" if broke_off else f": {unpriced}"
-        yield f"{beginning}: {spending_text(Spending.together(parts.values()))}{unknown if unpriced else ''}{source}."
+        yield f"{beginning}: {spending_text(Spending.sum_of(parts.values()))}{unknown if unpriced else ''}{source}."
         if by_target:
             yield from (f"  {name}: {spending_text(each)}{_from_cache(each)}" for name, each in parts.items())
 

@@ -215,7 +215,7 @@ class Spending:
         return Spending(model, requests, total_usage(usages), total, len(prices) - len(known))
 
     @staticmethod
-    def together(parts: Iterable[Spending]) -> Spending:
+    def sum_of(parts: Iterable[Spending]) -> Spending:
         """Return the sum of one or more parts. `model` lists each model once."""
         every = list(parts)
         known = [part.dollars for part in every if part.dollars is not None]
@@ -364,7 +364,7 @@ class RunResult:
         for cell in self.cells:
             if cell.spending is not None:
                 parts.setdefault(cell.target, []).append(cell.spending)
-        return {target: Spending.together(each) for target, each in parts.items()}
+        return {target: Spending.sum_of(each) for target, each in parts.items()}
 
     @property
     def exit_code(self) -> int:

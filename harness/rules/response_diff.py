@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 from difflib import SequenceMatcher
 from typing import TypeAlias
 
-from harness.apis.jsonvalue import canonical, equal, every, join, loads
+from harness.apis.jsonvalue import canonical, equal, join, loads, walk
 from harness.apis.view import WireError
 from harness.model.messages import (
     JSON,
@@ -63,7 +63,7 @@ class IssuedValues:
 
 def scalars(value: JSON) -> Iterator[str]:
     """Yield the scalars in a JSON value as texts, including those in strings that contain JSON."""
-    for each in every(value):
+    for each in walk(value):
         if isinstance(each, str):
             yield each
             inner = _parse_json(each) if each.lstrip()[:1] in ("{", "[") else each

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from harness.apis.jsonvalue import as_list, as_object, equal, every, join, parse_body, resolve
+from harness.apis.jsonvalue import as_list, as_object, equal, join, parse_body, resolve, walk
 from harness.apis.response_rules import Subject
 from harness.equivalence.request_meaning import is_model_name
 from harness.model.messages import JSON, ChatRequest, Opaque, Role
@@ -390,7 +390,7 @@ def _provider_parts(evidence: Evidence) -> Iterator[RuleViolation]:
         opaque = [part for message in users for part in message.parts if isinstance(part, Opaque)]
         given = [part.raw for part in opaque if part.api == req.view.api]
         body = parse_body(req.reading.exchange.request.body) if given else None
-        sent = [each for each in every(body) if isinstance(each, dict)]
+        sent = [each for each in walk(body) if isinstance(each, dict)]
         for raw in given:
             if raw not in sent:
                 yield req.reading.violation("a part of the user's message is missing or changed", "", None, raw)

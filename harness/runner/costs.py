@@ -193,7 +193,7 @@ def estimate(
                 estimator.play(cell, backend)
             except _LimitReached:
                 break
-    return {target: Spending.together(parts) for target, parts in estimator.parts.items()}
+    return {target: Spending.sum_of(parts) for target, parts in estimator.parts.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,7 +103,7 @@ def _probes_of(target: Target, base_url: str, service: str | None, ids: Sequence
 
 
 def _all_facts(target: Target) -> tuple[Fact, ...]:
-    return registry.api(target.api).facts.together(target.api, target.fact_selection.files).all()
+    return registry.api(target.api).facts.extended_by(target.api, target.fact_selection.files).all()
 
 
 def _rule_set(api: Api, target: Target, base_url: str, service: str | None) -> RuleSet:
@@ -123,7 +123,7 @@ def _probe_of(api: Api, target: Target, base_url: str, rule_set: RuleSet, fact: 
     if not fact.refuses and not fact.accepts:
         why = fact.unchecked or "it has no example of a request"
         return FactProbe(target, base_url, fact, None, why)
-    bases = api.facts.together(target.api, target.fact_selection.files).bases
+    bases = api.facts.extended_by(target.api, target.fact_selection.files).bases
     pair = probe_pair(api, fact, target.model, base_url, rule_set, bases)
     why = "" if pair else "no request could be made that it alone is about"
     return FactProbe(target, base_url, fact, pair, why)

@@ -7,21 +7,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.apis.limits import adapt_words
-from harness.apis.server import ALPHANUMERIC, fragments, number, signature, token
+from harness.apis.server import ALPHANUMERIC, fragments, number, random_text, signature
 from harness.apis.view import is_redacted_id
 from harness.model.messages import JSON
 
 
 @given(st.text(), st.text(), st.integers(0, 64), st.sampled_from([ALPHANUMERIC, "01", "abc"]))
 def test_a_token_has_its_length_and_alphabet_and_repeats(seed: str, label: str, length: int, alphabet: str) -> None:
-    made = token(seed, label, length, alphabet)
+    made = random_text(seed, label, length, alphabet)
     assert len(made) == length
     assert set(made) <= set(alphabet)
-    assert made == token(seed, label, length, alphabet)
+    assert made == random_text(seed, label, length, alphabet)
 
 
 def test_values_are_the_same_in_every_process() -> None:
-    assert token("weather/0", "id", 24) == "LEKCQqlb7xRZjFEBWvQ4gfb3"
+    assert random_text("weather/0", "id", 24) == "LEKCQqlb7xRZjFEBWvQ4gfb3"
     assert number("weather/0", "usage", 10, 99) == 98
 
 
@@ -31,7 +31,7 @@ def test_a_number_is_between_its_bounds(seed: str, low: int, span: int) -> None:
 
 
 def test_a_seed_may_hold_half_of_a_surrogate_pair() -> None:
-    assert token("\ud83d", "id", 8) != token("\ud83e", "id", 8)
+    assert random_text("\ud83d", "id", 8) != random_text("\ud83e", "id", 8)
 
 
 @given(st.text(), st.integers(8, 200))

@@ -18,7 +18,7 @@ from harness.apis.view import OpaqueView, PartView, ProviderReport, RequestView,
 from harness.model.http import HttpRequest
 from harness.model.messages import JSON
 
-FACTS = Facts.beside(__file__)
+FACTS = Facts.next_to(__file__)
 limit = ApiLimits(FACTS, "anthropic")
 
 

@@ -21,16 +21,16 @@ from harness.apis.server import (
     ServerEndpoints,
     StateNotFound,
     StoredAnswers,
+    estimate_tokens,
     event_stream,
     fragments,
     json_response,
     message,
     number,
+    random_text,
     request_fields,
     signature,
     stop_word,
-    token,
-    tokens,
     wait_headers,
 )
 from harness.apis.view import (
@@ -63,7 +63,7 @@ def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str,
     reported: dict[str, JSON] = {"input_transformations": [*map(_transformation, step.reports)]} if step.reports else {}
     return {
         "model": model,
-        "id": f"msg_01{token(seed, 'message', 22)}",
+        "id": f"msg_01{random_text(seed, 'message', 22)}",
         "type": "message",
         "role": "assistant",
         "content": _content(step, seed),
@@ -135,7 +135,7 @@ def _content(step: ModelStep, seed: str) -> list[JSON]:
         content.append(
             {
                 "type": "tool_use",
-                "id": f"toolu_01{token(seed, f'call {index}', 22)}",
+                "id": f"toolu_01{random_text(seed, f'call {index}', 22)}",
                 "name": name,
                 "input": dict(islice(arguments.items(), len(arguments) // 2)) if cut_short else arguments,
                 "caller": {"type": "direct"},
@@ -373,7 +373,7 @@ def _body(kind: str, message: str, request_id: str) -> dict[str, JSON]:
 
 
 def _request_id(seed: str) -> str:
-    return f"req_011{token(seed, 'request', 21)}"
+    return f"req_011{random_text(seed, 'request', 21)}"
 
 
 def _response(status: int, kind: str, message: str, seed: str, retry_after: float | None = None) -> HttpResponse:
@@ -395,7 +395,7 @@ def headers(seed: str, _model: str) -> Mapping[str, str]:
     left = {f"anthropic-ratelimit-{kind}-remaining": str(limit - 1000) for kind, limit in _LIMITS.items()}
     resets = {f"anthropic-ratelimit-{kind}-reset": _RESET for kind in _LIMITS}
     ids = {
-        "request-id": f"req_011{token(seed, 'request', 21)}",
+        "request-id": f"req_011{random_text(seed, 'request', 21)}",
         "anthropic-organization-id": "00000000-0000-4000-8000-000000000000",
     }
     return {**ids, **limits, **left, **resets}
@@ -410,7 +410,7 @@ def respond(request: HttpRequest, models: Sequence[str]) -> HttpResponse | None:
     """Respond to a request for the model list, a single model, or a token count."""
     path = urlsplit(request.url).path
     if request.method == "POST" and path.endswith("/v1/messages/count_tokens"):
-        return json_response({"input_tokens": tokens(request.body)})
+        return json_response({"input_tokens": estimate_tokens(request.body)})
     if request.method != "GET" or "/v1/models" not in path or "anthropic-version" not in request.headers:
         return None
     named = path.rpartition("/v1/models")[2].strip("/")

@@ -12,7 +12,7 @@ from harness.apis.profiles import RuleSet
 from harness.apis.view import WireError
 from harness.model.http import Command, HttpRequest
 
-FACTS = Facts.beside(__file__)
+FACTS = Facts.next_to(__file__)
 
 _ATTACHMENTS = "CLAUDE_CODE_DISABLE_ATTACHMENTS"
 limit = ApiLimits(FACTS, "claude-cli")

@@ -9,7 +9,7 @@ import json
 from harness.apis.jsonvalue import as_object, count, loads, string
 from harness.apis.limits import Violation
 from harness.apis.profiles import Profile
-from harness.apis.server import number, token
+from harness.apis.server import number, random_text
 from harness.apis.view import ErrorView, ModelStep, OpaqueView, PartView, RequestView, ResponseView, TextView, WireError
 from harness.model.http import Completed, HttpResponse, from_response, to_response
 from harness.model.messages import JSON, StopReason, Usage
@@ -211,5 +211,5 @@ def _build_result(seed: str, model: str | None, text: str, stop: str) -> dict[st
 
 
 def _uuid(seed: str, label: str) -> str:
-    text = token(seed, label, 30, _HEX)
+    text = random_text(seed, label, 30, _HEX)
     return f"{text[:8]}-{text[8:12]}-4{text[12:15]}-8{text[15:18]}-{text[18:]}"

@@ -180,7 +180,7 @@ INT32, INT64 = "int32", "int64"
 REPEATED = "[]"
 MAP = "{}"
 
-FACTS = Facts.beside(__file__)
+FACTS = Facts.next_to(__file__)
 limit = ApiLimits(FACTS, "gemini")
 
 

@@ -18,7 +18,16 @@ from harness.apis.gemini.responses import STATUS_NAMES, STOP_REASONS
 from harness.apis.jsonvalue import as_list, as_object, loads, objects
 from harness.apis.limits import Violation
 from harness.apis.profiles import Profile
-from harness.apis.server import ServerEndpoints, fragments, message, number, signature, stop_word, token, tokens
+from harness.apis.server import (
+    ServerEndpoints,
+    estimate_tokens,
+    fragments,
+    message,
+    number,
+    random_text,
+    signature,
+    stop_word,
+)
 from harness.apis.view import ModelStep, Prefix, Provocation, RequestView, WireError
 from harness.model.http import Delivery, HttpRequest, HttpResponse
 from harness.model.messages import JSON, StopReason
@@ -72,7 +81,7 @@ def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str,
         "candidates": [candidate],
         "usageMetadata": _usage(seed, step.prefix, reasoned=_is_signed(step, profile)),
         "modelVersion": model,
-        "responseId": token(seed, "response", 23),
+        "responseId": random_text(seed, "response", 23),
     }
 
 
@@ -113,7 +122,7 @@ def _parts(step: ModelStep, seed: str, profile: Profile) -> Iterator[JSON]:
         call: dict[str, JSON] = {"name": name, "args": {**arguments}}
         if profile.call_ids is True:
             is_repeated = Provocation.REPEATED_IDS in step.provocations
-            call["id"] = f"call_{index}" if is_repeated else token(seed, f"call {index}", 8, _LOWER_ALPHANUMERIC)
+            call["id"] = f"call_{index}" if is_repeated else random_text(seed, f"call {index}", 8, _LOWER_ALPHANUMERIC)
         part: dict[str, JSON] = {"functionCall": call}
         if index and state and Provocation.SIGNED_CALLS in step.provocations:
             part["thoughtSignature"] = signature(seed, f"thought {index}")
@@ -379,7 +388,7 @@ def _error(status: int, message: str, name: str) -> dict[str, JSON]:
 
 
 def _response(error: dict[str, JSON], seed: str) -> HttpResponse:
-    headers = {"content-type": "application/json; charset=UTF-8", "x-goog-request-id": token(seed, "request", 23)}
+    headers = {"content-type": "application/json; charset=UTF-8", "x-goog-request-id": random_text(seed, "request", 23)}
     return HttpResponse(int(str(error["code"])), headers, json.dumps({"error": error}, indent=2).encode())
 
 
@@ -408,7 +417,7 @@ def respond(request: HttpRequest, models: Sequence[str]) -> HttpResponse | None:
     """Respond to a request for the model list, a single model, or a token count."""
     path = urlsplit(request.url).path
     if request.method == "POST" and path.endswith(":countTokens"):
-        count = tokens(request.body)
+        count = estimate_tokens(request.body)
         return _as_response({"totalTokens": count, "promptTokensDetails": [{"modality": "TEXT", "tokenCount": count}]})
     found = _LIST.search(path)
     if request.method != "GET" or found is None:

@@ -21,7 +21,7 @@ from harness.apis.view import TextView, WireError
 from harness.model.http import HttpRequest
 from harness.model.messages import JSON
 
-FACTS = Facts.beside(__file__)
+FACTS = Facts.next_to(__file__)
 limit = ApiLimits(FACTS, "openai-chat")
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")

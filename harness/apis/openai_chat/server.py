@@ -37,7 +37,7 @@ from harness.apis.server import (
     json_response,
     message,
     number,
-    token,
+    random_text,
 )
 from harness.apis.view import ModelStep, Provocation, RequestView, WireError
 from harness.model.http import HttpRequest, HttpResponse
@@ -81,7 +81,7 @@ def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str,
     if calls:
         message["tool_calls"] = [call_as(dialect, call) for call in calls]
     body: Fields = {
-        "id": f"chatcmpl-{token(seed, 'response', 29)}",
+        "id": f"chatcmpl-{random_text(seed, 'response', 29)}",
         "object": "chat.completion",
         "created": number(seed, "created", 1_782_000_000, 1_795_000_000),
         "model": model,
@@ -95,7 +95,7 @@ def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str,
         ],
         "usage": _usage(step, seed, reasons=profile.reasons_by_default or step.thinking is not None),
         "service_tier": "default",
-        "system_fingerprint": f"fp_{token(seed, 'fingerprint', 10, _HEX)}",
+        "system_fingerprint": f"fp_{random_text(seed, 'fingerprint', 10, _HEX)}",
     }
     return _with_own_fields(dialect, body)
 
@@ -121,7 +121,7 @@ def _with_own_fields(dialect: ChatDialect, body: Fields) -> Fields:
 
 def _call(name: str, arguments: str, seed: str, index: int) -> JSON:
     return {
-        "id": f"call_{token(seed, f'call {index}', 24)}",
+        "id": f"call_{random_text(seed, f'call {index}', 24)}",
         "type": "function",
         "function": {"name": name, "arguments": arguments},
     }
@@ -240,7 +240,7 @@ def _chunks(body: Fields, pieces: list[Fields], seed: str, dialect: ChatDialect,
     if isinstance(counts, dict) and not silent:
         bare = _USAGE[dialect.usage](bare, counts)
     for index, chunk in enumerate(bare):
-        padding = token(seed, f"padding {index}", number(seed, f"padding of {index}", 0, 12))
+        padding = random_text(seed, f"padding {index}", number(seed, f"padding of {index}", 0, 12))
         whole = {**head, **chunk, **dialect.fields.get("chunk", {}), "obfuscation": padding}
         yield {key: value for key, value in whole.items() if f"chunk.{key}" not in dialect.without}
 
@@ -336,7 +336,7 @@ def _call_pieces(call: Fields, position: int, seed: str, dialect: ChatDialect) -
         elif dialect.later == "arguments":
             yield {**index, "function": piece}
         else:
-            other_id = token(seed, f"id {position} {number_of_piece}", 24)
+            other_id = random_text(seed, f"id {position} {number_of_piece}", 24)
             call_id = "" if dialect.later == "blanks" else f"chatcmpl-tool-{other_id}"
             yield {**index, "id": call_id, "type": "function", "function": {"name": "", **piece}}
 

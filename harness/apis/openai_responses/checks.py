@@ -16,7 +16,7 @@ from harness.apis.view import ProviderReport, RequestView, ResponseView, WireErr
 from harness.model.http import HttpRequest
 from harness.model.messages import JSON
 
-FACTS = Facts.beside(__file__)
+FACTS = Facts.next_to(__file__)
 limit = ApiLimits(FACTS, "openai-responses")
 
 _MISSING, _WRONG_TYPE, _WRONG_VALUE = "missing_required_parameter", "invalid_type", "invalid_value"

@@ -44,17 +44,17 @@ from harness.apis.server import (
     ServerEndpoints,
     StateNotFound,
     StoredAnswers,
+    estimate_tokens,
     event_stream,
     fragments,
     interleave,
     json_response,
     message,
     number,
+    random_text,
     request_fields,
     signature,
     stop_word,
-    token,
-    tokens,
 )
 from harness.apis.view import (
     CacheDiagnosis,
@@ -178,7 +178,7 @@ def _output(step: ModelStep, seed: str, profile: Profile) -> list[JSON]:
         {
             "type": "function_call",
             "id": f"fc_{_hex(seed, f'item {index}')}",
-            "call_id": f"call_{token(seed, f'call {index}', 24) if unique_ids else index}",
+            "call_id": f"call_{random_text(seed, f'call {index}', 24) if unique_ids else index}",
             "name": name,
             "arguments": json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
             if arguments or Provocation.EMPTY_ARGUMENTS not in step.provocations
@@ -235,7 +235,7 @@ def _usage(step: ModelStep, seed: str, profile: Profile) -> dict[str, JSON]:
 
 
 def _hex(seed: str, label: str) -> str:
-    return token(seed, label, 50, _HEX)
+    return random_text(seed, label, 50, _HEX)
 
 
 Fields: TypeAlias = dict[str, JSON]
@@ -279,7 +279,7 @@ def to_stream(body: Fields, seed: str, dialect: ResponsesDialect = OPENAI, *, at
     for index, (kind, fields) in enumerate(_events(body, seed, dialect, at_once=at_once)):
         event: Fields = {"type": kind, **fields}
         if kind.endswith(".delta"):
-            event["obfuscation"] = token(seed, f"padding {index}", number(seed, f"padding of {index}", 1, 16))
+            event["obfuscation"] = random_text(seed, f"padding {index}", number(seed, f"padding of {index}", 1, 16))
         if dialect.numbered:
             event["sequence_number"] = index
         sent.append(serialize_event(event, kind))
@@ -417,7 +417,7 @@ def respond(request: HttpRequest, _models: Sequence[str]) -> HttpResponse | None
     """Respond to a request for a token count. The module of Chat Completions responds to requests for models."""
     if request.method != "POST" or not urlsplit(request.url).path.endswith("/responses/input_tokens"):
         return None
-    return json_response({"object": "response.input_tokens", "input_tokens": tokens(request.body)})
+    return json_response({"object": "response.input_tokens", "input_tokens": estimate_tokens(request.body)})
 
 
 def restore(request: HttpRequest, kept: StoredAnswers) -> HttpRequest:

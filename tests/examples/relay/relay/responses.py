@@ -7,7 +7,7 @@ import json
 from harness.apis.eventstream import is_event_stream
 from harness.apis.jsonvalue import body_of, loads
 from harness.apis.profiles import Profile
-from harness.apis.server import number, token
+from harness.apis.server import number, random_text
 from harness.apis.view import CallView, ModelStep, RequestView, ResponseView, WireError
 from harness.model.http import HttpResponse
 from harness.model.messages import JSON, StopReason, Usage
@@ -65,7 +65,7 @@ def build(step: ModelStep, seed: str, model: str, _profile: Profile) -> dict[str
     if step.refusal is not None:
         said.append({"declined": step.refusal})
     for index, ((name, _), text) in enumerate(zip(step.calls, texts, strict=True)):
-        said.append({"call": {"id": f"c-{token(seed, f'call {index}', 12)}", "tool": name, "arguments": text}})
+        said.append({"call": {"id": f"c-{random_text(seed, f'call {index}', 12)}", "tool": name, "arguments": text}})
     by_itself = StopReason.TOOL_USE if step.calls else StopReason.END_TURN
     declined = StopReason.REFUSAL if step.refusal is not None else by_itself
     stop = step.stop or (StopReason.MAX_TOKENS if step.truncated else declined)
