@@ -45,6 +45,7 @@ from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import JSON, StopReason
 
 _WORDS = {StopReason.PAUSE: "pause_turn"}
+_SENT_WORDS = {word: stop for word, stop in STOP_REASONS.items() if word != "compaction"}  # beta, and on request only
 """Stop reasons whose wire name differs from the canonical one."""
 
 _LEAST_CACHED = 1024
@@ -67,7 +68,7 @@ def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str,
         "type": "message",
         "role": "assistant",
         "content": _content(step, seed),
-        "stop_reason": stop_word(step, _WORDS.get(stop, stop.value), STOP_REASONS, seed),
+        "stop_reason": stop_word(step, _WORDS.get(stop, stop.value), _SENT_WORDS, seed),
         "stop_sequence": "\n\nHuman:" if stop is StopReason.STOP_SEQUENCE else None,
         "stop_details": {"type": "refusal", "category": None, "explanation": step.refusal} if refused else None,
         "usage": _usage(step, seed, profile),
