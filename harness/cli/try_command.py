@@ -284,7 +284,7 @@ class _Trial:
             done = len(sampled.cells)
             total = count(done + sampled.unplayed, "cell")
             typer.echo(f"The time is up: {done} of the sample's {total} were played. 'harness check' plays more.")
-            if done <= sampled.unplayed and not sampled.exit_code:
+            if done <= sampled.unplayed and sampled.exit_code != 1:
                 sampled = replace(sampled, stopped="too few cells were played to tell")
         lacking = sum(cell.verdict is Verdict.NOT_APPLICABLE for cell in sampled.cells)
         if self.shows and lacking > len(sampled.cells) // 2:
