@@ -158,8 +158,8 @@ _MAX_NAMED = 5
 _WITHOUT_WRAPPER = (
     "{name} is a library without a wrapper ('harness list wrappers'). Write a function that calls it, in try_it.py: "
     "'def chat(messages, tools=None): ...' returns its answer. Then: harness try try_it:chat. Or name its client "
-    "class, as in {name}:Client. See 'harness help try' for an example, and 'harness help loops' if the library runs "
-    "the tools itself."
+    "class, as in {name}:Client. See 'harness help clients' for an example, and 'harness help loops' if the library "
+    "runs the tools itself."
 )
 
 

@@ -292,7 +292,7 @@ def _first_shown(made: Reproduction, file: str, program: NodeProgram | None) -> 
     there is none.
     """
     if not made.calls and program is None:
-        return "", "", f"how {made.subject} calls its library is not known ('harness help try')."
+        return "", "", f"how {made.subject} calls its library is not known ('harness help clients')."
     reason = ""
     try:
         for script in program.scripts(made, file) if program is not None else python_scripts(made, file):
