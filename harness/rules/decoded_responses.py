@@ -98,8 +98,8 @@ def _thinking(evidence: Evidence) -> Iterator[RuleViolation]:
         if not handed or not wire.reasoning:
             continue
         left = "\n".join(handed)
-        for text in sorted(wire.reasoning, key=len, reverse=True):
-            left = left.replace(text.strip(), "", 1)
+        for text in sorted((text.strip() for text in wire.reasoning), key=len, reverse=True):
+            left = left.replace(text, "", 1)
         missing = [text for text in wire.reasoning if text.strip() not in "\n".join(handed)]
         if left.strip() or len(missing) == len(wire.reasoning):
             message = "the adapter returns different reasoning than the answer has"

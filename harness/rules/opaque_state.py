@@ -100,11 +100,11 @@ def _changed_compaction(evidence: Evidence, req: ClientRequest) -> Iterator[Rule
 def _changed_thoughts(evidence: Evidence, req: ClientRequest) -> Iterator[RuleViolation]:
     """Report thoughts without a signature that are sent back in other words. They may be left out and joined."""
     given = _opaque_parts(evidence.client_requests[0])
-    known = [_thought_text(part) for part in (*_issued_parts(evidence, req), *given) if part.kind == "thought"]
+    known = [_thought_text(part).strip() for part in (*_issued_parts(evidence, req), *given) if part.kind == "thought"]
     for part in _opaque_parts(req) if known else ():
         left = _thought_text(part) if part.kind == "thought" and part.signature is None else ""
         for text in sorted(known, key=len, reverse=True):
-            left = left.replace(text.strip(), "", 1)
+            left = left.replace(text, "", 1)
         if left.strip():
             message = "reasoning of an earlier answer was sent back with a different text"
             yield req.reading.violation(message, part.pointer, part.raw, severity=Severity.WARNING, case="thought")
