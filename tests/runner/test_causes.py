@@ -82,6 +82,7 @@ def test_all_that_a_lost_id_brings_about_is_one_cause() -> None:
         (finding("text-changed", 2), finding("history-append-only", 2)),
         *((FORCED, finding(rule, pointer=place)) for rule, place in BY_A_FORCED_TOOL.items()),
         (finding("response-text", 0, of_response=True), finding("text-changed", 1, expected="assistant:  ")),
+        (finding("text-changed"), finding("opaque-state-lost")),
     ],
     ids=lambda each: each.rule,
 )
@@ -105,7 +106,7 @@ def test_a_consequence_follows_whichever_is_found_first(cause: Finding, follower
         (finding("response-text", 0, of_response=True), finding("text-changed", 1, expected="user: Which city?")),
         (finding("usage", 0), finding("stop-reason", 0)),
         (finding("tool-run-otherwise", 1, of_response=True), finding("result-changed", 1)),
-        (finding("opaque-state-lost"), finding("text-changed")),
+        (finding("opaque-state-lost", 0), finding("text-changed")),
         (finding("opaque-state-lost", pointer="/input/1"), finding("recorded-request", pointer="/input/3")),
         (finding("opaque-state-lost", 0), finding("recorded-request", pointer="/input/3")),
         (finding("chat-failure", 0), finding("chat-failure", 1, message="another failure")),
