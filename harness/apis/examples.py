@@ -182,8 +182,8 @@ class JudgedExample:
 
     @property
     def _is_met(self) -> bool:
-        """Return whether the request meets the fact's own conditions. `found` may lack the fact, because only one
-        violation per place is reported.
+        """Return whether the request meets the fact's own conditions. `found` may have no violation of the fact,
+        because only one violation per place is reported.
         """
         try:
             body = json.loads(self.request.body)

@@ -43,8 +43,10 @@ class _Absent:
 _ABSENT = _Absent()
 
 _Chosen: TypeAlias = "Mapping[str, str]"
-"""List elements and schemas chosen so far. Conditions with the same list path, or on the same kind of schema, form a
-group. Each group is mapped to the pointer of the element or schema that its conditions share.
+"""Pointers of the list elements and schemas chosen so far, by group.
+
+A group is a list path such as `.messages[]`, or `_ROOT` or `_INSIDE` for schemas. Conditions that share a group must
+use the same element or schema.
 """
 
 _ROOT, _INSIDE = "#", "#/"
@@ -133,16 +135,18 @@ class Conditions:
         return keys.pop() if is_local and not self.tests[0].wants_nothing else None
 
     def required_keys(self, schemas: SchemaPlaces) -> frozenset[frozenset[str]]:
-        """Return sets of keys in snake_case. A body that meets the conditions has a key of each set."""
+        """Return sets of top-level keys, in snake_case. A body that meets the conditions has at least one key from each
+        set.
+        """
         paths = [test.all_steps(schemas) for test in self.tests if not test.wants_nothing and not test.condition.header]
         return frozenset(frozenset(steps[0].spellings[1] for steps in each) for each in paths if all(each))
 
     def is_possible(self, value: JSON, steps: int = 0) -> bool:
-        """Return whether each condition that requires a value is met by some value. This is a quick pre-check: it is
-        necessary, but not sufficient.
+        """Return whether `value` could meet the conditions that require a value, each checked alone. This is a quick
+        pre-check: if it succeeds, the conditions may still not be met.
 
         `steps` is the number of path steps that already led to `value`: 0 for a body, 1 for an element of the list that
-        `only_list` returns.
+        `only_list` names.
         """
         for may_hold in self._possible[steps]:  # noqa: SIM110 - a generator takes twice the time
             if not may_hold(value):
@@ -169,8 +173,11 @@ class Conditions:
     def _rest(
         self, number: int, data: RequestData, shared: frozenset[str], chosen: _Chosen, pointer: str
     ) -> Iterator[str]:
-        """Run the tests from index `number` on with the chosen elements. For each way in which all of them pass, yield
-        the place of the first test.
+        """Yield the place of the first condition for each combination of elements that passes the tests from index
+        `number` on.
+
+        `chosen` contains the elements chosen so far. `pointer` is the place of the first condition, if it is already
+        known.
         """
         if number == len(self.tests):
             yield pointer
@@ -193,7 +200,7 @@ class Conditions:
 
 
 class ConditionFilter:
-    """Selects, from the conditions of many facts, those that a request may meet.
+    """Pre-filter for the conditions of facts. It selects those that a request may meet.
 
     Conditions about one element of a list are tested on each element separately. The result is cached by element,
     because each request of a conversation repeats the previous ones. All other conditions only get a quick pre-check,
@@ -265,8 +272,9 @@ class PathStep:
     """A step of a path: a key in its two spellings, followed by indexes. Paths with the same prefix share their step
     objects.
 
-    `groups` has one entry per index: the path of the list, such as `.messages[]`. The entry is empty if the index does
-    not choose an element for other conditions. `next` and `later` have the entry of the element that they follow.
+    `groups` has one entry per index: the path of the list, such as `.messages[]`. `next` and `later` have the same
+    entry as the element that they follow. The entry is empty for an index that conditions cannot share, such as `[*]`
+    or `[-1]`.
     """
 
     spellings: tuple[str, str]

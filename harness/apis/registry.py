@@ -60,7 +60,7 @@ def _targets(api: Api) -> frozenset[str]:
 
 
 def targets() -> tuple[ShippedTarget, ...]:
-    """Return the shipped targets of all APIs, including third-party ones."""
+    """Return the targets of all APIs, including third-party APIs. Targets of compatible servers are not included."""
     return tuple(target for api in apis() for target in api.targets)
 
 
@@ -79,7 +79,8 @@ ALL_SERVERS = "all-servers"
 
 
 def target_names(names: Sequence[str], spoken: Container[str]) -> list[str]:
-    """Return the target names without duplicates, and replace `ALL_SERVERS` by all servers of the spoken APIs.
+    """Return the target names without duplicates. `ALL_SERVERS` is replaced by all compatible servers with an API in
+    `spoken`.
 
     Raises:
         UsageError: there is none.

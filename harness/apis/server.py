@@ -133,16 +133,16 @@ class StateNotFound(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerEndpoints:
-    """Endpoints of a server other than chat.
+    """Endpoints of a server in addition to chat.
 
     `variables`: environment variables that point SDKs to another server. `headers(seed, model)`: additional headers of
     every response. `has_key(request)`: whether the request carries a key. `status_without_key`: the status of the
     response to a request without a key. `respond(request, models)`: the response to a request for models or token
-    counts, `None` for other requests. `restore(request, stored)`: the request, with the state that the server stores
-    inserted. Raises `StateNotFound`. `store(request, response)`: the id and the value of a conversation that the server
-    stores, or `None`. `echo(body, request)`: the response with the request fields that it repeats.
-    `combine(responses)`: one response that has several responses as its choices. `compared`: pointer to the field of a
-    request that names an earlier response. Cache diagnostics compare the request with the one that led to that
+    counts, `None` for other requests. `restore(request, stored)`: the request, completed with the stored state that it
+    names. Raises `StateNotFound`. `store(request, response)`: the id and the value of the conversation to store, or
+    `None`. `echo(body, request)`: the response, with the request fields that the API repeats in it.
+    `combine(responses)`: one response that has several responses as its choices. `compared`: pointer to the request
+    field that names an earlier response, for cache diagnostics. They compare the request with the one that led to that
     response. Empty if the API has no cache diagnostics.
     """
 
@@ -226,7 +226,9 @@ def number(seed: str, label: str, low: int, high: int) -> int:
 
 
 def stop_word(step: ModelStep, word: str, known: Mapping[str, StopReason], seed: str) -> str:
-    """Return a word for a stop reason: the usual one or, if that is provoked, another one with the same meaning."""
+    """Return `word`, the usual name of a stop reason. If the step provokes rare stop words, return another name with
+    the same meaning, if there is one.
+    """
     others = [each for each, reason in known.items() if reason is known.get(word) and each != word]
     if Provocation.RARE_STOP_WORDS not in step.provocations or not others:
         return word

@@ -47,8 +47,9 @@ class UneditedTurn:
 
 
 def undo_edits(answer: ResponseView, place: TurnSlice, reissued: frozenset[str] = frozenset()) -> UneditedTurn:
-    """Undo the client's changes to `answer`. `reissued` holds encrypted contents that the answer
-    sent in other events."""
+    """Undo the client's changes to `answer`. `reissued` contains encrypted contents that occur only in earlier events
+    of the answer's stream.
+    """
     working = _EditFinder(answer, place, reissued)
     items = (*working.unedited_spoken(), *working.following())
     return UneditedTurn(items, +working.edits)

@@ -1,8 +1,8 @@
 """Conversion of requests to the arguments of third-party clients. `client_answers` converts their results.
 
-A client takes the message format of its own API, OpenAI's, or a single prompt. A form returns the arguments under the
-names of the provider's SDK; `SYNONYMS` lists further names for them. Messages and tools are converted to the classes
-that the client's method is annotated with.
+A client accepts the message format of its own API, that of OpenAI, or a single prompt. A `Form` builds the arguments
+under the names of the provider's SDK, and `SYNONYMS` lists other names that clients use. Messages and tools are
+converted to the classes in the annotations of the client's method.
 """
 
 from __future__ import annotations
@@ -77,7 +77,9 @@ def as_annotated(value: object, hint: object) -> Any:
 
 
 def with_joined_texts(request: ChatRequest) -> ChatRequest:
-    """Return the request with several texts of a message joined to one, for a client that takes only one."""
+    """Return the request with the texts of each message joined into one, for a client that accepts only one. Messages
+    with other parts stay unchanged.
+    """
     made = [
         replace(each, parts=(Text("\n".join(part.text for part in each.parts if isinstance(part, Text))),))
         if len(each.parts) > 1 and all(isinstance(part, Text) for part in each.parts)
@@ -99,11 +101,13 @@ _ROLE_NAMES = {
     "assistant": "assistant|ai(?![a-z])|model|bot",
     "tool": "tool|function|result",
 }
-"""Roles, each with words in the names of classes for messages of this role."""
+"""Maps each role to a pattern for the names of message classes of this role."""
 
 
 def _for_role(members: Sequence[object], role: str) -> list[object]:
-    """Return the classes for messages of a role, if there is one per role; otherwise all, each with its subclasses."""
+    """Return the classes and subclasses among `members` whose names match a role. If there are none, return all
+    members.
+    """
     classes = [each for each in members if inspect.isclass(each) and each.__module__ not in _OWN_MODULES]
     found = [each for every in classes for each in (every, *_subclasses(every))]
     named = [each for each in found if re.match(_ROLE_NAMES.get(role, role), snake(each.__name__).lstrip("_"))]
@@ -115,7 +119,9 @@ ERROR_FLAG = "is_error"
 
 
 TOOL_MESSAGES = "tool_messages"
-"""Mark of a method with Anthropic's messages that takes each result as a message with the role `tool`."""
+"""Pseudo parameter name for a method that takes Anthropic's messages, but each result as a message with the role
+`tool`.
+"""
 
 
 def marks_errors(hint: object) -> bool:
@@ -174,7 +180,9 @@ def _is_list(hint: object) -> bool:
 
 
 def _instance(value: dict[str, Any], kind: Callable[..., object]) -> object | None:
-    """Return an instance of a class for a message, a call or a tool, or `None` if the class has other fields."""
+    """Return a message, a call or a tool as an instance of the class `kind`, or `None` if its fields do not fit the
+    class.
+    """
     hints = hints_of(kind)
     known: dict[str, Any] = {**value.get("function", {}), **value}
     for name, others in _ALIASES.items():
@@ -202,7 +210,9 @@ def _instance(value: dict[str, Any], kind: Callable[..., object]) -> object | No
 
 
 def _lists_of_calls(hints: Mapping[str, object], kind: Callable[..., object]) -> Mapping[str, object]:
-    """Return the annotated fields of a class that are lists of calls, by the class of their items or by their name."""
+    """Return the annotated fields of a class that are lists of calls. They are recognised by their item class or by
+    their name.
+    """
     arguments = {"arguments", *_ALIASES["arguments"]}
     found = {name: each for name, each in hints.items() if arguments & hints_of(item_class(each)).keys()}
     named = {name for name in ("tool_calls", *_ALIASES["tool_calls"]) if name in hints and name not in found}
@@ -219,7 +229,7 @@ def _call_class(kind: Callable[..., object]) -> type | None:
 
 
 def with_own_roles(messages: Sequence[Any], source: str) -> list[Any]:
-    """Return messages with the roles that the code of a client has in place of OpenAI's."""
+    """Return messages with OpenAI's roles replaced by those that the client's source code uses."""
     words = {role: re.search(rf"[\"']({other})[\"']", source) for role, other in _OTHER_ROLES.items()}
     own = {role: found[1] for role, found in words.items() if found and not re.search(rf"\b{role}\b", source)}
     dicts = [cast("dict[str, Any]", each) if isinstance(each, dict) else None for each in messages]
@@ -230,7 +240,7 @@ def with_own_roles(messages: Sequence[Any], source: str) -> list[Any]:
 _OTHER_ROLES = {"assistant": "model|ai|bot", "user": "human", "tool": "function|tool_result"}
 
 FUNCTION_LISTS = ("functions", "function_declarations")
-"""Names of parameters for tools that accept bare functions, without the enclosing object that has their type."""
+"""Names of tool parameters that accept bare function declarations, without the enclosing object that has their type."""
 
 SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "messages": ("messages", "msgs", "conversation", "chat_history", "history", "turns", "dialog", "transcript"),
@@ -249,7 +259,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "json_mode": ("json_mode", "json_output", "as_json"),
     "json_schema": ("json_schema", "response_schema", "output_schema", "schema"),
 }
-"""Names that methods have for an argument, in the order of preference."""
+"""Maps an argument to the parameter names that methods use for it, in order of preference."""
 
 SETTINGS: Mapping[str, str] = {
     "max_tokens": "max_tokens",
@@ -260,19 +270,18 @@ SETTINGS: Mapping[str, str] = {
     "stop_sequences": "stop",
     "reasoning": "thinking",
 }
-"""Maps arguments for settings to the names of the settings. Such an argument is left out if a method has no parameter
-for it.
+"""Maps arguments to the settings that they carry. Such an argument is left out if the method has no parameter for it.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A format in which a client accepts requests. `messages` is the argument that holds the conversation.
+    """A request format that clients accept. `messages` is the argument that holds the conversation.
 
     `arguments` builds the arguments from the request, the memory, the model and the names of the method's parameters.
-    These names include `is_error` if the messages of the method have this field, and `TOOL_MESSAGES`. `capabilities`
-    maps arguments to the capabilities of a method that accepts them; the key "" applies to every method. `settings`
-    lists the arguments for settings.
+    The names include `ERROR_FLAG` if the client's messages can mark errors. They include `TOOL_MESSAGES` if the method
+    takes results as messages with the role `tool`. `capabilities` maps arguments to the capabilities of a method that
+    accepts them; the key "" applies to every method. `settings` lists the arguments for settings.
     """
 
     name: str
@@ -427,5 +436,5 @@ def without(made: Mapping[str, Any], *names: str) -> dict[str, Any]:
 
 
 def snake(name: str) -> str:
-    """Return a name in camel case in snake case."""
+    """Convert a name from camel case to snake case."""
     return re.sub(r"[A-Z]", lambda found: f"_{found[0].lower()}", name)

@@ -95,9 +95,9 @@ def apart(
 
 
 def _changed_tools(recorded: HttpRequest, sent: HttpRequest, wire: Api) -> Iterator[RequestDifference]:
-    """Yield the first change of the tools for a model whose reasoning is bound to them.
+    """Yield the first change of the tools, for a model whose reasoning is bound to its tools.
 
-    Requests are compared by meaning, and the order of tools and of lists in schemas has none. Providers compare both
+    The comparison by meaning ignores the order of tools and of lists in schemas, but providers do not
     (anthropic-thinking-bound-to-prefix, openai-responses-gpt-6-2-reasoning-dropped).
     """
     if wire.profile_for(wire.model_of(sent) or "").changed_prefix is None or recorded.body == sent.body:

@@ -192,7 +192,7 @@ _FIELDS_NEXT_TO: Mapping[str, Mapping[str, Document]] = {
         "thinking": {"reasoning": {"summary": "auto"}},
     },
 }
-"""Maps an API and a setting to provider fields for the object in which the adapter sends that setting."""
+"""Maps an API and a setting to provider fields that belong in the same object of the body as the setting."""
 
 
 class _Drawing:
@@ -671,7 +671,7 @@ def _answers_later(document: Document) -> bool:
 
 
 def _lends(base: Document) -> bool:
-    """Return whether the tools and settings of a base can be used in other turns. They can unless other fields of the
+    """Return whether the tools and settings of a base can be used with other turns. They cannot if other fields of the
     base affect the model's answers.
     """
     answers = [step for turn in base.get("turns", ()) for step in turn["model"]]

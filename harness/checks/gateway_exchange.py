@@ -1,6 +1,4 @@
-"""Client exchanges through a gateway, as the wire reader sees them at both ends, and the definition
-of gateway details.
-"""
+"""Exchanges through a gateway, parsed at both ends, and the definition of the details that a gateway must preserve."""
 
 from __future__ import annotations
 
@@ -66,11 +64,11 @@ _REFUSED_CONTENT = (400, 404, 405, 413, 415, 422, 501)
 
 @dataclass(frozen=True, slots=True)
 class GatewayExchange:
-    """A client request with all exchanges that the gateway had with the upstream for it.
+    """A client request with all upstream exchanges that the gateway made for it.
 
     `client` is the exchange between client and gateway. `upstream` holds the exchanges between gateway and upstream.
     There are several if the gateway retried. `before` holds the earlier exchanges of the conversation. `own` is the
-    same answer encoded directly in the client's API. Whatever `own` lacks cannot be expressed in that API.
+    scripted answer, encoded directly in the client's API. A detail that `own` lacks cannot be expressed in that API.
     """
 
     way: ApiPair

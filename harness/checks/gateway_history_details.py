@@ -1,5 +1,5 @@
-"""Gateway details about the history: earlier calls, their ids, arguments and results, error marks, and the unchanged
-prefix.
+"""Details of the history that a gateway must preserve: earlier calls, their ids, arguments and results, error marks,
+and the unchanged prefix.
 """
 
 from __future__ import annotations

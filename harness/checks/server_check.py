@@ -62,9 +62,9 @@ _PLAINEST = frozenset({PLAIN, "server-call", "server-parallel", "server-error-me
 
 @dataclass(frozen=True, slots=True)
 class CheckSelection:
-    """Selection of checks and promises.
+    """Selection of checks and of promises, which are rules for every response.
 
-    `only` holds the selected ids (`None` means all). Each runs in these `variants`, `repeat` times.
+    `only` holds the selected ids (`None` means all). The checks run in these `variants`, `repeat` times each.
     """
 
     only: frozenset[str] | None = None
@@ -317,7 +317,9 @@ def rate(name: str, target: str, tries: Iterable[bool]) -> Rate:
 class _OpenCheck:
     front: ConversationServer
     turns: int
-    """Turns of its first request. A request with no more turns starts a new conversation."""
+    """Number of turns in the conversation's first request. A request that has no more turns than this starts a new
+    conversation.
+    """
 
 
 class ScriptedServer:

@@ -449,8 +449,11 @@ def _by_upstream(values: Sequence[str] | None, option: str, upstreams: Mapping[s
 
 
 def _gateway_scenarios(options: GatewayOptions) -> tuple[Sequence[Scenario], Mapping[str, str]]:
-    """Return the scenarios and their files: the named ones, the sample, or with `--all` those of the project or the
-    suite.
+    """Return the scenarios to run and their files, without scenarios of embeddings.
+
+    If the user names scenarios, only these are run. Otherwise the scenarios for gateways are run. With `--all`, the
+    scenarios of the project's settings are run. If the settings name none, the whole suite is run together with the
+    scenarios for gateways.
     """
     own = {each.id: each for each in gateway_traffic.scenarios()}
     chosen = options.paths or (settings().scenarios if options.everything else ())

@@ -408,7 +408,9 @@ def _base_path(spec: str, own: str) -> str:
 
 
 def _redirects(spec: str, agent: str) -> list[str]:
-    """Return the HTTP clients that a client without a base URL may use, the most probable first."""
+    """Return the HTTP libraries that a client with a fixed base URL may use, the most probable first. Return an empty
+    list for a client that accepts a base URL.
+    """
     if adapter_specs.client_url(spec) is None:
         return []
     loaded = [each for each in ("httpx2", "httpx", "aiohttp", "urllib3", "http.client") if each in sys.modules]

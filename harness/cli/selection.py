@@ -312,7 +312,7 @@ _Key: TypeAlias = tuple[str, str, str]
 
 
 class LastFailed:
-    """Cells of a project that failed in the previous run of one mode, for `--last-failed`."""
+    """Cells of a project that failed when they last ran in one mode, for `--last-failed`."""
 
     def __init__(self, project: Path, mode: Mode) -> None:
         self._path = project / _FILE

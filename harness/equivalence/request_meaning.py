@@ -39,8 +39,9 @@ from harness.model.messages import JSON, ChatRequest, JsonSchema, NamedTool, Too
 class ChoiceMeaning:
     """The functions that a model may call, and whether it must call one.
 
-    `required` with one tool means that tool. `ANY` with all names means `required`. Without tools, no call is possible.
-    Gemini's `VALIDATED` also checks arguments, which is not part of the choice.
+    Different choices can have the same meaning. `required` with one tool equals naming that tool, and `ANY` with all
+    names equals `required`. Without tools, no call is possible. Gemini's `VALIDATED` also checks arguments, which is
+    not part of the choice.
     """
 
     tools: frozenset[str]
@@ -129,16 +130,16 @@ _DATED = re.compile(r"([-@](\d{8}|\d{4}-\d{2}-\d{2})|-\d{3}|-preview-\d{2}-\d{2}
 
 
 def is_model_name(wire_choice: str, wanted: str) -> bool:
-    """Return whether a model name on the wire is the wanted one.
+    """Return whether the model name in a request is the wanted one.
 
-    The wire may add the collection (`models/…`) or the date of an alias. It must not drop a date.
+    The request may add the prefix `models/`, or a date or version to an alias. It must not drop a date.
     """
     name, wanted = wire_choice.rpartition("models/")[2], wanted.rpartition("models/")[2]
     return name.startswith(wanted) and _DATED.fullmatch(name.removeprefix(wanted)) is not None
 
 
 _Key: TypeAlias = tuple[str, str | None]
-"""Form of a result's reference to its call, and the reference itself."""
+"""Kind of the reference from a result to its call (`id` or `name`), and the reference itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,7 +301,9 @@ OutlineLine: TypeAlias = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """Values that the caller gave. `results` are those that arrived, by their pointers in the body."""
+    """Schemas and results that the caller gave. `results` maps pointers in the body to the texts of the given results
+    that the request contains.
+    """
 
     schemas: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
     response_schema: JSON = None
@@ -331,8 +334,8 @@ def _has_media(result: ResultView) -> bool:
 def outline(view: RequestView, given: ChatRequest | None = None) -> Iterator[OutlineLine]:
     """Yield the lines of a request.
 
-    Calls are numbered, because each API issues other ids. `given` is the caller's request. Schemas and results that
-    are equivalent to the given ones are shown as given.
+    Calls are numbered, because ids differ between APIs. `given` is the caller's request. Schemas and results that are
+    equivalent to the given ones are shown as given.
     """
     request, told = normal_form(view), _Given.of(view, given)
     pairing = pair_results(request)

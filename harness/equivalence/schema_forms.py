@@ -208,8 +208,10 @@ class Acceptance:
 
 
 def _schema(form: NormalForm, here: str, above: Sequence[str], location: str | None = None) -> Any:
-    """Convert a form to JSON Schema. If the form is only a condition on a value, such as `not`, `location` is the
-    pointer to the schema of that value.
+    """Convert a form to JSON Schema; `here` is its pointer.
+
+    A form in a keyword such as `not` applies to the same value as the schema around it. `location` is then the pointer
+    of that value's own schema, to which cycles refer.
     """
     if form.cycle is not None:
         return {"$ref": above[len(above) - form.cycle]}

@@ -351,7 +351,7 @@ class EmbeddingRecord:
 
         Raises:
             EmbeddingMismatch: `provider` makes vectors that cannot be compared; no request was sent.
-                harness.model.errors.ChatError: the provider refused or failed.
+            ChatError: the provider refused or failed.
         """
         self.check(provider)
         (vector,) = provider.embed([text])

@@ -1,5 +1,7 @@
-"""Grouping of a run's findings into causes. A cause has findings of one rule and case, at one location in the messages
-of each API. Findings that follow from others are left out.
+"""Grouping of a run's findings into causes.
+
+A cause has the findings of one rule and case at one place in a body. Causes that differ only in their API are joined.
+Findings that follow from others are left out.
 
 The report `worst` shows the three worst causes in at most 25 lines, for `harness try`.
 """
@@ -261,10 +263,11 @@ def _parts(run: RunResult, is_spaced: bool, max_listed: int) -> Iterator[Rendera
 
 
 def by_rule(run: RunResult) -> list[list[Cause]]:
-    """Return the causes grouped by rule, errors before warnings, so that each rule takes only one of the entries shown.
+    """Return the causes grouped by rule, so that each rule takes only one of the entries shown. Errors come before
+    warnings.
 
-    Causes of a rule whose case differs from the rule's first cause, such as another setting, are separate groups after
-    all rules.
+    A cause with another case than the first cause of its rule, such as another setting, is in a separate group. These
+    groups follow the groups of all rules.
     """
     rules: dict[str, list[Cause]] = {}
     cases: dict[tuple[str, str | None], list[Cause]] = {}
@@ -280,7 +283,9 @@ def by_rule(run: RunResult) -> list[list[Cause]]:
 
 
 def _same_text_rule(cause: Cause) -> str:
-    """Return the rule for whole answers that reports the only difference of a recut, or an empty string."""
+    """Return the rule that would report a recut's difference in whole answers: `response-text` or `response-calls`.
+    Return an empty string if both the text and the calls differ.
+    """
     differing = cause.places[0].findings[0].actual
     names = "".join(differing) if isinstance(differing, dict) else ""
     return "" if "text" in names and "call" in names else "response-text" if "text" in names else "response-calls"
@@ -291,8 +296,8 @@ def _case(cause: Cause) -> str | None:
 
 
 _LAST = ("usage", "stream-equals-whole", "response-refusal")
-"""Rules whose causes are shown last: wrong token counts harm the least, another rule usually names the defect that
-makes two results differ, and refusals are rare.
+"""Rules whose causes are shown last. Wrong token counts harm the least. If two results differ, another rule usually
+names the defect. Refusals are rare.
 """
 
 
@@ -351,7 +356,9 @@ _PLAIN_REMEDIES = (
     (r"`Thinking` part", "Return each text of the reasoning once, or none."),
     (r"`provider_metadata`", "Send an id that the client made up only as its own."),
 )
-"""Patterns of remedies that name classes of harness, and remedies for the author of a client without a wrapper."""
+"""Pairs of a pattern and a remedy. The pattern matches a remedy that names classes of harness. The author of a client
+without a wrapper reads the paired remedy instead.
+"""
 
 
 def _command_for(run: RunResult, rule: str, cell: CellResult) -> str:

@@ -24,7 +24,9 @@ _LEGAL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
 def is_named(sent: str, issued: str) -> bool:
-    """Return whether a call or result has the issued name. Any name counts if some API refuses the issued one."""
+    """Return whether a call or result has the issued name. If some API refuses the issued name, any name is accepted,
+    because adapters have to change it.
+    """
     return sent == issued or not _LEGAL_NAME.fullmatch(issued)
 
 

@@ -106,7 +106,9 @@ def ends_in_cut_call(evidence: Evidence) -> bool:
 
 
 def loop_inputs(evidence: Evidence) -> LoopInputs | None:
-    """Return the inputs of a loop or a client, or `None` if the harness ran the conversation."""
+    """Return the scenario and the requests of a loop or of a client of `harness serve`. Return `None` if harness itself
+    ran the conversation.
+    """
     transcript = evidence.transcript
     if not isinstance(transcript, ServedTranscript) or transcript.scenario is None:
         return None

@@ -259,8 +259,8 @@ _PRINTED_OBJECT = re.compile(r"\[object [A-Z]\w*\]|<[\w.<> ]+ at 0x[0-9a-fA-F]+>
 
 
 def _fault_of_text(text: str) -> str:
-    """Return a description of a fault that the text of a program's result shows, or an empty string. The tool's own
-    output is not known here.
+    """Describe the fault in the text of a program's result, or return an empty string. Only the text is checked,
+    because the tool's own output is unknown.
     """
     if _PRINTED_OBJECT.fullmatch(text):
         return "the name of an object, without its content"

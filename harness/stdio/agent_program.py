@@ -119,10 +119,9 @@ def conversation_json(conversation: Conversation) -> dict[str, JSON]:
 
 
 class _ToolResults:
-    """Runs a program's tools in parallel and writes their results.
+    """Thread pool that runs a program's tools in parallel and writes their results.
 
-    After a call without an id, the next line is read only once the result is written, because nothing else identifies
-    the call.
+    After a call without an id, the next line is not read until the result is written. Nothing else identifies the call.
     """
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:

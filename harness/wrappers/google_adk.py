@@ -1,4 +1,4 @@
-"""Google's Agent Development Kit, for Gemini: a loop with an agent and its runner."""
+"""Wrapper for Google's Agent Development Kit with Gemini. Its runner runs an agent's tool loop."""
 
 # pyright: basic, reportMissingImports=false, reportAttributeAccessIssue=false, reportCallIssue=false
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""OpenAI Agents, for OpenAI (Responses and Chat): a loop with an agent and its runner."""
+"""Wrapper for OpenAI Agents with the Responses and Chat APIs. Its runner runs an agent's tool loop."""
 
 # pyright: basic, reportMissingImports=false, reportAttributeAccessIssue=false, reportCallIssue=false
 from __future__ import annotations
@@ -22,7 +22,7 @@ from harness import Capability, Conversation, ConversationTool, Endpoint, Loop, 
 
 
 def tool(given: ConversationTool) -> FunctionTool:
-    """Return a tool that runs the given one."""
+    """Convert a tool of the conversation to a `FunctionTool`."""
 
     async def invoke(_context: Any, arguments: str) -> str:
         try:

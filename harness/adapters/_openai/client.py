@@ -59,7 +59,7 @@ class Sdk(openai.OpenAI):
 
 
 class SdkClient(ABC):
-    """Base of the `StreamingChatClient` of both APIs. A subclass sends the request."""
+    """Base class for the chat clients of both APIs. A subclass sends the request."""
 
     api: ClassVar[str]
 

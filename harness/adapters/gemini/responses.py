@@ -175,8 +175,8 @@ def _inline(raw: dict[str, JSON], media_type: str, data: str, more: dict[str, JS
 
 
 def _rest(raw: dict[str, JSON], data_field: str, more: dict[str, JSON] | None = None) -> dict[str, JSON]:
-    """Return the fields of a part that have no canonical equivalent. `more` holds the remaining fields of the object
-    inside the part's data field.
+    """Return the fields of a part that have no canonical equivalent. `more` holds such fields of the object in
+    `data_field`.
     """
     rest = {key: value for key, value in raw.items() if key != data_field}
     return {**rest, data_field: more} if more else rest

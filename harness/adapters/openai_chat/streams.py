@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def read_stream(chunks: Iterable[bytes], status: int, history: Sequence[Message]) -> Iterator[StreamEvent]:
-    """Yield the events of the response to a request with this history, as it arrives.
+    """Yield the events of a streamed response as it arrives. `history` is the conversation before it.
 
     A stream is complete if it has a finish reason or `[DONE]`. Some compatible servers leave out `[DONE]`.
 
@@ -194,7 +194,9 @@ class StreamedCall:
 
     @property
     def is_known(self) -> bool:
-        """True once id and name are known. Servers send an id before the arguments or not at all."""
+        """True if the name is known, and the id or the first arguments have arrived. Servers send an id before the
+        arguments or not at all.
+        """
         return bool(self.name and (self.id or self.arguments))
 
     def add(self, piece: dict[str, JSON]) -> None:
@@ -215,8 +217,8 @@ class StreamedCall:
     def is_complete_before(self, piece: dict[str, JSON]) -> bool:
         """Return whether a piece starts another call. Used when ids do not decide.
 
-        A piece with another function name starts another call. So does a piece with the same name and arguments, if the
-        arguments of this call are already complete.
+        A piece with another function name starts another call. So does a piece that repeats the name and has arguments,
+        if the arguments of this call are already complete.
         """
         name = _text(_function(piece).get("name"))
         if not name or not self.name:

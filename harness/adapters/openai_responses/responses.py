@@ -239,8 +239,8 @@ class _OutputItem:
         return string(self.wire.get("id"))
 
     def rest(self, whole: JSON) -> str:
-        """Return the rest of the complete text or arguments after the part that has already been yielded. Return an
-        empty string if `whole` begins differently.
+        """Return the part of `whole`, the complete text or arguments, that has not been yielded yet. Return an empty
+        string if `whole` does not begin with the yielded part.
         """
         return whole[len(self.shown) :] if isinstance(whole, str) and whole.startswith(self.shown) else ""
 

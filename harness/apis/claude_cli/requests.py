@@ -114,7 +114,8 @@ def arguments(argv: Sequence[str]) -> CliArguments:
 def _pop_values(name: str, left: list[CliArgument]) -> list[CliArgument]:
     """Remove an option's values from the remaining arguments and return them.
 
-    The first required value may look like an option. Optional values and any further values end at the next option.
+    The first required value may start with a dash. An optional value must not. Further values end at the next argument
+    that starts with a dash.
     """
     if name in _ONE_VALUE or (name in _SEVERAL_VALUES and left):
         most = len(left) if name in _SEVERAL_VALUES else 1

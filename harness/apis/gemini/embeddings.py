@@ -1,6 +1,7 @@
-"""`models/…:batchEmbedContents` and `models/…:embedContent`.
+"""Embedding requests: `batchEmbedContents` and `embedContent`.
 
-The message for batches that are too large is the provider's, quoted in many reports (langchain-ai/langchainjs 4491).
+The error message for batches that are too large is the provider's own, as quoted in many reports
+(langchain-ai/langchainjs 4491).
 """
 
 from __future__ import annotations

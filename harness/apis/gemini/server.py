@@ -165,7 +165,9 @@ def event_stream(body: dict[str, JSON], seed: str) -> bytes:
 
 
 def array(body: dict[str, JSON], seed: str) -> bytes:
-    """Convert a complete response to a JSON array of the same chunks. This is the API's default format."""
+    """Convert a complete response to a JSON array of the chunks that `event_stream` also sends. This is the API's
+    default format.
+    """
     return b"[" + b"\n,\r\n".join(_encode(chunk, indent=2) for chunk in _chunks(body, seed)) + b"\n]"
 
 
@@ -262,8 +264,9 @@ _BODY_HEADERS = frozenset({"content-encoding", "content-length", "content-type",
 def broken_for(response: HttpResponse, request: HttpRequest) -> HttpResponse:
     """Return a truncated or unreadable response, converted to a JSON array if the request asks for one.
 
-    In the array, each event becomes an element, and the last one may be incomplete. An error closes the array, as the
-    provider does. A truncated array is not closed. HTML pages and empty bodies are not streams, so they stay unchanged.
+    In the array, each event becomes an element, and the last one may be incomplete. The array is closed after an error,
+    as in the provider's responses. A truncated array is not closed. HTML pages and empty bodies are not streams, so
+    they stay unchanged.
     """
     if not asks_for_array(request) or not response.body:
         return response

@@ -47,7 +47,9 @@ _REASONING = ("reasoning_content", "reasoning", "reasoning_details")
 """Fields in which compatible servers return the model's reasoning."""
 
 _TYPED = frozenset({"role", "content", "tool_calls", "function_call", "tool_call_id"})
-"""Fields with a neutral type. Every other field becomes an `OpaqueView` under its own name."""
+"""Message fields that the neutral view covers. Every other field becomes an `OpaqueView` whose kind is the field's
+name.
+"""
 
 
 def content_views(content: JSON, pointer: str) -> list[ContentView]:
@@ -72,7 +74,7 @@ def assistant_views(message: dict[str, JSON], pointer: str) -> list[TextView | M
 
 
 def other_fields(message: dict[str, JSON], pointer: str) -> list[OpaqueView]:
-    """Return the fields of a message that have no neutral type, sorted by name."""
+    """Return the message fields that the neutral view does not cover, sorted by name. Blank fields are left out."""
     return [
         OpaqueView(key, value, join(pointer, key))
         for key, value in sorted(message.items())

@@ -16,11 +16,12 @@ from harness.model.messages import JSON, ChatRequest, JsonSchema, Message, Named
 
 
 class OpenAIResponsesReader(CanonicalReader):
-    """Reads requests of the Responses API.
+    """Reader of Responses API requests.
 
     The system prompt is `instructions`, or the first system item if there are no instructions. Other system items stay
-    in the conversation. The API has no error flag, so a failed tool only has its text. If a function omits `strict`, it
-    stays omitted, since the default is to be strict if possible (openai-responses-strict-default).
+    in the conversation. The API has no error flag, so only the text of a result shows that the tool failed. If a
+    function omits `strict`, it stays omitted, since the default is to be strict if possible
+    (openai-responses-strict-default).
     """
 
     api = "openai-responses"

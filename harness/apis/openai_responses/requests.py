@@ -62,7 +62,8 @@ def item_kind(item: dict[str, JSON]) -> str:
 
 
 _LABELS = frozenset({"id", "status"})
-"""Fields of a reasoning item that are not state (openai-responses-reasoning-back)."""
+"""Fields of a reasoning item that clients may leave out when they send the item back (openai-responses-reasoning-back).
+"""
 
 
 def item_parts(item: dict[str, JSON], pointer: str) -> tuple[PartView, ...]:

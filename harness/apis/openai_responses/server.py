@@ -83,8 +83,8 @@ def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str,
     """Return the body of a response.
 
     A refusal with text is a completed response. A refusal without text is stopped by the content filter. If a step
-    stops at `max_tokens`, its text is truncated. If the step is `truncated`, the arguments of its last call are
-    truncated instead, and the item is `incomplete` or still `in_progress` (both occur: vercel/ai#20405).
+    stops at `max_tokens`, its message is marked `incomplete`. If the step is `truncated`, the arguments of its last
+    call are cut off. The call is then `incomplete` or still `in_progress` (both occur: vercel/ai#20405).
     """
     bound = StopReason.MAX_TOKENS if step.truncated else None
     stop = None if step.refusal is not None else step.stop or bound
@@ -274,7 +274,7 @@ def stream_of(body: Fields, seed: str, profile: Profile, _request: RequestView) 
 
 
 def to_stream(body: Fields, seed: str, dialect: ResponsesDialect = OPENAI, *, at_once: bool = False) -> bytes:
-    """Return a stream that folds to `body`. `at_once` interleaves the calls."""
+    """Return a stream whose events add up to `body`. With `at_once`, the events of the calls are interleaved."""
     sent: list[bytes] = []
     for index, (kind, fields) in enumerate(_events(body, seed, dialect, at_once=at_once)):
         event: Fields = {"type": kind, **fields}
@@ -354,12 +354,12 @@ def _text(family: str, key: str, holder: Fields, place: Fields, seed: str) -> It
 
 
 def stream_error(status: int, seed: str, request: RequestView) -> bytes:
-    """Return the provider's error for a status, inside a stream.
+    """Return the events that report an error with this status inside a stream.
 
-    Recorded streams have an `error` event that contains the error object, followed by `response.failed`. In the SDK's
-    type the fields of the error are directly in the event (openai-responses-stream-error). Azure sends only
-    `response.failed`. `seed` selects the format. The sequence numbers have a gap, since the number of earlier events is
-    unknown.
+    In recorded streams, an `error` event contains the error object, and `response.failed` follows it. In the SDK's
+    type, the event itself has the fields of the error (openai-responses-stream-error). Azure sends only
+    `response.failed`. `seed` selects one of these forms. The sequence numbers have a gap, since the number of earlier
+    events is unknown.
     """
     kind, code = type_and_code(status)
     error = error_object(message(status), kind, code)
@@ -414,7 +414,9 @@ _REPEATED = frozenset(
 
 
 def respond(request: HttpRequest, _models: Sequence[str]) -> HttpResponse | None:
-    """Respond to a request for a token count. The module of Chat Completions responds to requests for models."""
+    """Respond to a request for a token count; return `None` for any other request. The Chat Completions module responds
+    to requests for the list of models.
+    """
     if request.method != "POST" or not urlsplit(request.url).path.endswith("/responses/input_tokens"):
         return None
     return json_response({"object": "response.input_tokens", "input_tokens": estimate_tokens(request.body)})
