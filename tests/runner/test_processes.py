@@ -126,7 +126,19 @@ ADAPTER = replace(PLAIN, name="waits", connect=connect)
 def test_forks_and_workers_end_with_a_killed_run_and_the_report_says_so(tmp_path: Path) -> None:
     (tmp_path / "waits.py").write_text(WAITS)
     (tmp_path / "run.json").write_text('{"mode": "replay", "cells": []}')
-    words = ["run", "-k", "call-", "--adapter", "waits:ADAPTER", "-n", "2", "--report", "json:run.json"]
+    words = [
+        "run",
+        "-k",
+        "call-",
+        "--adapter",
+        "waits:ADAPTER",
+        "-n",
+        "2",
+        "--cell-timeout",
+        "3",
+        "--report",
+        "json:run.json",
+    ]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(tmp_path)])}
     with subprocess.Popen([sys.executable, "-c", FORKING, *words], cwd=tmp_path, env=environment) as run:
         while len(waiting := [*tmp_path.glob("waits-*")]) < 2:
