@@ -59,29 +59,33 @@ def decode_frames(body: bytes) -> bytes:
     """Return Bedrock's binary frames as server-sent events. An incomplete frame at the end is dropped.
 
     Each frame has its length, the length of its headers, a checksum, the headers, a payload and a second checksum
-    (https://docs.aws.amazon.com/AmazonS3/latest/API/RESTSelectObjectAppendix.html, 2026-11-27). The payload of a chunk
-    is `{"bytes": …}` with an event of the model in base64; that of an exception is `{"message": …}`.
+    (https://docs.aws.amazon.com/lexv2/latest/dg/event-stream-encoding.html, 2026-11-27). In recordings, the payload of
+    a chunk is `{"bytes": …}` with an event of the model in base64. That of an exception is `{"message": …}`.
 
     Raises:
         WireError: a length is impossible, or a payload is not such an object.
     """
-    stream = b""
-    while len(body) >= _FRAME_OVERHEAD:
-        length, headers = struct.unpack_from(">II", body)
+    sent: list[bytes] = []
+    at = 0
+    while len(body) - at >= _FRAME_OVERHEAD:
+        length, headers = struct.unpack_from(">II", body, at)
         if not _FRAME_OVERHEAD <= headers + _FRAME_OVERHEAD <= length:
             raise WireError("the body is not a sequence of event stream frames")
-        if length > len(body):
+        if at + length > len(body):
             break
-        payload = loads(body[12 + headers : length - 4].decode("utf-8", errors="replace"))
-        body = body[length:]
+        payload = loads(body[at + 12 + headers : at + length - 4].decode("utf-8", errors="replace"))
+        at += length
         match payload:
             case {"bytes": str(text)}:
-                stream += b"data: " + base64.b64decode(text) + b"\n\n"
+                try:
+                    sent.append(b"data: " + base64.b64decode(text) + b"\n\n")
+                except ValueError:
+                    raise WireError("the bytes of a frame are not base64") from None
             case {"message": str(text)}:
-                stream += serialize_event({"type": "error", "error": {"type": "api_error", "message": text}})
+                sent.append(serialize_event({"type": "error", "error": {"type": "api_error", "message": text}}))
             case _:
                 raise WireError("a frame has neither bytes nor a message")
-    return stream
+    return b"".join(sent)
 
 
 def events(body: bytes) -> Iterator[ServerSentEvent]:

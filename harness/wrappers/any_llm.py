@@ -47,16 +47,8 @@ def ask(provider: str, endpoint: Endpoint, model: str, **arguments: Any) -> Any:
 
 
 _NAMES = (
-    *(
-        "system-prompt",
-        "tools",
-        "parallel-tool-calls",
-        "tool-choice",
-        "forced-tool-choice",
-        "named-tool-choice",
-        "json-schema",
-    ),
-    *("json-with-tools", "vision", "history", "truncation", "streaming"),
+    *("system-prompt", "tools", "parallel-tool-calls", "tool-choice", "forced-tool-choice", "named-tool-choice"),
+    *("json-schema", "json-with-tools", "vision", "history", "truncation", "streaming"),
 )
 _CAPABILITIES = frozenset(map(Capability, _NAMES))
 _OWN = {Capability.JSON_MODE, Capability.PROVIDER_FIELDS}

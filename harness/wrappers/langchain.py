@@ -107,16 +107,8 @@ def _gemini(endpoint: Endpoint, model: str) -> Any:
 
 
 _NAMES = (
-    *(
-        "system-prompt",
-        "tools",
-        "parallel-tool-calls",
-        "tool-choice",
-        "forced-tool-choice",
-        "named-tool-choice",
-        "vision",
-    ),
-    *("history", "truncation", "streaming"),
+    *("system-prompt", "tools", "parallel-tool-calls", "tool-choice", "forced-tool-choice", "named-tool-choice"),
+    *("vision", "history", "truncation", "streaming"),
 )
 _CAPABILITIES = frozenset(map(Capability, _NAMES))
 _OPENAI_ONLY = frozenset(map(Capability, ("json-mode", "json-schema", "json-with-tools", "provider-fields")))

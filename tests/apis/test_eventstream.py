@@ -184,6 +184,6 @@ def test_frames_of_bedrock_are_read_up_to_the_last_whole_one() -> None:
         {"type": "error", "error": {"type": "api_error", "message": "Too many tokens."}},
     ]
     assert sent_objects(decode_frames(body[: len(frames[0]) + 20])) == sent[:1]
-    for wrong in (bytes(16), frame(1)):
+    for wrong in (bytes(16), frame(1), frame({"bytes": "abc"})):
         with pytest.raises(WireError):
             decode_frames(wrong)
