@@ -194,6 +194,7 @@ def try_(typed: TryOptions) -> int:
     if found.question:
         raise UsageError(found.question)
     typer.echo(f"{typed.subject or typed.command}: recognised as {found.sentence}.")
+    typer.echo(_correction(found.spec))
     if found.failure:
         typer.echo(_NO_REQUEST.format(failure=found.failure))
         return 1
@@ -218,6 +219,19 @@ def try_(typed: TryOptions) -> int:
     code = play_check(options, _MODEL_PROBE, _Trial(models, default, is_fixed, shows, started).with_sample)
     typer.echo(f"More: {_check_command(found)}")
     return code
+
+
+def _correction(spec: str) -> str:
+    """Return a line that states how to correct the recognition of an adapter, a client, a loop or a library."""
+    if spec.startswith(adapter_specs.COMMAND_PREFIX):
+        return "Otherwise: a program that ignores 'describe' is run with its own prompts ('harness help stdio')."
+    if wrappers.find(spec) is not None:
+        return "Otherwise: another name of 'harness list wrappers', MODULE:ATTRIBUTE of your own, or --model NAME."
+    if re.match(f"({adapter_specs.DRIVE}|{adapter_specs.AGENT})@", spec):
+        return "Otherwise: --api NAME, --model NAME, or the MODULE:CLASS.METHOD that sends one request."
+    if re.match(f"({adapter_specs.CLIENT}|{adapter_specs.NATIVE})@", spec) or not spec:
+        return "Otherwise: --api NAME, --model NAME, or another method, as in MODULE:CLASS.METHOD."
+    return "Otherwise: the MODULE:ATTRIBUTE of another object, or --model NAME."
 
 
 def _known_model(found: Recognised) -> str | None:
@@ -326,8 +340,11 @@ def _recognise(typed: TryOptions) -> Recognised:
     if Path(name).is_dir() and not (Path(name) / "__init__.py").is_file():
         return Recognised(question=f"{name} is a folder. Name the file of your client in it, or its module.")
     found = recognise(name)
-    if found.question and typed.api is not None:
-        return Recognised(f"{adapter_specs.CLIENT}@{typed.api} {name}", f"a client of {typed.api}, because of --api")
+    if typed.api is not None and (found.question or _api_of(found.spec) not in (None, typed.api)):
+        kind = adapter_specs.DRIVE if found.spec.startswith(f"{adapter_specs.DRIVE}@") else adapter_specs.CLIENT
+        noun = "tool loop" if kind == adapter_specs.DRIVE else "client"
+        place = found.spec.partition(" ")[2] or name
+        return Recognised(f"{kind}@{typed.api} {place}", f"a {noun} of {typed.api}, because of --api")
     if ":" not in name and f"no module {name.partition('.')[0]!r}" in found.question:
         known = ", ".join([*ADAPTERS.names(), *(each.library for each in wrappers.WRAPPERS)])
         return Recognised(
@@ -335,6 +352,12 @@ def _recognise(typed: TryOptions) -> Recognised:
             f"Name your client as MODULE:ATTRIBUTE, or one of: {known}."
         )
     return found
+
+
+def _api_of(spec: str) -> str | None:
+    """Return the API of a recognised client or loop, or `None` for an adapter, which declares its API itself."""
+    found = re.match(r"\w+@([^\s/=]+)", spec)
+    return found[1] if found else None
 
 
 def _try_program(command: str) -> Recognised | int:
@@ -355,6 +378,7 @@ def _try_program(command: str) -> Recognised | int:
         result = replace(result, cells=[*result.cells, *again.cells])
     conversations = count(len(result.cells), "conversation")
     typer.echo(f"{command}: recognised as a program that calls a model; {conversations} played{ended.note}.")
+    typer.echo("Otherwise: for an adapter, it must respond to 'describe' ('harness help stdio').")
     typer.echo(finding_causes.render(result, on_screen(Presentation())), nl=False)
     typer.echo(f"More: harness serve call-single --command {shlex.quote(command)}; harness help serve")
     return result.exit_code

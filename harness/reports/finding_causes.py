@@ -201,7 +201,7 @@ def _by_cell(found: Iterable[_Occurrence]) -> Iterator[list[_Occurrence]]:
 
 
 MAX_CAUSES = 3
-_MAX_LINES = 23
+_MAX_LINES = 21
 _LABEL_WIDTH = 9
 
 

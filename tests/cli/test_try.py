@@ -135,6 +135,7 @@ def test_three_planted_defects_are_named_in_25_lines(
         "own_client:Wrong: recognised as a client of openai-chat, called as "
         "own_client:Wrong.chat(messages, tools, response_format)."
     )
+    assert lines[1].startswith("Otherwise: --api NAME, --model NAME, or another method")
     for rule in ("result-orphan", "json-mode-ignored", "system-in-message"):
         assert sum(f"({rule}, " in line for line in lines) == 1
     right = next(line for line in lines if line.startswith("   right"))
@@ -245,12 +246,19 @@ while True:
 """
 
 
+def test_a_given_api_overrides_the_recognised_one(harness: Command, project: Path) -> None:
+    done = harness("try", "own_client:Wrong", "--api", "openai-responses")
+
+    assert "own_client:Wrong: recognised as a client of openai-responses, because of --api." in done.out
+    assert "harness check adapter 'client@openai-responses own_client:Wrong'" in done.out
+
+
 def test_a_program_is_played_with_its_own_prompts_and_tools(harness: Command, folder: Path) -> None:
     (folder / "program.py").write_text(PROGRAM)
 
     right = harness("try", "--command", f"{sys.executable} program.py")
     assert right.code == 0, right.out
-    assert "recognised as a program that calls a model; 1 conversation played." in right.out
+    assert "recognised as a program that calls a model; 1 conversation played.\nOtherwise: " in right.out
 
     wrong = harness("try", "--command", f"{sys.executable} program.py swap")
     assert wrong.code == 1
@@ -276,7 +284,7 @@ def test_a_program_is_played_with_its_own_prompts_and_tools(harness: Command, fo
     assert silent.code == 2
     assert "it sent no request to OPENAI_BASE_URL" in silent.err
     adapter = harness("try", "--command", f"{sys.executable} -m harness.stdio tests.examples.plain_http:ADAPTER")
-    assert "recognised as an adapter that reads and writes JSON lines." in adapter.out
+    assert "recognised as an adapter that reads and writes JSON lines.\nOtherwise: " in adapter.out
     assert adapter.code == 0, adapter.out
 
 
