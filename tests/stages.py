@@ -6,12 +6,14 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
+from random import Random
 
 from harness.apis import registry
 from harness.apis.registry import Target, target_for
 from harness.cassettes.cassette import REFERENCE_URL
 from harness.cassettes.player import ExchangeLog, Keep
 from harness.cassettes.transport import Handler
+from harness.checks.generation import conversation
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.protocols import Route
 from harness.reference_server.script_session import ScriptSession
@@ -19,7 +21,7 @@ from harness.results import Mode
 from harness.runner.backends import CellEnvironment, OfflineBackend, Responder
 from harness.runner.cells import Cell
 from harness.scenarios.load import load_paths
-from harness.scenarios.schema import Scenario
+from harness.scenarios.schema import Scenario, Variant
 from harness.stdio import adapter_specs
 
 Provider = Callable[[HttpRequest, Handler], HttpResponse]
@@ -80,3 +82,11 @@ def every_target() -> dict[str, Target]:
 def shipped_scenarios() -> dict[str, Scenario]:
     """The shipped scenarios by id."""
     return {scenario.id: scenario for scenario in load_paths([Path(__file__).parent.parent / "scenarios"])}
+
+
+def generated_cell(target: Target, seed: str, variant: Variant) -> Cell:
+    """A generated conversation that a target can play: the first of this seed."""
+    random = Random(seed)  # noqa: S311 - no secret
+    while (cell := conversation(target, random, variant)) is None:
+        pass
+    return cell

@@ -28,21 +28,18 @@ Document: TypeAlias = dict[str, Any]
 Item = TypeVar("Item")
 
 
-def draw(target: Target, seed: str) -> tuple[Document, Scenario]:
-    """Return a random conversation as a document and as a scenario. The same `seed` gives the same conversation.
+def draw(target: Target, random: Random) -> Scenario | None:
+    """Return a random conversation, or `None` if what was drawn is not valid. Every choice is made by `random`.
 
     The only expectations are errors and events. Expectations of the shipped scenario that it is based on are removed,
     because they may contradict the drawn parts.
     """
-    random = Random(seed)  # noqa: S311 - no secret
-    while True:
-        document = _Drawing(random, target).document()
-        for turn in document.get("turns", ()):
-            turn.pop("expect", None)
-            if random.random() < _SHARE_WITH_EVENTS:
-                turn["expect"] = {"events": ["done"]}  # replaced by those of the script
-        if (scenario := valid_scenario(document)) is not None:
-            return document, scenario
+    document = _Drawing(random, target).document()
+    for turn in document.get("turns", ()):
+        turn.pop("expect", None)
+        if random.random() < _SHARE_WITH_EVENTS:
+            turn["expect"] = {"events": ["done"]}  # replaced by those of the script
+    return valid_scenario(document)
 
 
 _SHARE_WITH_EVENTS = 0.3
@@ -317,7 +314,7 @@ class _Drawing:
         return f"word-{self._random.randrange(10**6)}"
 
     def _characters(self) -> Iterator[str]:
-        for _ in range(self._random.randint(1, 30)):
+        for _ in range(self._random.randint(1, 8)):
             yield chr(self._random.randint(*self._one_of(_CHARACTERS)))
         yield "."
 
@@ -391,7 +388,7 @@ class _Drawing:
 
     def _tool(self) -> Document:
         letters = "abcdefghijklmnopqrstuvwxyzABC_-0123456789"
-        name = self._one_of(_TOOL_NAMES) if self._maybe() else "t" + "".join(self._random.choices(letters, k=8))
+        name = self._one_of(_TOOL_NAMES) if self._maybe() else "t" + "".join(self._random.choices(letters, k=4))
         tool: Document = {"name": name}
         if self._maybe(0.8):
             tool["description"] = self._text()

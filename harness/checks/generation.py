@@ -11,11 +11,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path as FilePath
+from random import Random
 from typing import TypeAlias, TypeVar, cast
 
 from harness.apis.registry import Target
 from harness.checks.drawing import Document, draw, valid_scenario
 from harness.documents.document import Path
+from harness.model.errors import UsageError, install_command
 from harness.model.messages import JSON
 from harness.results import CellResult, Finding, Severity, Verdict
 from harness.runner.cells import VARIANTS, Cell, not_applicable
@@ -36,42 +39,96 @@ class FoundCause:
     variant: Variant
 
 
-def search(
-    target: Target, count: int, seed: int, plays: Sequence[Play], variants: Sequence[Variant] = VARIANTS
+def search(  # noqa: PLR0913, PLR0917 - what is played, how much of it, and how
+    target: Target,
+    count: int,
+    seed: int,
+    plays: Sequence[Play],
+    variants: Sequence[Variant] = VARIANTS,
+    database: FilePath | None = None,
 ) -> list[FoundCause]:
-    """Play generated conversations. Return the causes of their failures, each with its smallest conversation.
+    """Play `count` conversations that Hypothesis draws. Return the causes of their failures, each with its smallest
+    conversation.
 
-    The last of `plays` runs every twentieth conversation, and the first runs the others. The same `seed` gives the same
-    conversations; a larger `count` only adds more.
+    The last of `plays` runs about every twentieth conversation, and the first runs the others. The same `seed` gives
+    the same conversations. In the folder `database`, Hypothesis keeps conversations that failed; the next search plays
+    them first.
+
+    Raises:
+        UsageError: Hypothesis is not installed.
     """
-    shown: dict[CauseKey, tuple[Cell, Play]] = {}
-    for number in range(count):
-        cell = conversation(target, f"{seed}/{number}", variants[number % len(variants)])
-        play = plays[-1 if number % 20 == 19 else 0]
-        for key in causes_of(play(cell)):
-            shown.setdefault(key, (cell, play))
+    try:
+        from harness.checks import hypothesis_search  # noqa: PLC0415 - an optional dependency
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"generated conversations need the package {error.name!r}. Install it with: {install_command('generate')}"
+        ) from error
     found: list[FoundCause] = []
-    covered: set[CauseKey] = set()
-    for key, (cell, play) in shown.items():
-        if key in covered:
-            continue
-        each = shrink_cause(cell, key, play)
-        found.append(each)
-        covered |= {*causes_of(play(Cell(each.scenario, target, each.variant)))}
+    known: set[CauseKey] = set()
+    left = count
+
+    def drawn(random: Random) -> _Drawn | None:
+        play = plays[-1 if random.randrange(20) == _RECUT else 0]
+        cell = conversation(target, random, random.choice(variants))
+        return cell and _Drawn(cell, play)
+
+    while left > 0:
+        new = _NewCause(known)
+        kept = database and database / str(len(found))  # Hypothesis removes conversations of known causes
+        first = hypothesis_search.find(drawn, new.is_shown, left, f"{seed}/{len(found)}", kept)
+        left -= new.count
+        if first is None or new.conversation is None:
+            break
+        for key in new.causes:
+            if key not in known:
+                shown = first if key == new.key else new.conversation
+                each = shrink_cause(shown.cell, key, shown.play)
+                found.append(each)
+                known |= {key, *causes_of(shown.play(Cell(each.scenario, target, each.variant)))}
     return found
 
 
-def conversation(target: Target, seed: str, variant: Variant) -> Cell:
-    """Return the cell of a generated conversation on a target."""
-    for attempt in range(_MAX_ATTEMPTS):
-        _, scenario = draw(target, f"{seed}/{attempt}")
-        cell = _cell(scenario, target, variant)
-        if cell is not None:
-            return cell
-    raise ValueError(f"{target.name}: no conversation that it can play in {_MAX_ATTEMPTS} attempts")
+_RECUT = 19
+"""The last of 20 numbers, because Hypothesis shrinks towards the first."""
 
 
-_MAX_ATTEMPTS = 1000
+class _Drawn:
+    """A cell, and how it is played. Not a dataclass, because Hypothesis prints all fields of those, which is slow."""
+
+    def __init__(self, cell: Cell, play: Play) -> None:
+        self.cell = cell
+        self.play = play
+
+
+class _NewCause:
+    """The first cause that a search finds beside those that are known. Shrinking keeps to that cause.
+
+    `conversation` shows it first, and `causes` are all causes there. `count` conversations were played up to then.
+    """
+
+    def __init__(self, known: Container[CauseKey]) -> None:
+        self._known = known
+        self.key: CauseKey | None = None
+        self.causes: Sequence[CauseKey] = ()
+        self.conversation: _Drawn | None = None
+        self.count = 0
+
+    def is_shown(self, drawn: _Drawn) -> bool:
+        causes = causes_of(drawn.play(drawn.cell))
+        if self.key is None:
+            self.count += 1
+            self.key = next((each for each in causes if each not in self._known), None)
+            self.causes, self.conversation = causes, drawn
+        return self.key in causes and all(each in self.causes for each in causes)
+
+
+def conversation(target: Target, random: Random, variant: Variant) -> Cell | None:
+    """Return the cell of a generated conversation on a target, or `None` if what was drawn cannot be played there.
+
+    Every choice is made by `random`.
+    """
+    scenario = draw(target, random)
+    return scenario and _cell(scenario, target, variant)
 
 
 def _cell(scenario: Scenario, target: Target, variant: Variant) -> Cell | None:

@@ -73,7 +73,8 @@ def generate(options: EffectiveOptions, model: str | None = None, *, every: bool
             for target in targets:
                 names = variants(options.variants or (), "--variant")
                 plays = [partial(_play, each) for each in (run, run_with_recuts)]  # other chunks take several runs
-                found = search(target, number, seed, plays, names)
+                database = Path(folder or FOLDER) / ".hypothesis" / target.name
+                found = search(target, number, seed, plays, names, database)
                 causes = f"{count(len(found), 'cause')} of failures"
                 typer.echo(f"{target.name}: {count(number, 'conversation')}, {causes} (seed {seed})")
                 files += [

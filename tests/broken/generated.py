@@ -19,7 +19,7 @@ import typer
 
 from harness.apis.registry import Target
 from harness.checks import drawing
-from harness.checks.generation import CauseKey, causes_of, conversation, shrink_cause
+from harness.checks.generation import CauseKey, causes_of, shrink_cause
 from harness.cli.generating import text_of
 from harness.results import CellResult
 from harness.runner.backends import GeneratedBackend
@@ -28,7 +28,7 @@ from harness.runner.suite_run import Run
 from tests.broken.fault import Expected, Fault
 from tests.broken.faults import FAULTS
 from tests.broken.playing import RULES
-from tests.stages import InProcess, shipped_targets
+from tests.stages import InProcess, generated_cell, shipped_targets
 
 LEAST_SHARE, MOST_LINES = 0.85, 15
 
@@ -68,7 +68,7 @@ def searched(expected: Expected, fault: Fault, target: Target, most: int, seed: 
             return run([cell], jobs=1).cells[0]
 
         for number in range(most):
-            cell = conversation(broken, f"{seed}/{number}", fault.variant)
+            cell = generated_cell(broken, f"{seed}/{number}", fault.variant)
             result = play(cell)
             if shown := _shown(expected, result):
                 if shown not in causes_of(result):  # a warning, which is not searched for

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness.checks.generation import search, smallest
+from harness.checks.hypothesis_search import find
 from harness.cli.generating import write
-from harness.results import CellResult
+from harness.results import Blame, CellResult, Finding, Kind, Severity
 from harness.runner.cells import Cell
 from harness.scenarios.load import load_paths
 from harness.scenarios.schema import Scenario
@@ -59,7 +62,7 @@ def test_each_fault_is_shown_by_a_small_conversation(
 ) -> None:
     (tmp_path / "broken_client.py").write_text(BROKEN)
     monkeypatch.chdir(tmp_path)
-    done = harness("check", "adapter", "broken_client:ADAPTER", "--generate", "16", "--save", "found")
+    done = harness("check", "adapter", "broken_client:ADAPTER", "--generate", "30", "--save", "found")
 
     assert done.code == 1
     saved = {path.name: path.read_text() for path in Path("found/broken").iterdir()}
@@ -90,23 +93,61 @@ LOOP = replace(RIGHT, drive=lambda endpoint, model, given: drive(endpoint, model
 def test_loops_play_generated_conversations(harness: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "broken_loop.py").write_text(BROKEN_LOOP)
     monkeypatch.chdir(tmp_path)
-    one = ("--generate", "1", "--seed", "2")
-    right = harness("check", "agent", "tests.examples.runner_loop:LOOP", *one)
-    wrong = harness("check", "agent", "broken_loop:LOOP", *one, "--rule", "loop-system", "--save", "found")
+    few = ("--generate", "6", "--seed", "2")
+    right = harness("check", "agent", "tests.examples.runner_loop:LOOP", *few)
+    wrong = harness("check", "agent", "broken_loop:LOOP", *few, "--rule", "loop-system", "--save", "found")
 
-    assert (right.code, right.out) == (0, "tool-runner: 1 conversation, 0 causes of failures (seed 2)\n")
+    assert (right.code, right.out) == (0, "tool-runner: 6 conversations, 0 causes of failures (seed 2)\n")
     assert wrong.code == 1
     assert [path.name for path in Path("found/tool-runner").iterdir()] == ["generated-loop-system.yaml"]
 
 
-def test_every_twentieth_conversation_is_played_with_recuts() -> None:
+def test_about_every_twentieth_conversation_is_played_with_recuts() -> None:
     played: list[str] = []
 
     def noting(mark: str) -> Callable[[Cell], CellResult]:
         return lambda cell: played.append(mark) or cell.result()
 
-    assert search(shipped_targets()["openai-chat"], 21, 0, [noting("once"), noting("with recuts")]) == []
-    assert played == [*["once"] * 19, "with recuts", "once"]
+    assert search(shipped_targets()["openai-chat"], 60, 0, [noting("once"), noting("with recuts")]) == []
+    assert len(played) == 60
+    assert 1 <= played.count("with recuts") <= 8
+
+
+def test_what_failed_is_played_first_in_the_next_search(tmp_path: Path) -> None:
+    def failing(count: int) -> list[bool]:
+        """Whether each conversation failed."""
+        played: list[bool] = []
+
+        def play(cell: Cell) -> CellResult:
+            played.append(bool(cell.scenario.system))
+            finding = Finding("system-missing", Kind.LOSS, Severity.ERROR, Blame.ADAPTER, "no system prompt")
+            return replace(cell.result(), findings=(finding,) * played[-1])
+
+        assert len(search(shipped_targets()["openai-chat"], count, 4, [play], database=tmp_path)) == 1
+        return played
+
+    first, *others = failing(40)
+    assert (first, any(others)) == (False, True)
+    assert failing(1)[0]
+
+
+def test_a_failure_that_does_not_happen_again_is_reported(tmp_path: Path) -> None:
+    seen: list[int] = []
+
+    def fails_once(value: int) -> bool:
+        seen.append(value)
+        return len(seen) == 3
+
+    assert find(lambda random: random.randrange(100), fails_once, 20, "1", tmp_path) == seen[2]
+
+
+def test_generated_conversations_need_hypothesis(harness: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("harness.checks.hypothesis_search", raising=False)
+    monkeypatch.setitem(sys.modules, "harness.checks.hypothesis_search", None)
+    done = harness("run", "--adapter", "gemini", "--generate", "2")
+
+    assert done.code == 2
+    assert "pip install 'toolcall-harness[generate]'" in done.err
 
 
 def test_a_saved_conversation_is_read_back_the_same(tmp_path: Path) -> None:

@@ -19,21 +19,21 @@ from harness.apis import registry
 from harness.apis.api import Api
 from harness.apis.view import Provocation, ResponseView
 from harness.cassettes.transport import Handler
-from harness.checks.generation import conversation
 from harness.model.http import HttpRequest, HttpResponse
 from harness.reference_server.script_session import ScriptSession
 from harness.runner.cells import Cell
 from harness.runner.tool_loop import run_scenario
 from harness.scenarios.schema import StepSpec
 from tests.broken.fault import ALL
-from tests.stages import InProcess, shipped_targets
+from tests.stages import InProcess, generated_cell, shipped_targets
 
 Edit = Callable[[HttpResponse], HttpResponse]
 
 
 def problems(target: str, seed: str, edit: Edit = lambda response: response) -> Iterator[str]:
     """What is wrong in the reference server's answers of one generated conversation, each changed by `edit`."""
-    cell = conversation(shipped_targets()[target], seed, ("whole", "stream")[int(seed.rpartition("/")[2]) % 2])
+    variant = ("whole", "stream")[int(seed.rpartition("/")[2]) % 2]
+    cell = generated_cell(shipped_targets()[target], seed, variant)
     wire = registry.api(cell.target.api)
     script = [step for turn in cell.scenario.turns for step in turn.model]
     failing = {fault.answer for fault in cell.scenario.faults if fault.connection != "slow"}

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.checks.drawing import Document, draw
+from harness.checks.generation import search
 from harness.cli.main import main
-from harness.runner.cells import cells
+from harness.results import CellResult
+from harness.runner.cells import Cell, cells
 from harness.runner.executors import CHUNK_CELLS, _chunks
 from tests.stages import every_target, shipped_scenarios, shipped_targets
 
@@ -75,9 +76,16 @@ def test_a_fork_that_is_killed_ends_the_run_and_is_said(tmp_path: Path) -> None:
     assert run.returncode == 2
 
 
-def documents() -> list[Document]:
+def documents() -> list[str]:
     """What a seed draws, in any process."""
-    return [draw(shipped_targets()["gemini-3"], f"7/{number}")[0] for number in range(20)]
+    drawn: list[str] = []
+
+    def play(cell: Cell) -> CellResult:
+        drawn.append(cell.scenario.model_dump_json())
+        return cell.result()
+
+    assert search(shipped_targets()["gemini-3"], 20, 7, [play]) == []
+    return drawn
 
 
 DRAWING = """
