@@ -341,8 +341,9 @@ def _recognise(typed: TryOptions) -> Recognised:
         return Recognised(question=f"{name} is a folder. Name the file of your client in it, or its module.")
     found = recognise(name)
     if typed.api is not None and (found.question or _api_of(found.spec) not in (None, typed.api)):
-        kind = adapter_specs.DRIVE if found.spec.startswith(f"{adapter_specs.DRIVE}@") else adapter_specs.CLIENT
-        noun = "tool loop" if kind == adapter_specs.DRIVE else "client"
+        kind, at, _ = found.spec.partition("@")
+        is_loop = bool(at) and kind in (adapter_specs.DRIVE, adapter_specs.AGENT)
+        kind, noun = (kind, "tool loop") if is_loop else (adapter_specs.CLIENT, "client")
         place = found.spec.partition(" ")[2] or name
         return Recognised(f"{kind}@{typed.api} {place}", f"a {noun} of {typed.api}, because of --api")
     if ":" not in name and f"no module {name.partition('.')[0]!r}" in found.question:
