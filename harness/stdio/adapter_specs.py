@@ -35,7 +35,7 @@ from harness.plugins import ADAPTERS
 from harness.stdio import agent_program
 
 if TYPE_CHECKING:
-    from harness.model.protocols import Drive
+    from harness.model.protocols import Conversation, Drive, Endpoint
 
 COMMAND_PREFIX = "$ "
 """Prefix of specifications that are commands. It looks like a shell prompt."""
@@ -161,8 +161,39 @@ def _loop(kind: str, api_name: str | None, what: str) -> Adapter:
         raise PluginError("conversation", what, f"it is {shown}, which is not a function {_DRIVE}.")
     module, _, attribute = what.partition(":")
     name = module.rpartition(".")[2] if attribute == "drive" else attribute
-    drive = client_shapes.agent_drive(value) or cast("Drive", value)
-    return Loop(name, _driven_api(DRIVE, api_name, what).name, drive).adapter()
+    wire, agent_drive = _driven_api(DRIVE, api_name, what), client_shapes.agent_drive(value)
+    drive = cast("Drive", value) if agent_drive is None else _redirected_drive(wire, agent_drive)
+    return Loop(name, wire.name, drive).adapter()
+
+
+def _redirected_drive(wire: Api, drive: Drive) -> Drive:
+    """Return a drive for an agent that may take neither a base URL nor a key.
+
+    The agent then reads both from the environment, and its requests to the provider are redirected.
+    """
+
+    def redirected(endpoint: Endpoint, model: str, conversation: Conversation) -> None:
+        _set_client_environment()
+        with _redirection(wire, wire.provider_url, endpoint.base_url):
+            drive(endpoint, model, conversation)
+
+    return redirected
+
+
+def _set_client_environment() -> None:
+    for name, value in client_environment().items():
+        os.environ.setdefault(name, value)
+
+
+def _redirection(wire: Api, own: str, base_url: str) -> AbstractContextManager[None]:
+    """Return a context in which requests to a client's own base URL go to the API's `base_url`."""
+    from harness.cassettes.client_patches import redirect_requests  # noqa: PLC0415 - imports an HTTP client
+
+    return redirect_requests(own, base_url if urlsplit(own).path else _root(wire, base_url))
+
+
+def _root(wire: Api, base_url: str) -> str:
+    return base_url.removesuffix(wire.base_path).rstrip("/")
 
 
 def client_of(spec: str) -> str | None:
@@ -199,19 +230,13 @@ def client_environment() -> dict[str, str]:
 def _client(kind: str, api: str, place: str | None, what: str) -> Adapter:
     wire, own = registry.api(api), place.removeprefix("=") if place and place.startswith("=") else None
 
-    def root(given: str) -> str:
-        return given.removesuffix(wire.base_path).rstrip("/")
-
     def base_url(given: str) -> str:
-        return own or (given if place is None else root(given) + place.rstrip("/"))
+        return own or (given if place is None else _root(wire, given) + place.rstrip("/"))
 
     def redirection(given: str) -> AbstractContextManager[None]:
-        from harness.cassettes.client_patches import redirect_requests  # noqa: PLC0415 - imports an HTTP client
+        return nullcontext() if own is None else _redirection(wire, own, given)
 
-        return nullcontext() if own is None else redirect_requests(own, given if urlsplit(own).path else root(given))
-
-    for name, value in client_environment().items():
-        os.environ.setdefault(name, value)
+    _set_client_environment()
     value, method = client_shapes.load(what)
     form = api if kind == NATIVE else None
     return client_shapes.adapter_for(value, what, api, base_url, method=method, form=form, redirected=redirection)

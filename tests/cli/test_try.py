@@ -378,3 +378,65 @@ def test_the_sample_of_a_server_is_a_finished_verdict(harness: Command, folder: 
 
     assert (done.code, "UNFINISHED" in done.out) == (0, False), done.out
     assert "Nothing is wrong in the cells that were played." in done.out
+
+
+KEYED_AGENT = """
+import inspect
+import json
+import os
+import urllib.request
+
+
+class Agent:
+    def __init__(self, tools, system_prompt, model="claude-opus-4-8"):
+        self.model = model
+        self.url, self.key = os.environ["ANTHROPIC_BASE_URL"] + "/v1/messages", os.environ["ANTHROPIC_API_KEY"]
+        self.tools, self.system = {each.__name__: each for each in tools}, system_prompt
+
+    def declared(self, tool):
+        names = {name: {"type": "string"} for name in inspect.signature(tool).parameters}
+        schema = {"type": "object", "properties": names, "required": [*names]}
+        return {"name": tool.__name__, "description": tool.__doc__, "input_schema": schema}
+
+    def run(self, prompt):
+        messages = [{"role": "user", "content": prompt}]
+        while True:
+            body = {"model": self.model, "max_tokens": 500, "messages": messages}
+            body |= {"system": self.system} if self.system else {}
+            body["tools"] = [self.declared(each) for each in self.tools.values()]
+            headers = {"x-api-key": self.key, "anthropic-version": "2023-06-01", "content-type": "application/json"}
+            request = urllib.request.Request(self.url, json.dumps(body).encode(), headers)
+            content = json.load(urllib.request.urlopen(request))["content"]
+            messages.append({"role": "assistant", "content": content})
+            uses = [each for each in content if each["type"] == "tool_use"]
+            if not uses:
+                return content[0]["text"]
+            done = [self.done(each) for each in uses]
+            messages.append({"role": "user", "content": done})
+
+    def done(self, use):
+        return {"type": "tool_result", "tool_use_id": use["id"], "content": self.tools[use["name"]](**use["input"])}
+
+
+class Wrong(Agent):
+    def done(self, use):
+        return {**super().done(use), "content": "None"}
+"""
+
+
+@pytest.mark.usefixtures("apart")
+@pytest.mark.parametrize(("name", "code"), [("Agent", 0), ("Wrong", 1)])
+def test_an_agent_may_read_its_key_and_base_url_from_the_environment(
+    harness: Command, folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, code: int
+) -> None:
+    monkeypatch.delitem(sys.modules, "own_agent", raising=False)
+    (folder / "own_agent.py").write_text(KEYED_AGENT)
+
+    assert recognise_here(f"own_agent:{name}").spec == f"drive@anthropic own_agent:{name}"
+    done = harness(
+        *("run", "--conversation", f"own_agent:{name}@anthropic", "--target", "anthropic", "--mode", "reference"),
+        *("-k", "call-sequential", "--ignore", "loop-tools"),
+    )
+
+    assert done.code == code, done.out
+    assert ("result-changed" in done.out) == bool(code), done.out
