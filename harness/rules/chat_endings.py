@@ -11,6 +11,7 @@ from harness.apis.api import Api
 from harness.apis.view import ErrorView, WireError
 from harness.model.errors import ChatError, ConnectionFailed, MalformedResponse, ProviderError, provider_error
 from harness.model.http import HttpRequest, HttpResponse
+from harness.model.messages import StopReason
 from harness.platform.exceptions import Origin
 from harness.results import Blame, Chat, Exchange, Kind, Severity
 from harness.rules.evidence import Evidence, ParsedExchange
@@ -329,8 +330,9 @@ def _other_error_violation(evidence: Evidence, chat: int, wanted: ExpectedEnding
     rule = "stream-cut" if wanted.ending == "cut" else "chat-failure"
     pointer = "" if wanted.reading else None
     expected = _names(wanted) if wanted.errors else None
-    # any exception shows the caller that the answer is broken; its class is a convention
-    is_own = wanted.failure is not None and made.error == ChatError.__name__ and not made.crashed
+    # any exception shows the caller that the answer is broken or incomplete; its class is a convention
+    is_own = made.error == ChatError.__name__ and not made.crashed
+    is_own = is_own and (wanted.failure is not None or _is_incomplete(wanted))
     kind = Kind.CONVENTION if is_own or wanted.ending in ("unanswered", "cut", "unreadable") else None
     return RuleViolation(
         f"{message}{made.words}",
@@ -344,6 +346,15 @@ def _other_error_violation(evidence: Evidence, chat: int, wanted: ExpectedEnding
         case=f"{wanted.ending}: {made.error}",
         remedy=f"raise {expected}" if expected else "fix the named line: it fails on a valid answer",
     )
+
+
+def _is_incomplete(wanted: ExpectedEnding) -> bool:
+    """Return whether the answer was refused or ended at a limit, which a client may report by an exception."""
+    view = wanted.reading.response if wanted.reading else None
+    return wanted.ending == "answered" and view is not None and view.stop_reason in _INCOMPLETE
+
+
+_INCOMPLETE = (StopReason.MAX_TOKENS, StopReason.REFUSAL, StopReason.MALFORMED_CALL, StopReason.ERROR)
 
 
 _TO_SERVER = "send to `endpoint.base_url`, through `endpoint.http_client` if there is one"

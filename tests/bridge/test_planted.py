@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 from harness import bridge
-from harness.model.errors import provider_error
+from harness.model.errors import ChatError, provider_error
 from harness.model.messages import (
     JSON,
     ChatRequest,
@@ -260,3 +260,29 @@ def test_no_stop_reason_is_less_than_a_wrong_one(reported: dict[str, Any], kind:
     ended = answers(lambda answer: replace(answer, stop_reason=StopReason.END_TURN, reported=reported))
     result = played("stop-max-tokens", "openai-chat", ended)
     assert [finding.kind for finding in result.findings if finding.rule == "stop-reason"] == [kind]
+
+
+def _raised(reason: StopReason, error: Exception) -> Wrap:
+    """A client that raises an exception for answers with a stop reason."""
+
+    def edit(answer: ChatResponse) -> ChatResponse:
+        if answer.stop_reason is reason:
+            raise error
+        return answer
+
+    return answers(edit)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "raised", "kind"),
+    [
+        ("stop-max-tokens", _raised(StopReason.MAX_TOKENS, ChatError("cut off")), Kind.CONVENTION),
+        ("stop-refusal", _raised(StopReason.REFUSAL, ChatError("refused")), Kind.CONVENTION),
+        ("stop-max-tokens", _raised(StopReason.MAX_TOKENS, KeyError("length")), Kind.LOSS),
+        ("call-single", _raised(StopReason.TOOL_USE, ChatError("no calls, please")), Kind.LOSS),
+    ],
+)
+def test_an_incomplete_answer_may_become_an_error_of_the_client(scenario: str, raised: Wrap, kind: Kind) -> None:
+    result = played(scenario, "openai-chat", raised)
+    found = {each.kind for each in result.findings if each.rule == "chat-failure"}
+    assert found == {kind}, said(result.findings)
