@@ -27,7 +27,7 @@ RULES = RuleTable(Subject.HISTORY)
     "opaque-state-lost",
     "Signatures, reasoning items and unknown parts are sent back unchanged, in their place.",
     source="anthropic-thinking-verbatim, openai-responses-reasoning-back, openai-responses-phase, "
-    "gemini-thought-signature",
+    "gemini-thought-signature, gemini-signature-once",
     because="the model continues without its own reasoning, or the provider refuses the request; a lost null is "
     "only a note",
     remedy="send {state} back unchanged, in the same place",
@@ -37,6 +37,7 @@ def _lost_state(evidence: Evidence) -> Iterator[RuleViolation]:
         if not req.view.stateful:
             yield from _lost_in_request(evidence, req)
             yield from _repeated_in_request(evidence, req)
+            yield from _copied_signatures(evidence, req)
             yield from _changed_thoughts(evidence, req)
         elif req.view.stateful == "compaction":
             yield from _changed_compaction(evidence, req)
@@ -88,6 +89,21 @@ def _repeated_in_request(evidence: Evidence, req: ClientRequest) -> Iterator[Rul
             return
 
 
+def _copied_signatures(evidence: Evidence, req: ClientRequest) -> Iterator[RuleViolation]:
+    """Report the first signature of an earlier answer that is on more parts of a request than of the answers."""
+    issued = [part for answer in _answers_before(evidence, req) for part in answer.parts]
+    sent = [part for turn in req.view.turns if turn.role == "assistant" for part in turn.parts]
+    signed = [part for part in sent if isinstance(part, CallView | TextView) and isinstance(part.opaque, str)]
+    for part in signed:
+        state = part.opaque
+        carriers = [each for each in sent if _has_state(each, state)]
+        if 0 < sum(_has_state(each, state) for each in issued) < len(carriers):
+            message = f"the signature of an earlier answer is on {len(carriers)} parts, so on more than it came on"
+            violation = req.reading.violation(message, carriers[-1].pointer, state, case="copied signature")
+            yield replace(violation, severity=Severity.WARNING)
+            return
+
+
 def _changed_compaction(evidence: Evidence, req: ClientRequest) -> Iterator[RuleViolation]:
     """Report a compaction that is not one of those that were issued, if any was. It may replace the turns before it."""
     issued = [part for part in _issued_parts(evidence, req) if part.kind == "compaction"]
@@ -120,8 +136,12 @@ def _opaque_parts(req: ClientRequest) -> list[OpaqueView]:
 
 
 def _issued_parts(evidence: Evidence, req: ClientRequest) -> list[OpaqueView]:
+    return [part for each in _answers_before(evidence, req) for part in each.parts if isinstance(part, OpaqueView)]
+
+
+def _answers_before(evidence: Evidence, req: ClientRequest) -> list[ResponseView]:
     answers = [reading.response for index in range(req.index) if (reading := evidence.answer(index)) is not None]
-    return [part for answer in answers if answer for part in answer.parts if isinstance(part, OpaqueView)]
+    return [answer for answer in answers if answer is not None]
 
 
 def _place_without_state(

@@ -109,6 +109,20 @@ def _first_signature(_api: str, body: dict[str, Any]) -> None:
             part.pop("thoughtSignature", None)
 
 
+def _copied_onto(field: str) -> Callable[[str, dict[str, Any]], None]:
+    """The signature of an answer on all of its texts or calls."""
+
+    def edit(_api: str, body: dict[str, Any]) -> None:
+        for content in body["contents"]:
+            parts = content["parts"] if content.get("role") == "model" else []
+            signatures = [part["thoughtSignature"] for part in parts if "thoughtSignature" in part]
+            for part in parts if signatures else ():
+                if field in part:
+                    part.setdefault("thoughtSignature", signatures[0])
+
+    return edit
+
+
 def _altered(_api: str, fields: dict[str, Any]) -> Any:
     """The last characters of whatever looks like a signature."""
     return _rewritten(fields)
@@ -298,6 +312,10 @@ FAULTS: Table = {
             "signature-lost-where-it-is-optional", "thinking-tool-loop", metadata(_without_signature), ("gemini-2.5",)
         ),
         Fault("signature-of-first-call-alone", "call-provoked-signed-calls", sends(_first_signature), ("gemini-3",)),
+    ],
+    Expected("opaque-state-lost", PART, severity=Severity.WARNING, case="copied signature"): [
+        Fault("signature-on-every-text", "call-after-text", sends(_copied_onto("text")), ("gemini-3",)),
+        Fault("signature-on-every-call", "call-parallel-many", sends(_copied_onto("functionCall")), ("gemini-3",)),
     ],
     Expected("openai-chat-file-type", everywhere(".+/file_data"), 0): [
         Fault("file-of-text-as-a-file", "file-of-text", _file_of_text, ("openai-chat",))
