@@ -111,7 +111,11 @@ def log_joined(joined: object, join: Callable[..., object] | None) -> None:
 
 
 def _copy(value: object) -> object:
-    """Copy nested lists, tuples and dictionaries, but not the other objects in them."""
+    """Copy nested lists, tuples and dictionaries, but not the other objects in them. A dictionary that collects the
+    keys that are read has them in `as_read`.
+    """
+    if isinstance(read := getattr(value, "as_read", None), dict):
+        return cast("object", read)
     if isinstance(value, dict):
         return {name: _copy(each) for name, each in cast("dict[str, object]", value).items()}
     if isinstance(value, list):

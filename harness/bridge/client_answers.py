@@ -16,7 +16,15 @@ from harness.adapters.anthropic import responses as anthropic_responses
 from harness.adapters.gemini import responses as gemini_responses
 from harness.adapters.openai_responses import SDK
 from harness.bridge.client_formats import ANTHROPIC, GEMINI, OPENAI, RESPONSES, own_classes, snake, without
-from harness.bridge.completions import NO_REFUSAL, NO_STOP_REASON, NO_USAGE, completion, events, response
+from harness.bridge.completions import (
+    NO_REFUSAL,
+    NO_STOP_REASON,
+    NO_USAGE,
+    completion,
+    events,
+    response,
+    stop_reason,
+)
 from harness.bridge.openai_messages import Memory, plain
 from harness.model.errors import MalformedResponse
 from harness.model.messages import JSON, ChatRequest, ChatResponse, Finish, Message, StopReason, StreamEvent
@@ -25,6 +33,8 @@ from harness.platform.environment import importing_sdk
 _TEXTS = ("text", "content", "output_text", "message", "answer", "response", "reply", "output", "result", "delta")
 _CALLS = ("tool_calls", "calls", "function_calls", "tool_uses", "tool_call", "function_call")
 _REASONS = ("finish_reason", "stop_reason", "stop")
+_OTHER_REASONS = ("finish", "reason", "status", "done_reason")
+"""Names of fields that hold the stop reason if their value is a known one."""
 _ARGUMENTS = ("arguments", "args", "input", "parameters", "tool_args", "tool_input", "params")
 _OK = 200
 _BLOCKS = ("text", "tool_use", "thinking")
@@ -60,10 +70,11 @@ def read_answer(
         found = anthropic_responses.read_response(body)
         if _object(body)["stop_reason"] is not None or _items(answer) is None:
             return found
-        reason = StopReason.TOOL_USE if found.tool_calls else StopReason.END_TURN
-        return _without(replace(found, stop_reason=reason), {NO_STOP_REASON: True})
+        return _with_usual_reason(found)
     if _is_gemini(body):
-        return gemini_responses.read_response(_camel(body), request)
+        found = gemini_responses.read_response(_camel(body), request)
+        is_content = not _is_gemini(jsonable(answer)) and found.raw_stop_reason is None
+        return _with_usual_reason(found) if is_content else found
     if isinstance(body, dict) and isinstance(body.get("output"), list):
         found = _of_responses().read_response(body, _OK, request.messages)
         return found if _items(answer) is None else _without(found, {NO_STOP_REASON: True})
@@ -174,19 +185,29 @@ def as_completion(answer: object) -> object:
     if not text and not calls and not {*_TEXTS, *_CALLS} & found.keys():
         raise MalformedResponse(f"the client returned {type(answer).__name__}, with no text and no tool calls")
     made = [_call(each) for each in calls]
-    reason = next((found[key] for key in _REASONS if found.get(key)), None)
+    reason = _reason_in(found)
     used = _plain_fields(found.get("usage"))
     refusal = found.get("refusal")
     seen = completion(
         text if isinstance(text, str) else json.dumps(jsonable(text), ensure_ascii=False),
         made,
-        reason=str(getattr(reason, "value", reason)) if reason else None,
+        reason=reason,
         model=found.get("model"),
         refusal=refusal if isinstance(refusal, str) else None,
         read=used.get("prompt_tokens", used.get("input_tokens")),
         written=used.get("completion_tokens", used.get("output_tokens")),
     )
     return {**seen, "has_refusal": "refusal" in found}
+
+
+def _reason_in(found: Mapping[str, Any]) -> str | None:
+    """Return the stop reason among the fields of an answer."""
+    reason = next((found[key] for key in _REASONS if found.get(key)), None)
+    if reason:
+        return str(getattr(reason, "value", reason))
+    words = [getattr(found.get(key), "value", found.get(key)) for key in _OTHER_REASONS]
+    known = (each for each in words if isinstance(each, str) and stop_reason(each) is not StopReason.UNKNOWN)
+    return next(known, None)
 
 
 def _text_in(values: Sequence[object]) -> object:
@@ -492,7 +513,7 @@ def _native_body(answer: object, api: str) -> JSON:
         content = _object({"role": "model", "parts": _joined_pieces(parts)})
     if content is None:
         return None
-    reason = content.get("finishReason") or fields.get("finishReason") or word
+    reason = content.get("finishReason") or fields.get("finishReason") or word or _reason_in(fields)
     candidate: dict[str, JSON] = {"content": content, "finishReason": reason}
     return {"candidates": [{key: each for key, each in candidate.items() if each}]}
 
@@ -524,6 +545,12 @@ def _as_part(whole: ChatResponse) -> dict[str, object]:
 
 def _usual_reason(calls: Sequence[object]) -> str:
     return "tool_calls" if calls else "stop"
+
+
+def _with_usual_reason(answer: ChatResponse) -> ChatResponse:
+    """Return the response of a client that returns no stop reason."""
+    reason = StopReason.TOOL_USE if answer.tool_calls else StopReason.END_TURN
+    return _without(replace(answer, stop_reason=reason), {NO_STOP_REASON: True})
 
 
 def _without(answer: ChatResponse, lacks: Mapping[str, bool]) -> ChatResponse:

@@ -173,6 +173,51 @@ def own_classes(hint: object) -> tuple[type, ...]:
     return tuple(each for each in classes if each.__module__ not in _OWN_MODULES and not issubclass(each, Mapping))
 
 
+class Declaration(dict[str, Any]):
+    """A tool in an API's format. A client may also read the name, the description and the schema as keys of its own.
+
+    Copies and JSON contain only the fields of the API's format. `as_read` is a plain dictionary with the keys that the
+    client reads, for `harness reproduce`.
+    """
+
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        super().__init__(fields)
+        self.as_read = {**fields}
+
+    def __missing__(self, key: str) -> Any:
+        inner = cast("dict[str, Any]", dict[str, Any].get(self, "function", self))
+        keys = _SCHEMA_KEYS if key in _SCHEMA_KEYS else (key,)
+        found = next((each for each in keys if each in inner), None)
+        if found is None and (keys is not _SCHEMA_KEYS or "name" not in inner):
+            raise KeyError(key)
+        value: Any = inner.get(found or "", _NO_PARAMETERS)
+        for unread in ("type", "function", *_SCHEMA_KEYS):
+            self.as_read.pop(unread, None)
+        self.as_read[key] = value
+        return value
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return the value of a key of the API's format, or of a key that means the same."""
+        try:
+            return default if key == "function" and key not in self else self[key]
+        except KeyError:
+            return default
+
+
+_NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
+_SCHEMA_KEYS = ("parameters", "input_schema", "parametersJsonSchema", "parameters_json_schema")
+"""Keys that hold the schema of a tool in the formats of the APIs. A tool of Gemini without parameters has none."""
+
+
+def lists_calls(hint: object) -> bool:
+    """Return whether the annotation of the messages is a list of a third-party class that has a list of calls, as in
+    OpenAI's format.
+    """
+    names = {"tool_calls", *_ALIASES["tool_calls"]}
+    found = own_classes(hint)
+    return any(names & hints_of(each).keys() for kind in found for each in (kind, *_subclasses(kind)))
+
+
 def _is_list(hint: object) -> bool:
     origin = typing.get_origin(hint)
     is_iterable = inspect.isclass(origin) and issubclass(origin, Iterable) and not issubclass(origin, Mapping)
@@ -354,6 +399,11 @@ def _gemini(request: ChatRequest, _memory: Memory, model: str, names: frozenset[
         return {"contents": made["contents"], **({"config": config} if config else {})}
     if "generation_config" in names:
         return {**made, "generation_config": settings} if settings else made
+    schema = settings.get("response_json_schema")
+    if schema is not None and first(SYNONYMS["json_schema"], names):
+        settings = {**without(settings, "response_mime_type", "response_json_schema"), "json_schema": schema}
+    elif schema is None and "response_mime_type" in settings and first(SYNONYMS["json_mode"], names):
+        settings = {**without(settings, "response_mime_type"), "json_mode": True}
     return {**made, **settings}
 
 
@@ -409,6 +459,8 @@ GEMINI = Form(
         "tools": _TOOLS["tools"],
         "tool_config": _TOOLS["tool_choice"],
         "generation_config": ("json-mode", "json-schema"),
+        "json_mode": ("json-mode",),
+        "json_schema": ("json-schema",),
         "config": ("system-prompt", *_TOOLS["tools"], *_TOOLS["tool_choice"], "json-mode", "json-schema", "thinking"),
     },
     ("max_output_tokens", "temperature", "top_p", "stop_sequences"),

@@ -32,11 +32,13 @@ from harness.bridge.client_formats import (
     SETTINGS,
     SYNONYMS,
     TOOL_MESSAGES,
+    Declaration,
     Form,
     as_annotated,
     first,
     hints_of,
     item_class,
+    lists_calls,
     marks_errors,
     own_classes,
     with_joined_texts,
@@ -121,13 +123,6 @@ class Method:
         return self.mentions_images or bool(re.search(r"isinstance\([^)]*content[^)]*(list|str)\b", self.module))
 
     @property
-    def reads_anthropic_tools(self) -> bool:
-        """Return whether the client's module reads a tool's schema from the key `input_schema`, as in Anthropic's
-        tools.
-        """
-        return bool(re.search(r"(\[|get\()[\"']input_schema[\"']", self.module))
-
-    @property
     def wraps_tools(self) -> bool:
         """Return whether the method wraps each given function in a tool object of the API, according to its source."""
         tools = first(SYNONYMS["tools"], self.names)
@@ -153,6 +148,8 @@ class ClientShape:
     to the parameters of the method that accept them. `has_base_url` is unset if neither the constructor nor the method
     accepts a base URL. `model` is a model name that the constructor accepts.
 
+    `tool_form` is the format of the tools, if it is not that of the messages.
+
     If `keeps_history` is set, the client stores the conversation and accepts one prompt at a time. Its system prompt is
     the attribute `system_attribute`.
     """
@@ -167,6 +164,14 @@ class ClientShape:
     model: str = TRIED_MODELS[0]
     keeps_history: bool = False
     system_attribute: str | None = None
+    tool_form: Form | None = None
+
+    def with_format(self, form: Form) -> ClientShape:
+        """Return the shape of a client that gets its messages in another format. If the class of its messages has a
+        list of calls, as in OpenAI's format, only the tools have the other format.
+        """
+        is_own = form is not OPENAI and lists_calls(self.messages_hint)
+        return replace(self, tool_form=form) if is_own else replace(self, form=form)
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -329,7 +334,7 @@ def adapter_for(  # noqa: PLR0913 - how a client is reached and called
     """
     shape = recognise(value, name, method)
     if form is not None and not shape.is_sdk and form in FORMS:
-        shape = replace(shape, form=FORMS[form])
+        shape = shape.with_format(FORMS[form])
 
     def connect(endpoint: Endpoint, model: str) -> ShapedClient:
         own = replace(endpoint, base_url=base_url(endpoint.base_url))
@@ -515,10 +520,10 @@ class ShapedClient:
         names = method.names | ({ERROR_FLAG} if self._shape.marks_errors else frozenset[str]())
         if "tool_use_id" in method.source and re.search(r"==\s*[\"']tool[\"']", method.source):
             names |= {TOOL_MESSAGES}
-        for name, value in form.arguments(request, self._memory, self._model, names).items():
-            parameter = method.parameter(name, form)
-            if parameter in FUNCTION_LISTS and self._api == GEMINI.name and "parameters" not in method.module:
-                value = GEMINI.arguments(request, self._memory, self._model, names)["tools"]  # noqa: PLW2901
+        for name, made in form.arguments(request, self._memory, self._model, names).items():
+            parameter, value = method.parameter(name, form), made
+            if name == "tools":
+                value = self._tools(method, parameter, request, made)
             if parameter is not None and (parameter in FUNCTION_LISTS or (name == "tools" and method.wraps_tools)):
                 lists = (each.get("functionDeclarations", [each.get("function", each)]) for each in value)
                 arguments[parameter] = [*chain.from_iterable(lists)]
@@ -526,20 +531,26 @@ class ShapedClient:
                 arguments[parameter] = value
             elif name not in SETTINGS:
                 raise Unsupported(RECOGNISED_CLIENT, name, "its method has no such argument")
+        tools = method.parameter("tools", form)
+        if tools in arguments:
+            arguments[tools] = [*map(Declaration, arguments[tools])]
         arguments |= {name: [] for name in method.required & {*SYNONYMS["tools"]} - arguments.keys()}
         arguments |= dict.fromkeys(method.required & {*SYNONYMS["system"]} - arguments.keys(), "")
-        if form is OPENAI and method.reads_anthropic_tools and (tools := method.parameter("tools", form)) in arguments:
-            arguments[tools] = [
-                {"input_schema" if key == "parameters" else key: value for key, value in each["function"].items()}
-                for each in arguments[tools]
-                if "function" in each
-            ]
         given = method.parameter(form.messages, form)
         if form is OPENAI and given in arguments and own_classes(method.hints.get(given)):
             arguments[given] = with_own_roles(arguments[given], method.module)
-        typed = {given, method.parameter("tools", form)}
-        made = {name: as_annotated(value, method.hints.get(name)) for name, value in arguments.items() if name in typed}
-        return {**arguments, **made}
+        typed = {given, tools}
+        instances = {
+            name: as_annotated(value, method.hints.get(name)) for name, value in arguments.items() if name in typed
+        }
+        return {**arguments, **instances}
+
+    def _tools(self, method: Method, parameter: str | None, request: ChatRequest, made: Any) -> Any:
+        """Return the tools in the format that the client expects. `made` has the format of the messages."""
+        form = self._shape.tool_form
+        if parameter in FUNCTION_LISTS and self._api == GEMINI.name and "parameters" not in method.module:
+            form = GEMINI
+        return made if form is None else form.arguments(request, self._memory, self._model, method.names)["tools"]
 
     def _last_prompt(self, request: ChatRequest) -> ChatRequest:
         """Return the request with its last message only. A new conversation gets a new client."""

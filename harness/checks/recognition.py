@@ -38,7 +38,7 @@ from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import ChatRequest, Message, Role, Text, Tool
 from harness.model.protocols import Adapter, Conversation, Drive, Endpoint, Loop
 from harness.platform.environment import is_hidden
-from harness.platform.exceptions import exception_summary, origin
+from harness.platform.exceptions import exception_summary, origin, shorten
 from harness.runner.serve_router import served_apis
 from harness.stdio import adapter_specs
 from harness.stdio.adapter_specs import client_environment
@@ -232,7 +232,7 @@ def _client(name: str, shape: ClientShape) -> Recognised:
     """Determine the API and the message format of a client by sending it a request in each format."""
     seen, tried = _Seen(None), [shape]
     if not shape.is_sdk and shape.form is OPENAI:
-        tried = [replace(shape, form=form) for form in (OPENAI, ANTHROPIC, GEMINI, RESPONSES)]
+        tried = [shape.with_format(form) for form in (OPENAI, ANTHROPIC, GEMINI, RESPONSES)]
     names = [shape.model] if shape.model != TRIED_MODELS[0] else TRIED_MODELS
     shapes = [replace(each, model=model) for model in names for each in tried]
     for each, base in ((each, base) for each in shapes for base in (_BASE_PATH, "")):
@@ -249,7 +249,8 @@ def _client(name: str, shape: ClientShape) -> Recognised:
         return Recognised(sentence=f"a client, called as {shape.sentence}", failure=seen.failure)
     if seen.api is None:
         return Recognised(question=f"{name} looks like a client, but {seen.reason}")
-    is_own = shape.is_sdk or shape.form.name not in FOREIGN_FORMS or shape.form is tried[0].form is RESPONSES
+    format_name = (shape.tool_form or shape.form).name
+    is_own = shape.is_sdk or format_name not in FOREIGN_FORMS or shape.form is tried[0].form is RESPONSES
     kind = adapter_specs.CLIENT if is_own else adapter_specs.NATIVE
     place, redirects = f"={seen.path}", f", with its requests to {seen.path} redirected"
     if not seen.path.startswith("http"):
@@ -260,7 +261,7 @@ def _client(name: str, shape: ClientShape) -> Recognised:
     ignored += (
         ("stream-requested",) if shape.whole.always_streams and "stream_options" not in shape.whole.source else ()
     )
-    own = " in the API's own format" if kind == adapter_specs.NATIVE else ""
+    own = f"{' with tools' if shape.tool_form else ''} in the API's own format" if kind == adapter_specs.NATIVE else ""
     sentence = f"a client of {seen.api}, called as {shape.sentence}{own}{redirects}"
     model = None if seen.model == shape.model else seen.model
     default = shape.model if shape.model != TRIED_MODELS[0] else None
@@ -293,8 +294,9 @@ def _send(shape: ClientShape, url: str) -> None:
 
 def _is_passed_through(shape: ClientShape, seen: _Seen) -> bool:
     """Return whether a client passed its messages on unchanged, although the API has another format."""
-    if shape.form.name in FOREIGN_FORMS and not shape.is_sdk:
-        return shape.form.name != seen.api
+    form = shape.tool_form or shape.form
+    if form.name in FOREIGN_FORMS and not shape.is_sdk:
+        return form.name != seen.api
     if shape.form is not OPENAI or seen.api == OPENAI.name:
         return False
     return bool(re.search(rb'"function"\s*:', seen.body)) or (seen.api == GEMINI.name and b'"parts"' not in seen.body)
@@ -334,12 +336,12 @@ def _probe(send: Callable[[str], object], base: str = _BASE_PATH) -> _Seen:
         try:
             send(server.origin + base)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - it was refused, or it fails in any way before it sends
-            failure = f" ({exception_summary(error)})"
+            failure = f" ({shorten(' '.join(exception_summary(error).split()), _MAX_FAILURE_CHARACTERS)})"
             place = origin(error)
             if place.raiser.startswith("the library"):
                 of_library = f"{place.raiser} raises {place.error}{place.line}: {place.text}"
     if not requests:
-        hint = "" if failure else f" Its HTTP client must be one of {_HTTP_CLIENTS}."
+        hint = f" {_NAME_CALL}" if failure else f" Its HTTP client must be one of {_HTTP_CLIENTS}."
         return _Seen(None, reason=f"it sent no request{failure}.{hint}", failure=of_library)
     first = requests[0]
     path = urlsplit(first.url).path
@@ -364,6 +366,13 @@ def _api_of_body(request: HttpRequest) -> Api:
     other = RESPONSES if b'"input":' in request.body else OPENAI
     return registry.api(ANTHROPIC.name if has_version else other.name)
 
+
+_MAX_FAILURE_CHARACTERS = 400
+
+_NAME_CALL = (
+    "How is it called? Write a function 'def chat(messages, tools=None)' that calls it and returns its answer, and "
+    "name that function."
+)
 
 _HTTP_CLIENTS = "httpx, requests, urllib3, aiohttp, http.client and urllib"
 _NAME_API = "Name the API, if it is one: --api openai-chat, openai-responses, anthropic or gemini."

@@ -12,6 +12,7 @@ from typing import Any, Self
 import pytest
 from pydantic import BaseModel
 
+from harness.bridge.call_log import logged_calls
 from harness.bridge.client_answers import as_completion, read_answer
 from harness.bridge.client_formats import ANTHROPIC
 from harness.bridge.client_shapes import ShapedClient, agent_drive, recognise
@@ -39,6 +40,7 @@ INNER = {"id": "call_1", "type": "function", "function": {"name": "weather", "ar
 BLOCK = {"type": "tool_use", "id": "call_1", "name": "weather", "input": {"city": "Paris"}}
 GEMINI_CALL = {"id": "call_1", "name": "weather", "args": {"city": "Paris"}}
 REQUEST = ChatRequest("gpt", (Message(Role.USER, (Text("Hello"),)),), system="Be short.")
+NO_ARGUMENTS = {"type": "object", "properties": {}}
 LOOK = Tool("look", "Looks.", {"type": "object"})
 HERE = Endpoint("http://127.0.0.1:9/v1", "no-key")
 
@@ -185,6 +187,89 @@ def test_tools_go_in_the_form_of_openai() -> None:
     ShapedClient(recognise(chat, "mine:chat"), HERE, "gpt").chat(ChatRequest("gpt", REQUEST.messages, tools=(tool,)))
 
     assert sent[2]["function"]["name"] == "weather"
+
+
+@pytest.mark.parametrize(
+    ("read", "told"),
+    [
+        (lambda tool: [tool["name"], tool["description"], tool["parameters"]], ["look", "Looks.", NO_ARGUMENTS]),
+        (lambda tool: [tool.get("name"), tool["input_schema"], tool.get("strict")], ["look", NO_ARGUMENTS, None]),
+        (lambda tool: [tool["function"]["name"], *tool], ["look", "type", "function"]),
+        (lambda tool: [tool.get("function", tool)["name"], len({**tool})], ["look", 2]),
+    ],
+)
+def test_a_tool_may_be_read_with_or_without_its_enclosing_object(read: Callable[[Any], Any], told: list[Any]) -> None:
+    def chat(messages: list[Any], tools: list[Any]) -> str:
+        return json.dumps(read(tools[0]))
+
+    request = ChatRequest("gpt", REQUEST.messages, tools=(LOOK,))
+    assert json.loads(ShapedClient(recognise(chat, "mine:chat"), HERE, "gpt").chat(request).text) == told
+
+
+def test_a_key_that_no_tool_has_is_missing() -> None:
+    def chat(messages: list[Any], tools: list[Any]) -> str:
+        return tools[0]["title"]
+
+    with pytest.raises(KeyError, match="title"):
+        ShapedClient(recognise(chat, "mine:chat"), HERE, "gpt").chat(
+            ChatRequest("gpt", REQUEST.messages, tools=(LOOK,))
+        )
+
+
+class Voice(Enum):
+    """The roles of a client whose messages have calls."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+    SYSTEM = "system"
+
+
+@dataclass
+class Spoken:
+    """A message of a client, with calls of their own."""
+
+    role: Voice
+    content: str
+    tool_calls: list[dict[str, Any]] = field(default_factory=list[Any])
+
+
+def test_own_messages_with_calls_keep_their_form_when_the_tools_have_that_of_the_api() -> None:
+    sent: list[Any] = []
+
+    def ask(messages: list[Spoken], tools: list[dict[str, Any]]) -> str:
+        sent.extend([*messages, *tools])
+        return "done"
+
+    shape = recognise(ask, "mine:ask").with_format(ANTHROPIC)
+    call = Message(Role.ASSISTANT, (ToolCall("call_1", "look", {}),))
+    ShapedClient(shape, HERE, "claude", "anthropic").chat(
+        ChatRequest("claude", (*REQUEST.messages, call, *REQUEST.messages), system="Be short.", tools=(LOOK,))
+    )
+
+    assert [each.role for each in sent[:3]] == [Voice.SYSTEM, Voice.USER, Voice.ASSISTANT]
+    assert sent[2].tool_calls[0]["id"] == "call_1"
+    assert {**sent[-1]}["input_schema"] == {"type": "object"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason", "raw"),
+    [
+        (SimpleNamespace(text="Hi.", finish="MAX_TOKENS"), StopReason.MAX_TOKENS, "MAX_TOKENS"),
+        (SimpleNamespace(text="Hi.", status="max_output_tokens"), StopReason.MAX_TOKENS, "max_output_tokens"),
+        (SimpleNamespace(text="Hi.", finish=True, status="ok"), StopReason.END_TURN, None),
+        (
+            SimpleNamespace(content={"parts": [{"text": "Hi."}]}, finish="MAX_TOKENS"),
+            StopReason.MAX_TOKENS,
+            "MAX_TOKENS",
+        ),
+        (SimpleNamespace(content={"parts": [{"text": "Hi."}]}, text="Hi."), StopReason.END_TURN, None),
+    ],
+)
+def test_a_stop_reason_may_have_other_names(answer: object, reason: StopReason, raw: str | None) -> None:
+    got = read_answer(answer, REQUEST, Memory(), "gemini")
+
+    assert (got.text, got.stop_reason, got.raw_stop_reason) == ("Hi.", reason, raw)
+    assert ("no-stop-reason" in got.reported) == (raw is None)
 
 
 def test_a_stream_is_asked_for_its_usage_where_the_client_can() -> None:
@@ -790,3 +875,14 @@ def test_blocks_and_parts_of_the_api_may_be_the_answer(answer: object, api: str,
     got = read_answer(answer, REQUEST, Memory(), api)
 
     assert (len(got.message.parts), got.text in ("", "Hello.")) == (parts, True)
+
+
+def test_the_log_of_a_call_has_the_tools_as_the_client_reads_them() -> None:
+    def chat(messages: list[Any], tools: list[Any]) -> str:
+        return " ".join(each["name"] + str(each["parameters"]) for each in tools)
+
+    client = ShapedClient(recognise(chat, "mine:chat"), HERE, "gpt")
+    with logged_calls(lambda: 0) as calls:
+        client.chat(ChatRequest("gpt", REQUEST.messages, tools=(LOOK,)))
+
+    assert calls[0].kwargs["tools"] == [{"name": "look", "parameters": NO_ARGUMENTS}]

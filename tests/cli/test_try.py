@@ -88,6 +88,16 @@ class Versionless:
         return httpx2.post(self.base_url + "/v1/chat/completions", json={"messages": messages}).json()
 
 
+def bare(messages, tools, base_url):
+    own = [{"type": "function", "name": each["name"], "parameters": each["parameters"]} for each in tools]
+    body = {"model": "m", "input": messages, "tools": own}
+    return httpx2.post(base_url + "/responses", json=body).json()
+
+
+def strict(messages, base_url):
+    return httpx2.post(base_url, json=[each["kind"] for each in messages])
+
+
 def silent(messages, base_url):
     return "I ask nobody."
 
@@ -168,6 +178,7 @@ def test_a_right_client_passes(harness: Command, project: Path) -> None:
         ("versioned", "client@anthropic own_client:versioned"),
         ("responses", "client@openai-responses/ own_client:responses"),
         ("gemini", "native@gemini own_client:gemini"),
+        ("bare", "client@openai-responses own_client:bare"),
         ("constant", "client@openai-chat=https://models.example/api/v1 own_client:constant"),
         ("claude", "native@anthropic=https://api.anthropic.com own_client:claude"),
         ("Versionless", "client@openai-chat=https://api.openai.com own_client:Versionless"),
@@ -185,6 +196,8 @@ def test_the_first_request_tells_the_api_and_the_base_url(project: Path, name: s
     [
         ("own_client:unknown", "its first request goes to /v1/talk, which is a path of no known API"),
         ("own_client:silent", "it sent no request. Its HTTP client must be one of httpx, requests"),
+        ("own_client:strict", "it sent no request (KeyError: 'kind' (own_client.py, line"),
+        ("own_client:strict", "How is it called? Write a function 'def chat(messages, tools=None)' that calls it and"),
         ("own_client:httpx2", "its first request goes to /v1, which is a path of no known API. Name the API"),
         ("own_client:Missing", "module 'own_client' has no attribute 'Missing'"),
         ("own_client", "which object in it is the client? harness try own_client:Client or harness try own_client:Wr"),
