@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from harness.apis.jsonvalue import as_list, as_object, equal, join, parse_body, resolve, walk
 from harness.apis.response_rules import Subject
-from harness.equivalence.request_meaning import is_model_name
+from harness.equivalence.request_meaning import is_model_name, tool_family
 from harness.model.messages import JSON, ChatRequest, Opaque, Role
 from harness.model.protocols import Capability
 from harness.results import Blame, Kind, Severity
@@ -351,19 +351,26 @@ def _lost_headers(req: ChatExchange, given: Mapping[str, JSON]) -> Iterator[Rule
 
 
 def _lost_tools(req: ChatExchange, given: JSON, sent: JSON) -> Iterator[RuleViolation]:
-    """Report provider tools that are changed or repeated. `tools-declared` reports tools of other types."""
+    """Report provider tools that are changed or repeated. `tools-declared` reports tools of other families."""
     declared, wanted = as_list(sent), as_list(given)
     for tool in wanted:
-        alike = [place for place, each in enumerate(declared) if _tool_key(each) == _tool_key(tool)]
-        found = [place for place in alike if _includes(declared[place], tool)]
-        if (alike and not found) or len(found) > sum(_includes(each, tool) for each in wanted):
+        alike = [place for place, each in enumerate(declared) if _family(each) == _family(tool)]
+        found = [place for place in alike if _includes_tool(declared[place], tool)]
+        if (alike and not found) or len(found) > sum(_includes_tool(each, tool) for each in wanted):
             message = f"a provider tool that the caller gave is {'repeated' if found else 'changed'}"
             yield req.reading.violation(message, f"/tools/{alike[-1]}", declared[alike[-1]], tool)
 
 
-def _tool_key(tool: JSON) -> JSON:
+def _includes_tool(sent: JSON, given: JSON) -> bool:
+    """Return whether a tool has all given fields, in any version: libraries choose the version."""
+    fields = {key: value for key, value in as_object(given).items() if key != "type"}
+    return _family(sent) == _family(given) and _includes(sent, fields)
+
+
+def _family(tool: JSON) -> str:
     fields = as_object(tool)
-    return fields.get("type") or next((_snake_case(key) for key in fields), None)
+    kind = fields.get("type")
+    return tool_family(kind if isinstance(kind, str) else next(iter(fields), ""))
 
 
 def _lost_fields(req: ChatExchange, given: Mapping[str, JSON], sent: JSON, pointer: str) -> Iterator[RuleViolation]:

@@ -95,11 +95,13 @@ def _without_new_text(request: ChatRequest) -> ChatRequest:
     return edited_parts(request, lambda part: Text("?") if part == Text("Is that early?") else part)
 
 
-def _cut_tool_fields(_api: str, body: dict[str, Any]) -> None:
-    """Of a tool that the provider runs, only the first field is sent."""
-    body["tools"] = [
-        {"type": tool["type"]} if tool["type"].startswith("web_search") else tool for tool in body["tools"]
-    ]
+def _cut_tool_fields(version: str) -> Wrap:
+    """Of a tool that the provider runs, only the type is sent, in some version."""
+
+    def edit(_api: str, body: dict[str, Any]) -> None:
+        body["tools"] = [{"type": version} if tool["type"].startswith("web_search") else tool for tool in body["tools"]]
+
+    return sends(edit)
 
 
 def edited(operator: str, path: str) -> Wrap:
@@ -154,7 +156,19 @@ FAULTS: Table = {
         Fault("question-and-id", "conversation-continued", client(_RepeatsQuestion), RESPONSES)
     ],
     Expected("provider-field-lost", everywhere(r"/tools/\d+"), 0): [
-        Fault("provider-tool-cut", "history-opaque-parts", sends(_cut_tool_fields), CLAUDE)
+        Fault(f"{name}-cut", "history-opaque-parts", _cut_tool_fields(version), CLAUDE)
+        for name, version in (
+            ("provider-tool", "web_search_20250305"),
+            ("provider-tool-of-another-version", "web_search_20260209"),
+        )
+    ],
+    Expected("anthropic-tool-tag", everywhere(r"/tools/\d+"), 0): [
+        Fault(
+            "provider-tool-type-exchanged",
+            "citations-sent-back",
+            edited("exchange", "/tools/*{web_search_20250305}/type"),
+            CLAUDE,
+        )
     ],
     Expected("opaque-state-lost", everywhere(".+"), case="repeated"): [
         Fault("opaque-parts-twice", "citations-sent-back", asks_messages(lambda ms: tuple(map(_twice, ms))), CLAUDE)
