@@ -11,10 +11,11 @@ import json
 import re
 import struct
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from harness.apis.jsonvalue import loads
 from harness.apis.view import WireError
+from harness.model.http import HttpResponse
 from harness.model.messages import JSON
 
 _LINE_END = re.compile(rb"\r\n|\n|\r")
@@ -153,3 +154,33 @@ def separators_escaped(stream: bytes) -> bytes:
     for raw, escaped in _SEPARATORS.items():
         stream = stream.replace(raw, escaped)
     return stream
+
+
+def without_invalid_json(response: HttpResponse, *, done: bool = True) -> HttpResponse:
+    """Return the response without invalid JSON.
+
+    Stream events that are not JSON objects are dropped, except `[DONE]` if `done` is set. Non-JSON numbers, raw control
+    characters and trailing text are removed from values.
+    """
+    if not is_event_stream(response.headers.get("content-type", ""), response.body):
+        value = _json_object(response.body.decode("utf-8", "replace"))
+        headers = {**response.headers, "content-type": "application/json"}
+        return response if value is None else replace(response, headers=headers, body=json.dumps(value).encode())
+    kept = b""
+    for event in events(response.body):
+        value = _json_object(event.data)
+        text = json.dumps(value) if value is not None else event.data if done and event.data == DONE else ""
+        name = f"event: {event.name}\n" if event.name else ""
+        kept += f"{name}data: {text}\n\n".encode() if text else b""
+    return replace(response, body=kept)
+
+
+def _json_object(text: str) -> JSON:
+    """Parse the JSON object at the beginning of a text."""
+    decoder = json.JSONDecoder(strict=False, parse_constant=lambda _name: None)
+    value: JSON
+    try:
+        value, _ = decoder.raw_decode(text.lstrip("\ufeff \t\r\n"))
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None

@@ -14,7 +14,6 @@ from harness.apis.profiles import ShippedTarget
 from harness.apis.registry import Target
 from harness.cassettes.redact import Redactor
 from harness.cassettes.redact.secret_patterns import display_url
-from harness.checks.checked_endpoints import suggestion
 from harness.checks.finding_scope import EVERY_FINDING, FindingPolicy
 from harness.checks.gateway_exchange import ApiPair, GatewayDetail, GatewayExchange, Side
 from harness.checks.gateway_findings import (
@@ -53,7 +52,7 @@ from harness.results import (
 from harness.rules.conversation_report import chat_messages, fit_exchanges, max_conversation_chars, shown_exchange
 from harness.rules.evidence import Evidence
 from harness.runner.cells import VARIANTS, Cell, cells, not_applicable
-from harness.runner.live import NO_SUCH_PATH
+from harness.runner.live import NO_SUCH_PATH, url_suggestion
 from harness.runner.plan import Plan
 from harness.runner.recorder import versions
 from harness.runner.suite_run import Progress
@@ -255,7 +254,9 @@ class GatewayCheck:
             )
         arrived = f" What arrived at the reference server: {'; '.join(unexpected)}." if unexpected else ""
         is_lost = response.status in NO_SUCH_PATH
-        meant = suggestion(each.way.client, self.endpoint.url, exchange.client.exchange.request.url) if is_lost else ""
+        meant = (
+            url_suggestion(each.way.client, self.endpoint.url, exchange.client.exchange.request.url) if is_lost else ""
+        )
         return (
             f"{answers} and has sent no chat to the reference server: {reply}{arrived}{meant} "
             f"{_required_route(each, self.upstream.origin)}"

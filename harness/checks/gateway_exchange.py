@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from functools import wraps
 
 from harness.apis.api import Api
+from harness.apis.eventstream import without_invalid_json
 from harness.apis.jsonvalue import equal
 from harness.apis.server import json_response
 from harness.apis.view import CallView, ModelStep, RequestView, ResponseView, WireError
-from harness.checks.checked_endpoints import without_invalid_json
 from harness.model.messages import JSON
 from harness.results import DetailOutcome, Exchange, Severity
 from harness.rules.evidence import parse_exchange

@@ -17,7 +17,6 @@ from harness.apis.server import json_response
 from harness.apis.view import RequestView, TextView, WireError
 from harness.cassettes.redact import Redactor
 from harness.cassettes.redact.secret_patterns import display_url, origin
-from harness.checks.checked_endpoints import suggestion
 from harness.checks.finding_scope import EVERY_FINDING, FindingPolicy
 from harness.checks.server_checks import CHECKS
 from harness.checks.server_checks.answer_checks import PLAIN
@@ -40,6 +39,7 @@ from harness.reference_server.conversation_server import ConversationServer
 from harness.results import CellResult, Checked, Invocation, Provenance, Rate, RunResult, Spending
 from harness.rules.conversation_report import max_conversation_chars
 from harness.runner.backends import NO_KEY
+from harness.runner.live import url_suggestion
 from harness.runner.tool_loop import ADAPTER_EXCEPTIONS
 from harness.scenarios.schema import Scenario, TurnSpec, Variant
 
@@ -114,7 +114,7 @@ def greet(server: ServerUnderTest, line: RetryingClient) -> ServerUnderTest:
                 f"check server {display_url(server.base_url)}: {request.method} {display_url(request.url)} was "
                 f"answered with HTTP {response.status}: {_words(server, response)}. "
                 f"Give the base URL as for an SDK{_ending(server)}, and one of the server's models as --model."
-                f"{suggestion(server.api, server.base_url, request.url)}"
+                f"{url_suggestion(server.api, server.base_url, request.url)}"
             )
         if response.status in _NO_ACCESS:
             variables = " or ".join(server.api.key_variables)

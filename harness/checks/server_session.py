@@ -15,14 +15,13 @@ from pydantic import BaseModel, ConfigDict
 
 from harness.apis.api import Api
 from harness.apis.conversion import AnsweredCall, Body, RequestBuilder
-from harness.apis.eventstream import looks_like_event_stream
+from harness.apis.eventstream import looks_like_event_stream, without_invalid_json
 from harness.apis.fact_files import SHIPPED, FactSelection
 from harness.apis.jsonvalue import loads
 from harness.apis.profiles import Profile, RuleSet
 from harness.apis.response_rules import CALL_ID, END, FIELDS, ResponseCheck, ResponseViolation, Subject
 from harness.apis.server import waiting_time
 from harness.apis.view import CallView, RequestView, ResponseView, WireError
-from harness.checks.checked_endpoints import without_invalid_json
 from harness.model.errors import UsageError
 from harness.model.http import AT_ONCE, Delivery, HttpRequest, HttpResponse
 from harness.model.messages import JSON, ChatRequest, Message, StopReason, Tool, Usage

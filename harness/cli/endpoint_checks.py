@@ -27,7 +27,6 @@ from harness.cassettes.loopback_server import serve
 from harness.cassettes.redact import Redactor
 from harness.cassettes.redact.secret_patterns import display_url
 from harness.checks import gateway_findings, gateway_traffic
-from harness.checks.checked_endpoints import client_base_url
 from harness.checks.finding_scope import FindingPolicy
 from harness.checks.gateway_check import GatewayCheck, GatewayRoute, gateway_route
 from harness.checks.gateway_traffic import PACE_SECONDS, GatewayEndpoint, Upstream
@@ -53,6 +52,7 @@ from harness.results import CellResult, Invocation, Mode, RunResult
 from harness.runner import expected_failures
 from harness.runner.backends import NO_KEY
 from harness.runner.cells import Cell
+from harness.runner.live import client_base_url
 from harness.runner.plan import variants
 from harness.runner.served_session import SessionOptions
 from harness.runner.verdicts import known_finding_ids

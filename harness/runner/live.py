@@ -11,15 +11,17 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from threading import Event, Lock
 from typing import Self, TypeVar
+from urllib.parse import urlsplit
 
 import httpx2
 
 from harness.apis import registry
+from harness.apis.api import Api
 from harness.apis.registry import Target
 from harness.apis.server import waiting_time
 from harness.cassettes.player import ExchangeLog, Keep
 from harness.cassettes.redact import Redactor
-from harness.cassettes.redact.secret_patterns import origin
+from harness.cassettes.redact.secret_patterns import display_url, origin
 from harness.cassettes.transport import NO_KEEPALIVE, Handler, LoggingRunner, LoggingTransport, Proxy
 from harness.kit import factories
 from harness.kit.client import LocalRunner
@@ -45,6 +47,10 @@ _WAIT_STATUSES = frozenset({429, 503, 529})
 
 _RATE = re.compile(r"([0-9]{1,6})/(s|min|h)")
 _SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
+
+_VERSION = r"/v\d+(?:(?:alpha|beta)\d*)?"
+_VERSIONS = re.compile(rf"({_VERSION})(?=/)")
+_AT_END = re.compile(rf"(?:{_VERSION})+/?$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +311,26 @@ def reach_hint(name: str, given: str | None, ending: str, found: Sequence[int]) 
     elif found:
         asking.append("Does the server have this path, and the model?")
     return " ".join([*asking, f"--base-url {name}=URL and --model {name}=NAME name others."])
+
+
+def client_base_url(api: Api, base_url: str) -> str:
+    """Return the base URL in the form that the client's SDK expects. The user may omit the version
+    that the SDK adds.
+    """
+    root = base_url.rstrip("/")
+    is_complete = api.base_path or _AT_END.search(root)
+    return root if is_complete else root + api.base_url_ending
+
+
+def url_suggestion(api: Api, base_url: str, requested: str) -> str:
+    """Return a suggested base URL as a sentence that begins with a space. Return an empty string if the requested path
+    already has exactly one version.
+    """
+    count = len(_VERSIONS.findall(urlsplit(requested).path))
+    if count == 1 or (count == 0 and not api.base_url_ending):
+        return ""
+    root = _AT_END.sub("", base_url.rstrip("/"))
+    return f" Did you mean {display_url(root + (api.base_path if count else api.base_url_ending))}?"
 
 
 class _ProviderResponder(Responder):
