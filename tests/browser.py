@@ -31,6 +31,12 @@ _OPTIONS = (
 )
 
 
+_READY = """
+document.documentElement.classList.contains("scripted")
+  || [...document.querySelectorAll("noscript, #too-old")].some((each) => each.checkVisibility())
+"""
+
+
 class Browser:
     """One page at a time. `requests` are the addresses that the page has asked for since it was opened, `complaints`
     what the browser has said of it: errors of scripts, and what its policy has refused."""
@@ -71,7 +77,7 @@ class Browser:
                 return told["result"]
 
     def open(self, page: Path, fragment: str = "", *, width: int = 1440, dark: bool = False) -> None:
-        """Show a file, and wait until it is there."""
+        """Show a file, and wait until it is there and its script has unpacked the data, or cannot run."""
         self.ask("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.ask("Emulation.setEmulatedMedia", features=[scheme])
@@ -79,6 +85,8 @@ class Browser:
         self.requests, self.complaints = [], []
         self.ask("Page.navigate", url=page.as_uri() + fragment)
         while self._told().get("method") != "Page.loadEventFired" or self.evaluate("location.protocol") != "file:":
+            pass
+        while not self.complaints and not self.evaluate(_READY):
             pass
 
     def evaluate(self, expression: str) -> Any:

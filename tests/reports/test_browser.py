@@ -250,3 +250,14 @@ def test_it_is_read_without_its_script_and_printed_whole(opened: Opened) -> None
         assert len(page.ask("Page.printToPDF")["data"]) > 10_000
     finally:
         page.ask("Emulation.setScriptExecutionDisabled", value=False)
+
+
+def test_a_browser_that_cannot_unpack_the_cells_says_so(opened: Opened, browser: Browser) -> None:
+    script = browser.ask("Page.addScriptToEvaluateOnNewDocument", source="delete window.DecompressionStream")
+    try:
+        page = opened(talking())
+        assert texts(page, "#cells a.v") == ["✕", "✓", "✓", "✓", "–"]
+        assert texts(page, "#filters, #same") == []
+        assert "This page shows the cells in newer browsers only" in page.evaluate("document.body.innerText")
+    finally:
+        browser.ask("Page.removeScriptToEvaluateOnNewDocument", **script)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import json
 import re
@@ -71,9 +72,9 @@ def shown(made: str) -> tuple[str, Page]:
 
 def data(text: str) -> dict[str, list[Any]]:
     """What the page's script reads."""
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+    found = re.search(r'<script type="application/gzip" id="data">([A-Za-z0-9+/=]+)</script>', text)
     assert found is not None
-    return json.loads(found[1])
+    return json.loads(gzip.decompress(base64.b64decode(found[1])))
 
 
 def test_the_page_is_readable_without_its_script() -> None:
@@ -150,8 +151,6 @@ def test_the_data_is_what_was_said_to_the_letter() -> None:
     assert HOSTILE in held["texts"]
     assert "12345678901234567890" in held["texts"]
     assert "1.0" in held["texts"]
-    for mark in ("<", ">", "&", "\u2028"):
-        assert mark not in text.split('id="data">')[1].split("</script>")[0]
 
 
 def test_what_is_said_twice_is_held_once() -> None:

@@ -1,7 +1,7 @@
 """HTML page of a run: a single, self-contained file that loads nothing.
 
 The verdict, causes, matrix and differences are HTML that needs no script. The script filters the matrix and shows
-cells. Its data is compact JSON: texts and bodies that occur in several cells or requests are stored once. A body is
+cells. Its data is compressed JSON: texts and bodies that occur in several cells or requests are stored once. A body is
 stored as the JSON texts of its members and list entries, because most of a request repeats the previous one. They
 remain texts, because a browser would format some numbers differently.
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import re
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -60,8 +60,8 @@ GLYPHS = {
 }
 """Mark for each verdict, distinguishable without colour."""
 
-_UNSAFE = re.compile("[<>&\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-"""Characters that could end the element, start a comment in it, or change the text direction in an editor."""
+_GZIP = 16 + zlib.MAX_WBITS
+"""Format of compressed data that a browser's `DecompressionStream` reads."""
 
 _MAX_BODY_LINES = 40
 
@@ -69,8 +69,15 @@ _WITHOUT_COMMANDS = frozenset({Verdict.PASS, Verdict.NOT_APPLICABLE})
 
 
 def data(run: RunResult) -> Iterator[str]:
-    """Yield the JSON in chunks, escaped for a `script` element."""
-    return (_UNSAFE.sub(lambda found: f"\\u{ord(found.group()):04x}", piece) for piece in _data_pieces(run))
+    """Yield the JSON in chunks, compressed by gzip, in base64."""
+    compressor = zlib.compressobj(wbits=_GZIP)
+    packed = b""
+    for piece in _data_pieces(run):
+        packed += compressor.compress(piece.encode(errors="backslashreplace"))  # a lone surrogate becomes its escape
+        complete = len(packed) // 3 * 3
+        yield base64.b64encode(packed[:complete]).decode()
+        packed = packed[complete:]
+    yield base64.b64encode(packed + compressor.flush()).decode()
 
 
 def _data_pieces(run: RunResult) -> Iterator[str]:

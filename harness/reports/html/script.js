@@ -1,8 +1,11 @@
 "use strict";
 // Filters the matrix, compares requests, and shows one cell at a time, all from the data in the page. Data is set as
 // text, never as HTML. No request is sent to any server.
-(() => {
-  const data = JSON.parse(document.getElementById("data").textContent);
+(async () => {
+  if (typeof DecompressionStream === "undefined") { document.getElementById("too-old").hidden = false; return; }
+  const packed = Uint8Array.from(atob(document.getElementById("data").textContent), (each) => each.charCodeAt(0));
+  const unpacked = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const data = JSON.parse(await new Response(unpacked).text());
   const overview = document.getElementById("overview");
   const view = document.getElementById("cell");
   const head = document.querySelector("header");
