@@ -87,14 +87,10 @@ def _data_pieces(run: RunResult) -> Iterator[str]:
     pool = _TextPool()
     for number, cell in enumerate(run.cells):
         yield ("," if number else "") + _json(_cell(run, cell, pool, pairs))
-    for name, pooled in (("texts", pool.texts), ("bodies", pool.bodies.values()), ("lists", pool.lists)):
-        yield f'],"{name}":['
-        for number, value in enumerate(pooled):
-            yield ("," if number else "") + _json(value)
-    yield "]}"
+    yield f'],"texts":{_json([*pool.texts])},"bodies":{_json([*pool.bodies.values()])},"lists":{_json([*pool.lists])}}}'
 
 
-_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_json = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
 
 
 class _TextPool:
