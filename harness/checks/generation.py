@@ -104,6 +104,7 @@ class _NewCause:
     """The first cause that a search finds beside those that are known. Shrinking keeps to that cause.
 
     `conversation` shows it first, and `causes` are all causes there. `count` conversations were played up to then.
+    Each smaller conversation is played once, because other choices of Hypothesis often lead to the same one.
     """
 
     def __init__(self, known: Container[CauseKey]) -> None:
@@ -112,14 +113,20 @@ class _NewCause:
         self.causes: Sequence[CauseKey] = ()
         self.conversation: _Drawn | None = None
         self.count = 0
+        self._shown: dict[tuple[str, Variant, Play], bool] = {}
 
     def is_shown(self, drawn: _Drawn) -> bool:
-        causes = causes_of(drawn.play(drawn.cell))
         if self.key is None:
             self.count += 1
-            self.key = next((each for each in causes if each not in self._known), None)
-            self.causes, self.conversation = causes, drawn
-        return self.key in causes and all(each in self.causes for each in causes)
+            self.causes, self.conversation = causes_of(drawn.play(drawn.cell)), drawn
+            self.key = next((each for each in self.causes if each not in self._known), None)
+            return self.key is not None
+        text = drawn.cell.scenario.model_dump_json(exclude_unset=True, exclude={"id", "title"})
+        place = (text, drawn.cell.variant, drawn.play)
+        if place not in self._shown:
+            causes = causes_of(drawn.play(drawn.cell))
+            self._shown[place] = self.key in causes and all(each in self.causes for each in causes)
+        return self._shown[place]
 
 
 def conversation(target: Target, random: Random, variant: Variant) -> Cell | None:
