@@ -87,7 +87,31 @@ def read_answer(
     choice = {**choice, "finish_reason": choice["finish_reason"] or _usual_reason(choice["message"]["tool_calls"])}
     own = _own_message(answer, hint, api)
     kept = None if own is None else memory
-    return _without(response({**made, "choices": [choice]}, request, kept, own=own, parsed=parsed), lacks)
+    found = response({**made, "choices": [choice]}, request, kept, own=own, parsed=parsed)
+    return _without(_with_native_message(found, answer, request, api), lacks)
+
+
+def _with_native_message(found: ChatResponse, answer: object, request: ChatRequest, api: str) -> ChatResponse:
+    """Return the response with the message in the API's own format that the answer also contains, if both have the same
+    text and calls. Only the API's format has thoughts and their signatures.
+    """
+    values = _items(answer) or [*_plain_fields(answer).values()]
+    inner = [_items(each) for value in values for each in (value, _plain_fields(value).get("content"))]
+    lists = sorted(filter(None, inner), key=len, reverse=True)
+    kinds = {RESPONSES.name: _OUTPUT_ITEMS, ANTHROPIC.name: _CONTENT_BLOCKS}.get(api, set[str]())
+    for each in lists:
+        members = [_object(jsonable(item)) for item in each]
+        if not all(str(member.get("type")) in kinds for member in members):
+            continue
+        native = _native_body(each, api)
+        message = read_answer(native, request, Memory(), api).message if native is not None else found.message
+        if _text_and_calls(message) == _text_and_calls(found.message):
+            return replace(found, message=message)
+    return found
+
+
+def _text_and_calls(message: Message) -> tuple[str, list[tuple[str, str, object]]]:
+    return message.text, [(each.id, each.name, each.arguments) for each in message.tool_calls]
 
 
 def _whole(stream: Iterator[StreamEvent]) -> ChatResponse:
@@ -493,7 +517,8 @@ def _native_body(answer: object, api: str) -> JSON:
     kinds = {str(each.get("type")) for each in members if isinstance(each, dict)}
     if api == RESPONSES.name and kinds and kinds <= _OUTPUT_ITEMS:
         return {"output": [jsonable(each) for each in items or [answer]], "status": "completed"}
-    if api == ANTHROPIC.name and items is not None and kinds <= _CONTENT_BLOCKS:
+    is_text_with_calls = any(each not in _STOP_WORDS for each in words) and kinds <= {"tool_use"}
+    if api == ANTHROPIC.name and items is not None and kinds <= _CONTENT_BLOCKS and not is_text_with_calls:
         blocks = [jsonable(each) for each in items]
         if all(isinstance(each, dict) for each in blocks):
             return {"content": [*blocks], "stop_reason": next((each for each in words if each in _STOP_WORDS), None)}

@@ -886,3 +886,40 @@ def test_the_log_of_a_call_has_the_tools_as_the_client_reads_them() -> None:
         client.chat(ChatRequest("gpt", REQUEST.messages, tools=(LOOK,)))
 
     assert calls[0].kwargs["tools"] == [{"name": "look", "parameters": NO_ARGUMENTS}]
+
+
+THOUGHT = {"type": "thinking", "thinking": "Hm.", "signature": "s"}
+USE = {"type": "tool_use", "id": "call_1", "name": "weather", "input": {"city": "Paris"}}
+REASONED = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "e"}
+CALLED = {
+    "type": "function_call",
+    "id": "fc_1",
+    "call_id": "call_1",
+    "name": "weather",
+    "arguments": '{"city": "Paris"}',
+}
+
+
+@pytest.mark.parametrize(
+    ("api", "answer", "parts"),
+    [
+        ("anthropic", ("", [USE], {"role": "assistant", "content": [THOUGHT, USE]}), 2),
+        ("anthropic", SimpleNamespace(text="", calls=[CALL], blocks=[THOUGHT, USE], usage=None), 2),
+        ("openai-responses", SimpleNamespace(text="", calls=[CALL], items=[REASONED, CALLED]), 2),
+        ("openai-responses", ("", [REASONED, CALLED]), 2),
+        # what the client shows is not what the API's format has: its own fields count
+        ("anthropic", SimpleNamespace(text="", calls=[{**CALL, "id": "call_2"}], blocks=[THOUGHT, USE]), 1),
+        ("openai-responses", SimpleNamespace(text="", calls=[{**CALL, "args": "{}"}], items=[REASONED, CALLED]), 1),
+    ],
+)
+def test_an_answer_may_also_contain_the_message_in_the_form_of_the_api(api: str, answer: object, parts: int) -> None:
+    got = read_answer(answer, REQUEST, Memory(), api)
+
+    assert (len(got.message.parts), len(got.tool_calls), got.text) == (parts, 1, "")
+
+
+@pytest.mark.parametrize("calls", [[], [USE]])
+def test_a_text_in_a_tuple_with_calls_of_anthropic_is_the_text(calls: list[Any]) -> None:
+    got = read_answer(("Hello.", calls, {"role": "assistant", "content": []}), REQUEST, Memory(), "anthropic")
+
+    assert (got.text, len(got.tool_calls)) == ("Hello.", len(calls))
