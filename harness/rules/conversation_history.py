@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from itertools import groupby, takewhile
-from typing import TypeVar
+from itertools import groupby, takewhile, zip_longest
+from typing import Any, TypeAlias, TypeVar
 
 from harness.apis.jsonvalue import parse_body, resolve
 from harness.apis.response_rules import Subject
@@ -230,23 +230,63 @@ def _texts(evidence: Evidence) -> Iterator[RuleViolation]:
         wanted = [*_group_by_role(each for each in given_texts if each not in refusals)]
         kept = [(role, part) for role, part in sent_texts if part not in retold]
         sent = [*_group_by_role((role, part) for role, part in kept if (role, part and part.text) not in refusals)]
-        for position in range(max(len(wanted), len(sent))):
-            role, given = wanted[position] if position < len(wanted) else ("", [])
-            found_role, found = sent[position] if position < len(sent) else ("", [])
-            if role == found_role and is_same_text(given, [part.text for part in found]):
-                continue
-            missing, flawed = _first_difference(wanted[position:], sent[position:])
-            if _is_system(req, flawed[1] if flawed else None):
-                break  # reported by system-in-message
-            message = "a text of the conversation is missing, changed or added"
-            yield req.reading.violation(
-                message,
-                flawed[1].pointer if flawed else "",
-                f"{flawed[0]}: {flawed[1].text}" if flawed else None,
-                None if missing is None else f"{missing[0]}: {missing[1]}",
-                case=_text_case(missing, flawed),
-            )
-            break
+        position = _first_mismatch(wanted, sent)
+        if position is None:
+            continue
+        blank = _blank_texts(req)
+        if blank and _first_mismatch(_without_blanks(wanted, blank), _without_blanks(sent, blank)) is None:
+            message = "a text of white space only was left out"
+            yield req.reading.violation(message, "", severity=Severity.NOTE, case="blank text")
+            continue
+        missing, flawed = _first_difference(wanted[position:], sent[position:])
+        if _is_system(req, flawed[1] if flawed else None):
+            continue  # reported by system-in-message
+        message = "a text of the conversation is missing, changed or added"
+        yield req.reading.violation(
+            message,
+            flawed[1].pointer if flawed else "",
+            f"{flawed[0]}: {flawed[1].text}" if flawed else None,
+            None if missing is None else f"{missing[0]}: {missing[1]}",
+            case=_text_case(missing, flawed),
+        )
+
+
+_Runs: TypeAlias = Sequence[tuple[str, list[T]]]
+"""Adjacent texts of a role, with the role."""
+
+
+def _first_mismatch(wanted: _Runs[str], sent: _Runs[TextView]) -> int | None:
+    """Return the position of the first texts that differ, or `None`."""
+    for position, ((role, given), (found_role, found)) in enumerate(
+        zip_longest(wanted, sent, fillvalue=("", list[Any]()))
+    ):
+        if role != found_role or not is_same_text(given, [part.text for part in found]):
+            return position
+    return None
+
+
+def _blank_texts(req: ChatExchange) -> AbstractSet[tuple[str, str]]:
+    """Return the texts of white space only that are not all that a user says.
+
+    Adapters may leave them out, because Anthropic refuses messages of white space only (anthropic-no-empty-text).
+    """
+    return {
+        (message.role.value, part.text)
+        for message in req.chat.request.messages
+        if message.role is Role.ASSISTANT or len(message.parts) > 1
+        for part in message.parts
+        if isinstance(part, Text) and part.text.isspace()
+    }
+
+
+def _without_blanks(runs: _Runs[T], blank: AbstractSet[tuple[str, str]]) -> _Runs[T]:
+    kept = (
+        (role, part)
+        for role, run in runs
+        for part in run
+        if (role, part.text if isinstance(part, TextView) else part) not in blank
+    )
+    return [*_group_by_role(kept)]
 
 
 def _text_case(missing: tuple[str, str] | None, flawed: tuple[str, TextView] | None) -> str:

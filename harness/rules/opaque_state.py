@@ -228,7 +228,7 @@ def _parts_to_return(response: ResponseView) -> Iterator[PartView]:
             for_people = part.kind in ("thought", "refusal") and part.signature is None
             if part.returns and not for_people:
                 yield part
-        elif not isinstance(part, TextView) or part.text or not _is_label(part.opaque):
+        elif not isinstance(part, TextView) or part.text.strip() or not _is_label(part.opaque):
             yield part
 
 

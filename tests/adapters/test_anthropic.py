@@ -219,6 +219,7 @@ PICTURE = Image("image/png", b"\x89PNG")
         (asked(top_p=1.0), "top_p"),
         (asked(response_format=JsonSchema({"type": "object", "additionalProperties": True})), "open object"),
         (asked(Message.user("")), "empty user message"),
+        (asked(Message.user(" \n")), "empty user message"),
         (asked(Message(Role.ASSISTANT, (PICTURE,))), "media in an assistant message"),
         (asked(Message(Role.USER, (Image("image/tiff", b"II"),))), "image/tiff"),
         (asked(Message(Role.USER, (File("audio/wav", b"RIFF"),))), "audio/wav"),
@@ -252,6 +253,27 @@ def test_user_media() -> None:
         {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBERg=="}},
         {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "naïve"}},
         {"type": "document", "source": {"type": "file", "file_id": "f"}},
+    ]
+
+
+def test_messages_of_white_space_are_left_out_but_not_other_texts() -> None:
+    blank, call, result = Text("\n"), ToolCall("toolu_1", "clock", {}), ToolResult("toolu_1", "clock", "12:00")
+    history = [Message(Role.ASSISTANT, (blank,)), Message(Role.ASSISTANT, (blank, call)), Message(Role.USER, (result,))]
+    first, answer, _ = sent(asked(Message.user("Hi"), *history))["messages"]
+    assert (first["role"], answer["content"][0]) == ("user", {"type": "text", "text": "\n"})
+
+
+@pytest.mark.parametrize("content", ["", ()])
+def test_a_failed_result_has_content(content: str | tuple[()]) -> None:
+    call, result = ToolCall("toolu_1", "clock", {}), ToolResult("toolu_1", "clock", content, is_error=True)
+    body = sent(asked(Message.user("Hi"), Message(Role.ASSISTANT, (call,)), Message(Role.USER, (result,))))
+    assert body["messages"][2]["content"] == [
+        {
+            "type": "tool_result",
+            "tool_use_id": "toolu_1",
+            "content": "The tool failed without a message.",
+            "is_error": True,
+        }
     ]
 
 

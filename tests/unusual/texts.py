@@ -86,6 +86,23 @@ def _signature_on_thought(words: str, *, behind: bool = False, alters: bool) -> 
     return sends(edit)
 
 
+def _without(is_lost: Callable[[Text], bool]) -> Wrap:
+    """Texts that are lost from the history."""
+    return asks_parts(lambda part: None if isinstance(part, Text) and is_lost(part) else part)
+
+
+def _silent_error(content: str) -> Wrap:
+    """Other content for a failed result that has none."""
+
+    def edit(_api: str, body: dict[str, Any]) -> None:
+        for message in body["messages"]:
+            for block in message["content"]:
+                if block["type"] == "tool_result" and block.get("is_error"):
+                    block["content"] = content
+
+    return sends(edit)
+
+
 def _prompt(edit: Callable[[str], str | None]) -> Wrap:
     return asks(lambda request: replace(request, system=edit(request.system)) if request.system else request)
 
@@ -143,6 +160,24 @@ FORMS = (
         "text-changed",
         verdict=Verdict.WARN,
         notes={"text-changed"},
+    ),
+    Form(
+        "blank-text-left-out",
+        "unusual-blank-text",
+        ALL,
+        _without(lambda text: text.text.isspace()),
+        _without(lambda text: text.text != "\n"),
+        "text-changed",
+        verdict=Verdict.NOTE,
+        notes={"text-changed"},
+    ),
+    Form(
+        "words-for-a-silent-error",
+        "unusual-silent-error",
+        ("anthropic",),
+        _silent_error("Tool failed with no output."),
+        _silent_error(""),
+        "anthropic-error-empty",
     ),
     Form(
         "system-in-halves",

@@ -191,7 +191,8 @@ _IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 def messages(history: tuple[Message, ...], *, unsigned: bool = False) -> list[JSON]:
     """Return the conversation as messages of the API. `unsigned`: the model's reasoning has no signatures.
 
-    Empty texts are left out, because the API rejects them (anthropic-no-empty-text). Results are placed first in their
+    Empty texts are left out, and messages of white space only, because the API rejects them (anthropic-no-empty-text).
+    Failed results without content say that they failed (anthropic-error-has-content). Results are placed first in their
     message (anthropic-results-first). Results in consecutive user messages are merged into one message
     (anthropic-results-in-one-message).
 
@@ -276,14 +277,15 @@ class _Encoding:
         else:
             wire["content"] = result.content if isinstance(result.content, str) else compact(result.content)
         if result.is_error:
-            wire["is_error"] = True
+            wire |= {"content": wire.get("content") or "The tool failed without a message.", "is_error": True}
         if result.call_id in self._toolsets:
             wire["toolset_name"] = self._toolsets[result.call_id]  # anthropic-toolset-echoed
         return {**wire, **own(result.provider_metadata, "anthropic")}
 
 
 def _entry(role: Role, blocks: list[JSON]) -> list[JSON]:
-    return [{"role": role.value, "content": blocks}] if blocks else []
+    is_blank = len(blocks) == 1 and (string(as_object(blocks[0]).get("text")) or "").isspace()
+    return [{"role": role.value, "content": blocks}] if blocks and not is_blank else []
 
 
 def _with_joined_results(history: tuple[Message, ...]) -> tuple[Message, ...]:
