@@ -1,8 +1,8 @@
 """Variants of a response that have the same meaning: split into other chunks, or spelled with other bytes.
 
 A client's result must not depend on network chunks. Nor may it depend on what the stream format leaves open: line ends,
-comments and a byte order mark (WHATWG, "Server-sent events"), white space between the elements of a JSON array, and
-escapes in JSON strings.
+comments, data in several lines and a byte order mark (WHATWG, "Server-sent events"), white space between the elements
+of a JSON array, and escapes in JSON strings.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ BYTE_BY_BYTE = 8 * 1024
 
 BYTE_ORDER_MARK = "byte order mark"
 COMMENTS = "keep-alive comments"
+DATA_LINES = "data in several lines"
 """Names of valid variants that some clients fail to read."""
 
 _OBSOLETE_HEADERS = frozenset({"content-encoding", "content-length", "transfer-encoding"})
@@ -142,6 +143,27 @@ def _with_other_separators(body: bytes, _random: Random) -> bytes:
     return b"".join(map(_respell, re.split(_EVENT_ENDS, body)))
 
 
+def _with_data_lines(body: bytes, _random: Random) -> bytes:
+    return b"".join(map(_divide_data, re.split(_EVENT_ENDS, body)))
+
+
+def _divide_data(event: bytes) -> bytes:
+    """Break the line of an event's JSON object after the first brace."""
+    line, *others = [*_DATA_LINE.finditer(event)] or [None]
+    data = (line[1] or b"").strip() if line is not None and not others else b""
+    if line is None or not _is_object(data):
+        return event
+    before = event[: line.start()] + line[0].partition(b"data")[0]
+    return before + b"data: {\ndata: " + data[1:] + event[line.end() :]
+
+
+def _is_object(data: bytes) -> bool:
+    try:
+        return data.startswith(b"{") and bool(loads(data))
+    except WireError:
+        return False
+
+
 def _respell(event: bytes) -> bytes:
     try:
         loads(b"\n".join(line[1] or b"" for line in _DATA_LINE.finditer(event)))
@@ -223,10 +245,12 @@ _EVENTS = _Sort(
         _Way("CR line ends, cut behind each", _at(rb"\r"), (_WITH_CR,)),
         _Way(_SEPARATORS, _IN_CHARACTERS, (_with_other_separators,)),
         _Way(f"a {BYTE_ORDER_MARK} in front, in three pieces", lambda _body, _random: (1, 2), (_with_bom,)),
+        _Way(f"{DATA_LINES}, each event by itself", _BEHIND_EVENTS, (_with_data_lines,)),
     ),
     (
         (None, (_SEPARATORS, _with_other_separators)),
         (None, (COMMENTS, _WITH_COMMENTS)),
+        (None, (DATA_LINES, _with_data_lines)),
         (None, ("LF line ends", _WITH_LF), ("CRLF line ends", _WITH_CRLF), ("CR line ends", _WITH_CR)),
         (None, (f"a {BYTE_ORDER_MARK}", _with_bom)),
     ),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,7 +14,6 @@ from typing import Any, cast
 import typer
 import yaml
 
-from harness.checks.adapter_check import RECUTS
 from harness.checks.generation import name_conversations, search
 from harness.cli.execution import cell_time_limit, environment, expected_failures_of, play
 from harness.cli.options import GenerateOptions
@@ -69,10 +70,11 @@ def generate(options: EffectiveOptions, model: str | None = None, *, every: bool
             chosen = select(options, workers)
         targets = chosen.targets if options.targets or every else chosen.targets[:1]
         recutting = replace(options, recuts=max(options.recuts, RECUTS))
-        with generated_run(options) as run, generated_run(recutting) as run_with_recuts:
+        ways = [generated_run(options, range(number, number + 1)) for number in range(recutting.recuts)]
+        with contextlib.ExitStack() as stack:
+            plays = [partial(_play, stack.enter_context(run)) for run in (generated_run(options), *ways)]
             for target in targets:
                 names = variants(options.variants or (), "--variant")
-                plays = [partial(_play, each) for each in (run, run_with_recuts)]  # other chunks take several runs
                 database = Path(folder or FOLDER) / ".hypothesis" / target.name
                 found = search(target, number, seed, plays, names, database)
                 causes = f"{count(len(found), 'cause')} of failures"
@@ -87,17 +89,21 @@ def generate(options: EffectiveOptions, model: str | None = None, *, every: bool
     return play(replace(recutting, paths=[*map(str, files)], targets=names, words=None), "reference")
 
 
+RECUTS = 14
+"""Number of ways to split the streams of generated conversations: those with a name, and some at random."""
+
+
 def _play(run: Run, cell: Cell) -> CellResult:
     return run([cell], jobs=1).cells[0]
 
 
-def generated_run(options: EffectiveOptions) -> Run:
-    """Return a run for conversations that are not in a file."""
+def generated_run(options: EffectiveOptions, recuts: Sequence[int] | None = None) -> Run:
+    """Return a run for conversations that are not in a file, with the given recuts or those of the options."""
     return Run(
         GeneratedBackend(),
         all_rules(),
         expected=expected_failures_of(options),
-        recuts=options.recuts,
+        recuts=options.recuts if recuts is None else recuts,
         strict=bool(options.strict),
         scope=options.scope,
     )

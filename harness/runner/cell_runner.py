@@ -8,6 +8,7 @@ the worker crashes.
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from threading import Lock
@@ -73,14 +74,19 @@ from harness.stdio.workers import ForeignAdapter
 class CellRunner:
     """Runs and judges the cells of a run. Thread-safe.
 
-    Each streamed cell is repeated `recuts` times with other chunk boundaries. It is also repeated with whole responses,
-    unless the run of its whole variant received equivalent ones. With a `recorder`, cells are recorded. `survey` is the
-    state of their cassettes before the run, `recorded` lists the cells whose cassettes were written, and `notes` has
-    messages about interrupted recordings. `budget` limits the cost.
+    Each streamed cell is repeated with each of the variants `recuts` of `harness.cassettes.rechunk`. It is also
+    repeated with whole responses, unless the run of its whole variant received equivalent ones. With a `recorder`,
+    cells are recorded. `survey` is the state of their cassettes before the run, `recorded` lists the cells whose
+    cassettes were written, and `notes` has messages about interrupted recordings. `budget` limits the cost.
     """
 
     def __init__(
-        self, backend: Backend, judge: CellJudge, recorder: Recorder | None, recuts: int, budget: Budget | None
+        self,
+        backend: Backend,
+        judge: CellJudge,
+        recorder: Recorder | None,
+        recuts: Sequence[int],
+        budget: Budget | None,
     ) -> None:
         self.survey: Preflight | None = None
         self.notes: list[str] = []
@@ -215,7 +221,7 @@ class CellRunner:
         return replace(unchanged, recuts=len(ways))
 
     def _rewrites_for(self, cell: Cell) -> list[StreamRewrite]:
-        cuts = [*map(cut_rewrite, range(self._recuts))]
+        cuts = [*map(cut_rewrite, self._recuts)]
         if not (cuts and any(step.calls for turn in cell.scenario.turns for step in turn.model)):
             return cuts
         shapes = registry.api(cell.target.api).stream_shapes

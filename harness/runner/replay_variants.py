@@ -31,9 +31,9 @@ from harness.scenarios.schema import Variant
 
 
 def replay_variants(
-    cell: Cell, evidence: Evidence, backend: Backend, recuts: int, whole_run: Evidence | None = None
+    cell: Cell, evidence: Evidence, backend: Backend, recuts: Sequence[int], whole_run: Evidence | None = None
 ) -> Iterator[ReplayVariant]:
-    """Repeat a streamed cell with equivalent whole responses, and with `recuts` other chunkings.
+    """Repeat a streamed cell with equivalent whole responses, and with the variants `recuts` of its streams.
 
     Whole responses are skipped if a server would not send an equivalent of one of the streams. An adapter that always
     requests a stream gets the stream.
@@ -62,7 +62,7 @@ def replay_variants(
         answers = [_ResponsePair(one, stream) for one, stream in zip(whole, streams, strict=True) if one is not None]
         yield _replay(cell, backend, _WHOLE, "whole", answers)
     is_narrowed = False
-    for number in range(recuts):
+    for number in recuts:
         rewritten = [recut(response, number, _seed(cell)) for response in _responses(answered)]
         ways = dict.fromkeys(way for _, way in rewritten)
         variant = _replay_stream(cell, backend, "; ".join(ways), [response for response, _ in rewritten])

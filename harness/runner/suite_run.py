@@ -154,10 +154,11 @@ exception.
 class Run:
     """Runs cells and returns their results.
 
-    Each streamed cell is repeated with whole responses, and `recuts` times with other chunk boundaries (see
-    `CellRunner`). A broken convention fails a cell only if the run is `strict`, because third-party adapters need not
-    follow conventions. With `conversations`, each result includes the messages and exchanges of its cell. Only findings
-    in `scope` count. Requests to providers are subject to the rate limits and the budget.
+    Each streamed cell is repeated with whole responses, and `recuts` times with other chunk boundaries, or with the
+    variants whose numbers `recuts` lists (see `CellRunner`). A broken convention fails a cell only if the run is
+    `strict`, because third-party adapters need not follow conventions. With `conversations`, each result includes
+    the messages and exchanges of its cell. Only findings in `scope` count. Requests to providers are subject to the
+    rate limits and the budget.
     """
 
     def __init__(  # noqa: PLR0913 - all but the first two have a default that most runs keep
@@ -167,7 +168,7 @@ class Run:
         *,
         expected: Sequence[ExpectedFailure] = (),
         recorder: Recorder | None = None,
-        recuts: int = 0,
+        recuts: int | Sequence[int] = 0,
         strict: bool = False,
         conversations: bool = False,
         scope: Scope = EVERYTHING,
@@ -175,7 +176,8 @@ class Run:
         budget: Budget | None = None,
     ) -> None:
         self._backend = backend
-        self._runner = CellRunner(backend, CellJudge(rules, expected, strict, scope), recorder, recuts, budget)
+        numbers = range(recuts) if isinstance(recuts, int) else recuts
+        self._runner = CellRunner(backend, CellJudge(rules, expected, strict, scope), recorder, numbers, budget)
         self._scope = scope
         self._expected = expected
         self._recorder = recorder

@@ -171,12 +171,28 @@ def _begun(pieces: Iterable[bytes]) -> Iterator[bytes]:
             yield event
 
 
+def _events_of_line_feeds(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Events end at two line feeds only; what follows the last two is dropped (hey-api/hey-api#3054)."""
+    event = b""
+    for piece in pieces:
+        *whole, event = (event + piece).split(b"\n\n")
+        yield from (each + b"\n\n" for each in whole)
+
+
+def _event_per_data_line(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Each line of data is an event (SamSaffron/term-llm#456)."""
+    for event in re.split(rb"(?<=\r\n\r\n)|(?<=\n\n)|(?<=\r\r)", b"".join(pieces)):
+        lines = re.split(rb"\r\n|\n|\r", event)
+        names = [line for line in lines if line.startswith(b"event:")]
+        yield from (b"\n".join([*names, line]) + b"\n\n" for line in lines if line.startswith(b"data:"))
+
+
 def _up_to_an_unknown_event(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Nothing is read behind an event of a type that nobody knows."""
     yield b"".join(pieces).partition(b"event: of_another_day")[0]
 
 
-EACH_BYTE, CHARACTERS, CRLF, COMMENTS, BOM = 1, 2, 3, 6, 9
+EACH_BYTE, CHARACTERS, CRLF, COMMENTS, BOM, DATA_LINES = 1, 2, 3, 6, 9, 10
 """How many recuts it takes to come to this way."""
 
 
@@ -414,6 +430,20 @@ FAULTS: Table = {
             arrives(_begun),
             ("anthropic", "openai-chat", *GEMINI),
             recuts=BOM,
+        ),
+        streamed(
+            "events-end-at-two-line-feeds",
+            "call-single",
+            arrives(_events_of_line_feeds),
+            ("anthropic", *OPENAI),
+            recuts=CRLF,
+        ),
+        streamed(
+            "each-data-line-an-event",
+            "call-single",
+            arrives(_event_per_data_line),
+            ("anthropic", *OPENAI),
+            recuts=DATA_LINES,
         ),
         streamed("arguments-of-opening-piece-lost", "call-single", naive(Habits(drops_opening=True)), CHAT, recuts=1),
     ],

@@ -63,7 +63,7 @@ def test_the_first_numbers_go_through_the_ways_of_an_event_stream() -> None:
         "CR line ends, cut behind each",
         "U+2028, U+2029 and U+0085 raw where they were escaped, and the other way round",
         "a byte order mark in front, in three pieces",
-        "at random",
+        "data in several lines, each event by itself",
         "at random",
     ]
     assert recut(stream(BODY, Delivery((3,))), 4, "seed") == (stream(BODY), "all at once")
@@ -92,6 +92,9 @@ def test_each_way_does_what_its_words_say() -> None:
     assert all(piece.endswith(b"\r") for piece in pieces(cr))
     marked = told(body, "a byte order mark in front, in three pieces")
     assert pieces(marked) == [b"\xef", b"\xbb", b"\xbf" + BODY]
+    lines = told(body, "data in several lines, each event by itself")
+    assert lines.body == BODY.replace(b"data: {", b"data: {\ndata: ")
+    assert pieces(lines)[0].count(b"\ndata: ") == 2
 
 
 def test_only_separators_change_their_spelling_and_only_in_json() -> None:
@@ -153,7 +156,7 @@ def test_a_long_body_comes_in_small_pieces_and_not_byte_by_byte() -> None:
 def test_the_same_number_and_seed_tell_the_same_and_others_something_else() -> None:
     body = stream(BODY * 20)
     assert recut(body, 12, "a") == recut(body, 12, "a")
-    assert len({recut(body, number, seed)[0].delivery for number in range(9, 30) for seed in "ab"}) == 42
+    assert len({recut(body, number, seed)[0].delivery for number in range(10, 31) for seed in "ab"}) == 42
 
 
 def check(response: HttpResponse, number: int) -> HttpResponse:

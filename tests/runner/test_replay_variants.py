@@ -102,7 +102,7 @@ def test_what_asks_more_often_than_the_cell_did_is_told_so(target: Target) -> No
     cell = Cell(scenario, target, "stream")
     made = transcript("call-single", target)
     short = Evidence(replace(made, exchanges=made.exchanges[:1]))
-    (whole,) = replay_variants(cell, short, InProcess(), 0)
+    (whole,) = replay_variants(cell, short, InProcess(), ())
     assert [chat.error for chat in whole.chats] == [None, "ServerError"]
     assert "fewer requests than it is retold with" in (whole.chats[1].error_text or "")
 
@@ -134,7 +134,7 @@ def test_the_answers_of_a_whole_cell_are_the_same_to_the_value(
     assert first.response is not None
     exchanges = (replace(first, response=edit(first.response)), last)
     beside = Evidence(replace(whole, exchanges=exchanges))
-    (told,) = replay_variants(cell, Evidence(streamed), InProcess(), 0, beside)
+    (told,) = replay_variants(cell, Evidence(streamed), InProcess(), (), beside)
     assert (told.chats is whole.chats) is is_spared
 
 
@@ -165,7 +165,7 @@ def test_a_member_that_no_stream_has_and_that_holds_nothing_parts_no_answers(
 
     chats = tuple(with_annotations(chat) if kept else chat for chat in whole.chats)
     beside = Evidence(replace(whole, exchanges=tuple(map(edited, whole.exchanges)), chats=chats))
-    (told,) = replay_variants(cell, Evidence(streamed), InProcess(), 0, beside)
+    (told,) = replay_variants(cell, Evidence(streamed), InProcess(), (), beside)
     assert (told.chats is chats) is is_spared
     if not is_spared:
         assert [chat.response for chat in told.chats] == [chat.response for chat in whole.chats]
