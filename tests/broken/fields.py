@@ -177,7 +177,10 @@ FAULTS: Table = {
         Fault(f"{scenario}-dropped", scenario, asks(_without_fields), targets)
         for scenario, targets in REQUEST_FIELDS.items()
     ]
-    + [Fault("system-blocks-swapped", "fields-system-blocks", sends(_other_blocks_first), (*CLAUDE, *GEMINI))],
+    + [
+        Fault("system-blocks-swapped", "fields-system-blocks", sends(_other_blocks_first), (*CLAUDE, *GEMINI)),
+        Fault("include-of-caller-lost", "fields-include", edited("cut", "/include"), RESPONSES),
+    ],
     Expected("provider-field-lost", everywhere(r"/tools/\d+(/.*)?/[a-z_]+"), 0): [
         Fault(f"{scenario}-dropped", scenario, asks(_without_tool_fields), targets)
         for scenario, targets in TOOL_FIELDS.items()
