@@ -10,7 +10,7 @@ from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from itertools import chain
 from types import ModuleType
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from harness.adapters.anthropic import responses as anthropic_responses
 from harness.adapters.gemini import responses as gemini_responses
@@ -199,9 +199,7 @@ def as_completion(answer: object) -> object:
     if inner is not None and not isinstance(inner, str):
         return as_completion({**found, **_plain_fields(inner), "message": None})
     text = _text_in([found[key] for key in _TEXTS if key in found])
-    several = next((found[key] for key in (*_CALLS, *_lists_of_calls(found)) if found.get(key)), ())
-    calls = _items(several)
-    calls = [several] if calls is None else calls
+    calls = _calls_in(found)
     if (parts := _items(text)) is not None:
         blocks = [_plain_fields(block) for block in parts]
         calls = calls or [block for block in blocks if block.get("type") == "tool_use" or _is_one_call(block)]
@@ -222,6 +220,27 @@ def as_completion(answer: object) -> object:
         written=used.get("completion_tokens", used.get("output_tokens")),
     )
     return {**seen, "has_refusal": "refusal" in found}
+
+
+def _calls_in(found: Mapping[str, Any]) -> list[object]:
+    """Return the calls among the fields of an answer, as the client represents them."""
+    several = next((found[key] for key in (*_CALLS, *_lists_of_calls(found)) if found.get(key)), ())
+    calls = _items(several)
+    return [several] if calls is None else calls
+
+
+OwnCall: TypeAlias = tuple[object, str, str, dict[str, JSON]]
+"""A call as the client represents it, with its id, name and arguments."""
+
+
+def own_calls(answer: object) -> list[OwnCall]:
+    """Return the calls in an answer or in a list."""
+    items = _items(answer)
+    found = _plain_fields(answer) if items is None else _fields_of(items)
+    calls = [] if isinstance(answer, str) else _calls_in({key: each for key, each in found.items() if each})
+    read = [(each, _call(each)) for each in calls]
+    texts = [(each, made, made["args"] or "{}") for each, made in read]
+    return [(each, str(made["id"] or ""), str(made["name"]), _object(json.loads(text))) for each, made, text in texts]
 
 
 def _reason_in(found: Mapping[str, Any]) -> str | None:

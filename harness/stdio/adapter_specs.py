@@ -21,6 +21,7 @@ import os
 import re
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
@@ -161,21 +162,26 @@ def _loop(kind: str, api_name: str | None, what: str) -> Adapter:
         raise PluginError("conversation", what, f"it is {shown}, which is not a function {_DRIVE}.")
     module, _, attribute = what.partition(":")
     name = module.rpartition(".")[2] if attribute == "drive" else attribute
-    wire, agent_drive = _driven_api(DRIVE, api_name, what), client_shapes.agent_drive(value)
-    drive = cast("Drive", value) if agent_drive is None else _redirected_drive(wire, agent_drive)
+    wire = _driven_api(DRIVE, api_name, what)
+    class_drive = client_shapes.agent_drive(value) or client_shapes.session_drive(value, wire.name)
+    drive = cast("Drive", value) if class_drive is None else _redirected_drive(wire, class_drive, value)
     return Loop(name, wire.name, drive).adapter()
 
 
-def _redirected_drive(wire: Api, drive: Drive) -> Drive:
-    """Return a drive for an agent that may take neither a base URL nor a key.
+def _redirected_drive(wire: Api, drive: Drive, value: object) -> Drive:
+    """Return a drive for a class that may take neither a base URL nor a key.
 
-    The agent then reads both from the environment, and its requests to the provider are redirected.
+    It then reads both from the environment, and its requests to the provider are redirected. Its default base URL shows
+    how a base URL must end.
     """
+    default = urlsplit(client_shapes.default_base_url(value)).path.rstrip("/")
+    is_longer = default.startswith(wire.base_path)
 
     def redirected(endpoint: Endpoint, model: str, conversation: Conversation) -> None:
         _set_client_environment()
+        base_url = endpoint.base_url + default.removeprefix(wire.base_path) if is_longer else endpoint.base_url
         with _redirection(wire, wire.provider_url, endpoint.base_url):
-            drive(endpoint, model, conversation)
+            drive(replace(endpoint, base_url=base_url), model, conversation)
 
     return redirected
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from inspect import signature
 from types import SimpleNamespace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import pytest
 from pydantic import BaseModel
@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from harness.bridge.call_log import logged_calls
 from harness.bridge.client_answers import as_completion, read_answer
 from harness.bridge.client_formats import ANTHROPIC
-from harness.bridge.client_shapes import ShapedClient, agent_drive, recognise
+from harness.bridge.client_shapes import ShapedClient, agent_drive, recognise, session_drive
 from harness.bridge.openai_messages import Memory
 from harness.model.errors import MalformedResponse, PluginError, RateLimited, Unsupported
 from harness.model.messages import (
@@ -923,3 +923,101 @@ def test_a_text_in_a_tuple_with_calls_of_anthropic_is_the_text(calls: list[Any])
     got = read_answer(("Hello.", calls, {"role": "assistant", "content": []}), REQUEST, Memory(), "anthropic")
 
     assert (got.text, len(got.tool_calls)) == ("Hello.", len(calls))
+
+
+class Talk:
+    """A client that keeps its history. Its model calls a tool twice and then ends."""
+
+    heard: ClassVar[list[Any]] = []
+
+    def __init__(self, instructions: str | None = None, tools: list[Any] | None = None) -> None:
+        self.heard.append((instructions, [{**each}["name"] for each in tools or ()]))
+
+    def send(self, text: str) -> Any:
+        return {"text": "", "tool_calls": [CALL, {**CALL, "id": "call_2", "args": {"city": "Rome"}}]}
+
+    def tools_of(self, tools: Any) -> Any:
+        return [{"type": "function", **each} for each in tools]
+
+
+class ByIds(Talk):
+    """It takes all results in a dictionary."""
+
+    async def submit_tool_outputs(self, outputs: dict[str, str]) -> str:
+        self.heard.append(outputs)
+        return "done"
+
+
+class InList(Talk):
+    """It takes all results in a list."""
+
+    def submit_results(self, results: Any) -> None: ...
+
+    def submit_tool_results(self, results: list[Any]) -> str:
+        self.heard.append({each["call_id"]: each["output"] for each in results})
+        return "done"
+
+
+class OneByOne(Talk):
+    """It takes each result with its call, and continues by another method."""
+
+    def __init__(self, instructions: str | None = None, tools: list[Any] | None = None) -> None:
+        super().__init__(instructions, tools)
+        self.pending_calls: list[Any] = []
+        self.results: dict[str, Any] = {}
+
+    def send(self, text: str) -> Any:
+        self.pending_calls = super().send(text)["tool_calls"]
+        return "Let me look."
+
+    def add_tool_result(self, call: Any, result: str, is_error: bool = False) -> None:
+        assert not is_error
+        self.results[call["id"]] = result
+
+    def resume(self) -> str:
+        self.pending_calls = []
+        self.heard.append(self.results)
+        return "done"
+
+
+class Handling:
+    """It runs the tools itself, by handlers."""
+
+    def __init__(self) -> None:
+        self.system, self.handlers = "", dict[str, Any]()
+
+    def add_handler(self, name: str, handler: Any, parameters: Any, description: str = "") -> None:
+        self.handlers[name] = handler, parameters, description
+
+    def say(self, text: str) -> str:
+        handler, *declared = self.handlers["weather"]
+        Talk.heard.append((self.system, declared))
+        Talk.heard.append({"call_1": handler(city="Paris"), "call_2": handler({"city": "Rome"})})
+        return text
+
+
+@pytest.mark.parametrize(
+    ("kind", "begun"),
+    [
+        (ByIds, ("Be short.", ["weather"])),
+        (InList, ("Be short.", ["weather"])),
+        (OneByOne, ("Be short.", ["weather"])),
+        (Handling, ("Be short.", [NO_ARGUMENTS, "The weather."])),
+    ],
+)
+def test_a_client_that_keeps_its_history_gets_the_results_of_its_calls(kind: type, begun: object) -> None:
+    def run(made: ToolCall) -> ToolResult:
+        return ToolResult("", "weather", f"sunny in {made.arguments['city']}")
+
+    tools = (ConversationTool("weather", "The weather.", NO_ARGUMENTS, run),)
+    drive = session_drive(kind, "openai-responses")
+    assert drive is not None
+    Talk.heard.clear()
+    drive(HERE, "gpt", Conversation(turns=REQUEST.messages, tools=tools, system="Be short."))
+
+    assert Talk.heard == [begun, {"call_1": "sunny in Paris", "call_2": "sunny in Rome"}]
+
+
+@pytest.mark.parametrize("kind", [Sdk, Session, Talk, Narrow, Reply])
+def test_other_classes_are_no_such_clients(kind: type) -> None:
+    assert session_drive(kind, "openai-chat") is None

@@ -453,3 +453,64 @@ def test_an_agent_may_read_its_key_and_base_url_from_the_environment(
 
     assert done.code == code, done.out
     assert ("result-changed" in done.out) == bool(code), done.out
+
+
+SESSION = """
+import json
+import urllib.request
+
+
+class Session:
+    def __init__(self, api_key, url="https://api.openai.com/v1/chat/completions", model="m", tools=(), system=None):
+        self.url, self.key, self.model, self.tools = url, api_key, model, list(tools)
+        self.messages = [{"role": "system", "content": system}] if system else []
+
+    def ask(self, question):
+        self.messages.append({"role": "user", "content": question})
+        return self.post()
+
+    def submit_tool_outputs(self, outputs):
+        for call_id, output in self.order(outputs.items()):
+            self.messages.append({"role": "tool", "tool_call_id": call_id, "content": output})
+        return self.post()
+
+    def order(self, pairs):
+        return pairs
+
+    def post(self):
+        body = {"model": self.model, "messages": self.messages, **({"tools": self.tools} if self.tools else {})}
+        headers = {"authorization": f"Bearer {self.key}", "content-type": "application/json"}
+        request = urllib.request.Request(self.url, json.dumps(body).encode(), headers)
+        message = json.load(urllib.request.urlopen(request))["choices"][0]["message"]
+        kept = {key: message[key] for key in ("role", "content", "tool_calls") if message.get(key)}
+        self.messages.append({"content": None, **kept})
+        return self.messages[-1]
+
+
+class Wrong(Session):
+    def order(self, pairs):
+        ids, outputs = zip(*pairs)
+        return zip(ids, reversed(outputs))
+"""
+
+
+@pytest.mark.usefixtures("apart")
+@pytest.mark.parametrize(("name", "code"), [("Session", 0), ("Wrong", 1)])
+def test_a_client_that_keeps_its_history_gets_results_by_its_second_method(
+    harness: Command, folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, code: int
+) -> None:
+    monkeypatch.delitem(sys.modules, "own_session", raising=False)
+    (folder / "own_session.py").write_text(SESSION)
+
+    found = recognise_here(f"own_session:{name}")
+    assert (found.spec, found.sentence) == (
+        f"drive@openai-chat own_session:{name}",
+        f"a tool loop of openai-chat: {name}, which keeps its history",
+    )
+    done = harness(
+        *("run", "--conversation", f"own_session:{name}@openai-chat", "--target", "openai-chat"),
+        *("--mode", "reference", "-k", "call-parallel-different-tools", "--model", "openai-chat=gpt-4.1"),
+    )
+
+    assert done.code == code, done.out
+    assert ("result-swapped" in done.out or "result-changed" in done.out) == bool(code), done.out
