@@ -403,11 +403,11 @@ def agent_drive(value: object) -> Drive | None:
     return drive
 
 
-def session_drive(value: object, api: str) -> Drive | None:
-    """Return a function that runs conversations with a class that keeps its history, or `None` for others.
+def session_drive(value: object, api: str) -> SessionDrive | None:
+    """Return a drive that runs conversations with a class that keeps its history, or `None` for others.
 
     The class has a method for a prompt, and either a method that accepts the results of calls or one that registers a
-    handler for a tool. `api` is the API that it uses.
+    tool with its handler. `api` is the API that it uses.
     """
     if not inspect.isclass(value):
         return None
@@ -415,12 +415,12 @@ def session_drive(value: object, api: str) -> Drive | None:
     methods = [_method_of((name,), each) for name, each in named if not name.startswith("_")]
     prompts = sorted((each for each in methods if _takes_only_a_prompt(each)), key=_place_among_methods)
     results = next((each for each in methods if _takes_results(each)), None)
-    handlers = next((each for each in methods if _handler_arguments(each)), None)
+    declaring = (each for each in methods if _tool_arguments(each))
+    handlers = next((each for each in declaring if results is not None or "handler" in _tool_arguments(each)), None)
     is_stateless = any(first(SYNONYMS["messages"], each.names) for each in methods if each.path[0] in _METHODS)
     if not prompts or is_stateless or (results is None and handlers is None):
         return None
-    session = _Session(value, api, prompts[0], results, handlers, methods)
-    return session.run
+    return SessionDrive(value, api, prompts[0], results, handlers, methods)
 
 
 _RESULT_METHOD = re.compile("(tool|function|call)_?(result|output|response)s?$")
@@ -445,7 +445,7 @@ _HANDLER_PARAMETERS: Mapping[str, tuple[str, ...]] = {
 
 def _takes_only_a_prompt(method: Method) -> bool:
     prompt = first(SYNONYMS["prompt"], method.names)
-    is_other = _RESULT_METHOD.search(method.path[0]) or _handler_arguments(method)
+    is_other = _RESULT_METHOD.search(method.path[0]) or _tool_arguments(method)
     return prompt is not None and method.required <= {"self", prompt} and not is_other
 
 
@@ -467,10 +467,10 @@ def _place_among_methods(method: Method) -> int:
     return _METHODS.index(method.path[0]) if method.path[0] in _METHODS else len(_METHODS)
 
 
-def _handler_arguments(method: Method) -> dict[str, str]:
-    """Return the parameters of a method that registers a tool with its handler, by their meaning."""
+def _tool_arguments(method: Method) -> dict[str, str]:
+    """Return the parameters of a method that registers a tool, possibly with its handler, by their meaning."""
     found = {key: name for key, names in _HANDLER_PARAMETERS.items() if (name := first(names, method.names))}
-    is_whole = {"name", "handler", "parameters"} <= found.keys()
+    is_whole = {"name", "parameters"} <= found.keys()
     return found if is_whole and method.required <= {"self", *found.values()} else {}
 
 
@@ -483,8 +483,8 @@ _NO_MESSAGES = (Message(Role.USER, (Text("Hello"),)),)
 
 
 @dataclass(frozen=True, slots=True)
-class _Session:
-    """A class that keeps its history, with its methods for a prompt, for results and for handlers."""
+class SessionDrive:
+    """Drive for a class that keeps its history, with its methods for a prompt, for results and for tools."""
 
     factory: type
     api: str
@@ -493,7 +493,14 @@ class _Session:
     handlers: Method | None
     methods: Sequence[Method]
 
-    def run(self, endpoint: Endpoint, model: str, conversation: Conversation) -> None:
+    @property
+    def ignored(self) -> tuple[str, ...]:
+        """The rules that the class cannot satisfy."""
+        has_flag = self.results is None or "is_error" in self.results.source
+        has_flag = has_flag or (self.results is not None and "is_error" in _result_parameters(self.results))
+        return () if has_flag else ("error-flag",)
+
+    def __call__(self, endpoint: Endpoint, model: str, conversation: Conversation) -> None:
         """Run a conversation."""
         if any(not isinstance(part, Text) for turn in conversation.turns for part in turn.parts):
             raise Unsupported(RECOGNISED_CLIENT, "a message that is not a text", "its method has a prompt")
@@ -570,7 +577,7 @@ def _register(client: object, method: Method, tool: ConversationTool) -> None:
 
     handler.__name__ = tool.name
     parts = {"name": tool.name, "handler": handler, "description": tool.description, "parameters": tool.parameters}
-    named = _handler_arguments(method)
+    named = _tool_arguments(method)
     call(BoundMethod(client, method.path), **{name: parts[key] for key, name in named.items()})
 
 

@@ -112,7 +112,8 @@ def recognise_here(name: str) -> Recognised:
             found = _loop(name, drive, f"{name.partition(':')[2]}, with functions as tools")
             return replace(found, ignored=("loop-tools",))  # functions have no enumerations and descriptions
         if not method and (drive := client_shapes.session_drive(value, OPENAI.name)) is not None:
-            return _loop(name, drive, f"{name.partition(':')[2]}, which keeps its history")
+            found = _loop(name, drive, f"{name.partition(':')[2]}, which keeps its history")
+            return replace(found, ignored=drive.ignored)
         return _client(name, client_shapes.recognise(value, name, method))
     except PluginError as error:
         return Recognised(question=_with_variable(name, error))

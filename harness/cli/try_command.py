@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -303,6 +304,11 @@ class _Trial:
         lacking = sum(cell.verdict is Verdict.NOT_APPLICABLE for cell in sampled.cells)
         if self.shows and lacking > len(sampled.cells) // 2:
             typer.echo(_FEW_CELLS.format(lacking=lacking, total=count(len(sampled.cells), "cell")))
+        elif lacking > len(sampled.cells) * 3 // 4:
+            reasons = Counter(cell.reason for cell in sampled.cells if cell.verdict is Verdict.NOT_APPLICABLE)
+            reason = reasons.most_common(1)[0][0]
+            total = count(len(sampled.cells), "cell")
+            typer.echo(_FEW_OF_LOOP.format(lacking=lacking, total=total, reason=reason))
         show = self.shows or sampled.invocation.show
         return replace(sampled, unplayed=0, invocation=replace(sampled.invocation, show=show))
 
@@ -311,6 +317,8 @@ _FEW_CELLS = (
     "{lacking} of the sample's {total} do not apply to what this method takes. To play them, name one that takes "
     "messages\nand tools, or write a function 'def chat(messages, tools=None)' that calls it."
 )
+
+_FEW_OF_LOOP = "{lacking} of the sample's {total} do not apply, most of them because of this: {reason}."
 
 _SECONDS, _LEAST_SECONDS = 16.0, 8.0
 """Time limit for starting cells, counted from the start of the command, and the minimum time for the sample."""

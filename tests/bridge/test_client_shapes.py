@@ -980,6 +980,29 @@ class OneByOne(Talk):
         return "done"
 
 
+class Declaring(Talk):
+    """It declares each tool by a method, and cannot mark errors."""
+
+    def __init__(self, instructions: str | None = None) -> None:
+        super().__init__(instructions)
+        self.heard.clear()
+        self.declared, self.results = list[str](), dict[str, str]()
+
+    def add_tool(self, name: str, description: str, input_schema: Any) -> None:
+        self.declared.append(name)
+
+    def send(self, text: str) -> Any:
+        self.heard.append(self.declared)
+        return super().send(text)
+
+    def add_tool_result(self, tool_use_id: str, content: str) -> None:
+        self.results[tool_use_id] = content
+
+    def proceed(self) -> str:
+        self.heard.append(self.results)
+        return "done"
+
+
 class Handling:
     """It runs the tools itself, by handlers."""
 
@@ -1002,6 +1025,7 @@ class Handling:
         (ByIds, ("Be short.", ["weather"])),
         (InList, ("Be short.", ["weather"])),
         (OneByOne, ("Be short.", ["weather"])),
+        (Declaring, ["weather"]),
         (Handling, ("Be short.", [NO_ARGUMENTS, "The weather."])),
     ],
 )
@@ -1016,6 +1040,13 @@ def test_a_client_that_keeps_its_history_gets_the_results_of_its_calls(kind: typ
     drive(HERE, "gpt", Conversation(turns=REQUEST.messages, tools=tools, system="Be short."))
 
     assert Talk.heard == [begun, {"call_1": "sunny in Paris", "call_2": "sunny in Rome"}]
+
+
+@pytest.mark.parametrize(("kind", "ignored"), [(OneByOne, ()), (Declaring, ("error-flag",)), (Handling, ())])
+def test_a_session_without_an_error_flag_need_not_set_it(kind: type, ignored: tuple[str, ...]) -> None:
+    drive = session_drive(kind, "anthropic")
+    assert drive is not None
+    assert drive.ignored == ignored
 
 
 @pytest.mark.parametrize("kind", [Sdk, Session, Talk, Narrow, Reply])

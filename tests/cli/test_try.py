@@ -487,6 +487,11 @@ class Session:
         return self.messages[-1]
 
 
+class Toolless(Session):
+    def __init__(self, api_key, url="https://api.openai.com/v1/chat/completions", model="m"):
+        super().__init__(api_key, url, model)
+
+
 class Wrong(Session):
     def order(self, pairs):
         ids, outputs = zip(*pairs)
@@ -514,3 +519,16 @@ def test_a_client_that_keeps_its_history_gets_results_by_its_second_method(
 
     assert done.code == code, done.out
     assert ("result-swapped" in done.out or "result-changed" in done.out) == bool(code), done.out
+
+
+@pytest.mark.usefixtures("apart")
+def test_a_loop_to_which_little_applies_is_told_why(
+    harness: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "own_session", raising=False)
+    (folder / "own_session.py").write_text(SESSION)
+
+    done = harness("try", "own_session:Toolless")
+
+    assert "do not apply, most of them because of this: " in done.out
+    assert "its constructor has no such argument" in done.out
