@@ -245,7 +245,7 @@ _EVENTS = _Sort(
         _Way("CR line ends, cut behind each", _at(rb"\r"), (_WITH_CR,)),
         _Way(_SEPARATORS, _IN_CHARACTERS, (_with_other_separators,)),
         _Way(f"a {BYTE_ORDER_MARK} in front, in three pieces", lambda _body, _random: (1, 2), (_with_bom,)),
-        _Way(f"{DATA_LINES}, each event by itself", _BEHIND_EVENTS, (_with_data_lines,)),
+        _Way(f"{DATA_LINES} with CRLF line ends, each cut in two", _IN_CRLF, (_with_data_lines, _WITH_CRLF)),
     ),
     (
         (None, (_SEPARATORS, _with_other_separators)),

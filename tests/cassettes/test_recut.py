@@ -63,7 +63,7 @@ def test_the_first_numbers_go_through_the_ways_of_an_event_stream() -> None:
         "CR line ends, cut behind each",
         "U+2028, U+2029 and U+0085 raw where they were escaped, and the other way round",
         "a byte order mark in front, in three pieces",
-        "data in several lines, each event by itself",
+        "data in several lines with CRLF line ends, each cut in two",
         "at random",
     ]
     assert recut(stream(BODY, Delivery((3,))), 4, "seed") == (stream(BODY), "all at once")
@@ -92,9 +92,9 @@ def test_each_way_does_what_its_words_say() -> None:
     assert all(piece.endswith(b"\r") for piece in pieces(cr))
     marked = told(body, "a byte order mark in front, in three pieces")
     assert pieces(marked) == [b"\xef", b"\xbb", b"\xbf" + BODY]
-    lines = told(body, "data in several lines, each event by itself")
-    assert lines.body == BODY.replace(b"data: {", b"data: {\ndata: ")
-    assert pieces(lines)[0].count(b"\ndata: ") == 2
+    lines = told(body, "data in several lines with CRLF line ends, each cut in two")
+    assert lines.body == crlf.body.replace(b"data: {", b"data: {\r\ndata: ")
+    assert len(pieces(lines)) == 10
 
 
 def test_only_separators_change_their_spelling_and_only_in_json() -> None:
