@@ -38,6 +38,8 @@ class Provocation(StrEnum):
     - `thinking-blocks`: a response has several reasoning parts, each with its own state. Anthropic documents this, also
       for redacted parts. Clients have joined the parts (topcheer/ggcode#228) or lost a redacted one
       (anomalyco/opencode#38614).
+    - `text-blocks`: the text of a response comes in two parts, as the APIs document, mostly next to citations and
+      provider tools. Clients have kept only the first (odysseus-dev/odysseus#1255).
     - `vectors-out-of-order`: vectors arrive in a different order than the texts, each with the index of its text.
       OpenAI numbers them and guarantees no order. Clients that rely on the position mix them up (getzep/graphiti#1732,
       pydantic/pydantic-ai#7284).
@@ -52,6 +54,7 @@ class Provocation(StrEnum):
     SIGNED_CALLS = "signed-calls"
     REPEATED_IDS = "repeated-ids"
     THINKING_BLOCKS = "thinking-blocks"
+    TEXT_BLOCKS = "text-blocks"
     VECTORS_OUT_OF_ORDER = "vectors-out-of-order"
     RARE_STOP_WORDS = "rare-stop-words"
 
@@ -504,11 +507,19 @@ class ModelStep:
     @property
     def thoughts(self) -> tuple[str, ...]:
         """The visible reasoning as one part, or as two parts with the provocation `thinking-blocks`."""
-        if self.thinking is None:
+        return self._parts(self.thinking, Provocation.THINKING_BLOCKS)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The text as one part, or as two parts with the provocation `text-blocks`."""
+        return self._parts(self.text, Provocation.TEXT_BLOCKS)
+
+    def _parts(self, text: str | None, provocation: Provocation) -> tuple[str, ...]:
+        if text is None:
             return ()
-        middle = len(self.thinking) // 2
-        is_divided = Provocation.THINKING_BLOCKS in self.provocations and middle > 0
-        return (self.thinking[:middle], self.thinking[middle:]) if is_divided else (self.thinking,)
+        middle = len(text) // 2
+        is_divided = provocation in self.provocations and middle > 0
+        return (text[:middle], text[middle:]) if is_divided else (text,)
 
 
 _REDACTED = re.compile(r"redacted|scrubbed|\*{3}|…|^[<\[{].*[>\]}]$", re.IGNORECASE)

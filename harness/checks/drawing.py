@@ -135,6 +135,9 @@ _ODD_TEXTS = (
     *("\\n", '"', "\\", "{{x}}", "{x}", "%s", "<tool_call>", "</s>", "\t", "\r\n", "\n\n", "\x7f", "data: [DONE]\n\n"),
     *("null", "0", "[]", "{}", '{"a": 1}', "```json\n{}\n```", "event: message_stop\n", " ", "é", "e\u0301"),
 )
+_JSON_TEXTS = ("", "0", "null", "true", "[]", "1.50", "[1.0, 2]", '{"a":1e5}', '{"a": 1, "a": 2}')
+"""Texts that are JSON. Some become other texts if they are parsed and written again."""
+
 _CHARACTERS = ((0x20, 0x7E), (0xA1, 0x17F), (0x370, 0x3FF), (0x4E00, 0x4FFF), (0x1F300, 0x1F5FF), (0x2000, 0x206F))
 _TOOL_NAMES = (
     *("get", "get_2", "get-2", "Get", "_get", "g" * 64, "text", "function", "tool_use", "final-answer", "a", "_"),
@@ -335,7 +338,7 @@ class _Drawing:
             case 3:
                 return self._number()
             case 4:
-                return self._one_of(("", "0", "null", "true", "[]"))
+                return self._one_of(_JSON_TEXTS)
             case 5 | 6:
                 return self._text()
             case 7:
@@ -619,11 +622,13 @@ class _Drawing:
                 return {"faults": [fault], **({"variants": ["stream"]} if in_streams else {})}
             case 1:
                 return {"faults": [{"answer": self._random.randrange(answers), "connection": "slow"}]}
-            case 2:
+            case 2 | 10:
                 known = sorted(self._provocations() - {Provocation.VECTORS_OUT_OF_ORDER, Provocation.RARE_STOP_WORDS})
                 chosen = self._random.sample(known, min(1, len(known)))
                 if Provocation.THINKING_BLOCKS in known and "thinking" in self._settings and self._maybe(0.7):
                     chosen = [Provocation.THINKING_BLOCKS]
+                elif Provocation.REPEATED_IDS in known and _calls_in_turns(turns) and self._maybe():
+                    chosen = [Provocation.REPEATED_IDS]
                 streamed = {"variants": ["stream"]} if any(each.is_of_streams for each in chosen) else {}
                 return {"provocations": [each.value for each in chosen], **streamed}
             case 3 if self._tools and len(turns) > 1:
@@ -665,6 +670,11 @@ class _Drawing:
 def _answers_later(document: Document) -> bool:
     """Return whether a tool of the document sends its result in a later turn."""
     return any("turns_later" in result for tool in document.get("tools", ()) for result in tool.get("results", ()))
+
+
+def _calls_in_turns(turns: Sequence[Document]) -> bool:
+    """Return whether the model calls tools in more than one turn."""
+    return sum(any(step.get("calls") for step in turn["model"]) for turn in turns) > 1
 
 
 def _lends(base: Document) -> bool:

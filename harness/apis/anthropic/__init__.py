@@ -103,6 +103,7 @@ API = Api(
             Provocation.RAW_LINE_SEPARATORS,
             Provocation.THINKING_BLOCKS,
             Provocation.RARE_STOP_WORDS,
+            Provocation.TEXT_BLOCKS,
         }
     ),
     own_stops={StopReason.PAUSE: ("only Anthropic pauses a turn that can go on", "pauses")},

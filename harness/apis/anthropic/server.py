@@ -129,8 +129,8 @@ def _content(step: ModelStep, seed: str) -> list[JSON]:
         state = signature(seed, f"thinking{at or ''}")
         content.append({"type": "thinking", "thinking": thought, "signature": state})
     content.extend(step.raw)
-    if step.text:  # the API never returns an empty text block (anthropic-no-empty-text)
-        content.append({"type": "text", "text": step.text})
+    # the API never returns an empty text block (anthropic-no-empty-text)
+    content.extend({"type": "text", "text": text} for text in step.texts if text)
     for index, (name, arguments) in enumerate(step.calls):
         cut_short = step.truncated and index == len(step.calls) - 1
         content.append(

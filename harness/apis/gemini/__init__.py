@@ -107,6 +107,7 @@ API = Api(
             Provocation.SIGNED_CALLS,
             Provocation.REPEATED_IDS,
             Provocation.RARE_STOP_WORDS,
+            Provocation.TEXT_BLOCKS,
         }
     ),
     own_stops={StopReason.MALFORMED_CALL: ("only Gemini reports a malformed call", "writes a malformed call")},

@@ -117,7 +117,10 @@ def _parts(step: ModelStep, seed: str, profile: Profile) -> Iterator[JSON]:
         yield {"text": step.thinking, "thought": True}
     yield from step.raw
     if step.text:  # recordings have empty parts only in streams
-        yield {"text": step.text} if step.calls else {"text": step.text, **state}
+        *texts, last = step.texts
+        for text in texts:
+            yield {"text": text}
+        yield {"text": last} if step.calls else {"text": last, **state}
     for index, (name, arguments) in enumerate(step.calls):
         call: dict[str, JSON] = {"name": name, "args": {**arguments}}
         if profile.call_ids is True:

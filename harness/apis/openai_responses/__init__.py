@@ -84,6 +84,7 @@ API = Api(
             Provocation.EMPTY_ARGUMENTS,
             Provocation.THINKING_BLOCKS,
             Provocation.RARE_STOP_WORDS,
+            Provocation.TEXT_BLOCKS,
         }
     ),
     terms=ApiTerms(

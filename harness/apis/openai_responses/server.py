@@ -203,9 +203,9 @@ def _reasoning(thinking: str, seed: str, *, encrypted: bool) -> dict[str, JSON]:
 
 
 def _message(step: ModelStep, seed: str) -> dict[str, JSON]:
-    content: list[JSON] = []
-    if step.text is not None:
-        content.append({"type": "output_text", "text": step.text, "annotations": [], "logprobs": []})
+    content: list[JSON] = [
+        {"type": "output_text", "text": text, "annotations": [], "logprobs": []} for text in step.texts
+    ]
     if step.refusal is not None:
         content.append({"type": "refusal", "refusal": step.refusal})
     return {
