@@ -210,7 +210,10 @@ def _settings(evidence: Evidence) -> Iterator[RuleViolation]:
                 )
         wanted = req.chat.request.thinking
         if wanted is not None and "thinking" not in lacking:
-            yield from thinking_violations(req, None if "effort" in lacking else wanted.effort)
+            is_given = "effort" not in lacking
+            yield from thinking_violations(
+                req, wanted.effort if is_given else None, wanted.budget_tokens if is_given else None
+            )
 
 
 def _settings_without_parameter(evidence: Evidence) -> frozenset[JSON]:
@@ -219,15 +222,20 @@ def _settings_without_parameter(evidence: Evidence) -> frozenset[JSON]:
     return frozenset(name for names in lists if isinstance(names, list) for name in names)
 
 
-def thinking_violations(req: ClientRequest, effort: str | None) -> Iterator[RuleViolation]:
-    """Report missing reasoning, or a different effort. A token budget may replace an effort."""
+def thinking_violations(req: ClientRequest, effort: str | None, budget: int | None = None) -> Iterator[RuleViolation]:
+    """Report missing reasoning, or a different effort or token budget. Either may be sent in place of the other."""
     sent = req.view.effort
     if "thinking" not in req.view.settings and sent is None:
         message = "reasoning was requested, but the request does not ask for it"
         yield req.reading.violation(message, "", None, "thinking")
-    elif effort is not None and (sent is None or (isinstance(sent.value, str) and sent.value != effort)):
-        message = "the reasoning effort was changed or left out"
-        yield req.reading.violation(message, sent.pointer if sent else "", sent.value if sent else None, effort)
+        return
+    is_budget = sent is not None and isinstance(sent.value, int | float)
+    name, wanted = ("token budget", budget) if is_budget or effort is None else ("reasoning effort", effort)
+    if wanted is None or (sent is not None and isinstance(sent.value, str) is not isinstance(wanted, str)):
+        return
+    if sent is None or not equal(sent.value, wanted):
+        message = f"the {name} was changed or left out"
+        yield req.reading.violation(message, sent.pointer if sent else "", sent.value if sent else None, wanted)
 
 
 @RULES.add(

@@ -215,6 +215,14 @@ FAULTS: Table = {
     Expected("openai-responses-part-value", everywhere(".+/detail"), 0, severity=Severity.WARNING): [
         Fault("detail-cut", "image-from-user", edited("cut", "/input/*{user}/content/*{input_image}/detail"), RESPONSES)
     ],
+    Expected("setting-lost", everywhere(".*/thinkingBudget"), 0): [
+        Fault(
+            "budget-changed",
+            "thinking-budget",
+            edited("other", "/generationConfig/thinkingConfig/thinkingBudget"),
+            ("gemini-2.5",),
+        )
+    ],
     Expected("openai-chat-file-name-missing", everywhere(".+"), 0): [
         Fault(
             "file-name-lost-in-chat",

@@ -274,6 +274,15 @@ FORMS = (
     Form("text-file-titled", "file-of-text", ("anthropic",), _titled(drop=False), _titled(drop=True), "media-changed"),
     Form("effort-in-capitals", "thinking-tool-loop", ("gemini-3",), _level("LOW"), _level("HIGH"), "setting-lost"),
     Form(
+        "budget-as-text",
+        "thinking-budget",
+        ("gemini-2.5",),
+        edited("retype", "/generationConfig/thinkingConfig/thinkingBudget"),
+        edited("other", "/generationConfig/thinkingConfig/thinkingBudget"),
+        "setting-lost",
+        replayed={"recorded-request"},
+    ),
+    Form(
         "provider-tool-of-another-version",
         "history-opaque-parts",
         ("anthropic", "openai-responses", *GEMINI),
