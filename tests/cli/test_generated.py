@@ -62,7 +62,7 @@ def test_each_fault_is_shown_by_a_small_conversation(
 ) -> None:
     (tmp_path / "broken_client.py").write_text(BROKEN)
     monkeypatch.chdir(tmp_path)
-    done = harness("check", "adapter", "broken_client:ADAPTER", "--generate", "30", "--save", "found")
+    done = harness("check", "adapter", "broken_client:ADAPTER", "--generate", "10", "--save", "found")
 
     assert done.code == 1
     saved = {path.name: path.read_text() for path in Path("found/broken").iterdir()}
@@ -93,11 +93,11 @@ LOOP = replace(RIGHT, drive=lambda endpoint, model, given: drive(endpoint, model
 def test_loops_play_generated_conversations(harness: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "broken_loop.py").write_text(BROKEN_LOOP)
     monkeypatch.chdir(tmp_path)
-    few = ("--generate", "6", "--seed", "2")
+    few = ("--generate", "3", "--seed", "1")
     right = harness("check", "agent", "tests.examples.runner_loop:LOOP", *few)
     wrong = harness("check", "agent", "broken_loop:LOOP", *few, "--rule", "loop-system", "--save", "found")
 
-    assert (right.code, right.out) == (0, "tool-runner: 6 conversations, 0 causes of failures (seed 2)\n")
+    assert (right.code, right.out) == (0, "tool-runner: 3 conversations, 0 causes of failures (seed 1)\n")
     assert wrong.code == 1
     assert [path.name for path in Path("found/tool-runner").iterdir()] == ["generated-loop-system.yaml"]
 
