@@ -41,7 +41,7 @@ from harness.model.http import HttpResponse
 from harness.plugins import ADAPTERS
 from harness.reports import finding_causes
 from harness.reports.words import count
-from harness.results import Checked, Presentation, RunResult, Verdict
+from harness.results import Checked, Kind, Presentation, RunResult, Verdict
 from harness.runner.cells import Cell, not_applicable
 from harness.runner.costs import models as current_models
 from harness.runner.serve_router import BASE_PATH, ImprovisedRouter
@@ -373,9 +373,10 @@ def _try_program(command: str) -> Recognised | int:
     """Run a command with the reference server as its provider, and return the exit code of the result.
 
     If the command speaks the adapter protocol, return it as an adapter instead. If the program broke off at a request
-    that the server refused, run it again without parallel calls, because the first defect hides the others.
+    that the server refused, run it again, because the first defect hides the others: with a server that
+    tolerates the limits that were exceeded, or without parallel calls.
     """
-    ended, result = _run_program(command, is_parallel=True)
+    ended, result = _run_program(command)
     if ended.is_adapter:
         return Recognised(f"{adapter_specs.COMMAND_PREFIX}{command}", "an adapter that reads and writes JSON lines")
     for line in ended.printed.splitlines()[-_MAX_PRINTED_LINES:]:
@@ -383,8 +384,7 @@ def _try_program(command: str) -> Recognised | int:
     if not result.cells:
         _without_requests(command, ended)
     if ended.note and result.exit_code:
-        _, again = _run_program(command, is_parallel=False)
-        result = replace(result, cells=[*result.cells, *again.cells])
+        result = replace(result, cells=[*result.cells, *_run_again(command, result).cells])
     conversations = count(len(result.cells), "conversation")
     typer.echo(f"{command}: recognised as a program that calls a model; {conversations} played{ended.note}.")
     typer.echo("Otherwise: for an adapter, it must respond to 'describe' ('harness help stdio').")
@@ -393,8 +393,32 @@ def _try_program(command: str) -> Recognised | int:
     return result.exit_code
 
 
-def _run_program(command: str, *, is_parallel: bool) -> tuple[EndedProgram, RunResult]:
-    terms = SessionOptions(fact_selection=fact_options(None, ()), ways=lambda _: [_in_pieces])
+def _run_again(command: str, result: RunResult) -> RunResult:
+    """Return the result of a run in which the program gets further than in the one with `result`."""
+    tolerated = frozenset[str]()
+    for _ in range(_MAX_TOLERANT_RUNS):
+        limits = _exceeded_limits(result) - tolerated
+        if not limits:
+            break
+        tolerated |= limits
+        ended, result = _run_program(command, tolerated=tolerated)
+        if not ended.note:
+            return result
+    return _run_program(command, is_parallel=False, tolerated=tolerated)[1]
+
+
+_MAX_TOLERANT_RUNS = 2
+
+
+def _exceeded_limits(result: RunResult) -> frozenset[str]:
+    findings = (finding for cell in result.cells for finding in cell.findings)
+    return frozenset(each.rule for each in findings if each.kind is Kind.LIMIT)
+
+
+def _run_program(
+    command: str, *, is_parallel: bool = True, tolerated: frozenset[str] = frozenset()
+) -> tuple[EndedProgram, RunResult]:
+    terms = SessionOptions(fact_selection=fact_options(None, ()), ways=lambda _: [_in_pieces], tolerated=tolerated)
     router = ImprovisedRouter(terms, print_error, is_parallel=is_parallel)
     with serve(router) as server:
         router.origin = server.origin

@@ -63,7 +63,7 @@ class ConversationServer:
     """A server for one conversation with a client. Concurrent requests are handled one after another.
 
     `name` distinguishes conversations of one scenario and seeds their ids. `known` returns whether a model exists.
-    `pace` is the delay between stream events in seconds. `origin` is as in `ScriptSession`.
+    `pace` is the delay between stream events in seconds. `origin` and `tolerated` are as in `ScriptSession`.
     """
 
     def __init__(  # noqa: PLR0913 - the settings of a conversation
@@ -76,6 +76,7 @@ class ConversationServer:
         fact_selection: FactSelection = SHIPPED,
         pace: float = 0.0,
         origin: str | None = None,
+        tolerated: frozenset[str] = frozenset(),
     ) -> None:
         self.model: str | None = None
         """Model of the first request that received a response from the script."""
@@ -88,7 +89,7 @@ class ConversationServer:
         self._pace = pace
         self._origin = origin
         self._session = ScriptSession(
-            scenario, wire, "", wire.profile_for("", fact_selection), name=name, origin=origin
+            scenario, wire, "", wire.profile_for("", fact_selection), name=name, origin=origin, tolerated=tolerated
         )
         self._kept: dict[str, JSON] = {}
         self._answers: dict[_Key, ServedAnswer] = {}

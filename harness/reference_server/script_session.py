@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from threading import Lock
@@ -107,7 +107,7 @@ class ScriptSession:
 
     `origin` is the base URL of the API; without it, only the end of a path is matched. `rule_set` replaces the
     provider's rules by those of another server. `name` distinguishes conversations of one scenario. Named conversations
-    echo request fields as the provider does.
+    echo request fields as the provider does. Requests that exceed only `tolerated` limits are not refused.
     """
 
     def __init__(  # noqa: PLR0913 - the settings of a session
@@ -120,8 +120,10 @@ class ScriptSession:
         *,
         name: str = "",
         origin: str | None = None,
+        tolerated: frozenset[str] = frozenset(),
     ) -> None:
         self._scenario = scenario
+        self._tolerated = tolerated
         self._wire = wire
         self._model = model
         self._profile = profile
@@ -226,16 +228,18 @@ class ScriptSession:
         """Return the request as the provider reads it, or the violation for which the provider rejects it. Raises
         `WireError`.
         """
-        violations = self._wire.judge(request, self._rule_set)
-        refused = [violation for violation in violations if violation.severity == "error"]
-        if refused:
-            return refused[0]
+        if (refusal := self._refusal(self._wire.judge(request, self._rule_set))) is not None:
+            return refusal
         view = self._wire.view(request)
         self._go_on_behind_a_cut(view)
         self._memory.receive(view, request)
         objection = self._memory.objection(view)
-        supported_by_facts = self._wire.supported_by_facts([] if objection is None else [objection], self._rule_set)
-        return supported_by_facts[0] if supported_by_facts and supported_by_facts[0].severity == "error" else view
+        objections = self._wire.supported_by_facts([] if objection is None else [objection], self._rule_set)
+        return self._refusal(objections) or view
+
+    def _refusal(self, violations: Iterable[Violation]) -> Violation | None:
+        refused = (each for each in violations if each.severity == "error" and each.rule not in self._tolerated)
+        return next(refused, None)
 
     def _step(self, index: int, request: RequestView, sent: HttpRequest) -> ModelStep:
         step, api, body = self._script[index], self._wire.name, parsed_object(sent.body)

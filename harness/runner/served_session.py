@@ -176,13 +176,15 @@ class SessionOptions:
     """Options shared by all sessions.
 
     `fact_selection` selects the facts. `models` are accepted in addition to those of the API's provider. `pace` sets
-    the speed of streams. `ways` returns the rewrites for streams, or is `None` if streams are not rewritten.
+    the speed of streams. `ways` returns the rewrites for streams, or is `None` if streams are not rewritten. Requests
+    that exceed only `tolerated` limits are not refused, but the limits are reported.
     """
 
     fact_selection: FactSelection
     models: tuple[str, ...] = ()
     pace: float = 0.0
     ways: StreamRewrites | None = None
+    tolerated: frozenset[str] = frozenset()
 
 
 class ServedSession:
@@ -202,6 +204,7 @@ class ServedSession:
             fact_selection=terms.fact_selection,
             pace=terms.pace,
             origin=REFERENCE_URL,
+            tolerated=terms.tolerated,
         )
         self._fact_selection = terms.fact_selection
         self._ways: Sequence[StreamRewrite] = [] if terms.ways is None else terms.ways(wire)

@@ -235,9 +235,10 @@ while True:
     sent = messages[1:] if "drop" in sys.argv and len(messages) > 2 else messages
     if "change" in sys.argv:
         sent[0]["content"] = f"You read files. {len(messages)} messages so far."
+    limit = {"max_tokens": 500} if "limit" in sys.argv else {}
     request = urllib.request.Request(
         os.environ["OPENAI_BASE_URL"] + "/chat/completions",
-        json.dumps({"model": "gpt-5.4", "messages": sent, "tools": tools}).encode(),
+        json.dumps({"model": "gpt-5.4", "messages": sent, "tools": tools, **limit}).encode(),
         {"authorization": "Bearer " + os.environ["OPENAI_API_KEY"], "content-type": "application/json"},
     )
     message = json.load(urllib.request.urlopen(request))["choices"][0]["message"]
@@ -277,6 +278,14 @@ def test_a_program_is_played_with_its_own_prompts_and_tools(harness: Command, fo
     assert wrong.code == 1
     assert "of read is answered more than once, and the call" in wrong.out
     assert "2 conversations played, then it ended with exit code 1" in wrong.out
+
+    limited = harness("try", "--command", f"{sys.executable} program.py limit swap")
+    assert limited.code == 1
+    assert "(openai-chat-max-tokens, " in limited.out
+    assert "of read is answered more than once, and the call" in limited.out
+    mended = harness("try", "--command", f"{sys.executable} program.py limit")
+    assert "(openai-chat-max-tokens, 2 cells)" in mended.out
+    assert "\n2  " not in mended.out
 
     dropped = harness("try", "--command", f"{sys.executable} program.py drop")
     assert dropped.code == 1
