@@ -90,6 +90,9 @@ TRIED_MODELS = ("model", "gpt-4.1", "claude-opus-4-8", "gemini-2.5-flash")
 unknown models.
 """
 
+OPENAI_APIS = (OPENAI.name, RESPONSES.name)
+"""APIs whose tool results have no error flag. Messages in OpenAI's format have none either."""
+
 _WITHOUT_TOOLS = " (without tools, because no parameter is called 'tools')"
 
 Redirected = Callable[[str], AbstractContextManager[None]]
@@ -244,6 +247,11 @@ class ClientShape:
         return marks_errors(self.messages_hint)
 
     @property
+    def reads_error_flag(self) -> bool:
+        """Return whether the client's module reads an error flag from a dictionary."""
+        return bool(_READS_ERROR_FLAG.search(self.whole.module))
+
+    @property
     def messages_hint(self) -> object:
         """The annotation of the parameter for messages."""
         return self.whole.hints.get(self.whole.parameter(self.form.messages, self.form) or "")
@@ -256,6 +264,9 @@ class ClientShape:
     def takes(self, argument: str) -> bool:
         """Return whether the method has a parameter for an argument of the client's message format."""
         return self.whole.parameter(argument, self.form) is not None
+
+
+_READS_ERROR_FLAG = re.compile(rf"get\([\"']{ERROR_FLAG}[\"']|\w\[[\"']{ERROR_FLAG}[\"']\](?!\s*=[^=])")
 
 
 def load(what: str) -> tuple[object, str]:
@@ -763,7 +774,8 @@ class ShapedClient:
 
     def _arguments(self, method: Method, request: ChatRequest) -> dict[str, Any]:
         form, arguments = self._shape.form, dict[str, Any]()
-        names = method.names | ({ERROR_FLAG} if self._shape.marks_errors else frozenset[str]())
+        has_flag = self._api not in OPENAI_APIS and self._shape.reads_error_flag
+        names = method.names | ({ERROR_FLAG} if has_flag or self._shape.marks_errors else frozenset[str]())
         if "tool_use_id" in method.source and re.search(r"==\s*[\"']tool[\"']", method.source):
             names |= {TOOL_MESSAGES}
         for name, made in form.arguments(request, self._memory, self._model, names).items():

@@ -30,7 +30,7 @@ from harness.apis import registry
 from harness.apis.api import Api
 from harness.bridge import client_shapes
 from harness.bridge.client_formats import ANTHROPIC, GEMINI, OPENAI, RESPONSES
-from harness.bridge.client_shapes import TRIED_MODELS, ClientShape, ShapedClient
+from harness.bridge.client_shapes import OPENAI_APIS, TRIED_MODELS, ClientShape, ShapedClient
 from harness.cassettes.client_patches import intercept_requests, is_local
 from harness.cassettes.loopback_server import serve
 from harness.model.errors import HarnessError, PluginError
@@ -259,7 +259,8 @@ def _client(name: str, shape: ClientShape) -> Recognised:
     if not seen.path.startswith("http"):
         place, redirects = "" if seen.path == registry.api(seen.api).base_path else seen.path or "/", ""
     ignored = ("system-when-absent",) if shape.has_default_system else ()
-    has_no_flag = shape.form is OPENAI and seen.api not in _OPENAI_APIS and not shape.marks_errors
+    marks_errors = shape.marks_errors or shape.reads_error_flag
+    has_no_flag = shape.form is OPENAI and seen.api not in OPENAI_APIS and not marks_errors
     ignored += ("error-flag",) if has_no_flag else ()
     ignored += (
         ("stream-requested",) if shape.whole.always_streams and "stream_options" not in shape.whole.source else ()
@@ -275,9 +276,6 @@ _RUNS_TOOLS = (
     "{name} takes functions as tools, so it runs them itself. Name a program that uses it: harness try --command "
     "'python my_program.py'. Or write a loop of about ten lines: harness help loops."
 )
-
-_OPENAI_APIS = (OPENAI.name, RESPONSES.name)
-"""APIs whose tool results have no error flag. Messages in OpenAI's format have none either."""
 
 FOREIGN_FORMS = (ANTHROPIC.name, GEMINI.name, RESPONSES.name)
 """Message formats other than that of OpenAI Chat."""

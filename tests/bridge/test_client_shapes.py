@@ -1052,3 +1052,26 @@ def test_a_session_without_an_error_flag_need_not_set_it(kind: type, ignored: tu
 @pytest.mark.parametrize("kind", [Sdk, Session, Talk, Narrow, Reply])
 def test_other_classes_are_no_such_clients(kind: type) -> None:
     assert session_drive(kind, "openai-chat") is None
+
+
+@pytest.mark.parametrize(("api", "flags"), [("anthropic", [None, True]), ("openai-chat", [None, None])])
+def test_a_client_that_reads_an_error_flag_gets_it_where_the_api_has_one(api: str, flags: list[Any]) -> None:
+    seen: list[Any] = []
+
+    def chat(messages: Any) -> str:
+        seen.extend(each.get("is_error") for each in messages)
+        return "done"
+
+    def write(messages: Any) -> str:
+        block: dict[str, Any] = {}
+        block["is_error"] = True
+        return str(block)
+
+    shape = recognise(chat, "mine:chat")
+    shape = replace(shape, whole=replace(shape.whole, module=shape.whole.source))
+    results = (ToolResult("a", "f", "1"), ToolResult("b", "f", "broken", is_error=True))
+    ShapedClient(shape, HERE, "m", api).chat(ChatRequest("m", (Message(Role.USER, results),)))
+
+    assert (shape.reads_error_flag, seen) == (True, flags)
+    other = recognise(write, "mine:write")
+    assert not replace(other, whole=replace(other.whole, module=other.whole.source)).reads_error_flag
