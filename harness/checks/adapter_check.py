@@ -17,13 +17,14 @@ from harness.scenarios.schema import Scenario
 class AdapterCheck:
     """Selection of the cells of an adapter check.
 
-    `everything` selects the whole suite instead of the sample. `named` is set if the user named the targets. No cell is
-    started after `seconds`.
+    `everything` selects the whole suite instead of the sample. `named` is set if the user named the targets. After the
+    first `least_cells`, no cell is started that would probably end after `seconds`.
     """
 
     everything: bool = False
     named: bool = False
     seconds: float | None = None
+    least_cells: int = 0
 
     def select_cells(self, cells: Sequence[Cell]) -> Sequence[Cell]:
         """Select the cells to run.

@@ -313,7 +313,8 @@ class Execution:
             plan.budget.foresee([cell for number, cell in enumerate(cells) if number not in resumed.cells])
         try:
             with _executor(options, self.mode, plan, selection.targets) as elsewhere:
-                stop = EarlyStop(options.failure_limit, None if self.check is None else self.check.seconds)
+                check = self.check or AdapterCheck()
+                stop = EarlyStop(options.failure_limit, check.seconds, check.least_cells)
                 playing = partial(run, jobs=jobs, stop=stop, elsewhere=elsewhere, skip=resumed.cells)
                 return self._with_progress(playing, cells, collector)
         except BaseException:

@@ -9,6 +9,11 @@ import errno
 import gc
 import os
 import sys
+import time
+from contextvars import ContextVar
+
+STARTED = ContextVar[float]("STARTED")
+"""Monotonic time at which the command started, before the imports."""
 
 SUMMARY = "Record-and-replay conformance harness for LLM tool calling."
 
@@ -62,6 +67,7 @@ def main(arguments: list[str] | tuple[str, ...] | None = None) -> int:
         gc.set_threshold(_FIRST_GC_THRESHOLD_OBJECTS)
         gc.callbacks.append(_freeze_after_first_collection)
     words = sys.argv[1:] if arguments is None else arguments
+    STARTED.set(time.monotonic())
     open_closed_streams()
     try:
         if (words and list(words) != ["--help"]) or COMPLETING in os.environ:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -30,7 +31,7 @@ from harness.checks.recognition import (
 from harness.cli.check import ServerOptions
 from harness.cli.execution import Execution, play_check
 from harness.cli.generating import generate, is_generated
-from harness.cli.main import print_error
+from harness.cli.main import STARTED, print_error
 from harness.cli.options import GenerateOptions, NoColour, argument, option
 from harness.cli.outputs import on_screen
 from harness.cli.serve import variables_for
@@ -147,13 +148,18 @@ def _may_refuse(cell: Cell) -> bool:
 
 
 def _place_in_sample(key: tuple[int, str]) -> int:
-    """Return the sort key of a scenario and a variant. Streams come later, because they are replayed several times."""
+    """Return the sort key of a scenario and a variant.
+
+    Streamed cells come after the whole ones, except the first, because each is replayed about ten times.
+    """
     index, variant = key
-    return index + (_STREAM_DELAY if variant == "stream" else 0)
+    if variant != "stream":
+        return index
+    return _FIRST_STREAM if index == 0 else index + len(TRIAL_SAMPLE)
 
 
-_STREAM_DELAY = 10
-"""Number of positions by which a streamed cell is moved back in the order of the sample."""
+_FIRST_STREAM = 10
+"""Position of the first streamed cell in the order of the sample."""
 
 
 def _with_supporting_model(cell: Cell) -> Cell:
@@ -181,7 +187,6 @@ def try_(typed: TryOptions) -> int:
     Prints how the subject was recognised, plays a sample of the suite, and prints three defects with the wrong and the
     right value. 'harness check' plays more. Exit codes as for 'harness run'.
     """
-    started = time.monotonic()
     if (typed.subject is None) == (typed.command is None):
         raise UsageError(_QUESTION)
     if typed.subject is not None and "://" in typed.subject:
@@ -194,6 +199,8 @@ def try_(typed: TryOptions) -> int:
         found = _recognise(typed)
     if found.question:
         raise UsageError(found.question)
+    if typed.api is not None and _api_of(found.spec) is None and wrappers.find(found.spec) is None:
+        raise UsageError(f"--api {typed.api}: an adapter declares its API itself. Leave the option out.")
     typer.echo(f"{typed.subject or typed.command}: recognised as {found.sentence}.")
     typer.echo(_correction(found.spec))
     if found.failure:
@@ -214,10 +221,12 @@ def try_(typed: TryOptions) -> int:
         models=None,
         api=None,
         ignored=[*found.ignored],
+        cell_timeout=_MAX_CELL_SECONDS,
     )
     shows = ("harness", "reproduce", "--from", file) if not _is_loop(found.spec) else None
     is_fixed = fixed is not None or found.spec.startswith(adapter_specs.COMMAND_PREFIX)
-    code = play_check(options, _MODEL_PROBE, _Trial(models, default, is_fixed, shows, started).with_sample)
+    trial = _Trial(models, default, is_fixed, shows, STARTED.get(time.monotonic()))
+    code = play_check(options, _MODEL_PROBE, trial.with_sample)
     typer.echo(f"More: {_check_command(found)}")
     return code
 
@@ -227,7 +236,7 @@ def _correction(spec: str) -> str:
     if spec.startswith(adapter_specs.COMMAND_PREFIX):
         return "Otherwise: a program that ignores 'describe' is run with its own prompts ('harness help stdio')."
     if wrappers.find(spec) is not None:
-        return "Otherwise: another name of 'harness list wrappers', MODULE:ATTRIBUTE of your own, or --model NAME."
+        return "Otherwise: --api NAME, --model NAME, another name of 'harness list wrappers', or your MODULE:ATTRIBUTE."
     if re.match(f"({adapter_specs.DRIVE}|{adapter_specs.AGENT})@", spec):
         return "Otherwise: --api NAME, --model NAME, or the MODULE:CLASS.METHOD that sends one request."
     if re.match(f"({adapter_specs.CLIENT}|{adapter_specs.NATIVE})@", spec) or not spec:
@@ -263,7 +272,7 @@ def _private_file() -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """A run of the sample. It began at the monotonic time `started`.
+    """A run of the sample. The command began at the monotonic time `started`.
 
     `models` are the chosen models, if any. `default` is the client's default model, if it is a current one. With
     `is_fixed`, no scenario gets another model. `shows` is the command that reports print for showing a cell; `None`
@@ -292,13 +301,19 @@ class _Trial:
         target = result.cells[0].target if model is not None and result.cells else None
         if target is not None:
             options = replace(options, models=[f"{target}={model}"])
-        seconds = max(self.started + _SECONDS - time.monotonic(), _LEAST_SECONDS)
-        check = TrialCheck(target=target, is_fixed=self.is_fixed, seconds=seconds)
+        spent = time.monotonic() - self.started
+        seconds = _SECONDS - spent
+        check = TrialCheck(target=target, is_fixed=self.is_fixed, seconds=seconds, least_cells=_LEAST_CELLS)
+        timer = threading.Timer(max(seconds, _LEAST_SECONDS) + _EXTRA_SECONDS, workers.halt)
+        timer.daemon = True
+        timer.start()
         sampled = replace(execution, options=options, check=check).result(workers)
+        timer.cancel()
         if sampled.unplayed:
             done = len(sampled.cells)
             total = count(done + sampled.unplayed, "cell")
-            typer.echo(f"The time is up: {done} of the sample's {total} were played. 'harness check' plays more.")
+            late = f", because loading took {spent:.0f} seconds" if seconds < _LEAST_SECONDS else ""
+            typer.echo(f"The time is up: {done} of the sample's {total} were played{late}. 'harness check' plays more.")
             if done <= sampled.unplayed and sampled.exit_code != 1:
                 sampled = replace(sampled, stopped="too few cells were played to tell")
         lacking = sum(cell.verdict is Verdict.NOT_APPLICABLE for cell in sampled.cells)
@@ -320,8 +335,16 @@ _FEW_CELLS = (
 
 _FEW_OF_LOOP = "{lacking} of the sample's {total} do not apply, most of them because of this: {reason}."
 
-_SECONDS, _LEAST_SECONDS = 16.0, 8.0
-"""Time limit for starting cells, counted from the start of the command, and the minimum time for the sample."""
+_SECONDS, _EXTRA_SECONDS = 15.0, 2.5
+"""Time by which cells should end, counted from the start of the command, and the time until a late cell is stopped."""
+
+_LEAST_CELLS, _LEAST_SECONDS = 4, 2.0
+"""Number of cells to start even if loading took all the time, and the time for them. They cover the call ids, the
+system prompt and JSON mode.
+"""
+
+_MAX_CELL_SECONDS = 10.0
+"""Time limit for one conversation. A client that takes longer hangs."""
 
 
 def _is_loop(spec: str) -> bool:
@@ -339,6 +362,7 @@ def _recognise(typed: TryOptions) -> Recognised:
     name = str(typed.subject)
     wrapper = wrappers.find(name)
     if wrapper is not None:
+        name = _adapter_of(wrapper[0], typed.api) if typed.api is not None else name
         return Recognised(name, f"the library {wrapper[0].library}, through the wrapper {wrappers.address(name)}")
     if name in ADAPTERS.names():
         return Recognised(name, "an adapter that ships with harness or is installed as a plug-in")
@@ -361,6 +385,14 @@ def _recognise(typed: TryOptions) -> Recognised:
             f"Name your client as MODULE:ATTRIBUTE, or one of: {known}."
         )
     return found
+
+
+def _adapter_of(wrapper: wrappers.Wrapper, api: str) -> str:
+    """Return the name of the library's adapter or loop for an API."""
+    known = {wrapper.api(attribute): name for name, attribute in wrapper.adapters.items()}
+    if api not in known:
+        raise UsageError(f"--api {api}: the wrapper of {wrapper.library} has {', '.join(known)}.")
+    return known[api]
 
 
 def _api_of(spec: str) -> str | None:

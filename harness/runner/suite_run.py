@@ -30,7 +30,7 @@ from harness.runner.expected_failures import Expectations
 from harness.runner.live import RateLimits
 from harness.runner.recorder import Recorder, survey_cells, versions, without_fresh
 from harness.runner.verdicts import CellJudge, JudgedCell
-from harness.stdio.workers import ForeignAdapter
+from harness.stdio.workers import ForeignAdapter, RunCancelled
 
 
 class ResultCollector:
@@ -94,21 +94,34 @@ def is_judged(cell: CellResult) -> bool:
 class EarlyStop:
     """Limits after which no further cell starts: a number of failures (`--maxfail`) and a time in seconds. `None` means
     no limit.
+
+    A cell that takes as long as the longest so far must end in time. The first `least` cells start in any case.
     """
 
-    def __init__(self, failures: int | None = None, seconds: float | None = None) -> None:
+    def __init__(self, failures: int | None = None, seconds: float | None = None, least: int = 0) -> None:
         self._left = failures
-        self._end = None if seconds is None else time.monotonic() + seconds
+        self._began = time.monotonic()
+        self._end = None if seconds is None else self._began + seconds
+        self._least = least
+        self._longest = 0.0
 
     @property
     def over(self) -> bool:
         """True once a limit is reached."""
-        return self._left == 0 or (self._end is not None and time.monotonic() > self._end)
+        return self._left == 0 or (self.is_late and self._least <= 0)
+
+    @property
+    def is_late(self) -> bool:
+        """True if another cell would probably exceed the time."""
+        return self._end is not None and time.monotonic() + self._longest > self._end
 
     def take(self, cell: CellResult) -> None:
         """Count a finished cell."""
         if self._left and cell.verdict in (Verdict.FAIL, Verdict.ERROR):
             self._left -= 1
+        now = time.monotonic()
+        self._longest, self._began = max(self._longest, now - self._began), now
+        self._least -= 1
 
 
 Item = TypeVar("Item")
@@ -355,7 +368,11 @@ class Run:
             lines = self._queues((each for each in enumerate(cells) if each[0] not in skip), jobs or 1)
             shared = [(ThreadSafeIterator(iter(each), until=lambda: stop.over), number) for each, number in lines]
             if sum(number for _, number in shared) == 1:
-                self._run_queue(shared[0][0], done)
+                try:
+                    self._run_queue(shared[0][0], done)
+                except RunCancelled:  # the caller also ended the cell that was running
+                    if not stop.is_late:
+                        raise
             else:
                 self._run_threads(shared, cells, done)
 

@@ -3,7 +3,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
+from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -12,6 +15,7 @@ from harness.apis.fact_files import FactSelection
 from harness.cassettes.loopback_server import serve
 from harness.checks.recognition import recognise_here
 from harness.checks.server_check import ScriptedServer
+from harness.cli import try_command
 from harness.cli.try_command import TrialCheck
 from harness.model.http import HttpRequest, HttpResponse
 from harness.runner.serve_router import BASE_PATH, ImprovisedRouter, example_value
@@ -19,6 +23,7 @@ from harness.runner.served_session import SessionOptions
 from tests.broken.playing import cell
 from tests.cli.conftest import Command
 from tests.cli.test_reproduce import started
+from tests.wrappers.test_wrappers import STUB
 
 CLIENT = """
 import os
@@ -265,6 +270,109 @@ def test_a_given_api_overrides_the_recognised_one(harness: Command, project: Pat
 
     assert "own_client:Wrong: recognised as a client of openai-responses, because of --api." in done.out
     assert "harness check adapter 'client@openai-responses own_client:Wrong'" in done.out
+
+
+@pytest.fixture
+def not_played(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the subject is recognised."""
+    monkeypatch.setattr(try_command, "play_check", lambda *_: 0)
+
+
+@pytest.fixture
+def first_cells_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time for the sample is up at once, as if loading had taken it."""
+    monkeypatch.setattr(try_command, "_SECONDS", 0.0)
+
+
+@pytest.mark.usefixtures("not_played")
+@pytest.mark.parametrize("name", ["openai-chat", "tests.examples.plain_http:ADAPTER"])
+def test_an_adapter_declares_its_api_itself(harness: Command, folder: Path, in_process: None, name: str) -> None:
+    done = harness("try", name)
+    refused = harness("try", name, "--api", "anthropic")
+
+    assert done.out.splitlines()[1] == "Otherwise: the MODULE:ATTRIBUTE of another object, or --model NAME."
+    assert (refused.code, refused.out) == (2, "")
+    assert "--api anthropic: an adapter declares its API itself. Leave the option out." in refused.err
+
+
+@pytest.mark.usefixtures("apart", "not_played")
+def test_the_api_of_a_loop_may_be_corrected(harness: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "own_agent", raising=False)
+    (folder / "own_agent.py").write_text(KEYED_AGENT)
+    correction = "Otherwise: --api NAME, --model NAME, or the MODULE:CLASS.METHOD that sends one request."
+
+    for options in ((), ("--api", "anthropic")):
+        right = harness("try", "own_agent:Agent", *options)
+        assert "recognised as a tool loop of anthropic" in right.out.splitlines()[0]
+        assert right.out.splitlines()[1] == correction
+    wrong = harness("try", "own_agent:Agent", "--api", "openai-chat")
+    assert wrong.out.splitlines()[:2] == [
+        "own_agent:Agent: recognised as a tool loop of openai-chat, because of --api.",
+        correction,
+    ]
+    assert wrong.out.splitlines()[-1] == "More: harness check agent own_agent:Agent --api openai-chat"
+
+
+@pytest.mark.usefixtures("apart", "not_played")
+@pytest.mark.skipif(find_spec("litellm") is not None, reason="the real library is installed: tests.wrappers plays it")
+def test_the_api_selects_an_adapter_of_a_library(
+    harness: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("litellm", "harness.wrappers.litellm"):  # what has loaded the stub goes with this test
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+        del sys.modules[name]
+    (folder / "litellm.py").write_text(STUB)
+    monkeypatch.syspath_prepend(folder)
+
+    first = harness("try", "litellm")
+    chosen = harness("try", "litellm", "--api", "anthropic")
+    unknown = harness("try", "litellm", "--api", "openai-responses")
+
+    assert first.out.splitlines()[:2] == [
+        "litellm: recognised as the library litellm, through the wrapper harness.wrappers.litellm:OPENAI.",
+        "Otherwise: --api NAME, --model NAME, another name of 'harness list wrappers', or your MODULE:ATTRIBUTE.",
+    ]
+    assert "through the wrapper harness.wrappers.litellm:ANTHROPIC." in chosen.out
+    assert chosen.out.splitlines()[-1] == "More: harness check adapter litellm-anthropic"
+    assert (unknown.code, unknown.out) == (2, "")
+    assert "--api openai-responses: the wrapper of litellm has openai-chat, anthropic, gemini." in unknown.err
+
+
+@pytest.mark.usefixtures("first_cells_only")
+def test_the_first_cells_are_played_even_if_loading_took_all_the_time(harness: Command, project: Path) -> None:
+    done = harness("try", "own_client:Client")
+
+    cells = json.loads((project / ".harness" / "try.json").read_text())["cells"]
+    assert [each["scenario"] for each in cells][:3] == ["call-parallel-same-tool", "system-changed", "json-mode"]
+    assert "The time is up: 4 of the sample's 4" in done.out
+    assert " cells were played, because loading took " in done.out
+    assert "UNFINISHED  too few cells were played to tell" in done.out
+
+
+SLOW_CLIENT = (
+    CLIENT
+    + """
+
+import time
+
+
+class Slow(Client):
+    def change(self, body):
+        if body.get("response_format"):
+            time.sleep(60)
+"""
+)
+
+
+def test_a_cell_that_takes_too_long_is_stopped(harness: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(try_command, "_SECONDS", 0.0)
+    (folder / "slow_client.py").write_text(SLOW_CLIENT)
+    began = time.monotonic()
+
+    done = harness("try", "slow_client:Slow")
+
+    assert "The time is up: 2 of the sample's 4" in done.out
+    assert time.monotonic() - began < 40
 
 
 def test_a_program_is_played_with_its_own_prompts_and_tools(harness: Command, folder: Path) -> None:
