@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing, suppress
@@ -95,7 +96,8 @@ class EarlyStop:
     """Limits after which no further cell starts: a number of failures (`--maxfail`) and a time in seconds. `None` means
     no limit.
 
-    A cell that takes as long as the longest so far must end in time. The first `least` cells start in any case.
+    A cell that takes as long as the longest of the last ones must end in time. The first `least` cells start in any
+    case.
     """
 
     def __init__(self, failures: int | None = None, seconds: float | None = None, least: int = 0) -> None:
@@ -103,7 +105,7 @@ class EarlyStop:
         self._began = time.monotonic()
         self._end = None if seconds is None else self._began + seconds
         self._least = least
-        self._longest = 0.0
+        self._durations: deque[float] = deque(maxlen=_RECENT_CELLS)
 
     @property
     def over(self) -> bool:
@@ -113,15 +115,20 @@ class EarlyStop:
     @property
     def is_late(self) -> bool:
         """True if another cell would probably exceed the time."""
-        return self._end is not None and time.monotonic() + self._longest > self._end
+        return self._end is not None and time.monotonic() + max(self._durations, default=0.0) > self._end
 
     def take(self, cell: CellResult) -> None:
         """Count a finished cell."""
         if self._left and cell.verdict in (Verdict.FAIL, Verdict.ERROR):
             self._left -= 1
         now = time.monotonic()
-        self._longest, self._began = max(self._longest, now - self._began), now
+        self._durations.append(now - self._began)
+        self._began = now
         self._least -= 1
+
+
+_RECENT_CELLS = 5
+"""Number of finished cells whose durations predict that of the next one."""
 
 
 Item = TypeVar("Item")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -120,6 +121,12 @@ class Client:
     def __init__(self):
         self.url = os.environ["MY_URL"]
 """
+
+
+@pytest.fixture(autouse=True)
+def time_for_the_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The verdict does not depend on how busy the machine is."""
+    monkeypatch.setattr(try_command, "_SECONDS", 300.0)
 
 
 @pytest.fixture
@@ -371,7 +378,7 @@ def test_a_cell_that_takes_too_long_is_stopped(harness: Command, folder: Path, m
 
     done = harness("try", "slow_client:Slow")
 
-    assert "The time is up: 2 of the sample's 4" in done.out
+    assert re.search("The time is up: [0-2] of the sample's 4", done.out), done.out
     assert time.monotonic() - began < 40
 
 
