@@ -52,6 +52,7 @@ _STOP_REASONS = {
     "length": StopReason.MAX_TOKENS,
     "max_tokens": StopReason.MAX_TOKENS,
     "max_output_tokens": StopReason.MAX_TOKENS,
+    "model_context_window_exceeded": StopReason.MAX_TOKENS,
     "content_filter": StopReason.REFUSAL,
     "refusal": StopReason.REFUSAL,
     "safety": StopReason.REFUSAL,
@@ -59,11 +60,27 @@ _STOP_REASONS = {
     "blocklist": StopReason.REFUSAL,
     "prohibited_content": StopReason.REFUSAL,
     "spii": StopReason.REFUSAL,
+    "language": StopReason.REFUSAL,
+    "model_armor": StopReason.REFUSAL,
+    "escalation": StopReason.REFUSAL,
+    "pup_limited_disabled": StopReason.REFUSAL,
+    "image_safety": StopReason.REFUSAL,
+    "image_prohibited_content": StopReason.REFUSAL,
+    "image_recitation": StopReason.REFUSAL,
     "stop_sequence": StopReason.STOP_SEQUENCE,
     "pause_turn": StopReason.PAUSE,
+    "compaction": StopReason.PAUSE,
+    "continuation": StopReason.PAUSE,
     "malformed_function_call": StopReason.MALFORMED_CALL,
+    "unexpected_tool_call": StopReason.MALFORMED_CALL,
+    "too_many_tool_calls": StopReason.MALFORMED_CALL,
+    "missing_thought_signature": StopReason.MALFORMED_CALL,
+    "malformed_response": StopReason.MALFORMED_CALL,
+    "image_other": StopReason.ERROR,
+    "no_image": StopReason.ERROR,
     "error": StopReason.ERROR,
 }
+"""Terms of libraries and providers. Gemini's `OTHER` is missing, because libraries use it for unknown reasons."""
 
 
 def completion(  # noqa: PLR0913 - the fields of a completion

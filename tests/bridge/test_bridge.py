@@ -11,6 +11,8 @@ import pytest
 from pydantic import BaseModel, Field
 
 from harness import bridge
+from harness.apis.anthropic import responses as anthropic
+from harness.apis.gemini import responses as gemini
 from harness.model.errors import (
     ChatError,
     ConnectionFailed,
@@ -390,6 +392,13 @@ def test_a_streamed_call_without_an_id_is_marked() -> None:
     (made,) = finish.response.tool_calls
     assert (made.id, made.arguments) == ("call-0", {"n": 1})
     assert made.provider_metadata == {"harness": {"synthesised_id": True}}
+
+
+@pytest.mark.parametrize(("word", "reason"), [*anthropic.STOP_REASONS.items(), *gemini.STOP_REASONS.items()])
+def test_every_stop_reason_of_a_provider_is_known(word: str, reason: StopReason) -> None:
+    finish = bridge.response(bridge.completion("Three lamps", reason=word), ASKED)
+
+    assert finish.stop_reason is (StopReason.UNKNOWN if word == "OTHER" else reason)
 
 
 def test_a_stream_without_chunks_is_malformed() -> None:
