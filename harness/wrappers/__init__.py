@@ -178,7 +178,7 @@ WRAPPERS = (
             "llama-index-core>=0.14.25,<0.15",
             "llama-index-llms-openai>=0.8,<0.9",
             "llama-index-llms-anthropic>=0.12,<0.13",
-            "anthropic<1",
+            "anthropic>=0.125,<1",
         ),
         {
             "OPENAI": ("llama_index", "openai"),
@@ -188,7 +188,7 @@ WRAPPERS = (
     Wrapper(
         "aisuite",
         "adapter",
-        ("aisuite[anthropic,openai]>=0.2,<0.3", "docstring-parser", "mcp"),
+        ("aisuite[anthropic,openai]>=0.2,<0.3", "docstring-parser>=0.18,<0.19", "mcp>=2.3,<3"),
         {"OPENAI": ("aisuite", "openai", "docstring_parser", "mcp"), "ANTHROPIC": ("aisuite", "anthropic", "mcp")},
     ),
     Wrapper("instructor", "adapter", ("instructor>=1.17,<1.18",), {"OPENAI": ("instructor", "openai")}),
@@ -201,7 +201,7 @@ WRAPPERS = (
     Wrapper(
         "agno",
         "loop",
-        ("agno>=3.1,<3.2", "openai", "anthropic"),
+        ("agno>=3.1,<3.2", "openai>=3.57,<4", "anthropic>=2.14,<3"),
         {"OPENAI": ("agno", "openai"), "ANTHROPIC": ("agno", "anthropic")},
     ),
     Wrapper(
@@ -231,7 +231,7 @@ WRAPPERS = (
     NodeWrapper(
         "openai-agents-js",
         "loop",
-        ("@openai/agents@^0.20.0", "openai@^6"),
+        ("@openai/agents@^0.20.0", "openai@^6.49.0"),
         dict.fromkeys(("RESPONSES", "OPENAI"), ("@openai/agents", "openai")),
     ),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import shutil
 import sys
 from importlib.util import find_spec
@@ -40,6 +41,15 @@ def test_the_registry_lists_every_module() -> None:
     assert sorted(PROGRAMS.values()) == sorted(each for each in (folder / "node").iterdir() if each.name != "stdio.mjs")
     assert len(wrappers.names()) == len(WRAPPERS) + len(EVERY) + len(OF_NODE)
     assert not set(wrappers.names()) & set(plugins.ADAPTERS.names())
+
+
+@pytest.mark.parametrize("wrapper", WRAPPERS, ids=[each.library for each in WRAPPERS])
+def test_both_ends_of_the_tried_versions_are_stated(wrapper: Wrapper) -> None:
+    both_ends = r"\^\d+\.\d+\.\d+" if isinstance(wrapper, NodeWrapper) else r">=\d+\.\d+[\d.]*,<\d+[\d.]*"
+
+    for requirement, name in zip(wrapper.tried, wrapper.distributions, strict=True):
+        assert requirement.startswith(name)
+        assert re.search(f"{both_ends}$", requirement), requirement
 
 
 @pytest.mark.parametrize("library", MODULES)
