@@ -21,8 +21,10 @@ from harness.documents.document import Path
 from harness.model.errors import UsageError, install_command
 from harness.model.messages import JSON
 from harness.results import CellResult, Finding, Severity, Verdict
+from harness.runner.backends import TOO_MANY_REQUESTS
 from harness.runner.cells import VARIANTS, Cell, not_applicable
 from harness.scenarios.schema import Scenario, Variant
+from harness.stdio.workers import TIMEOUT_HINT
 
 CauseKey: TypeAlias = tuple[str, str]
 """Identity of a cause: the rule, and the case, exception or field in which it was broken."""
@@ -90,6 +92,36 @@ def search(  # noqa: PLR0913, PLR0917 - what is played, how much of it, and how
 
 _RECUT = 7
 """The last of 8 numbers, because Hypothesis shrinks towards the first."""
+
+
+class SlowPlays:
+    """Counts conversations that reach the limit of a cell's time or requests. After `MAX_SLOW_PLAYS`, no more are
+    played.
+    """
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    @property
+    def are_too_many(self) -> bool:
+        """Whether the maximum is reached."""
+        return self._count >= MAX_SLOW_PLAYS
+
+    def counted(self, play: Play) -> Play:
+        """Return a function that plays a cell and counts it if it is slow. It returns an empty result at the end."""
+
+        def played(cell: Cell) -> CellResult:
+            if self.are_too_many:
+                return cell.result()
+            result = play(cell)
+            texts = (result.reason or "", *(each.message for each in result.findings))
+            self._count += any(TIMEOUT_HINT in text or TOO_MANY_REQUESTS in text for text in texts)
+            return result
+
+        return played
+
+
+MAX_SLOW_PLAYS = 5
 
 
 class _Drawn:

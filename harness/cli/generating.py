@@ -14,7 +14,7 @@ from typing import Any, cast
 import typer
 import yaml
 
-from harness.checks.generation import name_conversations, search
+from harness.checks.generation import MAX_SLOW_PLAYS, SlowPlays, name_conversations, search
 from harness.cli.execution import cell_time_limit, environment, expected_failures_of, play
 from harness.cli.options import GenerateOptions
 from harness.cli.selection import select
@@ -74,11 +74,15 @@ def generate(options: EffectiveOptions, model: str | None = None, *, every: bool
         with contextlib.ExitStack() as stack:
             plays = [partial(_play, stack.enter_context(run)) for run in (generated_run(options), *ways)]
             for target in targets:
-                names = variants(options.variants or (), "--variant")
+                names, slow = variants(options.variants or (), "--variant"), SlowPlays()
                 database = Path(folder or FOLDER) / ".hypothesis" / target.name
-                found = search(target, number, seed, plays, names, database)
+                found = search(target, number, seed, [*map(slow.counted, plays)], names, database)
                 causes = f"{count(len(found), 'cause')} of failures"
                 typer.echo(f"{target.name}: {count(number, 'conversation')}, {causes} (seed {seed})")
+                if slow.are_too_many:
+                    typer.echo(
+                        f"Stopped early: {MAX_SLOW_PLAYS} conversations reached a cell's limit of time or requests."
+                    )
                 files += [
                     write(Path(folder or FOLDER) / target.name, scenario) for scenario in name_conversations(found)
                 ]

@@ -37,6 +37,7 @@ from harness.runner.cells import Cell
 from harness.scenarios import suite
 from harness.scenarios.load import digest, sent_digest
 from harness.scenarios.schema import Scenario
+from harness.stdio.adapter_process import AdapterBroke
 
 if TYPE_CHECKING:
     from harness.cassettes.loopback_server import LoopbackServer
@@ -66,6 +67,11 @@ NO_KEY = "not-a-key"
 
 TIMEOUT_SECONDS = 600.0
 
+MAX_REQUESTS = 1000
+"""Maximum number of requests of an adapter in this process in one cell. Adapters in workers have a time limit."""
+
+TOO_MANY_REQUESTS = f"the adapter sent more than {MAX_REQUESTS} requests in one conversation"
+
 
 class Responder:
     """Responds to the requests of one cell in this process, by any route.
@@ -81,8 +87,15 @@ class Responder:
         self.client = client
 
     def transport(self, tap: ExchangeLog) -> httpx2.BaseTransport:
-        """Return the transport of an injected client."""
-        return HandlerTransport(self.handler(tap))
+        """Return the transport of an injected client. An adapter that retries forever breaks at `MAX_REQUESTS`."""
+        handler = self.handler(tap)
+
+        def handle(request: HttpRequest) -> HttpResponse:
+            if len(tap.exchanges) >= MAX_REQUESTS:
+                raise AdapterBroke(TOO_MANY_REQUESTS)
+            return handler(request)
+
+        return HandlerTransport(handle)
 
     def runner(self, tap: ExchangeLog) -> ProcessRunner:
         """Return the runner for commands."""

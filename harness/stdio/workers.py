@@ -46,7 +46,9 @@ _MAX_TOOLS_AT_ONCE = 32
 _LOADING_SECONDS = 60.0
 """Minimum time limit for importing an adapter, because some libraries take many seconds."""
 
-_TIMEOUT_HINT = "; --cell-timeout sets the limit (under pytest, harness_cell_timeout)"
+TIMEOUT_HINT = "; --cell-timeout sets the limit (under pytest, harness_cell_timeout)"
+"""End of every message about a cell that reached its time limit."""
+
 _LONGER_HINT = "; a longer --cell-timeout allows it more (under pytest, harness_cell_timeout)"
 
 
@@ -181,7 +183,7 @@ class WorkerPool:
         """
         process = self._idle_or_new(foreign.spec)
         late = "the loop took longer than" if foreign.drive else "the adapter did not come back within"
-        process.allow(self.limit, f"{late} {self.limit:g} seconds", _TIMEOUT_HINT)
+        process.allow(self.limit, f"{late} {self.limit:g} seconds", TIMEOUT_HINT)
         lease = WorkerLease(process, foreign)
         try:
             yield lease

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from collections.abc import Callable
@@ -11,15 +12,22 @@ from typing import Any
 
 import pytest
 
-from harness.checks.generation import search, smallest
+from harness.checks.generation import MAX_SLOW_PLAYS, SlowPlays, search, smallest
 from harness.checks.hypothesis_search import find
 from harness.cli.generating import write
-from harness.results import Blame, CellResult, Finding, Kind, Severity
+from harness.model.errors import ProviderError
+from harness.model.messages import ChatRequest, ChatResponse
+from harness.results import Blame, CellResult, Finding, Kind, Severity, Verdict
+from harness.rules.rule import all_rules
+from harness.runner import backends
 from harness.runner.cells import Cell
+from harness.runner.suite_run import Run
 from harness.scenarios.load import load_paths
 from harness.scenarios.schema import Scenario
+from harness.stdio.workers import TIMEOUT_HINT
+from tests.broken.fault import Wrapped, client
 from tests.cli.conftest import Command
-from tests.stages import shipped_targets
+from tests.stages import shipped_scenarios, shipped_targets
 
 BROKEN = """
 from dataclasses import replace
@@ -111,6 +119,35 @@ def test_about_every_eighth_conversation_is_played_with_recuts() -> None:
     assert search(shipped_targets()["openai-chat"], 60, 0, [noting("once"), *[noting("with recuts")] * 3]) == []
     assert len(played) == 60
     assert 3 <= played.count("with recuts") <= 15
+
+
+class Endless(Wrapped):
+    """Retries for ever, with a model that does not exist."""
+
+    def chat(self, request: ChatRequest) -> ChatResponse:
+        while True:
+            with contextlib.suppress(ProviderError):
+                return super().chat(replace(request, model="no-such-model"))
+
+
+def test_an_adapter_that_retries_for_ever_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backends, "MAX_REQUESTS", 20)
+    shipped, slow = shipped_targets()["openai-chat"], SlowPlays()
+    endless = replace(shipped, adapter=client(Endless)(shipped.adapter))
+    with Run(backends.GeneratedBackend(), all_rules()) as run:
+        found = search(endless, 60, 0, [slow.counted(lambda cell: run([cell], jobs=1).cells[0])], ["whole"])
+
+    assert [each.key for each in found] == [("error", backends.TOO_MANY_REQUESTS)]
+    assert slow.are_too_many
+
+
+def test_a_conversation_that_reaches_the_time_limit_is_slow() -> None:
+    cell, slow = Cell(shipped_scenarios()["call-single"], shipped_targets()["openai-chat"], "whole"), SlowPlays()
+    late = replace(cell.result(Verdict.ERROR), reason=f"the adapter did not come back within 3 seconds{TIMEOUT_HINT}")
+    play = slow.counted(lambda _cell: late)
+
+    assert [play(cell).verdict for _ in range(MAX_SLOW_PLAYS)] == [Verdict.ERROR] * MAX_SLOW_PLAYS
+    assert play(cell) == cell.result()
 
 
 def test_what_failed_is_played_first_in_the_next_search(tmp_path: Path) -> None:
