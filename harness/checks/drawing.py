@@ -484,9 +484,9 @@ class _Drawing:
     def _result(self) -> Document:
         match self._random.randrange(8):
             case 0:
-                return {"error": self._json()}
+                return {"error": self._one_of((self._json(), self._json(), ""))}
             case 1:
-                return {"raise": self._text()}
+                return {"raise": self._one_of((self._text(), self._text(), ""))}
             case 2:
                 parts: list[Document] = [{"text": self._text()} for _ in range(self._random.randint(0, 2))]
                 if Capability.IMAGE_RESULTS in self._able and (not parts or self._maybe()):

@@ -25,7 +25,7 @@ from harness.runner.suite_run import Run
 from harness.scenarios.load import load_paths
 from harness.scenarios.schema import Scenario
 from harness.stdio.workers import TIMEOUT_HINT
-from tests.broken.fault import Wrapped, client
+from tests.broken.fault import Wrapped, client, sends
 from tests.cli.conftest import Command
 from tests.stages import shipped_scenarios, shipped_targets
 
@@ -122,22 +122,23 @@ def test_about_every_eighth_conversation_is_played_with_recuts() -> None:
 
 
 class Endless(Wrapped):
-    """Retries for ever, with a model that does not exist."""
+    """Retries for ever."""
 
     def chat(self, request: ChatRequest) -> ChatResponse:
         while True:
             with contextlib.suppress(ProviderError):
-                return super().chat(replace(request, model="no-such-model"))
+                return super().chat(request)
 
 
 def test_an_adapter_that_retries_for_ever_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backends, "MAX_REQUESTS", 20)
     shipped, slow = shipped_targets()["openai-chat"], SlowPlays()
-    endless = replace(shipped, adapter=client(Endless)(shipped.adapter))
+    refused = sends(lambda _api, body: body.update(messages=[]))(shipped.adapter)
+    endless = replace(shipped, adapter=client(Endless)(refused))
     with Run(backends.GeneratedBackend(), all_rules()) as run:
-        found = search(endless, 60, 0, [slow.counted(lambda cell: run([cell], jobs=1).cells[0])], ["whole"])
+        found = search(endless, 3, 0, [slow.counted(lambda cell: run([cell], jobs=1).cells[0])], ["whole"])
 
-    assert [each.key for each in found] == [("error", backends.TOO_MANY_REQUESTS)]
+    assert ("error", backends.TOO_MANY_REQUESTS) in [each.key for each in found]
     assert slow.are_too_many
 
 
