@@ -308,7 +308,8 @@ def _values_at(place: str, response: ChatResponse, wire: ResponseView) -> tuple[
     subject=Subject.STREAMING,
     source="harness.results: ReplayVariant",
     because="the answer depends on the network; with a framing that official SDKs cannot parse it is only a note",
-    remedy="collect bytes until an event is complete: a chunk may end anywhere, even inside a character",
+    remedy="collect bytes until an event is complete, even if a chunk ends inside a character; a later chunk of a call "
+    "may repeat its id and name, so do not append them",
 )
 def _changed_by_variants(evidence: Evidence) -> Iterator[RuleViolation]:
     """Report the first variant whose result differs. Variants that an official SDK cannot parse are tried last."""

@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field
 from harness import bridge
 from harness.apis.anthropic import responses as anthropic
 from harness.apis.gemini import responses as gemini
+from harness.apis.openai_responses import responses as openai_responses
 from harness.model.errors import (
     ChatError,
     ConnectionFailed,
@@ -394,7 +395,10 @@ def test_a_streamed_call_without_an_id_is_marked() -> None:
     assert made.provider_metadata == {"harness": {"synthesised_id": True}}
 
 
-@pytest.mark.parametrize(("word", "reason"), [*anthropic.STOP_REASONS.items(), *gemini.STOP_REASONS.items()])
+STOP_REASONS = {**anthropic.STOP_REASONS, **gemini.STOP_REASONS, **openai_responses.INCOMPLETE_REASONS}
+
+
+@pytest.mark.parametrize(("word", "reason"), STOP_REASONS.items())
 def test_every_stop_reason_of_a_provider_is_known(word: str, reason: StopReason) -> None:
     finish = bridge.response(bridge.completion("Three lamps", reason=word), ASKED)
 

@@ -50,7 +50,7 @@ async function read(answer) {
 }
 // --- end ---
 
-const STOP = { stop: "end_turn", end_turn: "end_turn", length: "max_tokens", max_tokens: "max_tokens", tool_calls: "tool_use", tool_use: "tool_use", content_filter: "refusal", refusal: "refusal", stop_sequence: "stop_sequence", pause_turn: "pause" };
+const STOP = { stop: "end_turn", end_turn: "end_turn", length: "max_tokens", max_tokens: "max_tokens", model_context_window_exceeded: "max_tokens", tool_calls: "tool_use", tool_use: "tool_use", content_filter: "refusal", refusal: "refusal", stop_sequence: "stop_sequence", pause_turn: "pause", compaction: "pause" };
 function content(part) {
   if (part.type === "text") return { type: "text", text: part.text };
   if (part.type !== "image") throw new Declined(part.type, "this wrapper sends text and images");
