@@ -96,6 +96,7 @@ function answer(message, request) {
   const made = response({
     said: message.text,
     calls: message.tool_calls.slice(0, isCut ? -1 : undefined).map(({ id, name, args }) => ({ id, name, input: args })),
+    isBroken: message.invalid_tool_calls?.length > 0,
     stop: STOP[raw] ?? "unknown",
     raw,
     model: about.model_name ?? about.model,

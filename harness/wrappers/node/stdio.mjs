@@ -48,12 +48,15 @@ export class Memory {
 const parsed = (part) => (part.arguments_json == null ? null : JSON.parse(part.arguments_json)); // spaces may differ
 const plain = (made) => JSON.stringify(made.map((part) => [part.type, part.text, part.id, part.name, parsed(part)]));
 
-/** A response from what a library returned: its text, calls {id, name, input}, reason, raw reason, model and counts. */
-export function response({ said, calls, stop, raw, model, usage }) {
+/**
+ * A response from what a library returned: its text, calls {id, name, input}, reason, raw reason, model and counts.
+ * `isBroken` means that the library also returned a call whose arguments it could not read.
+ */
+export function response({ said, calls, isBroken, stop, raw, model, usage }) {
   const made = calls.map(({ id, name, input }) => ({ type: "tool_call", id, name, arguments_json: JSON.stringify(input ?? {}) }));
   return {
     message: { role: "assistant", parts: [...(said ? [{ type: "text", text: said }] : []), ...made] },
-    stop_reason: made.length && stop === "end_turn" ? "tool_use" : stop,
+    stop_reason: isBroken && (stop === "end_turn" || stop === "tool_use") ? "malformed_call" : made.length && stop === "end_turn" ? "tool_use" : stop,
     raw_stop_reason: raw ?? null,
     model: model ?? null,
     usage,

@@ -44,7 +44,7 @@ async function read(result) {
 // --- end ---
 
 const STOP = { stop: "end_turn", length: "max_tokens", "tool-calls": "tool_use", "content-filter": "refusal", error: "error" };
-const RAW = { refusal: "refusal", stop_sequence: "stop_sequence", pause_turn: "pause" };
+const RAW = { refusal: "refusal", stop_sequence: "stop_sequence", pause_turn: "pause", compaction: "pause", steered: "pause", max_messages: "max_tokens", model_context_window_exceeded: "max_tokens" };
 
 function output(result) {
   return { type: result.is_error ? "error-text" : "text", value: result.text ?? result.content }; // the text keeps large integers
@@ -90,11 +90,13 @@ function given({ endpoint, model, request }) {
 async function answer(result, request) {
   const isCut = kind === "anthropic" && (await result.finishReason) === "length"; // arguments that are cut arrive as an object
   const every = await result.toolCalls;
-  const calls = every.slice(0, isCut ? -1 : undefined).filter((call) => !call.invalid || typeof call.input === "object");
+  const isBroken = (call) => call.invalid && typeof call.input !== "object";
+  const calls = every.slice(0, isCut ? -1 : undefined).filter((call) => !isBroken(call));
   const [used, about] = [await result.usage, await result.response];
   const made = response({
     said: await result.text,
     calls: calls.map((call) => ({ id: call.toolCallId, name: call.toolName, input: call.input })),
+    isBroken: every.some(isBroken),
     stop: RAW[await result.rawFinishReason] ?? STOP[await result.finishReason] ?? "unknown",
     raw: await result.rawFinishReason,
     model: about.modelId,
