@@ -264,7 +264,7 @@ def _parts(run: RunResult, is_spaced: bool, max_listed: int) -> Iterator[Rendera
 
 def by_rule(run: RunResult) -> list[list[Cause]]:
     """Return the causes grouped by rule, so that each rule takes only one of the entries shown. Errors come before
-    warnings.
+    warnings, and causes in many cells before those in few: several that occur in the same cells are never alone.
 
     A cause with another case than the first cause of its rule, such as another setting, is in a separate group. These
     groups follow the groups of all rules.
@@ -272,7 +272,8 @@ def by_rule(run: RunResult) -> list[list[Cause]]:
     rules: dict[str, list[Cause]] = {}
     cases: dict[tuple[str, str | None], list[Cause]] = {}
     repeated: list[list[Cause]] = []  # in recuts, although whole answers show the defect, too
-    for each in sorted(causes(run, Severity.ERROR) + causes(run, Severity.WARNING), key=_is_last):
+    errors, warnings = (sorted(causes(run, each), key=_place) for each in (Severity.ERROR, Severity.WARNING))
+    for each in sorted([*errors, *warnings], key=_is_last):
         if each.rule == "stream-recut" and _same_text_rule(each) in rules:
             repeated.append([each])
             continue
@@ -280,6 +281,17 @@ def by_rule(run: RunResult) -> list[list[Cause]]:
         same = same if not same or _case(same[0]) == _case(each) else cases.setdefault((each.rule, _case(each)), [])
         same.append(each)
     return [*rules.values(), *cases.values(), *repeated]
+
+
+def _place(cause: Cause) -> tuple[int, int]:
+    """Return the sort key of a cause. A server's response rule is one cell, and its message counts the other responses
+    that break it.
+    """
+    more = _MORE.search(cause.message)
+    return -cause.cells - (int(more[1]) if more else 0), -cause.alone
+
+
+_MORE = re.compile(r"and (\d+) more like it\)$")
 
 
 def _same_text_rule(cause: Cause) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness.reports.finding_causes import causes, general_pointer
+from harness.reports.finding_causes import by_rule, causes, general_pointer
 from harness.reports.groups import feature
 from harness.reports.words import values
 from harness.results import RunResult, Severity, Subject, Verdict
@@ -75,6 +75,22 @@ def test_what_alone_fails_the_most_cells_comes_first() -> None:
         "result-swapped",
         "usage",
     ]
+
+
+def test_the_worst_cause_is_in_the_most_cells_or_responses() -> None:
+    calls, names = finding("response-calls"), finding("call-name")
+    rare = finding("result-swapped")
+    many = finding("server-index", message="the index is missing (first in server-call, and 7 more like it)")
+    cells = (
+        failed("a", "anthropic", calls, names),
+        failed("b", "anthropic", calls, names),
+        failed("c", "anthropic", rare),
+        failed("d", "anthropic", many),
+    )
+
+    found = by_rule(RunResult("replay", cells))
+
+    assert [same[0].rule for same in found] == ["server-index", "response-calls", "call-name", "result-swapped"]
 
 
 def test_the_feature_that_a_cell_counts_for() -> None:
