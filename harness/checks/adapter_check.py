@@ -18,7 +18,7 @@ class AdapterCheck:
     """Selection of the cells of an adapter check.
 
     `everything` selects the whole suite instead of the sample. `named` is set if the user named the targets. After the
-    first `least_cells`, no cell is started that would probably end after `seconds`.
+    first `least_cells`, no cell is started after `seconds`.
     """
 
     everything: bool = False

@@ -337,7 +337,7 @@ _FEW_CELLS = (
 _FEW_OF_LOOP = "{lacking} of the sample's {total} do not apply, most of them because of this: {reason}."
 
 _SECONDS, _EXTRA_SECONDS = 15.0, 2.5
-"""Time by which cells should end, counted from the start of the command, and the time until a late cell is stopped."""
+"""Time limit for starting cells, counted from the start of the command, and the time until a late cell is stopped."""
 
 _LEAST_CELLS, _LEAST_SECONDS = 4, 2.0
 """Number of cells to start even if loading took all the time, and the time for them. They cover the call ids, the

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing, suppress
@@ -96,16 +95,13 @@ class EarlyStop:
     """Limits after which no further cell starts: a number of failures (`--maxfail`) and a time in seconds. `None` means
     no limit.
 
-    A cell that takes as long as the longest of the last ones must end in time. The first `least` cells start in any
-    case.
+    The first `least` cells start in any case.
     """
 
     def __init__(self, failures: int | None = None, seconds: float | None = None, least: int = 0) -> None:
         self._left = failures
-        self._began = time.monotonic()
-        self._end = None if seconds is None else self._began + seconds
+        self._end = None if seconds is None else time.monotonic() + seconds
         self._least = least
-        self._durations: deque[float] = deque(maxlen=_RECENT_CELLS)
 
     @property
     def over(self) -> bool:
@@ -114,21 +110,14 @@ class EarlyStop:
 
     @property
     def is_late(self) -> bool:
-        """True if another cell would probably exceed the time."""
-        return self._end is not None and time.monotonic() + max(self._durations, default=0.0) > self._end
+        """True once the time is up."""
+        return self._end is not None and time.monotonic() > self._end
 
     def take(self, cell: CellResult) -> None:
         """Count a finished cell."""
         if self._left and cell.verdict in (Verdict.FAIL, Verdict.ERROR):
             self._left -= 1
-        now = time.monotonic()
-        self._durations.append(now - self._began)
-        self._began = now
         self._least -= 1
-
-
-_RECENT_CELLS = 5
-"""Number of finished cells whose durations predict that of the next one."""
 
 
 Item = TypeVar("Item")
