@@ -157,6 +157,9 @@ def versions(python: Path, folder: Path, wrapper: Wrapper) -> dict[str, str]:
         "import json, platform, sys; from harness.wrappers import find; wrapper, _ = find(sys.argv[1]); "
         "print(json.dumps({**wrapper.installed, 'python': platform.python_version()}))"
     )
+    if isinstance(wrapper, NodeWrapper):
+        code = code.replace("'python': platform.python_version()", "'node': subprocess.getoutput('node --version')[1:]")
+        code = f"import subprocess; {code}"
     words = [str(python), "-c", code, wrapper.library]
     done = subprocess.run(words, cwd=folder, env=paths(), capture_output=True, text=True, check=True)
     found: dict[str, str] = json.loads(done.stdout)
@@ -166,6 +169,8 @@ def versions(python: Path, folder: Path, wrapper: Wrapper) -> dict[str, str]:
 def merged(path: Path, played: Sequence[Row]) -> Row:
     """Return the contents of the file with new rows in the place of those of the same adapter and versions."""
     before: list[Row] = json.loads(path.read_text(encoding="utf-8"))["rows"] if path.exists() else []
+    for each in (*before, *played):
+        each["versions"] = own_first(each)
     replaced = {_key(each) for each in played}
     every = [*(each for each in before if _key(each) not in replaced), *played]
     asked = ["git", "rev-parse", "--short", "HEAD"]
@@ -177,6 +182,17 @@ def merged(path: Path, played: Sequence[Row]) -> Row:
     order = [each.library for each in WRAPPERS]
     every.sort(key=lambda each: order.index(each["library"]))
     return {"written": today(), "commit": commit.stdout.strip(), "rows": every}
+
+
+def own_first(row: Row) -> dict[str, str]:
+    """Return the versions of a row. A package of the library for the adapter's provider comes first, if there is one.
+
+    For example, langchain-anthropic has a version of its own.
+    """
+    provider = row["adapter"].removeprefix(row["library"]).strip("-").replace("gemini", "google")
+    library = row["library"].removesuffix("-js")
+    own = {name: number for name, number in row["versions"].items() if provider in name and library in name}
+    return {**own, **row["versions"]} if provider else row["versions"]
 
 
 def _key(each: Row) -> tuple[str, str]:

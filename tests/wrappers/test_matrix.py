@@ -93,6 +93,23 @@ def test_rows_of_the_same_adapter_and_version_are_replaced(rows: Sequence[play.R
     ]
 
 
+@pytest.mark.parametrize(
+    ("library", "adapter", "versions", "first"),
+    [
+        ("langchain", "langchain-gemini", {"langchain-openai": "1.7.4", "langchain-google-genai": "4.4.3"}, "4.4.3"),
+        ("langchain-js", "langchain-js-openai", {"@langchain/core": "1.4.0", "@langchain/openai": "1.5.8"}, "1.5.8"),
+        ("agno", "agno-anthropic", {"agno": "3.1.10", "anthropic": "2.14.0"}, "3.1.10"),
+        ("litellm", "litellm-openai", {"litellm": "1.110.2", "python": "3.11.7"}, "1.110.2"),
+    ],
+)
+def test_a_row_shows_the_version_of_its_own_package(
+    library: str, adapter: str, versions: dict[str, str], first: str
+) -> None:
+    found = play.own_first({"library": library, "adapter": adapter, "versions": versions})
+
+    assert (next(iter(found.values())), found) == (first, versions)
+
+
 def test_traced_causes_name_known_libraries_and_a_place() -> None:
     traced = json.loads(play.TRACED.read_text(encoding="utf-8"))
 
