@@ -92,9 +92,10 @@ def _nested_fields(body: dict[str, JSON]) -> Iterator[Violation]:
 
 def _unknown(value: JSON, pointer: str, place: str, name: str = "nested-field") -> Iterator[Violation]:
     if isinstance(value, dict):
-        known = _fields(name)[place].get(item_kind(value), value)
+        forms = _fields(name)[place]
+        known = forms[""] if "" in forms else ["type", *forms.get(item_kind(value), value)]
         for key, field in value.items():
-            if key not in known and key != "type" and field is not None:
+            if key not in known and field is not None:
                 text, at = f"Unknown parameter: '{bracketed_path(join(pointer, key))}'.", join(pointer, key)
                 yield limit(name).make_violation(text, at, code="unknown_parameter", actual=key)
 
