@@ -52,7 +52,7 @@ def search(  # noqa: PLR0913, PLR0917 - what is played, how much of it, and how
     """Play `count` conversations that Hypothesis draws. Return the causes of their failures, each with its smallest
     conversation.
 
-    The first of `plays` runs most conversations. One of the others, if any, runs about every eighth one. The same
+    The first of `plays` runs most conversations. About every twentieth one is streamed and run by another one. The same
     `seed` gives the same conversations. In the folder `database`, Hypothesis keeps conversations that failed; the next
     search plays them first.
 
@@ -70,8 +70,9 @@ def search(  # noqa: PLR0913, PLR0917 - what is played, how much of it, and how
     left = count
 
     def drawn(random: Random) -> _Drawn | None:
-        play = random.choice(plays[1:] or plays) if random.randrange(8) == _RECUT else plays[0]
-        cell = conversation(target, random, random.choice(variants))
+        is_recut = random.randrange(20) == _RECUT
+        play = random.choice(plays[1:] or plays) if is_recut else plays[0]
+        cell = conversation(target, random, "stream" if is_recut and "stream" in variants else random.choice(variants))
         return cell and _Drawn(cell, play)
 
     while left > 0:
@@ -90,8 +91,8 @@ def search(  # noqa: PLR0913, PLR0917 - what is played, how much of it, and how
     return found
 
 
-_RECUT = 7
-"""The last of 8 numbers, because Hypothesis shrinks towards the first."""
+_RECUT = 19
+"""The last of 20 numbers, because Hypothesis shrinks towards the first."""
 
 
 class SlowPlays:
