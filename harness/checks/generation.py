@@ -105,13 +105,13 @@ class SlowPlays:
 
     @property
     def are_too_many(self) -> bool:
-        """Whether the maximum is reached."""
+        """Return whether the maximum is reached."""
         return self._count >= MAX_SLOW_PLAYS
 
-    def counted(self, play: Play) -> Play:
+    def count_slow(self, play: Play) -> Play:
         """Return a function that plays a cell and counts it if it is slow. It returns an empty result at the end."""
 
-        def played(cell: Cell) -> CellResult:
+        def play_and_count(cell: Cell) -> CellResult:
             if self.are_too_many:
                 return cell.result()
             result = play(cell)
@@ -119,7 +119,7 @@ class SlowPlays:
             self._count += any(TIMEOUT_HINT in text or TOO_MANY_REQUESTS in text for text in texts)
             return result
 
-        return played
+        return play_and_count
 
 
 MAX_SLOW_PLAYS = 5

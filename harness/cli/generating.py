@@ -76,7 +76,7 @@ def generate(options: EffectiveOptions, model: str | None = None, *, every: bool
             for target in targets:
                 names, slow = variants(options.variants or (), "--variant"), SlowPlays()
                 database = Path(folder or FOLDER) / ".hypothesis" / target.name
-                found = search(target, number, seed, [*map(slow.counted, plays)], names, database)
+                found = search(target, number, seed, [*map(slow.count_slow, plays)], names, database)
                 causes = f"{count(len(found), 'cause')} of failures"
                 typer.echo(f"{target.name}: {count(number, 'conversation')}, {causes} (seed {seed})")
                 if slow.are_too_many:

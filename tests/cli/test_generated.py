@@ -136,7 +136,7 @@ def test_an_adapter_that_retries_for_ever_ends_the_search(monkeypatch: pytest.Mo
     refused = sends(lambda _api, body: body.update(messages=[]))(shipped.adapter)
     endless = replace(shipped, adapter=client(Endless)(refused))
     with Run(backends.GeneratedBackend(), all_rules()) as run:
-        found = search(endless, 3, 0, [slow.counted(lambda cell: run([cell], jobs=1).cells[0])], ["whole"])
+        found = search(endless, 3, 0, [slow.count_slow(lambda cell: run([cell], jobs=1).cells[0])], ["whole"])
 
     assert ("error", backends.TOO_MANY_REQUESTS) in [each.key for each in found]
     assert slow.are_too_many
@@ -145,7 +145,7 @@ def test_an_adapter_that_retries_for_ever_ends_the_search(monkeypatch: pytest.Mo
 def test_a_conversation_that_reaches_the_time_limit_is_slow() -> None:
     cell, slow = Cell(shipped_scenarios()["call-single"], shipped_targets()["openai-chat"], "whole"), SlowPlays()
     late = replace(cell.result(Verdict.ERROR), reason=f"the adapter did not come back within 3 seconds{TIMEOUT_HINT}")
-    play = slow.counted(lambda _cell: late)
+    play = slow.count_slow(lambda _cell: late)
 
     assert [play(cell).verdict for _ in range(MAX_SLOW_PLAYS)] == [Verdict.ERROR] * MAX_SLOW_PLAYS
     assert play(cell) == cell.result()
