@@ -8,18 +8,17 @@ import importlib
 import inspect
 import re
 import typing
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from http import HTTPStatus
 from itertools import chain
-from keyword import iskeyword
 from typing import Any, cast
 
 from harness import plugins
 from harness.bridge.call_log import BoundMethod, call
-from harness.bridge.client_answers import OwnCall, own_calls, read_answer, read_stream
+from harness.bridge.client_answers import read_answer, read_stream
 from harness.bridge.client_formats import (
     ANTHROPIC,
     ERROR_FLAG,
@@ -52,7 +51,6 @@ from harness.model.errors import (
     ChatError,
     HarnessError,
     PluginError,
-    ToolFailed,
     Unsupported,
     provider_error,
 )
@@ -66,14 +64,13 @@ from harness.model.messages import (
     Role,
     StreamEvent,
     Text,
-    Tool,
 )
-from harness.model.protocols import Adapter, Capability, Conversation, ConversationTool, Drive, Endpoint
+from harness.model.protocols import Adapter, Capability, Endpoint
 
 _BASE_URLS = ("base_url", "api_base", "baseurl", "api_url", "url", "endpoint", "host")
 _KEYS = ("api_key", "key", "apikey", "token", "auth_token")
 _MODELS = ("model", "model_name", "model_id")
-_METHODS = ("chat", "complete", "completion", "create", "generate", "invoke", "send", "ask", "run", "query")
+METHODS = ("chat", "complete", "completion", "create", "generate", "invoke", "send", "ask", "run", "query")
 _STREAMS = ("stream", "stream_chat", "chat_stream", "stream_complete", "generate_stream", "astream", "iter_chat")
 
 _SDKS: Mapping[tuple[str, ...], tuple[Form, tuple[str, ...]]] = {
@@ -288,13 +285,13 @@ def recognise(value: object, name: str, method: str = "") -> ClientShape:
     """
     name = name.removesuffix(f".{method}") if method else name
     if _is_function(value):
-        own = _method_of((), value)
+        own = method_of((), value)
         if _form(own) is not None:
             shape = _shape(name, lambda _url, _key, _model: value, own, None, {})
             return replace(shape, model=default_model(value) or shape.model)
     if not callable(value) or not (inspect.isclass(value) or _is_function(value)):
         return _with_methods(value, name, lambda _url, _key, _model: value, method, {})
-    make = partial(_make, value)
+    make = partial(make_client, value)
     client, model = _try_to_make(make, default_model(value))
     if inspect.iscoroutine(client):
         client.close()
@@ -302,17 +299,17 @@ def recognise(value: object, name: str, method: str = "") -> ClientShape:
             name, "it has no parameter for messages. Name the function or method that has one, as in MODULE:function"
         )
     names = _constructor_names(cast("object", value))
-    if inspect.isroutine(client) and _form(own := _method_of((), client)) is not None:
+    if inspect.isroutine(client) and _form(own := method_of((), client)) is not None:
         return replace(_shape(name, make, own, None, names), model=model)
     shape = replace(_with_methods(client, name, make, method, names), model=model)
     if shape.form is not PROMPT or not inspect.isclass(value) or first(SYNONYMS["messages"], shape.whole.names):
         return shape
-    keeps = _keeps_history(client)
+    keeps = keeps_history(client)
     system = first(SYNONYMS["system"], frozenset(getattr(client, "__dict__", {}))) if keeps else None
     return replace(shape, keeps_history=keeps, system_attribute=system)
 
 
-def _keeps_history(client: object) -> bool:
+def keeps_history(client: object) -> bool:
     """Return whether a client has a list for the messages of its conversation."""
     own = cast("dict[str, object]", getattr(client, "__dict__", {}))
     return any(isinstance(each, list) for name, each in own.items() if name.lstrip("_") in SYNONYMS["messages"])
@@ -324,13 +321,13 @@ def _is_function(value: object) -> bool:
 
 def default_base_url(value: object) -> str:
     """Return the default base URL of a constructor, or an empty string."""
-    method = _method_of((), value)
+    method = method_of((), value)
     return method.preset.get(first(_BASE_URLS, method.names) or "", "")
 
 
 def default_model(value: object) -> str | None:
     """Return the default model of a method or constructor, if it has one."""
-    method = _method_of((), value)
+    method = method_of((), value)
     return method.preset.get(first(_MODELS, method.names) or "", "").removeprefix(_prefix(method)) or None
 
 
@@ -377,302 +374,6 @@ def adapter_for(  # noqa: PLR0913 - how a client is reached and called
         return ShapedClient(shape, own, model, api, partial(redirected, endpoint.base_url))
 
     return Adapter(name, api, shape.capabilities, connect)
-
-
-def agent_drive(value: object) -> Drive | None:
-    """Return a function that runs conversations with a class whose tools are Python functions, or `None` for others.
-
-    The functions are given to its constructor or to the method that takes a prompt.
-    """
-    if not inspect.isclass(value):
-        return None
-    made = _method_of((), value)
-    runs = (_method_of((name,), each) for name in _METHODS if callable(each := getattr(value, name, None)))
-    run = next((each for each in runs if first(SYNONYMS["prompt"], each.names)), None)
-    holder = next((each for each in (made, run) if each is not None and first(SYNONYMS["tools"], each.names)), None)
-    if run is None or holder is None:
-        return None
-    tools, prompt = str(first(SYNONYMS["tools"], holder.names)), str(first(SYNONYMS["prompt"], run.names))
-    hint = holder.hints.get(tools)
-    if "Callable" not in str(hint) and not re.search(r"\.__name__|inspect\.signature", run.module):
-        return None
-
-    def drive(endpoint: Endpoint, model: str, conversation: Conversation) -> None:
-        given = {tools: _as_functions(conversation.tools, str(hint))}
-        own = dict.fromkeys(made.names & {*SYNONYMS["system"]}, conversation.system or "")
-        own |= given if holder is made else {}
-        agent = _make(value, endpoint.base_url, endpoint.api_key, model, **own)
-        function = BoundMethod(agent, run.path)
-        if len(conversation.turns) > 1 and not _keeps_history(agent):
-            raise Unsupported(RECOGNISED_CLIENT, "a second turn", "each call of its method is a conversation")
-        for turn in conversation.turns:
-            text = "".join(part.text for part in turn.parts if isinstance(part, Text))
-            answer = call(function, **{prompt: text}, **(given if holder is not made else {}))
-            if inspect.isawaitable(answer):
-                asyncio.run(cast("Any", _await(answer)))
-
-    return drive
-
-
-def session_drive(value: object, api: str) -> SessionDrive | None:
-    """Return a drive that runs conversations with a class that keeps its history, or `None` for others.
-
-    The class has a method for a prompt, and either a method that accepts the results of calls or one that registers a
-    tool with its handler. `api` is the API that it uses.
-    """
-    if not inspect.isclass(value):
-        return None
-    named = inspect.getmembers(value, inspect.isfunction)
-    methods = [_method_of((name,), each) for name, each in named if not name.startswith("_")]
-    prompts = sorted((each for each in methods if _takes_only_a_prompt(each)), key=_place_among_methods)
-    results = next((each for each in methods if _takes_results(each)), None)
-    declaring = (each for each in methods if _tool_arguments(each))
-    handlers = next((each for each in declaring if results is not None or "handler" in _tool_arguments(each)), None)
-    is_stateless = any(first(SYNONYMS["messages"], each.names) for each in methods if each.path[0] in _METHODS)
-    if not prompts or is_stateless or (results is None and handlers is None):
-        return None
-    return SessionDrive(value, api, prompts[0], results, handlers, methods)
-
-
-_RESULT_METHOD = re.compile("(tool|function|call)_?(result|output|response)s?$")
-_RESUMING_METHODS = ("resume", "continue_", "proceed", "step", "next", "run", "complete", "generate", "send")
-_CALL_PARAMETERS: Mapping[str, tuple[str, ...]] = {
-    "call": ("call", "tool_call", "function_call", "tool_use"),
-    "id": ("call_id", "tool_call_id", "tool_use_id", "id"),
-    "name": ("name", "tool_name", "function_name", "tool"),
-    "content": ("result", "output", "content", "value", "response", "text", "data"),
-    "is_error": ("is_error", "error", "failed"),
-}
-"""Maps the parts of a tool result to the names of parameters and keys for them."""
-
-_HANDLER_PARAMETERS: Mapping[str, tuple[str, ...]] = {
-    "name": ("name", "tool_name"),
-    "handler": ("handler", "function", "fn", "func", "callback", "run"),
-    "description": ("description", "doc"),
-    "parameters": ("parameters", "schema", "input_schema", "json_schema", "params"),
-}
-"""Maps the parts of a tool with a handler to the names of parameters for them."""
-
-
-def _takes_only_a_prompt(method: Method) -> bool:
-    prompt = first(SYNONYMS["prompt"], method.names)
-    is_other = _RESULT_METHOD.search(method.path[0]) or _tool_arguments(method)
-    return prompt is not None and method.required <= {"self", prompt} and not is_other
-
-
-def _takes_results(method: Method) -> bool:
-    """Return whether a method accepts the results of all calls, or a result with its call."""
-    if not _RESULT_METHOD.search(method.path[0]):
-        return False
-    named, required = _result_parameters(method), method.required - {"self"}
-    return required <= {*named.values()} if named else len(required) == 1
-
-
-def _result_parameters(method: Method) -> dict[str, str]:
-    """Return the parameters of a method that accepts one result, by their meaning; `{}` for one that accepts all."""
-    named = {key: name for key, known in _CALL_PARAMETERS.items() if (name := first(known, method.names))}
-    return named if "content" in named and named.keys() & {"id", "call"} else {}
-
-
-def _place_among_methods(method: Method) -> int:
-    return _METHODS.index(method.path[0]) if method.path[0] in _METHODS else len(_METHODS)
-
-
-def _tool_arguments(method: Method) -> dict[str, str]:
-    """Return the parameters of a method that registers a tool, possibly with its handler, by their meaning."""
-    found = {key: name for key, names in _HANDLER_PARAMETERS.items() if (name := first(names, method.names))}
-    is_whole = {"name", "parameters"} <= found.keys()
-    return found if is_whole and method.required <= {"self", *found.values()} else {}
-
-
-_BARE_TOOLS = re.compile(
-    r"function_?[dD]eclarations[\"']?\s*[:=]\s*(list\()?(self\.)?_?tools\b|\*\*(\w+)[^{}]*\}\s*for \3 in"
-)
-"""Code that adds the enclosing object of the API to each tool."""
-
-_NO_MESSAGES = (Message(Role.USER, (Text("Hello"),)),)
-
-
-@dataclass(frozen=True, slots=True)
-class SessionDrive:
-    """Drive for a class that keeps its history, with its methods for a prompt, for results and for tools."""
-
-    factory: type
-    api: str
-    prompt: Method
-    results: Method | None
-    handlers: Method | None
-    methods: Sequence[Method]
-
-    @property
-    def ignored(self) -> tuple[str, ...]:
-        """The rules that the class cannot satisfy."""
-        has_flag = self.results is None or "is_error" in self.results.source
-        has_flag = has_flag or (self.results is not None and "is_error" in _result_parameters(self.results))
-        return () if has_flag else ("error-flag",)
-
-    def __call__(self, endpoint: Endpoint, model: str, conversation: Conversation) -> None:
-        """Run a conversation."""
-        if any(not isinstance(part, Text) for turn in conversation.turns for part in turn.parts):
-            raise Unsupported(RECOGNISED_CLIENT, "a message that is not a text", "its method has a prompt")
-        client = self._made(endpoint, model, conversation)
-        for tool in conversation.tools:
-            if self.handlers is not None:
-                _register(client, self.handlers, tool)
-        with asyncio.Runner() as runner:
-            for turn in conversation.turns:
-                text = "".join(part.text for part in turn.parts if isinstance(part, Text))
-                answer = _called(runner, client, self.prompt, {str(first(SYNONYMS["prompt"], self.prompt.names)): text})
-                for _ in range(conversation.max_answers):
-                    calls = own_calls(answer) or _pending_calls(client)
-                    if not calls or self.results is None:
-                        break
-                    answer = self._submit(runner, client, self.results, conversation, calls)
-
-    def _made(self, endpoint: Endpoint, model: str, conversation: Conversation) -> object:
-        """Return a new client, with the tools and the system prompt of a conversation."""
-        made = _method_of((), self.factory)
-        systems = made.names & {*SYNONYMS["system"]}
-        own: dict[str, object] = dict.fromkeys(systems if conversation.system else (), conversation.system)
-        own |= dict.fromkeys((systems & made.required) - own.keys(), "")
-        tools = first(SYNONYMS["tools"], made.names)
-        if conversation.tools and self.handlers is None and tools is None:
-            raise Unsupported(RECOGNISED_CLIENT, "tools", "its constructor has no such argument")
-        if conversation.tools and self.handlers is None:
-            own[str(tools)] = self._declared(model, conversation)
-        client = _make(self.factory, endpoint.base_url, endpoint.api_key, model, **own)
-        if conversation.system and not own.keys() & {*SYNONYMS["system"]}:
-            attribute = first(SYNONYMS["system"], frozenset(getattr(client, "__dict__", {})))
-            if attribute is None:
-                raise Unsupported(RECOGNISED_CLIENT, "system", "it has no such argument")
-            setattr(client, attribute, conversation.system)
-        return client
-
-    def _declared(self, model: str, conversation: Conversation) -> list[dict[str, Any]]:
-        """Return the tools in the format that the constructor expects, according to the source of the class."""
-        tools = tuple(Tool(each.name, each.description, each.parameters) for each in conversation.tools)
-        is_bare = _BARE_TOOLS.search(self.prompt.module) is not None
-        if is_bare and self.api != GEMINI.name:
-            return [
-                {"name": each.name, "description": each.description, "parameters": each.parameters} for each in tools
-            ]
-        is_read = not is_bare and re.search(r"\bfor \w+ in (self\.)?_?tools\b", self.prompt.module)
-        form = OPENAI if is_read else FORMS.get(self.api, OPENAI)
-        made = form.arguments(ChatRequest(model, _NO_MESSAGES, tools=tools), Memory(), model, frozenset())
-        lists = (each["functionDeclarations"] if is_bare else [each] for each in made["tools"])
-        return [*map(Declaration, chain.from_iterable(lists))]
-
-    def _submit(
-        self, runner: asyncio.Runner, client: object, method: Method, conversation: Conversation, calls: Sequence[Any]
-    ) -> object:
-        """Run the tools, give their results to the client, and return its next answer."""
-        results = [_result_of(conversation, each, as_value="json.dumps" in method.source) for each in calls]
-        if named := _result_parameters(method):
-            answer = None
-            for each in results:
-                answer = _called(runner, client, method, {name: each[key] for key, name in named.items()})
-            return answer if answer is not None and answer is not client else self._resume(runner, client)
-        (name,) = method.required - {"self"}
-        return _called(runner, client, method, {name: _collection(method, name, results)})
-
-    def _resume(self, runner: asyncio.Runner, client: object) -> object:
-        free = {each.path[0]: each for each in self.methods if each.required <= {"self"}}
-        if (name := first(_RESUMING_METHODS, frozenset(free))) is None:
-            raise Unsupported(RECOGNISED_CLIENT, "results of tools", "no method continues after them")
-        return _called(runner, client, free[name], {})
-
-
-def _register(client: object, method: Method, tool: ConversationTool) -> None:
-    def handler(*args: Any, **arguments: Any) -> str:
-        return tool.text({**(args[0] if args and isinstance(args[0], dict) else {}), **arguments})
-
-    handler.__name__ = tool.name
-    parts = {"name": tool.name, "handler": handler, "description": tool.description, "parameters": tool.parameters}
-    named = _tool_arguments(method)
-    call(BoundMethod(client, method.path), **{name: parts[key] for key, name in named.items()})
-
-
-def _called(runner: asyncio.Runner, client: object, method: Method, arguments: Mapping[str, object]) -> object:
-    answer = call(BoundMethod(client, method.path), **arguments)
-    answer = runner.run(_await(answer)) if inspect.isawaitable(answer) else answer
-    return [*cast("Iterator[object]", answer)] if isinstance(answer, Iterator) else answer
-
-
-def _pending_calls(client: object) -> list[OwnCall]:
-    """Return the calls that a client holds in an attribute until they have results."""
-    own = cast("dict[str, object]", getattr(client, "__dict__", {}))
-    return next(
-        (calls for name, each in own.items() if _PENDING.search(name) and (calls := own_calls(each))), list[OwnCall]()
-    )
-
-
-_PENDING = re.compile("pending|calls$")
-
-
-def _result_of(conversation: Conversation, made: OwnCall, *, as_value: bool) -> dict[str, object]:
-    own, call_id, name, arguments = made
-    tool = next((each for each in conversation.tools if each.name == name), None)
-    found: dict[str, object] = {"call": own, "id": call_id, "name": name, "is_error": tool is None}
-    if tool is None:
-        return {**found, "content": f"there is no tool {name}"}
-    try:
-        value = tool.call(arguments) if as_value else tool.text(arguments)
-        return {**found, "content": tool.text(arguments) if isinstance(value, tuple) else value}
-    except ToolFailed as failed:
-        return {**found, "content": str(failed), "is_error": True}
-
-
-def _collection(method: Method, name: str, results: Sequence[Mapping[str, object]]) -> object:
-    """Return all results in the form that a method takes: a dictionary by id, pairs, or a list of objects."""
-    hint = str(method.hints.get(name))
-    if re.match(r"dict|typing\.(Dict|Mapping)|collections\.abc\.Mapping", hint) or f"{name}.items()" in method.source:
-        return {str(each["id"]): each["content"] for each in results}
-    if re.search(rf"for \(?\w+, \w+\)? in {name}\b", method.source):
-        return [(each["id"], each["content"]) for each in results]
-    used = re.findall(r"[\"'](\w+)[\"']", method.source)
-    keys = {alias: key for key, known in _CALL_PARAMETERS.items() if key != "call" for alias in known}
-    keys = {alias: key for alias, key in keys.items() if alias in used} or keys
-    return as_annotated([{alias: each[key] for alias, key in keys.items()} for each in results], method.hints.get(name))
-
-
-def _as_functions(tools: Sequence[ConversationTool], hint: str) -> object:
-    """Return tools as functions: a list, or a dictionary by name, with each declaration if the annotation has it."""
-    made = {each.name: _as_function(each) for each in tools}
-    if not hint.startswith(("dict", "typing.Dict", "collections.abc.Mapping", "typing.Mapping")):
-        return [*made.values()]
-    if not re.search("tuple", hint, re.IGNORECASE):
-        return made
-    declared = [{"name": each.name, "description": each.description, "parameters": each.parameters} for each in tools]
-    return {each["name"]: ({"type": "function", "function": each}, made[str(each["name"])]) for each in declared}
-
-
-_TYPES = {"string": str, "integer": int, "number": float, "boolean": bool}
-
-
-def _as_function(tool: ConversationTool) -> Callable[..., str]:
-    """Return a Python function with the name, the parameters and the description of a tool."""
-    fields = cast("Mapping[str, Any]", tool.parameters.get("properties") or {})
-    required = cast("Sequence[str]", tool.parameters.get("required") or ())
-    if any(
-        not name.isidentifier() or iskeyword(name) or each.get("type") not in _TYPES for name, each in fields.items()
-    ):
-        raise Unsupported(RECOGNISED_CLIENT, tool.name, "no Python function has such a parameter")
-    types = {name: _TYPES[each["type"]] for name, each in fields.items()}
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    ordered = sorted(types, key=lambda name: name not in required)
-    defaults = {name: inspect.Parameter.empty if name in required else None for name in ordered}
-    shape = inspect.Signature(
-        [inspect.Parameter(name, kind, default=defaults[name], annotation=types[name]) for name in ordered]
-    )
-
-    def function(*args: Any, **kwargs: Any) -> str:
-        return tool.text(shape.bind(*args, **kwargs).arguments)
-
-    function.__name__ = function.__qualname__ = tool.name
-    function.__doc__ = tool.description
-    function.__annotations__ = types
-    cast("Any", function).__signature__ = shape
-    return function
 
 
 class ShapedClient:
@@ -825,13 +526,13 @@ class ShapedClient:
         return replace(request, messages=request.messages[-1:])
 
     def _run(self, answer: object) -> object:
-        return self._runner.run(_await(answer)) if inspect.isawaitable(answer) else answer
+        return self._runner.run(wait_for(answer)) if inspect.isawaitable(answer) else answer
 
     def _synchronous(self, items: AsyncIterator[object]) -> Iterator[object]:
         every = aiter(items)
         while True:
             try:
-                yield self._runner.run(_await(anext(every)))
+                yield self._runner.run(wait_for(anext(every)))
             except StopAsyncIteration:
                 return
 
@@ -873,17 +574,18 @@ def _in_loop(runner: asyncio.Runner, make: Callable[[], object]) -> object:
         return runner.run(made())
 
 
-async def _await(answer: Any) -> object:
+async def wait_for(answer: Any) -> object:
+    """Return the result of an awaitable that need not be a coroutine."""
     return await answer
 
 
 def _with_methods(
     client: object, name: str, make: Callable[[str, str, str], object], method: str, own: Mapping[str, str]
 ) -> ClientShape:
-    paths = [*_SDKS, *((each,) for each in _METHODS), ("__call__",)]
+    paths = [*_SDKS, *((each,) for each in METHODS), ("__call__",)]
     others = [each for each in dir(client) if not each.startswith("_")]
     found = [
-        _method_of(path, each)
+        method_of(path, each)
         for path in ([(method,)] if method else [*paths, *((each,) for each in others)])
         if callable(each := _attribute(client, path))
     ]
@@ -893,12 +595,10 @@ def _with_methods(
     if fitting:
         whole = fitting[0]
         if (binder := _binder(client)) is not None and whole.path not in _SDKS:
-            bound = {"tools", "tool_choice"} & _method_of((), binder).names
+            bound = {"tools", "tool_choice"} & method_of((), binder).names
             whole = replace(whole, names=whole.names | {"tools"} | bound)
         streams = [_SDKS[whole.path][1]] if whole.path in _SDKS else [(each,) for each in _STREAMS]
-        streamed = next(
-            (_method_of(path, each) for path in streams if callable(each := _attribute(client, path))), None
-        )
+        streamed = next((method_of(path, each) for path in streams if callable(each := _attribute(client, path))), None)
         return _shape(name, make, whole, streamed, own)
     if not others or inspect.ismodule(client):
         raise _unknown(name, f"it is {_article(client)} without methods. Name the class or function of the client")
@@ -965,7 +665,7 @@ def _constructor_names(factory: object) -> dict[str, str]:
 
 
 def _own_names(factory: object) -> dict[str, str]:
-    method, found = _method_of((), factory), dict[str, str]()
+    method, found = method_of((), factory), dict[str, str]()
     for key, known in (("base_url", _BASE_URLS), ("api_key", _KEYS), ("model", _MODELS)):
         name = first(known, method.names) or (key if method.is_open and key != "model" else None)
         if name is not None:
@@ -980,7 +680,7 @@ def _config(factory: object) -> tuple[str, type] | None:
     for name, hint in hints_of(factory).items():
         classes = [each for each in (hint, *typing.get_args(hint)) if inspect.isclass(each)]
         for each in classes:
-            if first(_BASE_URLS, _method_of((), each).names) and name != "return":
+            if first(_BASE_URLS, method_of((), each).names) and name != "return":
                 return name, each
     return _injected_parameter(factory)
 
@@ -999,7 +699,7 @@ def _injected_parameter(factory: object) -> tuple[str, type] | None:
 
     The SDK methods that the source of the class calls identify the SDK.
     """
-    name = next((each for each in _method_of((), factory).required if re.search("client|sdk", each)), None)
+    name = next((each for each in method_of((), factory).required if re.search("client|sdk", each)), None)
     try:
         source = inspect.getsource(cast("type", factory))
         module, kind = next(found for call, found in _SDK_CLIENTS.items() if name and call in source)
@@ -1008,8 +708,9 @@ def _injected_parameter(factory: object) -> tuple[str, type] | None:
         return None
 
 
-def _make(factory: Callable[..., object], base_url: str, api_key: str, model: str, **extra: object) -> object:
-    method = _method_of((), factory)
+def make_client(factory: Callable[..., object], base_url: str, api_key: str, model: str, **extra: object) -> object:
+    """Return a client that sends its requests to `base_url`. `extra` are further arguments of its constructor."""
+    method = method_of((), factory)
     values = {"base_url": base_url, "api_key": api_key, "model": _prefix(method) + model}
     arguments: dict[str, object] = {
         name: values[key] for key, name in _constructor_names(factory).items() if name in method.names or method.is_open
@@ -1021,7 +722,7 @@ def _make(factory: Callable[..., object], base_url: str, api_key: str, model: st
     arguments |= extra
     arguments |= dict.fromkeys(method.required & {*SYNONYMS["system"], *SYNONYMS["tools"]} - arguments.keys())
     if config is not None and "base_url" not in arguments:
-        arguments[config[0]] = _make(config[1], base_url, api_key, model)
+        arguments[config[0]] = make_client(config[1], base_url, api_key, model)
     if missing := sorted(method.required - arguments.keys()):
         name = getattr(factory, "__name__", "it")
         raise _unknown(
@@ -1063,7 +764,8 @@ def _attribute(client: object, path: tuple[str, ...]) -> object | None:
     return found if callable(found) else None
 
 
-def _method_of(path: tuple[str, ...], value: object) -> Method:
+def method_of(path: tuple[str, ...], value: object) -> Method:
+    """Return what the signature and the source of a method or class say about its parameters."""
     try:
         parameters = inspect.signature(cast("Callable[..., object]", value)).parameters.values()
     except (TypeError, ValueError):
@@ -1072,7 +774,7 @@ def _method_of(path: tuple[str, ...], value: object) -> Method:
     required, hints = [each.name for each in named if each.default is each.empty], hints_of(value)
     kind = hints.get(required[0]) if len(required) == 1 else None
     if inspect.isclass(kind) and first(SYNONYMS["messages"], fields := frozenset(hints_of(kind))):
-        own = _method_of(path, kind)
+        own = method_of(path, kind)
         return replace(own, names=own.names & fields, source=_source_of(value), packed=(required[0], kind))
     return Method(
         path,

@@ -28,7 +28,7 @@ from urllib.parse import urlsplit
 from harness import plugins
 from harness.apis import registry
 from harness.apis.api import Api
-from harness.bridge import client_shapes
+from harness.bridge import client_loops, client_shapes
 from harness.bridge.client_formats import ANTHROPIC, GEMINI, OPENAI, RESPONSES
 from harness.bridge.client_shapes import OPENAI_APIS, TRIED_MODELS, ClientShape, ShapedClient
 from harness.cassettes.client_patches import intercept_requests, is_local
@@ -108,10 +108,10 @@ def recognise_here(name: str) -> Recognised:
             return Recognised(name, f"a tool loop of {value.api}")
         if _is_loop(value):
             return _loop(name, cast("Drive", value), _signature(name, value))
-        if (drive := client_shapes.agent_drive(value)) is not None:
+        if (drive := client_loops.agent_drive(value)) is not None:
             found = _loop(name, drive, f"{name.partition(':')[2]}, with functions as tools")
             return replace(found, ignored=("loop-tools",))  # functions have no enumerations and descriptions
-        if not method and (drive := client_shapes.session_drive(value, OPENAI.name)) is not None:
+        if not method and (drive := client_loops.session_drive(value, OPENAI.name)) is not None:
             found = _loop(name, drive, f"{name.partition(':')[2]}, which keeps its history")
             return replace(found, ignored=drive.ignored)
         return _client(name, client_shapes.recognise(value, name, method))

@@ -28,7 +28,7 @@ from urllib.parse import urlsplit
 from harness import plugins, wrappers
 from harness.apis import registry
 from harness.apis.api import Api
-from harness.bridge import client_shapes
+from harness.bridge import client_loops, client_shapes
 from harness.model.errors import PluginError, UnknownName
 from harness.model.protocols import Adapter, Loop
 from harness.platform.exceptions import shorten
@@ -163,7 +163,7 @@ def _loop(kind: str, api_name: str | None, what: str) -> Adapter:
     module, _, attribute = what.partition(":")
     name = module.rpartition(".")[2] if attribute == "drive" else attribute
     wire = _driven_api(DRIVE, api_name, what)
-    class_drive = client_shapes.agent_drive(value) or client_shapes.session_drive(value, wire.name)
+    class_drive = client_loops.agent_drive(value) or client_loops.session_drive(value, wire.name)
     drive = cast("Drive", value) if class_drive is None else _redirected_drive(wire, class_drive, value)
     return Loop(name, wire.name, drive).adapter()
 

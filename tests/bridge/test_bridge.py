@@ -420,7 +420,9 @@ def test_a_cut_call_has_no_end_and_the_stream_ends() -> None:
         events = told(cut, *ending)
         assert not [event for event in events if isinstance(event, ToolCallEnd)]
         assert isinstance(events[-1], Finish)
-    assert told(cut)[-1].response.stop_reason is StopReason.UNKNOWN
+    finish = told(cut)[-1]
+    assert isinstance(finish, Finish)
+    assert finish.response.stop_reason is StopReason.UNKNOWN
 
 
 class StatusError(Exception):

@@ -15,7 +15,8 @@ from pydantic import BaseModel
 from harness.bridge.call_log import logged_calls
 from harness.bridge.client_answers import as_completion, read_answer
 from harness.bridge.client_formats import ANTHROPIC
-from harness.bridge.client_shapes import ShapedClient, agent_drive, recognise, session_drive
+from harness.bridge.client_loops import agent_drive, session_drive
+from harness.bridge.client_shapes import ShapedClient, recognise
 from harness.bridge.openai_messages import Memory
 from harness.model.errors import MalformedResponse, PluginError, RateLimited, Unsupported
 from harness.model.messages import (
