@@ -14,6 +14,7 @@ from harness.model.messages import ChatRequest, ChatResponse, Message, Part, Rol
 from harness.model.protocols import Adapter, Capability, Endpoint
 
 STOP = {"stop": StopReason.END_TURN, "tool_calls": StopReason.TOOL_USE, "length": StopReason.MAX_TOKENS}
+STOP |= {"content_filter": StopReason.REFUSAL}
 SPENT = ("prompt_tokens", "completion_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens")
 NONE = {"type": "object", "properties": {}}  # what a tool without arguments takes; `{}` is refused
 CAN = frozenset(map(Capability, ("system-prompt", "tools", "parallel-tool-calls", "history", "truncation")))

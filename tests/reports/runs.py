@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
+import re
 from typing import Any
 
 from harness.results import (
@@ -341,3 +344,10 @@ def talking() -> RunResult:
         Difference("system-prompt", "its place", {"anthropic": "/system", "gemini-3": "a message"}, differs=True),
     )
     return RunResult("replay", cells, rows)
+
+
+def page_data(text: str) -> dict[str, list[Any]]:
+    """What the script of an HTML page reads."""
+    found = re.search(r'<script type="application/gzip" id="data">([A-Za-z0-9+/=]+)</script>', text)
+    assert found is not None
+    return json.loads(gzip.decompress(base64.b64decode(found[1])))

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import base64
-import gzip
 import hashlib
-import json
 import re
 from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
-from typing import Any
 
 from harness.reports.html import GLYPHS, REPORT
 from harness.results import (
@@ -25,7 +22,7 @@ from harness.results import (
     RunResult,
     Verdict,
 )
-from tests.reports.runs import HOSTILE, cell, failed, finding, hostile, red, talking, two_causes, whole_suite
+from tests.reports.runs import HOSTILE, cell, failed, finding, hostile, page_data, red, talking, two_causes, whole_suite
 
 _NAMES = """
 html head meta title style body header h1 span p nav a main section article h2 h3 h4 details summary b code pre mark
@@ -68,13 +65,6 @@ def shown(made: str) -> tuple[str, Page]:
     run = {"red": red, "causes": two_causes, "hostile": hostile, "talking": talking, "suite": whole_suite}[made]()
     text = REPORT.render(run, Presentation())
     return text, Page(text)
-
-
-def data(text: str) -> dict[str, list[Any]]:
-    """What the page's script reads."""
-    found = re.search(r'<script type="application/gzip" id="data">([A-Za-z0-9+/=]+)</script>', text)
-    assert found is not None
-    return json.loads(gzip.decompress(base64.b64decode(found[1])))
 
 
 def test_the_page_is_readable_without_its_script() -> None:
@@ -147,7 +137,7 @@ def test_no_element_and_no_attribute_comes_from_a_text() -> None:
 def test_the_data_is_what_was_said_to_the_letter() -> None:
     text, _ = shown("hostile")
 
-    held = data(text)
+    held = page_data(text)
     assert HOSTILE in held["texts"]
     assert "12345678901234567890" in held["texts"]
     assert "1.0" in held["texts"]
@@ -156,7 +146,7 @@ def test_the_data_is_what_was_said_to_the_letter() -> None:
 def test_what_is_said_twice_is_held_once() -> None:
     text, _ = shown("talking")
 
-    held = data(text)
+    held = page_data(text)
     assert len(set(map(str, held["texts"]))) == len(held["texts"])
     assert sum("Weather in Paris?" in str(each) for each in held["texts"]) == 2  # once as text, once on the wire
     assert len(held["bodies"]) == 5  # two first requests and all answers are alike
@@ -205,7 +195,7 @@ def test_a_gateway_check_is_shown() -> None:
         "calls in parallel: 2 of 4 (50%; between 15% and 85%)",
     ):
         assert words in page.text
-    assert "the client's request" in data(text)["texts"]
+    assert "the client's request" in page_data(text)["texts"]
 
 
 def test_panels_show_how_several_targets_differ_in_what_users_ask_for_first() -> None:
