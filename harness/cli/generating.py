@@ -78,7 +78,8 @@ def generate(options: EffectiveOptions, model: str | None = None, *, every: bool
                 database = Path(folder or FOLDER) / ".hypothesis" / target.name
                 found = search(target, number, seed, [*map(slow.count_slow, plays)], names, database)
                 causes = f"{count(len(found), 'cause')} of failures"
-                typer.echo(f"{target.name}: {count(number, 'conversation')}, {causes} (seed {seed})")
+                played = ("fewer than " if slow.are_too_many else "") + count(number, "conversation")
+                typer.echo(f"{target.name}: {played}, {causes} (seed {seed})")
                 if slow.are_too_many:
                     typer.echo(
                         f"Stopped early: {MAX_SLOW_PLAYS} conversations reached a cell's limit of time or requests."

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from harness.checks import generation
 from harness.checks.generation import MAX_SLOW_PLAYS, SlowPlays, search, smallest
 from harness.checks.hypothesis_search import find
 from harness.cli.generating import write
@@ -149,6 +150,16 @@ def test_a_conversation_that_reaches_the_time_limit_is_slow() -> None:
 
     assert [play(cell).verdict for _ in range(MAX_SLOW_PLAYS)] == [Verdict.ERROR] * MAX_SLOW_PLAYS
     assert play(cell) == cell.result()
+
+
+@pytest.mark.usefixtures("in_process")
+def test_a_search_that_ends_early_does_not_claim_all_conversations(
+    harness: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(generation, "MAX_SLOW_PLAYS", 0)
+    done = harness("check", "adapter", "gemini", "--generate", "3")
+
+    assert "fewer than 3 conversations, 0 causes of failures (seed 0)\nStopped early" in done.out
 
 
 def test_what_failed_is_played_first_in_the_next_search(tmp_path: Path) -> None:
