@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from threading import local
 from typing import Any, NamedTuple, TypeAlias, cast
@@ -368,27 +368,51 @@ def is_simple(schema: JSON) -> bool:
 
 
 def _is_simple_keyword(keyword: str, value: JSON) -> bool:
-    match keyword:
-        case "type":
-            return isinstance(value, str) and value in _TYPE_NAMES
-        case "description" | "title":
-            return isinstance(value, str)
-        case "properties":
-            return isinstance(value, dict) and all(map(is_simple, value.values()))
-        case "items":
-            return is_simple(value)
-        case "required":
-            return isinstance(value, list) and all(isinstance(each, str) for each in value) and _are_distinct(value)
-        case "enum":
-            return isinstance(value, list)
-        case "additionalProperties":
-            return isinstance(value, bool)
-        case _:
-            return False
+    check = _SIMPLE_KEYWORDS.get(keyword)
+    return check is not None and check(value)
 
 
-def _are_distinct(names: list[JSON]) -> bool:
-    return len(set(map(str, names))) == len(names)
+def _is_type(value: JSON) -> bool:
+    names: list[JSON] = value if isinstance(value, list) else [value]
+    return bool(names) and _are_distinct_strings(names) and _TYPE_NAMES.issuperset(map(str, names))
+
+
+def _are_distinct_strings(value: JSON) -> bool:
+    if not isinstance(value, list):
+        return False
+    return all(isinstance(each, str) for each in value) and len(set(map(str, value))) == len(value)
+
+
+def _are_simple(value: JSON) -> bool:
+    return isinstance(value, list) and bool(value) and all(map(is_simple, value))
+
+
+def _is_number(value: JSON) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_count(value: JSON) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_text(value: JSON) -> bool:
+    return isinstance(value, str)
+
+
+_SIMPLE_KEYWORDS: dict[str, Callable[[JSON], bool]] = {
+    "type": _is_type,
+    **dict.fromkeys(("description", "title"), _is_text),
+    "properties": lambda value: isinstance(value, dict) and all(map(is_simple, value.values())),
+    "items": is_simple,
+    "required": _are_distinct_strings,
+    "enum": lambda value: isinstance(value, list),
+    "additionalProperties": lambda value: isinstance(value, bool) or is_simple(value),
+    **dict.fromkeys(("anyOf", "oneOf", "allOf"), _are_simple),
+    **dict.fromkeys(("minimum", "maximum"), _is_number),
+    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems"), _is_count),
+    **dict.fromkeys(("const", "default"), lambda _: True),
+}
+"""Keywords of simple schemas, with the check of their values."""
 
 
 def misfits(schema: dict[str, JSON], value: JSON) -> Iterator[tuple[Path, str]]:
