@@ -176,12 +176,19 @@ def _reported_arguments(calls: Sequence[Mapping[str, Any]], read: Sequence[ToolC
     found: dict[str, JSON] = {
         EMPTY_ARGUMENTS: [place for place, call in enumerate(calls) if _is_empty(call)],
         UNREADABLE_CALLS: [
-            {"name": name, "arguments": text if isinstance(text, str) else repr(text)}
+            {"name": name, "arguments": text if isinstance(text, str) else _as_json(text)}
             for name, text, call in zip(names, texts, read, strict=True)
             if call is None
         ],
     }
     return {key: value for key, value in found.items() if value}
+
+
+def _as_json(arguments: object) -> str:
+    try:
+        return json.dumps(arguments, ensure_ascii=False)
+    except (TypeError, ValueError):
+        return repr(arguments)
 
 
 def stop_reason(word: str | None) -> StopReason:
@@ -217,6 +224,11 @@ def _arguments(given: object) -> dict[str, Any] | None:
 
 def _is_empty(call: Mapping[str, Any]) -> bool:
     return plain(call.get("function")).get("arguments") in (None, "")
+
+
+def _calls(completion: object) -> list[Mapping[str, Any]]:
+    choice = plain(next(iter(plain(completion).get("choices") or ()), None))
+    return [*map(plain, plain(choice.get("message")).get("tool_calls") or ())]
 
 
 def _call(call: Mapping[str, Any], place: int, request: ChatRequest) -> ToolCall | None:
@@ -283,6 +295,8 @@ def events(  # noqa: PLR0913 - what a library's stream needs
     log_joined(answer if whole else None, whole)
     own = answer if read and whole else None
     whole_answer = read(answer) if read and whole else answer
+    # a library that itself leaves out the truncated call returns fewer calls than it streamed
+    parsed = parsed and len(_calls(whole_answer)) >= len(_calls(made.completion))
     yield from made.end(response(whole_answer, request, memory, own=own, parsed=parsed))
 
 

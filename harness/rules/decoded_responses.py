@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
-from harness.apis.jsonvalue import as_list, as_object, equal, resolve
+from harness.apis.jsonvalue import as_list, as_object, equal, loads_or_none, resolve
 from harness.apis.response_rules import Subject
 from harness.apis.view import ResponseView, TextView
 from harness.model.messages import JSON, ChatResponse, Refusal, StopReason, Thinking, Usage
@@ -122,8 +122,9 @@ def _calls(evidence: Evidence) -> Iterator[RuleViolation]:
         cut = [call for _, call in cut_calls(wire, given)]  # reported by truncated-call
         whole = [call for call in given.tool_calls if not any(call is other for other in cut)]
         if [call.name for call in issued] != [call.name for call in whole]:
+            names = {call.name for call in issued}
             unreadable = [as_object(each) for each in as_list(given.reported.get("unreadable-calls"))]
-            broken = next((each for each in unreadable if each.get("name") in {call.name for call in issued}), None)
+            broken = next((each for each in unreadable if each.get("name") in names and not _has_object(each)), None)
             if broken is not None:
                 message = f"the arguments of {broken['name']} are returned as text that is not a JSON object"
                 right: list[JSON] = [call.arguments for call in issued if call.name == broken["name"]]
@@ -154,6 +155,12 @@ def _calls(evidence: Evidence) -> Iterator[RuleViolation]:
                 yield reading.response_violation(
                     message, call.arguments_pointer, dict(handed.arguments), call.arguments, case="arguments"
                 )
+
+
+def _has_object(unreadable: dict[str, JSON]) -> bool:
+    """Return whether the arguments of a call that the bridge left out are a JSON object after all."""
+    text = unreadable.get("arguments")
+    return isinstance(text, str) and isinstance(loads_or_none(text), dict)
 
 
 @RULES.add(

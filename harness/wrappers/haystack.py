@@ -27,7 +27,7 @@ class Haystack:
     def chat(self, request: ChatRequest) -> ChatResponse:
         with bridge.failures():
             answer = bridge.call(ask, self._generator, **self._arguments(request))
-        return bridge.response(openai_form(answer), request, self._memory, own=answer, parsed=not self._is_openai)
+        return bridge.response(openai_form(answer), request, self._memory, own=answer)
 
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
         chunks, arguments = [], self._arguments(request)

@@ -203,6 +203,19 @@ def test_the_last_call_of_a_parsed_answer_that_reached_its_bound_is_left_out() -
     assert cut.reported == {"unreadable-calls": [{"name": "look", "arguments": '{"n": 2}'}]}
 
 
+def test_a_library_that_leaves_out_the_truncated_call_itself_keeps_the_others() -> None:
+    pieces = [{**call('{"n": 1}'), "index": 0}, {**call('{"n": 2', "b"), "index": 1}]
+    chunks = [{"choices": [{"delta": {"tool_calls": [piece]}}]} for piece in pieces]
+    kept = {"tool_calls": [call('{"n": 1}')]}
+    both = {"tool_calls": [*kept["tool_calls"], call('{"n": 2}', "b")]}
+
+    for message in (kept, both):
+        joined = completion(message, "length")
+        *_, finish = bridge.events(chunks, ASKED, whole=lambda _, joined=joined: joined, read=dict, parsed=True)
+        assert isinstance(finish, Finish)
+        assert [each.id for each in finish.response.tool_calls] == ["a"]
+
+
 def test_refusals_and_answers_that_are_none() -> None:
     assert bridge.response(completion({"refusal": "No."}), ASKED).stop_reason is StopReason.REFUSAL
     assert bridge.stop_reason("MAX_TOKENS") is StopReason.MAX_TOKENS

@@ -255,6 +255,20 @@ def test_arguments_that_are_joined_to_another_call_are_shown_once() -> None:
     assert found.actual == '{"city": "Paris"}{"city": "Tokyo"}'
 
 
+def _without_last_call(answer: ChatResponse) -> ChatResponse:
+    """A library that returns only the first of two calls. Its wrapper takes that one for the truncated call."""
+    parts = tuple(part for part in answer.message.parts if not isinstance(part, ToolCall))
+    left_out: JSON = [{"name": each.name, "arguments": json.dumps(dict(each.arguments))} for each in answer.tool_calls]
+    reported = {"unreadable-calls": left_out} if left_out else {}
+    return replace(answer, message=replace(answer.message, parts=parts), reported=reported)
+
+
+def test_a_call_with_readable_arguments_is_reported_as_missing() -> None:
+    result = played("call-truncated-parallel", "anthropic", answers(_without_last_call))
+    found = next(each for each in result.findings if each.rule == "response-calls")
+    assert found.message == "the answer has 1 call, but the adapter returns 0"
+
+
 @pytest.mark.parametrize(("reported", "kind"), [({"no-stop-reason": True}, Kind.CONVENTION), ({}, Kind.LOSS)])
 def test_no_stop_reason_is_less_than_a_wrong_one(reported: dict[str, Any], kind: Kind) -> None:
     ended = answers(lambda answer: replace(answer, stop_reason=StopReason.END_TURN, reported=reported))

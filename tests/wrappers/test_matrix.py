@@ -126,3 +126,10 @@ def test_a_cause_is_found_by_its_library_rule_and_text() -> None:
     assert play.trace_of(traced, "litellm", "usage", "output_tokens is not what the answer says")
     assert play.trace_of(traced, "litellm", "usage", "input_tokens is not what the answer says") is None
     assert play.trace_of(traced, "agno", "usage", "output_tokens is not what the answer says") is None
+
+
+def test_a_trace_of_a_refusal_explains_no_other_stop_reason() -> None:
+    traced = json.loads(play.TRACED.read_text(encoding="utf-8"))
+    other = "the provider's stop reason 'new_word' means refusal, and the adapter reports end_turn"
+
+    assert not [each.library for each in WRAPPERS if play.trace_of(traced, each.library, "stop-reason", other)]
