@@ -85,6 +85,11 @@ class Breach(Strict):
     expected: JsonValue = Field(default=None, description="The value that is accepted.")
     severity: Literal["error", "warning"] = Field(default="error", description="The highest severity that it can have.")
 
+    @cached_property
+    def conditions(self) -> Conditions:
+        """Compiled form of `when`."""
+        return Conditions(self.when)
+
 
 class LimitEntry(Breach):
     """A limit that is defined as part of a fact. The limit's id is the rule id of its findings."""

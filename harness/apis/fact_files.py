@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from harness.apis.fact import Breach, Example, Fact, FactFile, LimitEntry
 from harness.apis.jsonvalue import keys, parse_body, resolve
 from harness.apis.limits import Limit, Violation, adapt_words, fill_placeholders, full, lesser, remedy
-from harness.apis.matching import ConditionFilter, Conditions, RequestData, SchemaPlaces
+from harness.apis.matching import ConditionFilter, RequestData, SchemaPlaces
 from harness.apis.view import WireError
 from harness.documents.document import MAX_BYTES, YamlDocument, read
 from harness.documents.strict_models import describe, explain
@@ -162,8 +162,8 @@ class CompiledFacts:
         self.breaches = tuple(breaches)
         self._schemas = schemas
         self._spelled = spelled
-        self._conditions = [Conditions(breach.when) for _, breach in self.breaches]
-        self._filter = ConditionFilter([*self._conditions, *(fact.conditions for fact in self.facts)], schemas)
+        conditions = [*(breach.conditions for _, breach in self.breaches), *(fact.conditions for fact in self.facts)]
+        self._filter = ConditionFilter(conditions, schemas)
 
     def judge(self, request: HttpRequest) -> tuple[list[Violation], list[Violation]]:
         """Return the violations of limits and, separately, the violations of facts without limits. Never raises."""
@@ -175,7 +175,10 @@ class CompiledFacts:
         data = RequestData(body, {name.lower(): value for name, value in request.headers.items()}, self._schemas)
         for number in self._filter.select(data):
             if number < len(self.breaches):
-                limits += (self._violation(number, pointer, body) for pointer in self._conditions[number].places(data))
+                limits += (
+                    self._violation(number, pointer, body)
+                    for pointer in self.breaches[number][1].conditions.places(data)
+                )
             else:
                 fact = self.facts[number - len(self.breaches)]
                 pointer = fact.conditions.first_match(data)
