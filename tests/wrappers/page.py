@@ -27,6 +27,8 @@ STYLE = (
 #matrix tbody th { position: sticky; left: 0; background: var(--ground); }
 #matrix thead th { position: sticky; top: 0; z-index: 2; background: var(--ground); }
 #matrix td { white-space: nowrap; }
+@media screen { .scroll:has(> #matrix) { max-height: 90vh; overflow: auto; } }
+@media screen and (min-width: 80rem) { .scroll:has(> #matrix) { max-height: none; overflow: visible; } }
 article.cause { margin: .5rem 0; }
 .stale { background: var(--bad-ground); color: var(--bad); padding: .5rem .75rem; font-weight: 700; }
 """
@@ -62,6 +64,7 @@ def html(matrix: Row) -> str:
     untraced = sum(cause["traced"] is None for each in rows for cause in each.get("causes", ()))
     origins = ", ".join(f"{traced[name]} × {words}" for name, words in ORIGINS.items() if traced[name])
     true, every = traced["library"] + traced["choice"], traced.total()
+    days = oldest if oldest == matrix["written"] else f"from {oldest} to {matrix['written']}"
     share = f"{every} traced by hand, {true} of them true ({origins})" if every else ""
     return "\n".join(
         [
@@ -70,7 +73,7 @@ def html(matrix: Row) -> str:
             f"<title>Tool calling by library</title><style>{STYLE}</style><body data-played='{oldest}'>",
             "<header><h1>Tool calling by library</h1>",
             "<p class=stale hidden role=alert></p>",
-            f"<dl class=run><dt>played</dt><dd>from {oldest} to {matrix['written']}</dd>",
+            f"<dl class=run><dt>played</dt><dd>{days}</dd>",
             f"<dt>by</dt><dd>harness, commit <code>{escape(matrix['commit'])}</code></dd>",
             f"<dt>stale</dt><dd>after {STALE_DAYS} days</dd>",
             f"<dt>causes</dt><dd>{share or 'none traced'}; {untraced} not traced by hand</dd></dl>",
@@ -152,6 +155,14 @@ def _cause(cause: Row) -> str:
         f"<article class='cause error'><p><b><bdi>{escape(sentence(cause['message']))}</bdi></b> "
         f"<span class=dim><code>{escape(cause['rule'])}</code>: {escape(cells)}; {escape(origin)}</span></p>"
         f"{where}<p>Seen in {escape(cause['example'])}{place}</p>"
-        f"<div class=pair><div><p class=wrong>✕ Wrong</p><pre>{escape(evidence['actual'])}</pre></div>"
-        f"<div><p class=right>✓ Right</p><pre>{escape(evidence['expected'])}</pre></div></div></article>"
+        f"{_pair(evidence['actual'], evidence['expected'])}</article>"
     )
+
+
+def _pair(actual: str, expected: str) -> str:
+    """Return the wrong and the right value. A right value that is unknown is left out."""
+    if actual == expected == "null":
+        return ""
+    wrong = "(nothing)" if actual == "null" else actual
+    right = "" if expected == "null" else f"<div><p class=right>✓ Right</p><pre>{escape(expected)}</pre></div>"
+    return f"<div class=pair><div><p class=wrong>✕ Wrong</p><pre>{escape(wrong)}</pre></div>{right}</div>"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -61,6 +62,23 @@ def test_the_page_is_one_file_with_its_date_and_every_cause(rows: Sequence[play.
     assert "result-swapped" in text
     assert "&lt;no&gt; such thing" in text
     assert not {word for word in ("http://", "https://", "<link", " src=") if word in text}
+
+
+@pytest.mark.parametrize(
+    ("actual", "expected", "shown"),
+    [("null", "null", []), ("null", "false", ["(nothing)", "false"]), ('"a:0"', "null", ["&quot;a:0&quot;"])],
+)
+def test_values_that_are_unknown_are_not_shown_as_null(
+    rows: Sequence[play.Row], actual: str, expected: str, shown: list[str]
+) -> None:
+    (cause,) = rows[0]["causes"]
+    evidence = {**cause["evidence"], "actual": actual, "expected": expected}
+    changed = {**rows[0], "causes": [{**cause, "evidence": evidence}]}
+
+    text = page.html({"written": "2026-11-26", "commit": "abc1234", "rows": [changed]})
+
+    assert re.findall("<pre>(.*?)</pre>", text) == shown
+    assert "<dt>played</dt><dd>2026-11-26</dd>" in text
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")
