@@ -296,7 +296,7 @@ def events(  # noqa: PLR0913 - what a library's stream needs
     own = answer if read and whole else None
     whole_answer = read(answer) if read and whole else answer
     # a library that itself leaves out the truncated call returns fewer calls than it streamed
-    parsed = parsed and len(_calls(whole_answer)) >= len(_calls(made.completion))
+    parsed = parsed and len(_calls(whole_answer)) >= made.started_calls
     yield from made.end(response(whole_answer, request, memory, own=own, parsed=parsed))
 
 
@@ -344,6 +344,11 @@ class Chunks:
             raise MalformedResponse("the library returned a stream without a single chunk")
         message = {**self._message, **({"tool_calls": self._calls} if self._calls else {})}
         return {**self._body, "choices": [{"message": message, "finish_reason": self._reason}]}
+
+    @property
+    def started_calls(self) -> int:
+        """Number of calls so far."""
+        return len(self._calls)
 
     def check(self) -> None:
         """Do nothing. Kept for older wrappers; a stream without a stop reason is not an error."""

@@ -216,6 +216,15 @@ def test_a_library_that_leaves_out_the_truncated_call_itself_keeps_the_others() 
         assert [each.id for each in finish.response.tool_calls] == ["a"]
 
 
+def test_a_reply_that_a_library_joins_of_no_chunk_is_handed_on() -> None:
+    reply = completion({"content": ""}, "length")
+
+    for parsed in (False, True):
+        (finish,) = bridge.events([], ASKED, whole=lambda _: reply, read=dict, parsed=parsed)
+        assert isinstance(finish, Finish)
+        assert finish.response.text == ""
+
+
 def test_refusals_and_answers_that_are_none() -> None:
     assert bridge.response(completion({"refusal": "No."}), ASKED).stop_reason is StopReason.REFUSAL
     assert bridge.stop_reason("MAX_TOKENS") is StopReason.MAX_TOKENS
