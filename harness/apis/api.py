@@ -103,7 +103,7 @@ def seeded_vector(view: EmbeddingView, text: str, dimensions: int) -> list[float
 
 _MAX_COMPILED = 64
 
-_MOST_PROFILES = 256
+_MAX_CACHED_PROFILES = 256
 
 
 ClientForm: TypeAlias = Callable[[dict[str, JSON]], None]
@@ -267,7 +267,7 @@ class Api:
         if known is not None and known[0] is facts:
             return known[1]
         profile = derive_profile(matching(self.profiles, bare), facts)
-        if len(self._derived) >= _MOST_PROFILES:
+        if len(self._derived) >= _MAX_CACHED_PROFILES:
             self._derived.clear()
         self._derived[bare, id(facts)] = facts, profile
         return profile

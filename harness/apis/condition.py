@@ -19,7 +19,7 @@ _OPERATORS = (
     *("members", "every", "repeated", "beside", "outside", "unknown", "only", "empty"),
     *("bytes", "pixels", "deeper", "shared"),
 )
-_OF_SCHEMAS = ("deeper", "shared")
+_SCHEMA_OPERATORS = ("deeper", "shared")
 _INDEX = r"(?:\[(?:\*|-?\d+|\d+:|next|later)?\])*"
 _PATH = re.compile(rf"[^\[\].]+{_INDEX}(?:\.[^\[\].]+{_INDEX})*")
 
@@ -139,7 +139,7 @@ class Condition(Strict):
             raise misfit("schema and keyword come together.")
         if self.at is None and (self.every is not None or self.repeated or self.unknown is not None):
             raise misfit("every, repeated and unknown are about a place in the body: write at.")
-        if self.schemas is None and given[0] in _OF_SCHEMAS:
+        if self.schemas is None and given[0] in _SCHEMA_OPERATORS:
             raise misfit(f"{given[0]} is about a schema: write schema and keyword.")
         return self
 

@@ -106,7 +106,7 @@ _PATH = re.compile(r"\b([a-z_]+)((?:\[\d+\]|\.\d+)(?:\.[A-Za-z_]\w*|\[\d+\]|\.\d
 """A location in a body as APIs write it: `messages[4].tool_calls[0].id`, `messages.92.content.0.tool_use.id`."""
 
 _INDEX = re.compile(r"\d+(?=[\].]|$)")
-_LENGTH = re.compile(r"(\bgot an? \w+ with length )\d+")
+_LENGTH_IN_MESSAGE = re.compile(r"(\bgot an? \w+ with length )\d+")
 
 
 def adapt_words(words: str, pointer: str, value: JSON) -> str:
@@ -121,7 +121,7 @@ def adapt_words(words: str, pointer: str, value: JSON) -> str:
         return match[1] + _INDEX.sub(lambda index: next(left, index[0]), match[2])
 
     adapted = _PATH.sub(at, words)
-    return _LENGTH.sub(rf"\g<1>{len(value)}", adapted) if isinstance(value, str | list) else adapted
+    return _LENGTH_IN_MESSAGE.sub(rf"\g<1>{len(value)}", adapted) if isinstance(value, str | list) else adapted
 
 
 _STEP = re.compile(r"([^.\[\]]+)|\[[^\]]*\]")
@@ -189,7 +189,7 @@ def type_name(value: JSON) -> str:
     return _ARTICLES.get(name, f"a {name}")
 
 
-_OR = ", or leave it out"
+_OR_LEAVE_OUT = ", or leave it out"
 
 _NEEDED = frozenset({"role", "type", "model", "name"})
 """Keys that are required in their object."""
@@ -243,7 +243,7 @@ def remedy(fact: Fact) -> str:
     sentence = _REMEDIES[first.operator].format(
         place=place, values=_list_values(first.operand if several else [first.operand])
     )
-    return sentence.removesuffix(_OR) if (first.at or "").rpartition(".")[2] in _NEEDED else sentence
+    return sentence.removesuffix(_OR_LEAVE_OUT) if (first.at or "").rpartition(".")[2] in _NEEDED else sentence
 
 
 def _place(condition: Condition) -> str:

@@ -45,7 +45,7 @@ _FIELD = re.compile(rb"(data|event|id|retry)?(:|\Z)")
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _BOM = b"\xef\xbb\xbf"
 _JSON = re.compile(r"application/([^/]+\+)?json")
-_CUT = (StopReason.MAX_TOKENS, StopReason.REFUSAL, StopReason.PAUSE)
+_INCOMPLETE_STOPS = (StopReason.MAX_TOKENS, StopReason.REFUSAL, StopReason.PAUSE)
 _TYPES = {
     "string": "a text",
     "integer": "a whole number",
@@ -417,7 +417,7 @@ class ResponseChecks:
                     "two calls of one answer have the same id", call.id_pointer, actual=call.id
                 )
             ids.add(call.id or "")
-            if call is not view.calls[-1] or view.stop_reason not in _CUT:
+            if call is not view.calls[-1] or view.stop_reason not in _INCOMPLETE_STOPS:
                 yield from self._arguments(call, body, is_streamed=view.streamed)
         yield from self._stop(body, request, has_calls=bool(calls))
 

@@ -407,7 +407,7 @@ def _outcome(reading: ParsedExchange) -> Outcome:
     return Outcome.REFUSED if reading.response.error else Outcome.ACCEPTED
 
 
-_STAMPS = ("created", "created_at", "createTime", "create_time")
+_TIME_STAMP_FIELDS = ("created", "created_at", "createTime", "create_time")
 """Fields that hold the time of a response, as seconds since 1970 or as an ISO 8601 time."""
 
 _FIRST = dt.date(2022, 1, 1)
@@ -458,7 +458,7 @@ def _of_header(headers: Mapping[str, str]) -> dt.date | None:
 
 
 def _of_object(body: dict[str, JSON]) -> dt.date | None:
-    return next((day for name in _STAMPS if (day := _of_stamp(body.get(name)))), None)
+    return next((day for name in _TIME_STAMP_FIELDS if (day := _of_stamp(body.get(name)))), None)
 
 
 def _of_stamp(stamp: JSON) -> dt.date | None:

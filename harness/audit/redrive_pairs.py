@@ -194,7 +194,7 @@ def match_issued_calls(carried: Sequence[CallView], calls: Sequence[CallView]) -
     """
     left = list(range(len(calls)))
     found: list[int | None] = [None] * len(carried)
-    for is_same in _SIGNS if len(carried) == len(calls) else (_same_with_state, *_SIGNS):
+    for is_same in _MATCH_CRITERIA if len(carried) == len(calls) else (_same_with_state, *_MATCH_CRITERIA):
         for at, call in enumerate(carried):
             place = next((each for each in left if is_same(call, calls[each])), None) if found[at] is None else None
             if place is not None:
@@ -241,7 +241,7 @@ def _same_with_state(carried: CallView, call: CallView) -> bool:
     return ids and is_same and equal(carried.opaque, call.opaque)
 
 
-_SIGNS: tuple[Callable[[CallView, CallView], bool], ...] = (
+_MATCH_CRITERIA: tuple[Callable[[CallView, CallView], bool], ...] = (
     lambda carried, call: call.id is not None and carried.id == call.id,
     lambda carried, call: call.item_id is not None and carried.id == call.item_id,
     lambda carried, call: carried.name == call.name and equal(carried.arguments, call.arguments),

@@ -177,10 +177,10 @@ def checksum(metadata: Metadata, interactions: Sequence[Interaction]) -> str:
 
 
 def _json(value: object) -> bytes:
-    return _SORTED.encode(value).encode()
+    return _SORTED_ENCODER.encode(value).encode()
 
 
-_SORTED = json.JSONEncoder(sort_keys=True)
+_SORTED_ENCODER = json.JSONEncoder(sort_keys=True)
 
 
 def _to_digest(interaction: Interaction) -> bytes:

@@ -32,7 +32,7 @@ from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import JSON
 from harness.platform.environment import is_secret_field, words
 
-_LAST = frozenset(
+_SECRET_LAST_WORDS = frozenset(
     {"apikey", "credential", "credentials", "key", "passphrase", "passwd", "password", "pwd", "secret", "token"}
 )
 """Last words of field names whose values are suspected secrets."""
@@ -122,7 +122,7 @@ def _within(value: JSON, pointer: str, name: str = "") -> Iterator[tuple[str, st
         elif isinstance(node, list):
             left += [(each, join(at, index), key) for index, each in reversed([*enumerate(node)])]
         elif isinstance(node, str):
-            if is_secret_field(key) and words(key)[-1] in _LAST and _looks_secret(node, least=2):
+            if is_secret_field(key) and words(key)[-1] in _SECRET_LAST_WORDS and _looks_secret(node, least=2):
                 yield at, key, node
                 continue
             inner = _json(node)
@@ -145,7 +145,7 @@ def _assignments(text: str) -> Iterator[tuple[str, str]]:
     """Yield the names and values of assignments in prose or code, such as `password: value` or `API_KEY=value`."""
     for match in _ASSIGNMENT.finditer(text):
         name, value = match[1], match[2].rstrip(".!?`:")
-        if is_secret_field(name) and words(name)[-1] in _LAST and _looks_secret(value, least=3):
+        if is_secret_field(name) and words(name)[-1] in _SECRET_LAST_WORDS and _looks_secret(value, least=3):
             yield name, value
 
 

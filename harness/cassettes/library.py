@@ -34,7 +34,7 @@ JOURNAL_SUFFIX = ".journal"
 _PERMISSIONS = 0o600
 """Permissions of a journal, which may contain suspected secrets."""
 
-_DAMAGED = "not a journal, or damaged. Delete it."
+_NOT_A_JOURNAL = "not a journal, or damaged. Delete it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ def read_journal(path: Path) -> Leftover:
             else:
                 interactions.append(_interaction(values))
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError, ValidationError):
-            raise CassetteError(str(path), _DAMAGED, f"line {number}") from None
+            raise CassetteError(str(path), _NOT_A_JOURNAL, f"line {number}") from None
     return Leftover(metadata, tuple(interactions))
 
 
@@ -268,7 +268,7 @@ def _load_body(body: str | dict[str, str]) -> bytes:
     return body.encode() if isinstance(body, str) else base64.b64decode(body["base64"])
 
 
-_LONGEST_NAME = 100
+_MAX_NAME_CHARACTERS = 100
 _REPLACE = "Record with --force to replace it, or into another folder (--cassettes DIR) to keep it."
 _TARGET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]*(?<!\.stream)")  # `x.stream` would be the streamed `x`
 _SCENARIO = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
@@ -288,7 +288,7 @@ class Library:
                 cassette in both the current and the old layout.
         """
         for kind, name, pattern in (("target", target, _TARGET), ("scenario", scenario, _SCENARIO)):
-            if not pattern.fullmatch(name) or len(name) > _LONGEST_NAME:
+            if not pattern.fullmatch(name) or len(name) > _MAX_NAME_CHARACTERS:
                 raise CassetteError(str(self.root), f"the {kind} {name!r} cannot name a file. Give it another name.")
         ending = f"{'.stream' if variant == 'stream' else ''}.yaml"
         path = self._inside(self.root.joinpath(scenario, f"{target}{ending}"))

@@ -186,7 +186,7 @@ _REPEATS = 6
 retries are noticed but do not go on forever.
 """
 
-_NOTHING_LEFT = HttpResponse(
+_EXHAUSTED_RESPONSE = HttpResponse(
     500,
     {"content-type": "application/json", EXHAUSTED: "1"},
     b'{"error": {"type": "harness_exhausted", "message": "harness: the cassette has no further exchange"}}',
@@ -241,7 +241,7 @@ class Player:
                 self._repeated = 0
             self._last = None if position is None else (request, position)
         if position is None:
-            return _NOTHING_LEFT, None
+            return _EXHAUSTED_RESPONSE, None
         recorded, response = self._interactions[position]
         return response, recorded
 
@@ -301,7 +301,7 @@ def request_key(request: HttpRequest) -> Key:
 _HEADERS = sorted(REQUEST_HEADERS - {"accept"})
 """Headers that are compared. `accept` is left out because it does not change the APIs' responses."""
 
-_SHOWN = 120
+_MAX_SHOWN_CHARACTERS = 120
 """Maximum number of characters of a value in a message."""
 
 
@@ -429,7 +429,7 @@ def in_bodies(recorded: bytes, sent: bytes) -> Iterator[RequestDifference]:
 
 
 def _difference(recorded: JSON, sent: JSON, place: str, pointer: str, *, changes_meaning: bool) -> RequestDifference:
-    if isinstance(recorded, str) and isinstance(sent, str) and max(len(recorded), len(sent)) > _SHOWN:
+    if isinstance(recorded, str) and isinstance(sent, str) and max(len(recorded), len(sent)) > _MAX_SHOWN_CHARACTERS:
         change = text_change(recorded, sent)
         named = _SYSTEM_TEXT.sub("system prompt", place)
         message = f"{named}, {change.summary}" if change else place
@@ -443,4 +443,4 @@ _SYSTEM_TEXT = re.compile(r"system\[\d+\]\.text")
 
 def _describe(value: JSON) -> str:
     text = "nothing" if value is None else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters)"
+    return text if len(text) <= _MAX_SHOWN_CHARACTERS else f"{text[:_MAX_SHOWN_CHARACTERS]}… ({len(text)} characters)"

@@ -215,7 +215,7 @@ def _random_space(random: Random) -> bytes:
 
 _IN_CRLF = _at(rb"\r(?=\n)")
 _IN_CHARACTERS = _at(rb"[\x80-\xbf]", behind=False)
-_BEHIND_EVENTS = _at(_EVENT_ENDS)
+_AFTER_EVENTS = _at(_EVENT_ENDS)
 _WITH_CRLF, _WITH_CR, _WITH_LF = (_replacing(_LINE_END, lambda _, end=end: end) for end in (b"\r\n", b"\r", b"\n"))
 _WITH_COMMENTS = _replacing(_EVENT_STARTS, lambda match: match[0] + b": keep-alive\n\n")
 """Puts a comment before each event, as gateways do to keep the connection open."""
@@ -228,7 +228,7 @@ _SMALL_PIECES = _Way("in small pieces", _small_pieces)
 _EACH_BYTE = _Way("each byte by itself", lambda body, _random: range(1, len(body)))
 _CHARACTERS = _Way("cut inside every multi-byte character", _IN_CHARACTERS)
 _AT_ONCE = _Way("all at once", lambda _body, _random: ())
-_EACH_EVENT = _Way("each event by itself", _BEHIND_EVENTS)
+_EACH_EVENT = _Way("each event by itself", _AFTER_EVENTS)
 
 _BYTES = _Sort((_EACH_BYTE, _CHARACTERS, _AT_ONCE))
 
@@ -241,7 +241,7 @@ _EVENTS = _Sort(
         _Way("CRLF line ends, each cut in two", _IN_CRLF, (_WITH_CRLF,)),
         _EACH_EVENT,
         _AT_ONCE,
-        _Way(f"{COMMENTS} between the events, each by itself", _BEHIND_EVENTS, (_WITH_COMMENTS,)),
+        _Way(f"{COMMENTS} between the events, each by itself", _AFTER_EVENTS, (_WITH_COMMENTS,)),
         _Way("CR line ends, cut behind each", _at(rb"\r"), (_WITH_CR,)),
         _Way(_SEPARATORS, _IN_CHARACTERS, (_with_other_separators,)),
         _Way(f"a {BYTE_ORDER_MARK} in front, in three pieces", lambda _body, _random: (1, 2), (_with_bom,)),

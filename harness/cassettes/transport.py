@@ -193,7 +193,7 @@ _HOP_BY_HOP = frozenset(
 )
 """Headers that apply to one connection only, or that change with the body's encoding (RFC 9110, section 7.6.1)."""
 
-_SECONDS = 600.0
+_TIMEOUT_SECONDS = 600.0
 """Timeout in seconds, the same as in the SDKs."""
 
 
@@ -210,7 +210,7 @@ class Proxy:
         self._upstream = upstream.rstrip("/")
         inner = transport or httpx2.HTTPTransport(trust_env=False)
         self._client = httpx2.Client(
-            transport=LoggingTransport(inner, tap), trust_env=False, follow_redirects=False, timeout=_SECONDS
+            transport=LoggingTransport(inner, tap), trust_env=False, follow_redirects=False, timeout=_TIMEOUT_SECONDS
         )
 
     def __call__(self, request: HttpRequest) -> HttpResponse:

@@ -106,16 +106,16 @@ def describe_omissions(every: Sequence[Cell], chosen: Sequence[Cell]) -> tuple[s
     return tuple(notes)
 
 
-_TRIED = 2
+_MAX_PROBE_CELLS = 2
 """Number of scenarios that probe one undeclared capability."""
 
-_UNTRIED = frozenset({Capability.RETRIES, Capability.EMBEDDINGS, Capability.CACHE_MARKS})
+_UNPROBED_CAPABILITIES = frozenset({Capability.RETRIES, Capability.EMBEDDINGS, Capability.CACHE_MARKS})
 """Capabilities that a probe cannot detect.
 
 An adapter may omit retries and cache marks without violating a rule. Embeddings need a separate client.
 """
 
-_WORKED = (Verdict.PASS, Verdict.NOTE, Verdict.WARN)
+_PASSING_VERDICTS = (Verdict.PASS, Verdict.NOTE, Verdict.WARN)
 
 Play = Callable[[Sequence[Cell]], Sequence[CellResult]]
 """Runs cells and returns their results in order."""
@@ -126,15 +126,15 @@ def find_undeclared(scenarios: Sequence[Scenario], target: Target, play: Play) -
     can = set(target.adapter.capabilities)
     found: list[Tried] = []
     for capability in Capability:
-        if capability in can | target.profile.lacks | _UNTRIED:
+        if capability in can | target.profile.lacks | _UNPROBED_CAPABILITIES:
             continue
         able = _able(target, frozenset({*can, capability}))
         simple = [each for each in scenarios if _needs(each, can) == {capability} and not each.provocations]
-        tried = cells(simple, [able], ["whole"])[:_TRIED]
+        tried = cells(simple, [able], ["whole"])[:_MAX_PROBE_CELLS]
         if capability is Capability.STREAMING:
             plain = [each for each in scenarios if not _needs(each, can) and not each.faults]
-            tried = cells(plain, [able], ["stream"])[:_TRIED]
-        worked = sum(result.verdict in _WORKED for result in play(tried)) if tried else 0
+            tried = cells(plain, [able], ["stream"])[:_MAX_PROBE_CELLS]
+        worked = sum(result.verdict in _PASSING_VERDICTS for result in play(tried)) if tried else 0
         if tried and worked == len(tried):
             can.add(capability)
             found.append(Tried(target.name, capability.value, worked, len(tried)))
@@ -154,8 +154,8 @@ def find_broken(played: Sequence[Cell], results: Sequence[CellResult]) -> tuple[
         for capability in Capability:
             able = [result for cell, result in of_target if capability in _uses(cell)]
             others = [result for cell, result in of_target if capability not in _uses(cell)]
-            works_without = any(result.verdict in _WORKED for result in others)
-            if able and works_without and not any(result.verdict in _WORKED for result in able):
+            works_without = any(result.verdict in _PASSING_VERDICTS for result in others)
+            if able and works_without and not any(result.verdict in _PASSING_VERDICTS for result in able):
                 found.append(Tried(target, capability.value, 0, len(able)))
     return tuple(found)
 

@@ -28,7 +28,7 @@ from harness.model.messages import JSON, StopReason, Usage
 from harness.results import Severity
 
 _COUNTS = tuple(each.name for each in fields(Usage))
-_COUNTED = ("input_tokens", "output_tokens")
+_TOTAL_COUNTS = ("input_tokens", "output_tokens")
 """Names of the token counts that every API reports."""
 
 
@@ -91,7 +91,7 @@ def _fieldless(exchange: GatewayExchange) -> str:
 
 _NO_WORDS = frozenset({"type"})
 """Keys whose values name a format, not content."""
-_TELLING_CHARACTERS = 16
+_MIN_CONTAINED_CHARACTERS = 16
 
 
 @response_detail(
@@ -121,7 +121,7 @@ def _is_flat(raw: JSON) -> bool:
 def _is_of(text: str, sent: str) -> bool:
     """Return whether `text` equals `sent`. If both are long, it is enough that one contains the other."""
     shorter, longer = sorted((text, sent), key=len)
-    return text == sent or (len(shorter) >= _TELLING_CHARACTERS and shorter in longer)
+    return text == sent or (len(shorter) >= _MIN_CONTAINED_CHARACTERS and shorter in longer)
 
 
 def _state(part: PartView) -> JSON:
@@ -305,7 +305,7 @@ def _stop(exchange: GatewayExchange) -> Outcomes:
 )
 def _usage(exchange: GatewayExchange) -> Outcomes:
     """The token counts of the upstream reach the client."""
-    return _compare_counts(exchange, _COUNTED)
+    return _compare_counts(exchange, _TOTAL_COUNTS)
 
 
 @exchange_detail(
@@ -318,7 +318,7 @@ def _usage(exchange: GatewayExchange) -> Outcomes:
 def _details(exchange: GatewayExchange) -> Outcomes:
     """Counts of cached and of reasoning tokens reach the client."""
     # An API may lack a field for a detail; no bill is wrong without it.
-    return _compare_counts(exchange, tuple(name for name in _COUNTS if name not in _COUNTED))
+    return _compare_counts(exchange, tuple(name for name in _COUNTS if name not in _TOTAL_COUNTS))
 
 
 def _compare_counts(exchange: GatewayExchange, names: Iterable[str]) -> Iterator[DetailResult]:
@@ -411,7 +411,7 @@ def _error_text(exchange: GatewayExchange) -> Outcomes:
     elif any(_unescape(form) in _unescape(received) for form in (sent, json.dumps(sent)[1:-1])):
         yield preserved_detail(same=False)
     else:
-        refused = (found[0].meant or found[0].status) in _FOR_THE_CLIENT
+        refused = (found[0].meant or found[0].status) in _CLIENT_ERROR_STATUSES
         severity = Severity.ERROR if refused else Severity.WARNING
         message = "the message of the upstream's error does not reach the client"
         yield lost_detail(message, "", "", found[1].message, found[0].message, severity)
@@ -422,7 +422,7 @@ def _unescape(text: str) -> str:
     return text.replace("\\", "")
 
 
-_FOR_THE_CLIENT = frozenset({400, 404, 409, 413, 422})
+_CLIENT_ERROR_STATUSES = frozenset({400, 404, 409, 413, 422})
 """Status codes of mistakes that only the client can correct, guided by the error text."""
 
 

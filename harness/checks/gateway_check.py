@@ -25,7 +25,7 @@ from harness.checks.gateway_findings import (
     unsupported_reason,
 )
 from harness.checks.gateway_traffic import (
-    FIRST,
+    FIRST_SCENARIO,
     GatewayEndpoint,
     GatewayRun,
     Upstream,
@@ -216,7 +216,7 @@ class GatewayCheck:
         """
         response = exchange.client.exchange.response
         is_there = response is not None and response.status not in NO_SUCH_PATH
-        return cell.scenario.id != FIRST and is_there and exchange.is_refused
+        return cell.scenario.id != FIRST_SCENARIO and is_there and exchange.is_refused
 
     def _astray(self, each: GatewayRoute, cell: Cell, what: GatewayRun, unexpected: Sequence[str]) -> str | None:
         """Explain why the gateway does not reach the upstream, or return `None`. After the first success on a route,

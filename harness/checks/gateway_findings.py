@@ -53,10 +53,10 @@ UNREACHED = GatewayDetail(
     "The gateway routes each model name to its upstream.",
     "that upstream cannot be used",
 )
-OTHERS = (REFUSED, UNREADABLE, TURNED_AWAY, UNREACHED)
+OTHER_DETAILS = (REFUSED, UNREADABLE, TURNED_AWAY, UNREACHED)
 """Rules that the report's table of details does not count."""
 
-RULES = frozenset(detail.id for detail in (*DETAILS, *OTHERS))
+RULES = frozenset(detail.id for detail in (*DETAILS, *OTHER_DETAILS))
 """Ids of all gateway rules. Limits of the upstreams are not included."""
 
 _WIDTH_COLUMNS = 100

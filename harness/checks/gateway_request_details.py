@@ -372,7 +372,7 @@ def _names(wanted: FormatView) -> list[str]:
 DECLARATIONS = (_tools, _descriptions, _schemas, _strict, _hosted_tools, _choice, _format)
 
 
-_DEMANDED = frozenset({"max_tokens"})
+_REQUIRED_SETTINGS = frozenset({"max_tokens"})
 """Settings that an upstream may require, so the gateway has to add them (anthropic-required-fields)."""
 
 
@@ -381,7 +381,7 @@ def _setting(name: str, exchange: GatewayExchange) -> Outcomes:
         return
     sent, arrived = (view.settings.get(name) for view in exchange.requests)
     if sent is None:
-        if arrived is not None and name not in _DEMANDED and not _is_no_reasoning(exchange, name):
+        if arrived is not None and name not in _REQUIRED_SETTINGS and not _is_no_reasoning(exchange, name):
             message = f"the gateway adds the setting {name}"
             yield added_detail(message, arrived.pointer, arrived.value, Severity.WARNING)
     elif arrived is None:

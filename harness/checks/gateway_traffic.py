@@ -42,7 +42,7 @@ from harness.scenarios import suite
 from harness.scenarios.load import load_paths
 from harness.scenarios.schema import Scenario
 
-FIRST = "call-not-needed"
+FIRST_SCENARIO = "call-not-needed"
 """Id of the first scenario. It is plain text, so a failure means that the gateway does not reach the upstream."""
 
 _SHIPPED_IDS = """
@@ -57,7 +57,7 @@ stream-split-characters stream-cut-in-arguments stream-error-behind-text stream-
 error-503 connection-cut
 """
 
-SHIPPED = (FIRST, *_SHIPPED_IDS.split())
+SHIPPED = (FIRST_SCENARIO, *_SHIPPED_IDS.split())
 """Ids of the built-in scenarios, in the order in which they run."""
 
 

@@ -44,7 +44,7 @@ from harness.stdio import adapter_specs
 from harness.stdio.adapter_specs import client_environment
 from harness.stdio.protocol import PROTOCOL
 
-_SECONDS = 90.0
+_TIMEOUT_SECONDS = 90.0
 """Time limit for importing the code and for its first request."""
 
 _INPUT_SECONDS = 5.0
@@ -79,10 +79,17 @@ def recognise(name: str) -> Recognised:
         command = [sys.executable, "-m", "harness.checks.recognition", name, str(file)]
         try:
             done = subprocess.run(  # noqa: S603 - the user's own code
-                command, env=keyless_environment(), capture_output=True, text=True, timeout=_SECONDS, check=False
+                command,
+                env=keyless_environment(),
+                capture_output=True,
+                text=True,
+                timeout=_TIMEOUT_SECONDS,
+                check=False,
             )
         except subprocess.TimeoutExpired:
-            return Recognised(question=f"{name}: importing and calling it took longer than {_SECONDS:g} seconds.")
+            return Recognised(
+                question=f"{name}: importing and calling it took longer than {_TIMEOUT_SECONDS:g} seconds."
+            )
         if file.exists():
             return Recognised(**json.loads(file.read_text(encoding="utf-8")))
     last = (done.stderr.strip() or done.stdout.strip() or "it printed nothing").splitlines()[-1]

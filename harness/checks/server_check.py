@@ -56,7 +56,7 @@ _FAILS = f"it was not run, because {PLAIN} is answered with an error"
 _VARIANTS: Mapping[Variant, tuple[Variant, ...]] = {"whole": ("whole", "stream"), "stream": ("stream",)}
 """Variants that fail together: if whole answers fail, streams fail too."""
 
-_PLAINEST = frozenset({PLAIN, "server-call", "server-parallel", "server-error-messages"})
+_SIMPLEST_CHECKS = frozenset({PLAIN, "server-call", "server-parallel", "server-error-messages"})
 """Ids of simple checks that together exercise every kind of answer."""
 
 
@@ -73,7 +73,7 @@ class CheckSelection:
 
     def cells(self) -> Iterator[tuple[ServerCheck, Variant]]:
         """Yield the selected checks with their variants. If only promises are selected, yield the simplest checks."""
-        named = CHECKS.keys() if self.only is None else (CHECKS.keys() & self.only) or _PLAINEST
+        named = CHECKS.keys() if self.only is None else (CHECKS.keys() & self.only) or _SIMPLEST_CHECKS
         for check in CHECKS.values():
             for variant in check.variants if check.id in named else ():
                 if variant in self.variants:
@@ -263,7 +263,7 @@ _BYTES_PER_TOKEN = 4
 _MODEL = "rehearsal"
 """Model name that the reference server does not know, so that no provider's limits apply."""
 
-_GREETING = Usage(20, 20)
+_FIRST_REQUEST_USAGE = Usage(20, 20)
 """Approximate usage of the first request."""
 
 
@@ -271,7 +271,7 @@ def estimate(server: ServerUnderTest, selection: CheckSelection, most: int | Non
     """Estimate the requests and tokens of the checks by running their scripts. Sends no requests."""
     understudy = ScriptedServer(server.api, _MODEL)
     stand_in = replace(server, model=_MODEL, bound=server.request_builder.bounds[0])
-    usages = [_GREETING]
+    usages = [_FIRST_REQUEST_USAGE]
     with RetryingClient(server.api, NO_KEY, send=understudy) as line:
         for check, variant in selection.cells():
             if check.lacks(server) is not None:

@@ -268,7 +268,7 @@ def spending(  # noqa: PLR0913 - what was sent, and where
 
 _VALUE = re.compile(r"'[^']*'|\d+")
 
-BECAUSE = "clients rely on the API, and fail or lose data if an answer differs"
+PROMISE_CONSEQUENCE = "clients rely on the API, and fail or lose data if an answer differs"
 """Consequence of a broken promise."""
 
 

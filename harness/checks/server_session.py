@@ -28,7 +28,7 @@ from harness.model.messages import JSON, ChatRequest, Message, StopReason, Tool,
 from harness.results import Severity
 from harness.scenarios.schema import HistoryMessage, StepSpec, Variant
 
-LONGEST = 1024
+DEFAULT_ANSWER_TOKENS = 1024
 """Default token limit of an answer. Reasoning models need more."""
 
 NAME = "server"
@@ -51,12 +51,16 @@ class ServerUnderTest:
     request_builder: RequestBuilder
     strictly: ResponseCheck
     bound: str
-    longest: int = LONGEST
+    longest: int = DEFAULT_ANSWER_TOKENS
     name: str = NAME
 
     @staticmethod
     def of(
-        api: Api, model: str, base_url: str, longest: int = LONGEST, fact_selection: FactSelection = SHIPPED
+        api: Api,
+        model: str,
+        base_url: str,
+        longest: int = DEFAULT_ANSWER_TOKENS,
+        fact_selection: FactSelection = SHIPPED,
     ) -> ServerUnderTest:
         """Return the server at a base URL, with the facts that `fact_selection` selects.
 
@@ -196,7 +200,7 @@ class RetryingClient:
         return HttpResponse(got.status_code, dict(got.headers.items()), b"".join(pieces), delivery)
 
 
-_UNHELPFUL = (StopReason.MAX_TOKENS, StopReason.REFUSAL)
+_INCONCLUSIVE_STOPS = (StopReason.MAX_TOKENS, StopReason.REFUSAL)
 """Stop reasons that make an answer inconclusive."""
 
 
@@ -467,7 +471,7 @@ def conclusive(reply: Reply) -> ResponseView:
     view = reply.view
     if view is None:
         raise SessionEnded
-    if view.stop_reason in _UNHELPFUL:
+    if view.stop_reason in _INCONCLUSIVE_STOPS:
         raise Inconclusive(f"the answer ended with the stop reason {view.stop_reason.value}")
     return view
 

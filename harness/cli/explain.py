@@ -27,9 +27,9 @@ from harness.apis.registry import known_limits, severity
 from harness.apis.response_rules import RESPONSE_RULES
 from harness.checks import server_checks
 from harness.checks.gateway_exchange import GatewayDetail
-from harness.checks.gateway_findings import DETAILS, OTHERS
+from harness.checks.gateway_findings import DETAILS, OTHER_DETAILS
 from harness.checks.server_checks import CHECKS
-from harness.checks.server_results import BECAUSE
+from harness.checks.server_results import PROMISE_CONSEQUENCE
 from harness.cli import app
 from harness.cli.options import FactFiles, argument
 from harness.cli.settings import fact_files, fact_options
@@ -65,7 +65,7 @@ def lines(topic: str, files: Sequence[Path] = ()) -> list[str]:
     facts = {fact.id: fact for api in registry.apis() for fact in api.facts.extended_by(api.name, files).all()}
     limits = {limit.id: limit for limit in known_limits()}
     rules = {rule.id: rule for rule in all_rules()}
-    gateways = {detail.id: detail for detail in (*DETAILS, *OTHERS)}
+    gateways = {detail.id: detail for detail in (*DETAILS, *OTHER_DETAILS)}
     found: list[str] = []
     if topic in facts:
         found += _fact(facts[topic], [limit.id for limit in limits.values() if topic in limit.facts])
@@ -198,7 +198,7 @@ def _server_rule_lines(topic: str) -> Iterator[str]:
         yield f"{topic} (rule for every server response; feature: {promise.subject}; at fault: provider)"
         yield from _wrap(promise.sentence)
         yield "  applies:  to every answer"
-        yield f"  why:      {BECAUSE}"
+        yield f"  why:      {PROMISE_CONSEQUENCE}"
         yield f"  source:   {promise.source}"
     if topic in CHECKS:
         check = CHECKS[topic]

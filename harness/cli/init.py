@@ -51,7 +51,7 @@ _DESCRIPTIONS = {
     ProjectKind.SERVER: "a server that answers as a model",
 }
 
-_NEXT = {
+_NEXT_STEPS = {
     ProjectKind.ADAPTER: (
         "Put your client into the marked place in my_adapter.py. The template already runs.",
         "  harness check my_adapter:ADAPTER                                a scorecard, within a minute",
@@ -126,7 +126,7 @@ def init(
     except OSError as error:
         raise UsageError(f"{error.filename}: cannot be written: {error.strerror}.") from None
     typer.echo("\nNext:")
-    for line in [*([_CHECK] if client else []), *(line for kind in chosen for line in _NEXT[kind])]:
+    for line in [*([_CHECK] if client else []), *(line for kind in chosen for line in _NEXT_STEPS[kind])]:
         typer.echo(line)
     if has_code:
         typer.echo(f"  {'harness run shipped scenarios --mode reference':64}all of it, as the workflow plays it")

@@ -21,9 +21,9 @@ from harness.apis.fact_files import FactSelection, today
 from harness.apis.profiles import OWN, servers
 from harness.apis.registry import known_limits, severity
 from harness.apis.response_rules import RESPONSE_RULES
-from harness.checks.gateway_findings import DETAILS, OTHERS, SOURCE
+from harness.checks.gateway_findings import DETAILS, OTHER_DETAILS, SOURCE
 from harness.checks.server_checks import CHECKS
-from harness.checks.server_results import BECAUSE
+from harness.checks.server_results import PROMISE_CONSEQUENCE
 from harness.cli import app
 from harness.cli.main import print_error
 from harness.cli.options import argument, option
@@ -195,7 +195,7 @@ def _rules() -> Iterator[Sequence[str]]:
     yield "RULE", "KIND", "SEVERITY", "BLAME", "SOURCE", "EVIDENCE", "REQUIREMENT", "BECAUSE"
     for rule in all_rules():
         yield rule.id, rule.kind, rule.severity, rule.blame, rule.source, "-", rule.requirement, rule.because
-    for passing in (*DETAILS, *OTHERS):
+    for passing in (*DETAILS, *OTHER_DETAILS):
         what = Kind.LOSS, passing.severity, Blame.GATEWAY, SOURCE
         yield passing.id, *what, "-", passing.requirement, passing.because
     facts = {fact.id: fact for api in registry.apis() for fact in api.facts.all()}
@@ -244,7 +244,7 @@ _YES_NO = {True: "yes", False: "no", None: "?"}
 def _server_rules() -> Iterator[Sequence[str]]:
     how = Kind.LOSS, Severity.ERROR, Blame.PROVIDER
     for promise in RESPONSE_RULES.values():
-        yield promise.id, *how, promise.source, "-", promise.sentence, BECAUSE
+        yield promise.id, *how, promise.source, "-", promise.sentence, PROMISE_CONSEQUENCE
     for check in CHECKS.values():
         yield check.id, *how, check.source, "-", check.promise, check.because
 

@@ -23,7 +23,7 @@ from harness.reports.ci_reports import MAX_ANNOTATIONS, RepositoryLine, annotati
 from harness.results import Checkout, Presentation, Report, RunResult, Severity
 
 _DEFAULT_COLUMNS = 120
-_FOR_PEOPLE = frozenset({"terminal", "markdown"})
+_READABLE_REPORTS = frozenset({"terminal", "markdown"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +190,7 @@ def destinations(given: Sequence[str]) -> list[tuple[str, Path | None]]:
 def write(pieces: Callable[[], Iterable[str]], name: str, path: Path | None) -> None:
     """Write a report. `pieces` may be called twice. Raises `UsageError` if the file cannot be written."""
     if path is None:
-        guarded = name in _FOR_PEOPLE and pipeline().annotates
+        guarded = name in _READABLE_REPORTS and pipeline().annotates
         sys.stdout.writelines(map(harmless, pieces()) if guarded else pieces())
         return
 

@@ -320,14 +320,14 @@ def _with_exception(script: str, printed: str, finding: Finding) -> str:
     if check is None or raised is None:
         return script
     name = raised[1]
-    if name in _OF_SCRIPTS and name not in finding.message:
+    if name in _SCRIPT_FAULTS and name not in finding.message:
         return ""
     failed = "error is not None" if check[1] == "error is None" else "not received"
     other = f"if {failed} and type(error).__name__ != {name!r}:\n    raise error\n"
     return script[: check.start()] + other + script[check.start() :]
 
 
-_OF_SCRIPTS = ("NameError", "ImportError", "ModuleNotFoundError", "SyntaxError", "TypeError", "IndexError")
+_SCRIPT_FAULTS = ("NameError", "ImportError", "ModuleNotFoundError", "SyntaxError", "TypeError", "IndexError")
 """Exceptions that a bug in the script itself may cause."""
 
 
@@ -484,17 +484,23 @@ def _output(script: Path) -> str:
     command = ["node", str(script)] if is_node else [sys.executable, script.name]
     try:
         done = subprocess.run(  # noqa: S603 - a file that was just written
-            command, cwd=script.parent, env=environment, capture_output=True, text=True, timeout=_SECONDS, check=False
+            command,
+            cwd=script.parent,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_SECONDS,
+            check=False,
         )
     except subprocess.TimeoutExpired:
-        return f"it took longer than {_SECONDS:g} seconds."
+        return f"it took longer than {_TIMEOUT_SECONDS:g} seconds."
     lines = done.stderr.strip().splitlines() or [""]
     failed = (f"AssertionError: {each.partition(': ')[2]}" for each in lines if each.startswith("AssertionError"))
     ended = next(failed, lines[-1]) if done.returncode else "the script ended normally"
     return f"{done.stdout.strip()}\n{ended}".strip()
 
 
-_SECONDS = 60.0
+_TIMEOUT_SECONDS = 60.0
 
 
 def _write(file: Path, text: str) -> Path:

@@ -154,7 +154,7 @@ def _not_yaml(error: Exception, mark: Any, text: str, file: str, raises: type[Fi
 _KEYED = re.compile(r"(?P<before>\s*(?:- +)*(?P<key>[\w$-]+): +)(?P<text>\S.*?)\s*")
 _LISTED = re.compile(r"(?P<before>\s*- +)(?P<text>\S.*?)\s*")
 _SPECIAL = "@`%*&!|>{}[],#'\""
-_UNFIT = ("cannot start any token", "expected alphabetic or numeric character", "expected <block end>")
+_SCANNER_PROBLEMS = ("cannot start any token", "expected alphabetic or numeric character", "expected <block end>")
 _TOO_DEEP = "this line continues the text above it: align it with the lines that it belongs to."
 
 
@@ -165,7 +165,12 @@ def _hint(line: str, column: int, problem: str) -> str | None:
     if "mapping values are not allowed" in problem:
         return _suggest_quotes(line, "a text with a colon and a space needs quotes") if _has_colon(line) else _TOO_DEEP
     text = _parse(line)
-    if text and text["text"][0] in _SPECIAL and column > text.start("text") and any(each in problem for each in _UNFIT):
+    if (
+        text
+        and text["text"][0] in _SPECIAL
+        and column > text.start("text")
+        and any(each in problem for each in _SCANNER_PROBLEMS)
+    ):
         return _suggest_quotes(line, f"a text that begins with {text['text'][0]} needs quotes")
     if "expected <block end>" in problem:
         return f"nothing above starts in column {column}: align this line with the lines that it belongs to."

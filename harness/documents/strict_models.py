@@ -108,7 +108,7 @@ ArgumentsSchema = Annotated[SchemaObject, AfterValidator(_takes_an_object)]
 """The JSON Schema of a tool's arguments; `{}` for a tool without parameters."""
 
 
-_PLAIN = re.compile(r"[A-Za-z_][\w./-]*(?: [\w./-]+)*\.?")
+_PLAIN_SCALAR = re.compile(r"[A-Za-z_][\w./-]*(?: [\w./-]+)*\.?")
 _WORDS = frozenset({"null", "true", "false", "Null", "NULL", "True", "TRUE", "False", "FALSE"})
 _MAX_CHARACTERS = 60
 
@@ -122,7 +122,7 @@ def flow(value: JSON) -> str:
         case list():
             text = ", ".join(map(flow, value))
             return f"[{text}]" if len(text) <= _MAX_CHARACTERS else "[…]"
-        case str() if _PLAIN.fullmatch(value) and value not in _WORDS and len(value) <= _MAX_CHARACTERS:
+        case str() if _PLAIN_SCALAR.fullmatch(value) and value not in _WORDS and len(value) <= _MAX_CHARACTERS:
             return value
         case str():
             return json.dumps(

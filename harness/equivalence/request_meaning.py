@@ -102,7 +102,7 @@ def describe_choice(reach: ChoiceMeaning | None, declared: Iterable[str]) -> str
     return ("required" if reach.forced else "auto") + names
 
 
-_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_WORD_BOUNDARY = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _VERSION = re.compile(r"(_preview)?(_\d{8}|_\d{4}_\d{2}_\d{2})?$")
 """Version suffix of a tool: `_20250305` at Anthropic, `_preview_2025_03_11` at OpenAI."""
 
@@ -112,7 +112,7 @@ def tool_family(kind: str) -> str:
 
     The result is in snake case, because Protobuf JSON also accepts camel case.
     """
-    return _VERSION.sub("", _HUMP.sub("_", kind).lower())
+    return _VERSION.sub("", _WORD_BOUNDARY.sub("_", kind).lower())
 
 
 def tool_families(fields: JSON) -> frozenset[str]:

@@ -16,13 +16,13 @@ from harness.apis.jsonvalue import canonical, equal, loads, walk
 from harness.apis.view import JsonView, MediaView, OpaqueView, RequestView, ResultView, SystemView, TextView, WireError
 from harness.model.messages import JSON, File, Image, Opaque, Text, ToolResult
 
-_JOINTS = ("", "\n", "\n\n")
+_SEPARATORS = ("", "\n", "\n\n")
 """Separators that a client may insert when it sends several texts as one. A single text gets none."""
 
 
 def joined_texts(given: Sequence[str]) -> list[str]:
     """Return all texts that may result from joining the given texts."""
-    return [joint.join(given) for joint in _JOINTS] if len(given) > 1 else ["".join(given)]
+    return [joint.join(given) for joint in _SEPARATORS] if len(given) > 1 else ["".join(given)]
 
 
 def is_same_text(given: Sequence[str], sent: Sequence[str]) -> bool:
@@ -61,7 +61,7 @@ check decides whether the tool really failed."""
 _LABELS = frozenset({"name", "tool_name", "tool"})
 _IDS = frozenset({"id", "call_id", "tool_call_id", "tool_use_id", "type", "role"})
 _FAILED = {"is_error": True, "isError": True, "success": False, "ok": False, "status": "error"}
-_WENT_WELL = {"is_error": False, "isError": False, "success": True, "ok": True, "status": "success"}
+_SUCCESS_MARKS = {"is_error": False, "isError": False, "success": True, "ok": True, "status": "success"}
 
 _OBJECT = re.compile(r"[\[{]")
 
@@ -178,7 +178,7 @@ def _adds_nothing(key: str, item: JSON, name: str | None, *, is_error: bool | No
 
 
 def _agrees(key: str, item: JSON, *, is_error: bool | None) -> bool:
-    tellings = (_FAILED, _WENT_WELL) if is_error is None else (_FAILED,) if is_error else (_WENT_WELL,)
+    tellings = (_FAILED, _SUCCESS_MARKS) if is_error is None else (_FAILED,) if is_error else (_SUCCESS_MARKS,)
     return any(key in telling and telling[key] == item for telling in tellings)
 
 

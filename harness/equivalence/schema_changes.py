@@ -358,7 +358,7 @@ def _documents(
 def _change_of(parting: SchemaDifference, given: JSON, wire: JSON) -> SchemaChange:
     actual, expected, pointer = resolve(wire, parting.pointer), resolve(given, parting.given_pointer), parting.pointer
     if isinstance(actual, dict) and isinstance(expected, dict):
-        for name in (parting.keyword, *_ALSO.get(parting.keyword, ())):
+        for name in (parting.keyword, *_RELATED_KEYWORDS.get(parting.keyword, ())):
             says_it = all(name in node or not _COMBINED & node.keys() for node in (actual, expected))
             if says_it and not equal(actual.get(name), expected.get(name)):
                 actual, expected, pointer = actual.get(name), expected.get(name), join(pointer, name)
@@ -371,7 +371,7 @@ def _change_of(parting: SchemaDifference, given: JSON, wire: JSON) -> SchemaChan
 _COMBINED = frozenset({"$ref", "allOf", "anyOf", "oneOf"})
 """Keywords that combine schemas. A keyword that is missing next to one of them may still apply through it."""
 
-_ALSO = {
+_RELATED_KEYWORDS = {
     "type": ("nullable", "anyOf", "oneOf", "enum", "const", "$ref"),
     "enum": ("const", "anyOf", "type", "nullable"),
     "minimum": ("exclusiveMinimum",),

@@ -63,7 +63,7 @@ class SchemaDocument:
     def behind(self, schema: JSON) -> JSON:
         """Follow references until a schema has keywords of its own."""
         for _ in range(_MAX_REFERENCES):
-            if not (isinstance(schema, dict) and "$ref" in schema and not _SAYS & schema.keys()):
+            if not (isinstance(schema, dict) and "$ref" in schema and not _EFFECTIVE_KEYWORDS & schema.keys()):
                 return schema
             schema = self.target(schema["$ref"])
         raise UnreadableError("references go round in a circle")
@@ -96,7 +96,7 @@ def _check(root: Any) -> None:
         raise UnreadableError(fault[1])
 
 
-_SAYS = frozenset(
+_EFFECTIVE_KEYWORDS = frozenset(
     {"type", "enum", "const", "properties", "required", "items", "anyOf", "allOf", "oneOf", "not", "if"}
     | {"additionalProperties", "patternProperties", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
     | {"multipleOf", "pattern", "prefixItems", "contains", "uniqueItems", "propertyNames", "nullable"}

@@ -256,7 +256,7 @@ _KEYWORDS = {
     "object": ("minProperties", "maxProperties", "dependentRequired"),
 }
 _FORMS = {"array": ("items", "contains"), "object": ("additionalProperties", "propertyNames")}
-_SAY_NOTHING: dict[str, JSON] = {
+_DEFAULT_VALUES: dict[str, JSON] = {
     "minLength": 0,
     "minItems": 0,
     "minProperties": 0,
@@ -338,7 +338,7 @@ class _Reading:
         keywords: dict[str, Any] = {
             name: schema[name]
             for name in _KEYWORDS.get(kind, ())
-            if name in schema and (name not in _SAY_NOTHING or schema[name] != _SAY_NOTHING[name])
+            if name in schema and (name not in _DEFAULT_VALUES or schema[name] != _DEFAULT_VALUES[name])
         }
         for name in _FORMS.get(kind, ()):
             if name in schema:

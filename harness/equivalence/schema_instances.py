@@ -18,7 +18,7 @@ from harness.equivalence.schema_forms import KINDS, Branch, NormalForm, resolve_
 from harness.model.messages import JSON
 
 _parser: Any = importlib.import_module("re._parser")  # the standard library's own, which has no public name
-_LETTERS = "aA0-_ z9.@"
+_SAMPLE_CHARACTERS = "aA0-_ z9.@"
 _EXTRA_REPEATS = 3
 
 
@@ -59,7 +59,9 @@ def _element(kind: str, value: Any, random: _Random, groups: dict[int, str]) -> 
         case "IN":
             return _of_class(value, random)
         case "ANY" | "NOT_LITERAL":
-            return next(letter for letter in random.sample(_LETTERS, len(_LETTERS)) if ord(letter) != value)
+            return next(
+                letter for letter in random.sample(_SAMPLE_CHARACTERS, len(_SAMPLE_CHARACTERS)) if ord(letter) != value
+            )
         case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
             least, most, inner = value
             times = random.randint(least, max(least, min(int(most), least + _EXTRA_REPEATS)))
@@ -87,7 +89,7 @@ def _repeat(inner: Any, times: int, random: _Random, groups: dict[int, str]) -> 
 def _of_class(items: Sequence[Any], random: Random) -> str:
     if str(items[0][0]) == "NEGATE":
         refused = re.compile(f"[{''.join(map(_regex_of, items[1:]))}]")
-        return next((letter for letter in f"{_LETTERS}\n~é" if not refused.match(letter)), "")
+        return next((letter for letter in f"{_SAMPLE_CHARACTERS}\n~é" if not refused.match(letter)), "")
     kind, value = random.choice(items)
     match str(kind):
         case "LITERAL":
@@ -96,7 +98,7 @@ def _of_class(items: Sequence[Any], random: Random) -> str:
             return chr(random.randint(*value))
         case _:
             category = re.compile(_regex_of((kind, value)))
-            return next(letter for letter in f"{_LETTERS}\n" if category.match(letter))
+            return next(letter for letter in f"{_SAMPLE_CHARACTERS}\n" if category.match(letter))
 
 
 def _regex_of(item: Any) -> str:
@@ -112,7 +114,23 @@ def _regex_of(item: Any) -> str:
             return f"\\{letter.upper() if 'NOT_' in str(value) else letter}" if not negated else "\\w"
 
 
-_EVERYDAY: tuple[JSON, ...] = (None, True, False, 0, 1, -1, 0.5, "", "a", "2026-11-22", [], [0], ["a"], {}, {"a": 0})
+_COMMON_VALUES: tuple[JSON, ...] = (
+    None,
+    True,
+    False,
+    0,
+    1,
+    -1,
+    0.5,
+    "",
+    "a",
+    "2026-11-22",
+    [],
+    [0],
+    ["a"],
+    {},
+    {"a": 0},
+)
 _ORDER = ("string", "number", "boolean", "null", "array", "object")
 """JSON types in the order in which they are tried for an example: types without nesting first."""
 
@@ -124,7 +142,7 @@ _MAX_TEXT_CHARACTERS = 1_100_000
 
 _LOWER = ("minimum", "exclusiveMinimum")
 _UPPER = ("maximum", "exclusiveMaximum")
-_SIZES = ("minProperties", "maxProperties")
+_SIZE_KEYWORDS = ("minProperties", "maxProperties")
 
 
 def example(form: NormalForm, above: Sequence[NormalForm]) -> JSON:
@@ -169,7 +187,7 @@ def candidates(form: NormalForm, above: Sequence[NormalForm], depth: int = 2) ->
     """Yield common values, and values on both sides of each bound of a form and of nested forms down to `depth`."""
     form, above = resolve_cycle(form, above)
     inside = (*above, form)
-    yield from _EVERYDAY
+    yield from _COMMON_VALUES
     for kind in KINDS:
         for case in form.kinds.get(kind, ()):
             yield of_case(kind, case, inside)
@@ -254,7 +272,7 @@ def _arrays(case: Branch, inside: Sequence[NormalForm], depth: int) -> Iterator[
         yield [*prefix, *[item] * (length - len(prefix))][:length]
         yield [*prefix, *range(length - len(prefix))][:length]
     if depth:
-        for value in candidates(items, inside, depth - 1) if items else _EVERYDAY:
+        for value in candidates(items, inside, depth - 1) if items else _COMMON_VALUES:
             yield [*prefix, value, *[item] * (least - len(prefix) - 1)]
     for at, form in enumerate(case.keywords.get("prefixItems", ())):
         yield from ([*prefix[:at], value, *prefix[at + 1 :]] for value in candidates(form, inside, 0))
@@ -270,10 +288,10 @@ def _objects(case: Branch, inside: Sequence[NormalForm], depth: int) -> Iterator
         yield {key: value for key, value in full.items() if key != name}
         yield {key: value for key, value in base.items() if key != name}
     other = case.form("additionalProperties")
-    for value in (*_EVERYDAY, *([example(other, inside)] if other else [])):
+    for value in (*_COMMON_VALUES, *([example(other, inside)] if other else [])):
         yield {**base, "another": value}
     yield from _with_names(case, base, inside)
-    bounds: list[int] = [int(case.keywords[name]) for name in _SIZES if name in case.keywords]
+    bounds: list[int] = [int(case.keywords[name]) for name in _SIZE_KEYWORDS if name in case.keywords]
     for bound in bounds:
         for size in (bound - 1, bound, bound + 1):
             yield {f"p{number}": "a" for number in range(min(size, _MAX_ITEMS))}
@@ -285,7 +303,7 @@ def _objects(case: Branch, inside: Sequence[NormalForm], depth: int) -> Iterator
 def _with_names(case: Branch, base: dict[str, JSON], inside: Sequence[NormalForm]) -> Iterator[JSON]:
     for pattern, form in case.keywords.get("patternProperties", {}).items():
         for name in matching(pattern, 3):
-            yield from ({**base, name: value} for value in (*_EVERYDAY, example(form, inside)))
+            yield from ({**base, name: value} for value in (*_COMMON_VALUES, example(form, inside)))
     naming = case.form("propertyNames")
     names = candidates(naming, inside, 0) if naming else iter(())
     yield from ({**base, name: "a"} for name in names if isinstance(name, str))
@@ -296,7 +314,7 @@ def at_random(form: NormalForm, above: Sequence[NormalForm], random: Random) -> 
     form, above = resolve_cycle(form, above)
     cases = [(kind, case) for kind in KINDS for case in form.kinds.get(kind, ())]
     if not cases or len(above) > _MAX_DEPTH:
-        return random.choice(_EVERYDAY)
+        return random.choice(_COMMON_VALUES)
     kind, case = random.choice(cases)
     inside = (*above, form)
     options = [*case.keywords.get("oneOf", ()), *case.keywords.get("allOf", ())]

@@ -47,7 +47,7 @@ _SAFE_FLAGS = (
     | getattr(os, "O_BINARY", 0)
 )
 _FOLDER_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _SAFE_FLAGS
-_GONE = "the workspace's folder was deleted or replaced."
+_FOLDER_GONE = "the workspace's folder was deleted or replaced."
 _CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFE_FLAGS
 
 
@@ -160,10 +160,10 @@ class WorkspaceFolder:
         try:
             step = _OpenFolder(self.root, os.open(self.root, _FOLDER_FLAGS) if self._has_openat else None)
         except OSError:
-            raise ToolFailed(_GONE) from None
+            raise ToolFailed(_FOLDER_GONE) from None
         try:
             if step.identity != self._identity:
-                raise ToolFailed(_GONE)
+                raise ToolFailed(_FOLDER_GONE)
             for name in names:
                 deeper = self._enter(step, name, create=create)
                 step.close()

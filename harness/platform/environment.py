@@ -156,7 +156,7 @@ _SECRET = frozenset(
 _ENDINGS = ("apikey", "accesskey", "secretkey", "authkey", "passwd", "password", "passphrase", "secret", "token")
 """Endings of compound words that mark a secret: `PGPASSWORD`, `AUTHTOKEN`."""
 
-_PASS = re.compile(r"pat|sk|auth|(?:admin|app|db|ftp|mail|mysql|pg|proxy|redis|root|smtp|sql|ssh|user)?pass")
+_PASSWORD_WORD = re.compile(r"pat|sk|auth|(?:admin|app|db|ftp|mail|mysql|pg|proxy|redis|root|smtp|sql|ssh|user)?pass")
 
 _KEYS = frozenset({"key", "keys"})
 _BEFORE_KEY = frozenset(
@@ -230,7 +230,7 @@ def is_secret_variable(name: str) -> bool:
     found = words(name)
     if not found or found[-1] in _ABOUT or found in (["pwd"], ["oldpwd"], ["pgp", "key"]):
         return False
-    return is_secret_field(name) or any(word in _KEYS or _PASS.fullmatch(word) for word in found)
+    return is_secret_field(name) or any(word in _KEYS or _PASSWORD_WORD.fullmatch(word) for word in found)
 
 
 def words(name: str) -> list[str]:

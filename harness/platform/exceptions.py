@@ -32,8 +32,8 @@ def shorten(text: str, length: int = MAX_TEXT_CHARACTERS) -> str:
 
 MAX_TRACEBACK_CHARACTERS = 8000
 
-_OURS = f"{Path(__file__).parent.parent}{os.sep}"
-_WRAPPERS = f"{_OURS}wrappers{os.sep}"
+_HARNESS_FOLDER = f"{Path(__file__).parent.parent}{os.sep}"
+_WRAPPERS = f"{_HARNESS_FOLDER}wrappers{os.sep}"
 _INSTALLED = tuple(sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib"))
 _PYTHON = (*(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib")), "<")  # "<": code without a file
 
@@ -114,7 +114,7 @@ def line_to_show(frames: Sequence[tuple[str, int]]) -> str:
     """Return the source line to show, formatted as ` (file.py, line 3)`, or an empty string. The last of the `frames`
     is the innermost call.
     """
-    others = [frame for frame in frames if not frame[0].startswith(_OURS) or frame[0].startswith(_WRAPPERS)]
+    others = [frame for frame in frames if not frame[0].startswith(_HARNESS_FOLDER) or frame[0].startswith(_WRAPPERS)]
     installed = [frame for frame in others if _is_installed(frame[0])]
     own = [frame for frame in others if frame not in installed and not frame[0].startswith(_PYTHON)]
     for filename, line in [*own[-1:], *installed[-1:]]:
@@ -126,7 +126,11 @@ def _display_path(filename: str) -> str:
     """Return a path for display. Files of harness get the path from the package on. Other files get a relative path if
     they are inside the current folder.
     """
-    return str(Path(filename).relative_to(Path(_OURS).parent)) if filename.startswith(_OURS) else _relative(filename)
+    return (
+        str(Path(filename).relative_to(Path(_HARNESS_FOLDER).parent))
+        if filename.startswith(_HARNESS_FOLDER)
+        else _relative(filename)
+    )
 
 
 def origin(error: BaseException) -> Origin:
@@ -170,8 +174,8 @@ def root_origin(error: BaseException) -> Origin:
 
 def _owner(filename: str) -> _Owner | None:
     """Return who owns the code of a file, or `None` for Python's standard library and the rest of harness."""
-    if filename.startswith(_OURS):
-        folder = Path(filename).relative_to(_OURS).parts[0]
+    if filename.startswith(_HARNESS_FOLDER):
+        folder = Path(filename).relative_to(_HARNESS_FOLDER).parts[0]
         return "bridge" if folder == "bridge" else "adapter" if folder in ("adapters", "wrappers") else None
     if _is_installed(filename):
         return "library"

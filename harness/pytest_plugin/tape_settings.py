@@ -21,7 +21,7 @@ MARK = "tape"
 
 _SETTINGS = ("allow_hosts", "cassette", "ignore", "judge")
 
-_OF_VCRPY = frozenset(
+_VCRPY_OPTIONS = frozenset(
     {
         "decode_compressed_response",
         "filter_headers",
@@ -100,7 +100,7 @@ def _check(mark: pytest.Mark, item: pytest.Item) -> dict[str, Any]:
     if mark.args:
         given["cassette"] = mark.args[0]
     for name, value in given.items():
-        if name in _OF_VCRPY:
+        if name in _VCRPY_OPTIONS:
             raise UsageError(f"{place}: {name} is a setting of vcrpy that tapes do not need. Remove it.")
         if name not in _SETTINGS:
             raise UnknownName("setting", name, _SETTINGS, place)

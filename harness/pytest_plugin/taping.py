@@ -281,7 +281,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
                     terminalreporter.line(f"  brings new tokens, so only its form is in there: {each}")
 
 
-_MOST = 10
+_MAX_SHOWN_DIFFERENCES = 10
 """Maximum number of differences shown for a request."""
 
 
@@ -313,14 +313,14 @@ def differing(exchanges: Sequence[TapeExchange], numbers: Sequence[int]) -> Iter
             yield TapeProblem(headline, _join([f"{head}: as request {listed[found] + 1}"]))
             continue
         listed[found] = at
-        shown = [each for each in played.differences if each.changes_meaning][:_MOST]
-        more = [f"  and {len(found) - _MOST} more"] if len(found) > _MOST else []
+        shown = [each for each in played.differences if each.changes_meaning][:_MAX_SHOWN_DIFFERENCES]
+        more = [f"  and {len(found) - _MAX_SHOWN_DIFFERENCES} more"] if len(found) > _MAX_SHOWN_DIFFERENCES else []
         yield TapeProblem(headline, _join([f"{head}:", *(line for each in shown for line in _difference(each)), *more]))
 
 
 def spelling_note(number: int, played: TapeExchange) -> str:
     """Describe differences in spelling that do not change the meaning of a request."""
-    differences = "; ".join(each.message for each in played.differences[:_MOST])
+    differences = "; ".join(each.message for each in played.differences[:_MAX_SHOWN_DIFFERENCES])
     return _join([f"request {number}, {request_line(played.request)}: means what was recorded, but {differences}"])
 
 

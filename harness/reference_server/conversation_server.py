@@ -29,7 +29,7 @@ from harness.scenarios.schema import Scenario, SideSpec
 Known: TypeAlias = Callable[[str], bool]
 """Function that returns whether a model with this name exists."""
 
-_USED_UP = Limit(
+_SCRIPT_EXHAUSTED = Limit(
     "script-used-up", "Every request of the script has been answered.", "harness.reference_server.script_session"
 )
 """Not a limit of a provider. It is a `Limit` so that the error for an exhausted script has the format of the provider's
@@ -225,7 +225,7 @@ class ConversationServer:
         if EXHAUSTED not in response.headers:
             return response
         message = json.loads(response.body.strip().removeprefix(b"[").removesuffix(b"]"))["error"]["message"]
-        refusal = self._wire.error_for(self._wire.refuse(_USED_UP.make_violation(message, "")), request)
+        refusal = self._wire.error_for(self._wire.refuse(_SCRIPT_EXHAUSTED.make_violation(message, "")), request)
         return replace(refusal, headers={**refusal.headers, EXHAUSTED: "1", "x-should-retry": "false"})
 
     def _pace_events(self, response: HttpResponse, request: HttpRequest) -> HttpResponse:

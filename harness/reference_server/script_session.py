@@ -28,7 +28,7 @@ from harness.model.http import EXHAUSTED, Delivery, Ending, HttpRequest, HttpRes
 from harness.model.messages import JSON
 from harness.scenarios.schema import FaultSpec, Scenario
 
-_LOOKBACK = 20
+_CACHE_LOOKBACK_BLOCKS = 20
 """Number of blocks before a cache mark in which Anthropic looks for a prefix that an earlier request wrote."""
 
 
@@ -46,7 +46,9 @@ class Prefixes:
         repeated = max((count for count, _ in equal), default=0)
         marked = [at for at, piece in enumerate(pieces, 1) if _is_cache_marked(piece.pointer, body)]
         written = {at for count, each in equal for at in each if at <= count}
-        again = max((at for at in written if any(0 <= mark - at < _LOOKBACK for mark in marked)), default=0)
+        again = max(
+            (at for at in written if any(0 <= mark - at < _CACHE_LOOKBACK_BLOCKS for mark in marked)), default=0
+        )
         self._earlier.append((pieces, marked))
         return Prefix(tokens(pieces[:repeated]), tokens(pieces[: max(marked, default=0)]), tokens(pieces[:again]))
 

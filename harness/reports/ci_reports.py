@@ -95,7 +95,7 @@ _TAGS = {
     Verdict.NOT_APPLICABLE: "skipped",
     Verdict.EXPECTED_FAILURE: "skipped",
 }
-_COUNTED = {"tests": "tests", "failures": "failure", "errors": "error", "skipped": "skipped"}
+_COUNT_TAGS = {"tests": "tests", "failures": "failure", "errors": "error", "skipped": "skipped"}
 
 _MAX_TEXT_CHARACTERS = 12_000
 """Maximum length of a failure. Two thousand failures of this length stay below GitLab's 30 MB."""
@@ -291,7 +291,7 @@ def _add_outcome(case: ET.Element, tag: str, kind: str, message: str, text: str 
 
 
 def _fill(suite: ET.Element, counted: Counter[str], cases: Iterable[ET.Element]) -> ET.Element:
-    for name, tag in _COUNTED.items():
+    for name, tag in _COUNT_TAGS.items():
         suite.set(name, str(counted[tag]))
     suite.extend(cases)
     return suite

@@ -287,11 +287,11 @@ def _place(cause: Cause) -> tuple[int, int]:
     """Return the sort key of a cause. A server's response rule is one cell, and its message counts the other responses
     that break it.
     """
-    more = _MORE.search(cause.message)
+    more = _SIMILAR_COUNT.search(cause.message)
     return -cause.cells - (int(more[1]) if more else 0), -cause.alone
 
 
-_MORE = re.compile(r"and (\d+) more like it\)$")
+_SIMILAR_COUNT = re.compile(r"and (\d+) more like it\)$")
 
 
 def _same_text_rule(cause: Cause) -> str:
@@ -307,18 +307,18 @@ def _case(cause: Cause) -> str | None:
     return cause.places[0].findings[0].case
 
 
-_LAST = ("usage", "stream-equals-whole", "response-refusal")
+_RULES_SHOWN_LAST = ("usage", "stream-equals-whole", "response-refusal")
 """Rules whose causes are shown last. Wrong token counts harm the least. If two results differ, another rule usually
 names the defect. Refusals are rare.
 """
 
 
 def _is_last(cause: Cause) -> bool:
-    """Return whether a cause is shown last: its rule is in `_LAST`, or it is the stop reason of a refusal."""
+    """Return whether a cause is shown last. Its rule is in `_RULES_SHOWN_LAST`, or it is a refusal's stop reason."""
     cells = (cell for place in cause.places for cell in place.cells)
     is_refusal = all(any(each.rule == "response-refusal" for each in cell.findings) for cell in cells)
     is_refusal = is_refusal or (_case(cause) or "").startswith("refusal:")
-    return cause.rule in _LAST or (cause.rule == "stop-reason" and is_refusal)
+    return cause.rule in _RULES_SHOWN_LAST or (cause.rule == "stop-reason" and is_refusal)
 
 
 _SUBJECTS_OF_RESULTS = (Subject.STREAMING, Subject.RESPONSES, Subject.ERRORS)

@@ -27,7 +27,7 @@ from harness.results import Blame, CellResult, Kind, Lacking, Presentation, Repo
 VALID_DAYS = 90
 """Number of days for which a run is valid. Providers change what they accept from month to month."""
 
-GOOD = frozenset({Verdict.PASS, Verdict.NOTE, Verdict.WARN})
+PASSING_VERDICTS = frozenset({Verdict.PASS, Verdict.NOTE, Verdict.WARN})
 _NOT_JUDGED = frozenset({Verdict.NOT_APPLICABLE, Verdict.INCONCLUSIVE})
 
 
@@ -164,7 +164,7 @@ def _badge(run: RunResult, presentation: Presentation) -> _Badge:
         since = f"expired {proof.until}" if proof.until else "unfinished" if run.stopped else "not dated"
         return _Badge(since, "lightgrey", plain(about), is_error=True)
     judged = [cell for cell in run.cells if cell.verdict not in _NOT_JUDGED]
-    good = sum(cell.verdict in GOOD for cell in judged)
+    good = sum(cell.verdict in PASSING_VERDICTS for cell in judged)
     text = f"{good} of {len(judged)} cells{', not all rules' if run.rules or run.ignored else ''}"
     if run.part is not None:
         text = f"shard {run.part.name}, {text}"
@@ -307,7 +307,7 @@ th,td{border:1px solid #bbb;padding:.25em .6em;text-align:left;vertical-align:to
 caption{text-align:left;padding:.4em 0}"""
 
 
-_COUNTING = "A cell is one scenario, whole or streamed. It counts for each feature that it covers or requires."
+_COUNTING_NOTE = "A cell is one scenario, whole or streamed. It counts for each feature that it covers or requires."
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,7 +328,7 @@ def render_table(run: RunResult, presentation: Presentation) -> str:
         list(_facts(run)),
         features(run),
         _head(run, proof, expired := proof.is_expired(today(run, presentation))),
-        " ".join((_COUNTING, *facts(run), *scope(run), proof.sentence)),
+        " ".join((_COUNTING_NOTE, *facts(run), *scope(run), proof.sentence)),
         expired,
     )
     return "\n".join(_html(made) if presentation.form == ".html" else _markdown(made)) + "\n"

@@ -11,7 +11,7 @@ from harness.reports.words import count, list_names, spending_text
 from harness.results import CellResult, ExpectedFailure, Presentation, Report, RunResult, Severity, Spending, Verdict
 from harness.results.run_result import CellKey
 
-_BADNESS = {Verdict.WARN: 1, Verdict.MISSING: 2, Verdict.FAIL: 3, Verdict.ERROR: 3}
+_SEVERITY_RANK = {Verdict.WARN: 1, Verdict.MISSING: 2, Verdict.FAIL: 3, Verdict.ERROR: 3}
 """Ranks of bad verdicts, higher for worse."""
 _PROOF = frozenset({Verdict.PASS, Verdict.NOTE})
 """Verdicts that prove something. If such a cell is no longer applicable, the change counts as worse."""
@@ -160,7 +160,7 @@ def _worse_or_better(was: Verdict | None, now: Verdict | None) -> tuple[bool, bo
     is neither."""
     if now is None:
         return False, False
-    then, bad = 0 if was is None else _BADNESS.get(was, 0), _BADNESS.get(now, 0)
+    then, bad = 0 if was is None else _SEVERITY_RANK.get(was, 0), _SEVERITY_RANK.get(now, 0)
     unproved = was in _PROOF and now is Verdict.NOT_APPLICABLE
     return bad > then or unproved, bad < then
 

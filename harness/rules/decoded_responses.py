@@ -316,7 +316,7 @@ def _counts(wire: ResponseView, given: ChatResponse) -> Iterator[tuple[str, int 
         yield field.name, getattr(wire.usage, field.name), getattr(given.usage, field.name)
 
 
-_LIBRARY_ENDS = frozenset({"stop", "end_turn"})
+_LIBRARY_END_WORDS = frozenset({"stop", "end_turn"})
 """Stop reasons that libraries and APIs use for the end of a turn."""
 _CALL_STOPS = frozenset({"tool_calls", "tool_use", "function_call"})
 """Stop reasons of answers with calls."""
@@ -339,7 +339,7 @@ def _library_answers(evidence: Evidence) -> Iterator[tuple[ParsedExchange, Respo
 def _library_stop_reason(evidence: Evidence) -> Iterator[RuleViolation]:
     for reading, wire, given in _library_answers(evidence):
         reported, word = (given.raw_stop_reason or "").lower(), (wire.raw_stop_reason or "").lower()
-        if reported in _LIBRARY_ENDS and word in _CALL_STOPS and given.stop_reason is StopReason.TOOL_USE:
+        if reported in _LIBRARY_END_WORDS and word in _CALL_STOPS and given.stop_reason is StopReason.TOOL_USE:
             message = (
                 f"the provider's stop reason is {wire.raw_stop_reason!r} for an answer with calls, but the library "
                 "returns "

@@ -44,7 +44,9 @@ from harness.rules.rule import RuleTable, RuleViolation
 from harness.scenarios.match import TurnOutcome, error_name, mismatches
 from harness.scenarios.schema import Scenario
 
-_PLAIN = frozenset({"type", "properties", "required", "items", "enum", "description", "title", "additionalProperties"})
+_COMMON_KEYWORDS = frozenset(
+    {"type", "properties", "required", "items", "enum", "description", "title", "additionalProperties"}
+)
 """Schema keywords that every adapter with tools or JSON schemas must support."""
 
 
@@ -190,7 +192,7 @@ def _uncommon(schema: JSON) -> Iterator[str]:
         node = pending.pop()
         if not isinstance(node, dict):
             continue
-        yield from (f"the keyword {keyword}" for keyword in node.keys() - _PLAIN)
+        yield from (f"the keyword {keyword}" for keyword in node.keys() - _COMMON_KEYWORDS)
         if not isinstance(node.get("type", ""), str):
             yield "several types"
         if node.get("additionalProperties", False) is not False:

@@ -413,12 +413,12 @@ def _provider_parts(evidence: Evidence) -> Iterator[RuleViolation]:
                 yield req.reading.violation("a part of the user's message is sent more than once", "", None, raw)
 
 
-_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_WORD_BOUNDARY = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def _snake_case(key: str) -> str:
     """Return the key in snake case, because Protobuf JSON also accepts camel case."""
-    return _HUMP.sub("_", key).lower()
+    return _WORD_BOUNDARY.sub("_", key).lower()
 
 
 def _includes(sent: JSON, given: JSON) -> bool:

@@ -94,12 +94,12 @@ CASES = (
 CASE_SCENARIOS = frozenset(case.scenario for case in CASES)
 """Ids of the scenarios that the cases use."""
 
-_DEMANDS = frozenset({Capability.TOOLS, Capability.SYSTEM_PROMPT})
+_KEPT_REQUIREMENTS = frozenset({Capability.TOOLS, Capability.SYSTEM_PROMPT})
 """Capabilities that the second target also needs. All other capabilities that the scenario requires are needed by the
 first target only.
 """
 
-_NEXT = TurnSpec(
+_NEXT_TURN = TurnSpec(
     user="Thank you. Say that once more, in one sentence.",
     model=[StepSpec(text="Here it is again, in one sentence.")],
 )
@@ -176,11 +176,11 @@ def _rest(scenario: Scenario, case: HandOverCase, source: Target, target: Target
     if case.cut == "results":
         turn = turn.model_copy(update={"model": turn.model[-1:], "expect": None})
     elif case.cut == "calls" or len(scenario.turns) == 1:
-        turn = _NEXT
+        turn = _NEXT_TURN
     changes: dict[str, object] = {
         "id": f"{case.name}-after-{source.name}",
         "title": f"{case.subject} of a conversation with {source.name}",
-        "requires": [Capability.HISTORY, *(each for each in scenario.requires if each in _DEMANDS)],
+        "requires": [Capability.HISTORY, *(each for each in scenario.requires if each in _KEPT_REQUIREMENTS)],
         "history": [HistoryMessage(role="user", text=f"A conversation with {source.name}.")],
         "turns": [turn],
         "profiles": None,
@@ -222,10 +222,10 @@ def handed_history(cell: HandOverCell, run: ScenarioRun, last: Exchange | None) 
     elif cut == "results":
         *before, opening = ending.request.messages
     elif cut == "calls":
-        before, opening = list(ending.request.messages[:-1]), Message.user(str(_NEXT.user))
+        before, opening = list(ending.request.messages[:-1]), Message.user(str(_NEXT_TURN.user))
     else:
         assert ending.response is not None  # noqa: S101 - checked above
-        before, opening = [*ending.request.messages, ending.response.message], Message.user(str(_NEXT.user))
+        before, opening = [*ending.request.messages, ending.response.message], Message.user(str(_NEXT_TURN.user))
     *messages, opening = _with_ids((*before, opening), cell.case.ids)
     return HandedHistory(tuple(messages), opening, last)
 

@@ -46,7 +46,7 @@ _WAIT_STATUSES = frozenset({429, 503, 529})
 """Statuses with which a provider can ask the client to wait. They count only if the response also states how long."""
 
 _RATE = re.compile(r"([0-9]{1,6})/(s|min|h)")
-_SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
+_SECONDS_PER_UNIT = {"s": 1.0, "min": 60.0, "h": 3600.0}
 
 _VERSION = r"/v\d+(?:(?:alpha|beta)\d*)?"
 _VERSIONS = re.compile(rf"({_VERSION})(?=/)")
@@ -94,7 +94,7 @@ def _by_target(
 
 def _seconds_apart(value: str) -> float | None:
     rate = _RATE.fullmatch(value)
-    return _SECONDS[rate[2]] / int(rate[1]) if rate and int(rate[1]) else None
+    return _SECONDS_PER_UNIT[rate[2]] / int(rate[1]) if rate and int(rate[1]) else None
 
 
 def _concurrency(value: str) -> int | None:

@@ -317,11 +317,14 @@ class Inventory:
         if metadata.target not in self._targets:
             return f"the target {metadata.target} is not played"
         cell = self._cells.get((metadata.target, metadata.scenario, metadata.variant))
-        return f"it is not played {_HOW[metadata.variant]}" if cell is None else not_applicable(cell, "replay")
+        return (
+            f"it is not played {_VARIANT_WORDS[metadata.variant]}" if cell is None else not_applicable(cell, "replay")
+        )
 
 
-_HOW: Mapping[Variant, str] = {"whole": "whole", "stream": "streamed"}
+_VARIANT_WORDS: Mapping[Variant, str] = {"whole": "whole", "stream": "streamed"}
 
 
 def _wrong_place(metadata: Metadata) -> str:
-    return f"it is that of {metadata.scenario} on {metadata.target}, {_HOW[metadata.variant]}, and is stored elsewhere"
+    variant = _VARIANT_WORDS[metadata.variant]
+    return f"it is that of {metadata.scenario} on {metadata.target}, {variant}, and is stored elsewhere"

@@ -221,7 +221,7 @@ def _check_numbers(parts: Sequence[tuple[str, Part]]) -> None:
         )
 
 
-_ALIKE: dict[str, Callable[[RunResult], object]] = {
+_EQUAL_PROPERTIES: dict[str, Callable[[RunResult], object]] = {
     "versions are": lambda run: run.versions,
     "mode is": lambda run: run.mode,
     "scenarios are": lambda run: run.part and run.part.scenarios,
@@ -238,7 +238,7 @@ _ALIKE: dict[str, Callable[[RunResult], object]] = {
 def _check_alike(shards: Sequence[NamedResult]) -> None:
     (first, run), *others = shards
     for name, other in others:
-        for what, of in _ALIKE.items():
+        for what, of in _EQUAL_PROPERTIES.items():
             one, two = of(run), of(other)
             if one != two:
                 raise UsageError(

@@ -338,7 +338,7 @@ _WHEN: Mapping[str, When] = {
     "same-message": _same_entry,
     "refusal": _is_refusal_of,
 }
-_IF: Mapping[str, When] = {
+_RELATION_CONDITIONS: Mapping[str, When] = {
     "": lambda _cause, _follower: True,
     "cause-is-limit": lambda cause, _follower: cause.kind is Kind.LIMIT,
     "cause-is-specific": lambda cause, _follower: cause.rule not in _GENERAL,
@@ -361,7 +361,9 @@ def _read_relations() -> Iterator[Relation]:
 
     for each in document["relations"]:
         causes, followers = (tuple(rules(each[key])) for key in ("causes", "followers"))
-        yield Relation(causes, followers, _WHEN[each["when"]], _IF[each.get("if", "")], each["because"])
+        yield Relation(
+            causes, followers, _WHEN[each["when"]], _RELATION_CONDITIONS[each.get("if", "")], each["because"]
+        )
 
 
 RELATIONS = tuple(_read_relations())

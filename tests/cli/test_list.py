@@ -14,9 +14,9 @@ from harness.apis.fact import EvidenceKind
 from harness.apis.fact import Verdict as FactVerdict
 from harness.apis.registry import known_limits
 from harness.apis.response_rules import RESPONSE_RULES
-from harness.checks.gateway_findings import DETAILS, OTHERS, SOURCE
+from harness.checks.gateway_findings import DETAILS, OTHER_DETAILS, SOURCE
 from harness.checks.server_checks import CHECKS
-from harness.checks.server_results import BECAUSE
+from harness.checks.server_results import PROMISE_CONSEQUENCE
 from harness.cli.explain import lines
 from harness.cli.main import COMMANDS, main
 from harness.model.protocols import Capability
@@ -64,13 +64,16 @@ def test_rules_are_listed_with_what_they_demand_and_why(harness: Command) -> Non
     rows = table(outcome.out, "RULE", "KIND", "SEVERITY", "BLAME", "SOURCE", "EVIDENCE", "REQUIREMENT", "BECAUSE")
     assert [(row["RULE"], row["REQUIREMENT"], row["SOURCE"]) for row in rows] == [
         *((rule.id, rule.requirement, rule.source) for rule in all_rules()),
-        *((detail.id, detail.requirement, SOURCE) for detail in (*DETAILS, *OTHERS)),
+        *((detail.id, detail.requirement, SOURCE) for detail in (*DETAILS, *OTHER_DETAILS)),
         *((limit.id, limit.sentence, limit.source) for limit in known_limits()),
         *((promise.id, promise.sentence, promise.source) for promise in RESPONSE_RULES.values()),
         *((check.id, check.promise, check.source) for check in CHECKS.values()),
     ]
-    because = {each.id: each.because for each in (*all_rules(), *DETAILS, *OTHERS)}
-    because |= {**dict.fromkeys(RESPONSE_RULES, BECAUSE), **{check.id: check.because for check in CHECKS.values()}}
+    because = {each.id: each.because for each in (*all_rules(), *DETAILS, *OTHER_DETAILS)}
+    because |= {
+        **dict.fromkeys(RESPONSE_RULES, PROMISE_CONSEQUENCE),
+        **{check.id: check.because for check in CHECKS.values()},
+    }
     assert all(row["BECAUSE"] == because.get(row["RULE"], because["limits"]) for row in rows)
     listed = {row["RULE"]: (row["KIND"], row["SEVERITY"], row["BLAME"]) for row in rows}
     assert listed["anthropic-result-missing"] == ("limit", "error", "adapter")

@@ -41,7 +41,7 @@ _STOP_REASONS = {
     "content_filter": StopReason.REFUSAL,
 }
 
-_KNOWN = {"role", "content", "refusal", "tool_calls"}
+_CANONICAL_FIELDS = {"role", "content", "refusal", "tool_calls"}
 
 
 def read_response(body: JSON, status: int, history: Sequence[Message]) -> ChatResponse:
@@ -72,7 +72,7 @@ def read_response(body: JSON, status: int, history: Sequence[Message]) -> ChatRe
 def _thinking(message: dict[str, JSON]) -> list[Part]:
     """Return the reasoning, and the message fields that have no canonical equivalent."""
     fields, shown = message_fields(
-        {key: value for key, value in message.items() if key not in _KNOWN and not _is_empty(value)}
+        {key: value for key, value in message.items() if key not in _CANONICAL_FIELDS and not _is_empty(value)}
     )
     reasoning = {key: fields.pop(key) for key in REASONING if isinstance(fields.get(key), str)}
     parts: list[Part] = []

@@ -30,11 +30,11 @@ from harness.documents.json_schema import UndecidedSchema, Validator, schema_err
 from harness.model.http import HttpRequest
 from harness.model.messages import JSON
 
-_MOST_BYTES = 32 * 1024 * 1024
-_MOST_MESSAGES = 100_000
-_MOST_CACHE_MARKS = 4
+_MAX_BODY_BYTES = 32 * 1024 * 1024
+_MAX_MESSAGES = 100_000
+_MAX_CACHE_MARKS = 4
 _MANY_IMAGES = 20
-_MOST_PIXELS_OF_MANY = 2000
+_MAX_PIXELS_OF_MANY_IMAGES = 2000
 _VERSION = re.compile(r"\d{4}-\d{2}-\d{2}")
 _BEDROCK = "bedrock"
 """Amazon's service. The provider's rules apply, except those about the provider's tools."""
@@ -69,10 +69,12 @@ class _Surface:
 
 def violations(request: HttpRequest, rule_set: RuleSet) -> list[Violation]:
     """Return the violations of rules that fact conditions cannot express."""
-    if len(request.body) > _MOST_BYTES:
+    if len(request.body) > _MAX_BODY_BYTES:
         message = "Request exceeds the maximum size"
         return [
-            limit("body-size").make_violation(message, "", actual=len(request.body), expected=_MOST_BYTES, status=413)
+            limit("body-size").make_violation(
+                message, "", actual=len(request.body), expected=_MAX_BODY_BYTES, status=413
+            )
         ]
     try:
         body = body_of(request)
@@ -81,10 +83,10 @@ def violations(request: HttpRequest, rule_set: RuleSet) -> list[Violation]:
     if not isinstance(body, dict):
         return [limit("body").make_violation("Input should be a valid dictionary or object to extract fields from", "")]
     messages = body.get("messages")
-    if isinstance(messages, list) and len(messages) > _MOST_MESSAGES:  # checked before each message is
-        message = f"messages: at most {_MOST_MESSAGES} messages are allowed"
+    if isinstance(messages, list) and len(messages) > _MAX_MESSAGES:  # checked before each message is
+        message = f"messages: at most {_MAX_MESSAGES} messages are allowed"
         return [
-            limit("messages-many").make_violation(message, "/messages", actual=len(messages), expected=_MOST_MESSAGES)
+            limit("messages-many").make_violation(message, "/messages", actual=len(messages), expected=_MAX_MESSAGES)
         ]
     stripped = not request.headers.get("anthropic-version") and not is_invoked(request)  # so its betas are unknown
     named = stripped or bool(request.headers.get("anthropic-beta"))
@@ -242,12 +244,12 @@ def _many_images(conversation: list[Entry]) -> Iterator[Violation]:
     images = [block for block in blocks if block.kind == "image"]
     for image in images if len(images) > _MANY_IMAGES else ():
         side = image_side(resolve(image.data, "/source/data"))
-        if side > _MOST_PIXELS_OF_MANY:
+        if side > _MAX_PIXELS_OF_MANY_IMAGES:
             pointer = join(image.pointer, "source", "data")
             said = "At least one of the image dimensions exceed max allowed size for many-image requests"
-            message = f"{dotted_path(pointer)}: {said}: {_MOST_PIXELS_OF_MANY} pixels"
+            message = f"{dotted_path(pointer)}: {said}: {_MAX_PIXELS_OF_MANY_IMAGES} pixels"
             yield limit("image-side-of-many").make_violation(
-                message, pointer, actual=side, expected=_MOST_PIXELS_OF_MANY
+                message, pointer, actual=side, expected=_MAX_PIXELS_OF_MANY_IMAGES
             )
             return
 
@@ -259,10 +261,10 @@ def _cache_marks(body: dict[str, JSON], conversation: list[Entry], forms: _Forms
     for place, data in (*outside, *((block.pointer, block.data) for block in blocks)):
         if data.get("cache_control") is not None:
             marks.append((join(place, "cache_control"), data["cache_control"]))
-    if len(marks) > _MOST_CACHE_MARKS:
-        message = f"A maximum of {_MOST_CACHE_MARKS} blocks with cache_control may be provided. Found {len(marks)}."
-        place = marks[_MOST_CACHE_MARKS][0]
-        yield limit("cache-marks").make_violation(message, place, actual=len(marks), expected=_MOST_CACHE_MARKS)
+    if len(marks) > _MAX_CACHE_MARKS:
+        message = f"A maximum of {_MAX_CACHE_MARKS} blocks with cache_control may be provided. Found {len(marks)}."
+        place = marks[_MAX_CACHE_MARKS][0]
+        yield limit("cache-marks").make_violation(message, place, actual=len(marks), expected=_MAX_CACHE_MARKS)
     five_minutes_seen = False
     for place, mark in marks:
         if isinstance(mark, dict):
@@ -291,7 +293,15 @@ def header_violation(request: HttpRequest) -> Violation | None:
     return None
 
 
-_CONTESTED = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength")
+_CONTESTED_KEYWORDS = (
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minLength",
+    "maxLength",
+)
 """Keywords that the documentation forbids but some current models accept (anthropic-strict-closed)."""
 _UNIONS = ("anyOf", "oneOf")
 
@@ -359,7 +369,7 @@ def _strict(schema: dict[str, JSON], pointer: str) -> Iterator[Violation]:
         elif _is_object(member) and others is not False:
             message = f"{dotted_path(place)}: For 'object' type, 'additionalProperties' must be explicitly set to false"
             yield limit("strict-schema").make_violation(message, place, expected=False)
-        for key in _CONTESTED:
+        for key in _CONTESTED_KEYWORDS:
             if key in member:
                 message = f"{dotted_path(place)}: For this type, property '{key}' may not be supported"
                 yield limit("strict-keyword").make_violation(message, join(place, key), actual=key)

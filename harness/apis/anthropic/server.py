@@ -48,7 +48,7 @@ _WORDS = {StopReason.PAUSE: "pause_turn"}
 _SENT_WORDS = {word: stop for word, stop in STOP_REASONS.items() if word != "compaction"}  # beta, and on request only
 """Stop reasons whose wire name differs from the canonical one."""
 
-_LEAST_CACHED = 1024
+_MIN_CACHED_TOKENS = 1024
 """Minimum number of tokens that can be cached. This is the lowest documented minimum; some models need more."""
 
 
@@ -153,8 +153,8 @@ def _usage(step: ModelStep, seed: str, profile: Profile) -> dict[str, JSON]:
     an earlier request also contains is read from the cache; the rest is written to it. None of the 170 recorded
     responses has cached tokens without a mark.
     """
-    marked = step.prefix.marked if step.prefix.marked >= _LEAST_CACHED else 0
-    written = marked - (step.prefix.marked_again if step.prefix.marked_again >= _LEAST_CACHED else 0)
+    marked = step.prefix.marked if step.prefix.marked >= _MIN_CACHED_TOKENS else 0
+    written = marked - (step.prefix.marked_again if step.prefix.marked_again >= _MIN_CACHED_TOKENS else 0)
     thought = number(seed, "thought", 20, 200) if step.thinking is not None else 0
     usage: dict[str, JSON] = {
         "input_tokens": number(seed, "input", 40, 900),
@@ -171,8 +171,8 @@ def _usage(step: ModelStep, seed: str, profile: Profile) -> dict[str, JSON]:
 
 
 _AT_THE_END = ("stop_reason", "stop_sequence", "stop_details")
-_CUMULATIVE = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
-_KNOWN_AT_START = frozenset({*_CUMULATIVE, "cache_creation", "service_tier", "inference_geo"})
+_CUMULATIVE_COUNTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
+_KNOWN_AT_START = frozenset({*_CUMULATIVE_COUNTS, "cache_creation", "service_tier", "inference_geo"})
 
 _PING: dict[str, JSON] = {"type": "ping"}
 _PINGED = frozenset({"content_block_start", "content_block_delta", "content_block_stop"})
@@ -237,7 +237,7 @@ def _events(message: dict[str, JSON], seed: str) -> Iterator[dict[str, JSON]]:
         if isinstance(block, dict):
             yield from _block(index, block, seed)
     # All 37 recorded streams repeat the input token counts at the end.
-    ended = {key: value for key, value in counts.items() if key in _CUMULATIVE or key not in known}
+    ended = {key: value for key, value in counts.items() if key in _CUMULATIVE_COUNTS or key not in known}
     yield {
         "type": "message_delta",
         "delta": {key: message[key] for key in _AT_THE_END if key in message},

@@ -20,8 +20,8 @@ from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import JSON
 
 _METHOD = re.compile(r".*/([^/:]+):(batchEmbedContents|embedContent)")
-_MOST_TEXTS = 100
-_LENGTH = 3072
+_MAX_TEXTS = 100
+_DEFAULT_DIMENSIONS = 3072
 _BATCH = "langchain-ai/langchainjs 4491"
 _REFERENCE = "Gemini API, models.batchEmbedContents"
 
@@ -78,14 +78,14 @@ def violations(request: HttpRequest, _rule_set: RuleSet) -> list[Violation]:
 
 def _refusals(seen: EmbeddingView) -> Iterator[Violation]:
     count = len(seen.texts)
-    if count > _MOST_TEXTS:
-        message = f"* BatchEmbedContentsRequest.requests: at most {_MOST_TEXTS} requests can be in one batch\n"
-        yield limit("embeddings-count").make_violation(message, "/requests", actual=count, expected=_MOST_TEXTS)
+    if count > _MAX_TEXTS:
+        message = f"* BatchEmbedContentsRequest.requests: at most {_MAX_TEXTS} requests can be in one batch\n"
+        yield limit("embeddings-count").make_violation(message, "/requests", actual=count, expected=_MAX_TEXTS)
     elif count == 0:
         message = "* BatchEmbedContentsRequest.requests: requests is not specified\n"
         yield limit("embeddings-count").make_violation(message, "", actual=count)
-    if seen.dimensions is not None and not 0 < seen.dimensions <= _LENGTH:
-        message = f"* EmbedContentRequest.output_dimensionality: must be from 1 to {_LENGTH}\n"
+    if seen.dimensions is not None and not 0 < seen.dimensions <= _DEFAULT_DIMENSIONS:
+        message = f"* EmbedContentRequest.output_dimensionality: must be from 1 to {_DEFAULT_DIMENSIONS}\n"
         pointer = seen.dimensions_pointer
         yield limit("embeddings-dimensions").make_violation(message, pointer, actual=seen.dimensions)
 
@@ -109,11 +109,13 @@ def _values(entry: ProtoMessage) -> tuple[float, ...]:
 
 def build(seen: EmbeddingView) -> dict[str, JSON]:
     """Return the body of a response. Like gemini-embedding-001, it does not normalise shortened vectors to length 1."""
-    length = seen.dimensions or _LENGTH
+    length = seen.dimensions or _DEFAULT_DIMENSIONS
     entries: list[JSON] = []
     for text in seen.texts:
         whole = seeded_vector(seen, text.text, length)
-        entries.append({"values": [round(value * 0.7, 6) if length < _LENGTH else value for value in whole]})
+        entries.append(
+            {"values": [round(value * 0.7, 6) if length < _DEFAULT_DIMENSIONS else value for value in whole]}
+        )
     return {"embeddings": entries}
 
 

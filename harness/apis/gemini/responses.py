@@ -378,7 +378,7 @@ STATUS_NAMES = {
 _STATUSES = {name: status for status, name in STATUS_NAMES.items()}
 
 
-_SECONDS = re.compile(r"(\d+(?:\.\d+)?)s", re.ASCII)
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)s", re.ASCII)
 
 
 def read_error(error: ProtoMessage | None, response: HttpResponse) -> ErrorView | None:
@@ -394,5 +394,5 @@ def _wait(error: ProtoMessage) -> float | None:
     """Return the delay of a RetryInfo in seconds. It is a protobuf duration such as `1.5s`."""
     details = (detail for detail, _ in repeated_values(error.get("details"), ""))
     delays = (detail.get("retryDelay") for detail in details if isinstance(detail, dict))
-    found = (_SECONDS.fullmatch(delay) for delay in delays if isinstance(delay, str))
+    found = (_DURATION.fullmatch(delay) for delay in delays if isinstance(delay, str))
     return next((float(seconds[1]) for seconds in found if seconds), None)

@@ -47,7 +47,7 @@ _FINISH_REASONS = {
 }
 
 
-_LEAST_CACHED = 300
+_MIN_CACHED_TOKENS = 300
 """Minimum number of tokens for caching, a little below the shortest recorded prompt with cached tokens."""
 
 
@@ -138,7 +138,7 @@ def _usage(seed: str, prefix: Prefix, *, reasoned: bool) -> dict[str, JSON]:
 
     In recordings of repeated prompts with at least 328 tokens, about two thirds of the tokens are cached.
     """
-    cached = prefix.repeated * 2 // 3 if prefix.repeated >= _LEAST_CACHED else 0
+    cached = prefix.repeated * 2 // 3 if prefix.repeated >= _MIN_CACHED_TOKENS else 0
     prompt = (prefix.repeated if cached else 0) + number(seed, "prompt", 20, 400)
     candidates = number(seed, "candidates", 5, 120)
     thoughts = number(seed, "thoughts", 20, 300) if reasoned else 0

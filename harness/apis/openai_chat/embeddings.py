@@ -16,11 +16,11 @@ from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import JSON, Usage
 
 _LENGTHS = {"text-embedding-3-large": 3072}
-_LENGTH = 1536
+_DEFAULT_DIMENSIONS = 1536
 """Vector length of text-embedding-3-small, text-embedding-ada-002 and unknown models."""
 
 limit = ApiLimits(FACTS, "openai-embeddings")
-_MOST_TEXTS = 2048
+_MAX_TEXTS = 2048
 
 
 def recognises(request: HttpRequest) -> bool:
@@ -75,14 +75,14 @@ def _refusals(seen: EmbeddingView, rule_set: RuleSet) -> Iterator[Violation]:
         return
     if seen.model is None:
         yield limit("model").make_violation("you must provide a model parameter", "")
-    if not 0 < len(seen.texts) <= _MOST_TEXTS:
-        message = f"'$.input' is invalid: an array of 1 to {_MOST_TEXTS} inputs is expected."
-        yield limit("count").make_violation(message, "/input", actual=len(seen.texts), expected=_MOST_TEXTS)
+    if not 0 < len(seen.texts) <= _MAX_TEXTS:
+        message = f"'$.input' is invalid: an array of 1 to {_MAX_TEXTS} inputs is expected."
+        yield limit("count").make_violation(message, "/input", actual=len(seen.texts), expected=_MAX_TEXTS)
     for text in seen.texts:
         if not text.text:
             message = "'$.input' is invalid: an input cannot be an empty string."
             yield limit("empty").make_violation(message, text.pointer, actual="")
-    longest = _LENGTHS.get(seen.model or "", _LENGTH)
+    longest = _LENGTHS.get(seen.model or "", _DEFAULT_DIMENSIONS)
     if seen.dimensions is not None and seen.model == "text-embedding-ada-002":
         message = "This model does not support specifying dimensions."
         yield limit("dimensions").make_violation(message, "/dimensions", actual=seen.dimensions)
@@ -125,7 +125,7 @@ def usage(response: HttpResponse) -> Usage:
 
 def build(seen: EmbeddingView) -> dict[str, JSON]:
     """Return the body of a response."""
-    length = seen.dimensions or _LENGTHS.get(seen.model or "", _LENGTH)
+    length = seen.dimensions or _LENGTHS.get(seen.model or "", _DEFAULT_DIMENSIONS)
     data: list[JSON] = [
         {"object": "embedding", "index": index, "embedding": [*seeded_vector(seen, text.text, length)]}
         for index, text in enumerate(seen.texts)

@@ -27,7 +27,7 @@ from harness.model.messages import JSON, StopReason
 WHOLE = frozenset({"role", "type", "id", "name", "format", "channel", "signature"})
 """String fields that are sent complete and may be repeated. All other strings are sent in pieces."""
 
-_NOISE = frozenset({"choices", "object", "obfuscation", "p", "error"})
+_IGNORED_CHUNK_FIELDS = frozenset({"choices", "object", "obfuscation", "p", "error"})
 """Fields of a chunk that a non-streamed body does not have, or that are handled separately."""
 
 
@@ -81,7 +81,7 @@ def _take(whole: dict[str, JSON], choices: dict[int, _Choice], chunk: dict[str, 
         if key == "usage" and isinstance(value, dict):
             counted = {name: number for name, number in value.items() if number is not None}
             whole["usage"] = as_object(whole.get("usage")) | counted  # absent counts keep their value
-        elif key not in _NOISE and (value is not None or key not in whole):
+        elif key not in _IGNORED_CHUNK_FIELDS and (value is not None or key not in whole):
             whole[key] = value
     if chunk.get("error") is not None:
         whole["error"] = chunk["error"]

@@ -345,7 +345,7 @@ _DOCUMENTED = (
     *("arguments-in-opening-piece", "whole-calls", "repeated-ids"),
     *("empty-strings", "index-from-one", "empty-arguments"),
 )
-_DEPARTING = ("early-usage", "no-index", "one-index", "id-per-piece")
+_UNDOCUMENTED = ("early-usage", "no-index", "one-index", "id-per-piece")
 """Dialects whose chunks violate the API's documentation, unlike those in `_DOCUMENTED`. Dialects that omit ids or token
 counts are in neither.
 """
@@ -369,8 +369,8 @@ def _choice(dialect: ChatDialect, choice: JSON) -> JSON:
 
 
 SHAPES: Mapping[str, StreamShape] = {
-    name: StreamShape(partial(_apply_dialect, DIALECTS[name]), departs=name in _DEPARTING)
-    for name in (*_DOCUMENTED, *_DEPARTING)
+    name: StreamShape(partial(_apply_dialect, DIALECTS[name]), departs=name in _UNDOCUMENTED)
+    for name in (*_DOCUMENTED, *_UNDOCUMENTED)
 }
 
 

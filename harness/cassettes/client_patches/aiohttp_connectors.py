@@ -22,7 +22,7 @@ from harness.cassettes.client_patches.connection_bytes import (
 )
 from harness.model.http import Ending, HttpRequest, HttpResponse
 
-_LEAST = 1 << 16
+_MIN_BUFFER_BYTES = 1 << 16
 """Minimum buffer size of an aiohttp stream."""
 
 
@@ -81,7 +81,7 @@ async def _keep(library: Any, response: Any, keep: Keep) -> None:
 
 def _replayed_stream(library: Any, pieces: Sequence[bytes], failure: Exception | None) -> Any:
     loop = asyncio.get_running_loop()
-    limit = max([_LEAST, *map(len, pieces)])
+    limit = max([_MIN_BUFFER_BYTES, *map(len, pieces)])
     protocol = library.base_protocol.BaseProtocol(loop=loop)
     protocol.connection_made(asyncio.Transport())  # without a transport, aiohttp reports a lost connection
     stream = library.StreamReader(protocol, limit, loop=loop)

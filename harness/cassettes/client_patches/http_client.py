@@ -131,7 +131,7 @@ def _response(answer: HttpResponse, method: str, options: dict[str, Any]) -> Any
     )
 
 
-_OTHERS = ("botocore", "urllib3", "requests")
+_PATCHED_LIBRARIES = ("botocore", "urllib3", "requests")
 """Libraries that subclass http.client's connections and are patched elsewhere."""
 
 
@@ -146,7 +146,7 @@ def patches(library: Any, hook: RequestHook) -> Iterator[Patch]:
     def request(self: Any, method: str, url: str, body: Any = None, headers: Any = None, **rest: Any) -> None:
         waiting.pop(self, None)
         headers = dict(headers or {})
-        if type(self).__module__.startswith(_OTHERS):
+        if type(self).__module__.startswith(_PATCHED_LIBRARIES):
             return sending(self, method, url, body, headers, **rest)
         body = whole(body)
         found = hook(HttpRequest(method.upper(), _url(self, url), plain(headers), body or b""))

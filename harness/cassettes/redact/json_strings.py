@@ -146,12 +146,12 @@ _OPAQUE = frozenset(
 )
 """Keys whose values are opaque: reasoning that is sent back unchanged, images, audio."""
 
-_FREE = frozenset({b"input", b"args", b"arguments", b"functionResponse", b"function_response", b"properties"})
+_USER_DATA_KEYS = frozenset({b"input", b"args", b"arguments", b"functionResponse", b"function_response", b"properties"})
 """Keys inside a message whose values are objects with arbitrary keys, chosen by a tool or a model."""
 
 
 def _is_opaque(keys: tuple[bytes, ...]) -> bool:
-    return bool(keys) and keys[-1] in _OPAQUE and not _FREE.intersection(keys[1:-1])
+    return bool(keys) and keys[-1] in _OPAQUE and not _USER_DATA_KEYS.intersection(keys[1:-1])
 
 
 def _group(strings: list[_String]) -> Group:

@@ -32,7 +32,7 @@ _BROKEN = rb"(?P<line>" + NEXT_LINE + rb")|(?P<end>[\\=](?:\r?\n|(?:\\+r)?\\+n))
 
 _WRITTEN = re.compile(_ESCAPE)
 _SQUEEZED = re.compile(_BROKEN + rb"|" + _ESCAPE)
-_DEEPEST = 5
+_MAX_DEPTH = 5
 """Maximum nesting depth of escapes, including mixed ones: `%5Cu0073`, `&amp;#115;`."""
 
 _LEFT_OUT = frozenset({"line", "end", "space", "blank"})
@@ -66,7 +66,7 @@ class View:
         text += data[last:]
         self.text = bytes(text)
         self._within: View | None = None
-        if _depth < _DEEPEST and _WRITTEN.search(self.text) is not None:
+        if _depth < _MAX_DEPTH and _WRITTEN.search(self.text) is not None:
             self._within = View(self.text, squeezed=squeezed, _depth=_depth + 1)
             self.text = self._within.text
 
@@ -120,7 +120,7 @@ def _character(code: int) -> bytes:
 
 Alphabet: TypeAlias = Literal["any case", "base64"]
 
-SHORTEST = 8
+MIN_SECRET_BYTES = 8
 """Minimum length of a secret. A shorter value is taken to be a dummy; removing it would also remove ordinary text."""
 
 PART = 16
@@ -157,7 +157,7 @@ class SecretEncoding:
 
     def find_beginning(self, text: bytes) -> int | None:
         """Return the position of the secret if `text` ends with its beginning, else `None`."""
-        for length in range(min(len(self.text), len(text)), SHORTEST - 1, -1):
+        for length in range(min(len(self.text), len(text)), MIN_SECRET_BYTES - 1, -1):
             if text.endswith(self.text[:length]):
                 return len(text) - length
         return None
@@ -166,7 +166,7 @@ class SecretEncoding:
 def encodings_of(secret: str) -> list[SecretEncoding]:
     """Return the encodings of a secret to search for in squeezed and folded text."""
     raw = View(secret.strip().encode("utf-8", "surrogatepass"), squeezed=True).text
-    if len(raw) < SHORTEST:
+    if len(raw) < MIN_SECRET_BYTES:
         return []
     part = min(PART, len(raw))
     base32 = [_base32(raw, shift).lower() for shift in range(5)]
@@ -203,12 +203,12 @@ def _base32(raw: bytes, shift: int) -> bytes:
     return b32encode(b"\0" * shift + raw)[whole]
 
 
-_MORE = b"{%d,}" % (SHORTEST - 1)
+_REPEATED = b"{%d,}" % (MIN_SECRET_BYTES - 1)
 _NUMBERS = re.compile(
     rb"(?<![0-9A-Za-z])(?:"
-    rb"(?P<hex>(?:0x)?[0-9A-Fa-f]{2}(?:[\s:,-]+(?:0x)?[0-9A-Fa-f]{2})" + _MORE + rb")"
-    rb"|(?P<decimal>[0-9]{2,3}(?:[\s,]+[0-9]{2,3})" + _MORE + rb")"
-    rb")(?![0-9A-Za-z])|(?P<quoted>(?:=[0-9A-Fa-f]{2})" + _MORE + rb")"
+    rb"(?P<hex>(?:0x)?[0-9A-Fa-f]{2}(?:[\s:,-]+(?:0x)?[0-9A-Fa-f]{2})" + _REPEATED + rb")"
+    rb"|(?P<decimal>[0-9]{2,3}(?:[\s,]+[0-9]{2,3})" + _REPEATED + rb")"
+    rb")(?![0-9A-Za-z])|(?P<quoted>(?:=[0-9A-Fa-f]{2})" + _REPEATED + rb")"
 )
 _DECIMAL = re.compile(rb"[0-9]+")
 _HEX = re.compile(rb"(?<![0-9A-Fa-f])[0-9A-Fa-f]{2}(?![0-9A-Fa-f])")

@@ -25,14 +25,14 @@ _SECRET_PARAMETERS = frozenset({"auth", "key"})
 _GRANTS = frozenset({"code", "state", "ticket", "session", "sid", "session_id"})
 """Parameters that are secret only if their value is a token. A `code`, for example, may be a country code."""
 
-_KNOWN = frozenset({"chat-completions", "compatible-mode", "generativelanguage", "openai-compatible"})
+_HARMLESS_PATH_SEGMENTS = frozenset({"chat-completions", "compatible-mode", "generativelanguage", "openai-compatible"})
 """Path segments of base URLs that would be mistaken for tokens because of their length."""
 
 _NAME = re.compile(r"[a-z]+(?:-[a-z]+)*-?[0-9]{0,2}|v[0-9][0-9a-z.]*|[0-9.-]+(?:-[a-z]+)?")
 """Matches words, regions, versions and dates, which are not tokens."""
 
-_LONGEST_NAME = 15
-_SHORTEST_TOKEN = 8
+_MAX_NAME_CHARACTERS = 15
+_MIN_TOKEN_CHARACTERS = 8
 
 
 @lru_cache(maxsize=256)  # a run asks few of them, again and again
@@ -104,9 +104,9 @@ def _carries_key(pair: str) -> bool:
 
 
 def _is_token(text: str) -> bool:
-    is_name = _NAME.fullmatch(text) is not None and len(text) <= _LONGEST_NAME
+    is_name = _NAME.fullmatch(text) is not None and len(text) <= _MAX_NAME_CHARACTERS
     is_date = re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:-[a-z]+)?", text) is not None
-    return len(text) >= _SHORTEST_TOKEN and text not in _KNOWN and not is_name and not is_date
+    return len(text) >= _MIN_TOKEN_CHARACTERS and text not in _HARMLESS_PATH_SEGMENTS and not is_name and not is_date
 
 
 _SHAPES = re.compile(
@@ -198,7 +198,7 @@ _CONTINUED = frozenset(bytes([each]) for each in _ALNUM + b"_-+")
 _RANDOM = 24
 """Number of characters at the end of a match that are checked for randomness."""
 
-_VARIETY = 8
+_MIN_DISTINCT_CHARACTERS = 8
 """Minimum number of different characters. It excludes placeholders such as `sk-xxxxxxxx` in documentation."""
 
 _KINDS = (re.compile(rb"[a-z]"), re.compile(rb"[A-Z]"), re.compile(rb"[0-9]"))
@@ -256,7 +256,7 @@ def _is_random(found: bytes) -> bool:
     end = found[-_RANDOM:]
     kinds = sum(kind.search(end) is not None for kind in _KINDS)
     # AWS ends those of its documents so.
-    return len(set(end)) >= min(_VARIETY, len(end) - 2) and kinds > 1 and not found.endswith(b"EXAMPLE")
+    return len(set(end)) >= min(_MIN_DISTINCT_CHARACTERS, len(end) - 2) and kinds > 1 and not found.endswith(b"EXAMPLE")
 
 
 Chosen: TypeAlias = Callable[[str], bool]

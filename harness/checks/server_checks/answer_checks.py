@@ -94,7 +94,7 @@ def _stop(session: CheckSession) -> None:
 
 PROMPT_NOT_FOLLOWED = "the model did not do what the prompt asks for"
 
-_ROUNDS = 5
+_COMPARISONS = 5
 """Number of comparisons after which a difference between whole and streamed answers counts as systematic."""
 
 
@@ -105,7 +105,7 @@ def compare_variants(session: CheckSession, request: ChatRequest, right: Callabl
     and the other always wrong.
     """
     seen: set[tuple[bool, bool]] = set()
-    for _ in range(_ROUNDS):
+    for _ in range(_COMPARISONS):
         whole, streamed = (session.ask(request, stream=stream) for stream in (False, True))
         seen.add((right(whole), right(streamed)))
         if seen == {(True, True)}:
@@ -119,7 +119,9 @@ def compare_variants(session: CheckSession, request: ChatRequest, right: Callabl
         f"{reply.view.text} {[call.name for call in reply.view.calls]}" if reply.view else ""
         for reply in (shown, better)
     )
-    session.fail(f"{message}: {worse}, in {_ROUNDS} of {_ROUNDS} answers", shown, actual=actual, expected=expected)
+    session.fail(
+        f"{message}: {worse}, in {_COMPARISONS} of {_COMPARISONS} answers", shown, actual=actual, expected=expected
+    )
 
 
 PASSAGE = (

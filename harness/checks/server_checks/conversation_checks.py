@@ -126,7 +126,7 @@ def _check_mixed(session: CheckSession, reply: Reply) -> None:
 NUMBER = 1234567890123456789
 """An integer that a double cannot represent: its last digits become 768, or 800 in JavaScript."""
 
-_REACH = 129
+_MAX_ROUNDING_ERROR = 129
 """Distance within which a number equals `NUMBER` after conversion to a double. Doubles of this size are 256 apart."""
 
 
@@ -135,7 +135,7 @@ def _integer(session: CheckSession) -> None:
     reply = session.ask(session.question(tools=[ORDER], tool_choice="auto"))
     call = _first_call(session, reply, ORDER)
     given = call.arguments.get("number") if isinstance(call.arguments, dict) else None
-    if isinstance(given, int | float) and given != NUMBER and abs(given - NUMBER) < _REACH:
+    if isinstance(given, int | float) and given != NUMBER and abs(given - NUMBER) < _MAX_ROUNDING_ERROR:
         message = "a large integer is rounded to a double, which no model does"
         session.fail(message, reply, call.arguments_pointer, actual=given, expected=NUMBER)
     elif given != NUMBER and call.malformed is None:

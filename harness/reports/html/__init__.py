@@ -278,7 +278,7 @@ _MODES = {
     "audit": "audit: recordings were checked, nothing was sent",
     "serve": "serve: a client called the bundled reference server",
 }
-_GREEN = frozenset({Verdict.PASS, Verdict.NOTE, Verdict.NOT_APPLICABLE})
+_COLLAPSED_VERDICTS = frozenset({Verdict.PASS, Verdict.NOTE, Verdict.NOT_APPLICABLE})
 _NOT_OBSERVED = "not observed"
 
 
@@ -304,7 +304,7 @@ class _MatrixGroup:
 
     @property
     def is_green(self) -> bool:
-        return all(cell.verdict in _GREEN for row in self.rows for cells in row.cells for cell in cells)
+        return all(cell.verdict in _COLLAPSED_VERDICTS for row in self.rows for cells in row.cells for cell in cells)
 
 
 def render(run: RunResult, presentation: Presentation) -> str:
