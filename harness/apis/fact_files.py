@@ -56,7 +56,7 @@ class Facts:
         """Return the facts that apply to a model on a day, for any service. The same tuple object is returned until a
         file changes.
         """
-        return _holding(self._state, model, day)
+        return _applicable_facts(self._state, model, day)
 
     def with_ids(self, ids: Iterable[str]) -> tuple[Fact, ...]:
         """Return the facts with these ids; unknown ids are skipped."""
@@ -286,7 +286,7 @@ def _written_keys(state: _State) -> frozenset[str]:
 
 
 @lru_cache(1024)
-def _holding(state: _State, model: str, day: dt.date) -> tuple[Fact, ...]:
+def _applicable_facts(state: _State, model: str, day: dt.date) -> tuple[Fact, ...]:
     return tuple(fact for fact in _by_id(state).values() if fact.is_on(day) and fact.is_of(model))
 
 

@@ -344,7 +344,7 @@ class ResponseChecks:
             is_events = request.stream_format == "events"
             yield from _check_content_type(response, stream=is_events)
             yield from _framing(response) if is_events else ()
-            yield from _once(self._stream(self.events(response, request), request))
+            yield from _without_duplicates(self._stream(self.events(response, request), request))
         else:
             yield from _check_content_type(response, stream=False)
             if whole is None:
@@ -469,7 +469,7 @@ class ResponseChecks:
             yield USAGE.make_violation(message, f"{self.usage}/{self.total}", None, total, sum(numbers))
 
 
-def _once(found: Iterable[ResponseViolation]) -> Iterator[ResponseViolation]:
+def _without_duplicates(found: Iterable[ResponseViolation]) -> Iterator[ResponseViolation]:
     """Yield each violation once. The same fault may be found in many events, or in both an event and the response."""
     seen: set[tuple[str, str]] = set()
     for each in found:

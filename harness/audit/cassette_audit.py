@@ -216,7 +216,7 @@ class Audit:
         for finding in raised:
             at = finding.exchange
             limit = finding.kind is Kind.LIMIT
-            if limit and _about_a_scrubbed_id(finding):
+            if limit and _concerns_redacted_id(finding):
                 continue
             severity = _IN_AUDIT.get(finding.kind, finding.severity)
             if finding.rule in _REPORTED_BY_PROVIDERS:
@@ -384,7 +384,7 @@ def _refusal(file: str, index: int, reading: ParsedExchange) -> Iterator[Refused
         yield RefusedRequest(file, index, status, _KEY_SHAPE_REDACTOR.text(words))
 
 
-def _about_a_scrubbed_id(finding: Finding) -> bool:
+def _concerns_redacted_id(finding: Finding) -> bool:
     """Return whether a finding concerns a redacted id. The form and pairing of such ids prove nothing."""
     if "-id" not in finding.rule and "result" not in finding.rule:
         return False
@@ -425,7 +425,7 @@ def made_on(cassette: Cassette, interaction: Interaction) -> dt.date | None:
     """
     metadata, response = cassette.metadata, interaction.response
     recorded = metadata.recorded_at if metadata is not None else None
-    found = _of_text(recorded) if recorded else None
+    found = _day_of_text(recorded) if recorded else None
     if found is None and response is not None:
         found = next(filter(None, _days(response)), None)
     return found
@@ -433,9 +433,9 @@ def made_on(cassette: Cassette, interaction: Interaction) -> dt.date | None:
 
 def _days(response: HttpResponse) -> Iterator[dt.date | None]:
     bodies = [*_objects(response.body)]
-    yield from map(_of_object, bodies)
-    yield _of_header(response.headers)
-    yield from (_of_object(inner) for body in bodies if isinstance(inner := body.get("response"), dict))
+    yield from map(_day_of_object, bodies)
+    yield _day_of_header(response.headers)
+    yield from (_day_of_object(inner) for body in bodies if isinstance(inner := body.get("response"), dict))
 
 
 def _objects(body: bytes) -> Iterator[dict[str, JSON]]:
@@ -449,7 +449,7 @@ def _objects(body: bytes) -> Iterator[dict[str, JSON]]:
         yield from (each for each in (value if isinstance(value, list) else [value]) if isinstance(each, dict))
 
 
-def _of_header(headers: Mapping[str, str]) -> dt.date | None:
+def _day_of_header(headers: Mapping[str, str]) -> dt.date | None:
     text = next((value for name, value in headers.items() if name.lower() == "date"), None)
     try:
         return _plausible(parsedate_to_datetime(text).date()) if text else None
@@ -457,13 +457,13 @@ def _of_header(headers: Mapping[str, str]) -> dt.date | None:
         return None
 
 
-def _of_object(body: dict[str, JSON]) -> dt.date | None:
-    return next((day for name in _TIME_STAMP_FIELDS if (day := _of_stamp(body.get(name)))), None)
+def _day_of_object(body: dict[str, JSON]) -> dt.date | None:
+    return next((day for name in _TIME_STAMP_FIELDS if (day := _day_of_stamp(body.get(name)))), None)
 
 
-def _of_stamp(stamp: JSON) -> dt.date | None:
+def _day_of_stamp(stamp: JSON) -> dt.date | None:
     if isinstance(stamp, str):
-        return _of_text(stamp)
+        return _day_of_text(stamp)
     if isinstance(stamp, bool) or not isinstance(stamp, int | float):
         return None
     try:
@@ -472,7 +472,7 @@ def _of_stamp(stamp: JSON) -> dt.date | None:
         return None
 
 
-def _of_text(text: str) -> dt.date | None:
+def _day_of_text(text: str) -> dt.date | None:
     try:
         return _plausible(dt.date.fromisoformat(text[:10]))
     except ValueError:

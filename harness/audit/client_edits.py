@@ -102,7 +102,7 @@ class _EditFinder:
         answers = match_answered_calls(self._place, self._calls)
         origins = [origin for origin in answers if origin is not None]
         self.edits["results-reordered"] += origins != sorted(origins)
-        self.edits["result-unpaired"] += len(self._of_nobody(results))
+        self.edits["result-unpaired"] += len(self._unpaired(results))
         carried = {origin for origin in match_issued_calls(self._place.calls, self._calls) if origin is not None}
         self.edits["call-unanswered"] += len(carried - set(origins))
         paired = [
@@ -262,7 +262,7 @@ class _EditFinder:
         at = self._kept.index(origin) if origin in self._kept else None
         return replace(theirs, fields=fields, answers=at, id=theirs.id or call.id)
 
-    def _of_nobody(self, results: Sequence[TurnItem]) -> list[TurnItem]:
+    def _unpaired(self, results: Sequence[TurnItem]) -> list[TurnItem]:
         return [
             item
             for item, origin in zip(results, match_answered_calls(self._place, self._calls), strict=True)

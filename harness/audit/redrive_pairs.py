@@ -309,7 +309,7 @@ def find_pairs(exchanges: Sequence[RecordedExchange]) -> list[RedrivePair]:
             if earlier is not None and likeness >= least:
                 unanswered.remove(earlier)
                 found.append(
-                    RedrivePair(earlier, follow_up, _with_all_said(place, follow_up.request, earlier.response))
+                    RedrivePair(earlier, follow_up, _with_whole_response(place, follow_up.request, earlier.response))
                 )
         if not follow_up.broken:
             unanswered.add(follow_up)
@@ -342,7 +342,7 @@ def _call_key(call: CallView) -> str:
     return canonical([call.name, call.arguments])
 
 
-def _with_all_said(place: TurnSlice, view: RequestView, response: ResponseView) -> TurnSlice:
+def _with_whole_response(place: TurnSlice, view: RequestView, response: ResponseView) -> TurnSlice:
     """Return the slice that ends with the same result as `place`, but assigns all parts of the response to the
     assistant.
     """
@@ -358,7 +358,7 @@ def _likeness(earlier: RecordedExchange, follow_up: RecordedExchange, place: Tur
     if follow_up.request.stateful and not place.calls:
         named = _field(follow_up.body, "previous_response_id")
         return _Confidence.IDS if named and named == _field(earlier.response.body, "id") else _Confidence.NONE
-    return _Confidence.CONVERSATION if _goes_on(earlier.request, follow_up.request) else _Confidence.NONE
+    return _Confidence.CONVERSATION if _continues(earlier.request, follow_up.request) else _Confidence.NONE
 
 
 def _has_ids(issued: Sequence[CallView], place: TurnSlice) -> bool:
@@ -373,7 +373,7 @@ def _has_ids(issued: Sequence[CallView], place: TurnSlice) -> bool:
     )
 
 
-def _goes_on(earlier: RequestView, later: RequestView) -> bool:
+def _continues(earlier: RequestView, later: RequestView) -> bool:
     """Return whether the later request contains all user texts of the earlier one, in order."""
     texts = iter(_texts(later))
     return all(text in texts for text in _texts(earlier))

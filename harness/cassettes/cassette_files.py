@@ -300,13 +300,13 @@ def _represent_text(dumper: Any, text: str) -> Any:
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
 
 
-def _never(_dumper: Any, _data: Any) -> bool:
+def _ignore_aliases(_dumper: Any, _data: Any) -> bool:
     return True  # "ignore": never write an alias
 
 
 def _dumper() -> Any:
     base: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    dumper: Any = type("_Dumper", (base,), {"ignore_aliases": _never})
+    dumper: Any = type("_Dumper", (base,), {"ignore_aliases": _ignore_aliases})
     dumper.add_representer(str, _represent_text)
     return dumper
 

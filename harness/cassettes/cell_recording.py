@@ -93,7 +93,7 @@ def refusal_of_suspects(found: Sequence[Suspect], allowed: Sequence[str], option
 
 
 def _values(interaction: Interaction, wire: Api) -> Iterator[tuple[str, str, str]]:
-    for pointer, name, value in _within(loads_or_none(interaction.request.body), ""):
+    for pointer, name, value in _named_strings(loads_or_none(interaction.request.body), ""):
         yield f"request {{at}} {_literal(pointer)}", name, value
     if interaction.response is None:
         return
@@ -102,7 +102,7 @@ def _values(interaction: Interaction, wire: Api) -> Iterator[tuple[str, str, str
     except WireError:
         return
     for number, call in enumerate(answer.calls):
-        for pointer, name, value in _within(call.arguments, ""):
+        for pointer, name, value in _named_strings(call.arguments, ""):
             yield f"response {{at}} call {number} {_literal(pointer)}", name, value
     for name, value in _assignments(answer.text):
         yield "response {at} text", name, value
@@ -112,7 +112,7 @@ def _literal(pointer: str) -> str:
     return pointer.replace("{", "{{").replace("}", "}}")
 
 
-def _within(value: JSON, pointer: str, name: str = "") -> Iterator[tuple[str, str, str]]:
+def _named_strings(value: JSON, pointer: str, name: str = "") -> Iterator[tuple[str, str, str]]:
     left: list[tuple[JSON, str, str]] = [(value, pointer, name)]
     while left:
         node, at, key = left.pop()

@@ -69,7 +69,7 @@ class Journal:
             self.leftover = _find_leftover(self.path, force=force)
             with _writing(cassette, "no journal can be written next to it"):
                 if self.leftover.interactions:
-                    _cut_behind_last_line(self._handle)
+                    _cut_after_last_line(self._handle)
                 else:
                     self._begin()
                 files.sync_folder(cassette.parent)
@@ -225,7 +225,7 @@ def _is_at(path: Path, handle: int) -> bool:
         return False
 
 
-def _cut_behind_last_line(handle: int) -> None:
+def _cut_after_last_line(handle: int) -> None:
     size = os.fstat(handle).st_size
     data = os.pread(handle, size, 0)
     os.ftruncate(handle, data.rfind(b"\n") + 1)

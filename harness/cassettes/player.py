@@ -131,11 +131,11 @@ def stream_converter(wire: Api, profile: Profile, seed: str) -> Converter:
         if request.body == answered.body and request.url == answered.url:
             return response
         new_view, before = _request_view(wire, request), _request_view(wire, answered)
-        if new_view is None or before is None or _way(new_view) == _way(before):
+        if new_view is None or before is None or _rewrite_of(new_view) == _rewrite_of(before):
             return response
         if response.status >= HTTPStatus.BAD_REQUEST:
             return wire.error_for(response, request)
-        view = _good(wire, response)
+        view = _complete_view(wire, response)
         if view is None or not isinstance(view.body, dict):
             return wire.broken_for(response, request)
         if not new_view.stream:
@@ -157,7 +157,7 @@ def asks_for_stream(wire: Api, request: HttpRequest) -> bool:
     return view is not None and view.stream
 
 
-def _way(request: RequestView) -> tuple[bool, str]:
+def _rewrite_of(request: RequestView) -> tuple[bool, str]:
     return request.stream, request.stream_format
 
 
@@ -168,7 +168,7 @@ def _request_view(wire: Api, request: HttpRequest) -> RequestView | None:
         return None
 
 
-def _good(wire: Api, response: HttpResponse) -> ResponseView | None:
+def _complete_view(wire: Api, response: HttpResponse) -> ResponseView | None:
     try:
         view = wire.read(response)
     except WireError:
@@ -252,19 +252,19 @@ class Player:
         recorded, response = self._interactions[position]
         if not _is_spelled_alike(sent, request) or not self._failed(recorded, response):
             return None
-        self._go_on()
+        self._advance()
         left = self._interactions[self._next :][:1]
         if left and request_key(left[0][0]) == request_key(recorded):
             return None
         self._repeated += 1
         return position
 
-    def _go_on(self) -> None:
+    def _advance(self) -> None:
         while self._next < len(self._played) and self._played[self._next]:
             self._next += 1
 
     def _take(self, request: HttpRequest) -> int | None:
-        self._go_on()
+        self._advance()
         if self._next == len(self._played):
             return None
         position = self._next
@@ -336,7 +336,7 @@ def differences(
     """
     # Nearly every request equals the recorded one, byte for byte, and needs no parsing: to compare the views would cost
     # more than the rest of a replayed exchange.
-    if recorded.body == sent.body and not any(one != other for _, one, other in _outside(recorded, sent)):
+    if recorded.body == sent.body and not any(one != other for _, one, other in _parts_outside_body(recorded, sent)):
         return []
     one, other = _view(recorded, wire), _view(sent, wire)
     if isinstance(one, str) != isinstance(other, str):
@@ -383,7 +383,7 @@ def _neutral(found: ViewDifference) -> RequestDifference:
     return RequestDifference(found.pointer, recorded, sent, changes_meaning=True, message=message, place=place)
 
 
-def _outside(recorded: HttpRequest, sent: HttpRequest) -> Iterator[tuple[str, JSON, JSON]]:
+def _parts_outside_body(recorded: HttpRequest, sent: HttpRequest) -> Iterator[tuple[str, JSON, JSON]]:
     """Yield the name, the recorded value and the sent value of each compared part outside the body."""
     yield "method", recorded.method, sent.method
     if recorded.url != sent.url:
@@ -394,7 +394,7 @@ def _outside(recorded: HttpRequest, sent: HttpRequest) -> Iterator[tuple[str, JS
 
 
 def _in_spelling(recorded: HttpRequest, sent: HttpRequest) -> Iterator[RequestDifference]:
-    for name, one, other in _outside(recorded, sent):
+    for name, one, other in _parts_outside_body(recorded, sent):
         if one != other:
             yield _difference(one, other, name, "", changes_meaning=False)
     yield from in_bodies(recorded.body, sent.body)

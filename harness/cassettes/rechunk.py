@@ -107,7 +107,7 @@ def _apply_way(response: HttpResponse, way: _Way, random: Random) -> HttpRespons
 
 def _draw(sort: _Sort, number: int, random: Random) -> _Way:
     chosen = [option for option in map(random.choice, sort.groups) if option is not None]
-    words, cuts = random.choice((("in small pieces", _small_pieces), ("cut in a few places", _few)))
+    words, cuts = random.choice((("in small pieces", _small_pieces), ("cut in a few places", _few_cuts)))
     listed = ", ".join([*(words for words, _ in chosen), words])
     return _Way(f"at random ({number}): {listed}", cuts, tuple(spelling for _, spelling in chosen))
 
@@ -126,12 +126,12 @@ def _small_pieces(body: bytes, random: Random) -> Iterable[int]:
     return accumulate(random.randint(1, 32) for _ in body)
 
 
-def _few(body: bytes, random: Random) -> Iterable[int]:
+def _few_cuts(body: bytes, random: Random) -> Iterable[int]:
     places = range(1, len(body))
     return sorted(random.sample(places, min(len(places), random.randint(1, 8))))
 
 
-def _behind_elements(body: bytes, _random: Random) -> Iterable[int]:
+def _after_elements(body: bytes, _random: Random) -> Iterable[int]:
     return (end for _, end in _elements(body))
 
 
@@ -261,10 +261,10 @@ _ARRAY = _Sort(
         _EACH_BYTE,
         _CHARACTERS,
         _Way("CRLF between the elements, each cut in two", _IN_CRLF, (_spacing(lambda _: b"\r\n"),)),
-        _Way("each element by itself", _behind_elements),
+        _Way("each element by itself", _after_elements),
         _AT_ONCE,
-        _Way("no white space between the elements", _behind_elements, (_spacing(lambda _: b""),)),
-        _Way("other white space between the elements", _behind_elements, (_WITH_RANDOM_SPACE,)),
+        _Way("no white space between the elements", _after_elements, (_spacing(lambda _: b""),)),
+        _Way("other white space between the elements", _after_elements, (_WITH_RANDOM_SPACE,)),
     ),
     ((None, ("other white space between the elements", _WITH_RANDOM_SPACE)),),
 )

@@ -70,7 +70,7 @@ def is_comparable(recorded: HttpRequest, sent: HttpRequest) -> bool:
     return recorded.method == sent.method and _place(recorded) == _place(sent)
 
 
-def apart(
+def request_differences(
     recorded: HttpRequest, sent: HttpRequest, issued: Container[str], ignored: Sequence[str]
 ) -> tuple[RequestDifference, ...]:
     """Return the differences between two comparable requests. Those with `changes_meaning` set change the meaning of
@@ -84,7 +84,10 @@ def apart(
     if wire is None:
         found = [replace(each, changes_meaning=True) for each in _outside_apis(recorded, sent)]
     else:
-        found = [_weigh(each, recorded, sent, wire) for each in differences(recorded, sent, wire, issued=issued)]
+        found = [
+            _with_settings_weighed(each, recorded, sent, wire)
+            for each in differences(recorded, sent, wire, issued=issued)
+        ]
         if not any(each.changes_meaning and each.section == "tools" for each in found):
             found = [*_changed_tools(recorded, sent, wire), *found]
         before, now = asks_for_stream(wire, recorded), asks_for_stream(wire, sent)
@@ -120,7 +123,9 @@ def _changed_tools(recorded: HttpRequest, sent: HttpRequest, wire: Api) -> Itera
             yield RequestDifference(change.pointer, one, other, changes_meaning=True, message=message)
 
 
-def _weigh(found: RequestDifference, recorded: HttpRequest, sent: HttpRequest, wire: Api) -> RequestDifference:
+def _with_settings_weighed(
+    found: RequestDifference, recorded: HttpRequest, sent: HttpRequest, wire: Api
+) -> RequestDifference:
     """Set `changes_meaning` for a difference in a setting that providers read but the neutral view does not cover, such
     as a seed. Other differences are returned unchanged.
     """
@@ -266,7 +271,7 @@ class TapePlayer:
             recorded = self._interactions[at].request
             if not is_comparable(recorded, request):
                 continue
-            differences = apart(recorded, request, self._ids(), self._ignored)
+            differences = request_differences(recorded, request, self._ids(), self._ignored)
             if found is None or _weight(differences) < _weight(least):
                 found, least = at, differences
             if not _weight(least):

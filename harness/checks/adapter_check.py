@@ -128,7 +128,7 @@ def find_undeclared(scenarios: Sequence[Scenario], target: Target, play: Play) -
     for capability in Capability:
         if capability in can | target.profile.lacks | _UNPROBED_CAPABILITIES:
             continue
-        able = _able(target, frozenset({*can, capability}))
+        able = _with_capabilities(target, frozenset({*can, capability}))
         simple = [each for each in scenarios if _needs(each, can) == {capability} and not each.provocations]
         tried = cells(simple, [able], ["whole"])[:_MAX_PROBE_CELLS]
         if capability is Capability.STREAMING:
@@ -168,6 +168,6 @@ def _needs(scenario: Scenario, can: set[Capability]) -> set[Capability]:
     return set(scenario.requires) - can
 
 
-def _able(target: Target, capabilities: frozenset[Capability]) -> Target:
+def _with_capabilities(target: Target, capabilities: frozenset[Capability]) -> Target:
     adapter: Adapter = replace(target.adapter, capabilities=capabilities)
     return replace(target, adapter=adapter)

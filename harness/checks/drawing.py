@@ -220,7 +220,7 @@ class _Drawing:
             provoked = {"provocations": [Provocation.VECTORS_OUT_OF_ORDER.value]} if shuffled else {}
             return {**document, "variants": ["whole"], "embeddings": self._embeddings(), **provoked}
         base = self._base()
-        if _lends(base) and self._maybe():
+        if _can_be_extended(base) and self._maybe():
             base = {key: base[key] for key in ("tools", "settings", "profiles") if key in base}
         self._is_based = bool(base)
         self._tools = base.get("tools", [])
@@ -248,7 +248,7 @@ class _Drawing:
             document["system"] = base.get("system") or (f"{self._word()} " * 500 if is_cached else self._text())
         if "history" in base or (Capability.HISTORY in self._able and self._maybe(0.25)):
             document["history"] = base.get("history") or self._history()
-        return document | self._trouble(document)
+        return document | self._add_complication(document)
 
     def _base(self) -> Document:
         """Return a copy of a scenario from `bases` that the target can play, or, in most cases, an empty document."""
@@ -309,7 +309,7 @@ class _Drawing:
             case _:
                 return self._word()
 
-    def _huge(self) -> str:
+    def _large_text(self) -> str:
         """Return a text that is sometimes huge. Only for requests: as a stream, it would have thousands of events."""
         return f"{self._word()} " * 2000 if self._maybe(0.02) else self._text()
 
@@ -475,8 +475,8 @@ class _Drawing:
         name = tool["name"]
         steps = [step for turn in turns for step in turn["model"]]
         calls = [call[name] for step in steps for call in step.get("calls", ()) if name in call]
-        apart = [each for each in calls if each] if self._maybe(0.3) else []
-        results = [{"when": arguments, **self._result()} for arguments in _distinct(apart)]
+        separate = [each for each in calls if each] if self._maybe(0.3) else []
+        results = [{"when": arguments, **self._result()} for arguments in _distinct(separate)]
         if len(calls) > 1 and self._maybe(0.2):  # equal calls with different results
             results.append({"times": 1, **self._result()})
         return [*results, self._result()]
@@ -493,7 +493,7 @@ class _Drawing:
                     parts.append({"image": self._one_of(_IMAGES[:3])})
                 return {"parts": parts} if parts else {"return": self._json()}
             case _:
-                return {"return": self._huge() if self._maybe(0.3) else self._json()}
+                return {"return": self._large_text() if self._maybe(0.3) else self._json()}
 
     # --- turns ---
 
@@ -507,7 +507,7 @@ class _Drawing:
         return {**turn, "model": [*self._steps(settings), self._last(settings)]}
 
     def _user(self) -> Any:
-        text = {"text": self._huge() or "a"}
+        text = {"text": self._large_text() or "a"}
         media = {
             Capability.VISION: {"image": self._one_of(_IMAGES)},
             Capability.FILES: {"file": self._one_of(_FILES)},
@@ -605,7 +605,7 @@ class _Drawing:
             messages.append({"role": "user", "results": self._random.sample(results, len(results))})
         return [*messages, {"role": "assistant", "text": self._text() or "b"}]
 
-    def _trouble(self, document: Document) -> Document:
+    def _add_complication(self, document: Document) -> Document:
         """Return the fields of at most one complication: a fault, an unusual response, trimmed results, or an iteration
         limit.
         """
@@ -677,7 +677,7 @@ def _calls_in_turns(turns: Sequence[Document]) -> bool:
     return sum(any(step.get("calls") for step in turn["model"]) for turn in turns) > 1
 
 
-def _lends(base: Document) -> bool:
+def _can_be_extended(base: Document) -> bool:
     """Return whether the tools and settings of a base can be used with other turns. They cannot if other fields of the
     base affect the model's answers.
     """

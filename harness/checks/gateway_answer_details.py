@@ -32,7 +32,7 @@ _TOTAL_COUNTS = ("input_tokens", "output_tokens")
 """Names of the token counts that every API reports."""
 
 
-def _where(view: ResponseView) -> str:
+def _text_pointer(view: ResponseView) -> str:
     return next((part.pointer for part in view.parts if isinstance(part, TextView)), "")
 
 
@@ -50,7 +50,11 @@ def _text(sent: ResponseView, received: ResponseView) -> Outcomes:
         thoughts = any(text in received.text for text in _thoughts(sent))
         what = "with the model's reasoning in it" if thoughts else "changed"
         yield lost_detail(
-            f"the text of the answer arrives {what}", _where(sent), _where(received), received.text, sent.text
+            f"the text of the answer arrives {what}",
+            _text_pointer(sent),
+            _text_pointer(received),
+            received.text,
+            sent.text,
         )
 
 
@@ -97,7 +101,7 @@ _MIN_CONTAINED_CHARACTERS = 16
 @response_detail(
     "gateway-answer-unsent", "answer's own parts", "the client shows and sends back something that no model produced"
 )
-def _nothing_unsent(sent: ResponseView, received: ResponseView) -> Outcomes:
+def _nothing_invented(sent: ResponseView, received: ResponseView) -> Outcomes:
     """An answer contains reasoning, and calls and results of provider tools, only if the upstream sent them."""
     known = set(_upstream_texts(sent))
     has_state = any(isinstance(part, OpaqueView) or _state(part) for part in sent.parts)
@@ -335,7 +339,7 @@ def _compare_counts(exchange: GatewayExchange, names: Iterable[str]) -> Iterator
         yield preserved_detail(same=sent == received)
 
 
-ANSWERS = (_text, _thinking, _nothing_unsent, _refusal, _calls, _arguments, _ids, _stop, _usage, _details)
+ANSWERS = (_text, _thinking, _nothing_invented, _refusal, _calls, _arguments, _ids, _stop, _usage, _details)
 
 
 def _errors(exchange: GatewayExchange) -> tuple[ErrorView, ErrorView] | None:

@@ -186,7 +186,7 @@ class GatewayCheck:
         declines = unsupported_reason(what.chats)
         if declines is not None:
             return replace(result, verdict=Verdict.NOT_APPLICABLE, reason=declines), JudgedRun()
-        astray = self._astray(each, cell, what, self.upstream.unexpected[unexpected:])
+        astray = self._routing_problem(each, cell, what, self.upstream.unexpected[unexpected:])
         if astray is not None:
             self._unreached[each.target.name] = astray
             return self._result(result, each, what, [unreached_finding(what.exchanges, astray)]), JudgedRun()
@@ -218,7 +218,9 @@ class GatewayCheck:
         is_there = response is not None and response.status not in NO_SUCH_PATH
         return cell.scenario.id != FIRST_SCENARIO and is_there and exchange.is_refused
 
-    def _astray(self, each: GatewayRoute, cell: Cell, what: GatewayRun, unexpected: Sequence[str]) -> str | None:
+    def _routing_problem(
+        self, each: GatewayRoute, cell: Cell, what: GatewayRun, unexpected: Sequence[str]
+    ) -> str | None:
         """Explain why the gateway does not reach the upstream, or return `None`. After the first success on a route,
         the result is always `None`.
         """

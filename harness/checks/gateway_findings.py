@@ -219,7 +219,7 @@ def _state(run: GatewayRun) -> Iterator[tuple[DetailResult, GatewayExchange]]:
         if exchange is None or flaw.kind is Kind.CONVENTION:
             continue
         without_state.add(exchange.number)
-        issued = next((each for each in exchange.before if _has_state(_theirs(each))), exchange)
+        issued = next((each for each in exchange.before if _has_state(_upstream_response(each))), exchange)
         fieldless = issued.own is not None and not _has_state(issued.own)
         has_none = f"; {exchange.way.client.name} has no field of its own for it" if fieldless else ""
         bad = flaw.severity or rule.severity
@@ -238,7 +238,7 @@ def _state(run: GatewayRun) -> Iterator[tuple[DetailResult, GatewayExchange]]:
         if (
             exchange.number not in without_state
             and exchange.requests
-            and any(_has_state(_theirs(each)) for each in exchange.before)
+            and any(_has_state(_upstream_response(each)) for each in exchange.before)
         ):
             yield DetailResult(DetailOutcome.PRESERVED), exchange
 
@@ -260,7 +260,7 @@ def _with_refusals(evidence: Evidence) -> Evidence:
     return Evidence(replace(evidence.transcript, exchanges=tuple(exchanges)))
 
 
-def _theirs(exchange: GatewayExchange) -> ResponseView | None:
+def _upstream_response(exchange: GatewayExchange) -> ResponseView | None:
     return exchange.responses[0] if exchange.responses else None
 
 

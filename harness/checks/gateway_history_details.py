@@ -94,14 +94,14 @@ def _ids(exchange: GatewayExchange) -> Outcomes:
             was = before[call.id]
             message = (
                 f"{name} arrives with a different value than in an earlier request, and was issued as "
-                f"{_of(issued, call)}"
+                f"{_issued_id_text(issued, call)}"
             )
             yield lost_detail(message, call.id_pointer, found.id_pointer, found.id, was)
         else:
             yield preserved_detail(same=call.id == found.id and call.id not in issued)
 
 
-def _of(issued: Mapping[str, str | None], call: CallView) -> str:
+def _issued_id_text(issued: Mapping[str, str | None], call: CallView) -> str:
     return repr(issued[call.id]) if call.id and call.id in issued else "not one of the upstream's ids"
 
 

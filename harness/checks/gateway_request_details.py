@@ -133,7 +133,7 @@ def _media(view: RequestView) -> Iterator[tuple[MediaView, bool]]:
     "the model sees a different image, or none",
     stated=lambda request: any(True for _ in _media(request)),
 )
-def _pictures(sent: RequestView, arrived: RequestView) -> Outcomes:
+def _images_and_files(sent: RequestView, arrived: RequestView) -> Outcomes:
     """Images and files reach the upstream byte for byte."""
     found = [*_media(arrived)]
     for medium, inside in _media(sent):
@@ -161,7 +161,7 @@ def _medium_text(medium: MediaView) -> str:
     return f"a medium of type {medium.media_type} ({size})"
 
 
-PROMPTS = (_system, _texts, _pictures)
+PROMPTS = (_system, _texts, _images_and_files)
 
 
 def _functions(view: RequestView) -> dict[str, ToolView]:
@@ -249,11 +249,11 @@ def _descriptions(exchange: GatewayExchange) -> Outcomes:
 def _schemas(exchange: GatewayExchange) -> Outcomes:
     """The schemas of tools keep their meaning and their wording."""
     for tool, found in _common(exchange):
-        apart = change(tool.parameters, found.parameters, found.dialect, tool.dialect)
-        if apart is None:
+        difference = change(tool.parameters, found.parameters, found.dialect, tool.dialect)
+        if difference is None:
             yield preserved_detail(same=equal(tool.parameters, found.parameters))
         else:
-            yield _changed_schema(f"the schema of {tool.name}", apart, tool.pointer, found.pointer)
+            yield _changed_schema(f"the schema of {tool.name}", difference, tool.pointer, found.pointer)
 
 
 def _changed_schema(name: str, change: SchemaChange, origin: str, pointer: str) -> DetailResult:
@@ -336,11 +336,11 @@ def _format(sent: RequestView, arrived: RequestView) -> Outcomes:
     elif wanted.kind == "json":
         yield preserved_detail(same=True)
     else:
-        apart = change(wanted.schema, found.schema, found.dialect, wanted.dialect)
-        if apart is None:
+        difference = change(wanted.schema, found.schema, found.dialect, wanted.dialect)
+        if difference is None:
             yield preserved_detail(same=equal(wanted.schema, found.schema))
         else:
-            yield _changed_schema("the schema of the answer", apart, wanted.schema_pointer, found.schema_pointer)
+            yield _changed_schema("the schema of the answer", difference, wanted.schema_pointer, found.schema_pointer)
 
 
 def _emulated_format(sent: RequestView, arrived: RequestView, wanted: FormatView) -> DetailResult:

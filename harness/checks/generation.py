@@ -294,9 +294,11 @@ class _Shrinking:
 
     def _shrink(self, path: Path) -> None:
         """Shrink the value at a path, then each value inside it, the last first."""
-        while any(self._accepts(_replace_at(self._value, path, each)) for each in _simpler(_at(self._value, path))):
+        while any(
+            self._accepts(_replace_at(self._value, path, each)) for each in _simpler(_value_at(self._value, path))
+        ):
             pass
-        for key in reversed(_keys(_at(self._value, path))):
+        for key in reversed(_keys(_value_at(self._value, path))):
             if key not in self._atomic:
                 self._shrink((*path, key))
 
@@ -316,7 +318,7 @@ def _keys(value: JSON) -> list[str | int]:
     return [*value] if isinstance(value, dict) else [*range(len(value))] if isinstance(value, list) else []
 
 
-def _at(value: JSON, path: Path) -> JSON:
+def _value_at(value: JSON, path: Path) -> JSON:
     for key in path:
         value = cast("dict[str | int, JSON]", value)[key]
     return value

@@ -294,7 +294,7 @@ class ResponseMonitor:
         """Record which promises a response keeps or breaks."""
         variant: Variant = "stream" if request is not None and request.stream else "whole"
         broken = {departure.rule.id for departure in reply.departures}
-        for promise in {each.id for each in _looked_for(reply, variant)} | broken:
+        for promise in {each.id for each in _demonstrable_promises(reply, variant)} | broken:
             self._looked[promise, variant] += 1
         for departure in reply.departures:
             self._note(departure, check, variant, reply)
@@ -348,7 +348,7 @@ class ResponseMonitor:
         return {promise: found[0].check for (promise, _), found in reversed(self._found.items())}
 
 
-def _looked_for(reply: Reply, variant: Variant) -> Iterator[ResponseRule]:
+def _demonstrable_promises(reply: Reply, variant: Variant) -> Iterator[ResponseRule]:
     """Yield the promises that a response can demonstrate."""
     view = reply.view
     if reply.response.status >= HTTPStatus.INTERNAL_SERVER_ERROR:

@@ -142,7 +142,7 @@ def print_error(line: str) -> None:
         sys.stderr.write(f"{line}\n")
         sys.stderr.flush()
     except OSError:
-        _silence(sys.stderr.fileno())
+        _discard_output(sys.stderr.fileno())
 
 
 def report_os_error(error: OSError) -> int:
@@ -153,13 +153,13 @@ def report_os_error(error: OSError) -> int:
     if error.errno not in _OUTPUT_ERRORS:
         print_error(f"harness: the system refuses to go on: {error.strerror or error}.")
         return _USAGE
-    _silence(sys.stdout.fileno())
+    _discard_output(sys.stdout.fileno())
     if isinstance(error, BrokenPipeError):  # the reader has closed the pipe, as `head` does
         return 1
     print_error(f"harness: standard output cannot be written: {error.strerror}.")
     return _USAGE
 
 
-def _silence(descriptor: int) -> None:
+def _discard_output(descriptor: int) -> None:
     """Discard the buffered data of a stream. Without this, Python would fail to flush it at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)

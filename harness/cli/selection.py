@@ -79,7 +79,7 @@ def select(options: EffectiveOptions, workers: WorkerPool, *, live: bool = False
     scenarios: Sequence[Scenario] = load_files(found) if wanted is None else ()
     targets, specs, left_out = _targets(options, models, workers)
     if wanted is not None:
-        scenarios = load_files(_worth_reading(found, wanted, targets))
+        scenarios = load_files(_possible_files(found, wanted, targets))
     every = cells(scenarios, targets, variants)
     if scenarios and not every:
         raise UsageError(
@@ -140,7 +140,7 @@ def searched_text(cell: Cell) -> str:
     return " ".join([cell.scenario.id, cell.target.name, *cell.scenario.covers])
 
 
-def _worth_reading(files: Sequence[Path], wanted: Keywords, targets: Sequence[Target]) -> Sequence[Path]:
+def _possible_files(files: Sequence[Path], wanted: Keywords, targets: Sequence[Target]) -> Sequence[Path]:
     """Return the files of scenarios that `-k` may select, judging by the names of files and targets. If a word may
     match a subject, return all files, because only their content shows the subjects.
     """

@@ -96,7 +96,7 @@ def serve(typed: ServeOptions) -> int:
         handler = _ServeHandler(router, tuple(typed.models or ()))
         with _stoppable() as stop, listening(handler, typed.port) as server:
             router.origin = server.origin
-            code = _until_the_end(server.origin, scenarios, typed.command, stop)
+            code = _wait_for_end(server.origin, scenarios, typed.command, stop)
     except BaseException as error:
         partial_reports.stop(error)
         raise
@@ -126,7 +126,7 @@ class _ServeHandler:
         return self._servers(request)
 
 
-def _until_the_end(origin: str, scenarios: Sequence[Scenario], command: str | None, stop: threading.Event) -> int:
+def _wait_for_end(origin: str, scenarios: Sequence[Scenario], command: str | None, stop: threading.Event) -> int:
     if command is not None:
         return _run(command, {**os.environ, **_environment(origin, scenarios)}, stop)
     sys.stdout.write(json.dumps({"url": origin, "scenarios": f"{origin}/{ABOUT_SEGMENT}/scenarios"}) + "\n")

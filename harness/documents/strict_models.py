@@ -181,7 +181,7 @@ def hint(document: YamlDocument, path: Path, *, of_key: bool = False) -> FileErr
 _Found = tuple[Path, str] | None
 
 
-def _at(document: YamlDocument, path: Path) -> JSON:
+def _value_at(document: YamlDocument, path: Path) -> JSON:
     value = document.value
     for step in path:
         if isinstance(value, dict) and isinstance(step, str):
@@ -198,7 +198,7 @@ def _place(path: Path) -> str | None:
 
 
 def _tool_names(document: YamlDocument) -> set[str]:
-    tools = _at(document, ("tools",))
+    tools = _value_at(document, ("tools",))
     names = [each.get("name") for each in (tools if isinstance(tools, list) else ()) if isinstance(each, dict)]
     return {name for name in names if isinstance(name, str)}
 
@@ -226,11 +226,11 @@ def _call(document: YamlDocument, path: Path) -> _Found:
     end = path.index("calls") if "calls" in path else 0
     if not end or _place(path[:end]) != "answer":
         return None
-    calls = _at(document, path[: end + 1])
+    calls = _value_at(document, path[: end + 1])
     if isinstance(calls, dict):
         return path[: end + 1], f"calls is a list: write calls: {flow([calls])}."
     at = path[: end + 2]
-    call = _at(document, at)
+    call = _value_at(document, at)
     if isinstance(call, str):
         return at, f"a call is a pair of a tool and its arguments: write {flow({call: {}})}."
     name = _name(call)
@@ -245,7 +245,7 @@ def _call(document: YamlDocument, path: Path) -> _Found:
 def _arguments(document: YamlDocument, path: Path) -> _Found:
     if len(path) < 3 or (path[-3] != "calls" and path[-1] != "arguments"):
         return None
-    value = _at(document, path)
+    value = _value_at(document, path)
     arguments = _object(value) if isinstance(value, str) else None
     if arguments is None:
         return None
@@ -257,7 +257,7 @@ def _choice(document: YamlDocument, path: Path) -> _Found:
     if not end or _place(path[:end]) != "settings" or (len(path) > end + 1 and path[end + 1] == "tool"):
         return None
     at = path[: end + 1]
-    meant = _convert_choice(_at(document, at))
+    meant = _convert_choice(_value_at(document, at))
     if meant is None:
         return None
     return at, f"a choice is {', '.join(_CHOICES)} or {{tool: NAME}}: write tool_choice: {flow(meant)}."
@@ -285,20 +285,20 @@ def _expectation(document: YamlDocument, path: Path) -> _Found:
     if place == "turn" and key in ("user", "model"):
         turn = path[:-1]
         at = turn[-1]
-        value = _at(document, turn)
+        value = _value_at(document, turn)
         if isinstance(value, dict) and isinstance(at, int) and at and value.keys() == {"expect"}:
             column = document.key_marks.get((*turn[:-1], at - 1, "model"), (0, 5))[1]
             return turn, f"expect belongs to the turn above: remove the dash and start it in column {column}."
     if place == "expectation" and key in _TEXT:
-        return path, f"{key} belongs under text: write text: {flow({str(key): _at(document, path)})}."
-    value = _at(document, path)
+        return path, f"{key} belongs under text: write text: {flow({str(key): _value_at(document, path)})}."
+    value = _value_at(document, path)
     if place == "expectation" and key == "text" and isinstance(value, str):
         return path, f"text is a mapping of conditions: write text: {flow({'contains': value})}."
     return None
 
 
 def _tool(document: YamlDocument, path: Path) -> _Found:
-    value = _at(document, path)
+    value = _value_at(document, path)
     if path == ("tools",) and isinstance(value, dict):
         first = next(iter(value), "NAME")
         return path, f"tools is a list of mappings: write - name: {first}, and its other keys below."
@@ -319,7 +319,7 @@ def _result(value: JSON) -> JSON:
 
 
 def _model(document: YamlDocument, path: Path) -> _Found:
-    value = _at(document, path)
+    value = _value_at(document, path)
     if path[-1:] == ("model",) and _place(path[:-1]) == "turn" and isinstance(value, str | dict):
         answer: JSON = {"text": value} if isinstance(value, str) else value
         return path, f"model is a list of answers: write model: {flow([answer])}."
@@ -333,7 +333,7 @@ def _renamed_or_moved(document: YamlDocument, path: Path) -> _Found:
     if place is None or not isinstance(key, str):
         return None
     if place in ("scenario", "turn") and key in _SETTING_KEYS:
-        value = _at(document, path)
+        value = _value_at(document, path)
         meant = _convert_choice(value) if key == "tool_choice" else None
         return path, f"{key} belongs under settings: write settings: {flow({key: meant or value})}."
     called = _OTHER_NAMES.get(place, {}).get(key)

@@ -31,7 +31,7 @@ from harness.apis.view import (
     TurnView,
 )
 from harness.equivalence.result_meaning import contains_result, core_text
-from harness.equivalence.schema_changes import apart
+from harness.equivalence.schema_changes import version_difference
 from harness.model.messages import JSON, ChatRequest, JsonSchema, NamedTool, ToolCall, ToolChoice, ToolResult
 
 
@@ -399,7 +399,7 @@ def _format(wanted: FormatView, given: JSON) -> Iterator[OutlineLine]:
 
 
 def _schema(owner: ToolView | FormatView, schema: JSON, given: JSON) -> str:
-    same = given is not None and apart(given, schema, "json-schema", owner.dialect) is None
+    same = given is not None and version_difference(given, schema, "json-schema", owner.dialect) is None
     return _text(given if same else schema)
 
 

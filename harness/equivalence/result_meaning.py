@@ -142,12 +142,12 @@ def _readings(view: ResultView, name: str | None, *, is_error: bool | None) -> I
     if values and isinstance(value, dict) and len(value) == 1 and not value.keys() & WRAPPERS:
         value = next(iter(value.values()))
         yield value
-    while (inner := _inside(value, name, is_error=is_error)) is not None:
+    while (inner := _inner_value(value, name, is_error=is_error)) is not None:
         value = inner[0]
         yield value
 
 
-def _inside(value: JSON, name: str | None, *, is_error: bool | None) -> tuple[JSON] | None:
+def _inner_value(value: JSON, name: str | None, *, is_error: bool | None) -> tuple[JSON] | None:
     if isinstance(value, str):
         read = _parse(value)
         return None if read is None else (read,)
@@ -194,13 +194,13 @@ def _parse(text: str) -> JSON:
         return None
     try:
         value = loads(text)
-        json.loads(text, object_pairs_hook=_once)
+        json.loads(text, object_pairs_hook=_reject_duplicates)
     except (WireError, ValueError, RecursionError):
         return None
     return value
 
 
-def _once(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
+def _reject_duplicates(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError("duplicate key")

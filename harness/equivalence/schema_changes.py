@@ -91,8 +91,8 @@ class SchemaComparison:
                 if found is not None:
                     carried = replace(found, inside=f"{step.inside}{found.inside}")
                     return self._widen(carried, step, (kind, other), (level, given_above), (wire, wire_above))
-        alike = _alike(level, wire)
-        return None if alike.key == wire.key else self._at(alike, wire, wire_above, given.pointer)
+        alike = _with_nested_of(level, wire)
+        return None if alike.key == wire.key else self._difference_at_level(alike, wire, wire_above, given.pointer)
 
     def _rewrite(
         self,
@@ -142,7 +142,7 @@ class SchemaComparison:
             del keywords["additionalProperties"]
         return Branch(keywords)
 
-    def _at(
+    def _difference_at_level(
         self, given: NormalForm, wire: NormalForm, above: Sequence[NormalForm], given_pointer: str
     ) -> SchemaDifference | None:
         accepted, sent = Acceptance(given, above), Acceptance(wire, above)
@@ -248,7 +248,7 @@ def _names(case: Branch) -> tuple[str, ...]:
     return (*sorted(case.properties), *sorted(marks))
 
 
-def _alike(given: NormalForm, wire: NormalForm) -> NormalForm:
+def _with_nested_of(given: NormalForm, wire: NormalForm) -> NormalForm:
     """Return `given` with its nested schemas replaced by those of `wire`.
 
     The nested schemas are compared separately, so only this level's differences remain.
@@ -304,7 +304,7 @@ def change(
         return SchemaChange("", wire, given)
 
 
-def apart(
+def version_difference(
     one: JSON, other: JSON, dialect: Dialect = "json-schema", other_dialect: Dialect = "json-schema"
 ) -> SchemaChange | None:
     """Return the first difference between two requests' versions of one schema, or `None`.

@@ -191,8 +191,8 @@ class _WordingComparison:
         if mark in self._seen:
             return None
         self._seen.add(mark)
-        one = [each for schema in given for each in _saying(self._given, schema)]
-        other = [each for schema in wire for each in _saying(self._wire, schema)]
+        one = [each for schema in given for each in _applicable_schemas(self._given, schema)]
+        other = [each for schema in wire for each in _applicable_schemas(self._wire, schema)]
         at = self._wire.pointer(self._wire.behind(wire[0])) if wire else ""
         for name in _ANNOTATIONS:
             given_words, sent = _distinct_values(name, one), _distinct_values(name, other)
@@ -200,9 +200,9 @@ class _WordingComparison:
                 continue
             if (found := _word(name, given_words, sent, at)) is not None:
                 return found
-        return self._inside(one, other, at)
+        return self._nested_change(one, other, at)
 
-    def _inside(self, one: list[dict[str, JSON]], other: list[dict[str, JSON]], at: str) -> SchemaChange | None:
+    def _nested_change(self, one: list[dict[str, JSON]], other: list[dict[str, JSON]], at: str) -> SchemaChange | None:
         given, wire = _members(one), _members(other)
         for name in (*given, *(name for name in wire if name not in given)):
             here, there = given.get(name, []), wire.get(name, [])
@@ -214,7 +214,9 @@ class _WordingComparison:
         return None
 
 
-def _saying(document: SchemaDocument, schema: JSON, within: tuple[int, ...] = ()) -> Iterator[dict[str, JSON]]:
+def _applicable_schemas(
+    document: SchemaDocument, schema: JSON, within: tuple[int, ...] = ()
+) -> Iterator[dict[str, JSON]]:
     """Yield a schema and all other schemas that apply to the same value. A description next to a `$ref` or an `allOf`
     overrides the descriptions of the schemas it includes."""
     if not isinstance(schema, dict) or id(schema) in within:
@@ -225,7 +227,7 @@ def _saying(document: SchemaDocument, schema: JSON, within: tuple[int, ...] = ()
         options = schema.get(name)
         inner += as_list(options)
     for each in inner:
-        for one in _saying(document, each, (*within, id(schema))):
+        for one in _applicable_schemas(document, each, (*within, id(schema))):
             is_overruled = "description" in schema and "description" in one and ("$ref" in schema or "allOf" in schema)
             yield {key: value for key, value in one.items() if key != "description"} if is_overruled else one
 

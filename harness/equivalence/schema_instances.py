@@ -192,7 +192,7 @@ def candidates(form: NormalForm, above: Sequence[NormalForm], depth: int = 2) ->
         for case in form.kinds.get(kind, ()):
             yield of_case(kind, case, inside)
             yield from case.keywords.get("enum", ())
-            yield from _around(kind, case, inside, depth)
+            yield from _boundary_values(kind, case, inside, depth)
             for name in ("not", "if", "then", "else"):
                 condition = case.form(name)
                 if condition is not None and depth:
@@ -202,7 +202,7 @@ def candidates(form: NormalForm, above: Sequence[NormalForm], depth: int = 2) ->
                     yield from candidates(option, above, depth) if depth else ()
 
 
-def _around(kind: str, case: Branch, inside: Sequence[NormalForm], depth: int) -> Iterator[JSON]:
+def _boundary_values(kind: str, case: Branch, inside: Sequence[NormalForm], depth: int) -> Iterator[JSON]:
     match kind:
         case "number":
             yield from _numbers(case)
@@ -330,4 +330,6 @@ def at_random(form: NormalForm, above: Sequence[NormalForm], random: Random) -> 
     items = case.form("items")
     if kind == "array" and items is not None and "enum" not in case.keywords:
         return [at_random(items, inside, random) for _ in range(random.randint(0, 3))]
-    return random.choice([*case.keywords.get("enum", ()), *_around(kind, case, inside, 0), of_case(kind, case, inside)])
+    return random.choice(
+        [*case.keywords.get("enum", ()), *_boundary_values(kind, case, inside, 0), of_case(kind, case, inside)]
+    )

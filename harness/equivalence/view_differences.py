@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, cast
 
 from harness.apis.jsonvalue import equal, join
 from harness.apis.view import FormatView, ToolView
-from harness.equivalence.schema_changes import apart
+from harness.equivalence.schema_changes import version_difference
 from harness.equivalence.schema_documents import SchemaChange
 from harness.model.messages import JSON
 
@@ -120,11 +120,11 @@ def _schema(
     """Return the differences of a schema, and `other` with the schema replaced by that of `one`."""
     if isinstance(one, ToolView) and isinstance(other, ToolView):
         name, pointer = "parameters", other.pointer
-        found = apart(one.parameters, other.parameters, one.dialect, other.dialect)
+        found = version_difference(one.parameters, other.parameters, one.dialect, other.dialect)
         other = replace(other, parameters=one.parameters, dialect=one.dialect)
     elif isinstance(one, FormatView) and isinstance(other, FormatView):
         name, pointer = "schema", other.schema_pointer
-        found = apart(one.schema, other.schema, one.dialect, other.dialect)
+        found = version_difference(one.schema, other.schema, one.dialect, other.dialect)
         mechanism = other.mechanism if one.dialect == other.dialect else one.mechanism  # each dialect has its own
         other = replace(other, schema=one.schema, dialect=one.dialect, mechanism=mechanism)
     else:

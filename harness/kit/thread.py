@@ -384,7 +384,7 @@ class Handout:
         if self._turn is not None:
             raise HarnessError(f"{len(self.waiting)} calls wait for results. Pass these to `take`, or call `abandon`.")
         self._turn = self._thread.turn(Message.user(user) if isinstance(user, str) else user, self._handler)
-        return self._go_on(next(self._turn))
+        return self._advance(next(self._turn))
 
     def take(self, *results: ToolResult) -> ChatResponse | None:
         """Accept results, in any order. Once every call has its result, the conversation continues; see `send` for the
@@ -410,7 +410,7 @@ class Handout:
         except BaseException as error:
             self._end(error)
             raise
-        return self._go_on(step)
+        return self._advance(step)
 
     def abandon(self) -> None:
         """End the turn. Waiting calls get an error result, so that the conversation can continue."""
@@ -422,7 +422,7 @@ class Handout:
                 self._turn.send(self._results.get(call.id) or failure(call, abandoned))
         self._end(None)
 
-    def _go_on(self, step: object) -> ChatResponse | None:
+    def _advance(self, step: object) -> ChatResponse | None:
         turn = self._turn
         assert turn is not None  # noqa: S101 - only called with a turn
         try:

@@ -70,7 +70,7 @@ def _folder(value: Path, info: ValidationInfo) -> Path:
     `project`. Absolute paths are returned unchanged.
     """
     folder, here = info.context or (Path(), Path())
-    return value if value.is_absolute() else _from(here, folder / value)
+    return value if value.is_absolute() else _relative_path(here, folder / value)
 
 
 def _file(value: Path, info: ValidationInfo) -> Path:
@@ -238,7 +238,7 @@ def project(here: Path) -> Project:
     Raises:
         UsageError: A file cannot be read, or its table is invalid. The message names the file and, if known, the key.
     """
-    for folder in _around(here.absolute()):
+    for folder in _parents_in_repository(here.absolute()):
         file = folder / _NAME
         if file.is_file() and (table := _table(file, here)) is not None:
             try:
@@ -256,7 +256,7 @@ def json_schema() -> dict[str, Any]:
 
 
 def _place(folder: Path, here: Path) -> str:
-    return f"{_from(here, folder / _NAME)} at tool.harness"
+    return f"{_relative_path(here, folder / _NAME)} at tool.harness"
 
 
 def _explain(details: ErrorDetails, place: str) -> UsageError:
@@ -291,7 +291,7 @@ def _check(found: Project, here: Path) -> None:
             )
 
 
-def _around(folder: Path) -> Iterator[Path]:
+def _parents_in_repository(folder: Path) -> Iterator[Path]:
     for each in (folder, *folder.parents):
         yield each
         if (each / ".git").exists():
@@ -299,7 +299,7 @@ def _around(folder: Path) -> Iterator[Path]:
 
 
 def _table(file: Path, here: Path) -> Mapping[str, Any] | None:
-    shown = _from(here, file)
+    shown = _relative_path(here, file)
     try:
         text = read_file(file, _MAX_BYTES)
         if _MARK not in text:  # most have no such table
@@ -321,5 +321,5 @@ def _document(text: bytes) -> Mapping[str, Any]:
     return tomllib.loads(text.decode())
 
 
-def _from(here: Path, path: Path) -> Path:
+def _relative_path(here: Path, path: Path) -> Path:
     return Path(os.path.relpath(path, here.absolute()))

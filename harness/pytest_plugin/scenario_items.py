@@ -143,9 +143,9 @@ class CellItem(pytest.Item):
 def marker_lines() -> Iterator[str]:
     """Yield the descriptions of the marks for `pytest --markers`."""
     for subject in Subject:
-        yield f"{_about(subject)}: cells of scenarios about {subject.value}"
+        yield f"{_subject_mark(subject)}: cells of scenarios about {subject.value}"
     for capability in Capability:
-        yield f"{_needs(capability)}: cells that need the capability {capability.value}"
+        yield f"{_capability_mark(capability)}: cells that need the capability {capability.value}"
 
 
 def marks(cell: Cell) -> Iterator[pytest.MarkDecorator]:
@@ -154,16 +154,16 @@ def marks(cell: Cell) -> Iterator[pytest.MarkDecorator]:
     yield pytest.mark.harness(
         scenario=scenario.id, target=target.name, adapter=target.adapter.name, api=target.api, variant=cell.variant
     )
-    yield from (getattr(pytest.mark, _about(subject)) for subject in scenario.covers)
+    yield from (getattr(pytest.mark, _subject_mark(subject)) for subject in scenario.covers)
     streamed = {Capability.STREAMING} if cell.variant == "stream" else set[Capability]()
-    yield from (getattr(pytest.mark, _needs(each)) for each in sorted({*scenario.requires, *streamed}))
+    yield from (getattr(pytest.mark, _capability_mark(each)) for each in sorted({*scenario.requires, *streamed}))
 
 
-def _about(subject: Subject) -> str:
+def _subject_mark(subject: Subject) -> str:
     return f"harness_{subject.value.replace('-', '_')}"
 
 
-def _needs(capability: Capability) -> str:
+def _capability_mark(capability: Capability) -> str:
     return f"harness_needs_{capability.value.replace('-', '_')}"
 
 

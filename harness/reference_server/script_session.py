@@ -219,7 +219,7 @@ class ScriptSession:
             response if fault is None else inject_fault(fault, self._wire, response, view, seed), index
         )
 
-    def _go_on_behind_a_cut(self, request: RequestView) -> None:
+    def _count_truncated_response(self, request: RequestView) -> None:
         """Count a truncated response as sent if this request continues with its calls."""
         if self._cut is not None and len(request.calls) > self._cut[1]:
             self._memory.note(self._cut[0])
@@ -233,7 +233,7 @@ class ScriptSession:
         if (refusal := self._refusal(self._wire.judge(request, self._rule_set))) is not None:
             return refusal
         view = self._wire.view(request)
-        self._go_on_behind_a_cut(view)
+        self._count_truncated_response(view)
         self._memory.receive(view, request)
         objection = self._memory.objection(view)
         objections = self._wire.supported_by_facts([] if objection is None else [objection], self._rule_set)
@@ -355,14 +355,14 @@ def _with_another_body(fault: FaultSpec, response: HttpResponse, request: Reques
         case "empty":
             return replace(response, body=b"")
         case "invalid-json":
-            return replace(response, body=_without_its_last_brace(response.body, request))
+            return replace(response, body=_without_last_braces(response.body, request))
         case "html":
             return HttpResponse(200, {"content-type": "text/html; charset=utf-8"}, _PAGE)
         case _:
             return replace(response, headers={**response.headers, "content-type": "text/plain; charset=utf-8"})
 
 
-def _without_its_last_brace(body: bytes, request: RequestView) -> bytes:
+def _without_last_braces(body: bytes, request: RequestView) -> bytes:
     """Remove the last brace of each event, or of the whole body. Clients must not repair such JSON."""
     if request.stream and request.stream_format == "events":
         return _EVENT_OBJECT_END.sub(b"", body)

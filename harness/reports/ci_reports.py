@@ -465,7 +465,7 @@ def _render_github(run: RunResult, presentation: Presentation) -> str:
 def _lines(found: Sequence[RunProblem], severity: Severity) -> Iterator[str]:
     kept = MAX_ANNOTATIONS - 1 if len(found) > MAX_ANNOTATIONS else MAX_ANNOTATIONS
     shown, rest = found[:kept], found[kept:]
-    for problem, symptom in _spread(shown, kept):
+    for problem, symptom in _select_symptoms(shown, kept):
         text = symptom.text
         message = f"{symptom.name}\n{text}\nWhat to do: {problem.advice}" if problem.advice else text
         yield annotation(severity, f"{problem.rule}: {problem.extent}", message, symptom.line)
@@ -474,7 +474,7 @@ def _lines(found: Sequence[RunProblem], severity: Severity) -> Iterator[str]:
         yield annotation(severity, f"and {count(len(rest), 'more cause')}", f"{names}: see the report of the run", None)
 
 
-def _spread(found: Sequence[RunProblem], most: int) -> list[tuple[RunProblem, Symptom]]:
+def _select_symptoms(found: Sequence[RunProblem], most: int) -> list[tuple[RunProblem, Symptom]]:
     """Select at most `most` symptoms: the first of each problem, then further ones of each problem in turn. A further
     symptom must be on a new line of a file.
     """

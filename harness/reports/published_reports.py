@@ -267,7 +267,7 @@ def features(run: RunResult) -> list[Feature]:
     features."""
     found: dict[tuple[str, str], list[CellResult]] = {}
     for cell in run.cells:
-        for key in _of(run, cell):
+        for key in _feature_keys(run, cell):
             found.setdefault(key, []).append(cell)
     columns, order = targets(run), ("subject", "feature", "capability", "provocation")
     return [
@@ -276,7 +276,7 @@ def features(run: RunResult) -> list[Feature]:
     ]
 
 
-def _of(run: RunResult, cell: CellResult) -> Iterator[tuple[str, str]]:
+def _feature_keys(run: RunResult, cell: CellResult) -> Iterator[tuple[str, str]]:
     yield from (("subject", name) for name in cell.covers)
     yield from (("feature", name) for name, scenarios in FEATURES.items() if cell.scenario in scenarios)
     definition = run.definitions.get(cell.scenario)

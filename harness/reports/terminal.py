@@ -104,7 +104,7 @@ def compare(before: RunResult, run: RunResult, presentation: Presentation) -> st
         _change_verdict(before, run, made),
         _conditions(made.conditions),
         *(_changes(title, changes, most) for title, changes in made.sections),
-        _look_at_worse(run, made),
+        _worse_cells_hint(run, made),
     )
     return _join(Page(presentation), sections)
 
@@ -464,7 +464,7 @@ def _changes(title: str, changes: Sequence[RunChange], most: int | None) -> Iter
         yield indent(f"and {hidden} more: --verbose", "dim")
 
 
-def _look_at_worse(run: RunResult, made: Changes) -> Iterator[RenderableType]:
+def _worse_cells_hint(run: RunResult, made: Changes) -> Iterator[RenderableType]:
     worse = {change.key for change in made.cells if change.worse}
     commands = (groups.show_command(run, cell) for cell in run.cells if cell.key in worse)
     if command := next(filter(None, commands), ""):

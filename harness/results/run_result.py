@@ -409,14 +409,14 @@ class RunResult:
         yield "["
         between = ""
         for cell in self.cells:
-            apart = {
+            omitted = {
                 "seconds": True,
                 "conversation": not conversations,
                 "hidden": not cell.hidden,
                 "hand_over": not cell.hand_over,
                 "lacking": cell.lacking is None,
             }
-            dumped = _cell().dump_python(cell, mode="json", exclude={name for name, out in apart.items() if out})
+            dumped = _cell().dump_python(cell, mode="json", exclude={name for name, out in omitted.items() if out})
             yield between + "\n    " + _dump(dumped).replace("\n", "\n    ")
             between = ","
         yield "\n  ]" if between else "]"

@@ -85,13 +85,17 @@ def _restore_file(
             medium = MediaView(file.media_type, part.pointer, file.data)
             ahead, behind = [*turn.parts[:index]], [*turn.parts[index + 1 :]]
             # a text that is a part of its own may be so short that a caption contains it by chance
-            apart = {each.text for each in _all_parts(turns) if isinstance(each, TextView)}
-            joined = [each for each in given if each not in apart]
+            separate = {each.text for each in _all_parts(turns) if isinstance(each, TextView)}
+            joined = [each for each in given if each not in separate]
             if not head and ahead and _is_file_caption(ahead[-1], given, joined):
                 ahead.pop()
             if not tail and behind and _is_file_caption(behind[0], given, joined):
                 behind.pop(0)
-            own = [replace(part, text=_up_to_last(head, joined)), medium, replace(part, text=_from_first(tail, joined))]
+            own = [
+                replace(part, text=_up_to_last_text(head, joined)),
+                medium,
+                replace(part, text=_from_first_text(tail, joined)),
+            ]
             parts = (*ahead, *(each for each in own if not isinstance(each, TextView) or each.text), *behind)
             return (*turns[:place], replace(turn, parts=parts), *turns[place + 1 :]), medium
     return turns, None
@@ -101,11 +105,11 @@ def _is_file_caption(part: PartView, given: Sequence[str], joined: Sequence[str]
     return isinstance(part, TextView) and part.text not in given and not any(text in part.text for text in joined)
 
 
-def _up_to_last(head: str, given: Sequence[str]) -> str:
+def _up_to_last_text(head: str, given: Sequence[str]) -> str:
     return head[: max((head.rfind(text) + len(text) for text in given if text in head), default=0)]
 
 
-def _from_first(tail: str, given: Sequence[str]) -> str:
+def _from_first_text(tail: str, given: Sequence[str]) -> str:
     starts = [tail.find(text) for text in given if text in tail]
     return tail[min(starts) :] if starts else ""
 
@@ -218,7 +222,7 @@ def _texts(evidence: Evidence) -> Iterator[RuleViolation]:
         thoughts = [*_foreign_thoughts(evidence, req)]
         given_texts, sent_texts = evidence.compute_once(_given_texts, req), evidence.compute_once(_sent_texts, req)
         retold = (
-            [part for _, part in sent_texts if part and _is_told_reasoning(part, thoughts, given_texts)]
+            [part for _, part in sent_texts if part and _is_reasoning_as_text(part, thoughts, given_texts)]
             if thoughts
             else []
         )
@@ -334,7 +338,7 @@ def _foreign_thoughts(evidence: Evidence, req: ChatExchange) -> Iterator[str]:
                 yield part.text.strip()
 
 
-def _is_told_reasoning(part: TextView, thoughts: list[str], given_texts: Sequence[tuple[str, str | None]]) -> bool:
+def _is_reasoning_as_text(part: TextView, thoughts: list[str], given_texts: Sequence[tuple[str, str | None]]) -> bool:
     """Return whether the adapter added this text and it contains one of the `thoughts`."""
     return any(thought in part.text for thought in thoughts) and not any(part.text == given for _, given in given_texts)
 

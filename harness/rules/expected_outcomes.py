@@ -282,7 +282,9 @@ def _unmet_expectations(evidence: Evidence) -> Iterator[RuleViolation]:
             if mismatch.path == "events" and not evidence.transcript.scripted:
                 continue  # a real model may or may not write text before a call; model-choice reports the calls
             if mismatch.path == "error.retry_after" and (
-                wrong_wait(evidence, index) is not None or _tells_no_wait(ended) or _asks_for(ended, mismatch.expected)
+                wrong_wait(evidence, index) is not None
+                or _has_no_retry_after(ended)
+                or _has_retry_after(ended, mismatch.expected)
             ):
                 continue  # reported by error-retry-after, or the API has no such field, or it is rounded to seconds
             if mismatch.path == "stop_reason" and _wire_stop_reason(evidence, index) == mismatch.expected:
@@ -295,12 +297,12 @@ def _unmet_expectations(evidence: Evidence) -> Iterator[RuleViolation]:
             )
 
 
-def _tells_no_wait(ended: ExpectedEnding) -> bool:
+def _has_no_retry_after(ended: ExpectedEnding) -> bool:
     """Return whether the provider's error has no waiting time. A command-line API has no field for it."""
     return ended.failure is not None and ended.failure.retry_after is None
 
 
-def _asks_for(ended: ExpectedEnding, wait: JSON) -> bool:
+def _has_retry_after(ended: ExpectedEnding, wait: JSON) -> bool:
     """Return whether the provider's error has this waiting time."""
     return ended.failure is not None and wait is not None and ended.failure.retry_after == wait
 

@@ -55,7 +55,7 @@ def _lost_in_request(evidence: Evidence, req: ClientRequest) -> Iterator[RuleVio
         matched: dict[int, PartView] = {}
         start = position
         for part in _parts_to_return(reading.response):
-            place = next((i for i in range(position, len(sent)) if _is_back(part, sent[i])), None)
+            place = next((i for i in range(position, len(sent)) if _is_sent_back(part, sent[i])), None)
             if place is not None:
                 matched[place] = part
                 position = place + 1
@@ -82,8 +82,8 @@ def _repeated_in_request(evidence: Evidence, req: ClientRequest) -> Iterator[Rul
     """Report opaque parts of earlier answers that were sent back more often than they were issued."""
     issued, sent = _issued_parts(evidence, req), _opaque_parts(req)
     for part in issued:
-        places = [each for each in sent if _is_back(part, each)]
-        if len(places) > max(1, sum(_is_back(other, part) for other in issued)):
+        places = [each for each in sent if _is_sent_back(part, each)]
+        if len(places) > max(1, sum(_is_sent_back(other, part) for other in issued)):
             message = f"opaque state of an earlier answer ({part.kind}) was sent back more than once"
             yield req.reading.violation(message, places[-1].pointer, part.raw, case="repeated")
             return
@@ -108,7 +108,7 @@ def _changed_compaction(evidence: Evidence, req: ClientRequest) -> Iterator[Rule
     """Report a compaction that is not one of those that were issued, if any was. It may replace the turns before it."""
     issued = [part for part in _issued_parts(evidence, req) if part.kind == "compaction"]
     for part in _opaque_parts(req) if issued else ():
-        if part.kind == "compaction" and not any(_is_back(other, part) for other in issued):
+        if part.kind == "compaction" and not any(_is_sent_back(other, part) for other in issued):
             yield _lost_violation(req, issued[-1], [part])
             return
 
@@ -206,7 +206,7 @@ def _moved_state(
     req: ClientRequest, part: PartView, behind: list[PartView], matched: set[int]
 ) -> Iterator[RuleViolation]:
     """Report a part that followed opaque state and now precedes it."""
-    places = [i for i, other in enumerate(behind) if i not in matched and _is_back(part, other)]
+    places = [i for i, other in enumerate(behind) if i not in matched and _is_sent_back(part, other)]
     state = [other for other in behind[places[0] :] if isinstance(other, OpaqueView)] if places else []
     if state:
         message = f"opaque state of an earlier answer ({state[0].kind}) comes after a part that it preceded"
@@ -247,7 +247,7 @@ def _state_of(part: PartView) -> JSON:
             return None
 
 
-def _is_back(issued: PartView, sent: PartView) -> bool:
+def _is_sent_back(issued: PartView, sent: PartView) -> bool:
     """Return whether a part of the request is the issued part with its state. Other rules check its content."""
     match issued, sent:
         case OpaqueView(), OpaqueView():

@@ -255,14 +255,14 @@ def _equals_whole(evidence: Evidence) -> Iterator[RuleViolation]:
             continue
         for index, (chat, whole) in enumerate(zip(answered, replayed.chats, strict=False)):
             found = _whole_differences(evidence, chat, whole)
-            mistaken = [each for each in found if _is_read_by_the_stream_alone(evidence, index, whole, each.place)]
+            mistaken = [each for each in found if _only_stream_matches_wire(evidence, index, whole, each.place)]
             yield from _violations_of(evidence, index, replayed.way, [each for each in found if each not in mistaken])
             way = f"{replayed.way}, whose framing no client has to accept"
             for flaw in _violations_of(evidence, index, way, mistaken):
                 yield replace(flaw, actual=flaw.expected, expected=flaw.actual)
 
 
-def _is_read_by_the_stream_alone(evidence: Evidence, index: int, whole: Chat, place: str) -> bool:
+def _only_stream_matches_wire(evidence: Evidence, index: int, whole: Chat, place: str) -> bool:
     """Return whether the streamed answer matches the wire at a place and the unstreamed one does not."""
     chat, reading = evidence.transcript.chats[index], evidence.answer(index)
     if chat.response is None or reading is None or reading.answer is None:

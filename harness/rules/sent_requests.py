@@ -99,7 +99,7 @@ def _early_retries(evidence: Evidence) -> Iterator[RuleViolation]:
     if evidence.transcript.mode == "replay":
         return
     for before, after in pairwise(evidence.readings):
-        requested, waited = _asked_to_wait(before), _between(before, after)
+        requested, waited = _asked_to_wait(before), _seconds_between(before, after)
         if requested is None or waited is None or before.exchange.chat != after.exchange.chat:
             continue
         if _is_alike(before, after) and waited < _MIN_WAIT_RATIO * requested:
@@ -114,7 +114,7 @@ def _asked_to_wait(reading: ParsedExchange) -> float | None:
     return min((seconds for seconds in requested if seconds is not None), default=None)
 
 
-def _between(before: ParsedExchange, after: ParsedExchange) -> float | None:
+def _seconds_between(before: ParsedExchange, after: ParsedExchange) -> float | None:
     one, other = before.exchange.at, after.exchange.at
     return None if one is None or other is None else other - one
 

@@ -55,12 +55,13 @@ _AT_END = re.compile(rf"(?:{_VERSION})+/?$")
 
 @dataclass(frozen=True, slots=True)
 class RateOptions:
-    """Values of `--rate` and `--concurrency` by target. The key `None` applies to all other targets. `apart` holds the
-    seconds between requests, and `at_once` the number of concurrent cells.
+    """Values of `--rate` and `--concurrency` by target. The key `None` applies to all other targets.
+
+    `interval_seconds` is the time between requests, and `concurrent_cells` the number of cells that run at a time.
     """
 
-    apart: Mapping[str | None, float] = field(default_factory=dict[str | None, float])
-    at_once: Mapping[str | None, int] = field(default_factory=dict[str | None, int])
+    interval_seconds: Mapping[str | None, float] = field(default_factory=dict[str | None, float])
+    concurrent_cells: Mapping[str | None, int] = field(default_factory=dict[str | None, int])
 
     @staticmethod
     def parse(rates: Sequence[str], concurrency: Sequence[str], known: Sequence[str]) -> RateOptions:
@@ -70,7 +71,7 @@ class RateOptions:
             UsageError: A value has another form, or names a target that is not in the run.
         """
         return RateOptions(
-            _by_target("--rate", rates, _seconds_apart, known, "60/min, 5/s or 1000/h"),
+            _by_target("--rate", rates, _interval_seconds, known, "60/min, 5/s or 1000/h"),
             _by_target("--concurrency", concurrency, _concurrency, known, "4"),
         )
 
@@ -92,7 +93,7 @@ def _by_target(
     return found
 
 
-def _seconds_apart(value: str) -> float | None:
+def _interval_seconds(value: str) -> float | None:
     rate = _RATE.fullmatch(value)
     return _SECONDS_PER_UNIT[rate[2]] / int(rate[1]) if rate and int(rate[1]) else None
 
@@ -112,9 +113,11 @@ class RateLimits:
 
     def limiter(self, target: str) -> RateLimiter:
         """Return the rate limiter of a target."""
-        apart = self.options.apart
+        interval_seconds = self.options.interval_seconds
         with self._lock:
-            return self._limiters.setdefault(target, RateLimiter(apart.get(target, apart.get(None, 0.0)), self._ended))
+            return self._limiters.setdefault(
+                target, RateLimiter(interval_seconds.get(target, interval_seconds.get(None, 0.0)), self._ended)
+            )
 
     def end(self) -> None:
         """Cancel all waits. No further request is sent."""
@@ -122,10 +125,10 @@ class RateLimits:
 
 
 class RateLimiter:
-    """A limiter that keeps the requests of one target at least `apart` seconds apart."""
+    """A limiter that sends at most one request to a target per interval."""
 
-    def __init__(self, apart: float, ended: Event) -> None:
-        self._apart = apart
+    def __init__(self, interval_seconds: float, ended: Event) -> None:
+        self._interval_seconds = interval_seconds
         self._ended = ended
         self._next = self._open = 0.0
         self._lock = Lock()
@@ -134,7 +137,7 @@ class RateLimiter:
         """Wait until a request may be sent. Raises `RunCancelled`."""
         with self._lock:
             at = max(time.monotonic(), self._next)
-            self._next = at + self._apart
+            self._next = at + self._interval_seconds
         while (left := max(at, self._open) - time.monotonic()) > 0:
             if self._ended.wait(left):
                 raise RunCancelled

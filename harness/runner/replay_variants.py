@@ -87,7 +87,7 @@ def _in_other_chunks(cell: Cell, answered: Sequence[ParsedExchange], backend: Ba
 
 def _reshape(reading: ParsedExchange, shape: StreamShape, seed: str) -> HttpResponse | None:
     response, view = reading.exchange.response, reading.response
-    if response is None or view is None or not view.streamed or not _is_good(response, view):
+    if response is None or view is None or not view.streamed or not _is_complete_answer(response, view):
         return response
     return replace(response, body=shape.respell(response.body, seed), delivery=Delivery())
 
@@ -146,7 +146,7 @@ class _Narrowing:
             middle = len(cuts) // 2
             for half in (cuts[:middle], cuts[middle:]):
                 first, *others = half
-                words = f"cut {len(half)} times" if others else f"cut {_around(response.body, first)}"
+                words = f"cut {len(half)} times" if others else f"cut {_cut_text(response.body, first)}"
                 words = f"{spelling}, {words}, answer {index}" if spelling else f"{words}, answer {index}"
                 if found := self._play(index, _with_cuts(response, half), words):
                     variant, cuts = found, half
@@ -168,7 +168,7 @@ def _with_cuts(response: HttpResponse, cuts: Iterable[int]) -> HttpResponse:
 _SHOWN_BYTES = 12
 
 
-def _around(body: bytes, cut: int) -> str:
+def _cut_text(body: bytes, cut: int) -> str:
     return f"after {body[max(0, cut - _SHOWN_BYTES) : cut]!r} at byte {cut}, before {body[cut : cut + _SHOWN_BYTES]!r}"
 
 
@@ -204,14 +204,14 @@ def _whole_body(wire: Api, reading: ParsedExchange) -> HttpResponse | None:
     response, view, request = reading.exchange.response, reading.response, reading.request
     if view is None or response is None or not view.streamed:
         return response and replace(response, headers=_kept_headers(response.headers))
-    if request is None or not _is_good(response, view):
+    if request is None or not _is_complete_answer(response, view):
         return None
     whole = one_body(view)
     departs = wire.check_response is not None and any(wire.check_response(whole, replace(request, stream=False)))
     return None if departs else whole
 
 
-def _is_good(response: HttpResponse, view: ResponseView) -> bool:
+def _is_complete_answer(response: HttpResponse, view: ResponseView) -> bool:
     return view.error is None and view.complete and response.delivery.ending == "complete"
 
 
@@ -237,7 +237,12 @@ def _is_whole_of(given: ParsedExchange, streamed_reading: ParsedExchange, alike:
             other, headers=_kept_headers(other.headers)
         )
     is_body = response.status == HTTPStatus.OK and response.headers.get("content-type", "").startswith(_JSON)
-    return is_body and _is_good(response, view) and _is_good(other, streamed) and alike(view.body, streamed.body)
+    return (
+        is_body
+        and _is_complete_answer(response, view)
+        and _is_complete_answer(other, streamed)
+        and alike(view.body, streamed.body)
+    )
 
 
 def _adds_nothing(whole: JSON, streamed: JSON) -> bool:

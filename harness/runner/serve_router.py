@@ -203,7 +203,7 @@ class ServeRouter:
         path = urlsplit(request.url.removeprefix(self.origin)).path
         segments = [unquote(each) for each in path.split("/")[1:]]
         if segments[0] == ABOUT_SEGMENT:
-            return self._about(request, segments[1:])
+            return self._information(request, segments[1:])
         scenario, *behind = segments
         if scenario not in self._scenarios:
             close = difflib.get_close_matches(scenario, self._scenarios, n=1)
@@ -262,7 +262,7 @@ class ServeRouter:
     def _models(self, wire: Api) -> tuple[str, ...]:
         return (*_model_names(wire.name), *self._terms.models)
 
-    def _about(self, request: HttpRequest, segments: Sequence[str]) -> HttpResponse:
+    def _information(self, request: HttpRequest, segments: Sequence[str]) -> HttpResponse:
         match segments:
             case ["scenarios"] if request.method == "GET":
                 listed: list[JSON] = [
@@ -281,13 +281,13 @@ class ServeRouter:
                 )
 
     def _session_response(self, scenario: Scenario, session: str) -> HttpResponse:
-        found = self._of_session(scenario, session)
+        found = self._session_conversations(scenario, session)
         sessions: list[JSON] = [session_json(each, each.result(each.wire.name, ended=False)) for each in found]
         if len(sessions) == 1 and isinstance(sessions[0], dict):
             return json_response(sessions[0])
         return json_response({"scenario": scenario_json(scenario), "session": session, "conversations": sessions})
 
-    def _of_session(self, scenario: Scenario, session: str) -> list[ServedSession]:
+    def _session_conversations(self, scenario: Scenario, session: str) -> list[ServedSession]:
         return [each for each in self.conversations() if each.scenario is scenario and each.name == session]
 
     def _run_tool(self, scenario: Scenario, session: str, request: HttpRequest) -> HttpResponse:
@@ -295,7 +295,7 @@ class ServeRouter:
         match loads_or_none(request.body):
             case {"name": str(name), "arguments": dict(arguments)}:
                 call = ToolCall("", name, arguments)
-                at = max((each.note_run(call) for each in self._of_session(scenario, session)), default=0)
+                at = max((each.note_run(call) for each in self._session_conversations(scenario, session)), default=0)
                 at = max(at - 1, 0)
                 result = result_json(scenario, call, at)
                 if result is not None:

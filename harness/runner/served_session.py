@@ -101,14 +101,14 @@ class ReverseOrder:
             self._begun.add(place.index)
             self._changed.notify_all()
             later = range(place.index + 1, place.count)
-            behind = bool(later) and not self._one_by_one and self._is_behind(place, later)
+            behind = bool(later) and not self._one_by_one and self._wait_for_later_calls(place, later)
         if behind:
             sleep(_HANDOVER_SECONDS)
         with self._changed:
             self._running.discard(place.index)
             self._changed.notify_all()
 
-    def _is_behind(self, place: CallPosition, later: range) -> bool:
+    def _wait_for_later_calls(self, place: CallPosition, later: range) -> bool:
         """Wait for the later calls that run in parallel. Return whether there are any."""
         self._changed.wait_for(lambda: place.index + 1 in self._begun or self._is_over(place), _ARRIVAL_SECONDS)
         if self._is_over(place):

@@ -406,13 +406,15 @@ class Run:
         """Return queues of cells, each with the number of cells to run concurrently. There is one queue, or one per
         target if `--concurrency` is set.
         """
-        at_once = self._rate_limits.options.at_once
-        if not at_once:
+        concurrent_cells = self._rate_limits.options.concurrent_cells
+        if not concurrent_cells:
             return [(cells, jobs)]
         by_target: dict[str, list[tuple[int, Cell]]] = {}
         for number, cell in cells:
             by_target.setdefault(cell.target.name, []).append((number, cell))
-        return [(each, at_once.get(target, at_once.get(None, 1))) for target, each in by_target.items()] or [((), 1)]
+        return [
+            (each, concurrent_cells.get(target, concurrent_cells.get(None, 1))) for target, each in by_target.items()
+        ] or [((), 1)]
 
     def _run_threads(
         self, lines: Sequence[tuple[ThreadSafeIterator[tuple[int, Cell]], int]], cells: Sequence[Cell], done: OnCellDone

@@ -103,7 +103,7 @@ class CellJudge:
         transcript = evidence.transcript
         terms = registry.api(transcript.api).terms
         found = ((rule, flaw) for rule in self.rules for flaw in rule.check(evidence))
-        findings = tuple(self._weigh(rule.finding(flaw, terms)) for rule, flaw in found)
+        findings = tuple(self._with_severity(rule.finding(flaw, terms)) for rule, flaw in found)
         if not any(finding.severity is Severity.ERROR for finding in findings):
             # after an error, unplanned tool calls are no fault of the scenario
             findings += tuple(
@@ -144,7 +144,7 @@ class CellJudge:
             return Absence(why, Lacking.ADAPTER).result(replace(result, provenance=None))
         return result
 
-    def _weigh(self, finding: Finding) -> Finding:
+    def _with_severity(self, finding: Finding) -> Finding:
         if finding.rule == CASSETTE_AGE_RULE and self.strict:
             return replace(finding, severity=Severity.ERROR)
         if finding.kind is not Kind.CONVENTION:

@@ -187,10 +187,10 @@ def _error(expectation: Expectation, error: TurnError | None) -> Iterator[Mismat
         yield Mismatch(path, ended, wanted, f"the turn ended in {ended or 'no error'}, not in {wanted}.")
     elif isinstance(matcher, ErrorMatcher):
         if matcher.status not in (None, error.status):
-            message = f"the error has {_or_no(error.status, 'status')}, not the status {matcher.status}."
+            message = f"the error has {_number_text(error.status, 'status')}, not the status {matcher.status}."
             yield Mismatch("error.status", error.status, matcher.status, message)
         if "retry_after" in matcher.model_fields_set and matcher.retry_after != error.retry_after:
-            actual, wanted = (_or_no(seconds, "wait") for seconds in (error.retry_after, matcher.retry_after))
+            actual, wanted = (_number_text(seconds, "wait") for seconds in (error.retry_after, matcher.retry_after))
             message = f"the error requests {actual}, not {wanted}."
             yield Mismatch("error.retry_after", error.retry_after, matcher.retry_after, message)
 
@@ -203,7 +203,7 @@ def _events(wanted: Sequence[str], received: Sequence[str]) -> Iterator[Mismatch
             return
 
 
-def _or_no(number: float | None, what: str) -> str:
+def _number_text(number: float | None, what: str) -> str:
     return f"no {what}" if number is None else f"the {what} {number:g}"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness.cassettes.tape_player import apart
+from harness.cassettes.tape_player import request_differences
 from harness.model.http import HttpRequest
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}, "required": ["a", "b"]}
@@ -37,6 +37,10 @@ def request(model: str, tools: list[dict[str, Any]]) -> HttpRequest:
 def test_another_order_of_tools_is_a_difference_only_where_it_matters(
     model: str, tools: list[dict[str, Any]], count: int
 ) -> None:
-    found = [each for each in apart(request(model, TOOLS), request(model, tools), (), ()) if each.changes_meaning]
+    found = [
+        each
+        for each in request_differences(request(model, TOOLS), request(model, tools), (), ())
+        if each.changes_meaning
+    ]
     assert len(found) == count, found
     assert all(each.pointer.startswith("/tools/") for each in found)

@@ -262,6 +262,6 @@ def test_a_project_says_how_fast(place: Place, folder: Path) -> None:
 
 def test_each_target_has_its_own_or_that_of_all() -> None:
     tempo = RateOptions.parse(["60/min", "a=7200/h"], ["b=3"], ["a", "b"])
-    assert tempo.apart == {None: 1.0, "a": 0.5}
-    assert tempo.at_once == {"b": 3}
+    assert tempo.interval_seconds == {None: 1.0, "a": 0.5}
+    assert tempo.concurrent_cells == {"b": 3}
     assert live.RateLimits(tempo).limiter("b") is not live.RateLimits(tempo).limiter("a")

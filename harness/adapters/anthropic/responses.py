@@ -321,7 +321,7 @@ class _MessageBuilder:
             case "content_block_stop":
                 self._open_block(data).stopped = True
             case "message_delta":
-                self._settle(data)
+                self._apply_message_delta(data)
             case "message_stop":
                 self._complete = True
             case _:
@@ -363,7 +363,7 @@ class _MessageBuilder:
             raise MalformedResponse(f"{event['type']} for a content block that is not open")
         return block
 
-    def _settle(self, event: dict[str, JSON]) -> None:
+    def _apply_message_delta(self, event: dict[str, JSON]) -> None:
         if self._fields is None:
             raise MalformedResponse("message_delta before message_start")
         self._fields |= _member(event, "delta")

@@ -327,7 +327,7 @@ def schema_limits(body: dict[str, JSON]) -> Iterator[Violation]:
         if tool.get("strict") is True:
             strict.append((place, schema))
             yield from _strict(schema, place)
-    yield from _together(strict)
+    yield from _strict_complexity(strict)
     answer, place = resolve(body, "/output_config/format/schema"), "/output_config/format/schema"
     if isinstance(answer, dict):
         yield from _strict(answer, place)
@@ -379,7 +379,7 @@ def _strict(schema: dict[str, JSON], pointer: str) -> Iterator[Violation]:
         yield limit("strict-recursion").make_violation(message, recursive)
 
 
-def _together(schemas: list[tuple[str, dict[str, JSON]]]) -> Iterator[Violation]:
+def _strict_complexity(schemas: list[tuple[str, dict[str, JSON]]]) -> Iterator[Violation]:
     """Check the total complexity of all strict tools' schemas (anthropic-strict-closed, anthropic-strict-complexity).
 
     The provider returns the same message for every limit. It may also reject schemas far below these limits, depending

@@ -243,7 +243,7 @@ def apply_redactions(body: bytes, parts: Iterable[Redaction]) -> bytes:
     merged: list[Redaction] = []
     for part in sorted(kept, key=lambda each: each.begin):
         if merged and part.begin < merged[-1].end:
-            merged[-1] = _together(body, merged[-1], part)
+            merged[-1] = _merge_redactions(body, merged[-1], part)
         else:
             merged.append(part)
     for begin, end, text in sorted((edit for part in merged for edit in part.edits), reverse=True):
@@ -265,7 +265,7 @@ def merge_spans(found: Iterable[SecretSpan]) -> list[SecretSpan]:
     return made
 
 
-def _together(body: bytes, one: Redaction, other: Redaction) -> Redaction:
+def _merge_redactions(body: bytes, one: Redaction, other: Redaction) -> Redaction:
     begin, end = one.begin, max(one.end, other.end)
     if one.way is other.way is not Replacement.CUT:
         return Redaction(begin, end, tuple({edit[0]: edit for edit in (*other.edits, *one.edits)}.values()), 0, one.way)

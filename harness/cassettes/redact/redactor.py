@@ -131,7 +131,7 @@ class Redactor:
 
     def result(self, value: T) -> T:
         """Return a copy of any value, with secrets removed from its texts, JSON values and exchanges."""
-        return value if not (self._encodings or self._shaped) else cast("T", self._within(value))
+        return value if not (self._encodings or self._shaped) else cast("T", self._redact_value(value))
 
     def body(self, body: bytes, *, whole: bool = True) -> bytes:
         """Return a body without secrets. All other bytes are kept. If `whole` is false, the body may be cut off inside
@@ -230,7 +230,7 @@ class Redactor:
                 if begin is not None:
                     yield SecretSpan(each.source(begin, len(each.text))[0], len(data))
 
-    def _within(self, value: Any) -> Any:
+    def _redact_value(self, value: Any) -> Any:
         if type(value) is str:
             return self.text(value)
         if isinstance(value, HttpRequest | HttpResponse):
@@ -238,9 +238,9 @@ class Redactor:
         if isinstance(value, list | dict):
             return self.value(cast("JSON", value))
         if isinstance(value, tuple):
-            return tuple(map(self._within, cast("tuple[Any, ...]", value)))
+            return tuple(map(self._redact_value, cast("tuple[Any, ...]", value)))
         if is_dataclass(value) and not isinstance(value, type):
-            changed = {each.name: self._within(getattr(value, each.name)) for each in fields(value) if each.init}
+            changed = {each.name: self._redact_value(getattr(value, each.name)) for each in fields(value) if each.init}
             return replace(value, **changed)
         return value
 

@@ -56,7 +56,7 @@ class View:
             begin, end = match.span()
             self._literal(len(text), last)
             text += data[last:begin]
-            meant = b"" if squeezed and match.lastgroup in _LEFT_OUT else _meant(match[0])
+            meant = b"" if squeezed and match.lastgroup in _LEFT_OUT else _unescaped(match[0])
             if meant:
                 self._at.append(len(text))
                 self._source.append((begin, end))
@@ -90,7 +90,7 @@ class View:
 
 
 @lru_cache(maxsize=4096)  # a body has few different ones
-def _meant(escape: bytes) -> bytes:
+def _unescaped(escape: bytes) -> bytes:
     match = _WRITTEN.fullmatch(escape)
     assert match is not None  # noqa: S101 - it is one
     kind = match.lastgroup

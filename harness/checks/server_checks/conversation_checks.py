@@ -250,7 +250,7 @@ FOREIGN = "call_9pBQ4xTz7Kfe21Lm"
 _ASKED = "What is the weather in Kyoto?"
 
 
-def _elsewhere(result: str, *, failed: bool, question: str) -> ChatRequest:
+def _foreign_history_request(result: str, *, failed: bool, question: str) -> ChatRequest:
     call, arguments = WEATHER.name, {"city": "Kyoto"}
     return ChatRequest(
         messages=[
@@ -266,7 +266,7 @@ def _elsewhere(result: str, *, failed: bool, question: str) -> ChatRequest:
 
 @plays("server-history")
 def _history(session: CheckSession) -> None:
-    request = _elsewhere("21 °C and dry", failed=False, question=session.prompt)
+    request = _foreign_history_request("21 °C and dry", failed=False, question=session.prompt)
     plain = replace(request, messages=[request.messages[0], *request.messages[-2:]])
 
     def refused() -> str:
@@ -283,10 +283,10 @@ _NO = re.compile(r"\bno\b", re.IGNORECASE)
 
 @plays("server-result-error")
 def _check_failed(session: CheckSession) -> None:
-    request = _elsewhere("the station is offline", failed=True, question=session.prompt)
+    request = _foreign_history_request("the station is offline", failed=True, question=session.prompt)
 
     def refused() -> str:
-        if session.refuses(_elsewhere("the station is offline", failed=False, question=session.prompt)):
+        if session.refuses(_foreign_history_request("the station is offline", failed=False, question=session.prompt)):
             raise Inconclusive("the same conversation is also refused if the tool has not failed")
         return "a conversation with the result of a failed tool is refused"
 

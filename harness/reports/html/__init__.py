@@ -158,7 +158,9 @@ def _cell(run: RunResult, cell: CellResult, pool: _TextPool, pairs: set[tuple[st
         "is": pool.text(cell.verdict.value),
     }
     provenance = cell.provenance
-    came = provenance and ", ".join(filter(None, (groups.model_of(provenance), provenance.recorded_at, *_from(cell))))
+    came = provenance and ", ".join(
+        filter(None, (groups.model_of(provenance), provenance.recorded_at, *_answer_source(cell)))
+    )
     spending = cell.spending if cell.spending and cell.spending.requests else None
     texts = {
         "about": ", ".join(cell.covers),
@@ -180,7 +182,7 @@ def _cell(run: RunResult, cell: CellResult, pool: _TextPool, pairs: set[tuple[st
     return entry
 
 
-def _from(cell: CellResult) -> tuple[str, ...]:
+def _answer_source(cell: CellResult) -> tuple[str, ...]:
     if cell.provenance is None:
         return ()
     names = {"reference": "the reference server, not a provider", "provider": "the provider"}
