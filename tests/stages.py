@@ -11,7 +11,7 @@ from random import Random
 from harness.apis import registry
 from harness.apis.registry import Target, target_for
 from harness.cassettes.cassette import REFERENCE_URL
-from harness.cassettes.player import ExchangeLog, Keep
+from harness.cassettes.player import ExchangeLog, ExchangeStore
 from harness.cassettes.transport import Handler
 from harness.checks.generation import conversation
 from harness.model.http import HttpRequest, HttpResponse
@@ -57,7 +57,7 @@ class InProcess(OfflineBackend):
         self._scripted = scripted
 
     @contextmanager
-    def stage(self, cell: Cell, keep: Keep | None = None) -> Generator[CellEnvironment, None, None]:
+    def stage(self, cell: Cell, keep: ExchangeStore | None = None) -> Generator[CellEnvironment, None, None]:
         wire = registry.api(cell.target.api)
         session = ScriptSession(cell.scenario, wire, cell.target.model, cell.target.profile, origin=REFERENCE_URL)
         responder = Responder(partial(_noting, lambda request: self._provider(request, session)))

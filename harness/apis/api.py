@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from harness.apis.conversion import CanonicalReader, MinimalRequest, RequestBuilder
 from harness.apis.fact import Breach, Fact
 from harness.apis.fact_files import SHIPPED, CompiledFacts, Facts, FactSelection, limit_for_entry, today
-from harness.apis.limits import Limit, Violation, bracketed_path, lesser
+from harness.apis.limits import Limit, Violation, bracketed_path, limit_severity
 from harness.apis.matching import SchemaPlaces
 from harness.apis.profiles import (
     ApiTerms,
@@ -327,7 +327,7 @@ class Api:
             elif held := [
                 fact for fact in rule_set.profile.facts if fact.id in sources and fact.is_at(rule_set.services)
             ]:
-                supported_by_facts.append(replace(each, severity=lesser(each.severity, held)))
+                supported_by_facts.append(replace(each, severity=limit_severity(each.severity, held)))
         return supported_by_facts
 
     def applies_at(self, source: str, rule_set: RuleSet) -> bool:

@@ -144,11 +144,11 @@ class Condition(Strict):
         return self
 
 
-Holds: TypeAlias = Callable[[JSON], bool]
+Predicate: TypeAlias = Callable[[JSON], bool]
 """Predicate for a value that is present in the request."""
 
 
-def comparison(condition: Condition) -> Holds:  # noqa: C901, PLR0912 - one case for each operator
+def comparison(condition: Condition) -> Predicate:  # noqa: C901, PLR0912 - one case for each operator
     """Return a predicate that evaluates a condition's operator. In a body, `null` counts as an absent field; in a
     schema, it is a value.
     """

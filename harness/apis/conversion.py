@@ -46,7 +46,7 @@ class MinimalRequest:
         return HttpRequest(request.method, request.url, headers, request.body)
 
 
-Body: TypeAlias = dict[str, JSON]
+WireBody: TypeAlias = dict[str, JSON]
 
 AnsweredCall: TypeAlias = tuple[CallView, Mapping[str, JSON]]
 """A call of a response, and the value that its tool returned."""
@@ -68,7 +68,7 @@ class RequestBuilder:
     - `plain(body)`: the request with each single-text message as a string (`None`: `write` never produces lists, or the
       API does not accept strings).
     - `developer(body)`: the request with the system prompt as a developer message (`None`: the API has none).
-    - `takes_entries`: set if parts that only this API has are entries of the conversation, and not of a message.
+    - `takes_entries`: set if API-specific parts are entries of the conversation. Otherwise they are parts of a message.
     - `keeps_schemas`: the calls whose arguments are guaranteed to match the schema, `strict` (calls of strict tools) or
       `forced` (forced calls).
     - `stop_sequences`: set if a request can list strings at which the response stops.
@@ -78,25 +78,25 @@ class RequestBuilder:
     path: str
     stream_path: str
     bounds: tuple[str, ...]
-    write: Callable[[ChatRequest, str], Body]
+    write: Callable[[ChatRequest, str], WireBody]
     continuation: Callable[[JSON, Sequence[AnsweredCall]], Sequence[JSON]]
     conversation: str = "messages"
     user_entry: Callable[[str], JSON] = lambda text: {"role": "user", "content": text}
     streaming: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
-    one_call: Callable[[Body], Body] | None = None
-    parted: Callable[[Body], Body] | None = None
-    plain: Callable[[Body], Body] | None = None
-    developer: Callable[[Body], Body] | None = None
+    one_call: Callable[[WireBody], WireBody] | None = None
+    parted: Callable[[WireBody], WireBody] | None = None
+    plain: Callable[[WireBody], WireBody] | None = None
+    developer: Callable[[WireBody], WireBody] | None = None
     takes_entries: bool = False
     keeps_schemas: str = "strict"
     stop_sequences: bool = True
     exact_integers: bool = True
 
-    def append_answer(self, body: Body, answer: JSON, results: Sequence[AnsweredCall]) -> Body:
+    def append_answer(self, body: WireBody, answer: JSON, results: Sequence[AnsweredCall]) -> WireBody:
         """Return the request with an unchanged response and the results of its calls appended to the conversation."""
         return {**body, self.conversation: [*as_list(body[self.conversation]), *self.continuation(answer, results)]}
 
-    def append_text(self, body: Body, text: str) -> Body:
+    def append_text(self, body: WireBody, text: str) -> WireBody:
         """Return the request with another user message appended to the conversation."""
         return {**body, self.conversation: [*as_list(body[self.conversation]), self.user_entry(text)]}
 

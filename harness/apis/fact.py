@@ -17,7 +17,7 @@ from harness.apis.matching import Conditions
 from harness.documents.strict_models import Strict, misfit
 from harness.model.protocols import Capability
 
-Verdict = Literal["refused", "accepted", "behaviour"]
+FactVerdict = Literal["refused", "accepted", "behaviour"]
 
 EvidenceKind = Literal["captured", "probe", "source", "documents", "report"]
 """Kind of evidence. `captured`: a recording or a quoted message of the provider. `probe`: a request sent to find out.
@@ -44,7 +44,7 @@ def _address(value: str) -> str:
     return value
 
 
-class Sighting(Strict):
+class Observation(Strict):
     """Place and day of an observation."""
 
     kind: EvidenceKind
@@ -131,11 +131,11 @@ ChangedPrefix = Literal["refuses", "refuses-some-accounts", "drops-reasoning"]
 requests of some accounts are refused; for other accounts, the response only reports the change.
 """
 
-Thinking = Literal["adaptive", "budget", "effort", "level", "none"]
+ThinkingControl = Literal["adaptive", "budget", "effort", "level", "none"]
 """Ways in which a request can control reasoning."""
 
 
-class Effects(Strict):
+class ProfileChanges(Strict):
     """Changes to the profile of the fact's models. Each field changes the field of the same name in
     `harness.apis.profiles.Profile`.
 
@@ -143,7 +143,7 @@ class Effects(Strict):
     """
 
     call_ids: bool | None = None
-    thinking: Thinking | None = None
+    thinking: ThinkingControl | None = None
     json_mode: Mechanism | None = None
     json_schema: Mechanism | None = None
     reasons_by_default: bool | None = None
@@ -177,7 +177,7 @@ class Fact(Strict):
     """A documented behaviour of a provider. It applies to the given models and services, from `since` to `until`."""
 
     id: str = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)+$", description="Kebab-case, begins with the API's name.")
-    verdict: Verdict
+    verdict: FactVerdict
     says: str = Field(min_length=1, description="What holds, in a sentence or two.")
     models: list[str] | None = Field(
         default=None, min_length=1, description="Patterns of whole model names (`claude-opus-5*`); absent: all."
@@ -193,7 +193,7 @@ class Fact(Strict):
     contested: bool = Field(default=False, description="Sources contradict each other.")
     words: str | None = Field(default=None, description="The provider's words.")
     status: int = Field(default=400, ge=100, le=599, description="The HTTP status of the refusal.")
-    evidence: list[Sighting] = Field(min_length=1)
+    evidence: list[Observation] = Field(min_length=1)
     when: list[Condition] = Field(
         default_factory=list[Condition],
         description="Conditions that a request meets if the fact applies to it. The first one gives the remedy.",
@@ -212,7 +212,7 @@ class Fact(Strict):
     check: WrittenCheck | None = Field(default=None, description="The written check that finds it.")
     unchecked: str | None = Field(default=None, description="Why no check finds it.")
     unless: str | None = Field(default=None, description="Under which circumstances it does not hold.")
-    profile: Effects | None = Field(default=None, description="Changes to the profile of its models.")
+    profile: ProfileChanges | None = Field(default=None, description="Changes to the profile of its models.")
     note: str | None = None
 
     @model_validator(mode="after")

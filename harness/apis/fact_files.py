@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from harness.apis.fact import Breach, Example, Fact, FactFile, LimitEntry
 from harness.apis.jsonvalue import keys, parse_body, resolve
-from harness.apis.limits import Limit, Violation, adapt_words, fill_placeholders, full, lesser, remedy
+from harness.apis.limits import Limit, Violation, adapt_words, fill_placeholders, full, limit_severity, remedy
 from harness.apis.matching import ConditionFilter, RequestData, SchemaPlaces
 from harness.apis.view import WireError
 from harness.documents.document import MAX_BYTES, YamlDocument, read
@@ -213,7 +213,7 @@ class CompiledFacts:
 
 def limit_for_fact(fact: Fact) -> Limit:
     """Return the limit that corresponds to a fact with conditions. Its id is the fact's id."""
-    return Limit(fact.id, fact.says, fact.id, lesser("error", [fact]), remedy=remedy(fact))
+    return Limit(fact.id, fact.says, fact.id, limit_severity("error", [fact]), remedy=remedy(fact))
 
 
 def limit_for_entry(fact: Fact, entry: LimitEntry) -> Limit:

@@ -15,7 +15,7 @@ from harness.apis.fact import Fact, Ruling
 from harness.apis.jsonvalue import as_list, join, resolve, type_of
 from harness.model.messages import JSON
 
-Severity: TypeAlias = Literal["error", "warning"]
+LimitSeverity: TypeAlias = Literal["error", "warning"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Limit:
     id: str
     sentence: str
     source: str
-    severity: Severity = "error"
+    severity: LimitSeverity = "error"
     word: str | None = None
     remedy: str = ""
 
@@ -48,7 +48,7 @@ class Limit:
         expected: JSON = None,
         status: int = 400,
         code: str | None = None,
-        severity: Severity | None = None,
+        severity: LimitSeverity | None = None,
         source: str | None = None,
     ) -> Violation:
         """Return a violation of this limit. `severity` and `source` replace the limit's own."""
@@ -68,7 +68,7 @@ class Violation:
     limit: Limit
     message: str
     pointer: str
-    severity: Severity
+    severity: LimitSeverity
     source: str
     actual: JSON = None
     expected: JSON = None
@@ -81,12 +81,12 @@ class Violation:
         return self.limit.id
 
 
-def lesser(severity: Severity, facts: Iterable[Fact]) -> Severity:
+def limit_severity(severity: LimitSeverity, facts: Iterable[Fact]) -> LimitSeverity:
     """Return `severity` if one of the facts is a certain refusal, and otherwise `warning`."""
     return severity if any(fact.verdict == "refused" and fact.is_certain for fact in facts) else "warning"
 
 
-def severity_of(ruling: Ruling | None) -> Severity | None:
+def severity_of(ruling: Ruling | None) -> LimitSeverity | None:
     """Return the severity for a ruling of a model's profile, `None` for an accepted or unknown feature."""
     match ruling:
         case "refused":

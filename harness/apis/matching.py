@@ -27,7 +27,7 @@ from functools import cache, lru_cache, partial
 from itertools import chain
 from typing import Literal, TypeAlias
 
-from harness.apis.condition import Condition, Holds, comparison
+from harness.apis.condition import Condition, Predicate, comparison
 from harness.apis.jsonvalue import as_object, cached_per_element, equal, join, resolve
 from harness.apis.schemas import resolve_reference, schema_depth, subschemas
 from harness.model.messages import JSON
@@ -61,7 +61,7 @@ _Element: TypeAlias = "int | tuple[int] | Literal['next', 'later'] | None"
 
 _EVERYTHING = "**"
 
-_Way: TypeAlias = "tuple[tuple[PathStep, ...], frozenset[str]]"
+_TestPath: TypeAlias = "tuple[tuple[PathStep, ...], frozenset[str]]"
 """A path, and the groups in it that several conditions share."""
 
 
@@ -89,7 +89,7 @@ class RequestData:
     _walked: dict[str, list[tuple[str, dict[str, JSON]]]] = field(
         default_factory=dict[str, list[tuple[str, dict[str, JSON]]]]
     )
-    _reached: dict[_Way, list[_Found]] = field(default_factory=dict["_Way", "list[_Found]"])
+    _reached: dict[_TestPath, list[_Found]] = field(default_factory=dict["_TestPath", "list[_Found]"])
 
     def at(self, steps: tuple[PathStep, ...], shared: frozenset[str]) -> list[_Found]:
         """Return all values at the end of a path, cached by path."""
@@ -242,7 +242,7 @@ def _met_by(held: Mapping[int, Conditions], key: str, schemas: SchemaPlaces, ele
     return [number for number, each in possible.items() if each.first_match(alone) is not None]
 
 
-def _may_hold(steps: Sequence[PathStep], holds: Holds) -> Holds:
+def _may_hold(steps: Sequence[PathStep], holds: Predicate) -> Predicate:
     """Return a predicate that checks whether any value at the end of a path could pass `holds`."""
     if not steps:
         return holds
@@ -263,7 +263,7 @@ def _may_hold(steps: Sequence[PathStep], holds: Holds) -> Holds:
     return may_hold
 
 
-def _some_element(holds: Holds) -> Holds:
+def _some_element(holds: Predicate) -> Predicate:
     return lambda value: isinstance(value, list) and any(map(holds, value))
 
 

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from harness.apis.conversion import Body
+from harness.apis.conversion import WireBody
 from harness.apis.fact_files import ApiLimits
 from harness.apis.jsonvalue import as_list, as_object, count, is_blank, join, loads, type_of
 from harness.apis.limits import Violation, bracketed_path
@@ -134,12 +134,12 @@ def cached_prompt(repeated: int) -> int:
     return repeated // 128 * 128 if repeated >= 1024 else 0
 
 
-def one_call(body: Body) -> Body:
+def one_call(body: WireBody) -> WireBody:
     """Return the request, limited to one tool call per response."""
     return {**body, "parallel_tool_calls": False}
 
 
-def wrap_texts(body: Body, conversation: str, kind: str) -> Body:
+def wrap_texts(body: WireBody, conversation: str, kind: str) -> WireBody:
     """Return the request with each user text wrapped in a list with one part of type `kind`. Clients that send images
     use this form.
     """

@@ -316,10 +316,10 @@ def prefix_changes(
     return found
 
 
-_Told: TypeAlias = tuple[ChangeKind, PrefixPiece | None, PrefixPiece | None]
+_PieceChange: TypeAlias = tuple[ChangeKind, PrefixPiece | None, PrefixPiece | None]
 
 
-def _in_tools(then: list[PrefixPiece], now: list[PrefixPiece], caller: CallerChanges) -> _Told | None:
+def _in_tools(then: list[PrefixPiece], now: list[PrefixPiece], caller: CallerChanges) -> _PieceChange | None:
     then, now = ([each for each in pieces if each.name not in caller.tools] for pieces in (then, now))
     if caller.tool_order:
         then, now = (sorted(pieces, key=lambda each: each.value) for pieces in (then, now))
@@ -345,14 +345,16 @@ def _moved_to(system: PrefixPiece, now: Sequence[PrefixPiece]) -> PrefixPiece | 
     return next((each for each in now if each.section == "turns" and text[1:-1] in each.value), None)
 
 
-def _first_change(kind: ChangeKind, then: list[PrefixPiece], now: list[PrefixPiece]) -> _Told | None:
+def _first_change(kind: ChangeKind, then: list[PrefixPiece], now: list[PrefixPiece]) -> _PieceChange | None:
     at = count_equal(then, now)
     if at == len(then) == len(now):
         return None
     return kind, then[at] if at < len(then) else None, now[at] if at < len(now) else None
 
 
-def _in_turns(then: list[PrefixPiece], now: list[PrefixPiece], *, trimmed: bool, may_leave: bool) -> _Told | None:
+def _in_turns(
+    then: list[PrefixPiece], now: list[PrefixPiece], *, trimmed: bool, may_leave: bool
+) -> _PieceChange | None:
     compacted = {each.value for each in now if each.name == COMPACTION}
     if not compacted <= {each.value for each in then}:
         return None

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field
 
-from harness.apis.fact import ChangedPrefix, Day, Effects, Fact, Mechanism, Ruling, Thinking
+from harness.apis.fact import ChangedPrefix, Day, Fact, Mechanism, ProfileChanges, Ruling, ThinkingControl
 from harness.apis.jsonvalue import parsed_object
 from harness.apis.limits import Violation
 from harness.apis.prefix import BoundThoughts, PrefixMismatch
@@ -303,7 +303,7 @@ class Profile:
     sampling: Sampling = "any"
     system_in_messages: Ruling | None = None
     thought_signatures: Literal["required", "optional", "none"] = "none"
-    thinking: Thinking = "none"
+    thinking: ThinkingControl = "none"
     thinking_types: Mapping[str, Ruling] = field(default_factory=dict[str, Ruling])
     thinking_up_to_high: frozenset[str] = frozenset()
     tool_types: Mapping[str, Ruling] = field(default_factory=dict[str, Ruling])
@@ -519,7 +519,7 @@ class Server(Strict):
     model: str
     url: str
     keys: list[str]
-    profile: Effects = Field(default_factory=Effects)
+    profile: ProfileChanges = Field(default_factory=ProfileChanges)
     dialect: dict[str, Any] = Field(default_factory=dict[str, Any])
     recorded: StreamRecording | None = None
 

@@ -9,7 +9,7 @@ from itertools import chain
 
 from harness.apis.api import PATH_UNKNOWN, Api
 from harness.apis.fact_files import SHIPPED, FactSelection
-from harness.apis.limits import Limit, Severity, lesser
+from harness.apis.limits import Limit, LimitSeverity, limit_severity
 from harness.apis.profiles import Profile, ShippedTarget
 from harness.model.errors import PluginError, UnknownName, UsageError
 from harness.model.protocols import Adapter
@@ -111,12 +111,12 @@ def known_limits() -> tuple[Limit, ...]:
     return (PATH_UNKNOWN, *(limit for api in apis() for limit in api.table))
 
 
-def severity(limit: Limit) -> Severity:
+def severity(limit: Limit) -> LimitSeverity:
     """Return the severity of a limit, derived from all its facts regardless of their dates. A limit without facts keeps
     its own severity.
     """
     facts = [fact for api in apis() for fact in api.facts.with_ids(limit.facts)]
-    return lesser(limit.severity, facts) if facts else limit.severity
+    return limit_severity(limit.severity, facts) if facts else limit.severity
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,8 +186,8 @@ def targets_for(
     `optional` names may occur in `models` without a target.
 
     Raises:
-        UnknownName: a name in `names` or `models` is no target.
-        UsageError: an adapter's API has no target, a named target no adapter, or two adapters have one name.
+        UnknownName: a name in `names` or `models` is not a target.
+        UsageError: an adapter's API has no target, a named target has no adapter, or two adapters have the same name.
     """
     chosen = [target_named(name) for name in names] or [*targets()]
     made: list[Target] = []

@@ -33,7 +33,7 @@ from harness.model.messages import JSON
 from harness.platform.files import read_file
 from harness.results import (
     ApiCounts,
-    Audited,
+    AuditResult,
     Blame,
     CellResult,
     ConversationRecord,
@@ -47,7 +47,7 @@ from harness.results import (
     RefusedRequest,
     RunResult,
     Severity,
-    Skipped,
+    SkippedFile,
     Transcript,
     Verdict,
     blame_client,
@@ -168,7 +168,7 @@ class Audit:
                 outcomes = [_outcome(reading) for reading in evidence.readings]
                 yield _place(replace(finding, severity=severity), file, begun, outcomes)
 
-    def result(self, skipped: Sequence[Skipped] = (), redrive: RedriveResult | None = None) -> RunResult:
+    def result(self, skipped: Sequence[SkippedFile] = (), redrive: RedriveResult | None = None) -> RunResult:
         """Return the result so far."""
         for found in redrive.disagreements if redrive else ():
             self._add(found.file, found.api, 0, [_disagreement(found)])
@@ -178,7 +178,7 @@ class Audit:
             for each in skipped
             if each.damaged
         )
-        audited = Audited(
+        audited = AuditResult(
             self._files, counts, self._unknown, tuple(skipped), redrive, unexplained=tuple(self._unexplained)
         )
         scope = self._scope
@@ -281,14 +281,14 @@ def audit(  # noqa: PLR0913 - all but the first two have a default
     """
     found = list(candidate_files(paths))
     working = Audit(rules, fact_selection, max_conversation_chars(len(found)) if conversations else 0, scope)
-    skipped: list[Skipped] = []
+    skipped: list[SkippedFile] = []
     for file, named in found:
         try:
             cassette = read(file)
         except CassetteError as error:
             if named:
                 raise
-            skipped.append(Skipped(str(file), str(error), damaged=looks_like_cassette(file)))
+            skipped.append(SkippedFile(str(file), str(error), damaged=looks_like_cassette(file)))
         else:
             working.add(str(file), cassette)
             if redrive is not None:

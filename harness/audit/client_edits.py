@@ -34,7 +34,7 @@ from difflib import SequenceMatcher
 from harness.apis.jsonvalue import canonical, equal
 from harness.apis.view import ResponseView, is_redacted_id
 from harness.audit.redrive_pairs import TurnSlice, match_answered_calls, match_issued_calls
-from harness.audit.turn_comparison import REASONING_NAMES, TurnItem, following_items, spoken_items
+from harness.audit.turn_comparison import REASONING_NAMES, TurnItem, assistant_items, following_items
 from harness.model.messages import JSON
 
 
@@ -65,8 +65,8 @@ class _EditFinder:
         self._place = place
         self._calls = answer.calls
         self._reissued = reissued
-        self._issued = spoken_items(answer.parts)
-        self._carried = spoken_items(entry.part for entry in place.spoken)
+        self._issued = assistant_items(answer.parts)
+        self._carried = assistant_items(entry.part for entry in place.spoken)
         self._origin: dict[int, int] = {}
         self._kept: list[int] = []
         self._match_calls()
@@ -102,7 +102,7 @@ class _EditFinder:
         answers = match_answered_calls(self._place, self._calls)
         origins = [origin for origin in answers if origin is not None]
         self.edits["results-reordered"] += origins != sorted(origins)
-        self.edits["result-unpaired"] += len(self._unpaired(results))
+        self.edits["result-unpaired"] += len(self._unpaired_results(results))
         carried = {origin for origin in match_issued_calls(self._place.calls, self._calls) if origin is not None}
         self.edits["call-unanswered"] += len(carried - set(origins))
         paired = [
@@ -262,7 +262,7 @@ class _EditFinder:
         at = self._kept.index(origin) if origin in self._kept else None
         return replace(theirs, fields=fields, answers=at, id=theirs.id or call.id)
 
-    def _unpaired(self, results: Sequence[TurnItem]) -> list[TurnItem]:
+    def _unpaired_results(self, results: Sequence[TurnItem]) -> list[TurnItem]:
         return [
             item
             for item, origin in zip(results, match_answered_calls(self._place, self._calls), strict=True)

@@ -29,9 +29,9 @@ from harness.audit.redrive_pairs import (
     accepted_exchanges,
     answered_turns,
     find_pairs,
-    lift_of,
     match_answered_calls,
     match_issued_calls,
+    reader_for,
 )
 from harness.audit.turn_comparison import (
     Disagreement,
@@ -121,10 +121,10 @@ class AdapterDriver:
     def _drive(
         self, pair: RedrivePair, response: HttpResponse, ask: Callable[[ChatRequest], ChatResponse]
     ) -> DrivenTurn:
-        lift = lift_of(pair.j.wire, pair.j.body, pair.j.request)
-        request = _first_request(pair, lift)
+        reader = reader_for(pair.j.wire, pair.j.body, pair.j.request)
+        request = _first_request(pair, reader)
         answer = self._ask(response, ask, request)
-        results = Message(Role.USER, tuple(_following(pair, lift, answer.message)))
+        results = Message(Role.USER, tuple(_following(pair, reader, answer.message)))
         follow_up = replace(request, messages=(*request.messages, _without_unanswered(pair, answer.message), results))
         self._ask(one_body(pair.i.response), self._client.chat, follow_up)
         return DrivenTurn(answer, self._sent.pop())
@@ -150,38 +150,38 @@ class AdapterDriver:
         return self._response
 
 
-def _first_request(pair: RedrivePair, lift: CanonicalReader) -> ChatRequest:
-    system = lift.system()
-    opening = (*(Opaque(lift.api, raw) for raw in system.opening), Text(OPENING))
-    metadata = {**system.metadata, **lift.hosted_metadata()}
+def _first_request(pair: RedrivePair, reader: CanonicalReader) -> ChatRequest:
+    system = reader.system()
+    opening = (*(Opaque(reader.api, raw) for raw in system.opening), Text(OPENING))
+    metadata = {**system.metadata, **reader.hosted_metadata()}
     return ChatRequest(
         pair.j.model,
         (Message(Role.USER, opening),),
         system.text,
-        lift.tools(),
-        provider_metadata={lift.api: metadata} if metadata else {},
+        reader.tools(),
+        provider_metadata={reader.api: metadata} if metadata else {},
     )
 
 
-def _following(pair: RedrivePair, lift: CanonicalReader, answer: Message) -> Iterator[Part]:
+def _following(pair: RedrivePair, reader: CanonicalReader, answer: Message) -> Iterator[Part]:
     """Yield the parts that the recorded client sent after the calls, in order: results, text, media and others.
 
     Consecutive system texts become raw entries of the conversation.
     """
-    results = iter(_results(pair, lift, answer))
+    results = iter(_results(pair, reader, answer))
     for is_system, group in groupby((entry.part for entry in pair.slice.answers), key=_is_system):
         if is_system:
             texts = (part for part in group if isinstance(part, SystemView))
-            yield from (Opaque(lift.api, raw) for raw in lift.entries(texts))
+            yield from (Opaque(reader.api, raw) for raw in reader.entries(texts))
             continue
         for part in group:
             match part:
                 case ResultView():
                     yield from islice(results, 1)
                 case TextView() | MediaView() | OpaqueView():
-                    yield lift.part(part)
+                    yield reader.part(part)
                 case _:  # a call in the user's turn belongs to the client
-                    yield Opaque(lift.api, lift.raw(part))
+                    yield Opaque(reader.api, reader.raw(part))
 
 
 def _is_system(part: PartView | SystemView) -> bool:
@@ -196,19 +196,19 @@ def _without_unanswered(pair: RedrivePair, answer: Message) -> Message:
     return replace(answer, parts=tuple(part for part in answer.parts if not any(part is each for each in dropped)))
 
 
-def _results(pair: RedrivePair, lift: CanonicalReader, answer: Message) -> list[ToolResult]:
+def _results(pair: RedrivePair, reader: CanonicalReader, answer: Message) -> list[ToolResult]:
     """Return the results in the order of their calls, without results of calls that the client invented."""
     calls = pair.i.response.calls
     named = [
         (call.id or "", call.name) if known is None else (known.id, known.name)
         for call, known in zip(calls, _canonical(calls, answer), strict=True)
     ]
-    lifted = [
-        (place, lift.result(result, *named[place]))
+    converted = [
+        (place, reader.result(result, *named[place]))
         for result, place in zip(pair.slice.results, match_answered_calls(pair.slice, calls), strict=True)
         if place is not None
     ]
-    return [result for _, result in sorted(lifted, key=lambda each: each[0])]
+    return [result for _, result in sorted(converted, key=lambda each: each[0])]
 
 
 def _canonical(calls: tuple[CallView, ...], answer: Message) -> list[ToolCall | None]:
@@ -413,7 +413,7 @@ def compare_requests(pair: RedrivePair, produced: HttpRequest) -> TurnComparison
     recorded_turn = undo_edits(pair.i.response, pair.slice, _replaced_reasoning(pair))
     found.edits = recorded_turn.edits
     found.turn(recorded_turn.items, turn_items(turns[-1]) if turns else ())
-    stated, sent = lift_of(wire, pair.j.body, pair.j.request), lift_of(wire, loads(produced.body), view)
+    stated, sent = reader_for(wire, pair.j.body, pair.j.request), reader_for(wire, loads(produced.body), view)
     for items in (system_items, tool_items, hosted_items):
         found.sequence(items(stated), items(sent))
     return found

@@ -87,20 +87,20 @@ def _read(index: int, request: HttpRequest, response: HttpResponse | None) -> Re
         return None
 
 
-def lift_of(wire: Api, body: JSON, view: RequestView) -> CanonicalReader:
+def reader_for(wire: Api, body: JSON, view: RequestView) -> CanonicalReader:
     """Return the reader that converts a request into canonical values."""
     assert wire.canonical_reader is not None  # noqa: S101 - pairs of others are not driven
     return wire.canonical_reader(body, view)
 
 
-Role: TypeAlias = Literal["user", "assistant", "system"]
+EntryRole: TypeAlias = Literal["user", "assistant", "system"]
 
 
 @dataclass(frozen=True, slots=True)
 class TurnEntry:
     """A part of the conversation with its role. System text within the conversation is also an entry."""
 
-    role: Role
+    role: EntryRole
     part: PartView | SystemView
 
 
@@ -267,14 +267,14 @@ class _Confidence(IntEnum):
     IDS = 2
 
 
-_Sign: TypeAlias = tuple[str, str]
+_MatchKey: TypeAlias = tuple[str, str]
 
 
 class _Unanswered:
     """Responses that called tools and have no pair yet, indexed by what a follow-up may contain."""
 
     def __init__(self) -> None:
-        self._by_sign: dict[_Sign, dict[int, RecordedExchange]] = {}
+        self._by_sign: dict[_MatchKey, dict[int, RecordedExchange]] = {}
 
     def add(self, exchange: RecordedExchange) -> None:
         for sign in _signs_of_response(exchange):
@@ -284,7 +284,7 @@ class _Unanswered:
         for sign in _signs_of_response(exchange):
             self._by_sign[sign].pop(exchange.index, None)
 
-    def known_by(self, signs: Iterable[_Sign]) -> list[RecordedExchange]:
+    def known_by(self, signs: Iterable[_MatchKey]) -> list[RecordedExchange]:
         found: dict[int, RecordedExchange] = {}
         for sign in signs:
             found |= self._by_sign.get(sign, {})
@@ -316,7 +316,7 @@ def find_pairs(exchanges: Sequence[RecordedExchange]) -> list[RedrivePair]:
     return found
 
 
-def _signs_of_response(exchange: RecordedExchange) -> Iterator[_Sign]:
+def _signs_of_response(exchange: RecordedExchange) -> Iterator[_MatchKey]:
     for call in exchange.response.calls:
         yield from (("id", each) for each in (call.id, call.item_id) if each)
         yield "call", _call_key(call)
@@ -325,7 +325,7 @@ def _signs_of_response(exchange: RecordedExchange) -> Iterator[_Sign]:
         yield "response", _field(exchange.response.body, "id")
 
 
-def _signs_of_follow_up(follow_up: RecordedExchange, place: TurnSlice) -> Iterator[_Sign]:
+def _signs_of_follow_up(follow_up: RecordedExchange, place: TurnSlice) -> Iterator[_MatchKey]:
     yield from _ids(place)
     yield from (("call", _call_key(call)) for call in place.calls)
     if not place.calls:
@@ -333,7 +333,7 @@ def _signs_of_follow_up(follow_up: RecordedExchange, place: TurnSlice) -> Iterat
         yield "response", _field(follow_up.body, "previous_response_id")
 
 
-def _ids(place: TurnSlice) -> Iterator[_Sign]:
+def _ids(place: TurnSlice) -> Iterator[_MatchKey]:
     yield from (("id", call.id) for call in place.calls if call.id)
     yield from (("id", result.call_id) for result in place.results if result.call_id)
 

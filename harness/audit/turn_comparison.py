@@ -51,7 +51,7 @@ from harness.apis.view import (
 )
 from harness.audit.redrive_pairs import TurnSlice, match_results
 from harness.equivalence.result_meaning import core_text
-from harness.equivalence.view_differences import Path, Policy, diff
+from harness.equivalence.view_differences import DiffPolicy, Path, diff
 from harness.model.messages import JSON, Tool
 
 _REASONING = frozenset(
@@ -102,10 +102,10 @@ class TurnItem:
 
 def turn_items(place: TurnSlice) -> tuple[TurnItem, ...]:
     """Return the items of an assistant turn and its results, in order."""
-    return (*spoken_items(entry.part for entry in place.spoken), *following_items(place))
+    return (*assistant_items(entry.part for entry in place.spoken), *following_items(place))
 
 
-def spoken_items(parts: Iterable[PartView | SystemView]) -> tuple[TurnItem, ...]:
+def assistant_items(parts: Iterable[PartView | SystemView]) -> tuple[TurnItem, ...]:
     """Return the items for the assistant's parts of a response or a request. Empty texts are left out."""
     return tuple(item for item in (_item(part, "assistant") for part in parts) if _says_something(item))
 
@@ -124,20 +124,23 @@ def _says_something(item: TurnItem) -> bool:
     return item.kind != "text" or any(item.fields.values())
 
 
-def system_items(lift: CanonicalReader) -> tuple[TurnItem, ...]:
+def system_items(reader: CanonicalReader) -> tuple[TurnItem, ...]:
     """Return the system text before the conversation."""
-    return tuple(_item(text, "system") for text in lift.view.system if not text.before_turn and text.text)
+    return tuple(_item(text, "system") for text in reader.view.system if not text.before_turn and text.text)
 
 
-def tool_items(lift: CanonicalReader) -> tuple[TurnItem, ...]:
+def tool_items(reader: CanonicalReader) -> tuple[TurnItem, ...]:
     """Return the functions, in order."""
-    return tuple(_tool(tool, lift.api, view.pointer) for view, tool in zip(lift.functions, lift.tools(), strict=True))
+    return tuple(
+        _tool(tool, reader.api, view.pointer) for view, tool in zip(reader.functions, reader.tools(), strict=True)
+    )
 
 
-def hosted_items(lift: CanonicalReader) -> tuple[TurnItem, ...]:
+def hosted_items(reader: CanonicalReader) -> tuple[TurnItem, ...]:
     """Return the tools that the provider runs, in order."""
     return tuple(
-        _opaque(OpaqueView(view.kind, lift.raw(view), view.pointer), "system", "hosted-tool") for view in lift.hosted
+        _opaque(OpaqueView(view.kind, reader.raw(view), view.pointer), "system", "hosted-tool")
+        for view in reader.hosted
     )
 
 
@@ -264,7 +267,7 @@ class TurnComparison:
         if recorded.answers != produced.answers:  # the results belong to two calls
             self._disagree(recorded.pointer, recorded.answers, produced.answers, "result-order")
             return
-        for found in diff(recorded.fields, produced.fields, Policy(depth=1, allows=self._is_allowed)):
+        for found in diff(recorded.fields, produced.fields, DiffPolicy(depth=1, allows=self._is_allowed)):
             name = str(found.path[0]).replace("_", "-")
             self._disagree(recorded.pointer, found.one, found.other, f"{recorded.kind}-{name}")
         if recorded.labels != produced.labels:

@@ -22,7 +22,9 @@ from harness.model.protocols import Conversation, ConversationTool, Drive, Endpo
 
 
 def agent_drive(value: object) -> Drive | None:
-    """Return a function that runs conversations with a class whose tools are Python functions, or `None` for others.
+    """Return a function that runs conversations with a class whose tools are Python functions.
+
+    Return `None` for a class of another kind.
 
     The functions are given to its constructor or to the method that takes a prompt.
     """
@@ -57,7 +59,7 @@ def agent_drive(value: object) -> Drive | None:
 
 
 def session_drive(value: object, api: str) -> SessionDrive | None:
-    """Return a drive that runs conversations with a class that keeps its history, or `None` for others.
+    """Return a drive that runs conversations with a class that keeps its history. Return `None` for other classes.
 
     The class has a method for a prompt, and either a method that accepts the results of calls or one that registers a
     tool with its handler. `api` is the API that it uses.

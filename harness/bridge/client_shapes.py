@@ -217,7 +217,7 @@ class ClientShape:
 
     @property
     def is_sdk(self) -> bool:
-        """Return whether the method has the path of a provider's SDK, which determines its form."""
+        """Return whether the method has the path of a method in a provider's SDK, so that it uses the SDK's format."""
         return self.whole.path in _SDKS
 
     @property
@@ -765,7 +765,7 @@ def _attribute(client: object, path: tuple[str, ...]) -> object | None:
 
 
 def method_of(path: tuple[str, ...], value: object) -> Method:
-    """Return what the signature and the source of a method or class say about its parameters."""
+    """Return a method, or the constructor of a class, with the parameters in its signature and source."""
     try:
         parameters = inspect.signature(cast("Callable[..., object]", value)).parameters.values()
     except (TypeError, ValueError):

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import yaml
 
-from harness.documents.document import MAX_DEPTH, Builder, Open, Path
+from harness.documents.document import MAX_DEPTH, Builder, OpenCollection, Path
 from harness.model.errors import CassetteError
 from harness.platform.exceptions import shorten
 
@@ -102,14 +102,14 @@ class _Builder(Builder):
         if self.documents > 1:
             self._refuse(f"a second document, where a cassette is one. {RESTORE}", event)
 
-    def _begin(self, event: Any) -> Open:
+    def _begin(self, event: Any) -> OpenCollection:
         is_mapping = isinstance(event, yaml.MappingStartEvent)
         if event.tag is not None:
             self._check_tag(event, "map" if is_mapping else "seq")
         self._count_node(event)
         if self._open and self._open[-1].wants_key:
             self._refuse(f"a key that is not a string. The file was cut or edited. {RESTORE}", event)
-        return Open({} if is_mapping else [])
+        return OpenCollection({} if is_mapping else [])
 
     def _scalar(self, event: Any) -> Any:
         self._count_node(event)

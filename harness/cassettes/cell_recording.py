@@ -24,7 +24,7 @@ from harness.apis.jsonvalue import join, loads_or_none
 from harness.apis.view import WireError
 from harness.cassettes.cassette import Cassette, Interaction, Metadata
 from harness.cassettes.cassette_files import dumps, write_file
-from harness.cassettes.library import Journal, Leftover, Library
+from harness.cassettes.library import CassetteLibrary, Journal, UnfinishedJournal
 from harness.cassettes.player import request_key
 from harness.cassettes.redact import REDACTED, Redactor
 from harness.model.errors import CassetteError, CassetteTaken
@@ -54,30 +54,32 @@ _OPAQUE = frozenset({"signature", "thoughtSignature", "thought_signature", "encr
 
 
 @dataclass(frozen=True, slots=True)
-class Suspect:
+class SuspectedSecret:
     """A suspected secret: its place, in the form that `--allow-secret` expects, and the name of its field."""
 
     place: str
     name: str
 
 
-def suspects(interactions: Sequence[Interaction], wires: Sequence[Api | None], path: Path) -> list[Suspect]:
+def suspected_secrets(
+    interactions: Sequence[Interaction], wires: Sequence[Api | None], path: Path
+) -> list[SuspectedSecret]:
     """Return the suspected secrets of a redacted cassette that is to be written at `path`.
 
     `wires` contains the API of each exchange, or `None` if the exchange is not a conversation. Repeated values are
     reported once.
     """
-    found: dict[str, Suspect] = {}
+    found: dict[str, SuspectedSecret] = {}
     cell = "/".join(path.with_suffix("").parts[-2:])
     for at, (each, wire) in enumerate(zip(interactions, wires, strict=True)):
         if wire is None:
             continue
         for place, name, value in _values(each, wire):
-            found.setdefault(value, Suspect(f"{cell} {place.format(at=at)}", name))
+            found.setdefault(value, SuspectedSecret(f"{cell} {place.format(at=at)}", name))
     return [*found.values()]
 
 
-def refusal_of_suspects(found: Sequence[Suspect], allowed: Sequence[str], option: str) -> str | None:
+def suspected_secrets_message(found: Sequence[SuspectedSecret], allowed: Sequence[str], option: str) -> str | None:
     """Return why a cassette must not be written and how to allow it, or `None` if all suspected secrets are in allowed
     places.
     """
@@ -173,7 +175,7 @@ class CellRecording:
 
     def __init__(  # noqa: PLR0913 - what is recorded where, and what may be in the way
         self,
-        library: Library,
+        library: CassetteLibrary,
         metadata: Metadata,
         redactor: Redactor,
         *,
@@ -251,8 +253,8 @@ class CellRecording:
             self._part()
         if self._metadata.origin != "reference":  # its answers come from the script
             wires = [registry.api(self._metadata.api)] * len(self._interactions)
-            found = suspects(self._interactions, wires, self._path)
-            refused = refusal_of_suspects(found, self._allowed, "--allow-secret")
+            found = suspected_secrets(self._interactions, wires, self._path)
+            refused = suspected_secrets_message(found, self._allowed, "--allow-secret")
             if refused is not None:
                 journal = self._journal.path
                 where = (
@@ -322,7 +324,7 @@ class CellRecording:
         )
 
 
-def answers(leftover: Leftover) -> list[tuple[int, Interaction]]:
+def answers(leftover: UnfinishedJournal) -> list[tuple[int, Interaction]]:
     """Return the successful exchanges of a journal, each with its number in the journal.
 
     Failed exchanges are left out because a retry may succeed.
@@ -347,7 +349,7 @@ def _is_answer(interaction: Interaction, api: str) -> bool:
     return view.error is None and view.complete
 
 
-def _is_continued(leftover: Leftover, metadata: Metadata) -> bool:
+def _is_continued(leftover: UnfinishedJournal, metadata: Metadata) -> bool:
     return leftover.metadata is not None and leftover.metadata.origin == metadata.origin
 
 

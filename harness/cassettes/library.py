@@ -38,7 +38,7 @@ _NOT_A_JOURNAL = "not a journal, or damaged. Delete it."
 
 
 @dataclass(frozen=True, slots=True)
-class Leftover:
+class UnfinishedJournal:
     """Content of an unfinished journal. Journals of earlier versions have no metadata."""
 
     metadata: Metadata | None
@@ -139,7 +139,7 @@ def journal_path(cassette: Path) -> Path:
     return cassette.with_name(cassette.name + JOURNAL_SUFFIX)
 
 
-def leftover(cassette: Path, *, force: bool = False) -> Leftover | None:
+def leftover(cassette: Path, *, force: bool = False) -> UnfinishedJournal | None:
     """Return the contents of a cassette's unfinished journal, or `None` if there is no journal.
 
     Raises:
@@ -161,7 +161,7 @@ def leftover(cassette: Path, *, force: bool = False) -> Leftover | None:
         os.close(handle)
 
 
-def read_journal(path: Path) -> Leftover:
+def read_journal(path: Path) -> UnfinishedJournal:
     """Read an unfinished journal up to the last complete line.
 
     Raises:
@@ -182,15 +182,15 @@ def read_journal(path: Path) -> Leftover:
                 interactions.append(_interaction(values))
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError, ValidationError):
             raise CassetteError(str(path), _NOT_A_JOURNAL, f"line {number}") from None
-    return Leftover(metadata, tuple(interactions))
+    return UnfinishedJournal(metadata, tuple(interactions))
 
 
-def _find_leftover(path: Path, *, force: bool) -> Leftover:
+def _find_leftover(path: Path, *, force: bool) -> UnfinishedJournal:
     try:
         return read_journal(path)
     except CassetteError:
         if force:
-            return Leftover(None, ())
+            return UnfinishedJournal(None, ())
         raise
 
 
@@ -274,7 +274,7 @@ _TARGET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]*(?<!\.stream)")  # `x.stream` 
 _SCENARIO = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 
 
-class Library:
+class CassetteLibrary:
     """Cassettes under `root`. Neither names nor symbolic links can lead outside it."""
 
     def __init__(self, root: Path) -> None:

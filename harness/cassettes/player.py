@@ -22,7 +22,7 @@ from harness.apis.profiles import Profile
 from harness.apis.view import RequestView, ResponseView, WireError
 from harness.cassettes.cassette import Cassette
 from harness.cassettes.redact import REQUEST_HEADERS, RESPONSE_HEADERS, mask_headers
-from harness.cassettes.redact.secret_patterns import bare
+from harness.cassettes.redact.secret_patterns import url_without_secrets
 from harness.equivalence.request_meaning import normal_form, with_ids_of
 from harness.equivalence.view_differences import WHOLE_JSON, Path, ViewDifference, diff, json_pointer, plain
 from harness.model.http import EXHAUSTED, HttpRequest, HttpResponse, endpoint
@@ -31,7 +31,7 @@ from harness.results import Exchange
 from harness.results.findings import text_change
 
 
-class Keep(Protocol):
+class ExchangeStore(Protocol):
     """Protocol for storing a cell's exchanges before their responses are passed on. See `CellRecording`."""
 
     def keep(self, request: HttpRequest, response: HttpResponse) -> None:
@@ -61,7 +61,7 @@ class ExchangeLog:
     under `public_url`, so that logs do not depend on the server's address.
     """
 
-    def __init__(self, base_url: str, public_url: str, keep: Keep | None = None) -> None:
+    def __init__(self, base_url: str, public_url: str, keep: ExchangeStore | None = None) -> None:
         self.chat: int | None = None
         self.exchanges: list[Exchange] = []
         self.base_url = base_url.rstrip("/")
@@ -107,7 +107,9 @@ class ExchangeLog:
             self._add(public, response, recorded)
 
     def _add(self, request: HttpRequest, response: HttpResponse | None, recorded: HttpRequest | None) -> None:
-        sent = replace(request, url=bare(request.url), headers=mask_headers(request.headers, REQUEST_HEADERS))
+        sent = replace(
+            request, url=url_without_secrets(request.url), headers=mask_headers(request.headers, REQUEST_HEADERS)
+        )
         received = response and replace(response, headers=mask_headers(response.headers, RESPONSE_HEADERS))
         self.exchanges.append(Exchange(sent, received, recorded, self.chat, monotonic()))
 
@@ -178,7 +180,7 @@ def _complete_view(wire: Api, response: HttpResponse) -> ResponseView | None:
 
 Key: TypeAlias = tuple[str, str, str, str | bytes]
 
-Failed: TypeAlias = Callable[[HttpRequest, HttpResponse], bool]
+IsFailure: TypeAlias = Callable[[HttpRequest, HttpResponse], bool]
 """`failed(recorded, response)` returns whether the exchange failed in a way that a retry may fix."""
 
 _REPEATS = 6
@@ -200,7 +202,7 @@ class Player:
     recording has no second attempt, a repeated request gets the same failure again.
     """
 
-    def __init__(self, cassette: Cassette, failed: Failed | None = None) -> None:
+    def __init__(self, cassette: Cassette, failed: IsFailure | None = None) -> None:
         self._interactions = [
             (each.request, _without_pause(each.response)) for each in cassette.interactions if each.response is not None
         ]

@@ -16,9 +16,9 @@ from harness.cassettes.cassette import Cassette, Metadata
 from harness.cassettes.cassette_files import prepare
 from harness.cassettes.cell_recording import answers
 from harness.cassettes.library import (
+    CassetteLibrary,
     Journal,
-    Leftover,
-    Library,
+    UnfinishedJournal,
     check_free,
     is_paid,
     journal_path,
@@ -52,7 +52,7 @@ def age(recorded_at: str | None, now: dt.datetime) -> dt.timedelta | None:
     return now - (at if at.tzinfo else at.replace(tzinfo=dt.UTC))
 
 
-class Outdated:
+class OutdatedFilter:
     """Selects recordings to renew: those whose requests are outdated, and those older than `most`. `None` means no
     maximum age.
     """
@@ -62,9 +62,9 @@ class Outdated:
         self._now = now
 
     @staticmethod
-    def by(text: str | None, place: str) -> Outdated:
+    def by(text: str | None, place: str) -> OutdatedFilter:
         """Create the selection from an option's text, relative to the current time. Raises `UsageError`."""
-        return Outdated(None if text is None else parse_max_age(text, place), dt.datetime.now(dt.UTC))
+        return OutdatedFilter(None if text is None else parse_max_age(text, place), dt.datetime.now(dt.UTC))
 
     def holds(self, present: Metadata, wanted: Metadata) -> bool:
         """Return whether a cassette is outdated. Cassettes of another model never are."""
@@ -94,7 +94,7 @@ Nothing is written to the file.
 """
 
 
-class Claim:
+class CassetteLock:
     """Lock on the cassettes at `paths` below `root`. It is held until it is released or the process ends.
 
     If the system does not support such locks, nothing is locked.
@@ -189,12 +189,12 @@ def place_of(metadata: Metadata) -> Place:
 
 
 def preflight(
-    library: Library,
+    library: CassetteLibrary,
     wanted: Iterable[Metadata],
     *,
     force: bool = False,
     missing: bool = False,
-    outdated: Outdated | None = None,
+    outdated: OutdatedFilter | None = None,
 ) -> Preflight:
     """Check the `wanted` recordings. With `missing`, skip those whose cassette is fresh. With `outdated`, select only
     those whose cassette is outdated.
@@ -225,7 +225,7 @@ def preflight(
     return found
 
 
-def _is_outdated(library: Library, metadata: Metadata, found: Preflight, outdated: Outdated) -> bool:
+def _is_outdated(library: CassetteLibrary, metadata: Metadata, found: Preflight, outdated: OutdatedFilter) -> bool:
     """Return whether an existing cassette is outdated, and note the result in `found`. Raises `CassetteError`."""
     present = library.present(metadata)
     standing = present.metadata if present else None
@@ -236,7 +236,9 @@ def _is_outdated(library: Library, metadata: Metadata, found: Preflight, outdate
     return False
 
 
-def _inspect_place(library: Library, metadata: Metadata, found: Preflight, *, force: bool, missing: bool) -> None:
+def _inspect_place(
+    library: CassetteLibrary, metadata: Metadata, found: Preflight, *, force: bool, missing: bool
+) -> None:
     path = library.path(*place_of(metadata))
     files.remove_leftovers(path.parent)
     left = leftover(path, force=force)
@@ -274,12 +276,12 @@ def _inspect_place(library: Library, metadata: Metadata, found: Preflight, *, fo
         )
 
 
-def _unsaved_count(left: Leftover | None, present: Cassette | None) -> int:
+def _unsaved_count(left: UnfinishedJournal | None, present: Cassette | None) -> int:
     saved = present.interactions if present else ()
     return sum(each not in saved for _, each in answers(left)) if left is not None else 0
 
 
-def _clear(path: Path, metadata: Metadata, left: Leftover, found: Preflight) -> None:
+def _clear(path: Path, metadata: Metadata, left: UnfinishedJournal, found: Preflight) -> None:
     """Remove a journal without useful content. Its process was killed before the first response, or after it had saved
     the cassette.
     """

@@ -49,7 +49,7 @@ _Spelling: TypeAlias = Callable[[bytes, Random], bytes]
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
+class _ResponseVariant:
     """A variant of a response: spellings to apply, then cuts. `words` is its name."""
 
     words: str
@@ -58,12 +58,12 @@ class _Way:
 
 
 @dataclass(frozen=True, slots=True)
-class _Sort:
+class _BodyKind:
     """Fixed variants for one kind of body, and groups of spellings for random variants. A random variant uses at most
     one spelling per group.
     """
 
-    ways: tuple[_Way, ...]
+    ways: tuple[_ResponseVariant, ...]
     groups: tuple[tuple[tuple[str, _Spelling] | None, ...], ...] = ()
 
 
@@ -87,7 +87,7 @@ def recut(response: HttpResponse, number: int, seed: str) -> tuple[HttpResponse,
     return _apply_way(response, way, random), way.words
 
 
-def _sort(response: HttpResponse) -> _Sort:
+def _sort(response: HttpResponse) -> _BodyKind:
     content_type = response.headers.get("content-type", "")
     whole = response.delivery.ending == "complete"
     if is_event_stream(content_type, response.body):
@@ -96,7 +96,7 @@ def _sort(response: HttpResponse) -> _Sort:
     return _ARRAY if whole and is_json and _elements(response.body) else _BYTES
 
 
-def _apply_way(response: HttpResponse, way: _Way, random: Random) -> HttpResponse:
+def _apply_way(response: HttpResponse, way: _ResponseVariant, random: Random) -> HttpResponse:
     body = response.body
     for spell in way.spellings:
         body = spell(body, random)
@@ -105,11 +105,11 @@ def _apply_way(response: HttpResponse, way: _Way, random: Random) -> HttpRespons
     return replace(response, headers=headers, body=body, delivery=Delivery(cuts, ending=response.delivery.ending))
 
 
-def _draw(sort: _Sort, number: int, random: Random) -> _Way:
+def _draw(sort: _BodyKind, number: int, random: Random) -> _ResponseVariant:
     chosen = [option for option in map(random.choice, sort.groups) if option is not None]
     words, cuts = random.choice((("in small pieces", _small_pieces), ("cut in a few places", _few_cuts)))
     listed = ", ".join([*(words for words, _ in chosen), words])
-    return _Way(f"at random ({number}): {listed}", cuts, tuple(spelling for _, spelling in chosen))
+    return _ResponseVariant(f"at random ({number}): {listed}", cuts, tuple(spelling for _, spelling in chosen))
 
 
 def _at(pattern: bytes, *, behind: bool = True) -> _Cuts:
@@ -224,28 +224,30 @@ _WITH_RANDOM_SPACE = _spacing(_random_space)
 
 _SEPARATORS = "U+2028, U+2029 and U+0085 raw where they were escaped, and the other way round"
 
-_SMALL_PIECES = _Way("in small pieces", _small_pieces)
-_EACH_BYTE = _Way("each byte by itself", lambda body, _random: range(1, len(body)))
-_CHARACTERS = _Way("cut inside every multi-byte character", _IN_CHARACTERS)
-_AT_ONCE = _Way("all at once", lambda _body, _random: ())
-_EACH_EVENT = _Way("each event by itself", _AFTER_EVENTS)
+_SMALL_PIECES = _ResponseVariant("in small pieces", _small_pieces)
+_EACH_BYTE = _ResponseVariant("each byte by itself", lambda body, _random: range(1, len(body)))
+_CHARACTERS = _ResponseVariant("cut inside every multi-byte character", _IN_CHARACTERS)
+_AT_ONCE = _ResponseVariant("all at once", lambda _body, _random: ())
+_EACH_EVENT = _ResponseVariant("each event by itself", _AFTER_EVENTS)
 
-_BYTES = _Sort((_EACH_BYTE, _CHARACTERS, _AT_ONCE))
+_BYTES = _BodyKind((_EACH_BYTE, _CHARACTERS, _AT_ONCE))
 
-_BROKEN_EVENTS = _Sort((_EACH_BYTE, _CHARACTERS, _EACH_EVENT, _AT_ONCE))
+_BROKEN_EVENTS = _BodyKind((_EACH_BYTE, _CHARACTERS, _EACH_EVENT, _AT_ONCE))
 
-_EVENTS = _Sort(
+_EVENTS = _BodyKind(
     (
         _EACH_BYTE,
         _CHARACTERS,
-        _Way("CRLF line ends, each cut in two", _IN_CRLF, (_WITH_CRLF,)),
+        _ResponseVariant("CRLF line ends, each cut in two", _IN_CRLF, (_WITH_CRLF,)),
         _EACH_EVENT,
         _AT_ONCE,
-        _Way(f"{COMMENTS} between the events, each by itself", _AFTER_EVENTS, (_WITH_COMMENTS,)),
-        _Way("CR line ends, cut behind each", _at(rb"\r"), (_WITH_CR,)),
-        _Way(_SEPARATORS, _IN_CHARACTERS, (_with_other_separators,)),
-        _Way(f"a {BYTE_ORDER_MARK} in front, in three pieces", lambda _body, _random: (1, 2), (_with_bom,)),
-        _Way(f"{DATA_LINES} with CRLF line ends, each cut in two", _IN_CRLF, (_with_data_lines, _WITH_CRLF)),
+        _ResponseVariant(f"{COMMENTS} between the events, each by itself", _AFTER_EVENTS, (_WITH_COMMENTS,)),
+        _ResponseVariant("CR line ends, cut behind each", _at(rb"\r"), (_WITH_CR,)),
+        _ResponseVariant(_SEPARATORS, _IN_CHARACTERS, (_with_other_separators,)),
+        _ResponseVariant(f"a {BYTE_ORDER_MARK} in front, in three pieces", lambda _body, _random: (1, 2), (_with_bom,)),
+        _ResponseVariant(
+            f"{DATA_LINES} with CRLF line ends, each cut in two", _IN_CRLF, (_with_data_lines, _WITH_CRLF)
+        ),
     ),
     (
         (None, (_SEPARATORS, _with_other_separators)),
@@ -256,15 +258,15 @@ _EVENTS = _Sort(
     ),
 )
 
-_ARRAY = _Sort(
+_ARRAY = _BodyKind(
     (
         _EACH_BYTE,
         _CHARACTERS,
-        _Way("CRLF between the elements, each cut in two", _IN_CRLF, (_spacing(lambda _: b"\r\n"),)),
-        _Way("each element by itself", _after_elements),
+        _ResponseVariant("CRLF between the elements, each cut in two", _IN_CRLF, (_spacing(lambda _: b"\r\n"),)),
+        _ResponseVariant("each element by itself", _after_elements),
         _AT_ONCE,
-        _Way("no white space between the elements", _after_elements, (_spacing(lambda _: b""),)),
-        _Way("other white space between the elements", _after_elements, (_WITH_RANDOM_SPACE,)),
+        _ResponseVariant("no white space between the elements", _after_elements, (_spacing(lambda _: b""),)),
+        _ResponseVariant("other white space between the elements", _after_elements, (_WITH_RANDOM_SPACE,)),
     ),
     ((None, ("other white space between the elements", _WITH_RANDOM_SPACE)),),
 )

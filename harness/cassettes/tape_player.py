@@ -23,8 +23,8 @@ from harness.cassettes.cassette import Cassette
 from harness.cassettes.cassette_files import read
 from harness.cassettes.player import RequestDifference, asks_for_stream, differences, in_bodies, request_key
 from harness.cassettes.redact import Redactor
-from harness.cassettes.redact.secret_patterns import bare
-from harness.cassettes.tape_recorder import Taken, TapeExchange, api_of, request_as_stored
+from harness.cassettes.redact.secret_patterns import url_without_secrets
+from harness.cassettes.tape_recorder import RequestFilter, TapeExchange, api_of, request_as_stored
 from harness.model.errors import CassetteError
 from harness.model.http import EXHAUSTED, HttpRequest, HttpResponse
 
@@ -59,7 +59,7 @@ def key(request: HttpRequest) -> Key:
         body = canonical(loads(request.body))
     except (WireError, RecursionError):
         body = _without_boundary(request)
-    return request.method, bare(request.url), _text(body)
+    return request.method, url_without_secrets(request.url), _text(body)
 
 
 def is_comparable(recorded: HttpRequest, sent: HttpRequest) -> bool:
@@ -158,7 +158,7 @@ def is_below(pointer: str, pattern: str) -> bool:
 
 def _outside_apis(recorded: HttpRequest, sent: HttpRequest) -> list[RequestDifference]:
     found = list(in_bodies(_without_boundary(recorded), _without_boundary(sent)))
-    one, other = urlsplit(bare(recorded.url)).query, urlsplit(bare(sent.url)).query
+    one, other = urlsplit(url_without_secrets(recorded.url)).query, urlsplit(url_without_secrets(sent.url)).query
     if one != other:
         message = f"query: recorded {one!r}, sent {other!r}"
         found.insert(0, RequestDifference("", one, other, changes_meaning=True, message=message))
@@ -211,7 +211,7 @@ class TapePlayer:
     def __init__(
         self,
         cassette: Cassette | None,
-        taken: Taken,
+        taken: RequestFilter,
         redactor: Callable[[Sequence[HttpRequest]], Redactor],
         ignored: Sequence[str] = (),
     ) -> None:
@@ -232,7 +232,7 @@ class TapePlayer:
         """Return the response to a request, or `None` if the request is to be sent over the network."""
         if not self._taken(request):
             return None
-        request = replace(request, url=bare(request.url))
+        request = replace(request, url=url_without_secrets(request.url))
         with self._lock:
             found, differences = self._find(request)
             if found is None:
@@ -282,7 +282,7 @@ class TapePlayer:
     def _index(self) -> Mapping[Key, deque[int]]:
         index: defaultdict[Key, deque[int]] = defaultdict(deque)
         for at, each in enumerate(self._interactions):
-            index[key(replace(each.request, url=bare(each.request.url)))].append(at)
+            index[key(replace(each.request, url=url_without_secrets(each.request.url)))].append(at)
         return index
 
     def _ids(self) -> set[str]:

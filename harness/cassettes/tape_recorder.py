@@ -18,13 +18,13 @@ from harness.apis.api import Api
 from harness.apis.profiles import address
 from harness.cassettes.cassette import Cassette, Interaction
 from harness.cassettes.cassette_files import dumps_of_test, write_file
-from harness.cassettes.cell_recording import refusal_of_suspects, suspects
-from harness.cassettes.client_patches.connection_bytes import Keep
+from harness.cassettes.cell_recording import suspected_secrets, suspected_secrets_message
+from harness.cassettes.client_patches.connection_bytes import StoreResponse
 from harness.cassettes.content_encoding import missing
 from harness.cassettes.player import RequestDifference
 from harness.cassettes.redact import RESPONSE_HEADERS, Redactor
 from harness.cassettes.redact.secret_patterns import (
-    Chosen,
+    FieldFilter,
     asks_for_token,
     has_tokens,
     is_anything_but_form,
@@ -37,10 +37,10 @@ from harness.model.http import HttpRequest, HttpResponse
 from harness.platform import environment
 from harness.platform.environment import is_secret_field, is_secret_header
 
-Taken: TypeAlias = Callable[[HttpRequest], bool]
+RequestFilter: TypeAlias = Callable[[HttpRequest], bool]
 
 
-def request_filter(through: Sequence[str]) -> Taken:
+def request_filter(through: Sequence[str]) -> RequestFilter:
     """Return a predicate that selects the requests to record.
 
     Requests to the hosts in `through` and their subdomains are not recorded; a host may include a port. Nor are
@@ -139,7 +139,7 @@ def brings_tokens(interaction: Interaction) -> bool:
     return chosen is is_anything_but_form or bool(chosen and response is not None and has_tokens(response.body))
 
 
-def _choice(request: HttpRequest) -> Chosen | None:
+def _choice(request: HttpRequest) -> FieldFilter | None:
     if api_of(request) is not None:
         return None
     parts = urlsplit(request.url)
@@ -183,14 +183,14 @@ class TapeRecorder:
     `allowed` lists places where suspected secrets may be stored.
     """
 
-    def __init__(self, taken: Taken, allowed: Sequence[str] = ()) -> None:
+    def __init__(self, taken: RequestFilter, allowed: Sequence[str] = ()) -> None:
         self._taken = taken
         self._allowed = allowed
         self._lock = Lock()
         self._requests: list[HttpRequest] = []
         self._responses: dict[int, HttpResponse] = {}
 
-    def handle(self, request: HttpRequest) -> Keep | None:
+    def handle(self, request: HttpRequest) -> StoreResponse | None:
         """Return a callback for the response, or `None` if the request is not recorded."""
         if not self._taken(request):
             return None
@@ -256,8 +256,8 @@ def text(
             raise CassetteError(file, reason, f"interaction {at}")
         answer = response and response_as_stored(each.request, response, clean)
         kept.append(Interaction(request_as_stored(each.request, clean), answer))
-    found = suspects(kept, [api_of(each.request) for each in cassette.interactions], Path(file))
-    refused = refusal_of_suspects(found, allowed, option)
+    found = suspected_secrets(kept, [api_of(each.request) for each in cassette.interactions], Path(file))
+    refused = suspected_secrets_message(found, allowed, option)
     if refused is not None:
         raise CassetteError(file, f"{refused}.")
     data = dumps_of_test(Cassette(tuple(kept)), note, file)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from harness.apis.registry import Target
 from harness.model.protocols import Adapter, Capability
-from harness.results import CellResult, Checked, RunResult, Tried, Verdict
+from harness.results import CapabilityTally, CellResult, CheckResult, RunResult, Verdict
 from harness.runner.cells import Cell, cells
 from harness.scenarios.schema import Scenario
 
@@ -39,13 +39,13 @@ class AdapterCheck:
             return [cell for cell in of_targets if not cell.scenario.provocations]
         return sampled_cells(of_targets)
 
-    def report(self, every: Sequence[Cell], played: Sequence[Cell], result: RunResult, play: Play) -> Checked:
+    def report(self, every: Sequence[Cell], played: Sequence[Cell], result: RunResult, play: PlayCells) -> CheckResult:
         """Return the report of a finished check. `every` holds all cells and `played` the selected ones. `play` runs
         additional cells.
         """
         scenarios = list({cell.scenario.id: cell.scenario for cell in every}.values())
         targets = {cell.target.name: cell.target for cell in played}.values()
-        return Checked(
+        return CheckResult(
             tuple(tried for target in targets for tried in find_undeclared(scenarios, target, play)),
             find_broken(played, result.cells),
             describe_omissions(every, played),
@@ -117,14 +117,14 @@ An adapter may omit retries and cache marks without violating a rule. Embeddings
 
 _PASSING_VERDICTS = (Verdict.PASS, Verdict.NOTE, Verdict.WARN)
 
-Play = Callable[[Sequence[Cell]], Sequence[CellResult]]
+PlayCells = Callable[[Sequence[Cell]], Sequence[CellResult]]
 """Runs cells and returns their results in order."""
 
 
-def find_undeclared(scenarios: Sequence[Scenario], target: Target, play: Play) -> tuple[Tried, ...]:
+def find_undeclared(scenarios: Sequence[Scenario], target: Target, play: PlayCells) -> tuple[CapabilityTally, ...]:
     """Find capabilities that the adapter does not declare although all cells that need them pass."""
     can = set(target.adapter.capabilities)
-    found: list[Tried] = []
+    found: list[CapabilityTally] = []
     for capability in Capability:
         if capability in can | target.profile.lacks | _UNPROBED_CAPABILITIES:
             continue
@@ -137,13 +137,13 @@ def find_undeclared(scenarios: Sequence[Scenario], target: Target, play: Play) -
         worked = sum(result.verdict in _PASSING_VERDICTS for result in play(tried)) if tried else 0
         if tried and worked == len(tried):
             can.add(capability)
-            found.append(Tried(target.name, capability.value, worked, len(tried)))
+            found.append(CapabilityTally(target.name, capability.value, worked, len(tried)))
     return tuple(found)
 
 
-def find_broken(played: Sequence[Cell], results: Sequence[CellResult]) -> tuple[Tried, ...]:
+def find_broken(played: Sequence[Cell], results: Sequence[CellResult]) -> tuple[CapabilityTally, ...]:
     """Find declared capabilities that no passing cell uses, although some cells without them pass."""
-    found: list[Tried] = []
+    found: list[CapabilityTally] = []
     judged = [
         (cell, result)
         for cell, result in zip(played, results, strict=True)
@@ -156,7 +156,7 @@ def find_broken(played: Sequence[Cell], results: Sequence[CellResult]) -> tuple[
             others = [result for cell, result in of_target if capability not in _uses(cell)]
             works_without = any(result.verdict in _PASSING_VERDICTS for result in others)
             if able and works_without and not any(result.verdict in _PASSING_VERDICTS for result in able):
-                found.append(Tried(target, capability.value, 0, len(able)))
+                found.append(CapabilityTally(target, capability.value, 0, len(able)))
     return tuple(found)
 
 

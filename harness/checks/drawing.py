@@ -29,7 +29,7 @@ Item = TypeVar("Item")
 
 
 def draw(target: Target, random: Random) -> Scenario | None:
-    """Return a random conversation, or `None` if what was drawn is not valid. Every choice is made by `random`.
+    """Return a random conversation, or `None` if the drawn conversation is not valid. Every choice is made by `random`.
 
     The only expectations are errors and events. Expectations of the shipped scenario that it is based on are removed,
     because they may contradict the drawn parts.

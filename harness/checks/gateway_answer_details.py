@@ -12,8 +12,8 @@ from harness.apis.view import CallView, ErrorView, OpaqueView, PartView, Respons
 from harness.checks.gateway_exchange import (
     DetailResult,
     GatewayExchange,
+    GatewaySide,
     Outcomes,
-    Side,
     added_detail,
     argument_outcomes,
     exchange_detail,
@@ -358,7 +358,7 @@ def _is_made_up(exchange: GatewayExchange) -> bool:
     return exchange.last is not None and _is_exhausted(exchange.last)
 
 
-def _is_exhausted(side: Side) -> bool:
+def _is_exhausted(side: GatewaySide) -> bool:
     response = side.exchange.response
     return response is not None and EXHAUSTED in response.headers
 

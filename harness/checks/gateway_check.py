@@ -15,7 +15,7 @@ from harness.apis.registry import Target
 from harness.cassettes.redact import Redactor
 from harness.cassettes.redact.secret_patterns import display_url
 from harness.checks.finding_scope import EVERY_FINDING, FindingPolicy
-from harness.checks.gateway_exchange import ApiPair, GatewayDetail, GatewayExchange, Side
+from harness.checks.gateway_exchange import ApiPair, GatewayDetail, GatewayExchange, GatewaySide
 from harness.checks.gateway_findings import (
     DETAILS,
     DirectRun,
@@ -38,7 +38,7 @@ from harness.model.errors import ChatError, UsageError
 from harness.platform.environment import utc_now
 from harness.results import (
     CellResult,
-    Checked,
+    CheckResult,
     ConversationRecord,
     DetailCounts,
     DetailOutcome,
@@ -55,7 +55,7 @@ from harness.runner.cells import VARIANTS, Cell, cells, not_applicable
 from harness.runner.live import NO_SUCH_PATH, url_suggestion
 from harness.runner.plan import Plan
 from harness.runner.recorder import versions
-from harness.runner.suite_run import Progress
+from harness.runner.suite_run import OnResult
 from harness.scenarios.schema import Scenario, Variant
 
 
@@ -78,7 +78,7 @@ def _exchanges(play_cell: GatewayRun, redactor: Redactor) -> Iterator[ExchangeRe
             yield _exchange(number, end, side, redactor)
 
 
-def _exchange(number: int, end: str, side: Side, redactor: Redactor) -> ExchangeRecord:
+def _exchange(number: int, end: str, side: GatewaySide, redactor: Redactor) -> ExchangeRecord:
     exchange = side.exchange
     shown = shown_exchange(number, exchange.request, exchange.response, side.response, redactor)
     return replace(shown, request=f"{end}: {shown.request}", chat=exchange.chat)
@@ -144,7 +144,7 @@ class GatewayCheck:
         return [(each, cell) for each in pairs for cell in cells(scenarios, [each.target], variants)]
 
     def __call__(
-        self, cells: Sequence[tuple[GatewayRoute, Cell]], progress: Progress = lambda _cell: None
+        self, cells: Sequence[tuple[GatewayRoute, Cell]], progress: OnResult = lambda _cell: None
     ) -> RunResult:
         """Run the cells, one after the other.
 
@@ -169,7 +169,7 @@ class GatewayCheck:
             versions=versions(),
             timing={"seconds": round(time.perf_counter() - started, 3)},
             played_at=at,
-            check=Checked(gateway=tuple(_table(done))),
+            check=CheckResult(gateway=tuple(_table(done))),
             **self.policy.outcome(results),
         )
 

@@ -27,7 +27,7 @@ class ApiPair:
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class GatewaySide:
     """An HTTP exchange at one end of the gateway.
 
     `unread` is the reason why the wire reader cannot read the request or the complete response. In that case the view
@@ -73,13 +73,13 @@ class GatewayExchange:
 
     way: ApiPair
     number: int
-    client: Side
-    upstream: tuple[Side, ...] = ()
+    client: GatewaySide
+    upstream: tuple[GatewaySide, ...] = ()
     before: tuple[GatewayExchange, ...] = field(default=(), repr=False)
     own: ResponseView | None = field(default=None, repr=False)
 
     @property
-    def last(self) -> Side | None:
+    def last(self) -> GatewaySide | None:
         """The upstream exchange from which the gateway made the client's answer."""
         return self.upstream[-1] if self.upstream else None
 
@@ -108,13 +108,13 @@ class GatewayExchange:
         return status in range(400, 500) and self.last.is_refusal
 
 
-def side(api: Api, exchange: Exchange) -> Side:
+def side(api: Api, exchange: Exchange) -> GatewaySide:
     """Read an HTTP exchange."""
     reading = parse_exchange(api, 0, exchange)
-    return Side(exchange, reading.request, reading.response, reading.unread)
+    return GatewaySide(exchange, reading.request, reading.response, reading.unread)
 
 
-def client_side(api: Api, exchange: Exchange) -> Side:
+def client_side(api: Api, exchange: Exchange) -> GatewaySide:
     """Read an HTTP exchange of the client, including as much of a malformed response as possible."""
     found = side(api, exchange)
     if found.response is not None or exchange.response is None:

@@ -10,11 +10,11 @@ from harness.apis.jsonvalue import loads
 from harness.apis.view import CallView, OpaqueView, RequestView, ResponseView, TextView, WireError
 from harness.cassettes.redact.json_strings import REDACTED
 from harness.checks.gateway_answer_details import ANSWERS, FAILURES
-from harness.checks.gateway_exchange import DetailResult, GatewayDetail, GatewayExchange, Side, lost_detail
+from harness.checks.gateway_exchange import DetailResult, GatewayDetail, GatewayExchange, GatewaySide, lost_detail
 from harness.checks.gateway_history_details import HISTORY, STATE
 from harness.checks.gateway_request_details import DECLARATIONS, PROMPTS, SETTINGS
 from harness.model.messages import JSON
-from harness.results import Blame, Body, Chat, DetailOutcome, Exchange, Finding, Kind, Severity, Subject
+from harness.results import Blame, Chat, DetailOutcome, Exchange, Finding, FindingBody, Kind, Severity, Subject
 from harness.rules.evidence import Evidence, ParsedExchange
 from harness.rules.rule import all_rules
 from harness.runner.excerpts import excerpt, json_lines
@@ -144,7 +144,10 @@ def _link(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 
 
 def _finding(
-    detail: GatewayDetail, result: DetailResult, exchange: GatewayExchange, bodies: tuple[Body, ...] | None = None
+    detail: GatewayDetail,
+    result: DetailResult,
+    exchange: GatewayExchange,
+    bodies: tuple[FindingBody, ...] | None = None,
 ) -> Finding:
     severity = max(result.severity, detail.severity, key=list(Severity).index)
     return Finding(
@@ -164,12 +167,12 @@ def _finding(
     )
 
 
-def _client_bodies(exchange: GatewayExchange) -> tuple[Body, ...]:
+def _client_bodies(exchange: GatewayExchange) -> tuple[FindingBody, ...]:
     request = _request("the client's request", exchange.client, "")
     return request, _answer("the gateway's answer", exchange.client, "")
 
 
-def _bodies(exchange: GatewayExchange, result: DetailResult, *, of_answer: bool) -> Iterator[Body]:
+def _bodies(exchange: GatewayExchange, result: DetailResult, *, of_answer: bool) -> Iterator[FindingBody]:
     """Yield the bodies at both ends, the sender's first."""
     upstream = exchange.last
     if of_answer:
@@ -182,19 +185,19 @@ def _bodies(exchange: GatewayExchange, result: DetailResult, *, of_answer: bool)
         yield _request("the gateway's request", upstream, result.pointer)
 
 
-def _request(end: str, side: Side, pointer: str) -> Body:
+def _request(end: str, side: GatewaySide, pointer: str) -> FindingBody:
     body = side.exchange.request.body
-    return Body(end, body.decode(errors="replace"), pointer, _piece(lambda: loads(body), pointer, "/:"))
+    return FindingBody(end, body.decode(errors="replace"), pointer, _piece(lambda: loads(body), pointer, "/:"))
 
 
-def _answer(end: str, side: Side, pointer: str) -> Body:
+def _answer(end: str, side: GatewaySide, pointer: str) -> FindingBody:
     response, view = side.exchange.response, side.response
     if response is None:
-        return Body(end, "", pointer)
+        return FindingBody(end, "", pointer)
     kept = (f"{name}: {value}" for name, value in response.headers.items() if value != REDACTED)
     head = [f"HTTP {response.status}", *kept]
     text = "\n".join([*head, "", response.body.decode(errors="replace")])
-    return Body(end, text, pointer, () if view is None else _piece(lambda: view.body, pointer, *head))
+    return FindingBody(end, text, pointer, () if view is None else _piece(lambda: view.body, pointer, *head))
 
 
 def _piece(body: Callable[[], JSON], pointer: str, *head: str) -> tuple[str, ...]:

@@ -15,8 +15,8 @@ from harness.checks.gateway_exchange import (
     DetailResult,
     GatewayDetail,
     GatewayExchange,
+    GatewaySide,
     Outcomes,
-    Side,
     argument_outcomes,
     exchange_detail,
     lost_detail,
@@ -253,7 +253,7 @@ _CHANGES: Mapping[Section, str] = {
 }
 
 
-def _changes(api: Api, before: Side, now: Side) -> list[PrefixChange]:
+def _changes(api: Api, before: GatewaySide, now: GatewaySide) -> list[PrefixChange]:
     if before.request is None or now.request is None or before.request.stateful or now.request.stateful:
         return []
     profile = api.profile_for(now.request.model or "")

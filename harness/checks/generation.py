@@ -29,7 +29,7 @@ from harness.stdio.workers import TIMEOUT_HINT
 CauseKey: TypeAlias = tuple[str, str]
 """Identity of a cause: the rule, and the case, exception or field in which it was broken."""
 
-Play: TypeAlias = Callable[[Cell], CellResult]
+PlayCell: TypeAlias = Callable[[Cell], CellResult]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ def search(  # noqa: PLR0913, PLR0917 - what is played, how much of it, and how
     target: Target,
     count: int,
     seed: int,
-    plays: Sequence[Play],
+    plays: Sequence[PlayCell],
     variants: Sequence[Variant] = VARIANTS,
     database: FilePath | None = None,
 ) -> list[FoundCause]:
@@ -108,8 +108,11 @@ class SlowPlays:
         """Return whether the maximum is reached."""
         return self._count >= MAX_SLOW_PLAYS
 
-    def count_slow(self, play: Play) -> Play:
-        """Return a function that plays a cell and counts it if it is slow. It returns an empty result at the end."""
+    def count_slow(self, play: PlayCell) -> PlayCell:
+        """Return a function that plays a cell and counts it if it is slow.
+
+        Once the maximum is reached, the function plays no cell and returns an empty result.
+        """
 
         def play_and_count(cell: Cell) -> CellResult:
             if self.are_too_many:
@@ -128,7 +131,7 @@ MAX_SLOW_PLAYS = 5
 class _Drawn:
     """A cell, and how it is played. Not a dataclass, because Hypothesis prints all fields of those, which is slow."""
 
-    def __init__(self, cell: Cell, play: Play) -> None:
+    def __init__(self, cell: Cell, play: PlayCell) -> None:
         self.cell = cell
         self.play = play
 
@@ -146,7 +149,7 @@ class _NewCause:
         self.causes: Sequence[CauseKey] = ()
         self.conversation: _Drawn | None = None
         self.count = 0
-        self._shown: dict[tuple[str, Variant, Play], bool] = {}
+        self._shown: dict[tuple[str, Variant, PlayCell], bool] = {}
 
     def is_shown(self, drawn: _Drawn) -> bool:
         if self.key is None:
@@ -163,7 +166,7 @@ class _NewCause:
 
 
 def conversation(target: Target, random: Random, variant: Variant) -> Cell | None:
-    """Return the cell of a generated conversation on a target, or `None` if what was drawn cannot be played there.
+    """Return the cell of a generated conversation on a target, or `None` if it cannot be played there.
 
     Every choice is made by `random`.
     """
@@ -182,7 +185,9 @@ def _cell(scenario: Scenario, target: Target, variant: Variant) -> Cell | None:
     return None
 
 
-def shrink_cause(cell: Cell, key: CauseKey, play: Play, *, words: bool = True, seconds: float = math.inf) -> FoundCause:
+def shrink_cause(
+    cell: Cell, key: CauseKey, play: PlayCell, *, words: bool = True, seconds: float = math.inf
+) -> FoundCause:
     """Return the smallest conversation that shows a cause. It must not show any cause that the conversation of `cell`
     does not show.
 

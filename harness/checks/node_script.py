@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from harness.checks.reproduction import Reproduction, ScriptClaim
-from harness.checks.script_code import CallCode, Joined, body_code
+from harness.checks.script_code import CallCode, JoinedTexts, body_code
 from harness.model.messages import JSON
 from harness.platform.exceptions import shorten
 
@@ -131,7 +131,7 @@ def _end(made: Reproduction, claim: ScriptClaim) -> str:
 def _code(value: Any, indent: int = 0) -> str:
     """Return a value as code: on one line if it fits."""
     match value:
-        case Joined():
+        case JoinedTexts():
             return " + ".join(_code(each, indent) for each in value)
         case CallCode():
             opening, entries, closing = f"{_NAMES.get(value.name, value.name)}(", value.entries, ")"

@@ -55,7 +55,7 @@ _LOOP_PARAMETERS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Recognised:
+class Recognition:
     """Result of recognising a named object. `spec` is its adapter specification, `sentence` its description.
 
     `ignored` names rules that a client of this shape cannot satisfy. `model` is set if a client always uses the same
@@ -72,7 +72,7 @@ class Recognised:
     failure: str = ""
 
 
-def recognise(name: str) -> Recognised:
+def recognise(name: str) -> Recognition:
     """Recognise `package.module:attribute` in a separate process."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "recognised.json"
@@ -87,13 +87,13 @@ def recognise(name: str) -> Recognised:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            return Recognised(
+            return Recognition(
                 question=f"{name}: importing and calling it took longer than {_TIMEOUT_SECONDS:g} seconds."
             )
         if file.exists():
-            return Recognised(**json.loads(file.read_text(encoding="utf-8")))
+            return Recognition(**json.loads(file.read_text(encoding="utf-8")))
     last = (done.stderr.strip() or done.stdout.strip() or "it printed nothing").splitlines()[-1]
-    return Recognised(question=f"{name}: its process ended with exit code {done.returncode}: {last}")
+    return Recognition(question=f"{name}: its process ended with exit code {done.returncode}: {last}")
 
 
 def keyless_environment() -> dict[str, str]:
@@ -101,7 +101,7 @@ def keyless_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not is_hidden(name)}
 
 
-def recognise_here(name: str) -> Recognised:
+def recognise_here(name: str) -> Recognition:
     """Recognise `package.module:attribute` in this process. If only a module is named, look for its client."""
     os.environ.update({key: value for key, value in client_environment().items() if key not in os.environ})
     try:
@@ -110,9 +110,9 @@ def recognise_here(name: str) -> Recognised:
             return _in_module(name)
         value, method = client_shapes.load(name)
         if isinstance(value, Adapter):
-            return Recognised(name, f"an adapter of {value.api}")
+            return Recognition(name, f"an adapter of {value.api}")
         if isinstance(value, Loop):
-            return Recognised(name, f"a tool loop of {value.api}")
+            return Recognition(name, f"a tool loop of {value.api}")
         if _is_loop(value):
             return _loop(name, cast("Drive", value), _signature(name, value))
         if (drive := client_loops.agent_drive(value)) is not None:
@@ -123,11 +123,11 @@ def recognise_here(name: str) -> Recognised:
             return replace(found, ignored=drive.ignored)
         return _client(name, client_shapes.recognise(value, name, method))
     except PluginError as error:
-        return Recognised(question=_with_variable(name, error))
+        return Recognition(question=_with_variable(name, error))
     except HarnessError as error:
-        return Recognised(question=f"{name}: {error}")
+        return Recognition(question=f"{name}: {error}")
     except Exception as error:  # noqa: BLE001 - the constructor of the user's client may fail in any way
-        return Recognised(question=_with_variable(name, error))
+        return Recognition(question=_with_variable(name, error))
 
 
 def _as_module(name: str) -> str:
@@ -141,7 +141,7 @@ def _as_module(name: str) -> str:
     return ".".join(path.with_suffix("").parts) + colon + attribute
 
 
-def _in_module(name: str) -> Recognised:
+def _in_module(name: str) -> Recognition:
     """Recognise the only client that a module defines. If there are several, return a question that lists them."""
     try:
         members = cast("dict[str, object]", plugins.import_attribute(f"{name}:__dict__", "client"))
@@ -158,9 +158,9 @@ def _in_module(name: str) -> Recognised:
     if len(clients) == 1:
         return recognise_here(f"{name}:{clients[0]}")
     if _is_installed(name):
-        return Recognised(question=_WITHOUT_WRAPPER.format(name=name))
+        return Recognition(question=_WITHOUT_WRAPPER.format(name=name))
     some = " or ".join(f"harness try {name}:{each}" for each in clients[:_MAX_NAMED])
-    return Recognised(question=f"{name}: which object in it is the client? {some or f'Name it: {name}:Client'}")
+    return Recognition(question=f"{name}: which object in it is the client? {some or f'Name it: {name}:Client'}")
 
 
 _MAX_NAMED = 5
@@ -230,15 +230,15 @@ def _is_loop(value: object) -> bool:
     return len(required) == _LOOP_PARAMETERS and "messages" not in {each.name for each in required}
 
 
-def _loop(name: str, drive: Drive, shown: str) -> Recognised:
+def _loop(name: str, drive: Drive, shown: str) -> Recognition:
     conversation = Conversation(turns=(Message(Role.USER, (Text("Hello"),)),))
     seen = _probe(lambda url: drive(Endpoint(url, "no-key"), "model", conversation))
     if seen.api is None:
-        return Recognised(question=f"{name} looks like a tool loop, but {seen.reason} Name its API by --api.")
-    return Recognised(f"drive@{seen.api} {name}", f"a tool loop of {seen.api}: {shown}")
+        return Recognition(question=f"{name} looks like a tool loop, but {seen.reason} Name its API by --api.")
+    return Recognition(f"drive@{seen.api} {name}", f"a tool loop of {seen.api}: {shown}")
 
 
-def _client(name: str, shape: ClientShape) -> Recognised:
+def _client(name: str, shape: ClientShape) -> Recognition:
     """Determine the API and the message format of a client by sending it a request in each format."""
     seen, tried = _Seen(None), [shape]
     if not shape.is_sdk and shape.form is OPENAI:
@@ -254,11 +254,11 @@ def _client(name: str, shape: ClientShape) -> Recognised:
             seen, shape = found, each
             break
     if seen.api is None and "Callable" in str(shape.whole.hints.get(shape.whole.parameter("tools", shape.form) or "")):
-        return Recognised(question=_RUNS_TOOLS.format(name=name))
+        return Recognition(question=_RUNS_TOOLS.format(name=name))
     if seen.api is None and seen.failure:
-        return Recognised(sentence=f"a client, called as {shape.sentence}", failure=seen.failure)
+        return Recognition(sentence=f"a client, called as {shape.sentence}", failure=seen.failure)
     if seen.api is None:
-        return Recognised(question=f"{name} looks like a client, but {seen.reason}")
+        return Recognition(question=f"{name} looks like a client, but {seen.reason}")
     format_name = (shape.tool_form or shape.form).name
     is_own = shape.is_sdk or format_name not in FOREIGN_FORMS or shape.form is tried[0].form is RESPONSES
     kind = adapter_specs.CLIENT if is_own else adapter_specs.NATIVE
@@ -276,7 +276,7 @@ def _client(name: str, shape: ClientShape) -> Recognised:
     sentence = f"a client of {seen.api}, called as {shape.sentence}{own}{redirects}"
     model = None if seen.model == shape.model else seen.model
     default = shape.model if shape.model != TRIED_MODELS[0] else None
-    return Recognised(f"{kind}@{seen.api}{place} {name}", sentence, "", ignored, model, default)
+    return Recognition(f"{kind}@{seen.api}{place} {name}", sentence, "", ignored, model, default)
 
 
 _RUNS_TOOLS = (

@@ -30,7 +30,7 @@ class CannotWrite(Exception):
     """A value has no representation as Python code."""
 
 
-class Raw(str):
+class RawCode(str):
     """Code that is written unchanged."""
 
     __slots__ = ()
@@ -77,7 +77,7 @@ class ScriptCode:
             ((name, each),) = entries
             return f"{opening}{name}{self.code(each, indent, prefix + len(opening + name))}{closing}"
         inner = indent + 4
-        comma = "" if opening == "(" and all(isinstance(each, Raw) for _, each in entries) else ","
+        comma = "" if opening == "(" and all(isinstance(each, RawCode) for _, each in entries) else ","
         lines = [f"{' ' * inner}{name}{self.code(each, inner, len(name) + 1)}{comma}" for name, each in entries]
         return "\n".join([opening, *lines, " " * indent + closing])
 
@@ -134,9 +134,9 @@ class ScriptCode:
             return "endpoint"
         if isinstance(value, str) and type(value) is str and value in self._strings:
             return self._strings[value]
-        if isinstance(value, Raw):
+        if isinstance(value, RawCode):
             return str(value)
-        if isinstance(value, Joined):
+        if isinstance(value, JoinedTexts):
             return " + ".join(self.code(each, 4) for each in value)
         for result, name in self.names:
             is_used = name in self._names_in and name.startswith("answer")
@@ -157,7 +157,7 @@ class ScriptCode:
         given = {name: _as_list(getattr(value, name)) for name in names}
         short = [f"{name}={each!r}" for name, each in given.items() if isinstance(each, int | None)]
         others = [(f"{name}=", each) for name, each in given.items() if not isinstance(each, int | None)]
-        return "SimpleNamespace(", [("turns=", turns), *others, ("", Raw(", ".join(short)))], ")"
+        return "SimpleNamespace(", [("turns=", turns), *others, ("", RawCode(", ".join(short)))], ")"
 
     def _object(self, value: object) -> Parts:
         if isinstance(value, Conversation | ConversationTool):
@@ -187,7 +187,7 @@ class ScriptCode:
         return f"{self.function(type(value))}(", given, ")"
 
 
-class Joined(list[Any]):
+class JoinedTexts(list[Any]):
     """Texts that are joined by `+`."""
 
 
@@ -217,7 +217,7 @@ def _text(value: str) -> Parts:
     if len(lines) < 2 or len(value) < _WIDTH:
         return repr(value), [], ""
     blocks = re.findall(r".+?(?:\n\n|\Z)", value, re.DOTALL) if "\n\n" in value else lines
-    return "(", [("", Raw(repr(each))) for each in blocks], ")"
+    return "(", [("", RawCode(repr(each))) for each in blocks], ")"
 
 
 def _public(module: str, name: str, value: object) -> str:
@@ -292,7 +292,7 @@ def body_code(text: str, *, is_short: bool) -> object:
     if names not in ({""}, {"type"}):
         return text
     made = CallCode("events" if names == {""} else "named_events", [("", simple(each)) for each in events])
-    return Joined([made, text[end:]]) if text[end:] else made
+    return JoinedTexts([made, text[end:]]) if text[end:] else made
 
 
 def _whole(value: Any) -> Any:

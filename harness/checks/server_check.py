@@ -36,7 +36,7 @@ from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import ChatRequest, Message, Usage
 from harness.platform.environment import utc_now
 from harness.reference_server.conversation_server import ConversationServer
-from harness.results import CellResult, Checked, Invocation, Provenance, Rate, RunResult, Spending
+from harness.results import CellResult, CheckResult, Invocation, Provenance, Rate, RunResult, Spending
 from harness.rules.conversation_report import max_conversation_chars
 from harness.runner.backends import NO_KEY
 from harness.runner.live import url_suggestion
@@ -89,7 +89,7 @@ class CheckSelection:
                         yield promise, variant
 
 
-def greet(server: ServerUnderTest, line: RetryingClient) -> ServerUnderTest:
+def send_first_request(server: ServerUnderTest, line: RetryingClient) -> ServerUnderTest:
     """Send a first request, and return the server with the token limit field that it accepts.
 
     Raises:
@@ -157,7 +157,7 @@ class ServerCheckRun:
         """Run the checks, and pass each finished cell to the callback.
 
         Raises:
-            UsageError: see `greet`.
+            UsageError: see `send_first_request`.
         """
         begun, at = time.monotonic(), utc_now()
         cells: list[CellResult] = []
@@ -170,7 +170,9 @@ class ServerCheckRun:
         provenance = Provenance(kind, model_requested=self.server.model, recorded_from=origin(url))
         try:
             most = max_conversation_chars(sum(1 for _ in self.selection.cells())) if self.conversations else 0
-            judge = ServerCellBuilder(greet(self.server, self.line), provenance, self.redactor, self.price, most)
+            judge = ServerCellBuilder(
+                send_first_request(self.server, self.line), provenance, self.redactor, self.price, most
+            )
             for check, variant in self.selection.cells():
                 if variant in failing:
                     cell, done = judge.skipped_cell(check, variant, failing[variant]), ()
@@ -195,7 +197,7 @@ class ServerCheckRun:
             played_at=at,
             invocation=self._invocation(watching),
             stopped=stopped,
-            check=Checked(rates=tuple(_rates(self.server.name, attempts))),
+            check=CheckResult(rates=tuple(_rates(self.server.name, attempts))),
             **self.policy.outcome(cells),
         )
         return self.redactor.result(result)

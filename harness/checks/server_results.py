@@ -66,7 +66,7 @@ from harness.rules.conversation_report import fit_exchanges, shown_exchange
 from harness.runner.excerpts import around, excerpt, json_lines, marked_line
 from harness.scenarios.schema import Variant
 
-Outcome = Literal["judged", "inconclusive", "inapplicable"]
+AttemptOutcome = Literal["judged", "inconclusive", "inapplicable"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class CheckAttempt:
     """Attempt of a check. `reason` explains why it could not be judged."""
 
     session: CheckSession
-    outcome: Outcome
+    outcome: AttemptOutcome
     reason: str = ""
 
 

@@ -14,7 +14,7 @@ import httpx2
 from pydantic import BaseModel, ConfigDict
 
 from harness.apis.api import Api
-from harness.apis.conversion import AnsweredCall, Body, RequestBuilder
+from harness.apis.conversion import AnsweredCall, RequestBuilder, WireBody
 from harness.apis.eventstream import looks_like_event_stream, without_invalid_json
 from harness.apis.fact_files import SHIPPED, FactSelection
 from harness.apis.jsonvalue import loads
@@ -85,11 +85,11 @@ class ServerUnderTest:
         own = [each for each in source.split(", ") if each.startswith(f"{self.api.name}-")]
         return ", ".join(own) or source
 
-    def body_of(self, request: ChatRequest) -> Body:
+    def body_of(self, request: ChatRequest) -> WireBody:
         """Return the body of a request."""
         return self.request_builder.write(request, self.bound)
 
-    def request(self, body: Body | bytes, *, stream: bool, model: str | None = None) -> HttpRequest:
+    def request(self, body: WireBody | bytes, *, stream: bool, model: str | None = None) -> HttpRequest:
         """Return the HTTP request for a body, without a key. Bytes are sent unchanged."""
         path = self.request_builder.stream_path if stream else self.request_builder.path
         url = self.base_url + path.format((model or self.model).removeprefix("models/"))
@@ -224,7 +224,7 @@ class Reply:
     promises that every answer must keep.
     """
 
-    body: Body
+    body: WireBody
     request: HttpRequest
     response: HttpResponse
     view: ResponseView | None
@@ -343,7 +343,7 @@ class CheckSession:
         )
         return self._read_reply(body, refused, self.stream)
 
-    def send(self, body: Body | bytes, *, model: str | None = None) -> Reply:
+    def send(self, body: WireBody | bytes, *, model: str | None = None) -> Reply:
         """Send a possibly invalid request and return any response. Raises `SessionEnded` if none arrives."""
         request = self.server.request(body, stream=self.stream, model=model)
         return self._send(request, {} if isinstance(body, bytes) else body)
@@ -378,7 +378,7 @@ class CheckSession:
         """Usage of all responses that are not refusals."""
         return [each.view.usage for each in self.replies if each.view is not None and each.response.status < 400]
 
-    def _read_reply(self, body: Body, refused: str | Callable[[], str], stream: bool) -> Reply:
+    def _read_reply(self, body: WireBody, refused: str | Callable[[], str], stream: bool) -> Reply:
         reply = self._send(self.server.request(body, stream=stream), body)
         if reply.view is None:
             if reply.departures:
@@ -395,7 +395,7 @@ class CheckSession:
         self.fail(message, reply)
         raise SessionEnded
 
-    def _send(self, request: HttpRequest, body: Body) -> Reply:
+    def _send(self, request: HttpRequest, body: WireBody) -> Reply:
         try:
             response = self._line(request)
         except NoResponse as reason:

@@ -66,7 +66,7 @@ _FRAMING_HEADERS = ("content-length", "transfer-encoding")
 T = TypeVar("T", bound=EndpointOptions)
 
 
-Play: TypeAlias = Callable[[FactSelection, Redactor, FindingPolicy, bool, PartialReports], RunResult]
+RunCheck: TypeAlias = Callable[[FactSelection, Redactor, FindingPolicy, bool, PartialReports], RunResult]
 """Function that runs a check. It takes the facts, a redactor, a policy for findings, whether to keep the exchanges of
 all cells, and the partial reports.
 """
@@ -95,7 +95,7 @@ def _run_check(
     models: Sequence[str],
     mode: Mode,
     known: Callable[[FactSelection], Collection[str]],
-    play: Play,
+    play: RunCheck,
 ) -> RunResult:
     """Run a check and write its reports. `known` returns the ids that its findings can have."""
     redactor = Redactor.of_run([options.url], shaped=True, models=models, headers=headers_of(options))

@@ -18,7 +18,7 @@ import harness
 from harness.apis import registry
 from harness.apis.prices import price_version
 from harness.apis.registry import Target
-from harness.cassettes.library import Library
+from harness.cassettes.library import CassetteLibrary
 from harness.cassettes.redact import Redactor
 from harness.cassettes.redact.secret_patterns import display_url as shown_url
 from harness.checks.adapter_check import AdapterCheck
@@ -45,7 +45,7 @@ from harness.runner.cells import Cell, not_applicable, scenarios_of
 from harness.runner.costs import Budget, estimate
 from harness.runner.live import RateLimits, RateOptions, base_urls_of
 from harness.runner.plan import Plan, cell_seconds
-from harness.runner.recorder import Recorder, claim_cassettes, versions, without_fresh, without_held
+from harness.runner.recorder import Recorder, lock_cassettes, recordable_cells, versions, without_fresh
 from harness.runner.shards import ResumedCells, Shard, definitions, resumed_cells
 from harness.runner.suite_run import EarlyStop, Execute, ResultCollector, Run
 from harness.runner.verdicts import known_finding_ids
@@ -65,7 +65,7 @@ def play(options: EffectiveOptions, mode: Mode) -> int:
         return _play(options, mode, libraries, named, last_failed=LastFailed(settings().folder, mode))
 
 
-def play_check(options: EffectiveOptions, check: AdapterCheck, again: Again) -> int:
+def play_check(options: EffectiveOptions, check: AdapterCheck, again: Rerun) -> int:
     """Run the cells of a check, write the reports with its scorecard, and return the exit code.
 
     `again` may replace the result with the result of a second execution.
@@ -94,7 +94,7 @@ def record(typed: RecordOptions) -> int:
         )
     outdated = options.outdated if typed.stale else None
     recorder = Recorder(
-        Library(folder), typed.force, typed.max_requests, typed.missing, outdated, tuple(typed.allowed or ())
+        CassetteLibrary(folder), typed.force, typed.max_requests, typed.missing, outdated, tuple(typed.allowed or ())
     )
     with environment(mode):
         return _play(options, mode, [], str(folder), recorder=recorder)
@@ -110,12 +110,12 @@ def environment(mode: Mode) -> AbstractContextManager[None]:
 def _play(  # noqa: PLR0913 - what distinguishes a run, a recording and a check
     options: EffectiveOptions,
     mode: Mode,
-    libraries: Sequence[Library],
+    libraries: Sequence[CassetteLibrary],
     cassettes: str | None,
     *,
     recorder: Recorder | None = None,
     check: AdapterCheck | None = None,
-    again: Again | None = None,
+    again: Rerun | None = None,
     last_failed: LastFailed | None = None,
 ) -> int:
     wanted = with_pipeline(options.reports or ())
@@ -155,7 +155,7 @@ def _is_complete(recorder: Recorder, result: RunResult) -> bool:
     return recorder.missing and not result.cells
 
 
-def cassette_libraries(options: EffectiveOptions) -> tuple[list[Library], str]:
+def cassette_libraries(options: EffectiveOptions) -> tuple[list[CassetteLibrary], str]:
     """Return the cassette folders in the order of lookup, and how messages refer to them."""
     given = options.cassettes
     if given is not None:
@@ -165,10 +165,10 @@ def cassette_libraries(options: EffectiveOptions) -> tuple[list[Library], str]:
             raise UsageError(
                 f"--cassettes {given}: there is no such folder. 'harness record --cassettes {given}' would create it."
             )
-        return [Library(Path(given))], given
+        return [CassetteLibrary(Path(given))], given
     is_own = options.paths or Path(options.folder).is_dir()
     named = f"{options.folder} and the shipped cassettes" if is_own else "the shipped cassettes"
-    return [Library(Path(options.folder)), Library(suite.shipped_folder("cassettes"))], named
+    return [CassetteLibrary(Path(options.folder)), CassetteLibrary(suite.shipped_folder("cassettes"))], named
 
 
 def redactor_of(options: EffectiveOptions, mode: Mode) -> Redactor:
@@ -192,7 +192,7 @@ class Execution:
 
     options: EffectiveOptions
     mode: Mode
-    libraries: Sequence[Library]
+    libraries: Sequence[CassetteLibrary]
     recorder: Recorder | None
     reports: PartialReports
     earlier: RunResult | None
@@ -213,7 +213,7 @@ class Execution:
         selection = replace(chosen, cells=whole if shard is None else shard.of_cells(whole))
         plan = self._plan(selection, expected)
         run = plan.run(selection.targets)
-        with claim_cassettes(self.recorder, selection.cells):
+        with lock_cassettes(self.recorder, selection.cells):
             cells = self._to_play(selection, run, plan)
             collector = run.collector(cells)
             described = self._describer(chosen, selection, cells, plan)
@@ -271,7 +271,7 @@ class Execution:
         wanted = without_fresh(selection.cells, found)
         _print_fresh(len(selection.cells) - len(wanted), len(wanted), stale=self.recorder.outdated is not None)
         if plan.mode == "live":
-            print_cost_forecast(without_held(wanted, found), plan.base_urls, self.recorder.max_requests)
+            print_cost_forecast(recordable_cells(wanted, found), plan.base_urls, self.recorder.max_requests)
         return wanted
 
     def _describer(
@@ -357,7 +357,7 @@ class Execution:
                 self.last_failed.store(collector.cells)
 
 
-Again = Callable[[Execution, WorkerPool, RunResult], RunResult]
+Rerun = Callable[[Execution, WorkerPool, RunResult], RunResult]
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from harness.checks.recognition import Recognised, recognise
+from harness.checks.recognition import Recognition, recognise
 from harness.cli.options import option
 from harness.model.errors import UsageError
 from harness.platform.project import project
@@ -153,7 +153,7 @@ def _client_settings(places: Mapping[ProjectKind, Path]) -> str:
     """
     tried = next(iter(_tried_adapters()), None)
     file = places.get(ProjectKind.ADAPTER, Path())
-    found = tried or (recognise(str(file)) if file.is_file() else Recognised())
+    found = tried or (recognise(str(file)) if file.is_file() else Recognition())
     if not found.spec.startswith((adapter_specs.CLIENT, adapter_specs.NATIVE)):
         return ""
     typer.echo(f"Recognised as {found.sentence}.\n")
@@ -164,14 +164,14 @@ def _client_settings(places: Mapping[ProjectKind, Path]) -> str:
     return f"adapters = {json.dumps([found.spec])}\n{own}{ignored}"
 
 
-def _tried_adapters() -> Iterator[Recognised]:
+def _tried_adapters() -> Iterator[Recognition]:
     """Yield the adapters of the last `harness try` in the folder, with their models."""
     with contextlib.suppress(OSError, ValueError, LookupError, AttributeError):
         run = json.loads(Path(".harness", "try.json").read_text(encoding="utf-8"))
         for options in run["invocation"]["targets"].values():
             named = dict(zip(options[::2], options[1::2], strict=True))
             model, spec = named["--model"].partition("=")[2], named["--adapter"]
-            yield Recognised(
+            yield Recognition(
                 spec, f"the client of the last 'harness try': {spec}", "", (*run.get("ignored", ()),), model
             )
 

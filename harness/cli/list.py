@@ -134,7 +134,7 @@ def _inventory(folder: str | None, max_age: str | None) -> list[StoredCassette]:
     Raises:
         UsageError: the folder does not exist, or the settings are wrong.
     """
-    from harness.cassettes.library import Library  # noqa: PLC0415 - other lists start faster
+    from harness.cassettes.library import CassetteLibrary  # noqa: PLC0415 - other lists start faster
     from harness.cli.selection import scenarios_of, select  # noqa: PLC0415 - other lists start faster
     from harness.cli.settings import EffectiveOptions, complete_options  # noqa: PLC0415 - other lists start faster
     from harness.platform.environment import hidden_variables  # noqa: PLC0415 - other lists start faster
@@ -148,7 +148,7 @@ def _inventory(folder: str | None, max_age: str | None) -> list[StoredCassette]:
         raise UsageError(f"{path}: there is no such folder of cassettes. 'harness record' creates it.")
     with hidden_variables(), WorkerPool(CELL_SECONDS, offline=True) as workers:
         cells = select(options, workers).cells
-    found = Inventory(cells, scenarios_of(options.paths)[0], options.outdated).of(Library(path))
+    found = Inventory(cells, scenarios_of(options.paths)[0], options.outdated).of(CassetteLibrary(path))
     order = [*(state for state in CassetteState if state is not CassetteState.FRESH), CassetteState.FRESH]
     return sorted(found, key=lambda each: order.index(each.state))
 

@@ -37,7 +37,7 @@ from harness.checks.generation import cause_key, causes_of, shrink_cause
 from harness.checks.node_script import CALL_LOG, NodeProgram
 from harness.checks.python_script import python_scripts
 from harness.checks.reproduction import Reproduction, curl_command, issue_text, provider_fact
-from harness.checks.script_code import CannotWrite, Raw, imported_modules
+from harness.checks.script_code import CannotWrite, RawCode, imported_modules
 from harness.cli import execution
 from harness.cli.app import complete_scenarios
 from harness.cli.options import CellOptions, NoColour, StrictOptions, option
@@ -447,7 +447,7 @@ def _log_calls(cell: Cell, spec: str, answers: Sequence[HttpResponse | None]) ->
     def run_tool(call: ToolCall) -> ToolResult:
         result = _tool_result(scenario, call, len(sent))
         content = result.text if as_text else result.content
-        results[call.name].append(Raw(f"ToolFailed({result.text!r})") if result.is_error else content)
+        results[call.name].append(RawCode(f"ToolFailed({result.text!r})") if result.is_error else content)
         return result
 
     adapter = adapter_specs.adapter(spec)

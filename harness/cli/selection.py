@@ -140,7 +140,7 @@ def searched_text(cell: Cell) -> str:
     return " ".join([cell.scenario.id, cell.target.name, *cell.scenario.covers])
 
 
-def _possible_files(files: Sequence[Path], wanted: Keywords, targets: Sequence[Target]) -> Sequence[Path]:
+def _possible_files(files: Sequence[Path], wanted: KeywordExpression, targets: Sequence[Target]) -> Sequence[Path]:
     """Return the files of scenarios that `-k` may select, judging by the names of files and targets. If a word may
     match a subject, return all files, because only their content shows the subjects.
     """
@@ -242,7 +242,7 @@ def _words(target: Target, spec: str, models: Mapping[str, str]) -> tuple[str, .
 
 
 @dataclass(frozen=True, slots=True)
-class Keywords:
+class KeywordExpression:
     """Parsed expression of `-k`. In `tree`, a placeholder replaces each word. `words` maps the columns of the
     placeholders to the words.
     """
@@ -269,7 +269,7 @@ class Keywords:
 _WORD = re.compile(r"(?<![^\s()])(?!(?:and|or|not)(?![^\s()]))[^\s()]+")
 
 
-def parse_keywords(expression: str) -> Keywords:
+def parse_keywords(expression: str) -> KeywordExpression:
     """Parse an expression of words, `and`, `or`, `not` and parentheses. A word matches any part of a name.
 
     Raises:
@@ -281,7 +281,7 @@ def parse_keywords(expression: str) -> Keywords:
         tree = ast.parse(re.sub(r"\s", " ", _WORD.sub(lambda each: "_".ljust(len(each[0])), text)), mode="eval").body
         if any(isinstance(node, ast.Call | ast.Tuple) for node in ast.walk(tree)):  # `word (word)` and `()`
             raise SyntaxError  # noqa: TRY301 - as Python does for other syntax errors
-        found = Keywords(tree, words)
+        found = KeywordExpression(tree, words)
         found.match("")
     except (SyntaxError, RecursionError, MemoryError) as error:
         message = str(error)

@@ -12,7 +12,7 @@ import typer
 from harness import plugins
 from harness.apis import registry
 from harness.apis.fact_files import FactSelection, parse_day
-from harness.cassettes.preflight import Outdated
+from harness.cassettes.preflight import OutdatedFilter
 from harness.cassettes.redact.secret_patterns import display_url
 from harness.checks.finding_scope import scope
 from harness.cli.options import RunOptions
@@ -39,7 +39,7 @@ class EffectiveOptions(RunOptions):
 
     failure_limit: int | None = None
     scope: Scope = EVERYTHING
-    outdated: Outdated | None = None
+    outdated: OutdatedFilter | None = None
     folder: str = _CASSETTES
     default_models: Mapping[str, str] = field(default_factory=dict[str, str])
     left_out: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -112,7 +112,7 @@ def complete_options(options: EffectiveOptions, mode: Mode, *, records: bool = F
         expected_failures=options.expected_failures or (own.expected_failures and str(own.expected_failures)),
         strict=bool(own.strict) if options.strict is None else options.strict,
         scope=scope_for(options.rules, options.ignored, own, fact_options(options.as_of, options.facts)),
-        outdated=Outdated.by(*max_age),
+        outdated=OutdatedFilter.by(*max_age),
         **(_pace(options, own) if mode == "live" else {}),
     )
 

@@ -42,7 +42,7 @@ from harness.results import (
     CellResult,
     Chat,
     DrivenTranscript,
-    Embedded,
+    EmbeddingCall,
     EmbeddingTranscript,
     Finding,
     Mode,
@@ -97,7 +97,7 @@ class PlayedCell:
     evidence: Evidence | None
 
 
-Smaller: TypeAlias = "Callable[[PlayedCell, Callable[[Cell], PlayedCell]], PlayedCell]"
+ShrinkCell: TypeAlias = "Callable[[PlayedCell, Callable[[Cell], PlayedCell]], PlayedCell]"
 """Function that returns the cell to show, given the one that was played. It can play further cells with its second
 argument.
 """
@@ -108,7 +108,7 @@ def play_cell(
     mode: Mode,
     *,
     any_variant: bool,
-    smaller: Smaller | None = None,
+    smaller: ShrinkCell | None = None,
 ) -> PlayedCell:
     """Run the only cell that the completed options select. With `any_variant`, the whole variant is preferred to the
     streamed one. `smaller` may play further cells, and return another one.
@@ -254,7 +254,7 @@ def _outcome(chat: Chat) -> list[Text]:
     return [*_message(response.message), Text(plain(f"stop reason: {response.stop_reason.value}"), style="dim")]
 
 
-def _vectors(made: Embedded) -> list[Text]:
+def _vectors(made: EmbeddingCall) -> list[Text]:
     if made.vectors is None:
         return [Text(plain(f"raises {made.error}: {made.error_text}"), style="red")]
     lengths = sorted({len(vector) for vector in made.vectors})

@@ -19,7 +19,7 @@ from harness.cli.execution import Execution, play, play_check
 from harness.cli.generating import generate, is_generated
 from harness.cli.settings import combine_options, project_adapters, settings
 from harness.model.errors import UsageError
-from harness.results import Blame, CellResult, Checked, Finding, Kind, RunResult, Severity, Verdict
+from harness.results import Blame, CellResult, CheckResult, Finding, Kind, RunResult, Severity, Verdict
 from harness.runner.costs import models
 from harness.stdio.workers import WorkerPool
 
@@ -111,7 +111,7 @@ def with_accepting_model(execution: Execution, workers: WorkerPool, result: RunR
         f"({limit.finding.rule}: {limit.finding.message}). The check fails until you name the model that the "
         f"adapter is made for: {first} or {second}."
     )
-    return replace(again, check=replace(again.check or Checked(), model_note=note))
+    return replace(again, check=replace(again.check or CheckResult(), model_note=note))
 
 
 def accepting_model(execution: Execution, workers: WorkerPool, cell: CellResult, finding: Finding) -> str | None:

@@ -18,10 +18,10 @@ from harness import wrappers
 from harness.apis import registry
 from harness.apis.response_rules import RESPONSE_RULES
 from harness.cassettes.loopback_server import serve
-from harness.checks.adapter_check import AdapterCheck, Play, first_target_cells
+from harness.checks.adapter_check import AdapterCheck, PlayCells, first_target_cells
 from harness.checks.recognition import (
     EndedProgram,
-    Recognised,
+    Recognition,
     keyless_environment,
     missing_variable,
     recognise,
@@ -42,7 +42,7 @@ from harness.model.http import HttpResponse
 from harness.plugins import ADAPTERS
 from harness.reports import finding_causes
 from harness.reports.words import count
-from harness.results import Checked, Kind, Presentation, RunResult, Verdict
+from harness.results import CheckResult, Kind, Presentation, RunResult, Verdict
 from harness.runner.cells import Cell, not_applicable
 from harness.runner.costs import models as current_models
 from harness.runner.serve_router import BASE_PATH, ImprovisedRouter
@@ -138,9 +138,9 @@ class TrialCheck(AdapterCheck):
             chosen = {key: _with_supporting_model(cell) for key, cell in chosen.items()}
         return [chosen[key] for key in sorted(chosen, key=_place_in_sample)]
 
-    def report(self, every: Sequence[Cell], played: Sequence[Cell], result: RunResult, play: Play) -> Checked:  # noqa: ARG002
+    def report(self, every: Sequence[Cell], played: Sequence[Cell], result: RunResult, play: PlayCells) -> CheckResult:  # noqa: ARG002
         """Return an empty report, because `harness try` does not probe for undeclared capabilities."""
-        return Checked()
+        return CheckResult()
 
 
 def _may_refuse(cell: Cell) -> bool:
@@ -245,7 +245,7 @@ def _correction(spec: str) -> str:
     return "Otherwise: the MODULE:ATTRIBUTE of another object, or --model NAME."
 
 
-def _known_model(found: Recognised) -> str | None:
+def _known_model(found: Recognition) -> str | None:
     """Return the client's default model, if it is a current model of its API."""
     if found.default_model is None:
         return None
@@ -359,29 +359,29 @@ _QUESTION = (
 )
 
 
-def _recognise(typed: TryOptions) -> Recognised:
+def _recognise(typed: TryOptions) -> Recognition:
     name = str(typed.subject)
     wrapper = wrappers.find(name)
     if wrapper is not None:
         name = _adapter_of(wrapper[0], typed.api) if typed.api is not None else name
-        return Recognised(name, f"the library {wrapper[0].library}, through the wrapper {wrappers.address(name)}")
+        return Recognition(name, f"the library {wrapper[0].library}, through the wrapper {wrappers.address(name)}")
     if name in ADAPTERS.names():
-        return Recognised(name, "an adapter that ships with harness or is installed as a plug-in")
+        return Recognition(name, "an adapter that ships with harness or is installed as a plug-in")
     if Path(name).suffix in _RUNNERS and Path(name).is_file():
         command = shlex.join([_RUNNERS[Path(name).suffix], name])
-        return Recognised(f"{adapter_specs.COMMAND_PREFIX}{command}", f"an adapter, run by {command}")
+        return Recognition(f"{adapter_specs.COMMAND_PREFIX}{command}", f"an adapter, run by {command}")
     if Path(name).is_dir() and not (Path(name) / "__init__.py").is_file():
-        return Recognised(question=f"{name} is a folder. Name the file of your client in it, or its module.")
+        return Recognition(question=f"{name} is a folder. Name the file of your client in it, or its module.")
     found = recognise(name)
     if typed.api is not None and (found.question or _api_of(found.spec) not in (None, typed.api)):
         kind, at, _ = found.spec.partition("@")
         is_loop = bool(at) and kind in (adapter_specs.DRIVE, adapter_specs.AGENT)
         kind, noun = (kind, "tool loop") if is_loop else (adapter_specs.CLIENT, "client")
         place = found.spec.partition(" ")[2] or name
-        return Recognised(f"{kind}@{typed.api} {place}", f"a {noun} of {typed.api}, because of --api")
+        return Recognition(f"{kind}@{typed.api} {place}", f"a {noun} of {typed.api}, because of --api")
     if ":" not in name and f"no module {name.partition('.')[0]!r}" in found.question:
         known = ", ".join([*ADAPTERS.names(), *(each.library for each in wrappers.WRAPPERS)])
-        return Recognised(
+        return Recognition(
             question=f"{name} is neither a known name nor a module (a library must be installed where harness is). "
             f"Name your client as MODULE:ATTRIBUTE, or one of: {known}."
         )
@@ -402,7 +402,7 @@ def _api_of(spec: str) -> str | None:
     return found[1] if found else None
 
 
-def _try_program(command: str) -> Recognised | int:
+def _try_program(command: str) -> Recognition | int:
     """Run a command with the reference server as its provider, and return the exit code of the result.
 
     If the command speaks the adapter protocol, return it as an adapter instead. If the program broke off at a request
@@ -411,7 +411,7 @@ def _try_program(command: str) -> Recognised | int:
     """
     ended, result = _run_program(command)
     if ended.is_adapter:
-        return Recognised(f"{adapter_specs.COMMAND_PREFIX}{command}", "an adapter that reads and writes JSON lines")
+        return Recognition(f"{adapter_specs.COMMAND_PREFIX}{command}", "an adapter that reads and writes JSON lines")
     for line in ended.printed.splitlines()[-_MAX_PRINTED_LINES:]:
         print_error(f"  {line}")
     if not result.cells:
@@ -493,7 +493,7 @@ _RUNNERS = {".mjs": "node", ".js": "node", ".ts": "npx tsx"}
 """Suffix of a file → command that runs it."""
 
 
-def _check_command(found: Recognised) -> str:
+def _check_command(found: Recognition) -> str:
     option, value = adapter_specs.option_for(found.spec)
     if option == "--conversation":
         kind, _, _ = found.spec.partition(" ")

@@ -35,7 +35,7 @@ _MAX_NAMES = 3
 _INTERRUPTED = 130
 
 
-def watch(options: EffectiveOptions, mode: Mode, play: Play) -> int:
+def watch(options: EffectiveOptions, mode: Mode, play: PlayRun) -> int:
     """Repeat a run until Ctrl-C, and return the exit code of the last one.
 
     Raises:
@@ -63,11 +63,11 @@ def watch(options: EffectiveOptions, mode: Mode, play: Play) -> int:
             return code
 
 
-def _watch_files(options: EffectiveOptions, mode: Mode) -> Watched:
-    return Watched.of(complete_options(options, mode), replay=mode == "replay")
+def _watch_files(options: EffectiveOptions, mode: Mode) -> WatchedFiles:
+    return WatchedFiles.of(complete_options(options, mode), replay=mode == "replay")
 
 
-def _watch_again(options: EffectiveOptions, mode: Mode, watched: Watched) -> Watched:
+def _watch_again(options: EffectiveOptions, mode: Mode, watched: WatchedFiles) -> WatchedFiles:
     """Return the files to watch according to the current settings. While the settings are wrong, return the previous
     files.
     """
@@ -77,7 +77,7 @@ def _watch_again(options: EffectiveOptions, mode: Mode, watched: Watched) -> Wat
         return watched
 
 
-def _wait_for_change(watched: Watched, before: Snapshot) -> Snapshot:
+def _wait_for_change(watched: WatchedFiles, before: Snapshot) -> Snapshot:
     """Wait until files have changed and no more changes follow, because editors write in several steps."""
     last, took = before, 0.0
     while True:
@@ -96,7 +96,7 @@ def _print_changes(files: Sequence[Path], affected: Sequence[str] | None) -> Non
     print_error(f"-- {named} changed: {what}")
 
 
-def _play_once(options: EffectiveOptions, mode: Mode, play: Play) -> int:
+def _play_once(options: EffectiveOptions, mode: Mode, play: PlayRun) -> int:
     """Run in a new process and return its exit code."""
     process = multiprocessing.get_context("spawn").Process(target=_play, args=(options, mode, play))
     process.start()
@@ -110,7 +110,7 @@ def _play_once(options: EffectiveOptions, mode: Mode, play: Play) -> int:
     return process.exitcode or 0
 
 
-def _play(options: EffectiveOptions, mode: Mode, play: Play) -> None:
+def _play(options: EffectiveOptions, mode: Mode, play: PlayRun) -> None:
     try:
         code = play(options, mode)
     except HarnessError as error:
@@ -123,7 +123,7 @@ def _play(options: EffectiveOptions, mode: Mode, play: Play) -> None:
     sys.exit(code)
 
 
-Play: TypeAlias = Callable[[EffectiveOptions, Mode], int]
+PlayRun: TypeAlias = Callable[[EffectiveOptions, Mode], int]
 
 Snapshot: TypeAlias = Mapping[Path, tuple[int, int]]
 """Modification time in nanoseconds and size of each file."""
@@ -144,7 +144,7 @@ class FileTree:
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class WatchedFiles:
     """Files that a run reads.
 
     Changes to scenarios and cassettes may affect only some cells. Changes to `others` affect all cells. `shipped` holds
@@ -157,7 +157,7 @@ class Watched:
     shipped: frozenset[str] = frozenset()
 
     @staticmethod
-    def of(options: EffectiveOptions, *, replay: bool) -> Watched:
+    def of(options: EffectiveOptions, *, replay: bool) -> WatchedFiles:
         """Return the files that a run reads. Raises `UsageError` if the project's settings are wrong."""
         ids = {file.stem for file in suite.shipped_folder("scenarios").glob("*.yaml")}
         named = [path for path in map(Path, options.paths or ()) if path.exists()]
@@ -167,7 +167,7 @@ class Watched:
         files = [*(options.facts or ()), *([Path(options.expected_failures)] if options.expected_failures else [])]
         others = (own.folder / "pyproject.toml", *files, *_sources(options.adapters or ()))
         folder = FileTree(Path(options.cassettes or options.folder), (".yaml",)) if replay else None
-        return Watched(scenarios, folder, others, played)
+        return WatchedFiles(scenarios, folder, others, played)
 
     def snapshot(self) -> Snapshot:
         """Return the current state of all files."""
@@ -251,7 +251,7 @@ def _near(folder: Path) -> Path:
     return folder.relative_to(here) if folder.is_relative_to(here) else folder
 
 
-def count_files(watched: Watched) -> dict[str, int]:
+def count_files(watched: WatchedFiles) -> dict[str, int]:
     """Count the files by kind."""
     try:
         scenarios = len(

@@ -200,7 +200,7 @@ _NO_KEY: Any = object()
 
 
 @dataclass(slots=True)
-class Open:
+class OpenCollection:
     """A list or mapping under construction, with its path and the key whose value comes next."""
 
     value: dict[Any, Any] | list[Any]
@@ -226,7 +226,7 @@ class Builder:
         self.documents = 0
         self.marks: dict[Path, Mark] = {}
         self.key_marks: dict[Path, Mark] = {}
-        self._open: list[Open] = []
+        self._open: list[OpenCollection] = []
         self._file = file
         self._raises = raises
         self._is_fast = is_fast
@@ -289,10 +289,10 @@ class Builder:
         number = _NUMBER.fullmatch(text)
         return self._number(event, path, is_float=number.lastindex is not None) if number else text
 
-    def _begin(self, event: Any) -> Open:
+    def _begin(self, event: Any) -> OpenCollection:
         path = self._check(event)
         value: dict[Any, Any] | list[Any] = {} if isinstance(event, yaml.MappingStartEvent) else []
-        return Open(value, path, in_brackets=bool(event.flow_style) or self._in_brackets)
+        return OpenCollection(value, path, in_brackets=bool(event.flow_style) or self._in_brackets)
 
     def _refuse_alias(self, event: Any) -> NoReturn:
         self._refuse("aliases are not allowed. Write the value out.", event, self._check(event))

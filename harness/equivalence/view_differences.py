@@ -33,7 +33,7 @@ class ViewDifference:
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class DiffPolicy:
     """Rules for which differences count.
 
     JSON is compared item by item down to `depth` levels; deeper values are compared as a whole. `allows` returns true
@@ -44,10 +44,10 @@ class Policy:
     allows: Callable[[Path, JSON, JSON], bool] = lambda _path, _one, _other: False
 
 
-VIEWS = Policy()
+VIEWS = DiffPolicy()
 """Default policy: compares schemas by meaning and other JSON values as a whole."""
 
-WHOLE_JSON = Policy(depth=float("inf"))
+WHOLE_JSON = DiffPolicy(depth=float("inf"))
 
 
 def alike(one: object, other: object) -> bool:
@@ -55,7 +55,9 @@ def alike(one: object, other: object) -> bool:
     return next(diff(one, other), None) is None
 
 
-def diff(one: Any, other: Any, policy: Policy = VIEWS, path: Path = (), pointer: str = "") -> Iterator[ViewDifference]:
+def diff(
+    one: Any, other: Any, policy: DiffPolicy = VIEWS, path: Path = (), pointer: str = ""
+) -> Iterator[ViewDifference]:
     """Yield the differences between two values, in field and key order.
 
     Pointers are not compared. `path` and `pointer` are the location of `one` and `other`.
@@ -80,7 +82,7 @@ def diff(one: Any, other: Any, policy: Policy = VIEWS, path: Path = (), pointer:
         yield ViewDifference(path, one, other, here)
 
 
-def _in_views(one: Any, other: Any, policy: Policy, path: Path, pointer: str) -> Iterator[ViewDifference]:
+def _in_views(one: Any, other: Any, policy: DiffPolicy, path: Path, pointer: str) -> Iterator[ViewDifference]:
     if isinstance(one, ToolView | FormatView):
         changed, other = _schema(one, other, path)
         yield from changed
@@ -91,7 +93,7 @@ def _in_views(one: Any, other: Any, policy: Policy, path: Path, pointer: str) ->
 
 
 def _in_mappings(
-    one: dict[str, Any], other: dict[str, Any], policy: Policy, path: Path, pointer: str
+    one: dict[str, Any], other: dict[str, Any], policy: DiffPolicy, path: Path, pointer: str
 ) -> Iterator[ViewDifference]:
     inner = replace(policy, depth=max(0, policy.depth - 1))
     keys = [*one, *(key for key in other if key not in one)]
@@ -104,7 +106,7 @@ def _in_mappings(
 
 
 def _in_tuples(
-    one: tuple[Any, ...], other: tuple[Any, ...], policy: Policy, path: Path, pointer: str
+    one: tuple[Any, ...], other: tuple[Any, ...], policy: DiffPolicy, path: Path, pointer: str
 ) -> Iterator[ViewDifference]:
     for at, (left, right) in enumerate(zip(one, other, strict=False)):
         yield from diff(left, right, policy, (*path, at), pointer)

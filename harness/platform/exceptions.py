@@ -43,7 +43,7 @@ _Owner: TypeAlias = Literal["adapter", "bridge", "library"]
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class ExceptionOrigin:
     """The place where an exception was raised.
 
     `raiser` is the responsible code: `the library litellm`, `the wrapper`, `the bridge` or `the adapter`. `error` is
@@ -66,7 +66,7 @@ class RelayedException(Exception):
     text: str
     where: str
     traceback: str
-    origin: Origin
+    origin: ExceptionOrigin
 
     def __str__(self) -> str:
         return self.text
@@ -133,7 +133,7 @@ def _display_path(filename: str) -> str:
     )
 
 
-def origin(error: BaseException) -> Origin:
+def origin(error: BaseException) -> ExceptionOrigin:
     """Return where an exception was raised, based on its traceback. For a library, the line includes the adapter's
     call.
     """
@@ -143,7 +143,7 @@ def origin(error: BaseException) -> Origin:
     calls = [(_owner(each.f_code.co_filename), each.f_code.co_filename, line, each) for each, line in frames]
     known = [call for call in calls if call[0] is not None]
     if not known:
-        return Origin("the adapter", type(error).__name__, exception_text(error), "")
+        return ExceptionOrigin("the adapter", type(error).__name__, exception_text(error), "")
     owner, filename, number, frame = known[-1]
     line = f"{_display_path(filename)}, line {number}"
     match owner:
@@ -157,10 +157,10 @@ def origin(error: BaseException) -> Origin:
             raiser = f"the bridge ({_BRIDGE})"
         case _:
             raiser = "the wrapper" if _is_wrapper(frame.f_globals) else "the adapter"
-    return Origin(raiser, type(error).__name__, exception_text(error), f" ({line})")
+    return ExceptionOrigin(raiser, type(error).__name__, exception_text(error), f" ({line})")
 
 
-def root_origin(error: BaseException) -> Origin:
+def root_origin(error: BaseException) -> ExceptionOrigin:
     """Return the origin of the root cause of a `ChatError`, or of the exception itself if it has no cause."""
     first = error
     while isinstance(first, ChatError):

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from harness.model.protocols import Adapter
-    from harness.pytest_plugin.scenario_items import Offline, Play
+    from harness.pytest_plugin.scenario_items import OfflineClients, ScenarioPlayer
     from harness.pytest_plugin.taping import Tape
 
 
@@ -196,15 +196,15 @@ def _may_select_scenarios(config: pytest.Config, scenarios: Sequence[Path]) -> b
 
 
 @pytest.fixture
-def harness_client() -> Iterator[Offline]:
+def harness_client() -> Iterator[OfflineClients]:
     """Factory of clients that work offline; see `harness.pytest_plugin.scenario_items`."""
-    with import_module("harness.pytest_plugin.scenario_items").Offline() as offline:
+    with import_module("harness.pytest_plugin.scenario_items").OfflineClients() as offline:
         yield offline
 
 
 @pytest.fixture
 def tape(request: pytest.FixtureRequest) -> Iterator[Tape]:
-    """Records the HTTP exchanges of this test, and replays them; see `harness.pytest_plugin.taping`."""
+    """Record the HTTP exchanges of this test, and replay them in later runs; see `harness.pytest_plugin.taping`."""
     with import_module("harness.pytest_plugin.taping").taped(request) as made:
         yield made
 
@@ -218,14 +218,14 @@ def _tape_of_mark(request: pytest.FixtureRequest) -> None:  # pyright: ignore[re
 
 @pytest.fixture
 def harness_adapter(request: pytest.FixtureRequest, harness_adapter_name: str) -> Adapter:
-    """Provides each adapter of the project's settings in turn. A test may override or parametrise it."""
+    """Provide each adapter of the project's settings in turn. A test may override or parametrise it."""
     return import_module("harness.pytest_plugin.scenario_items").adapter(request.config, harness_adapter_name)
 
 
 @pytest.fixture
-def harness_play(request: pytest.FixtureRequest, harness_adapter: Adapter | str) -> Play:
-    """Plays scenarios with `harness_adapter`; see `harness.pytest_plugin.scenario_items`."""
-    return import_module("harness.pytest_plugin.scenario_items").Play(request.node, harness_adapter)
+def harness_play(request: pytest.FixtureRequest, harness_adapter: Adapter | str) -> ScenarioPlayer:
+    """Play scenarios with `harness_adapter`; see `harness.pytest_plugin.scenario_items`."""
+    return import_module("harness.pytest_plugin.scenario_items").ScenarioPlayer(request.node, harness_adapter)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

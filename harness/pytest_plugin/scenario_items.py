@@ -175,7 +175,7 @@ def adapter(config: pytest.Config, spec: str) -> Adapter:
         pytest.fail(str(error), pytrace=False)
 
 
-class Play:
+class ScenarioPlayer:
     """The value of the fixture `harness_play`: runs scenarios with a test's adapter.
 
     An adapter that the test itself created runs in the test's process.
@@ -233,7 +233,7 @@ def _file(shared: SessionRun, given: str | Path) -> Path:
     return known[given]
 
 
-class Offline:
+class OfflineClients:
     """The value of the fixture `harness_client`: creates clients, and closes them on exit.
 
     Each client has a separate conversation and starts the script from the beginning.

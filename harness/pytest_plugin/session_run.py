@@ -26,8 +26,8 @@ from harness.apis import registry
 from harness.apis.fact_files import FactSelection
 from harness.apis.prices import price_version
 from harness.apis.registry import Target, targets_for
-from harness.cassettes.library import Library
-from harness.cassettes.preflight import Outdated
+from harness.cassettes.library import CassetteLibrary
+from harness.cassettes.preflight import OutdatedFilter
 from harness.checks.finding_scope import scope
 from harness.kit import factories
 from harness.model.errors import ScenarioError, UnknownName, UsageError
@@ -43,7 +43,7 @@ from harness.runner.costs import estimate
 from harness.runner.expected_failures import load
 from harness.runner.live import LiveBackend, base_urls_of
 from harness.runner.plan import Plan, cell_seconds, variants
-from harness.runner.recorder import Recorder, survey_cells, without_fresh, without_held
+from harness.runner.recorder import Recorder, recordable_cells, survey_cells, without_fresh
 from harness.runner.suite_run import Run
 from harness.runner.verdicts import JudgedCell, known_finding_ids
 from harness.scenarios import suite
@@ -54,18 +54,18 @@ from harness.stdio.workers import WorkerPool
 _PAUSE = 0.02
 _NAMED = 5
 
-Wanted = Literal["missing", "all"]
+RecordMode = Literal["missing", "all"]
 
 
-class Recording:
+class SessionRecording:
     """Records cells into `folder`: all of them, or only those without a fresh cassette.
 
     `plan` specifies how cells are run. `began` is the start time of the session, in nanoseconds.
     """
 
-    def __init__(self, wanted: Wanted, plan: Plan, folder: Path, began: int) -> None:
+    def __init__(self, wanted: RecordMode, plan: Plan, folder: Path, began: int) -> None:
         self._plan = plan
-        self._library = Library(folder)
+        self._library = CassetteLibrary(folder)
         self._recorder = Recorder(self._library, force=wanted == "all", missing=wanted == "missing")
         self._anew = wanted == "all"
         self._began = began
@@ -128,7 +128,7 @@ class Recording:
         has = self._is_of_session if self._anew else ReplayBackend(self._plan.libraries, self._plan.own).has
         wanted = [cell for cell in playable if not has(cell)]
         found = survey_cells(wanted, stages, self._recorder)
-        return without_held(without_fresh(wanted, found), found)
+        return recordable_cells(without_fresh(wanted, found), found)
 
     def _is_of_session(self, cell: Cell) -> bool:
         """Return whether the cell's cassette has already been written in this session."""
@@ -366,14 +366,14 @@ def _plan(config: pytest.Config, own: Project, fact_selection: FactSelection, sc
     ids = known_finding_ids(fact_selection) if expected else ()
     return Plan(
         mode=mode,
-        libraries=[Library(folder) for folder in _folders(config, own)],
+        libraries=[CassetteLibrary(folder) for folder in _folders(config, own)],
         own=_own_ids(scenarios),
         base_urls=_base_urls(own),
         expected=[entry for path in expected for entry in load(path, ids)],
         recuts=recuts,
         strict=config.getini("harness_strict") or bool(own.strict),
         scope=scope((), own.ignore, fact_selection, own.at("ignore")),
-        outdated=Outdated.by(own.max_age, own.at("max-age")),
+        outdated=OutdatedFilter.by(own.max_age, own.at("max-age")),
     )
 
 
@@ -384,12 +384,12 @@ def _base_urls(own: Project) -> dict[str, str]:
     return dict(own.base_urls)
 
 
-def _recording(config: pytest.Config, own: Project, plan: Plan) -> Recording | None:
-    wanted = cast("Wanted | None", config.getoption("--harness-record"))
+def _recording(config: pytest.Config, own: Project, plan: Plan) -> SessionRecording | None:
+    wanted = cast("RecordMode | None", config.getoption("--harness-record"))
     if wanted is None:
         return None
     began = getattr(config, "workerinput", {}).get("harness_began", time.time_ns())
-    return Recording(wanted, plan, _folders(config, own)[0], began)
+    return SessionRecording(wanted, plan, _folders(config, own)[0], began)
 
 
 def _words(config: pytest.Config, own: Project) -> Invocation:

@@ -34,14 +34,14 @@ from harness.results import Finding, Outcome, Severity
 from harness.rules.rule import Rule, all_rules
 
 _TAPE = pytest.StashKey["Tape"]()
-_SESSION = pytest.StashKey["Session"]()
+_SESSION = pytest.StashKey["TapeSession"]()
 
 _NO_KEY = "not-a-key"
 """Dummy key that clients find in the environment during playback."""
 
 
 @dataclass(slots=True)
-class Session:
+class TapeSession:
     """State that the tapes of a session share.
 
     It contains the facts and rules, the test that recorded each cassette, and the number of exchanges written. `forms`
@@ -58,7 +58,7 @@ class Session:
 class Tape:
     """The tape of a test. `path` is its cassette. `recording` is set if the test is being recorded."""
 
-    def __init__(self, item: pytest.Item, session: Session, wanted: TapeSettings, *, recording: bool) -> None:
+    def __init__(self, item: pytest.Item, session: TapeSession, wanted: TapeSettings, *, recording: bool) -> None:
         self.path = wanted.cassette
         self.recording = recording
         self._item = item
@@ -211,9 +211,9 @@ def taped(request: pytest.FixtureRequest) -> Generator[Tape, None, None]:
         tape.end()
 
 
-def _session(config: pytest.Config) -> Session:
+def _session(config: pytest.Config) -> TapeSession:
     if _SESSION not in config.stash:
-        config.stash[_SESSION] = Session(fact_selection_for(config, project(config.rootpath)), all_rules())
+        config.stash[_SESSION] = TapeSession(fact_selection_for(config, project(config.rootpath)), all_rules())
     return config.stash[_SESSION]
 
 
@@ -225,7 +225,7 @@ def _cassette(path: Path) -> Cassette | None:
         return None
 
 
-def _check_own(session: Session, item: pytest.Item, path: Path) -> None:
+def _check_own(session: TapeSession, item: pytest.Item, path: Path) -> None:
     """Check that no other test in this session records the same cassette. Raises `UsageError`."""
     other = session.recorded.setdefault(path, item.nodeid)
     if other != item.nodeid:

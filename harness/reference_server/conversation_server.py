@@ -26,7 +26,7 @@ from harness.model.messages import JSON
 from harness.reference_server.script_session import ScriptSession, event_ends
 from harness.scenarios.schema import Scenario, SideSpec
 
-Known: TypeAlias = Callable[[str], bool]
+IsKnownModel: TypeAlias = Callable[[str], bool]
 """Function that returns whether a model with this name exists."""
 
 _SCRIPT_EXHAUSTED = Limit(
@@ -72,7 +72,7 @@ class ConversationServer:
         wire: Api,
         name: str,
         *,
-        known: Known,
+        known: IsKnownModel,
         fact_selection: FactSelection = SHIPPED,
         pace: float = 0.0,
         origin: str | None = None,

@@ -32,7 +32,7 @@ _CACHE_LOOKBACK_BLOCKS = 20
 """Number of blocks before a cache mark in which Anthropic looks for a prefix that an earlier request wrote."""
 
 
-class Prefixes:
+class PrefixTracker:
     """Compares each request of a conversation with the earlier ones."""
 
     def __init__(self) -> None:
@@ -140,7 +140,7 @@ class ScriptSession:
         """The truncated response, and the number of calls in the request that it belongs to."""
         self._lock = Lock()
         self._memory = wire.issued_state(foreign=bool(scenario.history), profile=profile)
-        self._prefixes = Prefixes()
+        self._prefixes = PrefixTracker()
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         """Respond to one request as the provider would."""

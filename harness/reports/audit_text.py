@@ -9,7 +9,16 @@ from collections.abc import Iterator, Sequence
 
 from harness.reports.groups import facts, scope
 from harness.reports.words import count, list_names, plain, short
-from harness.results import Audited, Finding, Outcome, PairCounts, PairDisagreement, RedriveResult, RunResult, Severity
+from harness.results import (
+    AuditResult,
+    Finding,
+    Outcome,
+    PairCounts,
+    PairDisagreement,
+    RedriveResult,
+    RunResult,
+    Severity,
+)
 
 _MAX_RULES = 12
 _MAX_FILES = 3
@@ -25,7 +34,7 @@ _TITLES = {
 AUDIT_COLUMNS = ("exchanges", "unread", "accepted", "flagged", "refused", "flagged", "streamed", "broken")
 
 
-def audit_lines(run: RunResult, audit: Audited, *, verbose: bool, quiet: bool = False) -> Iterator[str]:
+def audit_lines(run: RunResult, audit: AuditResult, *, verbose: bool, quiet: bool = False) -> Iterator[str]:
     """Yield the counts of each API, the findings, the files that were not read, and the verdict.
 
     `verbose` shows every finding, `quiet` only errors and the verdict.
@@ -44,7 +53,7 @@ def audit_lines(run: RunResult, audit: Audited, *, verbose: bool, quiet: bool = 
     yield audit_verdict(audit)
 
 
-def _table(result: Audited) -> Iterator[str]:
+def _table(result: AuditResult) -> Iterator[str]:
     yield ""
     if any(counts.exchanges for counts in result.apis.values()):
         yield f"{'API':<18}" + "".join(f"{head:>11}" for head in AUDIT_COLUMNS)
@@ -89,7 +98,7 @@ def _evidence(finding: Finding, *, values: bool) -> Iterator[str]:
             yield f"      {name}: {short(value)}"
 
 
-def unexplained_lines(audit: Audited, most: int | None) -> Iterator[str]:
+def unexplained_lines(audit: AuditResult, most: int | None) -> Iterator[str]:
     """Yield at most `most` refused requests in which no rule found anything, with the server's message."""
     if not audit.unexplained:
         return
@@ -103,7 +112,7 @@ def unexplained_lines(audit: Audited, most: int | None) -> Iterator[str]:
         yield f"  {left} more: --verbose shows all of them, --report json:PATH keeps them"
 
 
-def _skipped_lines(result: Audited, *, verbose: bool, quiet: bool) -> Iterator[str]:
+def _skipped_lines(result: AuditResult, *, verbose: bool, quiet: bool) -> Iterator[str]:
     damaged = [skipped for skipped in result.skipped if skipped.damaged]
     others = [skipped.file for skipped in result.skipped if not skipped.damaged]
     if damaged:
@@ -116,7 +125,7 @@ def _skipped_lines(result: Audited, *, verbose: bool, quiet: bool) -> Iterator[s
         yield f"Skipped, because it is not a cassette: {count(len(others), 'file')} ({named})"
 
 
-def audit_verdict(result: Audited) -> str:
+def audit_verdict(result: AuditResult) -> str:
     """Return the result of an audit as a sentence."""
     counts = result.apis.values()
     audited = sum(each.exchanges for each in counts)

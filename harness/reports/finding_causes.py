@@ -264,7 +264,7 @@ def _parts(run: RunResult, is_spaced: bool, max_listed: int) -> Iterator[Rendera
 
 def by_rule(run: RunResult) -> list[list[Cause]]:
     """Return the causes grouped by rule, so that each rule takes only one of the entries shown. Errors come before
-    warnings, and causes in many cells before those in few: several that occur in the same cells are never alone.
+    warnings, and causes in many cells before those in few.
 
     A cause with another case than the first cause of its rule, such as another setting, is in a separate group. These
     groups follow the groups of all rules.

@@ -14,7 +14,7 @@ from harness.reports import groups, words
 from harness.reports.audit_text import AUDIT_COLUMNS, audit_verdict, redrive_lines, unexplained_lines
 from harness.reports.finding_causes import MAX_CAUSES, Cause, by_rule, causes, side_of, with_one_value
 from harness.reports.run_changes import Changes, compare_runs
-from harness.results import Audited, Blame, Finding, Presentation, Report, RunResult, Severity, Verdict
+from harness.results import AuditResult, Blame, Finding, Presentation, Report, RunResult, Severity, Verdict
 
 _MAX_CELLS = 3
 _MAX_SCENARIOS = 8
@@ -134,7 +134,7 @@ def _short_cause(same: Sequence[Cause]) -> str:
     return "\n   - ".join([*lines, f"to do: {words.what_to_do(cause)}"])
 
 
-def _of_audit(run: RunResult, done: Audited, presentation: Presentation) -> Iterator[str]:
+def _of_audit(run: RunResult, done: AuditResult, presentation: Presentation) -> Iterator[str]:
     limit = None if presentation.verbose else _MAX_CELLS
     yield f"## harness: {words.verdict(run)[0]}"
     yield escape_markdown(audit_verdict(done))

@@ -18,7 +18,7 @@ from harness.reports.page import Page, columns, fits, hanging, heading, indent
 from harness.reports.run_changes import Changes, RunChange, compare_runs
 from harness.results import (
     Blame,
-    Checked,
+    CheckResult,
     DetailOutcome,
     Finding,
     Kind,
@@ -185,7 +185,7 @@ def _outcomes(found: Sequence[tuple[DetailOutcome, int]]) -> Text:
 
 
 def _check_notes(run: RunResult) -> Iterator[RenderableType]:
-    checked = replace(run.check, model_note="") if run.check is not None else Checked()  # the note is further up
+    checked = replace(run.check, model_note="") if run.check is not None else CheckResult()  # the note is further up
     for about, notes in groups.group_by(words.check_notes(checked), lambda each: each[0]):
         yield heading(about)
         yield from (indent(sentence) for _, sentence in notes)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Protocol
 
-from harness.results import JSON, Blame, CellResult, Checked, Finding, Kind, RunResult, Severity, Spending, Verdict
+from harness.results import JSON, Blame, CellResult, CheckResult, Finding, Kind, RunResult, Severity, Spending, Verdict
 from harness.results.findings import show_change
 
 MAX_VALUE_CHARACTERS = 240
@@ -185,8 +185,8 @@ def _total(run: RunResult) -> str:
     return count(len(run.cells), "cell") + (f" ({', '.join(details)})" if details else "")
 
 
-def check_notes(checked: Checked) -> Iterator[tuple[str, str]]:
-    """Yield what a check reports in addition to its cells, each as a heading and a sentence."""
+def check_notes(checked: CheckResult) -> Iterator[tuple[str, str]]:
+    """Yield the results of a check that are not cells, each as a heading and a sentence."""
     if checked.model_note:
         yield "Model", checked.model_note
     for tried in checked.broken:

@@ -72,7 +72,7 @@ class HandOver:
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class CapabilityTally:
     """A capability of a target, with the number of cells that need it and how many of these passed."""
 
     target: str
@@ -102,7 +102,7 @@ class Rate:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckResult:
     """Results of a check in addition to its cells.
 
     `undeclared` lists capabilities that work although the adapter does not declare them. `broken` lists declared
@@ -111,8 +111,8 @@ class Checked:
     explains why a model other than the default was used.
     """
 
-    undeclared: tuple[Tried, ...] = ()
-    broken: tuple[Tried, ...] = ()
+    undeclared: tuple[CapabilityTally, ...] = ()
+    broken: tuple[CapabilityTally, ...] = ()
     not_played: tuple[str, ...] = ()
     rates: tuple[Rate, ...] = ()
     gateway: tuple[DetailCounts, ...] = ()
@@ -139,7 +139,7 @@ class ApiCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class Skipped:
+class SkippedFile:
     """A file that was skipped. `damaged` is set if it looks like a cassette."""
 
     file: str
@@ -217,7 +217,7 @@ class RedriveResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Audited:
+class AuditResult:
     """The scope of an audit.
 
     `files` is the number of cassettes read, and `unknown` the number of their exchanges that belong to no known chat
@@ -228,6 +228,6 @@ class Audited:
     files: int
     apis: Mapping[str, ApiCounts]
     unknown: int
-    skipped: tuple[Skipped, ...] = ()
+    skipped: tuple[SkippedFile, ...] = ()
     redrive: RedriveResult | None = None
     unexplained: tuple[RefusedRequest, ...] = ()

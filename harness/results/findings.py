@@ -80,7 +80,7 @@ def to_writable(value: JSON) -> JSON:
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class FindingBody:
     """A request or response body shown with a finding.
 
     `end` is its title, such as `the client's request`. `pointer` locates the relevant value and `piece` is the excerpt
@@ -133,8 +133,8 @@ class Finding:
     raised: str | None = None
     case: str | None = None
     outcome: Outcome | None = None
-    bodies: tuple[Body, ...] = ()
-    exhibits: tuple[Body, ...] = field(default=(), compare=False)
+    bodies: tuple[FindingBody, ...] = ()
+    exhibits: tuple[FindingBody, ...] = field(default=(), compare=False)
     remedy: str = ""
     turn: int | None = None
 

@@ -21,7 +21,7 @@ from typing import Any, Literal, TypeAlias, cast
 from pydantic import TypeAdapter
 
 from harness.model.messages import Usage
-from harness.results.checks import Audited, Checked, HandOver
+from harness.results.checks import AuditResult, CheckResult, HandOver
 from harness.results.findings import Finding, Severity, to_writable
 from harness.results.transcript import ConversationRecord, Mode
 from harness.scenarios.schema import Variant
@@ -108,7 +108,7 @@ Values: TypeAlias = Mapping[str, Mapping[str, tuple[str, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RunPart:
     """Part `number` of `of` parts, counted from 1: a shard, or a live run that can be resumed.
 
     `scenarios` maps the ids of all scenarios of the whole run, in order, to the start of their digests. `expected` are
@@ -322,15 +322,15 @@ class RunResult:
     invocation: Invocation = field(default_factory=Invocation)
     unmatched: tuple[ExpectedFailure, ...] = ()
     stopped: str | None = None
-    audit: Audited | None = None
+    audit: AuditResult | None = None
     facts: tuple[str, ...] = ()
-    check: Checked | None = None
+    check: CheckResult | None = None
     definitions: Mapping[str, Definition] = field(default_factory=dict[str, Definition])
     played_at: str | None = field(default=None, compare=False)
     rules: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
     unplayed: int = 0
-    part: Part | None = None
+    part: RunPart | None = None
     checkout: Checkout | None = None
 
     def __post_init__(self) -> None:

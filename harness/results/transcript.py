@@ -12,7 +12,7 @@ from harness.apis.profiles import Profile
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import JSON, ChatRequest, ChatResponse, StreamEvent, ToolCall, ToolResult
 from harness.model.protocols import Capability
-from harness.platform.exceptions import Origin
+from harness.platform.exceptions import ExceptionOrigin
 from harness.scenarios.schema import Scenario, Variant
 
 Mode: TypeAlias = Literal["replay", "reference", "live", "record", "audit", "serve"]
@@ -35,7 +35,7 @@ class Exchange:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class InPlaceChange:
     """An in-place change that the adapter made to one of the caller's objects: the path in the `ChatRequest`, and the
     values before and after.
     """
@@ -69,8 +69,8 @@ class Chat:
     status: int | None = None
     retry_after: float | None = None
     traceback: str | None = None
-    changes: tuple[Change, ...] = ()
-    origin: Origin | None = None
+    changes: tuple[InPlaceChange, ...] = ()
+    origin: ExceptionOrigin | None = None
 
     @property
     def raised(self) -> str:
@@ -95,7 +95,7 @@ class ReplayVariant:
     """A streamed cell repeated with the same responses in another form.
 
     `variant` is `whole` if each stream was joined to one body, and `stream` if its bytes were sent in other chunks or
-    another spelling. `way` describes the form, as the end of a sentence. `shape` names the chunking, if it differs
+    another spelling. `way` is a phrase that describes the form. `shape` names the chunking, if it differs
     (`harness.apis.api.StreamShape`). `printed` is as in `Transcript`.
     """
 
@@ -107,7 +107,7 @@ class ReplayVariant:
 
 
 @dataclass(frozen=True, slots=True)
-class Embedded:
+class EmbeddingCall:
     """Texts given to an embedding provider, with its vectors or its exception.
 
     `declared` holds the provider's name, model and dimensions, or `None` if the provider failed before reporting them.
@@ -181,7 +181,7 @@ class EmbeddingTranscript(Transcript):
     index into `embedded`.
     """
 
-    embedded: tuple[Embedded, ...] = ()
+    embedded: tuple[EmbeddingCall, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

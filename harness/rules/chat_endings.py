@@ -12,7 +12,7 @@ from harness.apis.view import ErrorView, WireError
 from harness.model.errors import ChatError, ConnectionFailed, MalformedResponse, ProviderError, provider_error
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import StopReason
-from harness.platform.exceptions import Origin
+from harness.platform.exceptions import ExceptionOrigin
 from harness.results import Blame, Chat, Exchange, Kind, Severity
 from harness.rules.evidence import Evidence, ParsedExchange
 from harness.rules.rule import RuleViolation
@@ -53,7 +53,7 @@ class ExpectedEnding:
 
 
 def expected_ending(evidence: Evidence, chat: int) -> ExpectedEnding:
-    """Return the required end of a chat, which its last exchange determines."""
+    """Return how a chat must end, based on its last exchange."""
     exchanges = evidence.exchanges(chat)
     if not exchanges:
         return ExpectedEnding("unsent")
@@ -119,7 +119,7 @@ def is_retriable_response(api: Api, request: HttpRequest, response: HttpResponse
 
 
 def failure_of(chat: Chat) -> TurnError | None:
-    """Return the error that ended the turn in this chat, as scenarios describe errors. Return `None` if there was no
+    """Return the error that ended the turn, in the form that scenarios use. Return `None` if there was no
     error.
     """
     if chat.limit_reached:
@@ -364,7 +364,7 @@ def _unsent_violation(made: Chat) -> RuleViolation:
     """Return the violation for an error that was raised before a request was sent. Its message names the code that
     raised the error.
     """
-    origin = made.origin or Origin("the adapter", made.error or "", made.error_text or "", "")
+    origin = made.origin or ExceptionOrigin("the adapter", made.error or "", made.error_text or "", "")
     lost = made.error == ConnectionFailed.__name__
     nothing = "; no request arrived at `endpoint.base_url`: does the client use it?" if lost else ""
     return RuleViolation(

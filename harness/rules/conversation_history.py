@@ -270,7 +270,7 @@ def _first_mismatch(wanted: _Runs[str], sent: _Runs[TextView]) -> int | None:
 
 
 def _blank_texts(req: ChatExchange) -> AbstractSet[tuple[str, str]]:
-    """Return the texts of white space only that are not all that a user says.
+    """Return the texts of white space only, except those that are a whole user message.
 
     Adapters may leave them out, because Anthropic refuses messages of white space only (anthropic-no-empty-text).
     """

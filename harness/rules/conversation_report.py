@@ -31,7 +31,7 @@ from harness.platform.exceptions import shorten
 from harness.results import (
     Chat,
     ConversationRecord,
-    Embedded,
+    EmbeddingCall,
     EmbeddingTranscript,
     Exchange,
     ExchangeRecord,
@@ -253,7 +253,7 @@ def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, default=repr)
 
 
-def _embedding_messages(index: int, made: Embedded) -> Iterator[MessageRecord]:
+def _embedding_messages(index: int, made: EmbeddingCall) -> Iterator[MessageRecord]:
     for text in made.texts:
         yield MessageRecord(index, "user", "text", text)
     if made.vectors is None:

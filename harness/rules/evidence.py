@@ -272,7 +272,7 @@ class Evidence:
         return self._derived[key]
 
     def pairing(self, view: RequestView) -> Pairing:
-        """Return the calls of a request with their results."""
+        """Return the calls of a request, each with its results."""
         known = self._pairings.get(id(view))
         if known is None:
             known = self._pairings[id(view)] = pair_results(view)

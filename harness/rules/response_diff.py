@@ -72,10 +72,10 @@ def scalars(value: JSON) -> Iterator[str]:
             yield canonical(each)
 
 
-Naming: TypeAlias = Callable[[str], str]
+IdNaming: TypeAlias = Callable[[str], str]
 
 
-def naming(issued: frozenset[str]) -> Naming:
+def id_naming(issued: frozenset[str]) -> IdNaming:
     """Return a function that keeps issued ids and replaces other ids by numbers."""
     made: dict[str, str] = {}
     return lambda call_id: call_id if call_id in issued else made.setdefault(call_id, f"made up ({len(made) + 1})")
@@ -87,7 +87,7 @@ def response_differences(
     """Yield the differences between two responses. With `calls_apart`, the order between calls and texts is ignored."""
     if calls_apart:
         one, other = _calls_last(one), _calls_last(other)
-    left, right = (_pieces(response.message.parts, naming(issued.ids)) for response in (one, other))
+    left, right = (_pieces(response.message.parts, id_naming(issued.ids)) for response in (one, other))
     parted = [*_pieces_differences(left, right, issued)]
     yield from parted
     yield from _difference_at("the stop reason", one.stop_reason.value, other.stop_reason.value)
@@ -128,7 +128,7 @@ def _content_differences(
 ) -> Iterator[ResponseDifference]:
     for what, kind in (("text", TextDelta), ("thinking", ThinkingDelta)):
         yield from _difference_at(f"the {what} of the events", _joined_text(left, kind), _joined_text(right, kind))
-    before, behind = (_call_pieces(events, naming(issued.ids)) for events in (left, right))
+    before, behind = (_call_pieces(events, id_naming(issued.ids)) for events in (left, right))
     yield from _pieces_differences(before, behind, issued, " of the events")
     yield from _difference_at("whether the events finish", _finish(left), _finish(right))
 
@@ -141,7 +141,7 @@ def _finish(events: Iterable[StreamEvent]) -> bool:
     return any(isinstance(event, Finish) for event in events)
 
 
-def _call_pieces(events: tuple[StreamEvent, ...], name: Naming) -> list[_AnswerPiece]:
+def _call_pieces(events: tuple[StreamEvent, ...], name: IdNaming) -> list[_AnswerPiece]:
     pieces: list[_AnswerPiece] = []
     for call in calls_from_events(events):
         start: dict[str, JSON] = {"id": name(call.start.id), "name": call.start.name} if call.start else {}
@@ -249,7 +249,7 @@ def _value_differences(one: JSON, other: JSON, pointer: str) -> Iterator[tuple[s
         yield pointer, one, other
 
 
-def _pieces(parts: Sequence[Part], name: Naming) -> list[_AnswerPiece]:
+def _pieces(parts: Sequence[Part], name: IdNaming) -> list[_AnswerPiece]:
     """Return the parts, with adjacent texts joined and empty texts removed."""
     pieces: list[_AnswerPiece] = []
     for part in parts:
@@ -265,7 +265,7 @@ def _pieces(parts: Sequence[Part], name: Naming) -> list[_AnswerPiece]:
     return pieces
 
 
-def _piece(part: Part, name: Naming) -> _AnswerPiece:
+def _piece(part: Part, name: IdNaming) -> _AnswerPiece:
     match part:
         case Text(text):
             return _AnswerPiece("text", text)

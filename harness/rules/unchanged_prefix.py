@@ -87,7 +87,7 @@ class _Contents:
 
 
 def continued_in_recording(evidence: Evidence) -> Iterator[tuple[ClientRequest, ClientRequest]]:
-    """Yield each request that repeats an answer, after the request that got this answer."""
+    """Yield pairs: a request, and a later one that sends its answer back."""
     earlier: list[tuple[ClientRequest, _Contents, _Contents]] = []
     for reading in evidence.readings:
         if reading.request is None:
@@ -248,14 +248,14 @@ def as_the_scenario_asks(evidence: Evidence) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Binding:
+class PrefixChangeTreatment:
     """The treatment of reasoning after a changed prefix, with the ids of the facts that document it."""
 
     treatment: ChangedPrefix
     facts: tuple[str, ...]
 
 
-def binding(evidence: Evidence, req: ClientRequest, change: PrefixChange) -> Binding | None:
+def binding(evidence: Evidence, req: ClientRequest, change: PrefixChange) -> PrefixChangeTreatment | None:
     """Return the treatment of the reasoning after a change, or `None` if there is none or only the prompt cache is
     lost.
     """
@@ -263,7 +263,7 @@ def binding(evidence: Evidence, req: ClientRequest, change: PrefixChange) -> Bin
     treatment, facts = rule_set.profile.changed_prefix, [*binding_facts(rule_set)]
     if treatment and req.view.prefix_mismatch:
         treatment = req.view.prefix_mismatch.treatment
-    return Binding(treatment, tuple(facts)) if treatment and facts and change.bound else None
+    return PrefixChangeTreatment(treatment, tuple(facts)) if treatment and facts and change.bound else None
 
 
 def binding_facts(rule_set: RuleSet) -> Iterator[str]:

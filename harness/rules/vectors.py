@@ -12,7 +12,7 @@ from itertools import zip_longest
 from harness.apis.api import VectorView
 from harness.apis.response_rules import Subject
 from harness.apis.view import TextView
-from harness.results import Blame, Embedded, EmbeddingTranscript
+from harness.results import Blame, EmbeddingCall, EmbeddingTranscript
 from harness.rules.evidence import Evidence, ParsedEmbeddingExchange
 from harness.rules.rule import RuleTable, RuleViolation
 
@@ -20,7 +20,7 @@ from harness.rules.rule import RuleTable, RuleViolation
 @dataclass(frozen=True, slots=True)
 class _Step:
     name: str
-    made: Embedded
+    made: EmbeddingCall
     readings: Sequence[ParsedEmbeddingExchange]
 
     @property

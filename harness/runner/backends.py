@@ -20,9 +20,9 @@ from harness.apis import registry
 from harness.apis.api import Api
 from harness.apis.registry import Target
 from harness.cassettes.cassette import REFERENCE_URL, Cassette, Metadata
-from harness.cassettes.library import Library
-from harness.cassettes.player import ExchangeLog, Keep, Player, stream_converter
-from harness.cassettes.preflight import Outdated
+from harness.cassettes.library import CassetteLibrary
+from harness.cassettes.player import ExchangeLog, ExchangeStore, Player, stream_converter
+from harness.cassettes.preflight import OutdatedFilter
 from harness.cassettes.redact import Redactor
 from harness.cassettes.redact.secret_patterns import origin
 from harness.cassettes.transport import Handler, HandlerRunner, HandlerTransport, replaying
@@ -133,7 +133,7 @@ class Backend(ABC):
         self.open.close()
 
     @abstractmethod
-    def stage(self, cell: Cell, keep: Keep | None = None) -> AbstractContextManager[CellEnvironment]:
+    def stage(self, cell: Cell, keep: ExchangeStore | None = None) -> AbstractContextManager[CellEnvironment]:
         """Open the environment of one cell.
 
         `keep` stores every exchange before its response is passed on. It may already have responses of an unfinished
@@ -167,7 +167,7 @@ class Backend(ABC):
 
     @contextmanager
     def connect(
-        self, target: Target, end: Responder, url: str, keep: Keep | None = None
+        self, target: Target, end: Responder, url: str, keep: ExchangeStore | None = None
     ) -> Generator[tuple[Endpoint, ExchangeLog], None, None]:
         """Connect a target's adapter to a responder, and yield its endpoint and its exchange log.
 
@@ -224,8 +224,8 @@ class OfflineBackend(Backend):
         return super().__enter__()
 
     @contextmanager
-    def reference_stage(
-        self, cell: Cell, keep: Keep | None, client: httpx2.Client | None = None
+    def reference_environment(
+        self, cell: Cell, keep: ExchangeStore | None, client: httpx2.Client | None = None
     ) -> Generator[CellEnvironment, None, None]:
         """Open the environment of a cell whose responses come from the reference server."""
         target = cell.target
@@ -248,9 +248,9 @@ class ReferenceBackend(OfflineBackend):
         return super().__enter__()
 
     @contextmanager
-    def stage(self, cell: Cell, keep: Keep | None = None) -> Generator[CellEnvironment, None, None]:
+    def stage(self, cell: Cell, keep: ExchangeStore | None = None) -> Generator[CellEnvironment, None, None]:
         """See `Backend.stage`."""
-        with self.reference_stage(cell, keep, self._client) as environment:
+        with self.reference_environment(cell, keep, self._client) as environment:
             yield environment
 
 
@@ -260,9 +260,9 @@ class GeneratedBackend(OfflineBackend):
     mode: Mode = "reference"
 
     @contextmanager
-    def stage(self, cell: Cell, keep: Keep | None = None) -> Generator[CellEnvironment, None, None]:
+    def stage(self, cell: Cell, keep: ExchangeStore | None = None) -> Generator[CellEnvironment, None, None]:
         """See `Backend.stage`."""
-        with self.reference_stage(cell, keep) as environment:
+        with self.reference_environment(cell, keep) as environment:
             yield environment
 
 
@@ -296,7 +296,7 @@ class ReplayBackend(OfflineBackend):
     mode: Mode = "replay"
 
     def __init__(
-        self, libraries: Sequence[Library], own: Container[str] = (), outdated: Outdated | None = None
+        self, libraries: Sequence[CassetteLibrary], own: Container[str] = (), outdated: OutdatedFilter | None = None
     ) -> None:
         super().__init__()
         self._outdated = outdated
@@ -308,14 +308,16 @@ class ReplayBackend(OfflineBackend):
         )  # a single library was named by the user
 
     @contextmanager
-    def stage(self, cell: Cell, keep: Keep | None = None) -> Generator[CellEnvironment, None, None]:
+    def stage(self, cell: Cell, keep: ExchangeStore | None = None) -> Generator[CellEnvironment, None, None]:
         """See `Backend.stage`."""
         try:
             cassette = self._cassette(cell)
         except CassetteMissing:
             if cell.target.service is None:
                 raise
-            with self.reference_stage(cell, keep) as environment:  # no recordings of compatible servers are shipped
+            with self.reference_environment(
+                cell, keep
+            ) as environment:  # no recordings of compatible servers are shipped
                 yield environment
             return
         metadata = cassette.metadata

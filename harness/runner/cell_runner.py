@@ -38,10 +38,10 @@ from harness.rules.evidence import Evidence
 from harness.rules.replays import is_unreadable_variant
 from harness.runner.backends import NO_KEY, Backend, CellEnvironment
 from harness.runner.cells import (
-    Absence,
     Cell,
     HandedHistory,
     NoHistory,
+    NotApplicableReason,
     absent,
     conversation_for,
     not_applicable,
@@ -50,7 +50,7 @@ from harness.runner.cells import (
 from harness.runner.costs import Budget
 from harness.runner.differences import observe
 from harness.runner.hand_over import HandOverCell, handed_history, no_history, with_hand_over
-from harness.runner.recorder import Recorder, RequestLimit, Withheld, is_complete, open_recording, served_model
+from harness.runner.recorder import CellNotRecorded, Recorder, RequestLimit, is_complete, open_recording, served_model
 from harness.runner.replay_variants import replay_variants
 from harness.runner.serve_router import ServeRouter
 from harness.runner.served_session import (
@@ -135,7 +135,7 @@ class CellRunner:
                 self._whole = cell, evidence
             judged = self._judge.decide_verdict(result, environment, evidence, self._backend.redactor())
             return JudgedCell(judged, observe(evidence), evidence)
-        except (CassetteMissing, Withheld) as error:
+        except (CassetteMissing, CellNotRecorded) as error:
             return JudgedCell(replace(result, verdict=Verdict.MISSING, reason=str(error)))
         except CassetteError as error:
             if self._recorder:
@@ -192,7 +192,7 @@ class CellRunner:
         drive = run_loop(cell, self._backend)
         if drive.declined is not None:
             reason = f"it declines before anything is sent: {drive.declined}"
-            return JudgedCell(Absence(reason, Lacking.ADAPTER).result(result))
+            return JudgedCell(NotApplicableReason(reason, Lacking.ADAPTER).result(result))
         evidence = Evidence(drive.transcript)
         judged = self._judge_loop(result, drive, evidence)
         return JudgedCell(
@@ -297,7 +297,7 @@ def _write_cassette(tape: CellRecording, transcript: Transcript) -> None:
     try:
         tape.complete(served_model(transcript))
     except CassetteTaken as error:
-        raise Withheld(f"not recorded: {error}") from None
+        raise CellNotRecorded(f"not recorded: {error}") from None
 
 
 def _transcript(cell: Cell, environment: CellEnvironment, playing: ScenarioRun, mode: Mode) -> Transcript:

@@ -259,7 +259,7 @@ def not_applicable(cell: Cell, mode: Mode) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Absence:
+class NotApplicableReason:
     """The reason why a cell cannot run. `lacking` is `None` if neither API, model nor adapter is the reason."""
 
     reason: str
@@ -270,33 +270,39 @@ class Absence:
         return replace(result, verdict=Verdict.NOT_APPLICABLE, reason=self.reason, lacking=self.lacking)
 
 
-def absent(cell: Cell, mode: Mode) -> Absence | None:
+def absent(cell: Cell, mode: Mode) -> NotApplicableReason | None:
     """Return why a cell cannot run in a mode and what lacks the feature, or `None` if it can run."""
     scenario, target = cell.scenario, cell.target
     if target.adapter.drive is not None and (reason := why_not_drivable(scenario, target.adapter.capabilities)):
-        return Absence(reason, Lacking.ADAPTER)
+        return NotApplicableReason(reason, Lacking.ADAPTER)
     if reason := _why_absent(scenario, target.api) or _why_refused(scenario, target):
-        return Absence(reason, Lacking.API)
+        return NotApplicableReason(reason, Lacking.API)
     required = set(scenario.requires)
     if cell.variant == "stream":
         required.add(Capability.STREAMING)
     by_adapter = sorted(required - target.adapter.capabilities)
     if by_adapter:
-        return Absence(f"the adapter {target.adapter.name!r} does not have: {', '.join(by_adapter)}", Lacking.ADAPTER)
+        return NotApplicableReason(
+            f"the adapter {target.adapter.name!r} does not have: {', '.join(by_adapter)}", Lacking.ADAPTER
+        )
     by_profile = sorted(required & target.profile.lacks)
     if by_profile:
         reason = f"{target.model} (profile {target.profile.name}) does not have: {', '.join(by_profile)}"
-        return Absence(reason, Lacking.MODEL)
+        return NotApplicableReason(reason, Lacking.MODEL)
     if scenario.profiles is not None and target.profile.name not in scenario.profiles:
-        return Absence(f"it is only for the profiles {', '.join(scenario.profiles)}", Lacking.MODEL)
+        return NotApplicableReason(f"it is only for the profiles {', '.join(scenario.profiles)}", Lacking.MODEL)
     foreign = sorted(each for each in scenario.provocations if each not in registry.api(target.api).provocations)
     if foreign:
-        return Absence(f"the API {target.api} has nothing that could do it: {', '.join(foreign)}", Lacking.API)
+        return NotApplicableReason(
+            f"the API {target.api} has nothing that could do it: {', '.join(foreign)}", Lacking.API
+        )
     if target.adapter.drive is None and (reason := _why_only_clients(scenario)):
-        return Absence(reason)
+        return NotApplicableReason(reason)
     if scenario.scripted and mode == "live":
-        return Absence("scripted: no model does this on request, so it is never sent to a provider")
+        return NotApplicableReason("scripted: no model does this on request, so it is never sent to a provider")
     return _NOT_RECORDED if scenario.uncommon_names and mode == "replay" else None
 
 
-_NOT_RECORDED = Absence("an adapter that declines a tool's name sends nothing to record: see --mode reference")
+_NOT_RECORDED = NotApplicableReason(
+    "an adapter that declines a tool's name sends nothing to record: see --mode reference"
+)

@@ -34,7 +34,7 @@ from harness.results.run_result import CellKey
 from harness.rules.evidence import Evidence, ParsedEmbeddingExchange, ParsedExchange
 from harness.runner.backends import ReplayBackend
 from harness.runner.cells import Cell, not_applicable
-from harness.runner.recorder import Withheld
+from harness.runner.recorder import CellNotRecorded
 from harness.runner.tool_loop import ADAPTER_EXCEPTIONS, run_scenario
 
 
@@ -316,10 +316,10 @@ class Budget:
         return CellBudget(self, cell.target, self._requests.get(cell.key, ()), exchanges)
 
     def hold(self, dollars: Decimal) -> None:
-        """Reserve the cost of a request. Raises `Withheld` if it exceeds the limit."""
+        """Reserve the cost of a request. Raises `CellNotRecorded` if it exceeds the limit."""
         with self._lock:
             if self.spent + self._held + dollars > self.limit:
-                raise Withheld(
+                raise CellNotRecorded(
                     f"not sent: ${self.spent:.4f} of the budget of ${self.limit:f} is spent, what is under way may "
                     f"cost ${self._held:.4f}, and this request ${dollars:.4f}"
                 )
@@ -350,7 +350,7 @@ class CellBudget:
         self._context = 0
 
     def open(self, chat: int) -> None:
-        """Reserve the cost of a chat before it is sent. Raises `Withheld`."""
+        """Reserve the cost of a chat before it is sent. Raises `CellNotRecorded`."""
         self.settle()
         known = self._requests[min(chat, len(self._requests) - 1)] if self._requests else _UNKNOWN_REQUEST
         dollars = self._cost(Usage(max(known.read, self._context), self._cache_write_tokens(known))) or Decimal(0)

@@ -28,7 +28,7 @@ from harness.model.messages import JSON
 from harness.model.protocols import Adapter, Endpoint, Route
 from harness.platform.environment import is_installed
 from harness.reference_server.script_session import ScriptSession
-from harness.results import Body, EmbeddingTranscript, Finding, Transcript
+from harness.results import EmbeddingTranscript, Finding, FindingBody, Transcript
 from harness.rules.evidence import ParsedExchange
 from harness.runner.backends import NO_KEY
 from harness.runner.tool_loop import run_scenario
@@ -140,13 +140,13 @@ def raw_stream_title(exchange: int) -> str:
     return f"the raw stream of response {exchange + 1}"
 
 
-def stream_body(stream: RawStream, finding: Finding) -> Body:
+def stream_body(stream: RawStream, finding: Finding) -> FindingBody:
     """Return the stream as a body, with marks at the events that the finding is about."""
     marks = stream.marks(finding.pointer or "")
     lines = [f"{'>' if at in marks else ' '} {line}" for line, at in stream.lines(marks)]
     head = f"{len(stream.frames)} events"
     text = b"".join(stream.frames).decode(errors="replace")
-    return Body(raw_stream_title(finding.exchange or 0), text, finding.pointer or "", (head, *lines))
+    return FindingBody(raw_stream_title(finding.exchange or 0), text, finding.pointer or "", (head, *lines))
 
 
 def _short(line: str) -> str:
@@ -376,7 +376,7 @@ class ShippedRequests:
     adapter: str
     requests: tuple[HttpRequest | None, ...]
 
-    def bodies(self, finding: Finding, sent: HttpRequest, chat: int, redactor: Redactor) -> tuple[Body, ...]:
+    def bodies(self, finding: Finding, sent: HttpRequest, chat: int, redactor: Redactor) -> tuple[FindingBody, ...]:
         """Return the request that was sent and the correct one, both reduced to their differences. The result is empty
         if nothing differs.
         """
@@ -391,7 +391,7 @@ class ShippedRequests:
         if not wrong_lines and not right_lines:
             return ()
         text, pointer = redactor.text(right.body.decode(errors="replace")), finding.pointer or ""
-        return Body(SENT_TITLE, "", pointer, wrong_lines), Body(self.title, text, pointer, right_lines)
+        return FindingBody(SENT_TITLE, "", pointer, wrong_lines), FindingBody(self.title, text, pointer, right_lines)
 
     @property
     def title(self) -> str:

@@ -27,7 +27,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 from urllib.parse import parse_qs, urlsplit
 
-from harness.cassettes.library import Library
+from harness.cassettes.library import CassetteLibrary
 from harness.model import errors
 from harness.model.errors import HarnessError, UsageError
 from harness.platform.environment import hidden_variables
@@ -247,7 +247,7 @@ class SentPlan:
     def here(self) -> Plan:
         """Return the plan for use in the process that received it."""
         folders = [suite.shipped_folder("cassettes") if each is None else each for each in self.folders]
-        return replace(self.plan, libraries=[Library(each) for each in folders])
+        return replace(self.plan, libraries=[CassetteLibrary(each) for each in folders])
 
 
 _ONE_RUN = Lock()

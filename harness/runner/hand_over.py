@@ -1,8 +1,8 @@
 """Hand-overs: a conversation that ran on one target is continued on another.
 
 The first target plays a whole scenario. Its history is cut before the last answer or the last user turn, and the second
-target continues from there against the reference server. The rules judge the second target's requests. The outcome is
-what became of the subject of the case in the first request of the second target.
+target continues from there against the reference server. The rules judge the second target's requests. The outcome
+states whether the first request of the second target preserves the subject of the case.
 """
 
 from __future__ import annotations
@@ -20,7 +20,17 @@ from harness.model.errors import InvalidRequest, Unsupported
 from harness.model.http import HttpRequest
 from harness.model.messages import JSON, File, Image, Message, Opaque, Part, Refusal, Thinking, ToolCall, ToolResult
 from harness.model.protocols import Capability
-from harness.results import Body, CellResult, Exchange, HandOver, HandOverOutcome, Kind, Severity, Verdict, verdict_of
+from harness.results import (
+    CellResult,
+    Exchange,
+    FindingBody,
+    HandOver,
+    HandOverOutcome,
+    Kind,
+    Severity,
+    Verdict,
+    verdict_of,
+)
 from harness.rules.call_matching import matched_calls
 from harness.rules.evidence import ChatExchange, Evidence
 from harness.rules.opaque_state import foreign_state
@@ -28,14 +38,14 @@ from harness.runner.cells import Cell, HandedHistory, NoHistory
 from harness.runner.tool_loop import ScenarioRun
 from harness.scenarios.schema import HistoryMessage, Scenario, Settings, StepSpec, TurnSpec, Variant
 
-Cut: TypeAlias = Literal["turn", "results", "calls"]
+CutPlace: TypeAlias = Literal["turn", "results", "calls"]
 """Place of the cut: before the last user turn, after the last results, or after the last calls, whose results are
 then missing."""
 
-Ids: TypeAlias = Literal["own", "long", "illegal", "composite", "absent", "repeated"]
+IdForm: TypeAlias = Literal["own", "long", "illegal", "composite", "absent", "repeated"]
 """Form of the call ids that the first target's server issued."""
 
-Subject: TypeAlias = Literal[
+HandOverSubject: TypeAlias = Literal[
     "texts",
     "call ids",
     "results",
@@ -56,9 +66,9 @@ class HandOverCase:
 
     name: str
     scenario: str
-    subject: Subject
-    cut: Cut = "turn"
-    ids: Ids = "own"
+    subject: HandOverSubject
+    cut: CutPlace = "turn"
+    ids: IdForm = "own"
     tool_name: str | None = None
 
 
@@ -230,7 +240,7 @@ def handed_history(cell: HandOverCell, run: ScenarioRun, last: Exchange | None) 
     return HandedHistory(tuple(messages), opening, last)
 
 
-def _with_ids(messages: Sequence[Message], form: Ids) -> Sequence[Message]:
+def _with_ids(messages: Sequence[Message], form: IdForm) -> Sequence[Message]:
     """Return the messages as if the first target's server had issued ids of another form."""
     if form == "own":
         return messages
@@ -241,7 +251,7 @@ def _with_ids(messages: Sequence[Message], form: Ids) -> Sequence[Message]:
     return [Message(message.role, tuple(_part_with_ids(part, ids) for part in message.parts)) for message in messages]
 
 
-def _id(form: Ids, name: str, number: int, place: int) -> str:
+def _id(form: IdForm, name: str, number: int, place: int) -> str:
     match form:
         case "long":
             return f"call-9f1c2d3e-4b5a-6978-8796-a5b4c3d2e1f0-session-7731-branch-main-turn-0012-{number}"
@@ -323,9 +333,9 @@ def _with_name_excused(result: CellResult, evidence: Evidence, name: str) -> Cel
     return replace(result, findings=findings, verdict=verdict_of(findings))
 
 
-def _body(end: str, request: HttpRequest | None) -> Iterator[Body]:
+def _body(end: str, request: HttpRequest | None) -> Iterator[FindingBody]:
     if request is not None:
-        yield Body(end, request.body.decode(errors="replace"))
+        yield FindingBody(end, request.body.decode(errors="replace"))
 
 
 def _outcome(cell: HandOverCell, result: CellResult, evidence: Evidence, history: HandedHistory) -> _Found | None:
@@ -469,7 +479,7 @@ def _medium(part: Image | File, sent: Sequence[MediaView], otherwise: str) -> _F
     return _TRANSLATED, otherwise
 
 
-_FINDERS: Mapping[Subject, Callable[[_FirstRequest], Iterator[_Found]]] = {
+_FINDERS: Mapping[HandOverSubject, Callable[[_FirstRequest], Iterator[_Found]]] = {
     "texts": _FirstRequest.texts,
     "cut answers": _FirstRequest.texts,
     "call ids": _FirstRequest.ids,

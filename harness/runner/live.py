@@ -19,7 +19,7 @@ from harness.apis import registry
 from harness.apis.api import Api
 from harness.apis.registry import Target
 from harness.apis.server import waiting_time
-from harness.cassettes.player import ExchangeLog, Keep
+from harness.cassettes.player import ExchangeLog, ExchangeStore
 from harness.cassettes.redact import Redactor
 from harness.cassettes.redact.secret_patterns import display_url, origin
 from harness.cassettes.transport import NO_KEEPALIVE, Handler, LoggingRunner, LoggingTransport, Proxy
@@ -215,8 +215,8 @@ class LiveBackend(Backend):
 
         Raises:
             MissingKey, UsageError: See `key`.
-            UsageError: The target's command is not installed, a key does not fit into a header, or a base URL is no
-                URL.
+            UsageError: The target's command is not installed, a key does not fit into a header, or a base URL is not
+                a URL.
         """
         self.key(target)
         self.address(target)
@@ -253,7 +253,7 @@ class LiveBackend(Backend):
         return given or target.url or registry.api(target.api).provider_url
 
     @contextmanager
-    def stage(self, cell: Cell, keep: Keep | None = None) -> Generator[CellEnvironment, None, None]:
+    def stage(self, cell: Cell, keep: ExchangeStore | None = None) -> Generator[CellEnvironment, None, None]:
         """See `Backend.stage`."""
         target = cell.target
         key, url, provenance = self.key(target), self.address(target).rstrip("/"), self.provenance(target)

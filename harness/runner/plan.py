@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from harness.apis.registry import Target
-from harness.cassettes.library import Library
-from harness.cassettes.preflight import Outdated
+from harness.cassettes.library import CassetteLibrary
+from harness.cassettes.preflight import OutdatedFilter
 from harness.model.errors import UnknownName, UsageError
 from harness.results import ExpectedFailure, Mode
 from harness.rules import EVERYTHING, Scope
@@ -39,7 +39,7 @@ class Plan:
     """
 
     mode: Mode
-    libraries: Sequence[Library] = ()
+    libraries: Sequence[CassetteLibrary] = ()
     own: frozenset[str] = frozenset()
     base_urls: Mapping[str, str] = field(default_factory=dict[str, str])
     expected: Sequence[ExpectedFailure] = ()
@@ -48,7 +48,7 @@ class Plan:
     strict: bool = False
     conversations: bool = False
     scope: Scope = EVERYTHING
-    outdated: Outdated | None = None
+    outdated: OutdatedFilter | None = None
     rate_limits: RateLimits | None = None
     budget: Budget | None = None
 

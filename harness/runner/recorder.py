@@ -18,8 +18,8 @@ from harness.apis import registry
 from harness.cassettes.cassette import Metadata
 from harness.cassettes.cassette_files import read
 from harness.cassettes.cell_recording import CellRecording
-from harness.cassettes.library import Library
-from harness.cassettes.preflight import Claim, Outdated, Place, Preflight, preflight
+from harness.cassettes.library import CassetteLibrary
+from harness.cassettes.preflight import CassetteLock, OutdatedFilter, Place, Preflight, preflight
 from harness.cassettes.redact import Redactor
 from harness.model import errors
 from harness.model.errors import CassetteError, CassetteTaken
@@ -65,15 +65,15 @@ class Recorder:
     strings that look like secrets.
     """
 
-    library: Library
+    library: CassetteLibrary
     force: bool = False
     max_requests: int | None = None
     missing: bool = False
-    outdated: Outdated | None = None
+    outdated: OutdatedFilter | None = None
     allowed: tuple[str, ...] = ()
 
 
-class Withheld(Exception):
+class CellNotRecorded(Exception):
     """Exception for a cell that is not recorded. Its text is the reason."""
 
 
@@ -82,7 +82,7 @@ def without_fresh(cells: Sequence[Cell], found: Preflight) -> list[Cell]:
     return [cell for cell in cells if _place(cell) not in found.fresh]
 
 
-def without_held(cells: Sequence[Cell], found: Preflight) -> list[Cell]:
+def recordable_cells(cells: Sequence[Cell], found: Preflight) -> list[Cell]:
     """Return the cells that may be recorded."""
     return [cell for cell in cells if _place(cell) not in found.held]
 
@@ -101,12 +101,12 @@ class RequestLimit:
         self._lock = Lock()
 
     def spend(self) -> None:
-        """Count a chat. Raises `Withheld` if the limit is reached, and `RunCancelled` if the run has ended."""
+        """Count a chat. Raises `CellNotRecorded` if the limit is reached, and `RunCancelled` if the run has ended."""
         with self._lock:
             if self._ended:
                 raise RunCancelled
             if self._spent == self._limit:
-                raise Withheld(f"not recorded: {self._limit} requests were sent, --max-requests allows no more")
+                raise CellNotRecorded(f"not recorded: {self._limit} requests were sent, --max-requests allows no more")
             self._spent += 1
 
     def give_back(self, chats: int) -> None:
@@ -120,8 +120,8 @@ class RequestLimit:
 
 
 @contextmanager
-def claim_cassettes(recorder: Recorder | None, cells: Sequence[Cell]) -> Generator[None]:
-    """Claim the cassettes of the cells while the context is open. Does nothing without a recorder.
+def lock_cassettes(recorder: Recorder | None, cells: Sequence[Cell]) -> Generator[None]:
+    """Lock the cassettes of the cells while the context is open. Does nothing without a recorder.
 
     Raises:
         CassetteTaken: Another process is recording one of them.
@@ -132,7 +132,7 @@ def claim_cassettes(recorder: Recorder | None, cells: Sequence[Cell]) -> Generat
     root = recorder.library.root
     endings = {"whole": ".yaml", "stream": ".stream.yaml"}
     places = [root / each.scenario.id / f"{each.target.cassettes}{endings[each.variant]}" for each in cells]
-    claim = Claim(root, places)
+    claim = CassetteLock(root, places)
     try:
         yield
     finally:
@@ -187,10 +187,10 @@ def _texts(value: Any, at: str) -> Iterator[tuple[str, str]]:
 
 
 def open_recording(cell: Cell, backend: Backend, recorder: Recorder, found: Preflight) -> CellRecording:
-    """Open the recording of one cell. `found` is the result of `survey_cells`. Raises `Withheld`."""
+    """Open the recording of one cell. `found` is the result of `survey_cells`. Raises `CellNotRecorded`."""
     held = found.held.get(_place(cell))
     if held is not None:
-        raise Withheld(held)
+        raise CellNotRecorded(held)
     try:
         return CellRecording(
             recorder.library,
@@ -201,7 +201,7 @@ def open_recording(cell: Cell, backend: Backend, recorder: Recorder, found: Pref
             allowed=recorder.allowed,
         )
     except CassetteTaken as error:  # since the survey
-        raise Withheld(f"not recorded: {error}") from None
+        raise CellNotRecorded(f"not recorded: {error}") from None
 
 
 def is_complete(transcript: Transcript) -> bool:
@@ -274,14 +274,14 @@ class Inventory:
     `cells` are all cells that could use a cassette, and `scenarios` all known scenarios.
     """
 
-    def __init__(self, cells: Sequence[Cell], scenarios: Sequence[Scenario], outdated: Outdated | None) -> None:
+    def __init__(self, cells: Sequence[Cell], scenarios: Sequence[Scenario], outdated: OutdatedFilter | None) -> None:
         self._cells = {(cell.target.cassettes, cell.scenario.id, cell.variant): cell for cell in cells}
         self._targets = {cell.target.cassettes for cell in cells}
         self._scenarios = {each.id: each for each in scenarios}
         self._digests: Mapping[str, str] = {sent_digest(each): each.id for each in scenarios}
         self._outdated = outdated
 
-    def of(self, library: Library) -> Iterator[StoredCassette]:
+    def of(self, library: CassetteLibrary) -> Iterator[StoredCassette]:
         """Yield every cassette of a library with its state, in the order of the paths."""
         for path in library.paths():
             try:

@@ -21,7 +21,7 @@ from harness.cassettes.redact import Redactor
 from harness.model.http import Delivery, HttpRequest, HttpResponse
 from harness.model.messages import ToolCall
 from harness.model.protocols import Endpoint
-from harness.reference_server.conversation_server import ConversationServer, Known
+from harness.reference_server.conversation_server import ConversationServer, IsKnownModel
 from harness.results import CellResult, Exchange, Provenance, RejectedRequest, ServedTranscript, ToolRun, Verdict
 from harness.rules.conversation_report import build_conversation, max_conversation_chars
 from harness.rules.evidence import Evidence
@@ -191,7 +191,7 @@ class ServedSession:
     """A session of one scenario with one API. `base` is the base URL of the client's requests."""
 
     def __init__(  # noqa: PLR0913, PLR0917 - all are required
-        self, scenario: Scenario, wire: Api, name: str, base: str, known: Known, terms: SessionOptions
+        self, scenario: Scenario, wire: Api, name: str, base: str, known: IsKnownModel, terms: SessionOptions
     ) -> None:
         self.scenario = scenario
         self.wire = wire

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import cast
 
 from harness.model.errors import ScenarioError, UsageError
-from harness.results import CellResult, Definition, ExpectedFailure, Part, RunResult, Verdict
+from harness.results import CellResult, Definition, ExpectedFailure, RunPart, RunResult, Verdict
 from harness.results.run_result import Values
 from harness.rules import Scope
 from harness.runner.cells import Cell, scenarios_of
@@ -144,10 +144,10 @@ class Shard:
                 mine.add(scenario)
         return [cell for cell in cells if cell.scenario.id in mine]
 
-    def part(self, cells: Iterable[Cell], expected: Sequence[ExpectedFailure], observed: Values) -> Part:
+    def part(self, cells: Iterable[Cell], expected: Sequence[ExpectedFailure], observed: Values) -> RunPart:
         """Return the data, in addition to the cells, that is needed to merge this shard."""
         digests = {each.id: digest_prefix(each) for each in scenarios_of(cells)}
-        return Part(self.number, self.of, digests, tuple(expected), observed)
+        return RunPart(self.number, self.of, digests, tuple(expected), observed)
 
 
 NamedResult = tuple[str, RunResult]
@@ -191,7 +191,7 @@ def merge_shards(shards: Sequence[NamedResult]) -> RunResult:
     )
 
 
-def _part(name: str, run: RunResult) -> Part:
+def _part(name: str, run: RunResult) -> RunPart:
     if run.stopped is not None or run.unplayed:
         why = run.stopped or "it had reached its limit of failed cells"
         raise UsageError(f"{name}: this shard was not played to its end ({why}). Play it again.")
@@ -202,7 +202,7 @@ def _part(name: str, run: RunResult) -> Part:
     return run.part
 
 
-def _check_numbers(parts: Sequence[tuple[str, Part]]) -> None:
+def _check_numbers(parts: Sequence[tuple[str, RunPart]]) -> None:
     (first, part), *others = parts
     seen = {part.number: first}
     for name, other in others:

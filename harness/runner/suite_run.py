@@ -148,11 +148,11 @@ class ThreadSafeIterator(Generic[Item]):
         self._ended = True
 
 
-Progress = Callable[[CellResult], None]
+OnResult = Callable[[CellResult], None]
 """Callback for every finished cell. Several threads may call it, but never concurrently."""
 
 OnCellDone = Callable[[int, JudgedCell], None]
-"""Callback for the number and result of every finished cell. It is called under the same conditions as `Progress`."""
+"""Callback for the number and result of every finished cell. It is called under the same conditions as `OnResult`."""
 
 Execute = Callable[[Sequence[Cell]], Generator[tuple[int, JudgedCell | None]]]
 """Runs cells in other processes. Yields the number of each cell with its result, or with `None` if the cell raised an
@@ -234,7 +234,7 @@ class Run:
         cells: Sequence[Cell],
         *,
         jobs: int | None = None,
-        progress: Progress | None = None,
+        progress: OnResult | None = None,
         stop: EarlyStop | None = None,
         collector: ResultCollector | None = None,
         elsewhere: Execute | None = None,

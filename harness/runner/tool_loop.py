@@ -27,7 +27,7 @@ from harness.model.errors import (
 from harness.model.messages import ChatRequest, ChatResponse, Message, Role, StreamEvent, ToolCall, ToolResult
 from harness.model.protocols import Adapter, EmbeddingProvider, Endpoint
 from harness.platform.exceptions import class_name, exception_text, root_origin, text_with_line, traceback_text
-from harness.results import Chat, Embedded, ToolExecution
+from harness.results import Chat, EmbeddingCall, ToolExecution
 from harness.runner.cells import HandedHistory
 from harness.scenarios.canonical import (
     MissingResult,
@@ -53,7 +53,7 @@ _EMBEDDING_EXCEPTIONS = (Exception, SystemExit)
 
 def run_embeddings(
     spec: EmbeddingsSpec, adapter: Adapter, endpoint: Endpoint, begin: Callable[[int], None]
-) -> tuple[Embedded, ...]:
+) -> tuple[EmbeddingCall, ...]:
     """Embed the scenario's texts, then each query, with an adapter that sends its requests to `endpoint`.
 
     `begin(0)` is called before the texts are sent, and `begin(n)` before query n. A failure ends the cell unless the
@@ -78,7 +78,7 @@ def run_embeddings(
     return tuple(done)
 
 
-def _embed_query(provider: EmbeddingProvider, query: QuerySpec) -> Embedded:
+def _embed_query(provider: EmbeddingProvider, query: QuerySpec) -> EmbeddingCall:
     def vectors() -> list[list[float]]:
         record = EmbeddingRecord.of(provider)
         if query.indexed_with is not None:
@@ -88,8 +88,10 @@ def _embed_query(provider: EmbeddingProvider, query: QuerySpec) -> Embedded:
     return replace(_embed(provider, (query.text,), vectors), refuses=query.indexed_with is not None)
 
 
-def _embed(provider: EmbeddingProvider, texts: tuple[str, ...], vectors: Callable[[], list[list[float]]]) -> Embedded:
-    result = Embedded(texts, None)
+def _embed(
+    provider: EmbeddingProvider, texts: tuple[str, ...], vectors: Callable[[], list[list[float]]]
+) -> EmbeddingCall:
+    result = EmbeddingCall(texts, None)
     try:
         provider_name, model, dimensions = astuple(EmbeddingRecord.of(provider))
         result = replace(result, declared=(provider_name, model, dimensions))
@@ -126,7 +128,7 @@ class ScenarioRun:
 class EmbeddingRun(ScenarioRun):
     """The result of running an embedding cell. It has no chats."""
 
-    embedded: tuple[Embedded, ...] = ()
+    embedded: tuple[EmbeddingCall, ...] = ()
 
 
 class _ToolLoop:

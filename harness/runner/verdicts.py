@@ -26,13 +26,13 @@ from harness.platform.exceptions import shorten
 from harness.platform.files import read_shipped_yaml
 from harness.results import (
     Blame,
-    Body,
     CellResult,
-    Embedded,
+    EmbeddingCall,
     EmbeddingTranscript,
     Exchange,
     ExpectedFailure,
     Finding,
+    FindingBody,
     Kind,
     Lacking,
     ServedTranscript,
@@ -51,7 +51,7 @@ from harness.rules.replays import CASSETTE_AGE_RULE
 from harness.rules.rule import Rule, all_rules
 from harness.runner import excerpts
 from harness.runner.backends import CellEnvironment
-from harness.runner.cells import Absence
+from harness.runner.cells import NotApplicableReason
 from harness.runner.costs import spending
 from harness.runner.differences import Observations
 from harness.runner.excerpts import ShippedRequests, excerpt, shipped_requests
@@ -141,7 +141,7 @@ class CellJudge:
         declined = declined_chat(evidence)
         if declined is not None and verdict is not Verdict.FAIL:
             why = why_declined(evidence, declined)
-            return Absence(why, Lacking.ADAPTER).result(replace(result, provenance=None))
+            return NotApplicableReason(why, Lacking.ADAPTER).result(replace(result, provenance=None))
         return result
 
     def _with_severity(self, finding: Finding) -> Finding:
@@ -185,7 +185,7 @@ class _Exhibits:
             return ()
         return excerpt(self._redactor.value(shown), finding.pointer)
 
-    def _stream(self, finding: Finding, reading: ParsedExchange) -> Body | None:
+    def _stream(self, finding: Finding, reading: ParsedExchange) -> FindingBody | None:
         if (
             finding.severity is Severity.NOTE
             or not excerpts.is_about_response(finding)
@@ -196,7 +196,7 @@ class _Exhibits:
         stream = excerpts.raw_stream(self._evidence.transcript.api, replace(reading, exchange=clean))
         return excerpts.stream_body(stream, finding) if stream is not None else None
 
-    def _requests(self, finding: Finding, reading: ParsedExchange) -> tuple[Body, ...]:
+    def _requests(self, finding: Finding, reading: ParsedExchange) -> tuple[FindingBody, ...]:
         """Return the wrong request and the right one."""
         is_cause = finding.severity is not Severity.NOTE and finding.follows is None
         if not is_cause or finding.blame is not Blame.ADAPTER or excerpts.is_about_response(finding):
@@ -220,7 +220,7 @@ def _has_responses(stage: CellEnvironment, transcript: Transcript) -> bool:
     return not live or any(each.response is not None for each in transcript.exchanges)
 
 
-def _embedded_texts(transcript: Transcript) -> tuple[Embedded, ...]:
+def _embedded_texts(transcript: Transcript) -> tuple[EmbeddingCall, ...]:
     return transcript.embedded if isinstance(transcript, EmbeddingTranscript) else ()
 
 
@@ -259,7 +259,7 @@ def known_finding_ids(fact_selection: FactSelection = SHIPPED) -> frozenset[str]
     )
 
 
-When = Callable[[Finding, Finding], bool]
+FindingPredicate = Callable[[Finding, Finding], bool]
 """Returns whether the second finding can follow from the first."""
 
 
@@ -272,8 +272,8 @@ class Relation:
 
     causes: tuple[str, ...]
     followers: tuple[str, ...]
-    when: When
-    condition: When
+    when: FindingPredicate
+    condition: FindingPredicate
     because: str
 
     def holds(self, cause: Finding, follower: Finding) -> bool:
@@ -330,7 +330,7 @@ def _is_refusal_of(cause: Finding, follower: Finding) -> bool:
 _GENERAL = ("recorded-request", "history-append-only", "chat-refused", "chat-failure")
 """Rules that report a failure without its cause."""
 
-_WHEN: Mapping[str, When] = {
+_WHEN: Mapping[str, FindingPredicate] = {
     "anywhere": lambda _cause, _follower: True,
     "earlier": _earlier,
     "not-later": _not_later,
@@ -338,7 +338,7 @@ _WHEN: Mapping[str, When] = {
     "same-message": _same_entry,
     "refusal": _is_refusal_of,
 }
-_RELATION_CONDITIONS: Mapping[str, When] = {
+_RELATION_CONDITIONS: Mapping[str, FindingPredicate] = {
     "": lambda _cause, _follower: True,
     "cause-is-limit": lambda cause, _follower: cause.kind is Kind.LIMIT,
     "cause-is-specific": lambda cause, _follower: cause.rule not in _GENERAL,

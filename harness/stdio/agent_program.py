@@ -27,7 +27,7 @@ from harness.platform.exceptions import shorten
 from harness.stdio.adapter_process import MAX_LINE_BYTES, BrokenCommand
 from harness.stdio.protocol import DescribedConversation, DescribedTool, UserTurn, to_json
 
-ToolFunction: TypeAlias = Callable[[ToolCall], ToolResult]
+RunToolCall: TypeAlias = Callable[[ToolCall], ToolResult]
 
 _MAX_TOOLS_AT_ONCE = 32
 
@@ -136,14 +136,14 @@ class _ToolResults:
             cast("Any", self._process.stdin).write(json.dumps(message).encode() + b"\n")
             cast("Any", self._process.stdin).flush()
 
-    def add(self, call_id: JSON, run: ToolFunction, call: ToolCall) -> None:
+    def add(self, call_id: JSON, run: RunToolCall, call: ToolCall) -> None:
         """Start a tool and write its result when it finishes. Block while the maximum number of tools is running."""
         self._free.acquire()
         running = self._pool.submit(self._answer, call_id, run, call)
         if call_id is None:
             running.result()
 
-    def _answer(self, call_id: JSON, run: ToolFunction, call: ToolCall) -> None:
+    def _answer(self, call_id: JSON, run: RunToolCall, call: ToolCall) -> None:
         try:
             self.write(_result_json(call_id, run(call)))
         except BaseException:
@@ -185,8 +185,8 @@ def _arguments(message: Mapping[str, JSON]) -> JSON:
 
 
 def _read_call(
-    message: Mapping[str, JSON], tools: Mapping[str, ToolFunction], program: str
-) -> tuple[ToolFunction, ToolCall]:
+    message: Mapping[str, JSON], tools: Mapping[str, RunToolCall], program: str
+) -> tuple[RunToolCall, ToolCall]:
     if "unsupported" in message:
         raise Unsupported(program, str(message["unsupported"]), "the program says so")
     name, arguments = message["call"], _arguments(message)

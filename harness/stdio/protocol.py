@@ -40,8 +40,8 @@ from harness.model.messages import (
 )
 from harness.model.protocols import FinalCall, Requirement
 from harness.model.typed_json import BY_TYPE, type_name
-from harness.platform.exceptions import Origin, RelayedException, shorten
-from harness.results import Change
+from harness.platform.exceptions import ExceptionOrigin, RelayedException, shorten
+from harness.results import InPlaceChange
 from harness.stdio.adapter_process import AdapterBroke
 
 _UNEXPECTED = re.compile(r"field_name='(\w+)', input_value=(.*), input_type=(\w+)\]")
@@ -264,7 +264,7 @@ class ChangedParams:
     """
 
     id: int
-    changes: tuple[Change, ...]
+    changes: tuple[InPlaceChange, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,7 +315,7 @@ class ErrorData:
     error: str | None = None
     where: str = ""
     traceback: str = ""
-    origin: Origin | None = None
+    origin: ExceptionOrigin | None = None
     outside: bool = False
 
 
@@ -342,7 +342,7 @@ def exception_for(adapter: str, message: str, data: JSON) -> BaseException:
     relayed = None
     if details.origin is not None or details.kind == "crash":
         name = details.error or "Error"
-        found = details.origin or Origin("the adapter", name, message, details.where)
+        found = details.origin or ExceptionOrigin("the adapter", name, message, details.where)
         relayed = RelayedException(name, message, details.where, details.traceback, found)
         if details.kind == "crash":
             return relayed

@@ -29,7 +29,7 @@ from harness.model.messages import (
     ToolResult,
     Usage,
 )
-from harness.results import Change
+from harness.results import InPlaceChange
 
 _IMMUTABLE = (str, int, float, bool, type(None), bytes, Enum)
 
@@ -70,7 +70,7 @@ class TrackedObjects:
         """Return the response with its message in its original state."""
         return replace(response, message=self.original(response.message))
 
-    def changes(self, request: ChatRequest, original: ChatRequest) -> tuple[Change, ...]:
+    def changes(self, request: ChatRequest, original: ChatRequest) -> tuple[InPlaceChange, ...]:
         """Return the adapter's in-place changes to a request. Each place is reported only once per conversation."""
         found = [
             *_find_changes(request.messages, original.messages, "messages"),
@@ -109,7 +109,7 @@ def _rebuild(value: object, each: Callable[[Any], Any]) -> Any:
     return made
 
 
-def _find_changes(now: Any, before: Any, place: str) -> Iterator[Change]:
+def _find_changes(now: Any, before: Any, place: str) -> Iterator[InPlaceChange]:
     if now is before or now == before:
         return
     if _are_instances(Mapping, now, before):
@@ -122,7 +122,7 @@ def _find_changes(now: Any, before: Any, place: str) -> Iterator[Change]:
         for field in fields(before):
             yield from _find_changes(getattr(now, field.name), getattr(before, field.name), f"{place}.{field.name}")
     else:
-        yield Change(place, _to_json(before), _to_json(now))
+        yield InPlaceChange(place, _to_json(before), _to_json(now))
 
 
 def _are_instances(kind: type | tuple[type, ...], *values: object) -> bool:
@@ -188,7 +188,7 @@ class RemoteClient:
     request.
     """
 
-    changes: tuple[Change, ...] = ()
+    changes: tuple[InPlaceChange, ...] = ()
 
 
 class SyncClient:
@@ -207,7 +207,7 @@ class SyncClient:
         self._loop = asyncio.Runner()  # the event loop is created when it is first used
 
     @property
-    def changes(self) -> tuple[Change, ...]:
+    def changes(self) -> tuple[InPlaceChange, ...]:
         """In-place changes to the last request that a client in another process reported."""
         return self.client.changes if isinstance(self.client, RemoteClient) else ()
 

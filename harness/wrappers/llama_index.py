@@ -75,7 +75,7 @@ def stream(llm: Any, messages: list[Any], tools: list[Any], **settings: Any) -> 
 
 
 def tool_arguments(messages: list[Any], tools: list[Any]) -> dict[str, Any]:
-    """Return the arguments of a request with tools."""
+    """Return the keyword arguments that pass tools to the LLM."""
     own = [FunctionTool(fn=_never_run, metadata=SchemaMetadata(each["function"])) for each in tools]
     return {"tools": own, "chat_history": messages, "allow_parallel_tool_calls": True}
 

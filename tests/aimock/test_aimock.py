@@ -14,7 +14,7 @@ import pytest
 
 from harness.apis import registry
 from harness.apis.registry import targets_for
-from harness.cassettes.library import Library
+from harness.cassettes.library import CassetteLibrary
 from harness.cassettes.redact import Redactor
 from harness.checks.server_check import CheckSelection, ServerCheckRun
 from harness.checks.server_checks import CHECKS
@@ -88,7 +88,7 @@ class Recorded:
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
-    library = Library(tmp_path_factory.mktemp("cassettes"))
+    library = CassetteLibrary(tmp_path_factory.mktemp("cassettes"))
     with pytest.MonkeyPatch.context() as environment:
         for api in PATHS:
             for name in registry.api(api).key_variables:
@@ -105,7 +105,7 @@ def test_everything_is_recorded_but_what_aimock_refuses(recorded: Recorded) -> N
     assert len(fine) == len(SCENARIOS) * len(SERVED) - 1
     assert set(fine.values()) <= {Verdict.PASS, Verdict.WARN}
     assert Verdict.PASS in fine.values()
-    library = Library(recorded.root)
+    library = CassetteLibrary(recorded.root)
     assert len(library.paths()) == len(fine)
     assert library.journals() == []
     assert {cell.provenance.origin for cell in recorded.result.cells if cell.provenance} == {"server"}

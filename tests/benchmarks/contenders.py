@@ -22,7 +22,7 @@ import vcr
 from harness.apis import registry
 from harness.apis.registry import Target
 from harness.cassettes.cassette import REFERENCE_URL
-from harness.cassettes.library import Library
+from harness.cassettes.library import CassetteLibrary
 from harness.model.protocols import Endpoint
 from harness.rules.replays import RULES as COMPARISON
 from harness.rules.rule import Rule, all_rules
@@ -50,7 +50,7 @@ class Field:
 
     target: Target
     conversations: Sequence[Conversation]
-    library: Library
+    library: CassetteLibrary
     folder: Path
 
     @property

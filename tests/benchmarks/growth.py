@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.cassettes.library import Library
+from harness.cassettes.library import CassetteLibrary
 from tests.benchmarks import many
 from tests.benchmarks.contenders import JUDGED, ROOT, Field, contenders, ready
 from tests.benchmarks.conversations import Conversation
@@ -63,7 +63,7 @@ def _seconds(player: str, size: int, folder: Path, times: int) -> float:
         return min(many.played(many.some_cells(size), folder, processes) for _ in range(times))
     chosen = [Conversation(number) for number in range(size)]
     (judged,) = (each for each in contenders() if each.name == JUDGED)
-    with ready(judged, Field(shipped_targets()[TARGET], chosen, Library(folder), folder)) as play:
+    with ready(judged, Field(shipped_targets()[TARGET], chosen, CassetteLibrary(folder), folder)) as play:
         return min(play() for _ in range(times))
 
 

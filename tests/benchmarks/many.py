@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.cassettes.cassette import Cassette
-from harness.cassettes.library import Library
+from harness.cassettes.library import CassetteLibrary
 from harness.cli.outputs import Output
 from harness.reports import REPORTS
 from harness.results import Presentation, Variant
@@ -23,7 +23,7 @@ CHOSEN = ("call-parallel-same-tool", "call-single", "error-429", "json-schema-ne
 """Of several subjects; each is played with every target that sends requests, whole and streamed."""
 
 
-class Shared(Library):
+class Shared(CassetteLibrary):
     """The shipped cassettes, for scenarios that are called like their owners with a number behind."""
 
     def load(self, target: str, scenario: str, variant: Variant) -> Cassette:

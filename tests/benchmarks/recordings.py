@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx2
 
 from harness.apis.registry import Target
-from harness.cassettes.library import Library
+from harness.cassettes.library import CassetteLibrary
 from harness.runner.cells import cells
 from harness.runner.recorder import Recorder
 from harness.runner.suite_run import Run
@@ -18,14 +18,14 @@ from tests.benchmarks.conversations import Conversation
 from tests.stages import InProcess
 
 
-def record(folder: Path, conversations: Sequence[Conversation], targets: Sequence[Target]) -> Library:
+def record(folder: Path, conversations: Sequence[Conversation], targets: Sequence[Target]) -> CassetteLibrary:
     """Cassettes of the harness's own, one per conversation and target."""
     return record_scenarios(folder, [conversation.scenario() for conversation in conversations], targets)
 
 
-def record_scenarios(folder: Path, scenarios: Sequence[Scenario], targets: Sequence[Target]) -> Library:
+def record_scenarios(folder: Path, scenarios: Sequence[Scenario], targets: Sequence[Target]) -> CassetteLibrary:
     """The same for scenarios."""
-    library = Library(folder)
+    library = CassetteLibrary(folder)
     chosen = cells(scenarios, targets, ["whole"])
     result = Run(InProcess(), (), recorder=Recorder(library))(chosen)
     if result.summary["pass"] != len(chosen):
@@ -43,7 +43,7 @@ class Canned(httpx2.BaseTransport):
         return httpx2.Response(200, headers={"content-type": "application/json"}, content=self.bodies.popleft())
 
 
-def bodies(library: Library, conversation: Conversation, target: Target) -> list[bytes]:
+def bodies(library: CassetteLibrary, conversation: Conversation, target: Target) -> list[bytes]:
     """The responses of one conversation."""
     interactions = library.load(target.cassettes, conversation.id, "whole").interactions
     return [each.response.body for each in interactions if each.response is not None]

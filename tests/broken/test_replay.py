@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness.cassettes.library import Library
+from harness.cassettes.library import CassetteLibrary
 from harness.cli.main import main
 from harness.model.messages import ChatRequest
 from harness.results import Blame, CellResult, Kind, RunResult, Severity, Verdict
@@ -52,21 +52,21 @@ SCENARIOS = sorted({fault.scenario for faults in REPLAYED.values() for fault in 
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
+def library(tmp_path_factory: pytest.TempPathFactory) -> CassetteLibrary:
     """Cassettes that the shipped adapters recorded."""
-    recorded = Library(tmp_path_factory.mktemp("cassettes"))
+    recorded = CassetteLibrary(tmp_path_factory.mktemp("cassettes"))
     cells = [cell(scenario, target) for scenario in SCENARIOS for target in ALL]
     result = Run(InProcess(), RULES, recorder=Recorder(recorded))(cells)
     assert {each.verdict for each in result.cells} == {Verdict.PASS}
     return recorded
 
 
-def replayed(library: Library, scenario: str, target: str, wrap: Wrap | None = None) -> CellResult:
+def replayed(library: CassetteLibrary, scenario: str, target: str, wrap: Wrap | None = None) -> CellResult:
     return Run(ReplayBackend([library]), RULES, strict=True)([cell(scenario, target, wrap)]).cells[0]
 
 
 @pytest.mark.parametrize(("expected", "fault", "target"), CASES)
-def test_a_broken_adapter_is_caught(library: Library, expected: Expected, fault: Fault, target: str) -> None:
+def test_a_broken_adapter_is_caught(library: CassetteLibrary, expected: Expected, fault: Fault, target: str) -> None:
     result = replayed(library, fault.scenario, target, fault.wrap)
     assert expected.found_in(result.findings, result.api), result.findings
     assert result.verdict is Verdict.FAIL
@@ -75,7 +75,7 @@ def test_a_broken_adapter_is_caught(library: Library, expected: Expected, fault:
 def test_a_cassette_of_an_earlier_scenario_is_stale(tmp_path: Path) -> None:
     now = cell("call-single", "gemini-3")
     then = Cell(now.scenario.model_copy(update={"max_iterations": 4}), now.target, now.variant)
-    library = Library(tmp_path)
+    library = CassetteLibrary(tmp_path)
     Run(InProcess(), RULES, recorder=Recorder(library))([then])
     result = replayed(library, "call-single", "gemini-3")
     assert [(f.rule, f.blame) for f in result.findings] == [("cassette-stale", Blame.CASSETTE)]
@@ -101,7 +101,7 @@ DESCRIBED = tools(lambda t: replace(t, description="Weather."))
 def test_a_setting_that_nobody_gave_is_a_note_whatever_else_is_wrong(
     tmp_path: Path, scenario: str, wrap: Wrap, setting: str, kind: Kind
 ) -> None:
-    library = Library(tmp_path)
+    library = CassetteLibrary(tmp_path)
     Run(InProcess(), RULES, recorder=Recorder(library))([cell(scenario, "gemini-3")])
     result = replayed(library, scenario, "gemini-3", wrap)
     told = [each for each in result.findings if each.rule == "recorded-request"]
@@ -125,7 +125,7 @@ def under_output(*, as_it_is: bool) -> Wrap:
 def test_what_is_told_otherwise_is_no_fault_of_its_own_beside_one(
     tmp_path: Path, as_it_is: bool, rules: set[str]
 ) -> None:
-    library = Library(tmp_path)
+    library = CassetteLibrary(tmp_path)
     Run(InProcess(), RULES, recorder=Recorder(library))([cell("schema-enums", "gemini-3")])
     wrap = beside(lambda adapter: DESCRIBED(under_output(as_it_is=as_it_is)(adapter)), lambda request: request)
     result = Run(ReplayBackend([library]), RULES)([cell("schema-enums", "gemini-3", wrap)]).cells[0]

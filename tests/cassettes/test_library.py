@@ -8,22 +8,22 @@ from pathlib import Path
 import pytest
 
 from harness.cassettes.cell_recording import CellRecording
-from harness.cassettes.library import Journal, Library, journal_path
-from harness.cassettes.preflight import Claim
+from harness.cassettes.library import CassetteLibrary, Journal, journal_path
+from harness.cassettes.preflight import CassetteLock
 from harness.cassettes.redact import Redactor
 from harness.model.errors import CassetteError, CassetteMissing, CassetteTaken
 from tests.cassettes.samples import METADATA, cassette, request, response
 
 
 def test_a_cell_has_a_file_of_its_own(tmp_path: Path) -> None:
-    library = Library(tmp_path)
+    library = CassetteLibrary(tmp_path)
     assert library.path("openai-chat", "weather", "whole") == tmp_path / "weather" / "openai-chat.yaml"
     assert library.path("openai-chat", "weather", "stream") == tmp_path / "weather" / "openai-chat.stream.yaml"
     assert library.path("openai-chat@m", "weather", "whole") == tmp_path / "weather" / "openai-chat@m.yaml"
 
 
 def test_what_is_saved_is_loaded_and_listed(tmp_path: Path) -> None:
-    library = Library(tmp_path)
+    library = CassetteLibrary(tmp_path)
     assert library.paths() == []
     path = library.save(cassette("Paris?"))
     assert library.load("openai-chat", "weather", "whole") == cassette("Paris?")
@@ -32,21 +32,21 @@ def test_what_is_saved_is_loaded_and_listed(tmp_path: Path) -> None:
 
 def test_no_cassette_is_missing(tmp_path: Path) -> None:
     with pytest.raises(CassetteMissing) as refusal:
-        Library(tmp_path).load("openai-chat", "weather", "whole")
+        CassetteLibrary(tmp_path).load("openai-chat", "weather", "whole")
     assert str(refusal.value) == f"{tmp_path}/weather/openai-chat.yaml: there is no such cassette."
 
 
 @pytest.mark.parametrize("name", ["..", "../x", "/etc", "a/b", "a\\b", "", ".hidden", "x" * 101, "a\nb", "nul\0"])
 def test_names_that_could_lead_elsewhere_are_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(CassetteError, match="cannot name a file"):
-        Library(tmp_path).path(name, "weather", "whole")
+        CassetteLibrary(tmp_path).path(name, "weather", "whole")
     with pytest.raises(CassetteError, match="cannot name a file"):
-        Library(tmp_path).path("openai-chat", name, "whole")
+        CassetteLibrary(tmp_path).path("openai-chat", name, "whole")
 
 
 def test_the_streamed_cell_of_one_target_is_never_the_whole_cell_of_another(tmp_path: Path) -> None:
     with pytest.raises(CassetteError, match=r"the target 'openai\.stream' cannot name a file"):
-        Library(tmp_path).path("openai.stream", "weather", "whole")
+        CassetteLibrary(tmp_path).path("openai.stream", "weather", "whole")
 
 
 def test_links_out_of_the_folder_are_refused_and_the_root_may_be_one(tmp_path: Path) -> None:
@@ -57,15 +57,15 @@ def test_links_out_of_the_folder_are_refused_and_the_root_may_be_one(tmp_path: P
         (root / folder).symlink_to(outside)
         (outside / "weather.yaml").touch()
         with pytest.raises(CassetteError, match="a symbolic link leads out of the cassette folder"):
-            Library(root).save(cassette("Paris?"))
+            CassetteLibrary(root).save(cassette("Paris?"))
         (root / folder).unlink()
     assert [(path.name, path.read_bytes()) for path in outside.iterdir()] == [("weather.yaml", b"")]
     (tmp_path / "link").symlink_to(outside)
-    assert Library(tmp_path / "link").save(cassette("Paris?")).exists()
+    assert CassetteLibrary(tmp_path / "link").save(cassette("Paris?")).exists()
 
 
 def test_a_cassette_without_an_origin_is_neither_loaded_nor_overwritten_nor_saved(tmp_path: Path) -> None:
-    library = Library(tmp_path)
+    library = CassetteLibrary(tmp_path)
     path = library.path("openai-chat", "weather", "whole")
     path.parent.mkdir()
     path.write_text("version: 1\ninteractions: []\n", encoding="utf-8")
@@ -88,7 +88,7 @@ def test_of_a_recording_from_before_there_were_two_digests_the_first_counts() ->
 
 @pytest.mark.parametrize("change", [{"target": "gemini-3"}, {"scenario": "another"}, {"variant": "stream"}])
 def test_the_recording_of_another_cell_is_refused(tmp_path: Path, change: dict[str, str]) -> None:
-    library = Library(tmp_path)
+    library = CassetteLibrary(tmp_path)
     recorded = cassette("Paris?")
     assert recorded.metadata is not None
     elsewhere = library.save(replace(recorded, metadata=replace(recorded.metadata, **change)))
@@ -99,7 +99,7 @@ def test_the_recording_of_another_cell_is_refused(tmp_path: Path, change: dict[s
         library.load("openai-chat", "weather", "whole")
 
 
-def laid_as_before(library: Library) -> Path:
+def laid_as_before(library: CassetteLibrary) -> Path:
     """Save a cassette, and move it to where it lay before."""
     path = library.save(cassette("Paris?"))
     place = library.root / "openai-chat" / "weather.yaml"
@@ -108,7 +108,7 @@ def laid_as_before(library: Library) -> Path:
 
 
 def test_a_cassette_that_lies_as_before_is_played_and_replaced_there(tmp_path: Path) -> None:
-    library = Library(tmp_path)
+    library = CassetteLibrary(tmp_path)
     before = laid_as_before(library)
     assert library.load("openai-chat", "weather", "whole") == cassette("Paris?")
     assert library.save(cassette("Rome?")) == before
@@ -119,7 +119,7 @@ def test_a_cassette_that_lies_as_before_is_played_and_replaced_there(tmp_path: P
 
 
 def test_a_cell_that_lies_in_both_places_is_refused_whatever_is_asked(tmp_path: Path) -> None:
-    library = Library(tmp_path)
+    library = CassetteLibrary(tmp_path)
     before = laid_as_before(library)
     now = tmp_path / "weather" / "openai-chat.yaml"
     now.write_bytes(before.read_bytes())
@@ -137,7 +137,7 @@ def test_a_cell_that_lies_in_both_places_is_refused_whatever_is_asked(tmp_path: 
 @pytest.mark.parametrize("ending", [".yaml", ".yaml.journal"])
 def test_a_scenario_called_like_a_target_is_not_taken_for_a_cell_of_before(tmp_path: Path, ending: str) -> None:
     """The one lies where the other lay."""
-    library = Library(tmp_path)
+    library = CassetteLibrary(tmp_path)
     mirrored = replace(METADATA, scenario="openai-chat", target="weather")
     if ending == ".yaml":
         library.save(replace(cassette("Rome?"), metadata=mirrored))
@@ -151,7 +151,7 @@ def test_a_scenario_called_like_a_target_is_not_taken_for_a_cell_of_before(tmp_p
 
 @pytest.mark.parametrize("damage", ["cut", "edited", "empty", "binary"])
 def test_what_cannot_be_read_is_replaced_by_force_only(tmp_path: Path, damage: str) -> None:
-    library = Library(tmp_path)
+    library = CassetteLibrary(tmp_path)
     path = library.save(cassette("Paris?"))
     whole = path.read_bytes()
     damaged = {"cut": whole[:-40], "edited": whole.replace(b"Paris", b"Rome "), "empty": b"", "binary": b"\xff\x00"}
@@ -177,7 +177,7 @@ Claim(Path(sys.argv[1]), [Path(sys.argv[1], "two.yaml")])
 
 
 def test_another_process_cannot_claim_the_same_cassette(tmp_path: Path) -> None:
-    claim = Claim(tmp_path, [tmp_path / "one.yaml", tmp_path / "two.yaml"])
+    claim = CassetteLock(tmp_path, [tmp_path / "one.yaml", tmp_path / "two.yaml"])
 
     command = [sys.executable, "-c", CLAIMING, str(tmp_path)]
     other = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -187,15 +187,17 @@ def test_another_process_cannot_claim_the_same_cassette(tmp_path: Path) -> None:
 
 
 def test_a_claim_leaves_nothing(tmp_path: Path) -> None:
-    Claim(tmp_path / "a" / "b", [tmp_path / "a" / "b" / "one.yaml"]).release()
+    CassetteLock(tmp_path / "a" / "b", [tmp_path / "a" / "b" / "one.yaml"]).release()
 
     assert [*tmp_path.iterdir()] == []
     (tmp_path / "file").write_text("")
-    Claim(tmp_path / "file", [tmp_path / "file" / "one.yaml"]).release()  # whoever records there is told why it fails
+    CassetteLock(
+        tmp_path / "file", [tmp_path / "file" / "one.yaml"]
+    ).release()  # whoever records there is told why it fails
 
 
 def test_a_journal_that_cannot_be_removed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    library = Library(tmp_path)
+    library = CassetteLibrary(tmp_path)
 
     def refuse(path: Path, missing_ok: bool = False) -> None:
         if path.name.endswith(".journal"):

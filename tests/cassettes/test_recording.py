@@ -11,7 +11,7 @@ import pytest
 
 from harness.cassettes import cell_recording
 from harness.cassettes.cell_recording import CellRecording
-from harness.cassettes.library import Journal, Leftover, Library, journal_path, leftover, read_journal
+from harness.cassettes.library import CassetteLibrary, Journal, UnfinishedJournal, journal_path, leftover, read_journal
 from harness.cassettes.redact import Redactor
 from harness.model.errors import CassetteError, CassetteTaken
 from harness.model.http import Delivery, HttpResponse
@@ -20,18 +20,18 @@ from tests.cassettes.samples import METADATA, cassette, request, response
 
 
 def test_a_recording_becomes_a_cassette_when_it_is_complete(tmp_path: Path) -> None:
-    library = Library(tmp_path)
+    library = CassetteLibrary(tmp_path)
     with CellRecording(library, METADATA, Redactor()) as recording:
         recording.keep(request("Paris?"), response("re: Paris?"))
         assert library.paths() == []
         [journal] = library.journals()
-        assert read_journal(journal) == Leftover(METADATA, cassette("Paris?").interactions)
+        assert read_journal(journal) == UnfinishedJournal(METADATA, cassette("Paris?").interactions)
         assert recording.complete("gpt-5.4-x").metadata == replace(METADATA, model_served="gpt-5.4-x")
     assert library.journals() == []
     assert library.load("openai-chat", "weather", "whole").interactions == cassette("Paris?").interactions
 
 
-def broken_off(library: Library, *questions: str, force: bool = False) -> CellRecording:
+def broken_off(library: CassetteLibrary, *questions: str, force: bool = False) -> CellRecording:
     """A recording that answered these and broke off."""
     recording = CellRecording(library, METADATA, Redactor(), force=force)
     with recording:
@@ -41,7 +41,7 @@ def broken_off(library: Library, *questions: str, force: bool = False) -> CellRe
 
 
 def test_an_incomplete_recording_leaves_the_cassette_as_it_was_and_what_was_answered(tmp_path: Path) -> None:
-    library = Library(tmp_path)
+    library = CassetteLibrary(tmp_path)
     library.save(cassette("old"))
     told = broken_off(library, "new").notes
     assert library.load("openai-chat", "weather", "whole") == cassette("old")
@@ -57,7 +57,7 @@ def test_an_incomplete_recording_leaves_the_cassette_as_it_was_and_what_was_answ
 
 
 def test_what_was_left_is_answered_without_asking_again(tmp_path: Path) -> None:
-    library = Library(tmp_path)
+    library = CassetteLibrary(tmp_path)
     broken_off(library, "a", "b")
     with CellRecording(library, METADATA, Redactor()) as recording:
         assert recording.earlier_response(request("a")) == response("re: a")
@@ -73,7 +73,7 @@ def test_what_was_left_is_answered_without_asking_again(tmp_path: Path) -> None:
 
 
 def test_what_is_asked_again_of_who_answers_the_same_is_no_new_exchange(tmp_path: Path) -> None:
-    library = Library(tmp_path)
+    library = CassetteLibrary(tmp_path)
     broken_off(library, "a", "b")
     with CellRecording(library, METADATA, Redactor()) as recording:
         for question in "abc":
@@ -88,7 +88,7 @@ def test_what_is_asked_again_of_who_answers_the_same_is_no_new_exchange(tmp_path
 @pytest.mark.parametrize("other", ["body", "host", "header"])
 @pytest.mark.parametrize("force", [False, True])
 def test_from_another_request_on_what_was_left_is_put_away(tmp_path: Path, other: str, force: bool) -> None:
-    library = Library(tmp_path)
+    library = CassetteLibrary(tmp_path)
     broken_off(library, "a", "b", "c")
     [journal] = library.journals()
     before = journal.read_bytes()
@@ -117,7 +117,7 @@ def test_from_another_request_on_what_was_left_is_put_away(tmp_path: Path, other
 
 
 def test_what_was_put_away_before_is_not_overwritten(tmp_path: Path) -> None:
-    library = Library(tmp_path)
+    library = CassetteLibrary(tmp_path)
     for number, question in enumerate("abc", 1):
         broken_off(library, question)
         with CellRecording(library, METADATA, Redactor()) as recording:
@@ -126,7 +126,7 @@ def test_what_was_put_away_before_is_not_overwritten(tmp_path: Path) -> None:
 
 
 def test_what_another_kind_of_place_has_answered_is_not_taken_up(tmp_path: Path) -> None:
-    library = Library(tmp_path)
+    library = CassetteLibrary(tmp_path)
     broken_off(library, "a")
     with CellRecording(library, replace(METADATA, origin="provider"), Redactor()) as recording:
         assert recording.earlier_response(request("a")) is None
@@ -143,7 +143,7 @@ def test_what_another_kind_of_place_has_answered_is_not_taken_up(tmp_path: Path)
     ids=["status", "no answer", "cut"],
 )
 def test_a_failure_is_asked_again_and_is_nothing_to_keep(tmp_path: Path, failure: HttpResponse) -> None:
-    library = Library(tmp_path)
+    library = CassetteLibrary(tmp_path)
     with CellRecording(library, METADATA, Redactor()) as recording:
         recording.keep(request("a"), failure)
     assert library.journals() == []
@@ -160,14 +160,14 @@ def test_a_failure_is_asked_again_and_is_nothing_to_keep(tmp_path: Path, failure
 
 def test_an_empty_recording_is_no_cassette(tmp_path: Path) -> None:
     with (
-        CellRecording(Library(tmp_path), METADATA, Redactor()) as recording,
+        CellRecording(CassetteLibrary(tmp_path), METADATA, Redactor()) as recording,
         pytest.raises(CassetteError, match="no exchange was recorded"),
     ):
         recording.complete()
 
 
 def test_another_model_is_refused_before_anything_is_sent(tmp_path: Path) -> None:
-    library = Library(tmp_path)
+    library = CassetteLibrary(tmp_path)
     library.save(cassette("old"))
     with pytest.raises(CassetteError, match=r"recorded with gpt-5\.4, not with gpt-6"):
         CellRecording(library, replace(METADATA, model_requested="gpt-6"), Redactor())
@@ -177,7 +177,7 @@ def test_another_model_is_refused_before_anything_is_sent(tmp_path: Path) -> Non
 def test_what_another_process_has_put_there_until_the_lock_was_free_is_not_asked_for_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    library = Library(tmp_path)
+    library = CassetteLibrary(tmp_path)
     paid = replace(cassette("other"), metadata=replace(METADATA, origin="provider"))
 
     def late(*arguments: Any, **options: Any) -> Journal:
@@ -221,7 +221,7 @@ def begun_and_gone(monkeypatch: pytest.MonkeyPatch, path: Path, *, again: bool) 
 def test_a_journal_that_goes_while_it_is_opened_is_begun_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, again: bool
 ) -> None:
-    library = Library(tmp_path)
+    library = CassetteLibrary(tmp_path)
     path = journal_path(library.path(METADATA.target, METADATA.scenario, METADATA.variant))
     begun_and_gone(monkeypatch, path, again=again)
 
@@ -236,7 +236,7 @@ def test_a_journal_that_goes_while_it_is_opened_is_begun_anew(
 def test_nothing_is_left_by_a_journal_that_goes_while_it_is_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    library = Library(tmp_path)
+    library = CassetteLibrary(tmp_path)
     with CellRecording(library, METADATA, Redactor()) as recording:
         recording.keep(request("a"), response("a"))
     path = library.path(METADATA.target, METADATA.scenario, METADATA.variant)
@@ -249,7 +249,7 @@ def test_nothing_is_left_by_a_journal_that_goes_while_it_is_opened(
 
 
 def test_of_many_threads_that_record_one_cassette_at_most_one_has_it_at_a_time(tmp_path: Path) -> None:
-    library = Library(tmp_path)
+    library = CassetteLibrary(tmp_path)
 
     def record(number: int) -> bool:
         try:
@@ -272,19 +272,19 @@ def test_of_many_threads_that_record_one_cassette_at_most_one_has_it_at_a_time(t
 
 
 def test_a_journal_that_was_cut_in_a_line_is_read_up_to_there(tmp_path: Path) -> None:
-    broken_off(Library(tmp_path), "a", "b")
-    [journal] = Library(tmp_path).journals()
+    broken_off(CassetteLibrary(tmp_path), "a", "b")
+    [journal] = CassetteLibrary(tmp_path).journals()
     data = journal.read_bytes()
     journal.write_bytes(data[:-5])
     assert len(read_journal(journal).interactions) == 1
-    with CellRecording(Library(tmp_path), METADATA, Redactor()) as recording:
+    with CellRecording(CassetteLibrary(tmp_path), METADATA, Redactor()) as recording:
         recording.keep(request("c"), response("c"))  # behind what was acknowledged, not in the middle of a line
     assert [each.request for each in read_journal(journal).interactions] == [request("c")]
     journal.write_bytes(b"{}\n" + data)
     with pytest.raises(CassetteError) as refusal:
-        CellRecording(Library(tmp_path), METADATA, Redactor())
+        CellRecording(CassetteLibrary(tmp_path), METADATA, Redactor())
     assert str(refusal.value) == f"{journal} (line 1): not a journal, or damaged. Delete it."
-    with CellRecording(Library(tmp_path), METADATA, Redactor(), force=True):
+    with CellRecording(CassetteLibrary(tmp_path), METADATA, Redactor(), force=True):
         pass
     assert not journal.exists()
 
@@ -295,7 +295,7 @@ def test_a_disk_that_is_full_stops_the_recording_whatever_became_of_the_error(
     def full(handle: int) -> None:
         raise OSError(28, "No space left on device")
 
-    library = Library(tmp_path)
+    library = CassetteLibrary(tmp_path)
     recording = CellRecording(library, METADATA, Redactor())
 
     def recorded() -> None:

@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from harness.cassettes.cell_recording import CellRecording
-from harness.cassettes.library import Library
+from harness.cassettes.library import CassetteLibrary
 from harness.cassettes.player import ExchangeLog
 from harness.cassettes.redact import REQUEST_HEADERS, RESPONSE_HEADERS, Redactor, mask_headers
 from harness.cassettes.transport import LoggingTransport
@@ -246,7 +246,7 @@ PLANTED_HEADERS = {
 
 
 def test_nothing_planted_reaches_the_disk_the_journal_or_what_is_told(tmp_path: Path) -> None:
-    library = Library(tmp_path)
+    library = CassetteLibrary(tmp_path)
     redactor = Redactor(SECRETS, shaped=True)
     answer = {
         "echo": KEY,
@@ -286,7 +286,7 @@ def test_nothing_planted_reaches_the_disk_the_journal_or_what_is_told(tmp_path: 
 
 
 def test_a_secret_that_is_left_stops_the_cassette_from_being_written(tmp_path: Path) -> None:
-    library = Library(tmp_path)
+    library = CassetteLibrary(tmp_path)
     metadata = METADATA.from_dict(METADATA.to_dict() | {"model_requested": KEY})
     with CellRecording(library, metadata, Redactor(SECRETS)) as recording:
         recording.keep(HttpRequest("POST", "http://host.example/"), HttpResponse(200))
@@ -306,7 +306,7 @@ def test_a_secret_in_another_line_of_a_stream_is_in_no_journal_and_loses_no_reco
         f'event: delta{end}{line}data: {{"text": "a {KEY[:12]}"}}{end}{end}{line}data: {{"text": "{KEY[12:]} b"}}{end}'
     )
     response = HttpResponse(200, {"content-type": "text/event-stream"}, f"{lines}{line}{end}".encode())
-    with CellRecording(Library(tmp_path), METADATA, Redactor(SECRETS)) as recording:
+    with CellRecording(CassetteLibrary(tmp_path), METADATA, Redactor(SECRETS)) as recording:
         recording.keep(HttpRequest("POST", "https://api.example/", {}, b"{}"), response)
         assert KEY.encode() not in b"".join(path.read_bytes() for path in tmp_path.rglob("*.journal"))
         cassette = recording.complete()

@@ -11,7 +11,7 @@ import pytest
 
 from harness.apis import registry
 from harness.cassettes.cassette import Cassette, Interaction
-from harness.cassettes.player import ExchangeLog, Keep, Player, stream_converter
+from harness.cassettes.player import ExchangeLog, ExchangeStore, Player, stream_converter
 from harness.cassettes.transport import HandlerTransport, LoggingTransport, replaying
 from harness.model.http import Delivery, Ending, HttpRequest, HttpResponse
 from harness.results import Exchange
@@ -23,7 +23,7 @@ PUBLIC = "http://reference-server.invalid"
 BASE = "http://127.0.0.1:8/cell-1"
 
 
-def tap(keep: Keep | None = None) -> ExchangeLog:
+def tap(keep: ExchangeStore | None = None) -> ExchangeLog:
     return ExchangeLog(BASE, PUBLIC, keep)
 
 

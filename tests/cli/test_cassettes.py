@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cassettes.library import Library
+from harness.cassettes.library import CassetteLibrary
 from harness.results import Variant
 from harness.scenarios import suite
 from tests.cli.conftest import Command, Outcome
@@ -43,7 +43,7 @@ def edit(file: Path, before: str, after: str) -> None:
 
 def aged(folder: Path, scenario: str, days: int, variant: Variant = "whole") -> None:
     """Have a provider have answered so many days ago."""
-    library = Library(folder / "cassettes")
+    library = CassetteLibrary(folder / "cassettes")
     cassette = library.load("anthropic", scenario, variant)
     assert cassette.metadata is not None
     at = (NOW - dt.timedelta(days=days)).isoformat(timespec="seconds")
@@ -104,7 +104,7 @@ def test_a_cassette_in_another_s_place_is_named(harness: Command, mine: Path) ->
 
 
 def test_a_cassette_of_the_target_s_former_model_is_stale(harness: Command, mine: Path) -> None:
-    library = Library(mine / "cassettes")
+    library = CassetteLibrary(mine / "cassettes")
     cassette = library.load("anthropic", "json-mode", "whole")
     assert cassette.metadata is not None
     present = cassette.metadata.model_requested

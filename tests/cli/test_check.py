@@ -11,7 +11,7 @@ import pytest
 from harness.checks.adapter_check import SAMPLE
 from harness.cli.main import main
 from harness.model.protocols import Capability
-from harness.results import Checked, RunResult, Verdict
+from harness.results import CheckResult, RunResult, Verdict
 from harness.scenarios.load import load_paths
 from harness.scenarios.suite import shipped_folder
 from tests.cli.conftest import without_workers
@@ -37,7 +37,7 @@ class Scorecard:
     markdown: str
 
     @property
-    def said(self) -> Checked:
+    def said(self) -> CheckResult:
         assert self.run.check is not None
         return self.run.check
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from harness.cassettes.library import Library
+from harness.cassettes.library import CassetteLibrary
 from harness.model.errors import HarnessError, MissingKey, UsageError
 from harness.results import RunResult
 from harness.runner import executors
@@ -74,7 +74,7 @@ def threads() -> Generator[Threads]:
 
 
 def plan() -> Plan:
-    return Plan(mode="replay", libraries=[Library(suite.shipped_folder("cassettes"))])
+    return Plan(mode="replay", libraries=[CassetteLibrary(suite.shipped_folder("cassettes"))])
 
 
 def some_cells() -> list[Cell]:

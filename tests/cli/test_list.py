@@ -10,8 +10,7 @@ from typing import get_args
 import pytest
 
 from harness.apis import registry
-from harness.apis.fact import EvidenceKind
-from harness.apis.fact import Verdict as FactVerdict
+from harness.apis.fact import EvidenceKind, FactVerdict
 from harness.apis.registry import known_limits
 from harness.apis.response_rules import RESPONSE_RULES
 from harness.checks.gateway_findings import DETAILS, OTHER_DETAILS, SOURCE

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.apis import registry
-from harness.cassettes.library import Library
+from harness.cassettes.library import CassetteLibrary
 from harness.cassettes.loopback_server import serve
 from harness.cassettes.redact.secret_patterns import display_url, secrets
 from harness.cli import execution
@@ -194,7 +194,7 @@ def test_every_report_says_that_a_recording_is_not_the_providers(
 
 def test_a_recording_of_another_server_is_detected(harness: Command, folder: Path, echoing: Echoing) -> None:
     harness("record", "echo.yaml", "--target", "anthropic", "--base-url", f"anthropic={echoing.address}")
-    library = Library(folder / "cassettes")
+    library = CassetteLibrary(folder / "cassettes")
     for variant in ("whole", "stream"):
         cassette = library.load("anthropic", "echo", variant)
         assert cassette.metadata is not None

@@ -22,7 +22,7 @@ from harness.checks.server_session import PLAYS
 from harness.cli.explain import topics
 from harness.cli.main import main
 from harness.model.http import HttpRequest, HttpResponse
-from harness.results import Checked, RunResult, Verdict
+from harness.results import CheckResult, RunResult, Verdict
 from tests.cli.conftest import Command
 from tests.servers.faults import FAULTS
 from tests.servers.faulty import MODEL, Fault, faulty, instead
@@ -51,7 +51,7 @@ class Scorecard:
         return " ".join(self.text.split())
 
     @property
-    def said(self) -> Checked:
+    def said(self) -> CheckResult:
         assert self.run.check is not None
         return self.run.check
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli.settings import EffectiveOptions, complete_options
-from harness.cli.watch import Watched, changed_files, count_files
+from harness.cli.watch import WatchedFiles, changed_files, count_files
 from harness.scenarios import suite
 
 ROOT = Path(__file__).parent.parent.parent
@@ -51,8 +51,8 @@ def project(folder: Path) -> Path:
     return folder
 
 
-def watched(*, replay: bool = True) -> Watched:
-    return Watched.of(complete_options(EffectiveOptions(), "replay" if replay else "reference"), replay=replay)
+def watched(*, replay: bool = True) -> WatchedFiles:
+    return WatchedFiles.of(complete_options(EffectiveOptions(), "replay" if replay else "reference"), replay=replay)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_the_code_of_an_adapter_is_watched(folder: Path, adapters: list[str], fi
     for name in ("own/my.mjs", "own/beside.mjs", "own/other.txt", "one.py", "two.py"):
         (folder / name).touch()
 
-    found = Watched.of(replace(EffectiveOptions(), adapters=adapters), replay=True)
+    found = WatchedFiles.of(replace(EffectiveOptions(), adapters=adapters), replay=True)
 
     assert {str(each) for each in found.snapshot()} & {
         str(each.relative_to(folder)) for each in folder.rglob("*")

@@ -6,7 +6,7 @@ from itertools import cycle
 
 import pytest
 
-from harness.cassettes.library import Library
+from harness.cassettes.library import CassetteLibrary
 from harness.equivalence.schema_changes import SchemaComparison, _cached_change
 from harness.results import CellResult, Verdict
 from harness.runner.backends import ReplayBackend
@@ -32,15 +32,15 @@ FINE = {Verdict.PASS, Verdict.NOT_APPLICABLE}
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
+def library(tmp_path_factory: pytest.TempPathFactory) -> CassetteLibrary:
     """Cassettes that the shipped adapters recorded."""
-    recorded = Library(tmp_path_factory.mktemp("cassettes"))
+    recorded = CassetteLibrary(tmp_path_factory.mktemp("cassettes"))
     cells = [cell(scenario, target) for scenario in PLAYABLE for target in TARGETS]
     assert {each.verdict for each in Run(InProcess(), RULES, recorder=Recorder(recorded))(cells).cells} <= FINE
     return recorded
 
 
-def replayed(library: Library, scenario: str, target: str, wrap: Wrap) -> CellResult:
+def replayed(library: CassetteLibrary, scenario: str, target: str, wrap: Wrap) -> CellResult:
     return Run(ReplayBackend([library]), RULES)([cell(scenario, target, wrap)]).cells[0]
 
 
@@ -51,7 +51,7 @@ def test_another_spelling_is_right(way: str, target: str) -> None:
 
 
 @pytest.mark.parametrize(("way", "target"), [*zip(RIGHT, cycle(TARGETS[::-1]), strict=False)])
-def test_in_replay_another_spelling_is_at_most_a_warning(library: Library, way: str, target: str) -> None:
+def test_in_replay_another_spelling_is_at_most_a_warning(library: CassetteLibrary, way: str, target: str) -> None:
     results = [replayed(library, scenario, target, RIGHT[way]) for scenario in SCENARIOS]
     allowed = {*FINE, Verdict.WARN}
     assert {result.verdict for result in results} <= allowed, "\n".join(said(result.findings) for result in results)
@@ -67,7 +67,7 @@ def test_changed_schema_is_found_with_an_instance(wrap: Wrap, scenario: str, wor
 
 @pytest.mark.parametrize(("wrap", "scenario", "words", "target"), FOUND)
 def test_in_replay_another_schema_is_a_difference_in_meaning(
-    library: Library, wrap: Wrap, scenario: str, words: str, target: str
+    library: CassetteLibrary, wrap: Wrap, scenario: str, words: str, target: str
 ) -> None:
     result = replayed(library, scenario, target, wrap)
     messages = [each.message for each in result.findings if each.rule == "recorded-request"]
@@ -83,6 +83,6 @@ def test_shipped_adapters_need_no_search_for_instances(target: str, monkeypatch:
         raise AssertionError("looked for instances")
 
     _cached_change.cache_clear()
-    monkeypatch.setattr(SchemaComparison, "_at", searched)
+    monkeypatch.setattr(SchemaComparison, "_difference_at_level", searched)
     results = [played(scenario, target) for scenario in SCENARIOS]
     assert {result.verdict for result in results} <= FINE

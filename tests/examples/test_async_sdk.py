@@ -7,7 +7,7 @@ import pytest
 from harness.apis import registry
 from harness.apis.registry import targets_for
 from harness.apis.view import ModelStep
-from harness.cassettes.library import Library
+from harness.cassettes.library import CassetteLibrary
 from harness.model.http import HttpRequest
 from harness.model.messages import ChatRequest, Finish, Message, StreamEvent, TextDelta
 from harness.model.protocols import AsyncStreamingChatClient, Endpoint, Route
@@ -52,7 +52,7 @@ def test_it_passes_a_sample_whole_and_streamed(target: str) -> None:
 
 @every_adapter
 def test_shipped_streams_replay_through_it(target: str) -> None:
-    result = run(target, ReplayBackend([Library(shipped_folder("cassettes"))]), ["stream"])
+    result = run(target, ReplayBackend([CassetteLibrary(shipped_folder("cassettes"))]), ["stream"])
 
     assert unclean(result) == []
     assert len([cell for cell in result.cells if cell.verdict is Verdict.PASS]) > 5

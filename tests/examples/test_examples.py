@@ -2,7 +2,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.apis.registry import targets_for
-from harness.cassettes.library import Library
+from harness.cassettes.library import CassetteLibrary
 from harness.model.messages import ChatRequest, ChatResponse, Message, ToolResult
 from harness.model.protocols import Adapter
 from harness.results import Blame, CellResult, RunResult, Severity, Verdict
@@ -56,7 +56,7 @@ def test_it_passes_every_cell_that_it_has_the_capabilities_for() -> None:
 
 
 def test_the_shipped_cassettes_replay_through_it_on_loopback() -> None:
-    result = run(plain_http.ADAPTER, ReplayBackend([Library(shipped_folder("cassettes"))]))
+    result = run(plain_http.ADAPTER, ReplayBackend([CassetteLibrary(shipped_folder("cassettes"))]))
 
     assert unclean(result) == []
     assert result.summary["pass"] > 8

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cassettes.library import Library
+from harness.cassettes.library import CassetteLibrary
 from tests.hardness.commands import harness
 from tests.hardness.conftest import Figure
 from tests.hardness.provider import Provider, providing, write_scenarios
@@ -25,7 +25,7 @@ def check(folder: Path, provider: Provider, cells: int) -> None:
     asked = provider.asked()
     given = {(each.cell, each.step): each.answer for each in asked}
     assert len(given) == len(asked) == cells * (STEPS + 1)
-    library = Library(folder / "cassettes")
+    library = CassetteLibrary(folder / "cassettes")
     assert len(library.paths()) == cells
     for path in library.paths():
         recorded = library.load("openai-chat", path.parent.name, "whole").interactions

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cassettes.library import Library
+from harness.cassettes.library import CassetteLibrary
 from harness.results import RunResult
 from tests.hardness.commands import Ended, harness
 from tests.hardness.conftest import Figure
@@ -42,8 +42,8 @@ class Place:
     provider: Provider
 
     @property
-    def library(self) -> Library:
-        return Library(self.folder / "cassettes")
+    def library(self) -> CassetteLibrary:
+        return CassetteLibrary(self.folder / "cassettes")
 
     @property
     def report(self) -> RunResult:

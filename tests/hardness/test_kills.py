@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from harness.cassettes.cell_recording import answers
-from harness.cassettes.library import Library, read_journal
+from harness.cassettes.library import CassetteLibrary, read_journal
 from tests.hardness.commands import Ended, harness
 from tests.hardness.conftest import Figure
 from tests.hardness.provider import Provider, providing, write_scenarios
@@ -37,7 +37,7 @@ class Disk:
     journals: dict[str, int]
 
     @staticmethod
-    def read(library: Library) -> Disk:
+    def read(library: CassetteLibrary) -> Disk:
         """Raises `harness.model.errors.CassetteError` if anything is damaged."""
         for path in library.paths():
             library.load("openai-chat", path.parent.name, "whole")
@@ -78,7 +78,7 @@ def check_asked(provider: Provider, lost: int) -> None:
     assert again <= lost
 
 
-def check_complete(library: Library, provider: Provider) -> None:
+def check_complete(library: CassetteLibrary, provider: Provider) -> None:
     """Every cell is complete, with its own answers in their order, each as the provider gave it last."""
     given = {(asked.cell, asked.step): asked.answer for asked in provider.asked()}
     assert len(library.paths()) == CELLS
@@ -111,7 +111,11 @@ def measured(folder: Path, jobs: int, kills: int) -> Counter[str]:
     chance, met = random.Random(jobs), Counter[str]()  # noqa: S311 - no secret
     with providing(folder) as provider:
         while met["kills"] < kills:
-            library, mine, before = Library(folder / f"cassettes-{met['cells']}"), provider.from_now(), met["kills"]
+            library, mine, before = (
+                CassetteLibrary(folder / f"cassettes-{met['cells']}"),
+                provider.from_now(),
+                met["kills"],
+            )
             words = ("record", "scenarios", "--target", "openai-chat", "--base-url", f"openai-chat={provider.url}")
             words += ("--missing", "-n", str(jobs), "--cassettes", str(library.root))
             ended = None

@@ -10,7 +10,7 @@ import pytest
 
 from harness.apis import registry
 from harness.apis.response_rules import Subject
-from harness.cassettes.library import Library
+from harness.cassettes.library import CassetteLibrary
 from harness.cli.main import main
 from harness.model.protocols import Capability
 from harness.results import Severity
@@ -322,7 +322,7 @@ def test_what_the_project_ignores_fails_nothing_and_is_named(project: pytest.Pyt
 def test_a_recording_that_is_older_than_the_project_says_fails_where_it_is_strict(project: pytest.Pytester) -> None:
     recorded = ["scenarios/plain.yaml", "--target=openai-chat", "--variant=whole", "--report=json:run.json"]
     assert main(["record", "--from=reference", *recorded]) == 0
-    library = Library(project.path / "cassettes")
+    library = CassetteLibrary(project.path / "cassettes")
     cassette = library.load("openai-chat", "plain", "whole")
     assert cassette.metadata is not None
     metadata = replace(cassette.metadata, origin="provider", recorded_at="2026-01-02T03:04:05+00:00")

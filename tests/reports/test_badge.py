@@ -13,7 +13,7 @@ import pytest
 
 from harness.reports import published_reports
 from harness.reports.published_reports import evidence
-from harness.results import Definition, Part, Presentation, RunResult, Verdict
+from harness.results import Definition, Presentation, RunPart, RunResult, Verdict
 from tests.reports.runs import PROVIDER, both, cell, failed, hostile, skipped
 
 PLAYED = "2026-11-23T08:00:00+00:00"
@@ -191,7 +191,7 @@ def test_names_of_somebody_else_are_text(form: str) -> None:
 
 
 def test_shards_and_unfinished_runs_are_named() -> None:
-    shard = replace(GREEN, part=Part(1, 4, {}))
+    shard = replace(GREEN, part=RunPart(1, 4, {}))
 
     assert (made(shard)["message"][:24], made(shard)["color"]) == ("shard 1/4, 2 of 2 cells,", "orange")
     assert made(RunResult("replay", (), stopped="begun"))["message"] == "unfinished"

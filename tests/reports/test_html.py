@@ -12,11 +12,11 @@ from html.parser import HTMLParser
 from harness.reports.html import GLYPHS, REPORT
 from harness.results import (
     Blame,
-    Body,
-    Checked,
     Checkout,
+    CheckResult,
     DetailCounts,
     Difference,
+    FindingBody,
     Presentation,
     Rate,
     RunResult,
@@ -176,11 +176,13 @@ def test_every_verdict_has_a_mark() -> None:
 
 
 def test_a_gateway_check_is_shown() -> None:
-    client = Body("the client's request", '{"top_k": 5}', "/top_k", ("/:", "  {", '>   "top_k": 5', "  }"))
-    lost = finding("gateway-fact-lost", blame=Blame.GATEWAY, bodies=(client, Body("the upstream's request", "{}")))
+    client = FindingBody("the client's request", '{"top_k": 5}', "/top_k", ("/:", "  {", '>   "top_k": 5', "  }"))
+    lost = finding(
+        "gateway-fact-lost", blame=Blame.GATEWAY, bodies=(client, FindingBody("the upstream's request", "{}"))
+    )
     unclear = cell("calls", verdict=Verdict.INCONCLUSIVE, reason="the model called nothing")
     counts = DetailCounts("anthropic", "openai-chat", "top_k", of_answer=False, preserved=3, lost=1)
-    checked = Checked(rates=(Rate("calls in parallel", "mine", 2, 4, 0.15, 0.85),), gateway=(counts,))
+    checked = CheckResult(rates=(Rate("calls in parallel", "mine", 2, 4, 0.15, 0.85),), gateway=(counts,))
 
     text = REPORT.render(
         RunResult("reference", (failed("a", "anthropic", lost), unclear), check=checked), Presentation()
@@ -224,9 +226,9 @@ def test_the_head_names_project_commit_date_and_mode() -> None:
 
 
 def test_a_cause_has_the_wrong_and_the_right_request_side_by_side() -> None:
-    wrong = Body("the request that was sent", "", "", ('    "role": "tool"', '>   "content": "1"'))
-    right = Body("the request of the shipped adapter x", "{}", "", ('    "role": "tool"', '>   "content": "18"'))
-    stream = Body("the raw stream of response 1", "data: x", "", ("1 events", "> data: x"))
+    wrong = FindingBody("the request that was sent", "", "", ('    "role": "tool"', '>   "content": "1"'))
+    right = FindingBody("the request of the shipped adapter x", "{}", "", ('    "role": "tool"', '>   "content": "18"'))
+    stream = FindingBody("the raw stream of response 1", "data: x", "", ("1 events", "> data: x"))
     run = RunResult("replay", (failed("a", "anthropic", finding(exhibits=(stream, wrong, right))),))
 
     text = REPORT.render(run, Presentation())

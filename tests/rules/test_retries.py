@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.apis.registry import Target
-from harness.cassettes.library import Library
+from harness.cassettes.library import CassetteLibrary
 from harness.cassettes.transport import Handler
 from harness.model.errors import ChatError, ConnectionFailed
 from harness.model.http import HttpRequest, HttpResponse
@@ -121,7 +121,7 @@ def test_a_retry_is_the_same_request() -> None:
 
 def replayed(folder: Path, target: Target) -> list[Finding]:
     """What is found where a cassette of the shipped adapter is played by another one."""
-    recorded, library = cell("error-529", shipped_targets()["anthropic"]), Library(folder)
+    recorded, library = cell("error-529", shipped_targets()["anthropic"]), CassetteLibrary(folder)
     Run(InProcess(), RULES, recorder=Recorder(library))([recorded])
     return list(Run(ReplayBackend([library]), RULES)([cell("error-529", target)]).cells[0].findings)
 

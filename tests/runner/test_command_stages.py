@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.apis.registry import Target
-from harness.cassettes.library import Library
+from harness.cassettes.library import CassetteLibrary
 from harness.model.errors import UsageError
 from harness.model.http import Command, Completed, from_request, from_response
 from harness.model.messages import ChatRequest, ChatResponse
@@ -51,7 +51,7 @@ def asked(tmp_path: Path) -> Scenario:
     return scenario(tmp_path, {**MINIMAL, "system": "Be brief.", "requires": ["system-prompt"]})
 
 
-def play(stages: Backend, scenario: Scenario, target: Target, library: Library | None = None) -> CellResult:
+def play(stages: Backend, scenario: Scenario, target: Target, library: CassetteLibrary | None = None) -> CellResult:
     recorder = Recorder(library) if library else None
     return Run(stages, all_rules(), recorder=recorder)([Cell(scenario, target, "whole")]).cells[0]
 
@@ -85,7 +85,7 @@ def changed(target: Target, change: Callable[[Command], Command]) -> Target:
 def test_a_recorded_command_is_replayed_with_nothing_run(
     asked: Scenario, target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    library = Library(tmp_path / "cassettes")
+    library = CassetteLibrary(tmp_path / "cassettes")
     assert play(ReferenceBackend(), asked, target, library).verdict is Verdict.PASS
     monkeypatch.setattr("subprocess.Popen", lambda *_, **__: pytest.fail("a command was run"))
 
@@ -100,7 +100,7 @@ def test_a_recorded_command_is_replayed_with_nothing_run(
 
 
 def test_another_command_than_the_recorded_one_is_told(asked: Scenario, target: Target, tmp_path: Path) -> None:
-    library = Library(tmp_path / "cassettes")
+    library = CassetteLibrary(tmp_path / "cassettes")
     play(ReferenceBackend(), asked, target, library)
     other = changed(target, lambda command: replace(command, argv=(*command.argv[:-1], "Be verbose.")))
 
@@ -186,7 +186,7 @@ def test_a_live_run_is_recorded_without_its_keys_and_replayed(
     script.chmod(0o755)
     monkeypatch.setenv("PATH", f"{script.parent}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
-    library = Library(tmp_path / "cassettes")
+    library = CassetteLibrary(tmp_path / "cassettes")
 
     assert play(LiveBackend({}), asked, target, library).verdict is Verdict.PASS
     played = play(ReplayBackend([library]), asked, target)

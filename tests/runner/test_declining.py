@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness.apis.registry import Target, targets_for
-from harness.cassettes.library import Library
+from harness.cassettes.library import CassetteLibrary
 from harness.model.errors import Unsupported
 from harness.model.messages import ChatRequest, ChatResponse, File, NamedTool
 from harness.model.protocols import Capability
@@ -155,7 +155,7 @@ def test_declining_hides_nothing(
 
 
 def test_unused_exchanges_of_a_declined_cell_are_no_fault(run: Callable[..., CellResult], tmp_path: Path) -> None:
-    library = Library(tmp_path / "cassettes")
+    library = CassetteLibrary(tmp_path / "cassettes")
     run("later", replace(declining(lambda _: False), name="openai-chat"), recorder=Recorder(library))
 
     cell = run("later", declining(stops), ReplayBackend([library]))

@@ -12,7 +12,7 @@ from harness.model.errors import MalformedResponse
 from harness.model.http import Delivery, HttpResponse
 from harness.model.messages import ChatRequest, ChatResponse, Message, Role, Text
 from harness.model.protocols import Adapter
-from harness.results import Body, CellResult
+from harness.results import CellResult, FindingBody
 from harness.rules.evidence import Evidence
 from harness.runner.excerpts import (
     RawStream,
@@ -165,7 +165,7 @@ def without_text(response: ChatResponse) -> ChatResponse:
     return replace(response, message=replace(response.message, parts=(Text("something else"),)))
 
 
-def right(cell: CellResult) -> list[Body]:
+def right(cell: CellResult) -> list[FindingBody]:
     """The right requests among what the findings show."""
     return [
         body for each in cell.findings for body in each.exhibits if body.end.startswith("the request of the shipped")

@@ -14,7 +14,7 @@ from harness.apis import registry
 from harness.apis.conversion import CanonicalReader
 from harness.apis.jsonvalue import loads, parse_body
 from harness.apis.view import CallView, ResultView, WireError
-from harness.audit.redrive_pairs import lift_of
+from harness.audit.redrive_pairs import reader_for
 from harness.cassettes.transport import HandlerTransport
 from harness.equivalence.request_meaning import pair_results
 from harness.model.errors import ChatError, Unsupported
@@ -28,29 +28,29 @@ from tests.traffic import FOLDERS, needs_traffic, recorded
 TARGETS = ("anthropic", "openai-chat", "openai-responses", "gemini-4")
 
 
-def _canonical(lift: CanonicalReader) -> ChatRequest:
+def _canonical(reader: CanonicalReader) -> ChatRequest:
     """The recorded request as a caller would give it to an adapter of another API."""
     names: dict[str | None, str] = {}
     messages: list[Message] = []
-    for role, turns in groupby(lift.view.turns, lambda turn: turn.role):
-        parts = [part for turn in turns for found in turn.parts for part in _part(lift, found, names)]
+    for role, turns in groupby(reader.view.turns, lambda turn: turn.role):
+        parts = [part for turn in turns for found in turn.parts for part in _part(reader, found, names)]
         if parts:
             messages.append(Message(Role(role), tuple(parts)))
-    return ChatRequest("", tuple(messages), lift.system().text, lift.tools(), max_tokens=1024)
+    return ChatRequest("", tuple(messages), reader.system().text, reader.tools(), max_tokens=1024)
 
 
-def _part(lift: CanonicalReader, found: object, names: dict[str | None, str]) -> Iterator[Part]:
+def _part(reader: CanonicalReader, found: object, names: dict[str | None, str]) -> Iterator[Part]:
     match found:
         case CallView(malformed=None, arguments=dict()):
             names[found.id] = found.name
-            state: dict[str, JSON] = {} if found.opaque is None else {lift.api: {"state": found.opaque}}
+            state: dict[str, JSON] = {} if found.opaque is None else {reader.api: {"state": found.opaque}}
             yield ToolCall(found.id or "", found.name, cast("dict[str, JSON]", found.arguments), state)
         case CallView():
-            yield Opaque(lift.api, lift.raw(found))
+            yield Opaque(reader.api, reader.raw(found))
         case ResultView():
-            yield lift.result(found, found.call_id or "", found.name or names.get(found.call_id, ""))
+            yield reader.result(found, found.call_id or "", found.name or names.get(found.call_id, ""))
         case _:
-            yield lift.part(found)  # type: ignore[arg-type]
+            yield reader.part(found)  # type: ignore[arg-type]
 
 
 def _sent(target: str, request: ChatRequest) -> HttpRequest:
@@ -117,7 +117,7 @@ def test_a_recorded_conversation_continues_on_the_other_apis(folder: str) -> Non
             view = wire.view(exchange.request) if exchange.response.status == 200 else None
         if view is None or view.stateful or len(view.turns) < 2:
             continue
-        request = _canonical(lift_of(wire, loads(exchange.request.body), view))
+        request = _canonical(reader_for(wire, loads(exchange.request.body), view))
         for target in others:
             try:
                 sent = _sent(target, request)

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from harness.apis import registry
-from harness.cassettes.library import Library
+from harness.cassettes.library import CassetteLibrary
 from harness.cassettes.transport import Handler
 from harness.model.errors import InvalidRequest, PluginError, RateLimited
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.protocols import Adapter, EmbeddingProvider, Embeddings, Endpoint
-from harness.results import Blame, CellResult, Embedded, Severity, Verdict
+from harness.results import Blame, CellResult, EmbeddingCall, Severity, Verdict
 from harness.rules.rule import all_rules
 from harness.runner.backends import Backend, ReferenceBackend, ReplayBackend
 from harness.runner.cells import Cell
@@ -71,7 +71,7 @@ SPEC = EmbeddingsSpec.model_validate(
 )
 
 
-def played(made: EmbeddingProvider) -> tuple[tuple[Embedded, ...], list[int]]:
+def played(made: EmbeddingProvider) -> tuple[tuple[EmbeddingCall, ...], list[int]]:
     begun: list[int] = []
     return run_embeddings(SPEC, adapter_of(made), Endpoint("", ""), begun.append), begun
 
@@ -81,8 +81,8 @@ def test_an_index_is_made_and_queried() -> None:
     steps, begun = played(made)
     asked = "these embeddings were made with 'm' of there (2 dimensions), and are now requested with 'm' of here"
     assert begun == [0, 1, 2, 3]
-    assert steps[0] == Embedded(("a", "b"), MINE, ((1.0, 2.5), (1.0, 2.5)))
-    assert steps[3] == Embedded(("e",), MINE, ((1.0, 2.5),))
+    assert steps[0] == EmbeddingCall(("a", "b"), MINE, ((1.0, 2.5), (1.0, 2.5)))
+    assert steps[3] == EmbeddingCall(("e",), MINE, ((1.0, 2.5),))
     assert [(step.error, step.refuses, step.vectors) for step in steps[1:3]] == [("EmbeddingMismatch", True, None)] * 2
     assert steps[1].error_text is not None
     assert steps[1].error_text.startswith(asked)
@@ -111,7 +111,7 @@ def test_what_a_provider_raises_is_noted_and_ends_the_cell(
     (step,) = steps
     assert (step.traceback is not None) == crashed
     assert (step.error_text or "").partition(" (tests/")[0] == text
-    assert replace(step, error_text="", traceback=None) == Embedded(
+    assert replace(step, error_text="", traceback=None) == EmbeddingCall(
         ("a", "b"), MINE, error=error, error_text="", crashed=crashed
     )
     assert made.is_closed
@@ -146,7 +146,7 @@ def run(
 @pytest.mark.parametrize("target", EMBEDDING)
 @pytest.mark.parametrize("scenario", [INDEX, SWITCHED])
 def test_what_is_recorded_is_replayed(scenario: str, target: str, tmp_path: Path) -> None:
-    library = Library(tmp_path)
+    library = CassetteLibrary(tmp_path)
     recorded = run(scenario, target, ReferenceBackend(), recorder=Recorder(library))
     assert (recorded.verdict, recorded.findings) == (Verdict.PASS, ())
 
@@ -158,7 +158,7 @@ def test_what_is_recorded_is_replayed(scenario: str, target: str, tmp_path: Path
 
 @pytest.mark.parametrize("target", EMBEDDING)
 def test_another_text_than_was_recorded_is_told(target: str, tmp_path: Path) -> None:
-    library = Library(tmp_path)
+    library = CassetteLibrary(tmp_path)
     run(INDEX, target, ReferenceBackend(), recorder=Recorder(library))
 
     replayed = run(INDEX, target, ReplayBackend([library]), gives(lambda texts: [text.strip() for text in texts]))
@@ -174,7 +174,7 @@ def test_a_failure_is_not_recorded(target: str, tmp_path: Path) -> None:
     def failing(request: HttpRequest, session: Handler) -> HttpResponse:
         return registry.api(every_target()[target].api).fail(503, None, "s")
 
-    result = run(INDEX, target, InProcess(failing), recorder=Recorder(Library(tmp_path)))
+    result = run(INDEX, target, InProcess(failing), recorder=Recorder(CassetteLibrary(tmp_path)))
     assert result.reason == "not recorded: a chat failed, and what was there before stays"
     assert list(tmp_path.rglob(f"{INDEX}*.yaml")) == []
 

@@ -14,7 +14,7 @@ import pytest
 
 from harness.apis.registry import Target
 from harness.apis.response_rules import Subject
-from harness.cassettes.library import Library
+from harness.cassettes.library import CassetteLibrary
 from harness.cassettes.transport import Handler
 from harness.model.errors import ConnectionFailed, MissingDependency, UsageError, provider_error
 from harness.model.http import HttpRequest, HttpResponse
@@ -230,7 +230,7 @@ def test_an_expected_failure_is_one_only_if_all_errors_are_expected(made: Made, 
 
 
 def test_cells_that_nothing_was_seen_of_make_nothing_stale(made: Made, target: Target, tmp_path: Path) -> None:
-    missing = Run(ReplayBackend([Library(tmp_path)]), [], expected=[KNOWN])
+    missing = Run(ReplayBackend([CassetteLibrary(tmp_path)]), [], expected=[KNOWN])
     assert missing([Cell(made(), target, "whole")]).stale == ()
     broken = connecting(target, lambda endpoint, model: 1 / 0)  # type: ignore[arg-type, return-value]
     assert Run(InProcess(), [], expected=[KNOWN])([Cell(made(), broken, "whole")]).stale == ()
@@ -340,7 +340,7 @@ WAYS = [lambda target: target, without_http_client, asynchronous]
 def test_what_is_recorded_can_be_replayed(
     made: Made, target: Target, tmp_path: Path, way: Callable[[Target], Target]
 ) -> None:
-    library = Library(tmp_path / "cassettes")
+    library = CassetteLibrary(tmp_path / "cassettes")
     chosen = cells([made(), made(MINIMAL)], [way(target), way(shipped_targets()["gemini-3"])])
     recorded = Run(ReferenceBackend(), all_rules(), recorder=Recorder(library))(chosen, jobs=4)
     assert recorded.mode == "record"
@@ -359,13 +359,13 @@ def test_what_is_recorded_can_be_replayed(
 
 
 @pytest.fixture
-def library(made: Made, target: Target, tmp_path: Path) -> Library:
-    library = Library(tmp_path / "cassettes")
+def library(made: Made, target: Target, tmp_path: Path) -> CassetteLibrary:
+    library = CassetteLibrary(tmp_path / "cassettes")
     Run(InProcess(), [], recorder=Recorder(library))([Cell(made(), target, "whole")])
     return library
 
 
-def test_a_cut_cassette_fails_and_is_to_blame(made: Made, target: Target, library: Library) -> None:
+def test_a_cut_cassette_fails_and_is_to_blame(made: Made, target: Target, library: CassetteLibrary) -> None:
     (path,) = library.paths()
     whole = path.read_bytes()
     for end in (0, len(whole) // 2, len(whole) - 20):
@@ -376,7 +376,7 @@ def test_a_cut_cassette_fails_and_is_to_blame(made: Made, target: Target, librar
         assert str(path) in cell.findings[0].message
 
 
-def test_what_is_not_sent_is_judged_afresh(made: Made, target: Target, library: Library) -> None:
+def test_what_is_not_sent_is_judged_afresh(made: Made, target: Target, library: CassetteLibrary) -> None:
     replayed = Run(ReplayBackend([library]), all_rules())
     retitled = made(changed(WITH_TOOLS, "title", "The model calls a tool, and answers"))
     assert run_one(replayed, retitled, target).verdict is Verdict.PASS
@@ -390,7 +390,7 @@ def test_what_is_not_sent_is_judged_afresh(made: Made, target: Target, library: 
 
 
 def test_whatever_a_stale_cassette_leads_to_is_the_cassettes_fault(
-    made: Made, target: Target, library: Library
+    made: Made, target: Target, library: CassetteLibrary
 ) -> None:
     content = json.loads(json.dumps(WITH_TOOLS))
     content["turns"][0]["user"] = "And now?"
@@ -417,7 +417,7 @@ def test_an_adapter_that_exits_breaks_its_cell_and_not_the_run(
 
 
 def test_another_request_than_the_recorded_one_is_the_adapters_fault(
-    made: Made, target: Target, library: Library
+    made: Made, target: Target, library: CassetteLibrary
 ) -> None:
     def chat(inner: Chat, request: ChatRequest) -> ChatResponse:
         return inner(replace(request, system="Be brief."))
@@ -427,7 +427,7 @@ def test_another_request_than_the_recorded_one_is_the_adapters_fault(
     assert ("recorded-request", Blame.ADAPTER) in rules_of(cell)
 
 
-def test_another_models_cassette_is_not_overwritten(made: Made, target: Target, library: Library) -> None:
+def test_another_models_cassette_is_not_overwritten(made: Made, target: Target, library: CassetteLibrary) -> None:
     with pytest.raises(UsageError, match="it was recorded with claude-opus-5-5, not with other"):
         run_one(Run(InProcess(), [], recorder=Recorder(library)), made(), replace(target, model="other"))
 
@@ -444,7 +444,7 @@ class Counting:
 @pytest.mark.parametrize(("limit", "recorded"), [(0, 0), (1, 0), (2, 1), (3, 1), (4, 2), (100, 3)])
 def test_no_more_requests_are_sent_than_allowed(made: Made, tmp_path: Path, limit: int, recorded: int) -> None:
     targets = [shipped_targets()[name] for name in ("anthropic", "gemini-3", "openai-chat")]
-    library, counting = Library(tmp_path / "cassettes"), Counting()
+    library, counting = CassetteLibrary(tmp_path / "cassettes"), Counting()
     run = Run(InProcess(counting), [], recorder=Recorder(library, max_requests=limit))
     result = run(cells([made()], targets, ["whole"]))
     assert counting.requests == min(limit, 6)

@@ -15,7 +15,7 @@ from harness.apis import registry
 from harness.apis.registry import Target
 from harness.apis.response_rules import Subject
 from harness.cassettes.cassette import REFERENCE_URL
-from harness.cassettes.library import Library
+from harness.cassettes.library import CassetteLibrary
 from harness.cassettes.loopback_server import serve
 from harness.model.errors import MissingKey
 from harness.model.http import HttpRequest, HttpResponse
@@ -84,10 +84,10 @@ def target() -> Target:
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
+def library(tmp_path_factory: pytest.TempPathFactory) -> CassetteLibrary:
     """Recordings of `tools` for all targets."""
     folder = tmp_path_factory.mktemp("recorded")
-    library = Library(folder / "cassettes")
+    library = CassetteLibrary(folder / "cassettes")
     run = Run(InProcess(), [], recorder=Recorder(library))
     run([Cell(scenario(folder, WITH_TOOLS), target, "whole") for target in shipped_targets().values()])
     return library
@@ -125,7 +125,7 @@ def run_one(stages: Backend, cell: Cell, *rules: Rule) -> CellResult:
 @ways
 @pytest.mark.parametrize("mode", ["replay", "reference"])
 def test_an_adapter_is_played_with_a_client_or_through_the_loopback_server(
-    tools: Scenario, target: Target, library: Library, way: Callable[[Target], Target], mode: str
+    tools: Scenario, target: Target, library: CassetteLibrary, way: Callable[[Target], Target], mode: str
 ) -> None:
     spied, seen = Spied(way(target)), Seen()
     played = run_one(
@@ -190,7 +190,7 @@ def raw(monkeypatch: pytest.MonkeyPatch) -> list[HttpRequest]:
 def test_the_environment_reaches_no_offline_run(
     *,
     tools: Scenario,
-    library: Library,
+    library: CassetteLibrary,
     trap: Trap,
     raw: list[HttpRequest],
     way: Callable[[Target], Target],
@@ -209,7 +209,7 @@ def test_the_environment_reaches_no_offline_run(
         assert "x-ambient" not in request.headers
 
 
-def test_a_stage_says_where_its_answers_come_from(tools: Scenario, target: Target, library: Library) -> None:
+def test_a_stage_says_where_its_answers_come_from(tools: Scenario, target: Target, library: CassetteLibrary) -> None:
     cell = Cell(tools, target, "whole")
     with ReferenceBackend() as reference, reference.stage(cell) as stage:
         assert (stage.scripted, stage.stale, stage.player) == (True, False, None)
@@ -265,7 +265,7 @@ def test_live_sends_the_key_to_the_provider_stores_it_nowhere_and_can_be_replaye
     live, seen, paid, cell = (
         LiveBackend({"anthropic": base}),
         Seen(),
-        Library(tmp_path),
+        CassetteLibrary(tmp_path),
         Cell(tools, way(target), "whole"),
     )
     played = Run(live, [seen.rule], recorder=Recorder(paid))([cell]).cells[0]

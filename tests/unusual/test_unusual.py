@@ -9,7 +9,7 @@ from typing import Literal
 import pytest
 
 from harness.apis.registry import Target
-from harness.cassettes.library import Library
+from harness.cassettes.library import CassetteLibrary
 from harness.model.protocols import Capability
 from harness.results import CellResult, Severity, Verdict
 from harness.runner.backends import ReplayBackend
@@ -28,12 +28,12 @@ MODES: tuple[Literal["reference", "replay"], ...] = ("reference", "replay")
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
+def library(tmp_path_factory: pytest.TempPathFactory) -> CassetteLibrary:
     """Cassettes of the shipped adapters, recorded as they are needed."""
-    return Library(tmp_path_factory.mktemp("cassettes"))
+    return CassetteLibrary(tmp_path_factory.mktemp("cassettes"))
 
 
-def played(form: Form, target: Target, library: Library | None) -> CellResult:
+def played(form: Form, target: Target, library: CassetteLibrary | None) -> CellResult:
     """The cell of a form with this adapter: a replay if there is a library, or else in reference mode."""
     scenario = OWN.get(form.scenario) or shipped_scenarios()[form.scenario]
     stages = InProcess() if library is None else ReplayBackend([library])
@@ -51,7 +51,7 @@ def unusual(form: Form, target: Target, *, right: bool) -> Target:
     ("form", "target"),
     [pytest.param(form, target, id=f"{form.name}-{target}") for form in FORMS for target in form.played_on],
 )
-def test_an_equal_form_passes_and_a_change_next_to_it_fails(form: Form, target: str, library: Library) -> None:
+def test_an_equal_form_passes_and_a_change_next_to_it_fails(form: Form, target: str, library: CassetteLibrary) -> None:
     shipped = shipped_targets()[target]
     scenario = OWN.get(form.scenario) or shipped_scenarios()[form.scenario]
     Run(InProcess(), RULES, recorder=Recorder(library))([Cell(scenario, shipped, form.variant)])

@@ -22,7 +22,7 @@ from harness.apis.anthropic.pairing import (
 )
 from harness.apis.anthropic.requests import body_of, is_continued, is_invoked
 from harness.apis.jsonvalue import as_list, cached_per_element, join, objects, resolve
-from harness.apis.limits import Severity, Violation, severity_of
+from harness.apis.limits import LimitSeverity, Violation, severity_of
 from harness.apis.profiles import RuleSet
 from harness.apis.schemas import image_side, schema_fault, subschemas
 from harness.apis.view import WireError
@@ -62,7 +62,7 @@ class _Surface:
     own: bool
 
     @property
-    def unknown(self) -> Severity:
+    def unknown(self) -> LimitSeverity:
         """Severity of an unknown field or type (anthropic-no-extra-inputs)."""
         return "error" if self.own and not self.betas_named else "warning"
 

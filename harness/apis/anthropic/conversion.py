@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing_extensions import override
 
 from harness.apis.api import ClientForm
-from harness.apis.conversion import AnsweredCall, Body, CanonicalReader, RequestBuilder, SystemText, without
+from harness.apis.conversion import AnsweredCall, CanonicalReader, RequestBuilder, SystemText, WireBody, without
 from harness.apis.jsonvalue import as_list, as_object, resolve
 from harness.apis.view import MediaView, ResultView, TextView
 from harness.model.messages import JSON, ChatRequest, JsonSchema, Message, NamedTool, Role, Tool, ToolResult
@@ -91,10 +91,10 @@ class AnthropicReader(CanonicalReader):
 _CHOICES = {"auto": "auto", "none": "none", "required": "any"}
 
 
-def write(request: ChatRequest, bound: str) -> Body:
+def write(request: ChatRequest, bound: str) -> WireBody:
     """Return the body of a request. `bound` is the name of the field for the token limit."""
     messages: list[JSON] = [_entry(message) for message in request.messages]
-    body: Body = {"model": request.model, "messages": messages, bound: request.max_tokens}
+    body: WireBody = {"model": request.model, "messages": messages, bound: request.max_tokens}
     if request.system:
         body["system"] = request.system
     if request.tools:
@@ -110,9 +110,9 @@ def write(request: ChatRequest, bound: str) -> Body:
     return body
 
 
-def _tool(tool: Tool) -> Body:
+def _tool(tool: Tool) -> WireBody:
     marks = tool.provider_metadata.get("anthropic")
-    named: Body = {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
+    named: WireBody = {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
     return {**named, **as_object(marks)}
 
 
@@ -128,7 +128,7 @@ def _entry(message: Message) -> JSON:
 
 
 def _result(call_id: str | None, text: str, *, failed: bool = False) -> JSON:
-    result: Body = {"type": "tool_result", "tool_use_id": call_id, "content": text}
+    result: WireBody = {"type": "tool_result", "tool_use_id": call_id, "content": text}
     return result | ({"is_error": True} if failed else {})
 
 
@@ -139,14 +139,14 @@ def continuation(answer: JSON, results: Sequence[AnsweredCall]) -> Sequence[JSON
     return (assistant, {"role": "user", "content": blocks}) if blocks else (assistant,)
 
 
-def one_call(body: Body) -> Body:
+def one_call(body: WireBody) -> WireBody:
     """Allow only one tool call per response (anthropic-parallel-switch)."""
     choice = body.get("tool_choice")
-    known: Body = choice if isinstance(choice, dict) else {"type": "auto"}
+    known: WireBody = choice if isinstance(choice, dict) else {"type": "auto"}
     return {**body, "tool_choice": {**known, "disable_parallel_tool_use": True}}
 
 
-def plain(body: Body) -> Body:
+def plain(body: WireBody) -> WireBody:
     """Replace message content that is a single text block by a string (anthropic-content-form)."""
     return {**body, "messages": [_plain(each) for each in as_list(body["messages"])]}
 

@@ -50,7 +50,7 @@ class Entry:
 
 
 @dataclass(frozen=True, eq=False)
-class Turn:
+class RoleTurn:
     """Consecutive entries of one role, which the provider combines into one turn (anthropic-roles)."""
 
     role: str
@@ -86,10 +86,10 @@ def _entries(data: JSON, pointer: str) -> Entry | None:
     return Entry(_word(data.get("role")), pointer, data, blocks(data.get("content"), join(pointer, "content")))
 
 
-def turns(conversation: list[Entry]) -> list[Turn]:
+def turns(conversation: list[Entry]) -> list[RoleTurn]:
     """Combine consecutive entries of the same role into turns."""
     groups = [(role, tuple(group)) for role, group in groupby(conversation, key=attrgetter("role"))]
-    return [Turn(role, group, tuple(block for entry in group for block in entry.blocks)) for role, group in groups]
+    return [RoleTurn(role, group, tuple(block for entry in group for block in entry.blocks)) for role, group in groups]
 
 
 def is_server_work(block: Block) -> bool:
@@ -111,10 +111,10 @@ def _word(value: JSON) -> str:
     return value if isinstance(value, str) else ""
 
 
-_EMPTY = Turn("", (), ())
+_EMPTY = RoleTurn("", (), ())
 
 
-def pairing_limits(body: dict[str, JSON], conversation: Sequence[Turn], profile: Profile) -> Iterator[Violation]:
+def pairing_limits(body: dict[str, JSON], conversation: Sequence[RoleTurn], profile: Profile) -> Iterator[Violation]:
     """Check the pairing of calls and results, and the positions of system messages.
 
     Consecutive messages of a role are one turn (anthropic-roles). A continued thread may start with results, because
@@ -135,7 +135,7 @@ def pairing_limits(body: dict[str, JSON], conversation: Sequence[Turn], profile:
                 yield from _placement(turn, before, after)
 
 
-def _placement(turn: Turn, before: Turn | None, after: Turn | None) -> Iterator[Violation]:
+def _placement(turn: RoleTurn, before: RoleTurn | None, after: RoleTurn | None) -> Iterator[Violation]:
     if all(entry.data.get("output_config") and not entry.blocks for entry in turn.entries):
         return  # the directive-only form is allowed in any position (anthropic-system-directive)
     place = turn.entries[0].pointer
@@ -153,12 +153,12 @@ def _placement(turn: Turn, before: Turn | None, after: Turn | None) -> Iterator[
         yield limit("system-placement").make_violation(f"{dotted_path(place)}: {message}", place)
 
 
-def _ends_in_server_result(turn: Turn) -> bool:
+def _ends_in_server_result(turn: RoleTurn) -> bool:
     last = turn.blocks[-1:]
     return bool(last) and last[0].kind.endswith("_tool_result") and is_server_work(last[0])
 
 
-def _pair(turn: Turn, following: Turn) -> Iterator[Violation]:
+def _pair(turn: RoleTurn, following: RoleTurn) -> Iterator[Violation]:
     if turn.role == "assistant":
         yield from _calls(turn)
         yield from _answers(turn, following)
@@ -166,7 +166,7 @@ def _pair(turn: Turn, following: Turn) -> Iterator[Violation]:
         yield from _results(following, turn)
 
 
-def _calls(turn: Turn) -> Iterator[Violation]:
+def _calls(turn: RoleTurn) -> Iterator[Violation]:
     seen: set[str] = set()
     for block in turn.of_kind("tool_use"):
         call_id = block.string("id")
@@ -178,7 +178,7 @@ def _calls(turn: Turn) -> Iterator[Violation]:
         seen.add(call_id)
 
 
-def _answers(turn: Turn, following: Turn) -> Iterator[Violation]:
+def _answers(turn: RoleTurn, following: RoleTurn) -> Iterator[Violation]:
     calls = [block for block in turn.of_kind("tool_use") if block.string("id") is not None]
     if not calls:
         return
@@ -205,7 +205,7 @@ def _unanswered_violation(broken: Limit, place: str, calls: list[Block]) -> Viol
     return broken.make_violation(message, calls[0].pointer, expected=ids)
 
 
-def _pending(turn: Turn, reply: Turn) -> Iterator[Violation]:
+def _pending(turn: RoleTurn, reply: RoleTurn) -> Iterator[Violation]:
     """Check that the next message has only tool results while a server tool is still running
     (anthropic-server-call-alone)."""
     done = {block.string("tool_use_id") for block in turn.blocks if is_server_work(block)}
@@ -219,7 +219,7 @@ def _pending(turn: Turn, reply: Turn) -> Iterator[Violation]:
         yield limit("server-call-pending").make_violation(message, others[0].pointer)
 
 
-def _results(turn: Turn, previous: Turn) -> Iterator[Violation]:
+def _results(turn: RoleTurn, previous: RoleTurn) -> Iterator[Violation]:
     calls: dict[str | None, Block] = {}
     if previous.role == "assistant":
         calls = {block.string("id"): block for block in previous.of_kind("tool_use")}

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from typing_extensions import override
 
-from harness.apis.conversion import AnsweredCall, Body, CanonicalReader, RequestBuilder, SystemText, without
+from harness.apis.conversion import AnsweredCall, CanonicalReader, RequestBuilder, SystemText, WireBody, without
 from harness.apis.jsonvalue import as_object, resolve
 from harness.apis.view import JsonView, MediaView, ResultView, TextView
 from harness.model.messages import (
@@ -100,20 +100,20 @@ _MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
 _PATH = "/v1beta/models/{}"
 
 
-def write(request: ChatRequest, bound: str) -> Body:
+def write(request: ChatRequest, bound: str) -> WireBody:
     """Write the body of a request. It has no model, since the URL path names it."""
     names = {call.id: call.name for message in request.messages for call in message.tool_calls}
-    body: Body = {"contents": [_content_of(message, names) for message in request.messages]}
+    body: WireBody = {"contents": [_content_of(message, names) for message in request.messages]}
     if request.system:
         body["systemInstruction"] = {"parts": [{"text": request.system}]}
     if request.tools:
         body["tools"] = [{"functionDeclarations": [_tool(tool) for tool in request.tools]}]
     if isinstance(request.tool_choice, NamedTool):
-        named: Body = {"mode": "ANY", "allowedFunctionNames": [request.tool_choice.name]}
+        named: WireBody = {"mode": "ANY", "allowedFunctionNames": [request.tool_choice.name]}
         body["toolConfig"] = {"functionCallingConfig": named}
     elif request.tool_choice is not None:
         body["toolConfig"] = {"functionCallingConfig": {"mode": _MODES[request.tool_choice]}}
-    config: Body = {} if request.max_tokens is None else {bound: request.max_tokens}
+    config: WireBody = {} if request.max_tokens is None else {bound: request.max_tokens}
     if request.response_format is not None:
         config["responseMimeType"] = "application/json"
     if isinstance(request.response_format, JsonSchema):
@@ -125,8 +125,8 @@ def write(request: ChatRequest, bound: str) -> Body:
     return body
 
 
-def _tool(tool: Tool) -> Body:
-    named: Body = {"name": tool.name, "description": tool.description}
+def _tool(tool: Tool) -> WireBody:
+    named: WireBody = {"name": tool.name, "description": tool.description}
     if tool.parameters.get("properties"):
         named["parametersJsonSchema"] = tool.parameters
     return named
@@ -139,7 +139,7 @@ def _content_of(message: Message, names: dict[str, str]) -> JSON:
             parts.append({"functionCall": {"id": part.id, "name": part.name, "args": part.arguments}})
         elif isinstance(part, ToolResult):
             outcome = "error" if part.is_error else "output"
-            payload: Body = {"name": names[part.call_id], "response": {outcome: part.text}, "id": part.call_id}
+            payload: WireBody = {"name": names[part.call_id], "response": {outcome: part.text}, "id": part.call_id}
             parts.append({"functionResponse": payload})
     if message.text:
         parts.append({"text": message.text})
@@ -151,7 +151,7 @@ def continuation(answer: JSON, results: Sequence[AnsweredCall]) -> Sequence[JSON
     have an id only if their call has one."""
     parts: list[JSON] = []
     for call, value in results:
-        payload: Body = {"name": call.name, "response": {**value}}
+        payload: WireBody = {"name": call.name, "response": {**value}}
         parts.append({"functionResponse": payload if call.id is None else {**payload, "id": call.id}})
     assistant = resolve(answer, "/candidates/0/content")
     return (assistant, {"role": "user", "parts": parts}) if parts else (assistant,)

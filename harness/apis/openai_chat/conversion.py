@@ -9,7 +9,7 @@ from functools import partial
 from typing_extensions import override
 
 from harness.apis.api import ClientForm
-from harness.apis.conversion import AnsweredCall, Body, CanonicalReader, RequestBuilder, SystemText, without
+from harness.apis.conversion import AnsweredCall, CanonicalReader, RequestBuilder, SystemText, WireBody, without
 from harness.apis.jsonvalue import as_list, as_object, resolve
 from harness.apis.openai_common import one_call, wrap_texts
 from harness.apis.view import MediaView, ResultView, TextView
@@ -91,11 +91,11 @@ class OpenAIChatReader(CanonicalReader):
         return {**without(raw, "type", kind), **({kind: rest} if rest else {})}
 
 
-def write(request: ChatRequest, bound: str) -> Body:
+def write(request: ChatRequest, bound: str) -> WireBody:
     """Write the body of a request. The system prompt is a `system` message, which every server accepts."""
     messages: list[JSON] = [{"role": "system", "content": request.system}] if request.system else []
     messages += [entry for message in request.messages for entry in _entries(message)]
-    body: Body = {"model": request.model, "messages": messages}
+    body: WireBody = {"model": request.model, "messages": messages}
     if request.max_tokens is not None:
         body[bound] = request.max_tokens
     if request.tools:
@@ -106,7 +106,7 @@ def write(request: ChatRequest, bound: str) -> Body:
         body["tool_choice"] = request.tool_choice
     match request.response_format:
         case JsonSchema(schema=schema, name=name):
-            named: Body = {"name": name, "schema": schema, "strict": True}
+            named: WireBody = {"name": name, "schema": schema, "strict": True}
             body["response_format"] = {"type": "json_schema", "json_schema": named}
         case None:
             pass
@@ -117,9 +117,9 @@ def write(request: ChatRequest, bound: str) -> Body:
     return body
 
 
-def _tool(tool: Tool) -> Body:
+def _tool(tool: Tool) -> WireBody:
     marks = tool.provider_metadata.get("openai-chat")
-    function: Body = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+    function: WireBody = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
     return {"type": "function", "function": {**function, **as_object(marks)}}
 
 
@@ -137,7 +137,7 @@ def _entries(message: Message) -> list[JSON]:
         }
         for call in message.tool_calls
     ]
-    assistant: Body = {"role": "assistant", "content": message.text or None}
+    assistant: WireBody = {"role": "assistant", "content": message.text or None}
     if calls:
         assistant["tool_calls"] = calls
     return [assistant]
@@ -153,7 +153,7 @@ def continuation(answer: JSON, results: Sequence[AnsweredCall]) -> Sequence[JSON
     return (resolve(answer, "/choices/0/message"), *entries)
 
 
-def developer(body: Body) -> Body:
+def developer(body: WireBody) -> WireBody:
     """Write the system prompt as a developer message (openai-chat-system-anywhere)."""
     messages = body["messages"]
     rewritten: list[JSON] = []

@@ -8,7 +8,7 @@ from functools import partial
 
 from typing_extensions import override
 
-from harness.apis.conversion import AnsweredCall, Body, CanonicalReader, RequestBuilder, SystemText, without
+from harness.apis.conversion import AnsweredCall, CanonicalReader, RequestBuilder, SystemText, WireBody, without
 from harness.apis.jsonvalue import as_list, as_object, resolve
 from harness.apis.openai_common import one_call, wrap_texts
 from harness.apis.view import MediaView, ResultView, TextView
@@ -57,9 +57,9 @@ class OpenAIResponsesReader(CanonicalReader):
                 return None
 
 
-def write(request: ChatRequest, bound: str) -> Body:
+def write(request: ChatRequest, bound: str) -> WireBody:
     """Write the body of a request with server-side storage disabled. The system prompt is `instructions`."""
-    body: Body = {
+    body: WireBody = {
         "model": request.model,
         "input": [entry for message in request.messages for entry in _entries(message)],
         "store": False,
@@ -84,10 +84,10 @@ def write(request: ChatRequest, bound: str) -> Body:
     return body
 
 
-def _tool(tool: Tool) -> Body:
+def _tool(tool: Tool) -> WireBody:
     """Return a tool. It is strict only if the caller asks for it (openai-responses-strict-default)."""
     marks = tool.provider_metadata.get("openai-responses")
-    named: Body = {"type": "function", "name": tool.name, "description": tool.description}
+    named: WireBody = {"type": "function", "name": tool.name, "description": tool.description}
     return {**named, "parameters": tool.parameters, "strict": False, **as_object(marks)}
 
 
@@ -119,11 +119,11 @@ def continuation(answer: JSON, results: Sequence[AnsweredCall]) -> Sequence[JSON
     return (*as_list(resolve(answer, "/output")), *entries)
 
 
-def developer(body: Body) -> Body:
+def developer(body: WireBody) -> WireBody:
     """Write the system prompt as a developer item (openai-responses-system-places)."""
     given = body["input"]
     bare = {key: value for key, value in body.items() if key != "instructions"}
-    prompt: Body = {"role": "developer", "content": body["instructions"]}
+    prompt: WireBody = {"role": "developer", "content": body["instructions"]}
     return {**bare, "input": [prompt, *as_list(given)]}
 
 

@@ -25,7 +25,7 @@ from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 from harness.cassettes.client_patches import aiohttp_connectors, http_client, httpx_transports
-from harness.cassettes.client_patches.connection_bytes import Keep, Patch, RequestHook
+from harness.cassettes.client_patches.connection_bytes import Patch, RequestHook, StoreResponse
 from harness.cassettes.player import ExchangeLog
 from harness.cassettes.transport import Proxy
 from harness.model.http import HttpRequest, HttpResponse
@@ -134,4 +134,4 @@ def _refusal(url: str, own: str) -> HttpResponse:
     return HttpResponse(400, {"content-type": "application/json"}, body)
 
 
-__all__ = ["Keep", "RequestHook", "intercept_requests", "is_local", "redirect_requests"]
+__all__ = ["RequestHook", "StoreResponse", "intercept_requests", "is_local", "redirect_requests"]

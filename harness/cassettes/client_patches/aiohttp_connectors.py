@@ -14,9 +14,9 @@ from weakref import WeakKeyDictionary
 from harness.cassettes.client_patches.connection_bytes import (
     PLAIN,
     RESET,
-    Keep,
     Patch,
     RequestHook,
+    StoreResponse,
     received_response,
     response_bytes,
 )
@@ -29,7 +29,7 @@ _MIN_BUFFER_BYTES = 1 << 16
 def patches(library: Any, hook: RequestHook) -> Iterator[Patch]:
     """Yield the patches for aiohttp."""
     connecting, starting = library.BaseConnector.connect, library.ClientResponse.start
-    waiting: WeakKeyDictionary[Any, Keep] = WeakKeyDictionary()
+    waiting: WeakKeyDictionary[Any, StoreResponse] = WeakKeyDictionary()
 
     async def connect(self: Any, req: Any, *rest: Any, **named: Any) -> Any:
         request = await _plain(req)
@@ -65,7 +65,7 @@ async def _plain(request: Any) -> HttpRequest:
     return HttpRequest(request.method.upper(), str(request.url), headers, body)
 
 
-async def _keep(library: Any, response: Any, keep: Keep) -> None:
+async def _keep(library: Any, response: Any, keep: StoreResponse) -> None:
     pieces: list[bytes] = []
     ending: Ending = "complete"
     failure: Exception | None = None

@@ -12,14 +12,14 @@ from typing import Any, TypeAlias, cast
 from harness.cassettes.content_encoding import decode
 from harness.model.http import Delivery, Ending, HttpRequest, HttpResponse
 
-Keep: TypeAlias = Callable[[HttpResponse], None]
+StoreResponse: TypeAlias = Callable[[HttpResponse], None]
 """Callback that receives the response to a request that was sent."""
 
-RequestHook: TypeAlias = Callable[[HttpRequest], "HttpResponse | Keep | None"]
+RequestHook: TypeAlias = Callable[[HttpRequest], "HttpResponse | StoreResponse | None"]
 """Callback that decides about a request. It may be called from several threads at once.
 
-It returns a response to use instead of sending the request. A `Keep` callback means that the request is sent and
-recorded. `None` means that it is sent without recording.
+It returns a response to use instead of sending the request. A `StoreResponse` callback means that the request is sent
+and recorded. `None` means that it is sent without recording.
 """
 
 

@@ -14,9 +14,9 @@ from weakref import WeakKeyDictionary
 
 from harness.cassettes.client_patches.connection_bytes import (
     PLAIN,
-    Keep,
     Patch,
     RequestHook,
+    StoreResponse,
     http_client_response,
     received_response,
 )
@@ -141,7 +141,7 @@ def patches(library: Any, hook: RequestHook) -> Iterator[Patch]:
     """
     owner = library.HTTPConnection
     sending, receiving = owner.request, owner.getresponse
-    waiting: WeakKeyDictionary[Any, tuple[str, HttpResponse | Keep]] = WeakKeyDictionary()
+    waiting: WeakKeyDictionary[Any, tuple[str, HttpResponse | StoreResponse]] = WeakKeyDictionary()
 
     def request(self: Any, method: str, url: str, body: Any = None, headers: Any = None, **rest: Any) -> None:
         waiting.pop(self, None)

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from harness.cassettes.client_patches.connection_bytes import PLAIN, Keep, Patch, RequestHook, received_response
+from harness.cassettes.client_patches.connection_bytes import (
+    PLAIN,
+    Patch,
+    RequestHook,
+    StoreResponse,
+    received_response,
+)
 from harness.cassettes.transport import PieceStream, breaking, ending, plain_request
 from harness.model.http import HttpResponse
 
@@ -78,7 +84,7 @@ class _HttpxResponses:
         stream = self._stream(response.delivery.pieces(response.body), 0.0, broken)
         return self._library.Response(response.status, headers=dict(response.headers), stream=stream)
 
-    def keep_response(self, keep: Keep, response: Any, pieces: list[bytes], broken: Exception | None) -> Any:
+    def keep_response(self, keep: StoreResponse, response: Any, pieces: list[bytes], broken: Exception | None) -> Any:
         """Pass a received response to `keep`, and return an equivalent response for the client."""
         headers = dict(response.headers.items())
         keep(received_response(response.status_code, headers, pieces, ending(broken, self._library)))

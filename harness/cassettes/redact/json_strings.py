@@ -19,17 +19,17 @@ _TOKEN = re.compile(
 _LITERAL = re.compile(rb"-?[0-9][0-9.eE+-]*|true|false|null")
 _DATA = re.compile(rb"^data:[ ]?([^\r\n]*)", re.MULTILINE)
 
-Slice: TypeAlias = tuple[int, int]
+ByteSlice: TypeAlias = tuple[int, int]
 """Start and end offset of a string in a body, without the quotes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class StringGroup:
     """Pieces of one text, in order. If `is_cut_up` is set, each piece is in a separate event, so word boundaries are
     only meaningful in the joined text.
     """
 
-    slices: tuple[Slice, ...]
+    slices: tuple[ByteSlice, ...]
     is_cut_up: bool
 
 
@@ -43,11 +43,11 @@ class JsonStrings:
     contains media, and strings that only the provider can interpret. `named` contains all strings with their keys.
     """
 
-    groups: tuple[Group, ...]
-    loose: tuple[Group, ...]
-    alone: tuple[Slice, ...]
-    opaque: frozenset[Slice] = frozenset()
-    named: tuple[tuple[bytes, Slice], ...] = ()
+    groups: tuple[StringGroup, ...]
+    loose: tuple[StringGroup, ...]
+    alone: tuple[ByteSlice, ...]
+    opaque: frozenset[ByteSlice] = frozenset()
+    named: tuple[tuple[bytes, ByteSlice], ...] = ()
 
 
 @dataclass(slots=True)
@@ -60,7 +60,7 @@ class _Frame:
 
 @dataclass(frozen=True, slots=True)
 class _String:
-    where: Slice
+    where: ByteSlice
     unit: tuple[int, int]  # the line, and the place in a list that is the whole body
     keys: tuple[bytes, ...]
     frames: tuple[_Frame, ...]
@@ -73,10 +73,10 @@ class _String:
 class _LineStrings:
     """Strings in one line of a stream, or in a whole body."""
 
-    def __init__(self, body: bytes, where: Slice, number: int) -> None:
+    def __init__(self, body: bytes, where: ByteSlice, number: int) -> None:
         self.where = where
         self.strings: list[_String] = []
-        self.keys: list[Slice] = []
+        self.keys: list[ByteSlice] = []
         self._number = number
         self._element = 0
         self._stack: list[_Frame] = []
@@ -154,17 +154,17 @@ def _is_opaque(keys: tuple[bytes, ...]) -> bool:
     return bool(keys) and keys[-1] in _OPAQUE and not _USER_DATA_KEYS.intersection(keys[1:-1])
 
 
-def _group(strings: list[_String]) -> Group:
+def _group(strings: list[_String]) -> StringGroup:
     units = {string.unit for string in strings}
-    return Group(tuple(string.where for string in strings), len(units) == len(strings))
+    return StringGroup(tuple(string.where for string in strings), len(units) == len(strings))
 
 
-def join_group(body: bytes, group: Group) -> bytes:
+def join_group(body: bytes, group: StringGroup) -> bytes:
     """Return the text of a group, joined from its pieces."""
     return b"".join(body[begin:end] for begin, end in group.slices)
 
 
-def slices_of(group: Group, begin: int, end: int) -> Iterator[Slice]:
+def slices_of(group: StringGroup, begin: int, end: int) -> Iterator[ByteSlice]:
     """Yield the slices of the body that correspond to `begin:end` in the joined text."""
     at = 0
     for low, high in group.slices:
@@ -216,7 +216,7 @@ class Redaction:
     way: Replacement
 
 
-def parts(body: bytes, group: Group, found: Iterable[SecretSpan], rank: int) -> Iterator[Redaction]:
+def parts(body: bytes, group: StringGroup, found: Iterable[SecretSpan], rank: int) -> Iterator[Redaction]:
     """Yield the redactions for secrets `found` in the joined text of a group. If a secret is replaced by a placeholder,
     the first piece gets it.
     """
@@ -272,7 +272,7 @@ def _merge_redactions(body: bytes, one: Redaction, other: Redaction) -> Redactio
     return Redaction(begin, end, ((begin, end, _replacement(body[begin:end], marked=True)),), 0, Replacement.CUT)
 
 
-def _one_by_one(text: bytes, group: Group, found: SecretSpan) -> Iterator[tuple[int, int, bytes]]:
+def _one_by_one(text: bytes, group: StringGroup, found: SecretSpan) -> Iterator[tuple[int, int, bytes]]:
     """Yield edits that replace each letter or number on its own. An escape that is split between pieces is replaced in
     the first one and removed from the others. White space and event stream framing are kept.
     """

@@ -19,11 +19,11 @@ from typing import Any, TypeVar, cast
 from harness.apis import registry
 from harness.cassettes.redact.json_strings import (
     REDACTED,
-    Group,
+    ByteSlice,
     Redaction,
     Replacement,
     SecretSpan,
-    Slice,
+    StringGroup,
     apply_redactions,
     join_group,
     parts,
@@ -32,13 +32,13 @@ from harness.cassettes.redact.json_strings import (
 from harness.cassettes.redact.secret_encodings import (
     FRAME,
     Alphabet,
+    DecodedText,
     SecretEncoding,
-    View,
     encodings_of,
     fold,
     number_lists,
 )
-from harness.cassettes.redact.secret_patterns import Chosen, bare, secrets, shapes, without
+from harness.cassettes.redact.secret_patterns import FieldFilter, find_key_shapes, secrets, url_without_secrets, without
 from harness.model.errors import HarnessError, UsageError
 from harness.model.http import EXHAUSTED, Delivery, HttpRequest, HttpResponse
 from harness.model.messages import JSON
@@ -92,14 +92,14 @@ class Redactor:
         every = [*environment.secret_values(), *(os.environ[name] for name in own), *in_urls, *in_headers]
         return cls([each for each in every if each not in public], shaped=shaped)
 
-    def request(self, request: HttpRequest, *, fields: Chosen | None = None) -> HttpRequest:
-        """Return the request without secrets and without the values of the chosen `fields`."""
+    def request(self, request: HttpRequest, *, fields: FieldFilter | None = None) -> HttpRequest:
+        """Return the request without secrets and without the values of fields that `fields` selects."""
         headers = self._headers(request.headers, REQUEST_HEADERS)
         body = without(request.body, fields) if fields else request.body
         return HttpRequest(request.method, self.url(request.url), headers, self.body(body))
 
-    def response(self, response: HttpResponse, *, fields: Chosen | None = None) -> HttpResponse:
-        """Return the response without secrets and without the values of the chosen `fields`."""
+    def response(self, response: HttpResponse, *, fields: FieldFilter | None = None) -> HttpResponse:
+        """Return the response without secrets and without the values of fields that `fields` selects."""
         headers = self._headers(response.headers, self._answered)
         body = without(response.body, fields) if fields else response.body
         body = self.body(body, whole=response.delivery.ending == "complete")
@@ -108,7 +108,7 @@ class Redactor:
     def url(self, url: str) -> str:
         """Return a URL without credentials."""
         try:
-            return self.text(bare(url))
+            return self.text(url_without_secrets(url))
         except ValueError:  # no URL
             return self.text(url)
 
@@ -118,7 +118,7 @@ class Redactor:
             return text
         data = text.encode("utf-8", "surrogatepass")
         found = [*self._known_spans(data), *(_shapes(data) if self._shaped else ())]
-        taken = parts(data, Group(((0, len(data)),), is_cut_up=True), found, 0)
+        taken = parts(data, StringGroup(((0, len(data)),), is_cut_up=True), found, 0)
         return apply_redactions(data, taken).decode("utf-8", "surrogatepass")
 
     def value(self, value: JSON) -> JSON:
@@ -141,14 +141,14 @@ class Redactor:
             return body
         body = self._redact_frames(body)
         strings = pieces(body)
-        taken = [*self._parts(body, Group(((0, len(body)),), is_cut_up=False), 0, whole=whole)]
+        taken = [*self._parts(body, StringGroup(((0, len(body)),), is_cut_up=False), 0, whole=whole)]
         for rank, groups in ((2, strings.groups), (1, strings.loose)):
             for group in groups:
                 taken += self._parts(body, group, rank, whole=whole, opaque=strings.opaque)
-        if self._shaped and shapes(View(body, squeezed=False).text):
+        if self._shaped and find_key_shapes(DecodedText(body, squeezed=False).text):
             alone = (where for group in strings.groups if not group.is_cut_up for where in group.slices)
             for where in (*strings.alone, *(each for each in alone if each not in strings.opaque)):
-                taken += parts(body, Group((where,), is_cut_up=True), _shapes(body[slice(*where)]), 0)
+                taken += parts(body, StringGroup((where,), is_cut_up=True), _shapes(body[slice(*where)]), 0)
         return apply_redactions(body, taken)
 
     @contextmanager
@@ -181,7 +181,7 @@ class Redactor:
         """Return the body without secrets in those lines of an event stream that are not `data:` lines."""
         if not FRAME.search(body):
             return body
-        lines = (Group((match.span(1),), is_cut_up=True) for match in FRAME.finditer(body))
+        lines = (StringGroup((match.span(1),), is_cut_up=True) for match in FRAME.finditer(body))
         return apply_redactions(body, [part for line in lines for part in self._parts(body, line, 0, whole=True)])
 
     def _headers(self, headers: Mapping[str, str], allowed: Collection[str]) -> dict[str, str]:
@@ -192,7 +192,7 @@ class Redactor:
         }
 
     def _parts(
-        self, body: bytes, group: Group, rank: int, *, whole: bool, opaque: Collection[Slice] = ()
+        self, body: bytes, group: StringGroup, rank: int, *, whole: bool, opaque: Collection[ByteSlice] = ()
     ) -> Iterator[Redaction]:
         """Yield the redactions for a text that may be in several pieces, or for the whole body. Opaque strings are not
         checked for key shapes, because they may look like a key by coincidence.
@@ -207,7 +207,7 @@ class Redactor:
         """Yield the positions of known secrets. If `whole` is false, `data` may end with the beginning of a secret."""
         if not self._encodings:
             return
-        view = View(data, squeezed=True)
+        view = DecodedText(data, squeezed=True)
         for encoding, begin, end in self._hits(view.text):
             yield SecretSpan(
                 *view.source(begin, end), Replacement.LETTERS if encoding.alphabet == "base64" else Replacement.CUT
@@ -224,7 +224,7 @@ class Redactor:
 
     def _begun_spans(self, data: bytes) -> Iterator[SecretSpan]:
         half = _HALF_ESCAPE.search(data, max(len(data) - 12, 0))
-        for each in (View(text, squeezed=True) for text in ([data, data[: half.start()]] if half else [data])):
+        for each in (DecodedText(text, squeezed=True) for text in ([data, data[: half.start()]] if half else [data])):
             for encoding in self._encodings:
                 begin = encoding.find_beginning(fold(each.text, encoding.alphabet))
                 if begin is not None:
@@ -256,8 +256,8 @@ def mask_headers(headers: Mapping[str, str], allowed: Collection[str]) -> dict[s
 
 
 def _shapes(data: bytes) -> list[SecretSpan]:
-    view = View(data, squeezed=False)
-    return [SecretSpan(*view.source(begin, end)) for begin, end in shapes(view.text)]
+    view = DecodedText(data, squeezed=False)
+    return [SecretSpan(*view.source(begin, end)) for begin, end in find_key_shapes(view.text)]
 
 
 def _still_fitting(response: HttpResponse, body: bytes) -> Delivery:

@@ -40,7 +40,7 @@ _BYTE = ("hex", "percent")
 _CODE = ("braced", "unit")
 
 
-class View:
+class DecodedText:
     """A view of `data` without the escapes of JSON, JavaScript, URLs and HTML, including nested escapes.
 
     `text` is the result. With `squeezed`, white space is removed as well, escaped or not, and so is everything between
@@ -56,7 +56,7 @@ class View:
             begin, end = match.span()
             self._literal(len(text), last)
             text += data[last:begin]
-            meant = b"" if squeezed and match.lastgroup in _LEFT_OUT else _unescaped(match[0])
+            meant = b"" if squeezed and match.lastgroup in _LEFT_OUT else _unescape(match[0])
             if meant:
                 self._at.append(len(text))
                 self._source.append((begin, end))
@@ -65,9 +65,9 @@ class View:
         self._literal(len(text), last)
         text += data[last:]
         self.text = bytes(text)
-        self._within: View | None = None
+        self._within: DecodedText | None = None
         if _depth < _MAX_DEPTH and _WRITTEN.search(self.text) is not None:
-            self._within = View(self.text, squeezed=squeezed, _depth=_depth + 1)
+            self._within = DecodedText(self.text, squeezed=squeezed, _depth=_depth + 1)
             self.text = self._within.text
 
     def _literal(self, at: int, source: int) -> None:
@@ -90,7 +90,7 @@ class View:
 
 
 @lru_cache(maxsize=4096)  # a body has few different ones
-def _unescaped(escape: bytes) -> bytes:
+def _unescape(escape: bytes) -> bytes:
     match = _WRITTEN.fullmatch(escape)
     assert match is not None  # noqa: S101 - it is one
     kind = match.lastgroup
@@ -165,7 +165,7 @@ class SecretEncoding:
 
 def encodings_of(secret: str) -> list[SecretEncoding]:
     """Return the encodings of a secret to search for in squeezed and folded text."""
-    raw = View(secret.strip().encode("utf-8", "surrogatepass"), squeezed=True).text
+    raw = DecodedText(secret.strip().encode("utf-8", "surrogatepass"), squeezed=True).text
     if len(raw) < MIN_SECRET_BYTES:
         return []
     part = min(PART, len(raw))

@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import Any, TypeAlias
 from urllib.parse import SplitResult, unquote, unquote_plus, urlsplit
 
-from harness.cassettes.redact.json_strings import REDACTED, Slice, pieces
+from harness.cassettes.redact.json_strings import REDACTED, ByteSlice, pieces
 from harness.platform.environment import is_secret_field
 
 PLACEHOLDER = "REDACTED"
@@ -36,7 +36,7 @@ _MIN_TOKEN_CHARACTERS = 8
 
 
 @lru_cache(maxsize=256)  # a run asks few of them, again and again
-def bare(url: str) -> str:
+def url_without_secrets(url: str) -> str:
     """Return a URL without user, password, fragment and secret parameters."""
     parts = urlsplit(url)
     pairs = [pair for pair in parts.query.split("&") if not _carries_key(pair)]
@@ -204,7 +204,7 @@ _MIN_DISTINCT_CHARACTERS = 8
 _KINDS = (re.compile(rb"[a-z]"), re.compile(rb"[A-Z]"), re.compile(rb"[0-9]"))
 
 
-def shapes(text: bytes) -> list[tuple[int, int]]:
+def find_key_shapes(text: bytes) -> list[tuple[int, int]]:
     """Return the positions of keys, tokens and account ids in an unescaped text."""
     found = [match.span() for match in _SHAPES.finditer(text) if _is_random(match[0])]
     found += [match.span() for match in _ARMORED.finditer(text)]
@@ -259,7 +259,7 @@ def _is_random(found: bytes) -> bool:
     return len(set(end)) >= min(_MIN_DISTINCT_CHARACTERS, len(end) - 2) and kinds > 1 and not found.endswith(b"EXAMPLE")
 
 
-Chosen: TypeAlias = Callable[[str], bool]
+FieldFilter: TypeAlias = Callable[[str], bool]
 """Predicate that selects fields by name."""
 
 _PAIR = re.compile(rb"(?:^|&)([^=&\s]+)=([^&\s]*)")
@@ -298,7 +298,7 @@ def has_tokens(body: bytes) -> bool:
     return any(name.replace("_", "").replace("-", "").lower() in _TOKENS for name, _ in named_strings(body))
 
 
-def named_strings(body: bytes) -> Iterator[tuple[str, Slice]]:
+def named_strings(body: bytes) -> Iterator[tuple[str, ByteSlice]]:
     """Yield the field name and the position of each string in a body."""
     start = body.lstrip()[:1]
     if start in (b"{", b"[") or _STREAM.search(body[:200]):
@@ -311,8 +311,8 @@ def named_strings(body: bytes) -> Iterator[tuple[str, Slice]]:
         yield unquote_plus(match[1].decode("utf-8", "replace")), match.span(2)
 
 
-def values(body: bytes, chosen: Chosen = is_secret_field) -> Iterator[str]:
-    """Yield the decoded values of the chosen fields."""
+def values(body: bytes, chosen: FieldFilter = is_secret_field) -> Iterator[str]:
+    """Yield the decoded values of the fields that `chosen` selects."""
     is_form = body.lstrip()[:1] not in (b"{", b"[", b"<")
     for name, (begin, end) in named_strings(body):
         if chosen(name):
@@ -320,7 +320,7 @@ def values(body: bytes, chosen: Chosen = is_secret_field) -> Iterator[str]:
             yield unquote_plus(text) if is_form else _unescape(text)
 
 
-def without(body: bytes, chosen: Chosen) -> bytes:
+def without(body: bytes, chosen: FieldFilter) -> bytes:
     """Return a body in which a placeholder replaces the values of the chosen fields."""
     for begin, end in sorted({where for name, where in named_strings(body) if chosen(name)}, reverse=True):
         if begin < end:

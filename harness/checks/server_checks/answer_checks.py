@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from harness.apis.conversion import Body
+from harness.apis.conversion import WireBody
 from harness.apis.jsonvalue import loads
 from harness.apis.view import OpaqueView, WireError
 from harness.checks.server_session import (
@@ -144,7 +144,7 @@ def _same_calls(session: CheckSession) -> None:
     compare_variants(session, request, lambda reply: len(conclusive(reply).calls) == 2, message)
 
 
-def _body(session: CheckSession) -> Body:
+def _body(session: CheckSession) -> WireBody:
     request = ChatRequest(
         model=session.server.model, messages=[Message.user(session.prompt)], max_tokens=session.server.longest
     )

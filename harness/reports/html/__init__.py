@@ -31,11 +31,11 @@ from harness.reports.run_changes import compare_runs, run_history
 from harness.reports.words import place, spending_text, values, what_to_do
 from harness.results import (
     JSON,
-    Body,
     CellResult,
     ConversationRecord,
     ExchangeRecord,
     Finding,
+    FindingBody,
     Presentation,
     Report,
     RunResult,
@@ -223,21 +223,21 @@ def _finding(finding: Finding, text: Callable[[str], int]) -> dict[str, object]:
     return entry
 
 
-def request_pair(finding: Finding) -> tuple[Body, ...]:
+def request_pair(finding: Finding) -> tuple[FindingBody, ...]:
     """Return the request that was sent and the right one, if the finding has both."""
     return tuple(each for each in finding.exhibits if not _is_stream(each))
 
 
-def raw_streams(finding: Finding) -> tuple[Body, ...]:
+def raw_streams(finding: Finding) -> tuple[FindingBody, ...]:
     """Return the raw streams that the finding has."""
     return tuple(each for each in finding.exhibits if _is_stream(each))
 
 
-def _is_stream(body: Body) -> bool:
+def _is_stream(body: FindingBody) -> bool:
     return body.end.startswith("the raw stream")
 
 
-def body_lines(body: Body) -> tuple[str, ...]:
+def body_lines(body: FindingBody) -> tuple[str, ...]:
     """Return the lines of a body around the finding's pointer, or its first lines."""
     return body.piece or tuple(body.text.splitlines()[:_MAX_BODY_LINES])
 

@@ -8,7 +8,7 @@ import pytest
 
 from harness.audit.cassette_audit import audit
 from harness.model.errors import CassetteError, CassetteMissing
-from harness.results import Audited, Finding, Kind, Outcome, RunResult, Severity
+from harness.results import AuditResult, Finding, Kind, Outcome, RunResult, Severity
 from harness.rules.rule import all_rules
 from tests.audit.audit.cassettes import (
     ACCEPTED,
@@ -30,7 +30,7 @@ def audited(*paths: Path) -> RunResult:
     return audit(paths, all_rules())
 
 
-def counted(result: RunResult) -> Audited:
+def counted(result: RunResult) -> AuditResult:
     assert result.audit is not None
     return result.audit
 

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from harness.audit.cassette_audit import audit
-from harness.results import Audited, Blame, Kind, Outcome, RunResult, Severity
+from harness.results import AuditResult, Blame, Kind, Outcome, RunResult, Severity
 from harness.rules.rule import all_rules
 from tests.traffic import FOLDERS, ROOT, needs_traffic, recorded
 
@@ -23,7 +23,7 @@ def result() -> RunResult:
     return audit([ROOT], all_rules())
 
 
-def counted(run: RunResult | None = None) -> Audited:
+def counted(run: RunResult | None = None) -> AuditResult:
     audited = (run or result()).audit
     assert audited is not None
     return audited
