@@ -235,8 +235,9 @@ def stop_word(step: ModelStep, word: str, known: Mapping[str, StopReason], seed:
     return others[number(seed, "stop word", 0, len(others) - 1)]
 
 
-def fragments(text: str, seed: str, label: str, longest: int = 7) -> list[str]:
-    """Split `text` into pieces of 1 to `longest` code points, as models stream it. An empty text has no pieces.
+def fragments(text: str, seed: str, label: str, max_piece_characters: int = 7) -> list[str]:
+    """Split `text` into pieces of 1 to `max_piece_characters` code points, as models stream it. An empty text has no
+    pieces.
 
     A piece may end inside a visible character or inside an escape of JSON text. `long_fragments` makes pieces longer.
     """
@@ -246,7 +247,7 @@ def fragments(text: str, seed: str, label: str, longest: int = 7) -> list[str]:
     for byte in _digest(seed, label, len(text)):
         if start >= len(text):
             break
-        end = start + least + byte % longest
+        end = start + least + byte % max_piece_characters
         pieces.append(text[start:end])
         start = end
     return pieces

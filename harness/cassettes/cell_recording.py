@@ -124,7 +124,7 @@ def _named_strings(value: JSON, pointer: str, name: str = "") -> Iterator[tuple[
         elif isinstance(node, list):
             left += [(each, join(at, index), key) for index, each in reversed([*enumerate(node)])]
         elif isinstance(node, str):
-            if is_secret_field(key) and words(key)[-1] in _SECRET_LAST_WORDS and _looks_secret(node, least=2):
+            if is_secret_field(key) and words(key)[-1] in _SECRET_LAST_WORDS and _looks_secret(node, min_kinds=2):
                 yield at, key, node
                 continue
             inner = _json(node)
@@ -147,15 +147,15 @@ def _assignments(text: str) -> Iterator[tuple[str, str]]:
     """Yield the names and values of assignments in prose or code, such as `password: value` or `API_KEY=value`."""
     for match in _ASSIGNMENT.finditer(text):
         name, value = match[1], match[2].rstrip(".!?`:")
-        if is_secret_field(name) and words(name)[-1] in _SECRET_LAST_WORDS and _looks_secret(value, least=3):
+        if is_secret_field(name) and words(name)[-1] in _SECRET_LAST_WORDS and _looks_secret(value, min_kinds=3):
             yield name, value
 
 
-def _looks_secret(value: str, least: int) -> bool:
+def _looks_secret(value: str, min_kinds: int) -> bool:
     if len(value) < 8 or len(value) > 512 or REDACTED in value or re.search(r"\s", value) or _PLACEHOLDER.search(value):
         return False
     kinds = [r"[a-z]", r"[A-Z]", r"[0-9]", r"[^A-Za-z0-9]"]
-    return bool(re.search(r"[0-9]", value)) and sum(bool(re.search(kind, value)) for kind in kinds) >= least
+    return bool(re.search(r"[0-9]", value)) and sum(bool(re.search(kind, value)) for kind in kinds) >= min_kinds
 
 
 class CellRecording:

@@ -53,12 +53,12 @@ def age(recorded_at: str | None, now: dt.datetime) -> dt.timedelta | None:
 
 
 class OutdatedFilter:
-    """Selects recordings to renew: those whose requests are outdated, and those older than `most`. `None` means no
+    """Selects recordings to renew: those whose requests are outdated, and those older than `max_age`. `None` means no
     maximum age.
     """
 
-    def __init__(self, most: dt.timedelta | None, now: dt.datetime) -> None:
-        self._most = most
+    def __init__(self, max_age: dt.timedelta | None, now: dt.datetime) -> None:
+        self._max_age = max_age
         self._now = now
 
     @staticmethod
@@ -76,15 +76,15 @@ class OutdatedFilter:
     def too_old(self, recorded_at: str | None) -> str | None:
         """Return a message if a recording is too old, else `None`."""
         known = age(recorded_at, self._now)
-        if self._most is None or known is None or known <= self._most:
+        if self._max_age is None or known is None or known <= self._max_age:
             return None
         day = (recorded_at or "")[:10]
-        return f"recorded on {day}, {known.days} days ago: older than the limit of {self._most.days} days"
+        return f"recorded on {day}, {known.days} days ago: older than the limit of {self._max_age.days} days"
 
     @property
     def words(self) -> tuple[str, ...]:
         """Command-line options that make this selection."""
-        return ("--stale",) if self._most is None else ("--stale", "--max-age", f"{self._most.days}d")
+        return ("--stale",) if self._max_age is None else ("--stale", "--max-age", f"{self._max_age.days}d")
 
 
 _NAME = ".recording.lock"

@@ -59,13 +59,13 @@ from harness.runner.suite_run import OnResult
 from harness.scenarios.schema import Scenario, Variant
 
 
-def conversation_of(run: GatewayRun, redactor: Redactor, most: int) -> ConversationRecord:
-    """Return the conversation of a cell in about `most` characters.
+def conversation_of(run: GatewayRun, redactor: Redactor, max_characters: int) -> ConversationRecord:
+    """Return the conversation of a cell in about `max_characters` characters.
 
     Findings do not refer to its exchange numbers, because each finding contains both bodies.
     """
     words = chat_messages(run.chats, redactor)
-    left = most - sum(len(each.text) for each in words)
+    left = max_characters - sum(len(each.text) for each in words)
     return ConversationRecord(words, fit_exchanges(_exchanges(run, redactor), left))
 
 

@@ -217,23 +217,23 @@ def _state(run: GatewayRun) -> Iterator[tuple[DetailResult, GatewayExchange]]:
     evidence = _with_refusals(run.upstream)
     numbers = {id(side.exchange): exchange for exchange in run.exchanges for side in exchange.upstream}
     without_state: set[int] = set()
-    for flaw in rule.check(evidence):
-        exchange = numbers.get(id(run.upstream.readings[flaw.exchange or 0].exchange))
-        if exchange is None or flaw.kind is Kind.CONVENTION:
+    for violation in rule.check(evidence):
+        exchange = numbers.get(id(run.upstream.readings[violation.exchange or 0].exchange))
+        if exchange is None or violation.kind is Kind.CONVENTION:
             continue
         without_state.add(exchange.number)
         issued = next((each for each in exchange.before if _has_state(_upstream_response(each))), exchange)
         fieldless = issued.own is not None and not _has_state(issued.own)
         has_none = f"; {exchange.way.client.name} has no field of its own for it" if fieldless else ""
-        bad = flaw.severity or rule.severity
+        bad = violation.severity or rule.severity
         severity = Severity.WARNING if fieldless and not exchange.is_refused else bad
         result = DetailResult(
             DetailOutcome.LOST,
-            f"{flaw.message}{has_none}",
+            f"{violation.message}{has_none}",
             "",
-            flaw.pointer or "",
-            flaw.actual,
-            flaw.expected,
+            violation.pointer or "",
+            violation.actual,
+            violation.expected,
             severity,
         )
         yield result, exchange

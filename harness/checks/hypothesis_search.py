@@ -19,9 +19,13 @@ Value = TypeVar("Value")
 
 
 def find(
-    make: Callable[[Random], Value | None], fails: Callable[[Value], bool], most: int, seed: str, database: Path | None
+    make: Callable[[Random], Value | None],
+    fails: Callable[[Value], bool],
+    max_values: int,
+    seed: str,
+    database: Path | None,
 ) -> Value | None:
-    """Return the smallest value of `make` that `fails`, or `None` if none of `most` values does.
+    """Return the smallest value of `make` that `fails`, or `None` if none of `max_values` values does.
 
     Hypothesis makes every choice of the random generator that `make` gets. The same `seed` gives the same values in
     every process. `None` is not counted as a value. In the folder `database`, Hypothesis keeps values that failed; the
@@ -41,7 +45,7 @@ def find(
         return hypothesis.reject() if value is None else value
 
     settings = hypothesis.settings(
-        max_examples=most,
+        max_examples=max_values,
         deadline=None,
         database=DirectoryBasedExampleDatabase(database) if database else None,
         phases=[hypothesis.Phase.reuse, hypothesis.Phase.generate, hypothesis.Phase.shrink],

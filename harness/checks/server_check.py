@@ -169,9 +169,9 @@ class ServerCheckRun:
         kind = "provider" if self.server.api.is_provider(url) else "server"
         provenance = Provenance(kind, model_requested=self.server.model, recorded_from=origin(url))
         try:
-            most = max_conversation_chars(sum(1 for _ in self.selection.cells())) if self.conversations else 0
+            max_requests = max_conversation_chars(sum(1 for _ in self.selection.cells())) if self.conversations else 0
             judge = ServerCellBuilder(
-                send_first_request(self.server, self.line), provenance, self.redactor, self.price, most
+                send_first_request(self.server, self.line), provenance, self.redactor, self.price, max_requests
             )
             for check, variant in self.selection.cells():
                 if variant in failing:
@@ -269,7 +269,9 @@ _FIRST_REQUEST_USAGE = Usage(20, 20)
 """Approximate usage of the first request."""
 
 
-def estimate(server: ServerUnderTest, selection: CheckSelection, most: int | None, price: Price | None) -> Spending:
+def estimate(
+    server: ServerUnderTest, selection: CheckSelection, max_requests: int | None, price: Price | None
+) -> Spending:
     """Estimate the requests and tokens of the checks by running their scripts. Sends no requests."""
     understudy = ScriptedServer(server.api, _MODEL)
     stand_in = replace(server, model=_MODEL, bound=server.request_builder.bounds[0])
@@ -283,7 +285,7 @@ def estimate(server: ServerUnderTest, selection: CheckSelection, most: int | Non
             except ADAPTER_EXCEPTIONS:  # the check itself will tell
                 continue
             usages += [_usage(reply) for reply in session.replies] * selection.repeat
-    sent = usages[:most]
+    sent = usages[:max_requests]
     return spending(sent, len(sent), api=server.api.name, model=server.model, url=server.base_url, price=price)
 
 

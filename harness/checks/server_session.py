@@ -39,8 +39,8 @@ NAME = "server"
 class ServerUnderTest:
     """A server at a base URL, with its API and one of its models.
 
-    `name` is the target in reports. `bound` is the field that limits the length of an answer, by default to `longest`
-    tokens.
+    `name` is the target in reports. `bound` is the field that limits the length of an answer, by default to
+    `max_answer_tokens` tokens.
     """
 
     api: Api
@@ -51,7 +51,7 @@ class ServerUnderTest:
     request_builder: RequestBuilder
     strictly: ResponseCheck
     bound: str
-    longest: int = DEFAULT_ANSWER_TOKENS
+    max_answer_tokens: int = DEFAULT_ANSWER_TOKENS
     name: str = NAME
 
     @staticmethod
@@ -59,7 +59,7 @@ class ServerUnderTest:
         api: Api,
         model: str,
         base_url: str,
-        longest: int = DEFAULT_ANSWER_TOKENS,
+        max_answer_tokens: int = DEFAULT_ANSWER_TOKENS,
         fact_selection: FactSelection = SHIPPED,
     ) -> ServerUnderTest:
         """Return the server at a base URL, with the facts that `fact_selection` selects.
@@ -77,7 +77,7 @@ class ServerUnderTest:
         bound = bounds[-1] if own else bounds[0]  # the newest is the provider's own, and others know the oldest
         root = _root(base_url, api.request_builder.path)
         return ServerUnderTest(
-            api, model, root, profile, rule_set, api.request_builder, api.check_response, bound, longest
+            api, model, root, profile, rule_set, api.request_builder, api.check_response, bound, max_answer_tokens
         )
 
     def sources(self, source: str) -> str:
@@ -133,12 +133,12 @@ class NoResponse(Exception):
 class RetryingClient:
     """Sends authorised requests with the user's `headers`, and retries while the server is busy.
 
-    It sends at most `most` requests, counted in `sent`. `send` replaces HTTP for an in-process server.
+    It sends at most `max_requests` requests, counted in `sent`. `send` replaces HTTP for an in-process server.
     """
 
     api: Api
     key: str
-    most: int | None = None
+    max_requests: int | None = None
     _: KW_ONLY
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     send: Send | None = None
@@ -165,7 +165,7 @@ class RetryingClient:
         authorized = replace(authorized, headers={**own, **self.headers})
         send = self.send or self._over_http
         for tries in range(1, _MAX_TRIES + 1):
-            if self.sent == self.most:
+            if self.sent == self.max_requests:
                 raise RequestLimitReached
             self.sent += 1
             response = send(authorized)
@@ -302,7 +302,7 @@ class CheckSession:
             SessionEnded: there is no usable response. The failure is recorded.
             Inconclusive: the answer cannot be read because it breaks a promise, or `refused` raises this.
         """
-        bound = self.server.longest if request.max_tokens is None else request.max_tokens
+        bound = self.server.max_answer_tokens if request.max_tokens is None else request.max_tokens
         body = self.server.body_of(replace(request, model=self.server.model, max_tokens=bound))
         for name in way:
             body = getattr(self.server.request_builder, name)(body)
@@ -314,7 +314,7 @@ class CheckSession:
 
     def refuses(self, request: ChatRequest) -> bool:
         """Return whether the server answers a request with an error. Raises `SessionEnded`."""
-        body = self.server.body_of(replace(request, model=self.server.model, max_tokens=self.server.longest))
+        body = self.server.body_of(replace(request, model=self.server.model, max_tokens=self.server.max_answer_tokens))
         view = self.send(body).view
         return view is not None and view.error is not None
 
@@ -429,7 +429,7 @@ class CheckSession:
         try:
             return self.server.api.view(request)
         except WireError:
-            plain = self.server.body_of(ChatRequest(model=self.server.model, max_tokens=self.server.longest))
+            plain = self.server.body_of(ChatRequest(model=self.server.model, max_tokens=self.server.max_answer_tokens))
             return self.server.api.view(self.server.request(plain, stream=self.stream))
 
     def _departures(

@@ -306,9 +306,11 @@ def _server_key(server: ServerUnderTest) -> str:
     return found or NO_KEY
 
 
-def _print_forecast(server: ServerUnderTest, selection: CheckSelection, most: int | None, price: Price | None) -> None:
+def _print_forecast(
+    server: ServerUnderTest, selection: CheckSelection, max_requests: int | None, price: Price | None
+) -> None:
     source = " ".join(part for pair in price_version().items() for part in pair) if price is None else "by --price"
-    spending = estimate(server, selection, most, price)
+    spending = estimate(server, selection, max_requests, price)
     typer.echo(plain(f"To be sent: {estimate_text(spending)}; reasoning costs extra ({source})."), err=True)
 
 

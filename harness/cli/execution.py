@@ -81,7 +81,9 @@ def play_check(options: EffectiveOptions, check: AdapterCheck, again: Rerun) -> 
 def record(typed: RecordOptions) -> int:
     """Record the selected cells and return the exit code. Raises `UsageError` like `play`."""
     if typed.stale and typed.missing:
-        raise UsageError("--stale: it selects cells that have a cassette, and --missing the others. Leave one out.")
+        raise UsageError(
+            "--stale: it selects cells that have a cassette, and --missing the others. Use only one of them."
+        )
     if typed.max_age is not None and not typed.stale:
         raise UsageError(f"--max-age {typed.max_age}: it defines which cassettes are stale, so add --stale.")
     mode: Mode = "live" if typed.origin == "provider" else "reference"
@@ -410,7 +412,9 @@ def _check_live_options(options: EffectiveOptions, mode: Mode) -> None:
     if options.hand_over and mode == "replay":
         raise UsageError("--hand-over: no cassettes have hand-overs. Leave --mode out, or give --mode live.")
     if options.hand_over and options.budget:
-        raise UsageError("--budget: it does not count the requests to the first target of a hand-over. Leave one out.")
+        raise UsageError(
+            "--budget: it does not count the requests to the first target of a hand-over. Use only one of them."
+        )
     live_only = {
         "--rate": options.rates,
         "--concurrency": options.concurrency,
@@ -421,7 +425,9 @@ def _check_live_options(options: EffectiveOptions, mode: Mode) -> None:
         if value and mode != "live":
             raise UsageError(f"{option}: it applies only to live requests: add --mode live, or record --from provider.")
     if options.concurrency and options.jobs not in (None, "1"):
-        raise UsageError("--concurrency: it counts the cells of each target, and -n those of all. Leave one out.")
+        raise UsageError(
+            "--concurrency: it counts the cells of each target, and -n those of all. Use only one of them."
+        )
 
 
 def _budget(options: EffectiveOptions, targets: Sequence[Target]) -> Budget | None:

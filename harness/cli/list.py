@@ -269,7 +269,7 @@ def table(rows: Sequence[Sequence[str]], text: str = "") -> Iterator[str]:
     fitted, left_out = fit(rows, shutil.get_terminal_size().columns, text or rows[0][-1])
     yield from align(fitted)
     if left_out:
-        print_error(f"Not shown in this width, but in a pipe: {', '.join(left_out)}.")
+        print_error(f"Omitted, because the terminal is too narrow (a pipe gets all columns): {', '.join(left_out)}.")
 
 
 def fit(rows: Sequence[Sequence[str]], width: int, text: str) -> tuple[list[list[str]], list[str]]:

@@ -247,7 +247,7 @@ def presentation_of(typed: ReportOptions, *, all_differences: bool = False) -> P
     """
     if typed.quiet and (typed.verbose or all_differences):
         more = "-v" if typed.verbose else "--all-differences"
-        raise UsageError(f"-q: it shows less, and {more} more. Leave one out.")
+        raise UsageError(f"-q: it shows less, and {more} more. Use only one of them.")
     return Presentation(verbose=typed.verbose, quiet=typed.quiet, all_differences=all_differences)
 
 

@@ -241,10 +241,10 @@ def _check_written(path: Path | None, targets: Sequence[Target]) -> None:
         raise UsageError(f"--write {path}: there is no such folder.")
 
 
-def _print_probe_forecast(probes: Sequence[FactProbe], most: int | None) -> None:
+def _print_probe_forecast(probes: Sequence[FactProbe], max_requests: int | None) -> None:
     source = " ".join(part for pair in price_version().items() for part in pair)
     facts = count(len({(each.target.name, each.fact.id) for each in probes}), "fact")
-    cost = estimate_text(estimate_cost(probes, most), "at most", f" for {facts}")
+    cost = estimate_text(estimate_cost(probes, max_requests), "at most", f" for {facts}")
     typer.echo(plain(f"To be sent: {cost} ({source})."), err=True)
 
 

@@ -121,7 +121,7 @@ def _hand_overs(options: EffectiveOptions, workers: WorkerPool, *, live: bool) -
     if not chosen:
         reasons = "".join(f" {name} is left out: {reason}" for name, reason in left_out.items())
         raise UsageError(
-            f"--hand-over: -k, the scenarios and the targets select no pair of targets. Leave one out.{reasons}"
+            f"--hand-over: -k, the scenarios and the targets select no pair of targets. Leave out one of them.{reasons}"
         )
     words = {target.name: _words(target, specs[target.adapter.name], models) for target in targets}
     starts = {cell.scenario.id: files.get(cell.start.id, cell.start.id) for cell in chosen}

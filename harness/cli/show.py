@@ -124,7 +124,7 @@ def play_cell(
             cells = [each for each in cells if each.variant == "whole"] or cells
         if len(cells) > 1:
             chosen = list_names([f"--target {each.target.name} --variant {each.variant}" for each in cells], 3)
-            raise UsageError(f"{len(cells)} cells are chosen, and one can be shown. Name it, by: {chosen}.")
+            raise UsageError(f"{len(cells)} cells match, but only one can be shown. Select it with: {chosen}.")
         plan = Plan(
             mode=mode,
             libraries=libraries,

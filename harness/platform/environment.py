@@ -278,10 +278,10 @@ def check_key(name: str, value: str) -> None:
     Raises:
         UsageError: It cannot be sent. The message does not contain the key.
     """
-    flaw = _header_problem(value)
-    if flaw is not None:
+    problem = _header_problem(value)
+    if problem is not None:
         raise UsageError(
-            f"{name}: the key {flaw}, which is not allowed in a header. Set the variable again without it."
+            f"{name}: the key {problem}, which is not allowed in a header. Set the variable again without it."
         )
 
 

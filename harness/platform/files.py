@@ -21,8 +21,8 @@ _KINDS = (
 )
 
 
-def read_file(path: Path, most: int) -> bytes:
-    """Return the content of a regular file. If it has more than `most` bytes, return only its first `most + 1` bytes.
+def read_file(path: Path, max_bytes: int) -> bytes:
+    """Return the content of a regular file. If it has more than `max_bytes`, return only one byte more than that.
 
     Other kinds of file are rejected: a named pipe or a terminal could block forever, and a device has no end.
 
@@ -38,7 +38,7 @@ def read_file(path: Path, most: int) -> bytes:
     # A pipe may have replaced the file after the check. Opening it must not block either.
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
-        left = min(os.fstat(handle).st_size, most) + 1
+        left = min(os.fstat(handle).st_size, max_bytes) + 1
         found: list[bytes] = []
         # No more than the size: Python allocates the requested size first.
         while left > 0 and (piece := os.read(handle, left)):

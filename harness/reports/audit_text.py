@@ -98,16 +98,16 @@ def _evidence(finding: Finding, *, values: bool) -> Iterator[str]:
             yield f"      {name}: {short(value)}"
 
 
-def unexplained_lines(audit: AuditResult, most: int | None) -> Iterator[str]:
-    """Yield at most `most` refused requests in which no rule found anything, with the server's message."""
+def unexplained_lines(audit: AuditResult, max_lines: int | None) -> Iterator[str]:
+    """Yield at most `max_lines` refused requests in which no rule found anything, with the server's message."""
     if not audit.unexplained:
         return
     yield ""
     yield f"Refused, and no rule explains why: {len(audit.unexplained)}. The server's messages:"
-    for each in audit.unexplained[:most]:
+    for each in audit.unexplained[:max_lines]:
         yield f"  {each.file}, interaction {each.index}"
         yield f"    HTTP {each.status}: {_cut(each.words)}"
-    left = len(audit.unexplained[most:]) if most is not None else 0
+    left = len(audit.unexplained[max_lines:]) if max_lines is not None else 0
     if left:
         yield f"  {left} more: --verbose shows all of them, --report json:PATH keeps them"
 

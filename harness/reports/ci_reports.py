@@ -474,21 +474,21 @@ def _lines(found: Sequence[RunProblem], severity: Severity) -> Iterator[str]:
         yield annotation(severity, f"and {count(len(rest), 'more cause')}", f"{names}: see the report of the run", None)
 
 
-def _select_symptoms(found: Sequence[RunProblem], most: int) -> list[tuple[RunProblem, Symptom]]:
-    """Select at most `most` symptoms: the first of each problem, then further ones of each problem in turn. A further
-    symptom must be on a new line of a file.
+def _select_symptoms(found: Sequence[RunProblem], max_symptoms: int) -> list[tuple[RunProblem, Symptom]]:
+    """Select at most `max_symptoms` symptoms: the first of each problem, then further ones of each problem in turn. A
+    further symptom must be on a new line of a file.
     """
     every = [zip(repeat(each), each.symptoms()) for each in found]
     spread = [next(symptoms) for symptoms in every]
     known = {(id(each), symptom.line) for each, symptom in spread}
     others = chain.from_iterable(zip_longest(*(filter(_has_line, symptoms) for symptoms in every)))
     for each, symptom in filter(None, others):
-        if len(spread) >= most:
+        if len(spread) >= max_symptoms:
             break
         if (id(each), symptom.line) not in known:
             known.add((id(each), symptom.line))
             spread.append((each, symptom))
-    return spread[:most]
+    return spread[:max_symptoms]
 
 
 def _has_line(found: tuple[RunProblem, Symptom]) -> bool:

@@ -197,24 +197,24 @@ def broken_cells(run: RunResult) -> list[tuple[str, tuple[CellPlace, ...]]]:
     return _by_reason(run, cells)
 
 
-def not_applicable(run: RunResult, most: int | None = None) -> list[tuple[str, str, str]]:
+def not_applicable(run: RunResult, max_cells: int | None = None) -> list[tuple[str, str, str]]:
     """Return the cells that are not applicable, as tuples of targets, cells and reason.
 
-    Cells are named by their scenarios. If a target has more than `most` such cells, they are counted instead, in total
-    and for each missing capability.
+    Cells are named by their scenarios. If a target has more than `max_cells` such cells, they are counted instead, in
+    total and for each missing capability.
     """
     rows: list[tuple[str, str, str]] = []
     skipped = (
-        replace(cell, reason=_general_reason(cell, brief=most is not None))
+        replace(cell, reason=_general_reason(cell, brief=max_cells is not None))
         for cell in run.cells
         if cell.verdict is Verdict.NOT_APPLICABLE
     )
     for target, cells in group_by(skipped, lambda cell: cell.target):
         named = [(reason, [place.name for place in places]) for reason, places in _by_reason(run, cells)]
-        if most is None or sum(len(names) for _, names in named) <= most:
+        if max_cells is None or sum(len(names) for _, names in named) <= max_cells:
             rows += [(target, ", ".join(names), reason) for reason, names in named]
         else:
-            rows += [(target, number, reason) for number, reason in _tally(cells, most)]
+            rows += [(target, number, reason) for number, reason in _tally(cells, max_cells)]
     return [
         (", ".join(target for target, _, _ in members), which, reason)
         for (which, reason), members in group_by(rows, lambda row: row[1:])
@@ -227,11 +227,11 @@ def _general_reason(cell: CellResult, *, brief: bool) -> str:
     return "the scenario is about other models" if brief and reason.startswith(_ABOUT_OTHER_MODELS) else reason
 
 
-def _tally(cells: Iterable[CellResult], most: int) -> Iterator[tuple[str, str]]:
+def _tally(cells: Iterable[CellResult], max_cells: int) -> Iterator[tuple[str, str]]:
     for who, members in group_by(cells, lambda cell: (cell.reason or "").partition(_LACKS)[0]):
         lacking = Counter(name for cell in members for name in (cell.reason or "").partition(_LACKS)[2].split(", "))
         del lacking[""]
-        tally = list_names([f"{name} ({number})" for name, number in lacking.most_common()], most)
+        tally = list_names([f"{name} ({number})" for name, number in lacking.most_common()], max_cells)
         yield count(len(members), "cell"), f"{who}{_LACKS}{tally}" if tally else who
 
 

@@ -70,12 +70,12 @@ def render(run: RunResult, presentation: Presentation) -> str:
     return "\n\n".join(_fit(blocks, presentation.most)) + "\n"
 
 
-def _fit(blocks: Sequence[str], most: int | None) -> Sequence[str]:
+def _fit(blocks: Sequence[str], max_bytes: int | None) -> Sequence[str]:
     sizes = [len(each.encode("utf-8", "backslashreplace")) + 2 for each in blocks]
-    if most is None or sum(sizes) - 1 <= most:
+    if max_bytes is None or sum(sizes) - 1 <= max_bytes:
         return blocks
     kept: list[str] = []
-    room = most - _CUT_NOTICE_BYTES
+    room = max_bytes - _CUT_NOTICE_BYTES
     for block, size in zip(blocks, sizes, strict=True):
         if size <= room:
             kept.append(block)
@@ -287,7 +287,7 @@ def compare(before: RunResult, run: RunResult, presentation: Presentation) -> st
     return "\n\n".join(_of_changes(before, run, made, None if presentation.verbose else _MAX_CHANGES)) + "\n"
 
 
-def _of_changes(before: RunResult, run: RunResult, made: Changes, most: int | None) -> Iterator[str]:
+def _of_changes(before: RunResult, run: RunResult, made: Changes, max_changes: int | None) -> Iterator[str]:
     yield f"## harness: {made.word.lower()}"
     yield escape_markdown(made.sentence)
     runs = (("before", before), ("now", run))
@@ -297,7 +297,7 @@ def _of_changes(before: RunResult, run: RunResult, made: Changes, most: int | No
         yield "**The two runs were made differently:**"
         yield "\n".join(f"- {escape_markdown(sentence)}" for sentence in made.conditions)
     for title, changes in made.sections:
-        shown = changes[:most]
+        shown = changes[:max_changes]
         lines = (
             [_CHANGE_MARKS.get(each.label, each.label), each.what, each.before or "", each.now or ""] for each in shown
         )

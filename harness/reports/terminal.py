@@ -99,11 +99,11 @@ def render(run: RunResult, presentation: Presentation) -> str:
 def compare(before: RunResult, run: RunResult, presentation: Presentation) -> str:
     """Return the changes from one run to another as text that ends with a line break."""
     made = compare_runs(run, before)
-    most = None if presentation.verbose else _MAX_CHANGES
+    max_changes = None if presentation.verbose else _MAX_CHANGES
     sections = (
         _change_verdict(before, run, made),
         _conditions(made.conditions),
-        *(_changes(title, changes, most) for title, changes in made.sections),
+        *(_changes(title, changes, max_changes) for title, changes in made.sections),
         _worse_cells_hint(run, made),
     )
     return _join(Page(presentation), sections)
@@ -455,12 +455,12 @@ def _conditions(sentences: Sequence[str]) -> Iterator[RenderableType]:
     yield from map(indent, sentences)
 
 
-def _changes(title: str, changes: Sequence[RunChange], most: int | None) -> Iterator[RenderableType]:
+def _changes(title: str, changes: Sequence[RunChange], max_changes: int | None) -> Iterator[RenderableType]:
     yield heading(title)
-    for each in changes[:most]:
+    for each in changes[:max_changes]:
         style = "red" if each.worse else "green" if each.better else "dim"
         yield hanging(Text(each.label, style=style), words.plain(f"{each.what}: {each.text}"), width=7)
-    if hidden := len(changes) - len(changes[:most]):
+    if hidden := len(changes) - len(changes[:max_changes]):
         yield indent(f"and {hidden} more: --verbose", "dim")
 
 

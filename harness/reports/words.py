@@ -108,11 +108,11 @@ def values(finding: Finding, length: int | None = MAX_VALUE_CHARACTERS) -> list[
     ]
 
 
-def shorten(text: str, most: int) -> str:
-    """Return a multi-line text. If it has more than about `most` characters, its middle is left out."""
-    if len(text) <= most:
+def shorten(text: str, max_characters: int) -> str:
+    """Return a multi-line text. If it has more than about `max_characters` characters, its middle is left out."""
+    if len(text) <= max_characters:
         return text
-    half = most // 2
+    half = max_characters // 2
     return f"{text[:half]}\n... {len(text) - 2 * half} characters are left out ...\n{text[-half:]}"
 
 

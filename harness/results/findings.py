@@ -208,11 +208,15 @@ def text_change(before: str, after: str) -> TextChange | None:
     )
 
 
-def show_change(actual: JSON, expected: JSON, longest: int) -> tuple[str, str] | None:
-    """Return both values reduced to their first change, if both are texts and one has more than `longest` characters.
-    Return `None` if they are not, or if they are equal.
+def show_change(actual: JSON, expected: JSON, max_characters: int) -> tuple[str, str] | None:
+    """Return both values reduced to their first change, if both are texts and one has more than `max_characters`
+    characters. Return `None` if they are not, or if they are equal.
     """
-    if not isinstance(actual, str) or not isinstance(expected, str) or max(len(actual), len(expected)) <= longest:
+    if (
+        not isinstance(actual, str)
+        or not isinstance(expected, str)
+        or max(len(actual), len(expected)) <= max_characters
+    ):
         return None
     change = text_change(expected, actual)
     if change is None:

@@ -344,7 +344,7 @@ def _other_error_violation(evidence: Evidence, chat: int, wanted: ExpectedEnding
         kind=kind,
         raised=made.error if made.crashed else None,
         case=f"{wanted.ending}: {made.error}",
-        remedy=f"raise {expected}" if expected else "fix the named line: it fails on a valid answer",
+        remedy=f"raise {expected}" if expected else "fix the line that the message names: it fails on a valid answer",
     )
 
 
@@ -373,7 +373,7 @@ def _unsent_violation(made: Chat) -> RuleViolation:
         rule="chat-failure",
         raised=made.error if made.crashed else None,
         case=f"unsent: {origin.error}",
-        remedy=_TO_SERVER if lost else "fix the named line: the request must be sent",
+        remedy=_TO_SERVER if lost else "fix the line that the message names, so that the request is sent",
     )
 
 

@@ -55,17 +55,17 @@ def max_conversation_chars(cells: int) -> int:
 def build_conversation(
     evidence: Evidence,
     redactor: Redactor,
-    most: int,
+    max_characters: int,
     indices: Iterable[int] | None = None,
     *,
     with_streams: bool = False,
 ) -> ConversationRecord:
-    """Build the conversation of a cell without secrets, in about `most` characters. Bodies beyond the limit are
-    omitted.
+    """Build the conversation of a cell without secrets, in about `max_characters` characters. Bodies beyond the limit
+    are omitted.
 
     `indices` are the numbers of the exchanges, if they do not count from 0. `with_streams` also keeps the raw streams.
     """
-    left = most
+    left = max_characters
     words: list[MessageRecord] = []
     for each in _shorten(_cell_messages(evidence), redactor):
         left -= len(each.text)
@@ -88,11 +88,11 @@ def _shorten(every: Iterable[MessageRecord], redactor: Redactor) -> Iterator[Mes
         yield replace(each, text=_text(each.text), name=each.name and _text(each.name), id=each.id and _text(each.id))
 
 
-def fit_exchanges(exchanges: Iterable[ExchangeRecord], most: int) -> tuple[ExchangeRecord, ...]:
-    """Return the exchanges in a total of about `most` characters. Exchanges beyond this limit are returned without
-    bodies.
+def fit_exchanges(exchanges: Iterable[ExchangeRecord], max_characters: int) -> tuple[ExchangeRecord, ...]:
+    """Return the exchanges in a total of about `max_characters` characters. Exchanges beyond this limit are returned
+    without bodies.
     """
-    left, kept = most, list[ExchangeRecord]()
+    left, kept = max_characters, list[ExchangeRecord]()
     for each in exchanges:
         left -= len(each.sent or "") + len(each.received or "") + len(each.stream or "")
         kept.append(

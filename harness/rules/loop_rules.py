@@ -238,7 +238,7 @@ def cut_call_answered(given: LoopInputs) -> Iterator[RuleViolation]:
     """Report a truncated call, or its result, in a later request."""
     for cut in given.cut_calls:
         later = given.evidence.readings[cut.exchange + 1 :]
-        yield from [flaw for reading in later for flaw in _cut_call_in_request(given, cut, reading)][:1]
+        yield from [violation for reading in later for violation in _cut_call_in_request(given, cut, reading)][:1]
 
 
 def _cut_call_in_request(given: LoopInputs, cut: CutCall, reading: ParsedExchange) -> Iterator[RuleViolation]:

@@ -150,7 +150,7 @@ def _requests_beyond(evidence: Evidence) -> Iterator[RuleViolation]:
 def _severity(evidence: Evidence, chat: int | None) -> Severity | None:
     """Return `WARNING` if the adapter accepted an earlier stream that lacks only its last event, otherwise `None`."""
     before = filter(None, (wrong_ending(evidence, earlier) for earlier in range(chat or 0)))
-    contested = any(flaw.rule == "stream-cut" and flaw.severity is Severity.WARNING for flaw in before)
+    contested = any(violation.rule == "stream-cut" and violation.severity is Severity.WARNING for violation in before)
     return Severity.WARNING if contested else None
 
 
@@ -258,8 +258,8 @@ def _equals_whole(evidence: Evidence) -> Iterator[RuleViolation]:
             mistaken = [each for each in found if _only_stream_matches_wire(evidence, index, whole, each.place)]
             yield from _violations_of(evidence, index, replayed.way, [each for each in found if each not in mistaken])
             way = f"{replayed.way}, whose framing no client has to accept"
-            for flaw in _violations_of(evidence, index, way, mistaken):
-                yield replace(flaw, actual=flaw.expected, expected=flaw.actual)
+            for violation in _violations_of(evidence, index, way, mistaken):
+                yield replace(violation, actual=violation.expected, expected=violation.actual)
 
 
 def _only_stream_matches_wire(evidence: Evidence, index: int, whole: Chat, place: str) -> bool:

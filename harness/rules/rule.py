@@ -45,30 +45,30 @@ class Rule:
 
     def findings(self, evidence: Evidence) -> Iterator[Finding]:
         """Yield the findings for one transcript."""
-        for flaw in self.check(evidence):
-            yield self.finding(flaw, registry.api(evidence.transcript.api).terms)
+        for violation in self.check(evidence):
+            yield self.finding(violation, registry.api(evidence.transcript.api).terms)
 
-    def finding(self, flaw: RuleViolation, terms: ApiTerms) -> Finding:
+    def finding(self, violation: RuleViolation, terms: ApiTerms) -> Finding:
         """Build the finding for a violation. The remedy is left out if the violation blames another party than the rule
         does.
         """
-        blame = flaw.blame or self.blame
-        remedy = terms.fill(self.remedy) if flaw.remedy is None else flaw.remedy
+        blame = violation.blame or self.blame
+        remedy = terms.fill(self.remedy) if violation.remedy is None else violation.remedy
         return Finding(
-            rule=flaw.rule or self.id,
-            kind=flaw.kind or self.kind,
-            severity=flaw.severity or self.severity,
+            rule=violation.rule or self.id,
+            kind=violation.kind or self.kind,
+            severity=violation.severity or self.severity,
             blame=blame,
-            message=flaw.message,
-            pointer=flaw.pointer,
-            actual=flaw.actual,
-            expected=flaw.expected,
-            source=flaw.source or self.source,
-            exchange=flaw.exchange,
-            of_response=flaw.of_response,
+            message=violation.message,
+            pointer=violation.pointer,
+            actual=violation.actual,
+            expected=violation.expected,
+            source=violation.source or self.source,
+            exchange=violation.exchange,
+            of_response=violation.of_response,
             subject=self.subject,
-            raised=flaw.raised,
-            case=flaw.case,
+            raised=violation.raised,
+            case=violation.case,
             remedy=remedy if blame is self.blame else "",
         )
 

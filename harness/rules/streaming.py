@@ -400,9 +400,9 @@ def _how_accepted(call: CallView, given: list[CallView], ended: list[CallFromEve
 )
 def _cut_answers(evidence: Evidence) -> Iterator[RuleViolation]:
     for index in range(len(evidence.transcript.chats)):
-        flaw = wrong_ending(evidence, index)
-        if flaw is not None and flaw.rule == "stream-cut":
-            yield flaw
+        violation = wrong_ending(evidence, index)
+        if violation is not None and violation.rule == "stream-cut":
+            yield violation
 
 
 @RULES.add(
@@ -424,8 +424,8 @@ def _wrong_stream_request(evidence: Evidence) -> Iterator[RuleViolation]:
             asks = "a stream" if reading.request.stream else "a whole answer"
             # an adapter that collects a stream still returns what the caller requested
             kind = None if wanted else Kind.CONVENTION
-            flaw = f"{message}, and the request asks for {asks}"
-            yield reading.violation(flaw, "", not wanted, wanted, kind=kind)
+            problem = f"{message}, and the request asks for {asks}"
+            yield reading.violation(problem, "", not wanted, wanted, kind=kind)
         elif wanted and evidence.api.traits.counts_when_asked and reading.request.usage_pointer is None:
             message = "the request does not ask for the token counts of the stream"
             chat = reading.exchange.chat

@@ -423,13 +423,13 @@ def run_loop(cell: Cell, backend: Backend, way: StreamRewrite | None = None) -> 
     )
 
 
-def _drive(cell: Cell, adapter: ForeignAdapter, endpoint: Endpoint, desk: ScriptedTools) -> LoopOutcome:
+def _drive(cell: Cell, adapter: ForeignAdapter, endpoint: Endpoint, tools: ScriptedTools) -> LoopOutcome:
     outcome = LoopOutcome()
     try:
         with adapter.workers.lease(adapter) as lease:
             drive = cast("Drive", lease.adapter.drive)
             try:
-                drive(endpoint, cell.target.model, conversation_for(cell.scenario, cell.variant, desk))
+                drive(endpoint, cell.target.model, conversation_for(cell.scenario, cell.variant, tools))
             except Unsupported as declined:
                 outcome = LoopOutcome(declined=exception_text(declined))
             except BrokenCommand as broken:

@@ -249,12 +249,12 @@ def excerpt(value: JSON, pointer: str, width: int = 100) -> tuple[str, ...]:
     return (f"{root or '/'}:", *around([line.text for line in shown], marked_line(shown, pointer), _LINES_AROUND))
 
 
-def around(lines: Sequence[str], at: int, most: int) -> Iterator[str]:
-    """Yield the line at index `at`, marked by `>`, with at most `most` lines on each side.
+def around(lines: Sequence[str], at: int, max_lines: int) -> Iterator[str]:
+    """Yield the line at index `at`, marked by `>`, with at most `max_lines` lines on each side.
 
     Notes give the number of omitted lines.
     """
-    first, last = max(at - most, 0), min(at + most + 1, len(lines))
+    first, last = max(at - max_lines, 0), min(at + max_lines + 1, len(lines))
     if first:
         yield f"  ({first} lines above)"
     yield from (f"{'>' if number == at else ' '} {lines[number]}" for number in range(first, last))

@@ -151,13 +151,13 @@ def probe_pair(  # noqa: PLR0913, PLR0917 - a fact, and the server that is probe
     return ProbePair(tested, control)
 
 
-def estimate_cost(probes: Sequence[FactProbe], most: int | None) -> Spending:
+def estimate_cost(probes: Sequence[FactProbe], max_requests: int | None) -> Spending:
     """Return the maximum number of requests and their maximum cost.
 
     Every request is counted, although providers do not bill rejected requests.
     """
     pairs = [(each, each.pair) for each in probes if each.pair is not None]
-    requests = [(each, request) for each, pair in pairs for request in (pair.tested, pair.control)][:most]
+    requests = [(each, request) for each, pair in pairs for request in (pair.tested, pair.control)][:max_requests]
     usages = [_usage(each, request) for each, request in requests]
     prices = [
         cost(each.target.api, each.target.model, usage, url=each.base_url)
@@ -335,12 +335,14 @@ _NO_ACCESS_STATUSES = frozenset({401, 402})
 
 
 class Probe:
-    """A context manager that probes servers. `most` is the maximum number of requests; `None` means no limit."""
+    """A context manager that probes servers. `max_requests` limits the requests; `None` means no limit."""
 
-    def __init__(self, live: LiveBackend, most: int | None = None, wait: Callable[[float], None] = time.sleep) -> None:
+    def __init__(
+        self, live: LiveBackend, max_requests: int | None = None, wait: Callable[[float], None] = time.sleep
+    ) -> None:
         self.sent = 0
         self._live = live
-        self._most = most
+        self._most = max_requests
         self._wait = wait
         self._answered: set[str] = set()
         self._shut: dict[str, ProbeAnswer] = {}

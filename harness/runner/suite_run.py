@@ -95,18 +95,18 @@ class EarlyStop:
     """Limits after which no further cell starts: a number of failures (`--maxfail`) and a time in seconds. `None` means
     no limit.
 
-    The first `least` cells start in any case.
+    The first `min_cells` cells start in any case.
     """
 
-    def __init__(self, failures: int | None = None, seconds: float | None = None, least: int = 0) -> None:
+    def __init__(self, failures: int | None = None, seconds: float | None = None, min_cells: int = 0) -> None:
         self._left = failures
         self._end = None if seconds is None else time.monotonic() + seconds
-        self._least = least
+        self._min_cells = min_cells
 
     @property
     def over(self) -> bool:
         """True once a limit is reached."""
-        return self._left == 0 or (self.is_late and self._least <= 0)
+        return self._left == 0 or (self.is_late and self._min_cells <= 0)
 
     @property
     def is_late(self) -> bool:
@@ -117,7 +117,7 @@ class EarlyStop:
         """Count a finished cell."""
         if self._left and cell.verdict in (Verdict.FAIL, Verdict.ERROR):
             self._left -= 1
-        self._least -= 1
+        self._min_cells -= 1
 
 
 Item = TypeVar("Item")

@@ -102,8 +102,8 @@ class CellJudge:
         """
         transcript = evidence.transcript
         terms = registry.api(transcript.api).terms
-        found = ((rule, flaw) for rule in self.rules for flaw in rule.check(evidence))
-        findings = tuple(self._with_severity(rule.finding(flaw, terms)) for rule, flaw in found)
+        found = ((rule, violation) for rule in self.rules for violation in rule.check(evidence))
+        findings = tuple(self._with_severity(rule.finding(violation, terms)) for rule, violation in found)
         if not any(finding.severity is Severity.ERROR for finding in findings):
             # after an error, unplanned tool calls are no fault of the scenario
             findings += tuple(

@@ -195,11 +195,11 @@ class AdapterProcess:
         self._send({"id": number, "result": result} if error is None else {"id": number, "error": error})
 
     @contextlib.contextmanager
-    def waiting(self, most: float) -> Generator[float]:
-        """Yield the number of seconds that the `with` block may wait: `most`, or the remaining time if that is less.
-        The time spent is deducted from the time limit, but never more than the yielded value.
+    def waiting(self, max_seconds: float) -> Generator[float]:
+        """Yield the number of seconds that the `with` block may wait: `max_seconds`, or the remaining time if that is
+        less. The time spent is deducted from the time limit, but never more than the yielded value.
         """
-        seconds = max(min(most, self._seconds_left), 0.0)
+        seconds = max(min(max_seconds, self._seconds_left), 0.0)
         begun = time.monotonic()
         try:
             yield seconds

@@ -106,7 +106,7 @@ def test_models_are_listed_with_what_is_known_of_them(harness: Command) -> None:
     assert {row["NOTE"] for row in of_one} == {"-", "deprecated"}
 
 
-LEFT_OUT = "Not shown in this width, but in a pipe: "
+LEFT_OUT = "Omitted, because the terminal is too narrow (a pipe gets all columns): "
 
 
 def test_wrappers_are_listed_with_what_they_were_tried_with(harness: Command) -> None:

@@ -36,9 +36,9 @@ TOOL_NAME = r"[a-zA-Z0-9_-]{1,64}"
 """Pattern of tool names (openai-chat-names, openai-responses-tool-form)."""
 
 
-def is_legal(call_id: str, longest: int) -> bool:
-    """Return whether the API accepts this id, which must not be empty or longer than `longest` characters."""
-    return 0 < len(call_id) <= longest
+def is_legal(call_id: str, max_id_characters: int) -> bool:
+    """Return whether the API accepts this id, which must not be empty or longer than the maximum."""
+    return 0 < len(call_id) <= max_id_characters
 
 
 def legal_name(name: str) -> str:
@@ -56,13 +56,13 @@ def synthesise_id(position: int, taken: Collection[str]) -> str:
 class OpenAIIds:
     """Maps canonical call ids to wire ids, one to one. Its methods must be called in the order of the history.
 
-    Ids that the API issued or that have at most `longest` characters are kept. Longer ones are replaced by a digest,
-    which is the same in every request of a conversation. Calls with an empty id are numbered; results without an id are
-    matched to them by name, then by order.
+    Ids that the API issued or that have at most `max_id_characters` are kept. Longer ones are replaced by a
+    digest, which is the same in every request of a conversation. Calls with an empty id are numbered; results without
+    an id are matched to them by name, then by order.
     """
 
-    def __init__(self, history: Iterable[Message], longest: int) -> None:
-        self._longest = longest
+    def __init__(self, history: Iterable[Message], max_id_characters: int) -> None:
+        self._max_id_characters = max_id_characters
         self._taken = {call.id for message in history for call in message.tool_calls}
         self._issued: set[str] = set()
         self._empty = 0
@@ -90,7 +90,11 @@ class OpenAIIds:
         return self._unanswered.pop(names.index(result.name) if result.name in names else 0)[1]
 
     def _wire_id(self, call_id: str) -> str:
-        return call_id if call_id in self._issued or is_legal(call_id, self._longest) else self._substitute(call_id)
+        return (
+            call_id
+            if call_id in self._issued or is_legal(call_id, self._max_id_characters)
+            else self._substitute(call_id)
+        )
 
     def _substitute(self, text: str) -> str:
         digests = (hashlib.sha256(f"{n}:{text}".encode(errors="surrogatepass")).hexdigest() for n in numbers())

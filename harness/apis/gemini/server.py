@@ -246,7 +246,7 @@ def _text(part: dict[str, JSON], seed: str, label: str) -> _Parts:
     end, as in Gemini 3.
     """
     plain = {key: value for key, value in part.items() if key != "thoughtSignature"}
-    pieces = [plain | {"text": text} for text in fragments(str(part["text"]), seed, label, longest=40)]
+    pieces = [plain | {"text": text} for text in fragments(str(part["text"]), seed, label, max_piece_characters=40)]
     if plain == part:
         return pieces
     if pieces and number(seed, f"{label} signed", 0, 2) == 0:

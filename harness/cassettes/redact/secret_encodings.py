@@ -129,16 +129,16 @@ PART = 16
 
 @dataclass(frozen=True)
 class SecretEncoding:
-    """Encoding of a secret. A match of `least` consecutive bytes is enough."""
+    """Encoding of a secret. A match of `min_bytes` consecutive bytes is enough."""
 
     text: bytes
-    least: int
+    min_bytes: int
     alphabet: Alphabet
 
     @cached_property
     def _blocks(self) -> list[tuple[int, bytes]]:
-        """Blocks of the encoded text, with their offsets. Any part of at least `least` bytes contains one of them."""
-        size = (self.least + 1) // 2
+        """Blocks of the encoded text, with their offsets. Any part of at least `min_bytes` contains one of them."""
+        size = (self.min_bytes + 1) // 2
         starts = range(0, len(self.text) - size + 1, size)
         return [(start, self.text[start : start + size]) for start in starts]
 
@@ -151,7 +151,7 @@ class SecretEncoding:
                 before = _common(encoding[:start][::-1], text[max(at - start, 0) : at][::-1])
                 behind = at + len(block)
                 after = _common(encoding[start + len(block) :], text[behind : behind + len(encoding)])
-                if before + len(block) + after >= self.least:
+                if before + len(block) + after >= self.min_bytes:
                     yield at - before, behind + after
                 at = text.find(block, behind + after)
 

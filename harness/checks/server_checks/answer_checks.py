@@ -146,7 +146,7 @@ def _same_calls(session: CheckSession) -> None:
 
 def _body(session: CheckSession) -> WireBody:
     request = ChatRequest(
-        model=session.server.model, messages=[Message.user(session.prompt)], max_tokens=session.server.longest
+        model=session.server.model, messages=[Message.user(session.prompt)], max_tokens=session.server.max_answer_tokens
     )
     return session.server.body_of(request)
 
@@ -209,7 +209,7 @@ def _check_undeclared(session: CheckSession) -> None:
         [Message.user(session.prompt)],
         tools=[WEATHER],
         tool_choice=NamedTool("no_such_tool"),
-        max_tokens=session.server.longest,
+        max_tokens=session.server.max_answer_tokens,
     )
     _check_survives(
         session, session.send(session.server.body_of(request)), "a tool choice that names an undeclared tool"
