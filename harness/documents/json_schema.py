@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, lru_cache
 from threading import local
 from typing import Any, NamedTuple, TypeAlias, cast
@@ -177,22 +177,27 @@ def lost_reference(schema: dict[str, JSON]) -> tuple[Path, str] | None:
             continue
         entries: dict[str, Any] = {**node}
         if not is_named:
-            inner = resolver
             try:
-                inner = resolver.in_subresource(DRAFT202012.create_resource(entries)) if at else resolver
-                for keyword in _REFERENCES:
-                    if isinstance(entries.get(keyword), str):
-                        found = inner.lookup(entries[keyword]).contents
-                        if not isinstance(found, dict | bool):
-                            return (*at, keyword), str(entries[keyword])
+                resolver = resolver.in_subresource(DRAFT202012.create_resource(entries)) if at else resolver
+                lost = _lost_keyword(entries, resolver)
             except (Unresolvable, ValueError, TypeError, AttributeError):
-                return next(((*at, each), str(entries[each])) for each in (*_REFERENCES, "$id") if each in entries)
-            resolver = inner
+                lost = next(each for each in (*_REFERENCES, "$id") if each in entries)
+            if lost is not None:
+                return (*at, lost), str(entries[lost])
         left += [
             (value, (*at, key), not is_named and key in _NAMED, resolver)
             for key, value in entries.items()
             if is_named or key not in _DATA
         ]
+    return None
+
+
+def _lost_keyword(entries: Mapping[str, Any], resolver: Any) -> str | None:
+    """Return the first reference keyword whose target is not a schema. The resolver raises if there is no target."""
+    for keyword in _REFERENCES:
+        reference = entries.get(keyword)
+        if isinstance(reference, str) and not isinstance(resolver.lookup(reference).contents, dict | bool):
+            return keyword
     return None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby, pairwise
 
 from harness.apis.response_rules import Subject
@@ -257,33 +257,37 @@ def _result_misplaced(evidence: Evidence) -> Iterator[RuleViolation]:
     """
     for exchange, view in _requests(evidence):
         pairing = evidence.pairing(view)
-        order = [part for turn in view.turns for part in turn.parts]
-        roles = [turn.role for turn in view.turns for _ in turn.parts]
-        places = {id(part): place for place, part in enumerate(order)}
-        given = _media_of_results(evidence, exchange) if any(isinstance(part, MediaView) for part in order) else []
+        order = [(part, turn.role) for turn in view.turns for part in turn.parts]
+        places = {id(part): place for place, (part, _) in enumerate(order)}
+        given = _media_of_results(evidence, exchange) if any(isinstance(part, MediaView) for part, _ in order) else []
         for call, results in zip(pairing.calls, pairing.results, strict=True):
-            for result in results[:1]:
-                start, end = places[id(call)] + 1, places[id(result)]
-                if start == end or call.asynchronous:
-                    continue
-                seen_result = False
-                for part, role in zip(order[start:end], roles[start:end], strict=True):
-                    seen_result = seen_result or isinstance(part, ResultView)
-                    is_text = isinstance(part, TextView) and part.text != ""
-                    if isinstance(part, MediaView):
-                        moved = any(same_medium(part, each) for each in given)
-                        is_text = not moved or _turn_of(view, part) != _turn_of(view, result)
-                    user_text = role == "user" and is_text
-                    new_answer = seen_result and isinstance(part, CallView)
-                    if user_text or new_answer:
-                        yield RuleViolation(
-                            f"the result of {call.name} ({call.id or 'without id'}) does not directly follow its call",
-                            exchange,
-                            result.pointer,
-                            result.pointer,
-                            f"after {call.pointer}, before {part.pointer}",
-                        )
-                        break
+            for result in [] if call.asynchronous else results[:1]:
+                between = order[places[id(call)] + 1 : places[id(result)]]
+                part = _misplaced_part(view, between, result, given)
+                if part is not None:
+                    yield RuleViolation(
+                        f"the result of {call.name} ({call.id or 'without id'}) does not directly follow its call",
+                        exchange,
+                        result.pointer,
+                        result.pointer,
+                        f"after {call.pointer}, before {part.pointer}",
+                    )
+
+
+def _misplaced_part(
+    view: RequestView, between: Sequence[tuple[PartView, str]], result: ResultView, given: Sequence[Image | File]
+) -> PartView | None:
+    """Return the first part between a call and its result that must not be there, or `None`."""
+    has_result = False
+    for part, role in between:
+        has_result = has_result or isinstance(part, ResultView)
+        is_content = isinstance(part, TextView) and part.text != ""
+        if isinstance(part, MediaView):
+            is_of_result = any(same_medium(part, each) for each in given)
+            is_content = not is_of_result or _turn_of(view, part) != _turn_of(view, result)
+        if (role == "user" and is_content) or (has_result and isinstance(part, CallView)):
+            return part
+    return None
 
 
 def _media_of_results(evidence: Evidence, exchange: int) -> list[Image | File]:
