@@ -395,7 +395,7 @@ class ConditionTest:
                 return schemas.tools
 
     def all_steps(self, schemas: SchemaPlaces) -> tuple[tuple[PathStep, ...], ...]:
-        """Return the paths that the test reads, as steps."""
+        """Return the paths that the test reads. Each path is a tuple of steps."""
         return tuple(map(steps_of, self.paths(schemas))) if self.condition.schemas else (self.steps,)
 
     def _candidates(self, data: RequestData, shared: frozenset[str], chosen: _Chosen) -> Iterator[_Found]:

@@ -138,7 +138,7 @@ class Method:
 
     @property
     def reads_parts(self) -> bool:
-        """Return whether the client's module looks into a content that is a list."""
+        """Return whether the source of the client's module handles content that is a list of parts."""
         return self.mentions_images or bool(re.search(r"isinstance\([^)]*content[^)]*(list|str)\b", self.module))
 
     @property

@@ -365,7 +365,7 @@ class CassetteLibrary:
             return read(path)
         except CassetteMissing:
             return None
-        except CassetteError as error:  # says "record it again", which is what is being tried
+        except CassetteError as error:  # its advice, to record again, does not help here
             reason = f"what is there cannot be read: {error.reason.removesuffix(RESTORE).strip()}"
             raise CassetteError(str(path), f"{reason} {_REPLACE}", error.place) from None
 

@@ -113,7 +113,7 @@ class _Connection:
 
     def run(self) -> None:
         """Handle requests until the client disconnects or a response ends the connection."""
-        with self._socket, suppress(OSError, h11.ProtocolError):  # the client has gone, or talks no HTTP
+        with self._socket, suppress(OSError, h11.ProtocolError):  # the client disconnected, or does not use HTTP
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             while self._answer() and self._wire.our_state is self._wire.their_state is h11.DONE:
                 self._wire.start_next_cycle()

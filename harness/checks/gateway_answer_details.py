@@ -189,7 +189,7 @@ def _calls(sent: ResponseView, received: ResponseView) -> Outcomes:
             yield lost_detail(message, call.pointer, invented.pointer, invented.arguments, call.malformed)
             return
     if cut and len(found) > len(whole):
-        return  # each of them is there, as what it is
+        return  # all of them arrived as calls
     names, there = [call.name for call in whole], [call.name for call in found]
     if names == there:
         if names:
@@ -294,7 +294,7 @@ def _stop(exchange: GatewayExchange) -> Outcomes:
         and sent.api == received.api
         and sent.raw_stop_reason == received.raw_stop_reason
     ):
-        return  # it follows from the words of the refusal, and gateway-answer-refusal says so
+        return  # gateway-answer-refusal reports it
     else:
         upstream = f"the upstream stopped for {sent.stop_reason} ({sent.raw_stop_reason!r})"
         message = f"{upstream}, and the answer says {received.stop_reason} ({received.raw_stop_reason!r})"

@@ -139,7 +139,7 @@ def _results(exchange: GatewayExchange) -> Outcomes:
     found = [_core(results[0]) if results else None for results in arrived.results]
     for place, (call, results) in enumerate(zip(sent.calls, sent.results, strict=True)):
         if not results or place >= len(arrived.calls) or arrived.calls[place].name != call.name:
-            continue  # gateway-calls says the latter
+            continue  # gateway-calls reports the last two cases
         given, there = results[0], arrived.results[place]
         if not there:
             yield lost_detail(
@@ -168,7 +168,7 @@ def _means(given: ResultView, there: ResultView, request: RequestView) -> bool:
     if contains_result(replace(there, payload=payload), told_as, request):
         return True
     moved = any(isinstance(part, MediaView) for part in given.payload) and len(payload) == len(there.payload)
-    return moved and (_core(there) or "").startswith(_core(given) or "")  # a note may follow that says where they are
+    return moved and (_core(there) or "").startswith(_core(given) or "")  # a note about their place may follow
 
 
 def _changed_result(call: CallView, given: ResultView, there: ResultView, found: list[str | None]) -> DetailResult:

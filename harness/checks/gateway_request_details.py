@@ -89,7 +89,7 @@ def _texts(sent: RequestView, arrived: RequestView) -> Outcomes:
             role == there
             and any(text in "".join(told_words) for text in joined_texts(words))
             and (
-                adds or (system and system in "".join(told_words))  # system-prompt says the second
+                adds or (system and system in "".join(told_words))  # gateway-system-prompt reports the latter
             )
         ):
             is_same = False
@@ -298,7 +298,7 @@ def _choice(sent: RequestView, arrived: RequestView) -> Outcomes:
         request_meaning.wire_choice(arrived.tool_choice, names),
     )
     if not arrived.tools and wanted is not None and not wanted.forced:
-        return  # nothing can be called; whether that is right, gateway-tools says
+        return  # nothing can be called; gateway-tools checks the tools
     if wanted == found:
         if sent.tool_choice is not None:
             yield preserved_detail(

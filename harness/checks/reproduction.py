@@ -42,11 +42,14 @@ class ScriptClaim:
     """A condition that a script checks. It fails as long as the fault exists.
 
     - `sent`: the value at `path` of the request is the right `value`. If `is_right` is not set, `value` is wrong, and
-      the request must have another one. - `has`: the request contains the text `value`. `shown`: what the library
-      returned contains it. - `error`, `no error`: the library raises an exception, or raises none. - `status`: the
-      exception has this status. - `runs`: the tools ran with these names and arguments. - `calls`, `whole calls`,
-      `text`, `usage`: the library returns this. Whole calls are those whose arguments are a JSON object. - `reason`:
-      the stop reason is one of these words.
+      the request must have another one.
+    - `has`: the request contains the text `value`. `shown`: what the library returned contains it.
+    - `error`, `no error`: the library raises an exception, or raises none.
+    - `status`: the exception has this status.
+    - `runs`: the tools ran with these names and arguments.
+    - `calls`, `whole calls`, `text`, `usage`: the library returns this. Whole calls are those whose arguments are a
+      JSON object.
+    - `reason`: the stop reason is one of these words.
     """
 
     subject: Literal[

@@ -282,7 +282,7 @@ def estimate(
                 continue
             try:
                 session = run_check(check, stand_in, line, _unseen, variant).session
-            except ADAPTER_EXCEPTIONS:  # the check itself will tell
+            except ADAPTER_EXCEPTIONS:  # the check itself reports it
                 continue
             usages += [_usage(reply) for reply in session.replies] * selection.repeat
     sent = usages[:max_requests]

@@ -607,5 +607,5 @@ def _has_ended(process: subprocess.Popen[bytes]) -> bool:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    with suppress(ProcessLookupError, PermissionError):  # macOS: the latter, if only zombies are left
+    with suppress(ProcessLookupError, PermissionError):  # macOS raises PermissionError if only zombies are left
         os.killpg(process.pid, signal.SIGKILL)

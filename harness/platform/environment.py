@@ -132,7 +132,7 @@ def installed_version(name: str) -> str | None:
     """Return the installed version of a package, or `None`. Cached, because a run creates thousands of clients."""
     try:
         return version(name)
-    except PackageNotFoundError:  # the import will tell, or it came without metadata
+    except PackageNotFoundError:  # not installed (the import fails later), or installed without metadata
         return None
 
 

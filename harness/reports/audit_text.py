@@ -72,7 +72,7 @@ def _findings(run: RunResult, *, verbose: bool, quiet: bool) -> Iterator[str]:
     for found in (finding for cell in run.cells for finding in cell.findings):
         if quiet and found.severity is not Severity.ERROR:
             continue
-        if found.outcome is not None:  # findings of a re-drive have none, and are shown with it
+        if found.outcome is not None:  # findings of a redrive have no outcome and are shown in its section
             groups.setdefault((found.outcome, found.severity.value, found.rule), []).append(found)
     ordered = sorted(groups, key=lambda key: (key[0], key[1], -len(groups[key]), key[2]))
     title: Outcome | None = None

@@ -131,7 +131,7 @@ def causes(run: RunResult, severity: Severity) -> list[Cause]:
             for index, finding in enumerate(cell.findings)
             if finding.severity is severity and finding.accepted is None and finding.follows is None
         }
-        is_alone = len(set(keys.values())) == 1  # causes that are shown as one are of several APIs, and so of cells
+        is_alone = len(set(keys.values())) == 1  # joined causes are from different APIs, so they never share a cell
         for index, key in keys.items():
             followers = _followers(cell.findings, index)
             found.setdefault(key, []).append(_Occurrence(cell, cell.findings[index], followers, is_alone))

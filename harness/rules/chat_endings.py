@@ -264,7 +264,7 @@ def _expected_error_violation(evidence: Evidence, chat: int, wanted: ExpectedEnd
     if is_scripted_failure(evidence, chat) or (wanted.ending == "unreadable" and not has_broken_answers(evidence)):
         return None  # exchange-unreadable reports the latter
     message = f"{made.raised} and there is no answer{made.words}"
-    blame = None if wanted.ending == "unreadable" else Blame.PROVIDER  # the former is an answer, says the scenario
+    blame = None if wanted.ending == "unreadable" else Blame.PROVIDER  # the scenario sends the unreadable answer
     return RuleViolation(
         message, wanted.exchange, "", made.error, "a response", rule="chat-failure", blame=blame, case="no answer"
     )

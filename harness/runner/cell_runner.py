@@ -97,7 +97,9 @@ class CellRunner:
         self._recuts = recuts
         self._budget = budget
         self._request_limit = RequestLimit(recorder.max_requests if recorder else None)
-        self._whole: tuple[Cell, Evidence] | None = None  # the last whole cell: the next one is often its stream
+        self._whole: tuple[Cell, Evidence] | None = (
+            None  # the last whole cell; the next cell is often its streamed variant
+        )
         self._histories: dict[tuple[str, str, Variant], HandedHistory | NoHistory] = {}
         self._lock = Lock()
 

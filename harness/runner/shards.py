@@ -230,7 +230,7 @@ _EQUAL_PROPERTIES: dict[str, Callable[[RunResult], object]] = {
     "rules that count are": lambda run: (run.rules, run.ignored),
     "targets that are left out are": lambda run: run.left_out,
     "folders of cassettes are": lambda run: run.cassettes,
-    "other options are": lambda run: replace(run.invocation, scenarios={}),  # whose files may lie elsewhere
+    "other options are": lambda run: replace(run.invocation, scenarios={}),  # the files may be in other folders
 }
 """Properties that must be equal in all shards of a run, with the words for the error message."""
 

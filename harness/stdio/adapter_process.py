@@ -223,9 +223,9 @@ class AdapterProcess:
 
     def kill(self) -> None:
         """Kill the process and its children."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):  # nothing of it is left
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # the group has ended
             os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.kill()  # should it have left its group
+        self._process.kill()  # in case it has left its group
         self._process.wait()
 
     def _close_pipes(self) -> None:

@@ -169,7 +169,7 @@ class _Server:
 
     def _write(self, message: dict[str, JSON]) -> None:
         if os.getpid() != self._process:
-            os._exit(0)  # a copy that the adapter has made of this process: the run has not asked it anything
+            os._exit(0)  # the adapter forked this process; the copy has no requests
         data = memoryview(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
         with self._writing:
             try:

@@ -231,7 +231,7 @@ class WorkerPool:
         with self._lock:
             if self._halted:
                 raise RunCancelled
-            if self._process != os.getpid():  # a fork: the workers that idle belong to the process that it comes from
+            if self._process != os.getpid():  # a fork: idle workers belong to the parent process
                 self._process, self._idle = os.getpid(), {}
             idle = self._idle.get(spec)
             process = idle.pop() if idle else None

@@ -26,12 +26,13 @@ class ServerForm:
     """Differences of a server from OpenAI.
 
     - `lacks`: features that it refuses: `stop`, `temperature`, `json_schema`, `json_object`, a `forced` or `named` tool
-      choice, calls of `custom` tools, or parts of the type `image_url`, `file` or `input_audio`. - `max_tokens`: it
-      accepts `max_tokens` instead of `max_completion_tokens`. - `one_system`: it accepts only one system message. -
-      `reply_after_results`: it refuses a user message directly after tool results. - `call_id`: length of the call ids
-      that it accepts, made of letters and digits (0: any id). - `text_required`: it refuses assistant messages that
-      have neither text nor calls. - `reasoning_with_calls`: it requires `reasoning_content` in assistant messages with
-      calls. The field may be empty.
+      choice, calls of `custom` tools, or parts of the type `image_url`, `file` or `input_audio`.
+    - `max_tokens`: it accepts `max_tokens` instead of `max_completion_tokens`.
+    - `one_system`: it accepts only one system message.
+    - `reply_after_results`: it refuses a user message directly after tool results.
+    - `call_id`: length of the call ids that it accepts, made of letters and digits (0: any id).
+    - `text_required`: it refuses assistant messages that have neither text nor calls.
+    - `reasoning_with_calls`: it requires `reasoning_content` in assistant messages with calls. The field may be empty.
     """
 
     lacks: frozenset[str] = frozenset()

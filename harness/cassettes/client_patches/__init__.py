@@ -8,7 +8,7 @@ vcrpy patches the same clients, but its replacements depend on its own cassettes
 chunk, import all installed clients, and reimplement parts of aiohttp (redirects, cookies, middlewares). Here the client
 parses the bytes of a connection, so its own code builds the response.
 
-`redirected` also sends the requests of clients that take no base URL to another one.
+`redirect_requests` also sends the requests of a client without a configurable base URL to another server.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Strings in a JSON body or event stream, grouped as a client joins them, and the removal of secrets from them."""
+"""Strings in a JSON body or event stream, and the removal of secrets from them.
+
+The pieces of a streamed text form a group, because a client joins them."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ _MAX_NAME_CHARACTERS = 15
 _MIN_TOKEN_CHARACTERS = 8
 
 
-@lru_cache(maxsize=256)  # a run asks few of them, again and again
+@lru_cache(maxsize=256)  # a run has few different URLs
 def url_without_secrets(url: str) -> str:
     """Return a URL without user, password, fragment and secret parameters."""
     parts = urlsplit(url)
@@ -128,7 +128,7 @@ _SHAPES = re.compile(
         | hf_[A-Za-z]{34}                                       # Hugging Face; gitleaks, huggingface.go
         | pplx-[A-Za-z0-9]{48}                                  # Perplexity; gitleaks, perplexity.go
         | gh[pousr]_[A-Za-z0-9]{36} | github_pat_[A-Za-z0-9_]{82}
-                                                                # GitHub, what tools answer with; gitleaks, github.go
+                                                                # GitHub, in answers of tools; gitleaks, github.go
         | GOCSPX-[A-Za-z0-9_-]{28} | 1//0[A-Za-z0-9_-]{40,}     # Google, client secrets and refresh tokens: samples
         | (?:IQoJb3JpZ2lu|FwoGZXIvYXdz|FQoGZXIvYXdz)[A-Za-z0-9+/=]{80,}
                                                                 # AWS, session tokens: they begin with a name in base64
