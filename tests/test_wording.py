@@ -81,14 +81,28 @@ def test_docstrings_and_comments_are_plain() -> None:
     assert [f"{path.relative_to(ROOT)}:{each}" for path in MODULES for each in problems(path.read_text())] == []
 
 
-def test_no_class_name_is_defined_twice() -> None:
+def alias(node: ast.AST) -> str | None:
+    """The name that a statement gives to a type, such as `Key: TypeAlias = tuple[str, str]`."""
+    if isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation) == "TypeAlias":
+        return ast.unparse(node.target)
+    if isinstance(node, ast.Assign) and isinstance(node.value, (ast.Subscript, ast.BinOp)):
+        name = ast.unparse(node.targets[0])
+        return name if re.fullmatch("_?[A-Z][a-z]\\w+", name) else None
+    return None
+
+
+def test_a_class_shares_its_name_with_no_other_class_or_type() -> None:
     places: defaultdict[str, list[str]] = defaultdict(list)
+    classes: set[str] = set()
     for path in MODULES:
         for node in statements(parse(path.read_text())):
+            name = node.name if isinstance(node, ast.ClassDef) else alias(node)
+            if name is not None:
+                places[name].append(f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}")
             if isinstance(node, ast.ClassDef):
-                places[node.name].append(f"{path.relative_to(ROOT)}:{node.lineno}")
+                classes.add(node.name)
 
-    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+    assert {name: found for name, found in places.items() if name in classes and len(found) > 1} == {}
 
 
 def test_a_file_name_occurs_once_outside_of_apis_and_adapters() -> None:

@@ -170,9 +170,9 @@ def test_what_cannot_be_read_is_replaced_by_force_only(tmp_path: Path, damage: s
 CLAIMING = """
 import sys
 from pathlib import Path
-from harness.cassettes.preflight import Claim
-Claim(Path(sys.argv[1]), [Path(sys.argv[1], "other.yaml")])
-Claim(Path(sys.argv[1]), [Path(sys.argv[1], "two.yaml")])
+from harness.cassettes.preflight import CassetteLock
+CassetteLock(Path(sys.argv[1]), [Path(sys.argv[1], "other.yaml")])
+CassetteLock(Path(sys.argv[1]), [Path(sys.argv[1], "two.yaml")])
 """
 
 

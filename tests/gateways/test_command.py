@@ -27,7 +27,7 @@ from harness.scenarios.suite import shipped_folder
 from tests.gateways.faults import FAULTS
 from tests.gateways.toy import Gate, Passing, free_port
 
-_PLAYED = (gateway_traffic.FIRST, "system-plain", "call-single", "choice-named")
+_PLAYED = (gateway_traffic.FIRST_SCENARIO, "system-plain", "call-single", "choice-named")
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ class _Astray(Passing):
         return HttpResponse(404, {"content-type": "application/json"}, said)
 
 
-@pytest.mark.parametrize("scenario", [gateway_traffic.FIRST, "call-single"])
+@pytest.mark.parametrize("scenario", [gateway_traffic.FIRST_SCENARIO, "call-single"])
 def test_unreached_upstream_error_quotes_both_ends(front: Front, scenario: str) -> None:
     code, arrived = front.check(_Astray(), scenario, "--api", "anthropic", "--upstream", "anthropic")
 
@@ -221,7 +221,9 @@ def test_a_gateway_that_asks_for_another_model_is_told_of(front: Front) -> None:
             body = request.body.replace(b"claude-opus-5-5", b"claude-opus-5")
             return HttpRequest(request.method, request.url, request.headers, body)
 
-    code, arrived = front.check(Another(), gateway_traffic.FIRST, "--api", "anthropic", "--upstream", "anthropic")
+    code, arrived = front.check(
+        Another(), gateway_traffic.FIRST_SCENARIO, "--api", "anthropic", "--upstream", "anthropic"
+    )
 
     assert code == 2
     assert arrived.splitlines()[-1] == (
