@@ -261,17 +261,18 @@ def _result_misplaced(evidence: Evidence) -> Iterator[RuleViolation]:
         places = {id(part): place for place, (part, _) in enumerate(order)}
         given = _media_of_results(evidence, exchange) if any(isinstance(part, MediaView) for part, _ in order) else []
         for call, results in zip(pairing.calls, pairing.results, strict=True):
-            for result in [] if call.asynchronous else results[:1]:
-                between = order[places[id(call)] + 1 : places[id(result)]]
-                part = _misplaced_part(view, between, result, given)
-                if part is not None:
-                    yield RuleViolation(
-                        f"the result of {call.name} ({call.id or 'without id'}) does not directly follow its call",
-                        exchange,
-                        result.pointer,
-                        result.pointer,
-                        f"after {call.pointer}, before {part.pointer}",
-                    )
+            if call.asynchronous or not results:
+                continue
+            result = results[0]
+            part = _misplaced_part(view, order[places[id(call)] + 1 : places[id(result)]], result, given)
+            if part is not None:
+                yield RuleViolation(
+                    f"the result of {call.name} ({call.id or 'without id'}) does not directly follow its call",
+                    exchange,
+                    result.pointer,
+                    result.pointer,
+                    f"after {call.pointer}, before {part.pointer}",
+                )
 
 
 def _misplaced_part(
