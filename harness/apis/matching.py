@@ -183,7 +183,7 @@ class Conditions:
             yield pointer
             return
         test = self.tests[number]
-        for place, then in test.meeting(data, shared, chosen):
+        for place, then in test.matching_places(data, shared, chosen):
             found = False
             for found_at in self._rest(number + 1, data, shared, then, place if test is self._first else pointer):
                 found = True
@@ -360,7 +360,9 @@ class ConditionTest:
             found |= {_ROOT} if self.condition.root else {_ROOT, _INSIDE}
         return found
 
-    def meeting(self, data: RequestData, shared: frozenset[str], chosen: _Chosen) -> Iterator[tuple[str, _Chosen]]:
+    def matching_places(
+        self, data: RequestData, shared: frozenset[str], chosen: _Chosen
+    ) -> Iterator[tuple[str, _Chosen]]:
         """Yield the places that pass the test, each with the chosen elements."""
         candidates = self._candidates(data, shared, chosen)
         if self.condition.at is not None and (self.condition.there is False or self.condition.every is not None):

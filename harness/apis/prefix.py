@@ -108,14 +108,14 @@ def _join_texts(entries: Iterable[_Entry], body: JSON = None) -> Iterator[Prefix
     """Yield the pieces of a conversation. Adjacent texts of one role are joined, because clients may split a text
     differently.
     """
-    told: list[_Entry] = []
+    joined: list[_Entry] = []
     for role, part in entries:
-        last = told[-1][1] if told and told[-1][0] == role else None
+        last = joined[-1][1] if joined and joined[-1][0] == role else None
         if isinstance(part, TextView) and isinstance(last, TextView) and not (part.opaque and last.opaque):
-            told[-1] = role, replace(last, text=last.text + part.text, opaque=last.opaque or part.opaque)
+            joined[-1] = role, replace(last, text=last.text + part.text, opaque=last.opaque or part.opaque)
         else:
-            told.append((role, part))
-    return (part_piece(part, role, body) for role, part in told)
+            joined.append((role, part))
+    return (part_piece(part, role, body) for role, part in joined)
 
 
 def _entries(view: RequestView, system: Sequence[SystemView] = (), ignored: Collection[str] = ()) -> Iterator[_Entry]:
@@ -293,16 +293,18 @@ def prefix_changes(
         before, after = ([each for each in pieces if each.section == section] for pieces in (then, now))
         match section:
             case "settings":
-                told = None if caller.settings else _first_change("setting", before, after)
+                change = None if caller.settings else _first_change("setting", before, after)
             case "tools":
-                told = _in_tools(before, after, caller)
+                change = _in_tools(before, after, caller)
             case "system":
-                told = None if caller.system else _first_change("system", before, after)
+                change = None if caller.system else _first_change("system", before, after)
             case "turns":
-                told = None if caller.history else _in_turns(before, after, trimmed=caller.results, may_leave=may_leave)
-        if told is None:
+                change = (
+                    None if caller.history else _in_turns(before, after, trimmed=caller.results, may_leave=may_leave)
+                )
+        if change is None:
             continue
-        kind, one, other = told
+        kind, one, other = change
         # without a piece in its place, the change is before all that follows this section
         start = (
             now.index(other)
@@ -444,8 +446,8 @@ class BoundThoughts:
             issued = self._issued.get(piece.value) if piece.is_thought else None
             if issued is not None and not _is_prefix_kept(issued[1], pieces[:at], may_leave=may_leave):
                 changes = prefix_changes(issued[1], pieces[:at], may_leave=may_leave)
-                told = [change for change in changes if not change.by_spelling]
-                found.append(PrefixMismatch(piece, issued[0], told[0] if told else None))
+                real = [change for change in changes if not change.by_spelling]
+                found.append(PrefixMismatch(piece, issued[0], real[0] if real else None))
         return found
 
     def issue(self, parts: Sequence[PartView]) -> None:

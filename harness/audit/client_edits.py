@@ -51,7 +51,7 @@ def undo_edits(answer: ResponseView, place: TurnSlice, reissued: frozenset[str] 
     of the answer's stream.
     """
     working = _EditFinder(answer, place, reissued)
-    items = (*working.unedited_spoken(), *working.following())
+    items = (*working.original_items(), *working.following())
     return UneditedTurn(items, +working.edits)
 
 
@@ -73,7 +73,7 @@ class _EditFinder:
         self._match_others()
         self._match_renamed()
 
-    def unedited_spoken(self) -> Iterator[TurnItem]:
+    def original_items(self) -> Iterator[TurnItem]:
         """Yield the items of the assistant turn in the order of the answer."""
         self._note_order()
         self._note_added()

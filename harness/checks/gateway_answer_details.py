@@ -78,9 +78,9 @@ def _thinking(exchange: GatewayExchange) -> Outcomes:
     if exchange.responses is None:
         return
     sent, received = exchange.responses
-    told_words = "\n".join(_thoughts(received))
+    received_words = "\n".join(_thoughts(received))
     for words in _thoughts(sent):
-        if words in told_words:
+        if words in received_words:
             yield preserved_detail(same=True)
         else:
             place = next(part.pointer for part in sent.parts if isinstance(part, OpaqueView))

@@ -82,14 +82,14 @@ def _texts(sent: RequestView, arrived: RequestView) -> Outcomes:
     for place in range(max(len(given), len(found))):
         role, texts = given[place] if place < len(given) else ("", [])
         there, parts = found[place] if place < len(found) else ("", [])
-        words, told_words = [part.text for part in texts], [part.text for part in parts]
-        if role == there and is_same_text(words, told_words):
-            is_same &= len(words) == len(told_words)
+        words, found_words = [part.text for part in texts], [part.text for part in parts]
+        if role == there and is_same_text(words, found_words):
+            is_same &= len(words) == len(found_words)
         elif (
             role == there
-            and any(text in "".join(told_words) for text in joined_texts(words))
+            and any(text in "".join(found_words) for text in joined_texts(words))
             and (
-                adds or (system and system in "".join(told_words))  # gateway-system-prompt reports the latter
+                adds or (system and system in "".join(found_words))  # gateway-system-prompt reports the latter
             )
         ):
             is_same = False

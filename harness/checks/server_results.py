@@ -276,7 +276,7 @@ PROMISE_CONSEQUENCE = "clients rely on the API, and fail or lose data if an answ
 class _FirstSighting:
     """A broken promise, the check that showed it first, and an excerpt."""
 
-    departure: ResponseViolation
+    violation: ResponseViolation
     check: str
     evidence: tuple[str, ...]
 
@@ -293,19 +293,19 @@ class ResponseMonitor:
     def __call__(self, check: str, reply: Reply, request: RequestView | None) -> None:
         """Record which promises a response keeps or breaks."""
         variant: Variant = "stream" if request is not None and request.stream else "whole"
-        broken = {departure.rule.id for departure in reply.departures}
+        broken = {violation.rule.id for violation in reply.violations}
         for promise in {each.id for each in _demonstrable_promises(reply, variant)} | broken:
             self._looked[promise, variant] += 1
-        for departure in reply.departures:
-            self._note(departure, check, variant, reply)
+        for violation in reply.violations:
+            self._note(violation, check, variant, reply)
 
-    def _note(self, departure: ResponseViolation, check: str, variant: Variant, reply: Reply) -> None:
-        key = (departure.rule.id, variant)
-        alike = (*key, _VALUE.sub("", departure.message))
+    def _note(self, violation: ResponseViolation, check: str, variant: Variant, reply: Reply) -> None:
+        key = (violation.rule.id, variant)
+        alike = (*key, _VALUE.sub("", violation.message))
         self._alike[alike] += 1
         if self._alike[alike] == 1:  # a finding that all answers share is shown only once
-            shown = response_excerpt(reply.request, reply.response, self._redactor, departure.pointer, departure.event)
-            self._found.setdefault(key, []).append(_FirstSighting(departure, check, shown))
+            shown = response_excerpt(reply.request, reply.response, self._redactor, violation.pointer, violation.event)
+            self._found.setdefault(key, []).append(_FirstSighting(violation, check, shown))
 
     def cells(
         self, server: ServerUnderTest, provenance: Provenance, promises: Iterable[tuple[ResponseRule, Variant]]
@@ -330,16 +330,16 @@ class ResponseMonitor:
         )
 
     def _finding(self, seen: _FirstSighting, variant: Variant, server: ServerUnderTest) -> Finding:
-        departure = seen.departure
-        times = self._alike[departure.rule.id, variant, _VALUE.sub("", departure.message)]
-        where = "" if departure.event is None else f"event {departure.event + 1}: "
+        violation = seen.violation
+        times = self._alike[violation.rule.id, variant, _VALUE.sub("", violation.message)]
+        where = "" if violation.event is None else f"event {violation.event + 1}: "
         more = f", and {times - 1} more like it" if times > 1 else ""
-        message = f"{where}{departure.message} (first in {seen.check}{more})"
+        message = f"{where}{violation.message} (first in {seen.check}{more})"
         return replace(
-            _finding_of(server, departure.rule, Severity.ERROR, message),
-            pointer=departure.pointer or None,
-            actual=departure.actual,
-            expected=departure.expected,
+            _finding_of(server, violation.rule, Severity.ERROR, message),
+            pointer=violation.pointer or None,
+            actual=violation.actual,
+            expected=violation.expected,
             piece=seen.evidence,
         )
 

@@ -220,7 +220,7 @@ class SessionEnded(Exception):
 class Reply:
     """A response.
 
-    `view` is `None` if the wire reader cannot read it; `damage` then explains why. `departures` are its violations of
+    `view` is `None` if the wire reader cannot read it; `damage` then explains why. `violations` are its violations of
     promises that every answer must keep.
     """
 
@@ -229,7 +229,7 @@ class Reply:
     response: HttpResponse
     view: ResponseView | None
     damage: str = ""
-    departures: tuple[ResponseViolation, ...] = ()
+    violations: tuple[ResponseViolation, ...] = ()
 
     @property
     def words(self) -> str:
@@ -381,13 +381,13 @@ class CheckSession:
     def _read_reply(self, body: WireBody, refused: str | Callable[[], str], stream: bool) -> Reply:
         reply = self._send(self.server.request(body, stream=stream), body)
         if reply.view is None:
-            if reply.departures:
-                raise Inconclusive(f"the answer cannot be read, as {reply.departures[0].rule.id} reports")
+            if reply.violations:
+                raise Inconclusive(f"the answer cannot be read, as {reply.violations[0].rule.id} reports")
             self._end(f"the answer cannot be read: {reply.damage}", reply)
         if reply.view.error is not None:
             meaning = refused if isinstance(refused, str) else refused()
             self._end(f"{meaning}: HTTP {reply.response.status}: {reply.words}", reply)
-        if reply.view.streamed and not reply.view.complete and not any(reply.departures):
+        if reply.view.streamed and not reply.view.complete and not any(reply.violations):
             self._end("the stream breaks off", reply)
         return reply
 

@@ -312,7 +312,7 @@ class Execution:
         resumed = self._resume(cells)
         collector.keep(resumed.cells, resumed.observed)
         if plan.budget is not None:
-            plan.budget.foresee([cell for number, cell in enumerate(cells) if number not in resumed.cells])
+            plan.budget.plan_cells([cell for number, cell in enumerate(cells) if number not in resumed.cells])
         try:
             with _executor(options, self.mode, plan, selection.targets) as elsewhere:
                 check = self.check or AdapterCheck()

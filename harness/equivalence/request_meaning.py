@@ -337,7 +337,7 @@ def outline(view: RequestView, given: ChatRequest | None = None) -> Iterator[Out
     Calls are numbered, because ids differ between APIs. `given` is the caller's request. Schemas and results that are
     equivalent to the given ones are shown as given.
     """
-    request, told = normal_form(view), _Given.of(view, given)
+    request, caller_values = normal_form(view), _Given.of(view, given)
     pairing = pair_results(request)
     numbers = {id(call): number for number, call in enumerate(pairing.calls, 1)}
     numbers |= {id(each): number for number, found in enumerate(pairing.results, 1) for each in found}
@@ -347,14 +347,14 @@ def outline(view: RequestView, given: ChatRequest | None = None) -> Iterator[Out
     for at, turn in enumerate(request.turns, 1):
         for each in turn.parts:
             label, value = _part(each, numbers.get(id(each)))
-            result = told.results.get(each.pointer) if isinstance(each, ResultView) else None
+            result = caller_values.results.get(each.pointer) if isinstance(each, ResultView) else None
             yield f"message {at} ({turn.role}): {label}", value if result is None else result, each.pointer
     for tool in request.tools:
-        yield from _tool_lines(tool, told.schemas)
+        yield from _tool_lines(tool, caller_values.schemas)
     if request.tool_choice is not None:
         yield "tool choice", _choice(request.tool_choice), request.tool_choice.pointer
     if request.response_format is not None:
-        yield from _format(request.response_format, told.response_schema)
+        yield from _format(request.response_format, caller_values.response_schema)
     for name, setting in sorted(request.settings.items()):
         yield name, _text(setting.value), setting.pointer
     if request.effort is not None and request.effort.pointer not in {

@@ -43,7 +43,7 @@ from harness.runner.costs import estimate
 from harness.runner.expected_failures import load
 from harness.runner.live import LiveBackend, base_urls_of
 from harness.runner.plan import Plan, cell_seconds, variants
-from harness.runner.recorder import Recorder, recordable_cells, survey_cells, without_fresh
+from harness.runner.recorder import Recorder, check_cassettes, recordable_cells, without_fresh
 from harness.runner.suite_run import Run
 from harness.runner.verdicts import JudgedCell, known_finding_ids
 from harness.scenarios import suite
@@ -127,7 +127,7 @@ class SessionRecording:
         playable = [cell for cell in cells if not_applicable(cell, stages.mode) is None]
         has = self._is_of_session if self._anew else ReplayBackend(self._plan.libraries, self._plan.own).has
         wanted = [cell for cell in playable if not has(cell)]
-        found = survey_cells(wanted, stages, self._recorder)
+        found = check_cassettes(wanted, stages, self._recorder)
         return recordable_cells(without_fresh(wanted, found), found)
 
     def _is_of_session(self, cell: Cell) -> bool:

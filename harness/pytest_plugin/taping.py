@@ -154,8 +154,8 @@ class Tape:
             if each.rule not in self._settings.ignored_findings
         ]
 
-    def _unused_problems(self, deck: TapePlayer) -> list[TapeProblem]:
-        return [unused_problem(index, request) for index, request in deck.unused]
+    def _unused_problems(self, player: TapePlayer) -> list[TapeProblem]:
+        return [unused_problem(index, request) for index, request in player.unused]
 
     def _text(self, problems: Sequence[TapeProblem]) -> str:
         command = f"pytest --harness-record={{}} {shlex.quote(self._item.nodeid)}"

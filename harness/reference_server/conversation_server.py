@@ -46,7 +46,7 @@ class ServedAnswer:
     `request` is the chat with all server-side state resolved, so that it can be parsed alone. `index` is the position
     of the response in the script, or `None` if it is not from the script. `beside` is set if the request is outside the
     conversation. `reason` explains a rejection that is unrelated to the chat, such as a missing key. `again` is set for
-    a repeated request. `spoilt` is set if an injected fault damaged the response, so that the client must send the
+    a repeated request. `is_damaged` is set if an injected fault damaged the response, so that the client must send the
     request again.
     """
 
@@ -56,7 +56,7 @@ class ServedAnswer:
     beside: bool = False
     reason: str | None = None
     again: bool = False
-    spoilt: bool = False
+    is_damaged: bool = False
 
 
 class ConversationServer:
@@ -137,7 +137,7 @@ class ConversationServer:
                 response, request, reason=f"the request refers to ids or signatures that no answer had: {forgotten}"
             )
         served = self._chat(whole, model or "")
-        is_whole = served.response.delivery == AT_ONCE and not served.spoilt
+        is_whole = served.response.delivery == AT_ONCE and not served.is_damaged
         if served.response.status < HTTPStatus.BAD_REQUEST and is_whole:
             self._answers[key] = served
         return served
@@ -149,10 +149,12 @@ class ConversationServer:
         if view is not None and side is not None:
             served = ServedAnswer(self._respond_outside(request, view, side, model, profile), request, beside=True)
         else:
-            self._session.speak_as(model, profile)
+            self._session.switch_model(model, profile)
             answer = self._session.answer(request)
-            served = ServedAnswer(self._final(answer.response, request), request, answer.index, spoilt=answer.spoilt)
-            if answer.spoilt:
+            served = ServedAnswer(
+                self._final(answer.response, request), request, answer.index, is_damaged=answer.is_damaged
+            )
+            if answer.is_damaged:
                 return served
         self._note(request, served)
         if served.index is not None and self.model is None:

@@ -96,12 +96,12 @@ class ScriptedAnswer:
     """The response to a request.
 
     `index` is the index of the script's response, or `None` if the request was rejected or the script is exhausted.
-    `spoilt` is set if a fault damaged the response; the client must send the request again.
+    `is_damaged` is set if a fault damaged the response; the client must send the request again.
     """
 
     response: HttpResponse
     index: int | None = None
-    spoilt: bool = False
+    is_damaged: bool = False
 
 
 class ScriptSession:
@@ -150,12 +150,12 @@ class ScriptSession:
         """Respond to one request, and return the index of the script's response with it."""
         answer = self._answer_to(request)
         failed = answer.response.status >= HTTPStatus.BAD_REQUEST
-        if not failed and not answer.spoilt:
+        if not failed and not answer.is_damaged:
             return answer
         spoken = self._wire.error_as(answer.response, self._profile)
         return replace(answer, response=self._wire.error_for(spoken, request) if failed else spoken)
 
-    def speak_as(self, model: str, profile: Profile) -> None:
+    def switch_model(self, model: str, profile: Profile) -> None:
         """Respond as another model from now on."""
         self._model, self._profile = model, profile
         self._memory.profile = profile
@@ -210,7 +210,7 @@ class ScriptSession:
         fault = self._faults.pop(index, None)
         if fault is not None and fault.fails:
             self._cut = (self._wire.read(response), len(view.calls)) if fault.connection is not None else None
-            return ScriptedAnswer(inject_fault(fault, self._wire, response, view, seed), index, spoilt=True)
+            return ScriptedAnswer(inject_fault(fault, self._wire, response, view, seed), index, is_damaged=True)
         self._played += 1
         read = self._wire.read(response)
         self._memory.note(read)

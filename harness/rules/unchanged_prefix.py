@@ -107,11 +107,11 @@ def continued_in_recording(evidence: Evidence) -> Iterator[tuple[ClientRequest, 
 def _sent_contents(req: ClientRequest) -> _Contents:
     view = req.view
     state = resolve(parse_body(req.reading.exchange.request.body), f"/{view.stateful}") if view.stateful else None
-    told = [(turn.role, part) for turn in view.turns for part in turn.parts]
+    entries = [(turn.role, part) for turn in view.turns for part in turn.parts]
     fixed = chain(
         (canonical([tool.name]) for tool in view.tools), (f"system {each.text[:_START]}" for each in view.system)
     )
-    return _contents(told, [state] if isinstance(state, str) else [], fixed)
+    return _contents(entries, [state] if isinstance(state, str) else [], fixed)
 
 
 def _answer_contents(reading: ParsedExchange) -> _Contents:
@@ -121,11 +121,11 @@ def _answer_contents(reading: ParsedExchange) -> _Contents:
     return _contents([("assistant", part) for part in parts], [issued] if isinstance(issued, str) else [])
 
 
-def _contents(told: Iterable[tuple[str, PartView]], state: Sequence[str], fixed: Iterable[str] = ()) -> _Contents:
+def _contents(entries: Iterable[tuple[str, PartView]], state: Sequence[str], fixed: Iterable[str] = ()) -> _Contents:
     found = _Contents(
         Counter(state), Counter(), Counter(), Counter(), Counter(fixed), dict.fromkeys(state, sys.maxsize)
     )
-    for at, (role, part) in enumerate(told):
+    for at, (role, part) in enumerate(entries):
         said = [mark for mark in _marks(part) if isinstance(mark, str) and mark]
         found.marks.update(said)
         start = ""

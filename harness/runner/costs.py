@@ -305,7 +305,7 @@ class Budget:
                     "could not be enforced. Leave out that target, or --budget."
                 )
 
-    def foresee(self, cells: Sequence[Cell]) -> None:
+    def plan_cells(self, cells: Sequence[Cell]) -> None:
         """Plan the requests of the cells that are about to run, so that `account` knows their maximum cost."""
         self._requests = plan_requests([cell for cell in cells if not_applicable(cell, "live") is None])
 

@@ -304,14 +304,14 @@ def with_hand_over(cell: HandOverCell, result: CellResult, evidence: Evidence, h
         reason = f"the history of {cell.source.name} has no {cell.case.subject}"
         return replace(result, verdict=Verdict.NOT_APPLICABLE, reason=reason)
     outcome, reason = found
-    told = HandOver(cell.source.name, cell.case.name, cell.case.subject, outcome, reason)
+    hand_over = HandOver(cell.source.name, cell.case.name, cell.case.subject, outcome, reason)
     sent = evidence.transcript.exchanges[0].request if evidence.transcript.exchanges else None
     bodies = (
         *_body(f"the last request to {cell.source.name}", history.last and history.last.request),
         *_body(f"the request to {cell.target.name}", sent),
     )
     findings = tuple(replace(each, bodies=bodies) if each.fails else each for each in result.findings)
-    return replace(result, hand_over=told, findings=findings)
+    return replace(result, hand_over=hand_over, findings=findings)
 
 
 def _with_name_excused(result: CellResult, evidence: Evidence, name: str) -> CellResult:

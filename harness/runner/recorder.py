@@ -139,7 +139,7 @@ def lock_cassettes(recorder: Recorder | None, cells: Sequence[Cell]) -> Generato
         claim.release()
 
 
-def survey_cells(cells: Sequence[Cell], backend: Backend, recorder: Recorder) -> Preflight:
+def check_cassettes(cells: Sequence[Cell], backend: Backend, recorder: Recorder) -> Preflight:
     """Check the state of the cassettes of the cells to record.
 
     Raises:
@@ -187,7 +187,7 @@ def _texts(value: Any, at: str) -> Iterator[tuple[str, str]]:
 
 
 def open_recording(cell: Cell, backend: Backend, recorder: Recorder, found: Preflight) -> CellRecording:
-    """Open the recording of one cell. `found` is the result of `survey_cells`. Raises `CellNotRecorded`."""
+    """Open the recording of one cell. `found` is the result of `check_cassettes`. Raises `CellNotRecorded`."""
     held = found.held.get(_place(cell))
     if held is not None:
         raise CellNotRecorded(held)

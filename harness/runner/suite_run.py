@@ -28,7 +28,7 @@ from harness.runner.differences import ObservedValues, difference_rows
 from harness.runner.executors import MIN_CELLS_PER_FORK, MIN_FOREIGN_CELLS_PER_FORK, can_fork, cpu_count, run_forked
 from harness.runner.expected_failures import Expectations
 from harness.runner.live import RateLimits
-from harness.runner.recorder import Recorder, survey_cells, versions, without_fresh
+from harness.runner.recorder import Recorder, check_cassettes, versions, without_fresh
 from harness.runner.verdicts import CellJudge, JudgedCell
 from harness.stdio.workers import ForeignAdapter, RunCancelled
 
@@ -226,7 +226,7 @@ class Run:
         """
         if self._recorder is None:
             return Preflight()
-        found = self._runner.survey = survey_cells(cells, self._backend, self._recorder)
+        found = self._runner.survey = check_cassettes(cells, self._backend, self._recorder)
         return found
 
     def __call__(  # noqa: PLR0913 - options of one call

@@ -183,21 +183,21 @@ class _ToolLoop:
 
     def _template(self, turn: int, *, messages: bool = False) -> ChatRequest:
         scenario, settings = self.scenario, settings_of(self.scenario, turn)
-        hand = self._handed.hand
+        copy_for_adapter = self._handed.copy_for_adapter
         return ChatRequest(
             model=self._model,
-            messages=tuple(map(hand, self._earlier)) if messages else (),
+            messages=tuple(map(copy_for_adapter, self._earlier)) if messages else (),
             system=system_of(scenario, turn),
-            tools=tuple(map(hand, tools(scenario, turn))),
+            tools=tuple(map(copy_for_adapter, tools(scenario, turn))),
             tool_choice=settings.choice(),
-            response_format=hand(settings.format()),
+            response_format=copy_for_adapter(settings.format()),
             max_tokens=settings.max_tokens or DEFAULT_MAX_TOKENS,
             temperature=settings.temperature,
             top_p=settings.top_p,
             stop=tuple(settings.stop or ()),
             thinking=settings.reasoning(),
             cache=settings.cache,
-            provider_metadata=hand(request_fields(scenario, turn)),
+            provider_metadata=copy_for_adapter(request_fields(scenario, turn)),
         )
 
     @property
@@ -236,7 +236,7 @@ class _ToolLoop:
         chosen = matching_result(tool, call, earlier) if tool is not None else None
         execution = self._execution(self._handed.original(call))
         self._executions.append(execution)
-        result = self._handed.hand(execution.result)
+        result = self._handed.copy_for_adapter(execution.result)
         if chosen is None or not chosen.turns_later:
             return result
         self._pending.append((self._turn + chosen.turns_later, result))

@@ -387,7 +387,7 @@ class _ServedConversation:
             return value
         key = json.dumps(document)
         if key not in self._known:
-            self._known[key] = self.handed.hand(value)
+            self._known[key] = self.handed.copy_for_adapter(value)
         return self._known[key]
 
 

@@ -41,7 +41,7 @@ class TrackedObjects:
         self._originals: dict[int, tuple[object, Any]] = {}  # with the object itself, whose id must stay its own
         self._reported: set[str] = set()
 
-    def hand(self, value: T) -> T:
+    def copy_for_adapter(self, value: T) -> T:
         """Return a copy to pass to the adapter. The scenario's own object then cannot be changed."""
         handed = cast("T", _copy(value))
         self._originals[id(handed)] = handed, value

@@ -213,7 +213,7 @@ def test_no_cell_but_the_first_ones_starts_late(
 ) -> None:
     chosen = [Cell(made(), target, "whole")] * 3
 
-    result = Run(InProcess(), all_rules())(chosen, jobs=1, stop=EarlyStop(seconds=seconds, least=least))
+    result = Run(InProcess(), all_rules())(chosen, jobs=1, stop=EarlyStop(seconds=seconds, min_cells=least))
 
     assert (len(result.cells), result.unplayed) == (played, 3 - played)
 

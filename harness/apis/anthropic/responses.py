@@ -103,10 +103,10 @@ def _reports(message: dict[str, JSON]) -> Iterator[ProviderReport]:
     (anthropic-input-transformations, anthropic-cache-diagnostics).
     """
     for index, each in enumerate(as_list(message.get("input_transformations"))):
-        told = as_object(each)
-        effect = _EFFECTS.get(string(told.get("type")) or "")
+        report = as_object(each)
+        effect = _EFFECTS.get(string(report.get("type")) or "")
         if effect is not None:
-            part, reason = string(told.get("path")), string(told.get("reason")) or ""
+            part, reason = string(report.get("path")), string(report.get("reason")) or ""
             place = None if part is None else join("", *part.split("."))
             yield ProviderReport(effect, reason, join("/input_transformations", index), place)
     missed = as_object(as_object(message.get("diagnostics")).get("cache_miss_reason"))

@@ -295,10 +295,10 @@ def _reports(body: dict[str, JSON]) -> Iterator[ProviderReport]:
     that.
     """
     for index, each in enumerate(as_list(body.get("input_transformations"))):
-        told, reason = as_object(each), string(as_object(each).get("reason"))
-        if told.get("action") == "removed" and reason and reason != "turn_boundary":
+        report, reason = as_object(each), string(as_object(each).get("reason"))
+        if report.get("action") == "removed" and reason and reason != "turn_boundary":
             pointer = join("/input_transformations", index)
-            yield ProviderReport("dropped", reason, pointer, item_id=string(told.get("id")))
+            yield ProviderReport("dropped", reason, pointer, item_id=string(report.get("id")))
     diagnosis = as_object(body.get("prompt_cache_diagnostics"))
     if diagnosis.get("type") == "cache_miss":
         reason, tokens = string(diagnosis.get("reason")) or "", count(diagnosis.get("cache_missed_tokens"))
