@@ -15,7 +15,16 @@ from typing import Any, TypeAlias, cast
 from harness.adapters.anthropic import responses as anthropic_responses
 from harness.adapters.gemini import responses as gemini_responses
 from harness.adapters.openai_responses import SDK
-from harness.bridge.client_formats import ANTHROPIC, GEMINI, OPENAI, RESPONSES, own_classes, snake, without
+from harness.bridge.client_formats import (
+    ANTHROPIC,
+    GEMINI,
+    OPENAI,
+    RESPONSES,
+    own_classes,
+    snake,
+    with_own_fields,
+    without,
+)
 from harness.bridge.completions import (
     NO_REFUSAL,
     NO_STOP_REASON,
@@ -25,7 +34,7 @@ from harness.bridge.completions import (
     response,
     stop_reason,
 )
-from harness.bridge.openai_messages import Memory, plain
+from harness.bridge.openai_messages import Memory, messages, plain
 from harness.model.errors import MalformedResponse
 from harness.model.messages import JSON, ChatRequest, ChatResponse, Finish, Message, StopReason, StreamEvent
 from harness.platform.environment import importing_sdk
@@ -43,15 +52,22 @@ _VALUE_KEYS = frozenset({"args", "input", "arguments", "parameters", "response"}
 """Keys whose values are chosen by the tool or the model. Names inside these values are left unchanged."""
 
 
-def read_answer(
-    answer: object, request: ChatRequest, memory: Memory, api: str = "openai-chat", hint: object = None
+def read_answer(  # noqa: PLR0913 - what is known about the client and its API
+    answer: object,
+    request: ChatRequest,
+    memory: Memory,
+    api: str = "openai-chat",
+    *,
+    hint: object = None,
+    source: str = "",
 ) -> ChatResponse:
     """Convert the answer of a client to a response.
 
     The answer may have the format of Anthropic, Gemini, OpenAI Responses or OpenAI Chat. It may also be an object with
     text and calls, a tuple of these, a string, or an iterator of parts. `memory` keeps the messages that can be sent
     back to the client unchanged. These are messages of OpenAI Chat, dictionaries with a role, and instances of the
-    class in `hint`, the annotation of the client's messages.
+    class in `hint`, the annotation of the client's messages. Other messages of OpenAI Chat also get the fields of the
+    answer, because the client may read them. `source` is the client's code.
 
     Raises:
         MalformedResponse: the answer has neither text nor calls.
@@ -88,7 +104,18 @@ def read_answer(
     own = _own_message(answer, hint, api)
     kept = None if own is None else memory
     found = response({**made, "choices": [choice]}, request, kept, own=own, parsed=parsed)
-    return _without(_with_native_message(found, answer, request, api), lacks)
+    found = _with_native_message(found, answer, request, api)
+    if kept is None and not own_classes(hint):
+        _keep_with_fields(found, answer, request, memory, source)
+    return _without(found, lacks)
+
+
+def _keep_with_fields(found: ChatResponse, answer: object, request: ChatRequest, memory: Memory, source: str) -> None:
+    """Keep the message of a response in OpenAI's format, with the fields of the client's answer."""
+    for message in messages(replace(request, system=None, messages=(found.message,))):
+        calls = [own for own, *_ in own_calls(answer)] if message.get("tool_calls") else []
+        own = with_own_fields(message, {} if _items(answer) else _plain_fields(answer), calls, source)
+        memory.keep(request, found.message, own)
 
 
 def _with_native_message(found: ChatResponse, answer: object, request: ChatRequest, api: str) -> ChatResponse:

@@ -209,6 +209,86 @@ _SCHEMA_KEYS = ("parameters", "input_schema", "parametersJsonSchema", "parameter
 """Keys that hold the schema of a tool in the formats of the APIs. A tool of Gemini without parameters has none."""
 
 
+class OwnFields(dict[str, Any]):
+    """A message or a call in OpenAI's format. A client may also read its fields under names of its own.
+
+    `own` holds the fields of the client's answer that the message or call comes from. Copies and JSON contain only the
+    fields of OpenAI's format. `as_read` also has the other keys that the client reads, for `harness reproduce`.
+    """
+
+    def __init__(self, fields: Mapping[str, Any], own: Mapping[str, Any], flat: Mapping[str, Any]) -> None:
+        super().__init__(fields)
+        self._known = {**flat, **own}
+        self.as_read = {name: _as_read(value) for name, value in fields.items()}
+
+    def __missing__(self, key: str) -> Any:
+        if key not in self:
+            raise KeyError(key)
+        names = (name for name, others in _ALIASES.items() if key in others and name in self._known)
+        value = self._known[key if key in self._known else next(names)]
+        self.as_read[key] = _as_read(value)
+        return value
+
+    def __contains__(self, key: object) -> bool:
+        names = (name for name, others in _ALIASES.items() if key in others)
+        return super().__contains__(key) or key in self._known or any(name in self._known for name in names)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return the value of a key of OpenAI's format, or of a key of the client's own."""
+        try:
+            return self[key]
+        except KeyError:
+            return default
+
+    def copy(self) -> OwnFields:
+        """Return a copy that the client can read in the same way."""
+        made = OwnFields(self, self._known, {})
+        made.as_read = self.as_read
+        return made
+
+
+def _as_read(value: object) -> object:
+    if isinstance(value, list):
+        return [_as_read(each) for each in cast("list[object]", value)]
+    return value.as_read if isinstance(value, OwnFields) else value
+
+
+_COMPARES_ROLE = re.compile(r"role[\"']\]?\)?\s*==\s*[\"'](model|ai|bot|human)[\"']")
+"""Code that compares the role of a message with a word other than OpenAI's."""
+
+
+def with_own_fields(message: Mapping[str, Any], own: Mapping[str, Any], calls: Sequence[object], source: str) -> Any:
+    """Return a message in OpenAI's format whose fields a client can also read under its own names.
+
+    `own` has the fields of the client's answer that the message comes from, and `calls` the calls in it, as the client
+    returned them. `source` is the code of the client. It shows whether arguments are a text or an object.
+    """
+    made: dict[str, Any] = {**message}
+    if _COMPARES_ROLE.search(source):
+        (made,) = with_own_roles([made], source)
+    if made.get("tool_calls"):
+        found = [cast("dict[str, Any]", each) if isinstance(each, dict) else dict[str, Any]() for each in calls]
+        found = found if len(found) == len(made["tool_calls"]) else [dict[str, Any]() for _ in made["tool_calls"]]
+        made["tool_calls"] = [
+            OwnFields(each, given, {**each, **each["function"], "arguments": _own_arguments(each["function"], source)})
+            for each, given in zip(made["tool_calls"], found, strict=True)
+        ]
+    flat = {**made, **({"id": made["tool_call_id"]} if "tool_call_id" in made else {})}
+    known = {name: value for name, value in own.items() if name not in _ALIASES["tool_calls"]}
+    return OwnFields(made, known, flat)
+
+
+def _own_arguments(function: Mapping[str, Any], source: str) -> Any:
+    """Return the arguments of a call as an object. Return them as a text if the client parses them, or passes them on
+    to OpenAI.
+    """
+    keys = "|".join(("arguments", *_ALIASES["arguments"]))
+    read = rf"\w+(\.get\(|\[)[\"']({keys})[\"']"
+    is_object = re.search(rf"dumps\({read}", source) is not None
+    is_text = re.search(rf"loads\({read}|[\"']arguments[\"']:\s*{read}", source) is not None
+    return function["arguments"] if is_text and not is_object else json.loads(function["arguments"] or "{}")
+
+
 def lists_calls(hint: object) -> bool:
     """Return whether the annotation of the messages is a list of a third-party class that has a list of calls, as in
     OpenAI's format.

@@ -41,6 +41,7 @@ from harness.bridge.client_formats import (
     marks_errors,
     own_classes,
     with_joined_texts,
+    with_own_fields,
     with_own_roles,
 )
 from harness.bridge.completions import NO_SETTINGS
@@ -405,7 +406,8 @@ class ShapedClient:
             if isinstance(answer, AsyncIterator):
                 answer = iter([*self._synchronous(cast("AsyncIterator[object]", answer))])
             hint = self._shape.messages_hint
-            return self._mark_unpassed(read_answer(answer, request, self._memory, self._api, hint))
+            source = self._shape.whole.module
+            return self._mark_unpassed(read_answer(answer, request, self._memory, self._api, hint=hint, source=source))
 
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
         """Send a request to the method that streams, or with `stream=True`, and yield the events."""
@@ -496,13 +498,21 @@ class ShapedClient:
         arguments |= {name: [] for name in method.required & {*SYNONYMS["tools"]} - arguments.keys()}
         arguments |= dict.fromkeys(method.required & {*SYNONYMS["system"]} - arguments.keys(), "")
         given = method.parameter(form.messages, form)
-        if form is OPENAI and given in arguments and own_classes(method.hints.get(given)):
-            arguments[given] = with_own_roles(arguments[given], method.module)
+        if form is OPENAI and given in arguments and not self._shape.is_sdk:
+            arguments[given] = self._own_messages(arguments[given], method.hints.get(given), method.module)
         typed = {given, tools}
         instances = {
             name: as_annotated(value, method.hints.get(name)) for name, value in arguments.items() if name in typed
         }
         return {**arguments, **instances}
+
+    def _own_messages(self, messages: list[Any], hint: object, source: str) -> list[Any]:
+        """Return messages with the client's own roles, and with fields that it can read under its own names. The
+        client's own messages are returned unchanged.
+        """
+        if own_classes(hint):
+            return with_own_roles(messages, source)
+        return [each if self._memory.has_kept(each) else with_own_fields(each, {}, (), source) for each in messages]
 
     def _tools(self, method: Method, parameter: str | None, request: ChatRequest, made: Any) -> Any:
         """Return the tools in the format that the client expects. `made` has the format of the messages."""

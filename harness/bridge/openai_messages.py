@@ -288,6 +288,10 @@ class Memory:
         """Store the library's own message for the response to a request."""
         self._kept[len(request.messages)] = _without_metadata(answer), own
 
+    def has_kept(self, own: object) -> bool:
+        """Return whether an object is one of the library's own messages."""
+        return any(own is each for _, each in self._kept.values())
+
     def own(self, place: int, message: Message) -> Any:
         """Return the library's own message for the message at this index of the history, or `None`."""
         content = _without_metadata(message)

@@ -585,6 +585,67 @@ def test_a_message_in_the_clients_own_form_goes_back_as_it_came() -> None:
     assert answer.reported["no-settings"] == ["max_tokens", "top_p", "stop"]
 
 
+def _calls_by_name(messages: list[Any]) -> list[Any]:
+    return [(each["id"], each["name"], each["arguments"]) for each in messages[1].get("tool_calls") or []]
+
+
+def _calls_as_texts(messages: list[Any]) -> list[Any]:
+    return [(each["id"], each["name"], json.loads(each["arguments"])) for each in messages[1]["tool_calls"]]
+
+
+def _calls_with_signatures(messages: list[Any]) -> list[Any]:
+    assert (messages[0]["text"], messages[1]["text"], messages[2]["result"]) == ("Hello", "", "18 C")
+    assert (messages[1]["role"], messages[2]["call_id"]) == ("model", "call_1")
+    assert [each.get("signature", "s") for each in messages[1].copy()["calls"]] == ["s"]
+    return [(each["id"], each["name"], each["args"]) for each in messages[1]["calls"]]
+
+
+def _calls_in_openais_form(messages: list[Any]) -> list[Any]:
+    sent = json.loads(json.dumps(messages))
+    assert sent[1] == {"role": "assistant", "content": sent[1]["content"], "tool_calls": [INNER]}
+    assert messages[0].get("calls", "none") == "none"
+    functions = [each["function"] for each in sent[1]["tool_calls"]]
+    return [(sent[1]["tool_calls"][0]["id"], each["name"], json.loads(each["arguments"])) for each in functions]
+
+
+OWN = {"id": "call_1", "name": "weather", "arguments": {"city": "Paris"}}
+SIGNED = {"id": "call_1", "name": "weather", "args": {"city": "Paris"}, "signature": "s"}
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+@pytest.mark.parametrize(
+    ("read", "answer"),
+    [
+        (_calls_by_name, {"content": "", "tool_calls": [OWN]}),
+        (_calls_as_texts, {"text": "", "tool_calls": [{**OWN, "arguments": '{"city": "Paris"}'}]}),
+        (_calls_with_signatures, {"text": "", "calls": [SIGNED]}),
+        (_calls_in_openais_form, ("", [CALL])),
+    ],
+)
+def test_a_client_may_read_calls_in_the_history_as_it_returned_them(
+    read: Callable[[Any], Any], answer: Any, is_known: bool
+) -> None:
+    seen: list[Any] = []
+
+    def chat(messages: list[Any], tools: Any = None) -> Any:
+        seen.extend(read(messages) if len(messages) > 1 else ())
+        return answer
+
+    shape = recognise(chat, "mine:chat")
+    source = (
+        "json.loads(each['arguments'])" if read is _calls_as_texts else "m['role'] == 'model'" * ("calls" in answer)
+    )
+    client = ShapedClient(replace(shape, whole=replace(shape.whole, module=source)), HERE, "gpt")
+    asked = (Message(Role.USER, (Text("Hello"),)),)
+    called = Message(Role.ASSISTANT, (ToolCall("call_1", "weather", {"city": "Paris"}),))
+    if is_known:
+        called = client.chat(ChatRequest("gpt", asked)).message
+    results = Message(Role.USER, (ToolResult("call_1", "weather", "18 C"),))
+    if is_known or read is not _calls_with_signatures:
+        client.chat(ChatRequest("gpt", (*asked, called, results)))
+        assert seen == [("call_1", "weather", {"city": "Paris"})]
+
+
 class Turn(BaseModel):
     """A message of a client's own class, as a pydantic model."""
 
