@@ -370,7 +370,10 @@ FUNCTION_LISTS = ("functions", "function_declarations")
 SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "messages": ("messages", "msgs", "conversation", "chat_history", "history", "turns", "dialog", "transcript"),
     "contents": ("contents", "messages", "history", "conversation"),
-    "prompt": ("prompt", "question", "text", "query", "user_message", "user_input", "message", "user", "content"),
+    "prompt": (
+        *("prompt", "question", "text", "query", "user_message", "user_input", "message", "user", "content"),
+        *("task", "goal"),
+    ),
     "system": ("system", "system_prompt", "system_instruction", "instructions", "system_message", "sp"),
     "tools": (
         *("tools", "tool_definitions", "tool_schemas", "tool_specs", "available_tools", "toolset", "toolbox"),

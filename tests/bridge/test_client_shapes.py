@@ -866,6 +866,17 @@ class Agent:
 SEEN: list[tuple[Any, ...]] = []
 
 
+def test_the_prompt_of_an_agent_may_be_a_task() -> None:
+    class Coder:
+        def __init__(self, tools: dict[str, Callable[..., str]]) -> None:
+            self.tools = tools
+
+        def run(self, task: str) -> str:
+            return task
+
+    assert agent_drive(Coder) is not None
+
+
 def test_an_agent_gets_its_tools_as_functions() -> None:
     schema: dict[str, Any] = {"type": "object", "properties": {"days": {"type": "integer"}, "city": {"type": "string"}}}
     weather = ConversationTool(
