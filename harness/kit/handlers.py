@@ -24,21 +24,21 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class TextEvent:
     """The model wrote text."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
+class ToolUseEvent:
     """The model called a tool, which has not run yet."""
 
     call: ToolCall
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class ToolResultEvent:
     """The tool returned a result."""
 
     result: ToolResult
@@ -52,7 +52,7 @@ class Done:
     usage: Usage = field(default_factory=Usage)
 
 
-HandlerEvent: TypeAlias = Said | Called | Answered | Done
+HandlerEvent: TypeAlias = TextEvent | ToolUseEvent | ToolResultEvent | Done
 
 
 class ConsoleHandler:
@@ -92,16 +92,16 @@ class QueueHandler:
         self._usage = Usage()
 
     def on_text(self, text: str) -> None:
-        """Put a `Said` event on the queue."""
-        self._queue.put(Said(text))
+        """Put a `TextEvent` on the queue."""
+        self._queue.put(TextEvent(text))
 
     def on_tool_use(self, call: ToolCall) -> None:
-        """Put a `Called` event on the queue."""
-        self._queue.put(Called(call))
+        """Put a `ToolUseEvent` on the queue."""
+        self._queue.put(ToolUseEvent(call))
 
     def on_tool_result(self, result: ToolResult) -> None:
-        """Put an `Answered` event on the queue."""
-        self._queue.put(Answered(result))
+        """Put a `ToolResultEvent` on the queue."""
+        self._queue.put(ToolResultEvent(result))
 
     def on_usage(self, usage: Usage) -> None:
         """Keep the usage for `Done`."""
@@ -124,7 +124,7 @@ class CollectingHandler(ConsoleHandler):
     @property
     def text(self) -> str:
         """The model's texts, one per line."""
-        return "\n".join(event.text for event in self.events if isinstance(event, Said))
+        return "\n".join(event.text for event in self.events if isinstance(event, TextEvent))
 
     @property
     def usage(self) -> Usage:
@@ -132,18 +132,18 @@ class CollectingHandler(ConsoleHandler):
         return sum((event.usage for event in self.events if isinstance(event, Done)), Usage())
 
     def on_text(self, text: str) -> None:
-        """Append a `Said` event, and print the text unless `silent`."""
-        self.events.append(Said(text))
+        """Append a `TextEvent`, and print the text unless `silent`."""
+        self.events.append(TextEvent(text))
         super().on_text(text)
 
     def on_tool_use(self, call: ToolCall) -> None:
-        """Append a `Called` event, and print the call unless `silent`."""
-        self.events.append(Called(call))
+        """Append a `ToolUseEvent`, and print the call unless `silent`."""
+        self.events.append(ToolUseEvent(call))
         super().on_tool_use(call)
 
     def on_tool_result(self, result: ToolResult) -> None:
-        """Append an `Answered` event, and print the result unless `silent`."""
-        self.events.append(Answered(result))
+        """Append a `ToolResultEvent`, and print the result unless `silent`."""
+        self.events.append(ToolResultEvent(result))
         super().on_tool_result(result)
 
     def on_usage(self, usage: Usage) -> None:

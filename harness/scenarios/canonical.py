@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import cast
 
-from harness.kit.handlers import Answered, Called, Done, HandlerEvent, Said
+from harness.kit.handlers import Done, HandlerEvent, TextEvent, ToolResultEvent, ToolUseEvent
 from harness.model.errors import HarnessError, UnknownName
 from harness.model.messages import (
     JSON,
@@ -189,11 +189,11 @@ def answer(scenario: Scenario, call: ToolCall, earlier: Iterable[ToolCall] = ())
 def event_word(event: HandlerEvent) -> str:
     """Return an event as written in `expect.events`. The end of a turn is `done`, plus the error name if it failed."""
     match event:
-        case Said():
+        case TextEvent():
             return "text"
-        case Called(call):
+        case ToolUseEvent(call):
             return f"call {call.name}"
-        case Answered(result):
+        case ToolResultEvent(result):
             return f"{'error' if result.is_error else 'result'} {result.name}"
         case Done(error=error):
             return _done_word(None if error is None else error_name(class_name(error)))
@@ -217,10 +217,10 @@ def scripted_events(
     calls = [*earlier]
     for step in steps:
         if step.text:
-            events.append(Said(step.text))
+            events.append(TextEvent(step.text))
         for name, arguments in step.whole_calls:
             call = ToolCall("", name, arguments)
-            events += [Called(call), Answered(_result_or_error(scenario, call, calls))]
+            events += [ToolUseEvent(call), ToolResultEvent(_result_or_error(scenario, call, calls))]
             calls.append(call)
     return [*map(event_word, events), _done_word(error)]
 

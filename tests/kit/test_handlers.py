@@ -8,14 +8,14 @@ from queue import Queue
 import pytest
 
 from harness.kit.handlers import (
-    Answered,
-    Called,
     CollectingHandler,
     ConsoleHandler,
     Done,
     HandlerEvent,
     QueueHandler,
-    Said,
+    TextEvent,
+    ToolResultEvent,
+    ToolUseEvent,
 )
 from harness.kit.thread import Thread
 from harness.model.errors import RateLimited
@@ -32,12 +32,12 @@ def add(call: ToolCall) -> ToolResult:
 
 SCRIPT = (says("Let me see.", call(1), call(2)), says("Done: é"))
 EVENTS = [
-    Said("Let me see."),
-    Called(call(1)),
-    Answered(ToolResult("c1", "add", {"sum": 1})),
-    Called(call(2)),
-    Answered(ToolResult("c2", "add", "no such number", is_error=True)),
-    Said("Done: é"),
+    TextEvent("Let me see."),
+    ToolUseEvent(call(1)),
+    ToolResultEvent(ToolResult("c1", "add", {"sum": 1})),
+    ToolUseEvent(call(2)),
+    ToolResultEvent(ToolResult("c2", "add", "no such number", is_error=True)),
+    TextEvent("Done: é"),
     Done(),
 ]
 PRINTED = """Let me see.

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness.kit.handlers import CollectingHandler, Done, Said
+from harness.kit.handlers import CollectingHandler, Done, TextEvent
 from harness.kit.thread import Ask, Later, RunTool, Thread, ask, failure
 from harness.model.errors import ConnectionFailed, IterationLimit, RateLimited
 from harness.model.messages import (
@@ -493,7 +493,7 @@ def test_the_usage_of_a_turn_is_the_sum_of_its_responses(send: Send) -> None:
     assert send(thread, Model(script), "Go", echo, handler).usage == Usage(60, cache_read_tokens=60)
     assert [what for name, what in handler.events if name == "usage"] == [10, 30, 60]
     assert send(thread, Model([paid(says("Again"), 5)]), "Go", echo, collecting).usage.input_tokens == 5
-    assert collecting.events == [Said("Again"), Done(None, Usage(5, cache_read_tokens=5))]
+    assert collecting.events == [TextEvent("Again"), Done(None, Usage(5, cache_read_tokens=5))]
     send(thread, Model([paid(says("Again"), 7)]), "Go", echo, collecting)
     assert collecting.usage.input_tokens == 12
 

@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from harness.apis.registry import Target
-from harness.kit.handlers import Answered, Called, CollectingHandler, PartialArguments, Streamed
+from harness.kit.handlers import CollectingHandler, PartialArguments, Streamed, ToolResultEvent, ToolUseEvent
 from harness.kit.thread import Handout, Thread, trimmed
 from harness.kit.workspace import Workspace
 from harness.model.messages import ArgumentsDelta, Message, StreamEvent, Tool, ToolCall, ToolCallStart, ToolResult
@@ -68,8 +68,8 @@ def test_a_file_is_listed_read_and_written_for_real(target: Target, tmp_path: Pa
         results = made.asked[-1].results
 
     assert (tmp_path / "src" / "header.ts").read_text(encoding="utf-8") == HEADER.format("Expedition")
-    calls = [event.call for event in handler.events if isinstance(event, Called)]
-    given = [event.result for event in handler.events if isinstance(event, Answered)]
+    calls = [event.call for event in handler.events if isinstance(event, ToolUseEvent)]
+    given = [event.result for event in handler.events if isinstance(event, ToolResultEvent)]
     assert [call.name for call in calls] == ["list_directory", "read_file", "write_file"]
     assert given == [answer(asked, call) for call in calls]  # the scenario's tools say what the real ones say
     assert len(results) == 3

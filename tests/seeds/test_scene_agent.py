@@ -11,7 +11,7 @@ import pytest
 
 from harness.apis.registry import Target
 from harness.apis.view import TextView
-from harness.kit.handlers import Answered, Called, CollectingHandler
+from harness.kit.handlers import CollectingHandler, ToolResultEvent, ToolUseEvent
 from harness.kit.thread import Thread
 from harness.model.messages import SYNTHESISED_ID, ToolCall, ToolResult
 from harness.model.protocols import Capability
@@ -91,17 +91,17 @@ def test_a_call_id_reaches_events_tool_and_result(target: Target) -> None:
         issued = [call.id for answer in made.answered for call in answer.calls]
         last = made.asked[-1]
 
-    called = [event.call.id for event in handler.events if isinstance(event, Called)]
-    answered = [event.result.call_id for event in handler.events if isinstance(event, Answered)]
+    called = [event.call.id for event in handler.events if isinstance(event, ToolUseEvent)]
+    answered = [event.result.call_id for event in handler.events if isinstance(event, ToolResultEvent)]
     assert called == answered == scene.ran
     assert len(set(called)) == len(called) == 4
     kinds = [type(event).__name__ for event in handler.events]
-    assert kinds == ["Called", "Answered", "Called", "Answered", "Said", "Done"] * 2
+    assert kinds == ["ToolUseEvent", "ToolResultEvent", "ToolUseEvent", "ToolResultEvent", "TextEvent", "Done"] * 2
     if target.profile.call_ids:
         assert called == issued == [call.id for call in last.calls] == [result.call_id for result in last.results]
     else:
         assert {*issued, *(call.id for call in last.calls), *(result.call_id for result in last.results)} == {None}
-        calls = [event.call for event in handler.events if isinstance(event, Called)]
+        calls = [event.call for event in handler.events if isinstance(event, ToolUseEvent)]
         assert [call.provider_metadata["harness"] for call in calls] == [{SYNTHESISED_ID: True}] * 4
 
 

@@ -14,7 +14,15 @@ from threading import Thread as Worker
 import pytest
 
 from harness.apis.registry import Target
-from harness.kit.handlers import Answered, Called, CollectingHandler, Done, HandlerEvent, QueueHandler, Said
+from harness.kit.handlers import (
+    CollectingHandler,
+    Done,
+    HandlerEvent,
+    QueueHandler,
+    TextEvent,
+    ToolResultEvent,
+    ToolUseEvent,
+)
 from harness.kit.thread import Thread
 from harness.model.messages import Message, ToolCall, ToolResult
 from harness.model.protocols import MessageHandler
@@ -72,8 +80,8 @@ def test_a_handler_hears_text_calls_results_and_the_end_in_order(target: Target)
     # events and history agree, down to the ids of the results
     calls = [call for message in thread.messages for call in message.tool_calls]
     results = [result for message in thread.messages for result in message.tool_results]
-    assert [event.call for event in handler.events if isinstance(event, Called)] == calls
-    assert [event.result for event in handler.events if isinstance(event, Answered)] == results
+    assert [event.call for event in handler.events if isinstance(event, ToolUseEvent)] == calls
+    assert [event.result for event in handler.events if isinstance(event, ToolResultEvent)] == results
     assert [result.call_id for result in results] == [call.id for call in calls]
     assert handler.text == "\n".join(ANSWERS)
 
@@ -89,7 +97,7 @@ def test_a_user_interface_reads_a_queue_until_the_end(target: Target) -> None:
             seen.append(events.get(timeout=30))
         worker.join()
     assert [event_word(event) for event in seen] == (EVENTS.turns[0].expect and EVENTS.turns[0].expect.events)
-    assert [event.text for event in seen if isinstance(event, Said)] == ANSWERS
+    assert [event.text for event in seen if isinstance(event, TextEvent)] == ANSWERS
     assert events.empty()
 
 
