@@ -356,6 +356,7 @@ def _camel(value: JSON) -> JSON:
 def _fields_of(answer: Sequence[object]) -> dict[str, object]:
     """Return the fields of a list of blocks or calls, or of a tuple such as `(text, calls)`."""
     found: dict[str, object] = {}
+    single: list[object] = []
     if any(_plain_fields(each).get("type") in _BLOCKS for each in answer):
         return {"content": [*answer]}
     if answer and all("name" in _plain_fields(each) or "function" in _plain_fields(each) for each in answer):
@@ -367,9 +368,11 @@ def _fields_of(answer: Sequence[object]) -> dict[str, object]:
             found["calls"] = calls
         elif any(name.endswith("_tokens") for name in _plain_fields(each)):
             found["usage"] = each
+        elif _is_one_call(_plain_fields(each)):
+            single.append(each)
         elif each is not None:
             found |= _plain_fields(each)
-    return found
+    return {**found, "calls": single} if single else found
 
 
 def _call(call: object) -> dict[str, Any]:

@@ -43,7 +43,7 @@ def agent_drive(value: object) -> Drive | None:
 
     def drive(endpoint: Endpoint, model: str, conversation: Conversation) -> None:
         given = {tools: _as_functions(conversation.tools, str(hint))}
-        own = dict.fromkeys(made.names & {*SYNONYMS["system"]}, conversation.system or "")
+        own = _system_argument(made, conversation)
         own |= given if holder is made else {}
         agent = make_client(value, endpoint.base_url, endpoint.api_key, model, **own)
         function = BoundMethod(agent, run.path)
@@ -56,6 +56,14 @@ def agent_drive(value: object) -> Drive | None:
                 asyncio.run(cast("Any", wait_for(answer)))
 
     return drive
+
+
+def _system_argument(made: Method, conversation: Conversation) -> dict[str, str]:
+    """Return the constructor's argument for the system prompt. Without a system prompt, one that has a default is left
+    out.
+    """
+    names = made.names & {*SYNONYMS["system"]}
+    return dict.fromkeys(names if conversation.system else names & made.required, conversation.system or "")
 
 
 def session_drive(value: object, api: str) -> SessionDrive | None:
@@ -177,9 +185,7 @@ class SessionDrive:
     def _make_client(self, endpoint: Endpoint, model: str, conversation: Conversation) -> object:
         """Return a new client, with the tools and the system prompt of a conversation."""
         made = method_of((), self.factory)
-        systems = made.names & {*SYNONYMS["system"]}
-        own: dict[str, object] = dict.fromkeys(systems if conversation.system else (), conversation.system)
-        own |= dict.fromkeys((systems & made.required) - own.keys(), "")
+        own: dict[str, object] = {**_system_argument(made, conversation)}
         tools = first(SYNONYMS["tools"], made.names)
         if conversation.tools and self.handlers is None and tools is None:
             raise Unsupported(RECOGNISED_CLIENT, "tools", "its constructor has no such argument")

@@ -106,12 +106,13 @@ class EarlyStop:
     @property
     def over(self) -> bool:
         """True once a limit is reached."""
-        return self._left == 0 or (self.is_late and self._min_cells <= 0)
+        is_late = self._end is not None and time.monotonic() > self._end
+        return self._left == 0 or (is_late and self._min_cells <= 0)
 
     @property
-    def is_late(self) -> bool:
-        """True once the time is up."""
-        return self._end is not None and time.monotonic() > self._end
+    def has_time_limit(self) -> bool:
+        """True if the number of seconds is limited."""
+        return self._end is not None
 
     def take(self, cell: CellResult) -> None:
         """Count a finished cell."""
@@ -367,7 +368,7 @@ class Run:
                 try:
                     self._run_queue(shared[0][0], done)
                 except RunCancelled:  # the caller also ended the cell that was running
-                    if not stop.is_late:
+                    if not stop.has_time_limit:
                         raise
             else:
                 self._run_threads(shared, cells, done)

@@ -107,6 +107,13 @@ def test_a_text_is_an_answer_and_an_object_without_text_and_calls_is_none() -> N
         as_completion({"status": "ok"})
 
 
+def test_a_text_and_a_call_may_come_in_a_tuple_without_a_list() -> None:
+    call = {"id": "c1", "name": "weather", "arguments": "{}"}
+    body: Any = as_completion(("Hello.", call))
+    message = body["choices"][0]["message"]
+    assert (message["content"], [each["id"] for each in message["tool_calls"]]) == ("Hello.", ["c1"])
+
+
 class Sdk:
     """A client of the form of OpenAI's SDK."""
 
@@ -875,6 +882,23 @@ def test_the_prompt_of_an_agent_may_be_a_task() -> None:
             return task
 
     assert agent_drive(Coder) is not None
+
+
+def test_an_agent_keeps_its_own_system_prompt_unless_it_gets_one() -> None:
+    class Coder:
+        def __init__(self, tools: list[Callable[..., str]], system: str = "You write code.") -> None:
+            self.seen.append(system)
+
+        def run(self, task: str) -> str:
+            return task
+
+        seen: ClassVar[list[str]] = []
+
+    drive = agent_drive(Coder)
+    assert drive is not None
+    drive(HERE, "gpt", Conversation(turns=(REQUEST.messages[0],)))
+    drive(HERE, "gpt", Conversation(turns=(REQUEST.messages[0],), system="Be short."))
+    assert Coder.seen == ["You write code.", "Be short."]
 
 
 def test_an_agent_gets_its_tools_as_functions() -> None:

@@ -28,6 +28,7 @@ from harness.runner.cells import Cell, cells
 from harness.runner.recorder import Recorder
 from harness.runner.suite_run import EarlyStop, Run
 from harness.scenarios.schema import Scenario
+from harness.stdio.workers import RunCancelled
 from tests.broken.fault import sends
 from tests.scenarios.files import MINIMAL, WITH_TOOLS, changed, scenario
 from tests.stages import InProcess, shipped_scenarios, shipped_targets
@@ -216,6 +217,21 @@ def test_no_cell_but_the_first_ones_starts_late(
     result = Run(InProcess(), all_rules())(chosen, jobs=1, stop=EarlyStop(seconds=seconds, min_cells=least))
 
     assert (len(result.cells), result.unplayed) == (played, 3 - played)
+
+
+def test_a_cell_that_is_cancelled_ends_a_run_with_a_time_limit_and_breaks_one_without(
+    made: Made, target: Target
+) -> None:
+    """As the caller's clock may be ahead of that of the run."""
+
+    def cancelled(inner: Chat, request: ChatRequest) -> ChatResponse:
+        raise RunCancelled
+
+    cells = [Cell(made(), chatting(target, cancelled), "whole")]
+    result = Run(InProcess(), all_rules())(cells, jobs=1, stop=EarlyStop(seconds=60.0))
+    assert (len(result.cells), result.unplayed) == (0, 1)
+    with pytest.raises(RunCancelled):
+        Run(InProcess(), all_rules())(cells, jobs=1)
 
 
 KNOWN = ExpectedFailure("with-*", "anthropic", "odd", "tracked as #1")
