@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import inspect
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,6 +21,7 @@ from harness.bridge.client_formats import (
     GEMINI,
     OPENAI,
     RESPONSES,
+    hints_of,
     own_classes,
     snake,
     with_own_fields,
@@ -148,7 +150,8 @@ def _whole(stream: Iterator[StreamEvent]) -> ChatResponse:
 def _own_message(answer: object, hint: object, api: str) -> object | None:
     """Return the message in an answer that can be sent back to the client unchanged, or `None`.
 
-    This is an instance of the client's own message class, or a dictionary with the role `assistant`. With OpenAI Chat,
+    This is an instance of the client's own message class, which may also be the result of a method such as
+    `as_message()`, or a dictionary with the role `assistant`. With OpenAI Chat,
     a dictionary with additional fields is not accepted if its calls are in OpenAI's format.
     """
     if items := _items(answer):
@@ -156,15 +159,28 @@ def _own_message(answer: object, hint: object, api: str) -> object | None:
     fields = _plain_fields(answer)
     inner = answer
     if "role" not in fields and "message" in fields:
-        inner = fields["message"] if isinstance(answer, Mapping) else getattr(answer, "message", None)
+        inner = getattr(answer, "message", fields["message"])
     if classes := own_classes(hint):
-        return next((each for each in (inner, *fields.values()) if isinstance(each, classes)), None)
+        values = chain((inner, *fields.values()), _converted(answer, classes))
+        return next((each for each in values if isinstance(each, classes)), None)
     message = cast("Mapping[str, Any]", inner if isinstance(inner, Mapping) else {})
     if message.get("role") != "assistant":
         return None
     calls: Iterable[Any] = next((message[key] for key in _CALLS if message.get(key)), ())
     is_openai = all(isinstance(each, Mapping) and "function" in each for each in calls)
     return None if api == OPENAI.name and is_openai and message.keys() - _MESSAGE_FIELDS else message
+
+
+def _converted(answer: object, classes: tuple[type, ...]) -> Iterator[object]:
+    """Yield the results of an answer's methods that take no argument and return one of these classes, by their
+    annotations.
+    """
+    kind: type = type(answer)
+    for name, method in inspect.getmembers(kind, inspect.isfunction):
+        returned = hints_of(method).get("return")
+        is_converting = not name.startswith("_") and inspect.isclass(returned) and returned in classes
+        if is_converting and len(inspect.signature(method).parameters) == 1:
+            yield method(answer)
 
 
 _MESSAGE_FIELDS = {"role", "content", "tool_calls", "refusal", "name", "reasoning_content"}

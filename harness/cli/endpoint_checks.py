@@ -510,14 +510,16 @@ def first_model(url: str) -> str | None:
 
 
 def gateway_failure(url: str, model: str) -> str:
-    """Send a short question to a gateway, and return `HTTP 502`, `HTTP 503` or `HTTP 504` if its provider does not
-    respond.
+    """Send a short question to a gateway. Return `HTTP 502`, `HTTP 503`, `HTTP 504` or `a closed connection` if its
+    provider seems not to respond.
 
     Return an empty string in all other cases, even if the gateway itself does not respond.
     """
     question = {"model": model, "messages": [{"role": "user", "content": "Hello"}], "max_tokens": 16}
     try:
         status = httpx2.post(f"{url.rstrip('/')}/chat/completions", json=question, timeout=_MODELS_SECONDS).status_code
+    except (httpx2.RemoteProtocolError, httpx2.ReadError):
+        return "a closed connection"
     except httpx2.TransportError:
         return ""
     return f"HTTP {status}" if HTTPStatus.BAD_GATEWAY <= status <= HTTPStatus.GATEWAY_TIMEOUT else ""

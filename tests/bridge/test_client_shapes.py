@@ -684,6 +684,32 @@ def test_messages_of_pydantic_models_go_back_as_they_came() -> None:
     assert seen[4].tool_calls == [OwnCall("call_2", "weather", {"city": "Rome"})]
 
 
+class Convertible(BaseModel):
+    """An answer of a client that becomes a message by a method."""
+
+    text: str
+
+    def as_message(self) -> Turn:
+        return Turn(role=Speaker.ASSISTANT, content=f"From as_message: {self.text}")
+
+    def as_system(self, name: str) -> Turn:
+        raise AssertionError(name)
+
+
+def test_an_answer_with_a_method_for_its_message_goes_back_as_that_message() -> None:
+    seen: list[Turn] = []
+
+    def chat(messages: list[Turn]) -> Convertible:
+        seen.extend(messages)
+        return Convertible(text="Paris.")
+
+    client = ShapedClient(recognise(chat, "mine:chat"), HERE, "gpt")
+    answer = client.chat(REQUEST)
+    client.chat(ChatRequest("gpt", (*REQUEST.messages, answer.message)))
+
+    assert (answer.text, seen[-1].content) == ("Paris.", "From as_message: Paris.")
+
+
 class Injected:
     """A client that gets an SDK's client, without an annotation."""
 

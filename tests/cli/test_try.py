@@ -18,7 +18,7 @@ from harness.checks.recognition import recognise_here
 from harness.checks.server_check import ScriptedServer
 from harness.cli import try_command
 from harness.cli.try_command import TrialCheck
-from harness.model.http import HttpRequest, HttpResponse
+from harness.model.http import Delivery, HttpRequest, HttpResponse
 from harness.runner.serve_router import BASE_PATH, ImprovisedRouter, example_value
 from harness.runner.served_session import SessionOptions
 from tests.broken.playing import cell
@@ -501,12 +501,21 @@ def test_settings_of_older_models_are_requested_from_one(is_fixed: bool, model: 
     assert [each.target.model for each in found] == [model]
 
 
-def test_a_gateway_without_its_provider_gets_the_question_that_decides_it(harness: Command, folder: Path) -> None:
-    with serve(lambda _: HttpResponse(502, {"content-type": "application/json"}, b"{}")) as server:
+@pytest.mark.parametrize(
+    ("answer", "failure"),
+    [
+        (HttpResponse(502, {"content-type": "application/json"}, b"{}"), "HTTP 502"),
+        (HttpResponse(200, {}, b"{}", Delivery(cuts=(1,), ending="cut")), "a closed connection"),
+    ],
+)
+def test_a_gateway_without_its_provider_gets_the_question_that_decides_it(
+    harness: Command, folder: Path, answer: HttpResponse, failure: str
+) -> None:
+    with serve(lambda _: answer) as server:
         done = harness("try", f"{server.origin}/v1", "--model", "m")
 
     assert (done.code, done.out) == (2, "")
-    assert "a simple request results in HTTP 502. Is it a gateway that cannot reach its provider?" in done.err
+    assert f"a simple request results in {failure}. Is it a gateway that cannot reach its provider?" in done.err
 
 
 def test_the_sample_of_a_server_is_a_finished_verdict(harness: Command, folder: Path) -> None:
