@@ -106,7 +106,7 @@ def read_answer(  # noqa: PLR0913 - what is known about the client and its API
     own = _own_message(answer, hint, api)
     kept = None if own is None else memory
     found = response({**made, "choices": [choice]}, request, kept, own=own, parsed=parsed)
-    found = _with_native_message(found, answer, request, api)
+    found = _with_native_message(found, answer, request, api, kept)
     if kept is None and not own_classes(hint):
         _keep_with_fields(found, answer, request, memory, source)
     return _without(found, lacks)
@@ -120,9 +120,13 @@ def _keep_with_fields(found: ChatResponse, answer: object, request: ChatRequest,
         memory.keep(request, found.message, own)
 
 
-def _with_native_message(found: ChatResponse, answer: object, request: ChatRequest, api: str) -> ChatResponse:
+def _with_native_message(
+    found: ChatResponse, answer: object, request: ChatRequest, api: str, memory: Memory | None
+) -> ChatResponse:
     """Return the response with the message in the API's own format that the answer also contains, if both have the same
     text and calls. Only the API's format has thoughts and their signatures.
+
+    The client's own message in `memory` is then kept for that message, which may have more parts.
     """
     values = _items(answer) or [*_plain_fields(answer).values()]
     inner = [_items(each) for value in values for each in (value, _plain_fields(value).get("content"))]
@@ -135,6 +139,8 @@ def _with_native_message(found: ChatResponse, answer: object, request: ChatReque
         native = _native_body(each, api)
         message = read_answer(native, request, Memory(), api).message if native is not None else found.message
         if _text_and_calls(message) == _text_and_calls(found.message):
+            if memory is not None:
+                memory.keep(request, message, memory.own(len(request.messages), found.message))
             return replace(found, message=message)
     return found
 

@@ -76,15 +76,15 @@ def as_annotated(value: object, hint: object) -> Any:
     return cast("object", value)
 
 
-def with_joined_texts(request: ChatRequest) -> ChatRequest:
+def with_joined_texts(request: ChatRequest, memory: Memory) -> ChatRequest:
     """Return the request with the texts of each message joined into one, for a client that accepts only one. Messages
-    with other parts stay unchanged.
+    with other parts, and those that the client made itself, stay unchanged.
     """
     made = [
         replace(each, parts=(Text("\n".join(part.text for part in each.parts if isinstance(part, Text))),))
-        if len(each.parts) > 1 and all(isinstance(part, Text) for part in each.parts)
+        if len(each.parts) > 1 and all(isinstance(part, Text) for part in each.parts) and not memory.own(place, each)
         else each
-        for each in request.messages
+        for place, each in enumerate(request.messages)
     ]
     return replace(request, messages=tuple(made))
 

@@ -454,7 +454,7 @@ class ShapedClient:
         if self._shape.keeps_history:
             request = self._last_prompt(request)
         if self._shape.form is OPENAI and self._api != OPENAI.name and method.module and not method.reads_parts:
-            request = with_joined_texts(request)  # the client converts each content as a text
+            request = with_joined_texts(request, self._memory)  # the client converts each content as a text
         arguments = {**extra, **self._arguments(method, request)}
         client = self._client
         binder = _binder(client) if method.path and arguments.get("tools") else None
@@ -470,7 +470,7 @@ class ShapedClient:
         except (TypeError, AttributeError, KeyError, ValueError) as error:
             if not any(map(_has_content_parts, request.messages)):
                 raise
-            if (joined := with_joined_texts(request)) != request:
+            if (joined := with_joined_texts(request, self._memory)) != request:
                 return self._call(method, joined, **extra)
             reason = f"it raises {type(error).__name__} for them"
             raise Unsupported(RECOGNISED_CLIENT, "a list of content parts", reason) from error

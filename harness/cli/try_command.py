@@ -336,7 +336,7 @@ _FEW_CELLS = (
 
 _FEW_OF_LOOP = "{lacking} of the sample's {total} do not apply, most of them because of this: {reason}."
 
-_SECONDS, _EXTRA_SECONDS = 17.0, 2.5
+_SECONDS, _EXTRA_SECONDS = 17.0, 2.0
 """Time limit for starting cells, counted from the start of the command, and the time until a late cell is stopped."""
 
 _LEAST_CELLS, _LEAST_SECONDS = 4, 2.0

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from harness.bridge.call_log import logged_calls
 from harness.bridge.client_answers import as_completion, read_answer
-from harness.bridge.client_formats import ANTHROPIC
+from harness.bridge.client_formats import ANTHROPIC, with_joined_texts
 from harness.bridge.client_loops import agent_drive, session_drive
 from harness.bridge.client_shapes import ShapedClient, recognise
 from harness.bridge.openai_messages import Memory
@@ -708,6 +708,39 @@ def test_an_answer_with_a_method_for_its_message_goes_back_as_that_message() -> 
     client.chat(ChatRequest("gpt", (*REQUEST.messages, answer.message)))
 
     assert (answer.text, seen[-1].content) == ("Paris.", "From as_message: Paris.")
+
+
+class Blocks(BaseModel):
+    """An answer of a client with the blocks of the API, of which its message has the joined text."""
+
+    message: Turn
+    blocks: list[dict[str, Any]]
+
+
+def test_a_message_goes_back_as_it_came_if_the_answer_also_has_the_blocks_of_its_text() -> None:
+    seen: list[Turn] = []
+    own = Turn(role=Speaker.ASSISTANT, content="I look. One call.")
+
+    def chat(messages: list[Turn]) -> Blocks:
+        seen.extend(messages)
+        return Blocks(message=own, blocks=[{"type": "text", "text": "I look. "}, {"type": "text", "text": "One call."}])
+
+    client = ShapedClient(recognise(chat, "mine:chat"), HERE, "claude", "anthropic")
+    answer = client.chat(REQUEST)
+    client.chat(ChatRequest("claude", (*REQUEST.messages, answer.message)))
+
+    assert len(answer.message.parts) == 2
+    assert seen[-1] is own
+
+
+def test_texts_are_joined_for_clients_that_take_one_except_in_their_own_messages() -> None:
+    memory, texts = Memory(), (Text("One."), Text("Two."))
+    own = Message(Role.ASSISTANT, texts)
+    memory.keep(ChatRequest("gpt", REQUEST.messages), own, {"role": "assistant", "content": [*texts]})
+
+    joined = with_joined_texts(ChatRequest("gpt", (*REQUEST.messages, own, Message(Role.USER, texts))), memory)
+
+    assert joined.messages[1:] == (own, Message(Role.USER, (Text("One.\nTwo."),)))
 
 
 class Injected:
