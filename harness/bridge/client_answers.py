@@ -167,7 +167,7 @@ def _own_message(answer: object, hint: object, api: str) -> object | None:
     if "role" not in fields and "message" in fields:
         inner = getattr(answer, "message", fields["message"])
     if classes := own_classes(hint):
-        values = chain((inner, *fields.values()), _converted(answer, classes))
+        values = chain((inner, *fields.values()), _messages_by_methods(answer, classes))
         return next((each for each in values if isinstance(each, classes)), None)
     message = cast("Mapping[str, Any]", inner if isinstance(inner, Mapping) else {})
     if message.get("role") != "assistant":
@@ -177,7 +177,7 @@ def _own_message(answer: object, hint: object, api: str) -> object | None:
     return None if api == OPENAI.name and is_openai and message.keys() - _MESSAGE_FIELDS else message
 
 
-def _converted(answer: object, classes: tuple[type, ...]) -> Iterator[object]:
+def _messages_by_methods(answer: object, classes: tuple[type, ...]) -> Iterator[object]:
     """Yield the results of an answer's methods that take no argument and return one of these classes, by their
     annotations.
     """
