@@ -14,7 +14,15 @@ from typing import Any, cast
 from harness.bridge.call_log import BoundMethod, call
 from harness.bridge.client_answers import OwnCall, own_calls
 from harness.bridge.client_formats import FORMS, GEMINI, OPENAI, SYNONYMS, Declaration, as_annotated, first
-from harness.bridge.client_shapes import METHODS, Method, keeps_history, make_client, method_of, wait_for
+from harness.bridge.client_shapes import (
+    METHODS,
+    Method,
+    keeps_history,
+    make_client,
+    method_of,
+    system_attribute,
+    wait_for,
+)
 from harness.bridge.openai_messages import Memory
 from harness.model.errors import RECOGNISED_CLIENT, ToolFailed, Unsupported
 from harness.model.messages import ChatRequest, Message, Role, Text, Tool
@@ -193,7 +201,7 @@ class SessionDrive:
             own[str(tools)] = self._declarations(model, conversation)
         client = make_client(self.factory, endpoint.base_url, endpoint.api_key, model, **own)
         if conversation.system and not own.keys() & {*SYNONYMS["system"]}:
-            attribute = first(SYNONYMS["system"], frozenset(getattr(client, "__dict__", {})))
+            attribute = system_attribute(client, self.prompt.module)
             if attribute is None:
                 raise Unsupported(RECOGNISED_CLIENT, "system", "it has no such argument")
             setattr(client, attribute, conversation.system)

@@ -74,6 +74,9 @@ _MODELS = ("model", "model_name", "model_id")
 METHODS = ("chat", "complete", "completion", "create", "generate", "invoke", "send", "ask", "run", "query")
 _STREAMS = ("stream", "stream_chat", "chat_stream", "stream_complete", "generate_stream", "astream", "iter_chat")
 
+_OPENAI_PARAMETERS = ("tools", "tool_choice", "response_format", "max_tokens", "temperature", "top_p", "stop", "stream")
+_ANTHROPIC_SETTINGS = frozenset({"max_tokens", "temperature", "top_p"})
+
 _SDKS: Mapping[tuple[str, ...], tuple[Form, tuple[str, ...]]] = {
     ("chat", "completions", "create"): (OPENAI, ("chat", "completions", "stream")),
     ("messages", "create"): (ANTHROPIC, ("messages", "stream")),
@@ -125,6 +128,16 @@ class Method:
         found = first(known, self.names) or (self.only_list if name == form.messages else None)
         return found or (known[0] if self.is_open else None)
 
+    def closed(self, api: str) -> Method:
+        """Return the method without its `**params`, but with the parameters among them that its source mentions or that
+        this API has as well.
+        """
+        if not self.is_open:
+            return self
+        mentioned = {name for name in _OPENAI_PARAMETERS if re.search(rf"[\"']{name}[\"']", self.source)}
+        same = _ANTHROPIC_SETTINGS if api == ANTHROPIC.name else frozenset[str]()
+        return replace(self, names=self.names | mentioned | same, is_open=False)
+
     @property
     def always_streams(self) -> bool:
         """Return whether each call of the method requests a stream."""
@@ -170,8 +183,10 @@ class ClientShape:
 
     `tool_form` is the format of the tools, if it is not that of the messages.
 
-    If `keeps_history` is set, the client stores the conversation and accepts one prompt at a time. Its system prompt is
-    the attribute `system_attribute`.
+    If `keeps_history` is set, the client stores the conversation and accepts one prompt at a time.
+
+    `system_attribute` is the client's attribute for the system prompt, if its method has no parameter for it, and
+    `default_system` the value that the constructor gives it.
     """
 
     name: str
@@ -184,6 +199,7 @@ class ClientShape:
     model: str = TRIED_MODELS[0]
     keeps_history: bool = False
     system_attribute: str | None = None
+    default_system: str | None = None
     tool_form: Form | None = None
 
     def with_format(self, form: Form) -> ClientShape:
@@ -192,6 +208,17 @@ class ClientShape:
         """
         is_own = form is not OPENAI and lists_calls(self.messages_hint)
         return replace(self, tool_form=form) if is_own else replace(self, form=form)
+
+    def for_api(self, api: str) -> ClientShape:
+        """Return the shape of a client of this API. If its messages have OpenAI's format and it calls another API
+        itself, then what its methods accept as `**params` reaches that API unchanged. So they are given only the
+        parameters that they mention or that have the same name in both.
+        """
+        is_openai = self.is_sdk or self.form is not OPENAI or api in OPENAI_APIS
+        if is_openai or not _CALLS_ANOTHER_API.search(self.whole.module):
+            return self
+        streamed = None if self.streamed is None else self.streamed.closed(api)
+        return replace(self, whole=self.whole.closed(api), streamed=streamed)
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -257,12 +284,14 @@ class ClientShape:
     @property
     def has_default_system(self) -> bool:
         """Return whether the client sends a system prompt of its own if the caller gives none."""
-        return self.whole.parameter("system", self.form) in self.whole.preset
+        return self.whole.parameter("system", self.form) in self.whole.preset or bool(self.default_system)
 
     def takes(self, argument: str) -> bool:
         """Return whether the method has a parameter for an argument of the client's message format."""
         return self.whole.parameter(argument, self.form) is not None
 
+
+_CALLS_ANOTHER_API = re.compile(r"\.messages\.(create|stream)\b|/messages\b|generate_?[cC]ontent")
 
 _READS_ERROR_FLAG = re.compile(rf"get\([\"']{ERROR_FLAG}[\"']|\w\[[\"']{ERROR_FLAG}[\"']\](?!\s*=[^=])")
 
@@ -303,11 +332,45 @@ def recognise(value: object, name: str, method: str = "") -> ClientShape:
     if inspect.isroutine(client) and _form(own := method_of((), client)) is not None:
         return replace(_shape(name, make, own, None, names), model=model)
     shape = replace(_with_methods(client, name, make, method, names), model=model)
-    if shape.form is not PROMPT or not inspect.isclass(value) or first(SYNONYMS["messages"], shape.whole.names):
+    if shape.form is PROMPT and inspect.isclass(value) and not first(SYNONYMS["messages"], shape.whole.names):
+        shape = replace(shape, keeps_history=keeps_history(client))
+    return _with_system_attribute(shape, client)
+
+
+def _with_system_attribute(shape: ClientShape, client: object) -> ClientShape:
+    """Return the shape with the client's attribute for the system prompt, if its method has no parameter for it."""
+    is_in_messages = shape.form is OPENAI and _COMPARES_SYSTEM_ROLE.search(shape.whole.module)
+    if shape.is_sdk or shape.takes("system") or shape.takes("config") or is_in_messages:
         return shape
-    keeps = keeps_history(client)
-    system = first(SYNONYMS["system"], frozenset(getattr(client, "__dict__", {}))) if keeps else None
-    return replace(shape, keeps_history=keeps, system_attribute=system)
+    if (attribute := system_attribute(client, shape.whole.module)) is None:
+        return shape
+    return replace(shape, system_attribute=attribute, default_system=getattr(client, attribute))
+
+
+def system_attribute(client: object, source: str) -> str | None:
+    """Return the attribute of a client that holds its system prompt, according to its name or to the source of the
+    client's module. Return `None` if there is none that can be set.
+    """
+    own = cast("dict[str, object]", getattr(client, "__dict__", {}))
+    used = [name for found in _SYSTEM_USES.findall(source) for name in found if name]
+    name = first((*SYNONYMS["system"], *used), frozenset(own))
+    if name is None or not isinstance(own[name], str | None):
+        return None
+    try:
+        setattr(client, name, own[name])
+    except AttributeError:
+        return None
+    return name
+
+
+_SYSTEM_USES = re.compile(
+    r"[\"']?\b(?:system|systemInstruction|system_instruction|instructions)[\"']?\]?\s*[:=](?!=)[^\n=]{0,40}?\bself\.(\w+)"
+    r"|[\"'](?:system|developer)[\"'],\s*[\"'](?:content|text)[\"']:\s*self\.(\w+)"
+)
+"""Code that sends an attribute as the system prompt, with the name of the attribute."""
+
+_COMPARES_SYSTEM_ROLE = re.compile(r"(?:==|!=|\bin\b|\bcase\b)[^\n]{0,40}?[\"'](?:system|developer)[\"']")
+"""Code that looks for a system prompt among the messages."""
 
 
 def keeps_history(client: object) -> bool:
@@ -369,6 +432,7 @@ def adapter_for(  # noqa: PLR0913 - how a client is reached and called
     shape = recognise(value, name, method)
     if form is not None and not shape.is_sdk and form in FORMS:
         shape = shape.with_format(FORMS[form])
+    shape = shape.for_api(api)
 
     def connect(endpoint: Endpoint, model: str) -> ShapedClient:
         own = replace(endpoint, base_url=base_url(endpoint.base_url))
@@ -402,7 +466,7 @@ class ShapedClient:
     def chat(self, request: ChatRequest) -> ChatResponse:
         """Send a request and return its response."""
         with _failures(), self._redirected():
-            answer = self._call(self._shape.whole, request)
+            answer = self._call(self._shape.whole, self._pass_state(request))
             if isinstance(answer, AsyncIterator):
                 answer = iter([*self._synchronous(cast("AsyncIterator[object]", answer))])
             hint = self._shape.messages_hint
@@ -417,7 +481,7 @@ class ShapedClient:
         if "stream_options" in method.names or (is_asked and self._shape.form is OPENAI):
             extra["stream_options"] = {"include_usage": True}
         with _failures(), self._redirected(), contextlib.ExitStack() as opened:
-            answer = self._call(method, request, **extra)
+            answer = self._call(method, self._pass_state(request), **extra)
             if not hasattr(answer, "__iter__") and hasattr(answer, "__enter__"):
                 answer = opened.enter_context(cast("AbstractContextManager[object]", answer))
             if not hasattr(answer, "__iter__") and hasattr(answer, "__aenter__"):
@@ -451,8 +515,6 @@ class ShapedClient:
         return client
 
     def _call(self, method: Method, request: ChatRequest, **extra: object) -> object:
-        if self._shape.keeps_history:
-            request = self._last_prompt(request)
         if self._shape.form is OPENAI and self._api != OPENAI.name and method.module and not method.reads_parts:
             request = with_joined_texts(request, self._memory)  # the client converts each content as a text
         arguments = {**extra, **self._arguments(method, request)}
@@ -522,6 +584,15 @@ class ShapedClient:
             form = GEMINI
         return made if form is None else form.arguments(request, self._memory, self._model, method.names)["tools"]
 
+    def _pass_state(self, request: ChatRequest) -> ChatRequest:
+        """Return the request without what the client keeps: the earlier messages and the system prompt."""
+        if self._shape.keeps_history:
+            request = self._last_prompt(request)
+        if (name := self._shape.system_attribute) is None:
+            return request
+        setattr(self._client, name, self._shape.default_system if request.system is None else request.system)
+        return replace(request, system=None)
+
     def _last_prompt(self, request: ChatRequest) -> ChatRequest:
         """Return the request with its last message only. A new conversation gets a new client."""
         if len(request.messages) == 1:
@@ -530,9 +601,6 @@ class ShapedClient:
         if len(request.messages) != self._sent + 1:
             raise Unsupported(RECOGNISED_CLIENT, "a history", "it keeps its own")
         self._sent = len(request.messages) + 1
-        if name := self._shape.system_attribute:
-            setattr(self._client, name, request.system)
-            request = replace(request, system=None)
         return replace(request, messages=request.messages[-1:])
 
     def _run(self, answer: object) -> object:

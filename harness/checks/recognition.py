@@ -259,6 +259,7 @@ def _client(name: str, shape: ClientShape) -> Recognition:
         return Recognition(sentence=f"a client, called as {shape.sentence}", failure=seen.failure)
     if seen.api is None:
         return Recognition(question=f"{name} looks like a client, but {seen.reason}")
+    shape = shape.for_api(seen.api)
     format_name = (shape.tool_form or shape.form).name
     is_own = shape.is_sdk or format_name not in FOREIGN_FORMS or shape.form is tried[0].form is RESPONSES
     kind = adapter_specs.CLIENT if is_own else adapter_specs.NATIVE

@@ -295,7 +295,8 @@ class ErrorData:
 
     `kind` is one of the following:
 
-    - `unsupported`: nothing was sent, and `feature` names the unsupported feature.
+    - `unsupported`: nothing was sent, and `feature` names the unsupported feature. `adapter` names the adapter that
+      declined, if it is not the one that was called.
     - `connection_failed`: there was no connection.
     - `malformed_response`: the response was invalid, and `status` is its status, if any.
     - `provider_error`: `status`, the provider's `code` and `retry_after` in seconds describe the error.
@@ -309,6 +310,7 @@ class ErrorData:
 
     kind: str
     feature: str | None = None
+    adapter: str | None = None
     status: int | None = None
     code: str | None = None
     retry_after: float | None = None
@@ -354,7 +356,7 @@ def exception_for(adapter: str, message: str, data: JSON) -> BaseException:
 def _error(adapter: str, message: str, details: ErrorData) -> Exception:
     match details:
         case ErrorData("unsupported"):
-            return Unsupported(adapter, details.feature or "this request", message)
+            return Unsupported(details.adapter or adapter, details.feature or "this request", message)
         case ErrorData("connection_failed"):
             return ConnectionFailed(message)
         case ErrorData("malformed_response"):

@@ -27,6 +27,7 @@ import httpx2
 
 from harness.kit.client import EmbeddingRecord
 from harness.model.errors import (
+    RECOGNISED_CLIENT,
     ChatError,
     ConnectionFailed,
     HarnessError,
@@ -408,7 +409,8 @@ def _conversation(described: DescribedConversation, run: Callable[[ToolCall], To
 def _adapter_error(error: BaseException, *, outside: bool) -> dict[str, JSON]:
     match error:
         case Unsupported():
-            return _error_response(error, "unsupported", error.reason, feature=error.feature)
+            adapter = RECOGNISED_CLIENT if error.adapter == RECOGNISED_CLIENT else None
+            return _error_response(error, "unsupported", error.reason, feature=error.feature, adapter=adapter)
         case ConnectionFailed():
             return _error_response(error, "connection_failed", error.reason)
         case MalformedResponse():

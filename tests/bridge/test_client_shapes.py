@@ -6,6 +6,7 @@ from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from inspect import signature
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar, Self
 
@@ -16,7 +17,7 @@ from harness.bridge.call_log import logged_calls
 from harness.bridge.client_answers import as_completion, read_answer
 from harness.bridge.client_formats import ANTHROPIC, with_joined_texts
 from harness.bridge.client_loops import agent_drive, session_drive
-from harness.bridge.client_shapes import ShapedClient, recognise
+from harness.bridge.client_shapes import ShapedClient, load, recognise
 from harness.bridge.openai_messages import Memory
 from harness.model.errors import MalformedResponse, PluginError, RateLimited, Unsupported
 from harness.model.messages import (
@@ -900,6 +901,47 @@ def test_clients_of_other_styles_are_called_as_they_need_it(connect: Connect) ->
     assert session.chat(REQUEST).text == "Be short. ['Hello']"
     assert session.chat(replace(REQUEST, messages=later)).text == "Be short. ['Hello', 'Bye']"
     assert session.chat(REQUEST).text == "Be short. ['Hello']"
+
+
+BOT = """
+class Bot:
+    def __init__(self, persona: str = "Be friendly."):
+        self.persona = persona
+
+    def chat(self, messages, tools=None):
+        return str([{"role": "system", "content": self.persona}, *messages])
+"""
+
+
+def test_the_system_prompt_goes_into_the_attribute_that_the_client_sends(
+    connect: Connect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "persona_bot.py").write_text(BOT)
+    monkeypatch.syspath_prepend(tmp_path)
+    value, _ = load("persona_bot:Bot")
+    bot, without_system = connect(value), replace(REQUEST, system=None)
+
+    assert bot.chat(REQUEST).text.count("Be short.") == 1
+    assert "Be friendly." not in bot.chat(REQUEST).text
+    assert "Be friendly." in bot.chat(without_system).text
+    assert recognise(value, "mine").has_default_system
+
+
+def test_open_parameters_of_another_api_get_no_openai_settings() -> None:
+    class Claude:
+        def complete(self, messages: list[Any], tools: list[Any] | None = None, **params: Any) -> Any:
+            return self.sdk.messages.create(messages=messages, **params)
+
+        sdk: Any = None
+
+    class Translating(Claude):
+        def complete(self, messages: list[Any], tools: list[Any] | None = None, **params: Any) -> Any:
+            return self.sdk.messages.create(messages=messages, output_config=params.pop("response_format"), **params)
+
+    shapes = [recognise(each, "mine").for_api("anthropic") for each in (Claude, Translating)]
+    taken = [[each.takes(name) for name in ("response_format", "stop", "temperature")] for each in shapes]
+    assert taken == [[False, False, True], [True, False, True]]
+    assert recognise(Claude, "mine").for_api("openai-chat").takes("response_format")
 
 
 def test_the_code_of_a_method_shows_the_form_of_tools_and_results() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from harness.model.errors import RECOGNISED_CLIENT, Unsupported
 from harness.model.messages import (
     ArgumentsDelta,
     ChatRequest,
@@ -36,6 +37,7 @@ from harness.model.messages import (
 from harness.scenarios.canonical import history, settings_of, system_of, tools, user_message
 from harness.scenarios.load import load_paths
 from harness.scenarios.suite import shipped_folder
+from harness.stdio import protocol, serving
 from harness.stdio.protocol import ToolParams, from_json, json_schema, to_json
 
 LARGE = 2**60 + 1
@@ -198,3 +200,10 @@ def test_a_loop_in_another_language_calls_a_tool_by_the_text_of_its_arguments(
     assert read == ToolParams(1, ToolCall("a", "f", {"n": LARGE}))
     schema = json_schema()
     jsonschema.validate(to_json(read), {**schema["$defs"]["ToolParams"], "$defs": schema["$defs"]})
+
+
+@pytest.mark.parametrize(("declined_by", "named"), [(RECOGNISED_CLIENT, RECOGNISED_CLIENT), ("own", "mine")])
+def test_a_worker_tells_whether_the_capabilities_of_its_client_are_guessed(declined_by: str, named: str) -> None:
+    response: Any = serving._adapter_error(Unsupported(declined_by, "a history", "it keeps its own"), outside=False)
+    error = protocol.exception_for("mine", response["error"]["message"], response["error"]["data"])
+    assert str(error) == f"{named}: a history is not supported: it keeps its own"
