@@ -4,12 +4,15 @@ import gc
 import os
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from harness.platform import project
+from harness.scenarios import load, suite
+from harness.scenarios.schema import Scenario
 
 pytest_plugins = ["pytester"]
 
@@ -42,4 +45,18 @@ def _no_commit_of_this_checkout() -> Iterator[None]:
         patch.setattr(
             project, "_git", lambda folder, *words: "" if folder.absolute() == here else asked(folder, *words)
         )
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _shipped_scenarios_are_read_once() -> Iterator[None]:
+    """Each run reads all shipped scenarios, a quarter of a second, and the tests start hundreds of runs."""
+    read, shipped = load.load_file, suite.shipped_folder("scenarios")
+    read_once = cache(read)
+
+    def load_file(path: Path) -> Scenario:
+        return read_once(path) if path.parent == shipped else read(path)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(load, "load_file", load_file)
         yield

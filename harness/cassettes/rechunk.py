@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, takewhile
 from random import Random
 from typing import TypeAlias
 
@@ -123,7 +123,7 @@ def _replacing(pattern: re.Pattern[bytes], by: Callable[[re.Match[bytes]], bytes
 
 
 def _small_pieces(body: bytes, random: Random) -> Iterable[int]:
-    return accumulate(random.randint(1, 32) for _ in body)
+    return takewhile(len(body).__gt__, accumulate(random.randint(1, 32) for _ in body))
 
 
 def _few_cuts(body: bytes, random: Random) -> Iterable[int]:
