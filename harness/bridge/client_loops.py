@@ -29,12 +29,12 @@ from harness.model.messages import ChatRequest, Message, Role, Text, Tool
 from harness.model.protocols import Conversation, ConversationTool, Drive, Endpoint
 
 
-def agent_drive(value: object) -> Drive | None:
+def agent_drive(value: object, api: str = "") -> Drive | None:
     """Return a function that runs conversations with a class whose tools are Python functions.
 
     Return `None` for a class of another kind.
 
-    The functions are given to its constructor or to the method that takes a prompt.
+    The functions are given to its constructor or to the method that takes a prompt. `api` is the API that it uses.
     """
     if not inspect.isclass(value):
         return None
@@ -53,7 +53,7 @@ def agent_drive(value: object) -> Drive | None:
         given = {tools: _as_functions(conversation.tools, str(hint))}
         own = _system_argument(made, conversation)
         own |= given if holder is made else {}
-        agent = make_client(value, endpoint.base_url, endpoint.api_key, model, **own)
+        agent = make_client(value, endpoint.base_url, endpoint.api_key, model, api=api, **own)
         function = BoundMethod(agent, run.path)
         if len(conversation.turns) > 1 and not keeps_history(agent):
             raise Unsupported(RECOGNISED_CLIENT, "a second turn", "each call of its method is a conversation")
@@ -199,7 +199,7 @@ class SessionDrive:
             raise Unsupported(RECOGNISED_CLIENT, "tools", "its constructor has no such argument")
         if conversation.tools and self.handlers is None:
             own[str(tools)] = self._declarations(model, conversation)
-        client = make_client(self.factory, endpoint.base_url, endpoint.api_key, model, **own)
+        client = make_client(self.factory, endpoint.base_url, endpoint.api_key, model, api=self.api, **own)
         if conversation.system and not own.keys() & {*SYNONYMS["system"]}:
             attribute = system_attribute(client, self.prompt.module)
             if attribute is None:

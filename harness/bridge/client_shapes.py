@@ -11,6 +11,7 @@ import typing
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from functools import partial
 from http import HTTPStatus
 from itertools import chain
@@ -70,7 +71,8 @@ from harness.model.protocols import Adapter, Capability, Endpoint
 
 _BASE_URLS = ("base_url", "api_base", "baseurl", "api_url", "url", "endpoint", "host")
 _KEYS = ("api_key", "key", "apikey", "token", "auth_token")
-_MODELS = ("model", "model_name", "model_id")
+_MODELS = ("model", "model_name", "model_id", "model_spec", "spec")
+_PROVIDERS = ("provider", "vendor", "llm_provider", "provider_name", "backend")
 METHODS = ("chat", "complete", "completion", "create", "generate", "invoke", "send", "ask", "run", "query")
 _STREAMS = ("stream", "stream_chat", "chat_stream", "stream_complete", "generate_stream", "astream", "iter_chat")
 
@@ -91,6 +93,16 @@ TRIED_MODELS = ("model", "gpt-4.1", "claude-opus-4-8", "gemini-2.5-flash")
 unknown models.
 """
 
+_PROVIDER_NAMES: Mapping[str, tuple[str, ...]] = {
+    OPENAI.name: ("openai", "openaichat", "openaicompletions", "chatcompletions", "chatgpt", "gpt"),
+    RESPONSES.name: ("openairesponses", "responses", "openai"),
+    ANTHROPIC.name: ("anthropic", "claude"),
+    GEMINI.name: ("gemini", "google", "googlegenai", "googleai", "genai"),
+}
+"""API → names of its provider in clients for several providers, in lower case and without punctuation. The best comes
+first.
+"""
+
 OPENAI_APIS = (OPENAI.name, RESPONSES.name)
 """APIs whose tool results have no error flag. Messages in OpenAI's format have none either."""
 
@@ -106,7 +118,8 @@ class Method:
 
     The path of a plain function is empty. `is_open` is set if the method accepts any keyword argument. `required` holds
     the parameters without a default, and `preset` the defaults that are non-empty strings. `hints` holds the
-    annotations, `source` the source code and `module` that of its module, if they are known.
+    annotations, `source` the source code, `class_source` that of its class and `module` that of its module, if they are
+    known.
 
     If the method takes a single object that holds the messages, `packed` is its parameter and the class of that object.
     The names are then the fields of the class.
@@ -120,6 +133,7 @@ class Method:
     hints: Mapping[str, object] = field(default_factory=dict[str, object])
     source: str = ""
     module: str = ""
+    class_source: str = ""
     packed: tuple[str, type] | None = None
 
     def parameter(self, name: str, form: Form) -> str | None:
@@ -157,12 +171,19 @@ class Method:
 
     @property
     def wraps_tools(self) -> bool:
-        """Return whether the method wraps each given function in a tool object of the API, according to its source."""
+        """Return whether the client wraps each given function in a tool object of the API, according to the source of
+        the method. If the method does not read the tools itself, use the source of its class.
+        """
         tools = first(SYNONYMS["tools"], self.names)
-        one = rf"[\"']function[\"']:\s*(\w+)\s*\}}\s*for \1 in {tools}\b"
-        return bool(
-            tools and re.search(rf"function_?[dD]eclarations[\"']?\s*[:=]\s*(list\()?{tools}\b|{one}", self.source)
+        if tools is None:
+            return False
+        given = rf"([\w.]+\.)?{tools}\b"
+        is_read = re.search(
+            rf"\bin {given}|[\"']?\w*[tT]ools[\"']?\]?\s*[:=]\s*(list\()?{given}(?!\s*[,)])", self.source
         )
+        each = rf"[\"']function[\"']:\s*(?P<one>\w+)\s*\}}\s*for (?P=one) in {given}"
+        wraps = rf"function_?[dD]eclarations[\"']?\s*[:=]\s*(list\()?{given}|{each}"
+        return bool(re.search(wraps, self.source if is_read else self.class_source))
 
     @property
     def only_list(self) -> str | None:
@@ -307,8 +328,9 @@ def load(what: str) -> tuple[object, str]:
     return value, ""
 
 
-def recognise(value: object, name: str, method: str = "") -> ClientShape:
-    """Return the shape of a class, a factory, a function or an object with methods.
+def recognise(value: object, name: str, method: str = "", api: str = "") -> ClientShape:
+    """Return the shape of a class, a factory, a function or an object with methods. If it serves several providers, the
+    shape is that for the provider of `api`, or for the first provider whose client can be created.
 
     Raises:
         PluginError: It has no known shape. The message asks for what is missing.
@@ -321,8 +343,7 @@ def recognise(value: object, name: str, method: str = "") -> ClientShape:
             return replace(shape, model=default_model(value) or shape.model)
     if not callable(value) or not (inspect.isclass(value) or _is_function(value)):
         return _with_methods(value, name, lambda _url, _key, _model: value, method, {})
-    make = partial(make_client, value)
-    client, model = _try_to_make(make, default_model(value))
+    make, client, model = _try_to_make(value, api)
     if inspect.iscoroutine(client):
         client.close()
         raise _unknown(
@@ -395,14 +416,21 @@ def default_model(value: object) -> str | None:
     return method.preset.get(first(_MODELS, method.names) or "", "").removeprefix(_prefix(method)) or None
 
 
-def _try_to_make(make: Callable[[str, str, str], object], default: str | None) -> tuple[object, str]:
-    """Create a client with the first base URL and model that it accepts. Return the client and the model."""
+def _try_to_make(value: Callable[..., object], api: str) -> tuple[Callable[[str, str, str], object], object, str]:
+    """Create a client with the first provider, base URL and model that it accepts. Return the function that makes it,
+    the client and the model.
+    """
     failed: Exception | None = None
+    default = default_model(value)
     models = ([default] if default else []) + [*TRIED_MODELS]
-    for base_url in ("http://127.0.0.1:9/v1", "http://127.0.0.1:9"):
+    method = method_of((), value)
+    needs_provider = first(_PROVIDERS, method.names) in method.required
+    apis = [api] if api or not needs_provider else [*providers_of(method), ""]
+    for each, base_url in ((each, base) for each in apis for base in ("http://127.0.0.1:9/v1", "http://127.0.0.1:9")):
+        make = partial(make_client, value, api=each)
         for model in models:
             try:
-                return make(base_url, "no-key", model), model
+                return make, make(base_url, "no-key", model), model
             except PluginError:
                 raise
             except Exception as error:  # noqa: BLE001 - the user's constructor may fail in any way
@@ -429,7 +457,7 @@ def adapter_for(  # noqa: PLR0913 - how a client is reached and called
     Raises:
         PluginError: See `recognise`.
     """
-    shape = recognise(value, name, method)
+    shape = recognise(value, name, method, api)
     if form is not None and not shape.is_sdk and form in FORMS:
         shape = shape.with_format(FORMS[form])
     shape = shape.for_api(api)
@@ -462,6 +490,7 @@ class ShapedClient:
         self._sent = 0
         values["model"] = _prefix(shape.whole) + model
         self._given = {shape.given[key]: value for key, value in values.items() if key in shape.given}
+        self._given |= provider_argument(shape.whole, api)
 
     def chat(self, request: ChatRequest) -> ChatResponse:
         """Send a request and return its response."""
@@ -730,7 +759,7 @@ def _form(method: Method) -> Form | None:
     return OPENAI if method.only_list is not None else None
 
 
-_KNOWN = frozenset({*_BASE_URLS, *_KEYS, *_MODELS, *SYNONYMS["tools"], *SYNONYMS["system"], "max_tokens"})
+_KNOWN = frozenset({*_BASE_URLS, *_KEYS, *_MODELS, *_PROVIDERS, *SYNONYMS["tools"], *SYNONYMS["system"], "max_tokens"})
 """Known names of parameters that do not hold messages."""
 
 
@@ -786,10 +815,16 @@ def _injected_parameter(factory: object) -> tuple[str, type] | None:
         return None
 
 
-def make_client(factory: Callable[..., object], base_url: str, api_key: str, model: str, **extra: object) -> object:
-    """Return a client that sends its requests to `base_url`. `extra` are further arguments of its constructor."""
+def make_client(
+    factory: Callable[..., object], base_url: str, api_key: str, model: str, *, api: str = "", **extra: object
+) -> object:
+    """Return a client that sends its requests to `base_url`. `extra` are further arguments of its constructor.
+
+    If the client serves several providers, it gets that of `api`. If its constructor rejects the model, the model gets
+    the prefix of its provider, as in `openai/gpt-4.1`.
+    """
     method = method_of((), factory)
-    values = {"base_url": base_url, "api_key": api_key, "model": _prefix(method) + model}
+    values = {"base_url": base_url, "api_key": api_key, "model": _prefix(method, api) + model}
     arguments: dict[str, object] = {
         name: values[key] for key, name in _constructor_names(factory).items() if name in method.names or method.is_open
     }
@@ -797,7 +832,7 @@ def make_client(factory: Callable[..., object], base_url: str, api_key: str, mod
     if "max_retries" in method.names:
         arguments["max_retries"] = 0
     config = _config(factory)
-    arguments |= extra
+    arguments |= {**provider_argument(method, api), **extra}
     arguments |= dict.fromkeys(method.required & {*SYNONYMS["system"], *SYNONYMS["tools"]} - arguments.keys())
     if config is not None and "base_url" not in arguments:
         arguments[config[0]] = make_client(config[1], base_url, api_key, model)
@@ -808,17 +843,101 @@ def make_client(factory: Callable[..., object], base_url: str, api_key: str, mod
             f"its constructor needs {', '.join(missing)}. Write a function that makes it, as in try_it.py: "
             f"'def make(base_url, api_key, model): return {name}(...)'. Then: harness try try_it:make",
         )
-    return call(factory, **arguments)
+    name = first(_MODELS, method.names)
+    if name not in arguments or arguments[name] != model:
+        return call(factory, **arguments)
+    return _call_with_prefixes(partial(call, factory, **arguments), str(name), model, api)
 
 
-def _prefix(method: Method) -> str:
-    """Return the provider prefix of the method's default model, such as `openai/`, or an empty string. Libraries such
-    as LiteLLM need this prefix in model names.
+def _call_with_prefixes(make: Callable[..., object], name: str, model: str, api: str) -> object:
+    """Call a constructor with a model. If that fails, try the model with the prefixes of its provider."""
+    known = _PREFIXES.get(api, ()) if api else [*chain.from_iterable(_PREFIXES.values())]
+    try:
+        return make()
+    except Exception:
+        for prefix in (f"{each}{sign}" for each in known for sign in "/:"):
+            with contextlib.suppress(Exception):
+                return make(**{name: prefix + model})
+        raise
+
+
+_PREFIXES: Mapping[str, tuple[str, ...]] = {
+    OPENAI.name: ("openai",),
+    RESPONSES.name: ("openai",),
+    ANTHROPIC.name: ("anthropic", "claude"),
+    GEMINI.name: ("gemini", "google"),
+}
+"""API → prefixes of its models in clients for several providers."""
+
+
+def providers_of(method: Method) -> dict[str, object]:
+    """Return the providers that a method or constructor accepts, by API: members of an enumeration, values of a
+    `Literal`, or strings in the source of its module. It is empty without a parameter for the provider.
     """
-    found = re.match(
-        r"(openai|azure|anthropic|gemini|vertex_ai)[/:]", method.preset.get(first(_MODELS, method.names) or "", "")
-    )
-    return found[0] if found else ""
+    name = first(_PROVIDERS, method.names)
+    if name is None:
+        return {}
+    hint = method.hints.get(name, str)
+    values = [*_listed_values(hint)]
+    if not values and str in (hint, *typing.get_args(hint)):
+        literals = dict.fromkeys(re.findall(r"[\"']([\w-]+)[\"']", method.module))
+        values = [each for each in literals if any(_is_provider(each, api) for api in _PROVIDER_NAMES)]
+        values = values or ["openai", "anthropic", "gemini"]
+    fitting = {api: [each for each in values if _is_provider(each, api)] for api in _PROVIDER_NAMES}
+    return {api: min(found, key=partial(_provider_place, api)) for api, found in fitting.items() if found}
+
+
+def _listed_values(hint: object) -> Iterator[object]:
+    """Yield the members of the enumerations and the values of the literals in an annotation."""
+    if inspect.isclass(hint) and issubclass(hint, Enum):
+        yield from hint
+    elif typing.get_origin(hint) is typing.Literal:
+        yield from typing.get_args(hint)
+    else:
+        yield from chain.from_iterable(map(_listed_values, typing.get_args(hint)))
+
+
+def _is_provider(value: object, api: str) -> bool:
+    return bool(_spellings(value) & {*_PROVIDER_NAMES[api]})
+
+
+def _provider_place(api: str, value: object) -> int:
+    return min(place for place, name in enumerate(_PROVIDER_NAMES[api]) if name in _spellings(value))
+
+
+def _spellings(value: object) -> set[str]:
+    """Return the names of a provider in lower case and without punctuation."""
+    names = [value.name, value.value] if isinstance(value, Enum) else [value]
+    return {re.sub(r"[\W_]", "", each.lower()) for each in names if isinstance(each, str)}
+
+
+def provider_argument(method: Method, api: str) -> dict[str, object]:
+    """Return the argument that selects the provider of an API. Without an API, it is the first provider.
+
+    A default is kept, unless it is the provider of another API.
+    """
+    name, known = first(_PROVIDERS, method.names), providers_of(method)
+    if name is None or not known:
+        return {}
+    default = method.preset.get(name)
+    is_other = default is not None and api in known and not _is_provider(default, api)
+    is_other = is_other and any(_is_provider(default, each) for each in _PROVIDER_NAMES)
+    if name in method.required or is_other:
+        return {name: known.get(api, next(iter(known.values())))}
+    return {}
+
+
+def _prefix(method: Method, api: str = "") -> str:
+    """Return the provider prefix of the method's default model, such as `openai/`, or an empty string. Libraries such
+    as LiteLLM need this prefix in model names. It becomes that of `api` if the default belongs to another API.
+    """
+    default = method.preset.get(first(_MODELS, method.names) or "", "")
+    found = re.match(r"(openai|azure|anthropic|claude|gemini|google|vertex_ai)([/:])", default)
+    if found is None:
+        return ""
+    is_other = api in _PREFIXES and not _is_provider(found[1], api)
+    is_other = is_other and any(_is_provider(found[1], each) for each in _PROVIDER_NAMES)
+    return f"{_PREFIXES[api][0]}{found[2]}" if is_other else found[0]
 
 
 def _has_content_parts(message: Message) -> bool:
@@ -849,11 +968,13 @@ def method_of(path: tuple[str, ...], value: object) -> Method:
     except (TypeError, ValueError):
         return Method(path, frozenset(), is_open=False)
     named = [each for each in parameters if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)]
-    required, hints = [each.name for each in named if each.default is each.empty], hints_of(value)
+    required, hints = [each.name for each in named if each.default is each.empty], _hints_of(value)
     kind = hints.get(required[0]) if len(required) == 1 else None
     if inspect.isclass(kind) and first(SYNONYMS["messages"], fields := frozenset(hints_of(kind))):
         own = method_of(path, kind)
-        return replace(own, names=own.names & fields, source=_source_of(value), packed=(required[0], kind))
+        return replace(
+            own, names=own.names & fields, source=_source_of(value), class_source=own.module, packed=(required[0], kind)
+        )
     return Method(
         path,
         frozenset(each.name for each in named),
@@ -861,15 +982,24 @@ def method_of(path: tuple[str, ...], value: object) -> Method:
         frozenset(required),
         {each.name: each.default for each in named if isinstance(each.default, str) and each.default},
         hints,
-        _source_of(value),
+        "" if inspect.isclass(value) else _source_of(value),
         _source_of(inspect.getmodule(value)),
+        _source_of(type(value.__self__) if inspect.ismethod(value) else value),
     )
+
+
+def _hints_of(value: object) -> Mapping[str, object]:
+    """Return the annotations of a function, class or method. A method without any has those of the one it overrides."""
+    found = hints_of(value)
+    if found or not inspect.ismethod(value):
+        return found
+    bases = (vars(each).get(value.__name__) for each in type(value.__self__).__mro__)
+    return next((hints for each in bases if (hints := hints_of(each))), found)
 
 
 def _source_of(value: object) -> str:
     try:
-        is_code = inspect.isroutine(value) or inspect.ismodule(value)
-        return inspect.getsource(cast("Any", value)) if is_code else ""
+        return inspect.getsource(cast("Any", value))
     except (OSError, TypeError):
         return ""
 

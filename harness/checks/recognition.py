@@ -72,11 +72,11 @@ class Recognition:
     failure: str = ""
 
 
-def recognise(name: str) -> Recognition:
-    """Recognise `package.module:attribute` in a separate process."""
+def recognise(name: str, api: str = "") -> Recognition:
+    """Recognise `package.module:attribute` in a separate process. A client for several providers gets that of `api`."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "recognised.json"
-        command = [sys.executable, "-m", "harness.checks.recognition", name, str(file)]
+        command = [sys.executable, "-m", "harness.checks.recognition", name, str(file), api]
         try:
             done = subprocess.run(  # noqa: S603 - the user's own code
                 command,
@@ -101,13 +101,13 @@ def keyless_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not is_hidden(name)}
 
 
-def recognise_here(name: str) -> Recognition:
+def recognise_here(name: str, api: str = "") -> Recognition:
     """Recognise `package.module:attribute` in this process. If only a module is named, look for its client."""
     os.environ.update({key: value for key, value in client_environment().items() if key not in os.environ})
     try:
         name = _as_module(name)
         if ":" not in name:
-            return _in_module(name)
+            return _in_module(name, api)
         value, method = client_shapes.load(name)
         if isinstance(value, Adapter):
             return Recognition(name, f"an adapter of {value.api}")
@@ -115,19 +115,32 @@ def recognise_here(name: str) -> Recognition:
             return Recognition(name, f"a tool loop of {value.api}")
         if _is_loop(value):
             return _loop(name, cast("Drive", value), _signature(name, value))
-        if (drive := client_loops.agent_drive(value)) is not None:
+        if (drive := client_loops.agent_drive(value, api)) is not None:
             found = _loop(name, drive, f"{name.partition(':')[2]}, with functions as tools")
             return replace(found, ignored=("loop-tools",))  # functions have no enumerations and descriptions
-        if not method and (drive := client_loops.session_drive(value, OPENAI.name)) is not None:
+        if not method and (drive := client_loops.session_drive(value, api or OPENAI.name)) is not None:
             found = _loop(name, drive, f"{name.partition(':')[2]}, which keeps its history")
             return replace(found, ignored=drive.ignored)
-        return _client(name, client_shapes.recognise(value, name, method))
+        found = _client(name, client_shapes.recognise(value, name, method, api))
+        return replace(found, sentence=found.sentence + _provider_note(value, found.spec))
     except PluginError as error:
         return Recognition(question=_with_variable(name, error))
     except HarnessError as error:
         return Recognition(question=f"{name}: {error}")
     except Exception as error:  # noqa: BLE001 - the constructor of the user's client may fail in any way
         return Recognition(question=_with_variable(name, error))
+
+
+def _provider_note(value: object, spec: str) -> str:
+    """Return the end of a sentence that names the provider of a client for several providers, and the other ones."""
+    apis = re.findall(r"@([^\s/=]+)", spec)
+    known = client_shapes.providers_of(client_shapes.method_of((), value))
+    if not apis or apis[0] not in known:
+        return ""
+    first_apis = {provider: each for each, provider in reversed(known.items())}
+    others = [f"--api {each}" for each in known if each in first_apis.values() and known[each] != known[apis[0]]]
+    chosen = getattr(known[apis[0]], "value", known[apis[0]])
+    return f", with the provider {chosen!r}" + (f" (another one: {', '.join(others)})" if others else "")
 
 
 def _as_module(name: str) -> str:
@@ -141,7 +154,7 @@ def _as_module(name: str) -> str:
     return ".".join(path.with_suffix("").parts) + colon + attribute
 
 
-def _in_module(name: str) -> Recognition:
+def _in_module(name: str, api: str) -> Recognition:
     """Recognise the only client that a module defines. If there are several, return a question that lists them."""
     try:
         members = cast("dict[str, object]", plugins.import_attribute(f"{name}:__dict__", "client"))
@@ -156,7 +169,7 @@ def _in_module(name: str) -> Recognition:
     found = [each for each in found if not _is_value_class(members[each])] or found
     clients = [each for each in found if _may_be_client(members[each], f"{name}:{each}")] or found
     if len(clients) == 1:
-        return recognise_here(f"{name}:{clients[0]}")
+        return recognise_here(f"{name}:{clients[0]}", api)
     if _is_installed(name):
         return Recognition(question=_WITHOUT_WRAPPER.format(name=name))
     some = " or ".join(f"harness try {name}:{each}" for each in clients[:_MAX_NAMED])
@@ -470,5 +483,5 @@ def _is_description(line: str) -> bool:
 
 if __name__ == "__main__":
     with redirect_stdout(sys.stderr):
-        found = recognise_here(sys.argv[1])
+        found = recognise_here(sys.argv[1], sys.argv[3])
     Path(sys.argv[2]).write_text(json.dumps(asdict(found)), encoding="utf-8")

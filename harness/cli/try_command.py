@@ -372,7 +372,7 @@ def _recognise(typed: TryOptions) -> Recognition:
         return Recognition(f"{adapter_specs.COMMAND_PREFIX}{command}", f"an adapter, run by {command}")
     if Path(name).is_dir() and not (Path(name) / "__init__.py").is_file():
         return Recognition(question=f"{name} is a folder. Name the file of your client in it, or its module.")
-    found = recognise(name)
+    found = recognise(name, typed.api or "")
     if typed.api is not None and (found.question or _api_of(found.spec) not in (None, typed.api)):
         kind, at, _ = found.spec.partition("@")
         is_loop = bool(at) and kind in (adapter_specs.DRIVE, adapter_specs.AGENT)

@@ -163,7 +163,7 @@ def _loop(kind: str, api_name: str | None, what: str) -> Adapter:
     module, _, attribute = what.partition(":")
     name = module.rpartition(".")[2] if attribute == "drive" else attribute
     wire = _driven_api(DRIVE, api_name, what)
-    class_drive = client_loops.agent_drive(value) or client_loops.session_drive(value, wire.name)
+    class_drive = client_loops.agent_drive(value, wire.name) or client_loops.session_drive(value, wire.name)
     drive = cast("Drive", value) if class_drive is None else _redirected_drive(wire, class_drive, value)
     return Loop(name, wire.name, drive).adapter()
 

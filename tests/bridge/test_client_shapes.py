@@ -8,7 +8,7 @@ from enum import Enum
 from inspect import signature
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import pytest
 from pydantic import BaseModel
@@ -1273,3 +1273,135 @@ def test_a_client_that_reads_an_error_flag_gets_it_where_the_api_has_one(api: st
     assert (shape.reads_error_flag, seen) == (True, flags)
     other = recognise(write, "mine:write")
     assert not replace(other, whole=replace(other.whole, module=other.whole.source)).reads_error_flag
+
+
+class Vendor(Enum):
+    """Providers of a client for several of them."""
+
+    LOCAL = "local"
+    CLAUDE = "claude-api"
+    OPENAI = 1
+
+
+def from_enumeration(provider: Vendor | str, messages: Any) -> str:
+    return str(provider)
+
+
+def from_literal(backend: Literal["azure", "google", "anthropic"], messages: Any) -> str:
+    return backend
+
+
+def from_source(vendor: str, messages: Any) -> str:
+    return {"GEMINI": "g", "open-ai": "o"}[vendor]
+
+
+def with_default(messages: Any, provider: str = "anthropic") -> str:
+    return provider
+
+
+def with_own_default(messages: Any, provider: str = "proxy") -> str:
+    return provider
+
+
+@pytest.mark.parametrize(
+    ("chat", "api", "chosen"),
+    [
+        (from_enumeration, "", Vendor.OPENAI),
+        (from_enumeration, "anthropic", Vendor.CLAUDE),
+        (from_literal, "gemini", "google"),
+        (from_literal, "openai-chat", "anthropic"),
+        (from_source, "gemini", "g"),
+        (from_source, "openai-responses", "o"),
+        (with_default, "", "anthropic"),
+        (with_default, "gemini", "gemini"),
+        (with_own_default, "gemini", "proxy"),
+    ],
+)
+def test_a_client_for_several_providers_gets_that_of_the_api(
+    chat: Callable[..., str], api: str, chosen: object
+) -> None:
+    shape = recognise(chat, "mine:chat", "", api)
+    if chat is from_source:
+        shape = replace(shape, whole=replace(shape.whole, module='{"GEMINI": "g", "open-ai": "o"}' + 'log("azure")'))
+
+    answer = ShapedClient(shape, HERE, "m", api).chat(REQUEST)
+
+    assert answer.text == str(chosen)
+
+
+def test_a_factory_without_the_first_provider_makes_the_next_one() -> None:
+    def make(provider: Literal["openai", "anthropic"], base_url: str, model: str) -> Prefixed:
+        if provider == "openai":
+            raise ImportError("no module named openai")
+        return Prefixed(f"claude:{model}", base_url)
+
+    made: Any = recognise(make, "mine:make").make(HERE.base_url, "no-key", "m")
+
+    assert made.url.startswith("c")
+
+
+def test_an_object_for_the_provider_must_be_made_by_the_user() -> None:
+    class Made:
+        def __init__(self, backend: Reply, base_url: str) -> None:
+            self.backend = backend
+
+    with pytest.raises(PluginError, match="its constructor needs backend"):
+        recognise(Made, "mine:Made")
+
+
+class Prefixed:
+    """A client whose models need the prefix of their provider."""
+
+    def __init__(self, model: str, base_url: str) -> None:
+        provider, self.model = model.split(":")
+        self.url = {"openai": "o", "claude": "c"}[provider] + base_url
+
+    def chat(self, messages: Any) -> str:
+        return f"{self.url[0]} {self.model}"
+
+
+@pytest.mark.parametrize(("api", "answer"), [("", "o gpt"), ("anthropic", "c gpt")])
+def test_a_model_gets_the_prefix_of_its_provider_if_it_is_rejected_without(api: str, answer: str) -> None:
+    shape = recognise(Prefixed, "mine", "", api)
+
+    assert ShapedClient(shape, HERE, "gpt", api).chat(REQUEST).text == answer
+    with pytest.raises(ValueError, match="not enough values"):
+        recognise(Prefixed, "mine", "", "gemini")
+
+
+class Annotated:
+    """A base class whose method has annotations."""
+
+    def chat(self, messages: list[Wrap]) -> str:
+        raise NotImplementedError
+
+
+@dataclass
+class Wrap:
+    role: str
+    content: str
+
+
+class Overriding(Annotated):
+    def chat(self, messages):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+        return messages[-1].content
+
+
+def test_a_method_without_annotations_has_those_that_it_overrides(connect: Connect) -> None:
+    assert connect(Overriding).chat(REQUEST).text == "Hello"
+
+
+class Wrapping:
+    """A client that wraps the given functions, in a method of its own."""
+
+    def chat(self, messages: Any, tools: Any = None) -> str:
+        return json.dumps(self.body(messages, tools))
+
+    def body(self, messages: Any, tools: Any) -> Any:
+        return [{"type": "function", "function": tool} for tool in tools]
+
+
+def test_a_client_that_wraps_functions_gets_them_bare(connect: Connect) -> None:
+    sent = json.loads(connect(Wrapping).chat(replace(REQUEST, tools=(LOOK,))).text)
+
+    assert sent[0]["function"]["name"] == "look"
