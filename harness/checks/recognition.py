@@ -12,6 +12,7 @@ import inspect
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -39,6 +40,7 @@ from harness.model.messages import ChatRequest, Message, Role, Text, Tool
 from harness.model.protocols import Adapter, Conversation, Drive, Endpoint, Loop
 from harness.platform.environment import is_hidden
 from harness.platform.exceptions import exception_summary, origin, shorten
+from harness.runner.backends import NO_KEY
 from harness.runner.serve_router import served_apis
 from harness.stdio import adapter_specs
 from harness.stdio.adapter_specs import client_environment
@@ -429,10 +431,64 @@ class EndedProgram:
     note: str = ""
 
 
-def run_program(command: str, environment: Mapping[str, str], seconds: float) -> EndedProgram:
+_PREFIXES = {
+    "/v1": ("OPENAI", "LLM", "AI", "MODEL"),
+    "": ("ANTHROPIC", "CLAUDE", "GEMINI", "GOOGLE", "GOOGLE_GENAI"),
+}
+"""Ending of a base URL → prefixes of the variables for it."""
+
+_BASE_URL_NAMES = ("BASE_URL", "API_BASE", "API_BASE_URL", "API_URL", "API_ENDPOINT", "ENDPOINT")
+
+_SOURCE_SUFFIXES = (".py", ".js", ".mjs", ".cjs", ".ts")
+
+_VARIABLE_READ = re.compile(
+    r"(?:environ(?:\.get)?|getenv|process\.env)(?:\.|\s*[\[(]\s*[\"'`])([A-Z][A-Z0-9_]*)[\"'`]?\s*[\])]?\s*"
+    r"(?:(?:,|or\b|\?\?|\|\|)\s*[\"'`](https?://[^\"'`\s]+))?"
+)
+"""Code in Python or JavaScript that reads an environment variable, with the URL that is its default."""
+
+_PROVIDER_HOSTS = re.compile(r"openai|anthropic|googleapis|/v1\b|completions")
+
+
+def program_variables(command: str, base_url: str, known: Mapping[str, str]) -> dict[str, str]:
+    """Return the usual environment variables for the base URLs and keys of programs, and those that the script in a
+    command reads. All point to `base_url`, without the version.
+
+    A variable of a script is left out if it is set in `known`, or if its default is the URL of something else.
+    """
+    found = {
+        f"{prefix}_{name}": base_url + ending
+        for ending, prefixes in _PREFIXES.items()
+        for prefix in prefixes
+        for name in _BASE_URL_NAMES
+    }
+    found |= {f"{prefix}_API_KEY": NO_KEY for prefixes in _PREFIXES.values() for prefix in prefixes}
+    reads: list[tuple[str, str]] = _VARIABLE_READ.findall(_sources_of(command))
+    for name, default in reads:
+        if name in found or (name in known and not _PROVIDER_HOSTS.search(default)):
+            continue
+        if re.search("KEY|TOKEN", name):
+            found[name] = NO_KEY
+        elif re.search("URL|BASE$|HOST|ENDPOINT", name) and (not default or _PROVIDER_HOSTS.search(default)):
+            found[name] = base_url + (urlsplit(default).path.rstrip("/") if default else "/v1")
+    return found
+
+
+def _sources_of(command: str) -> str:
+    """Return the source of the scripts that a command names."""
+    with contextlib.suppress(ValueError, OSError):
+        files = [Path(word) for word in shlex.split(command) if word.endswith(_SOURCE_SUFFIXES)]
+        return "\n".join(each.read_text(encoding="utf-8", errors="replace") for each in files if each.is_file())
+    return ""
+
+
+def run_program(
+    command: str, environment: Mapping[str, str], seconds: float, *, may_be_adapter: bool = True
+) -> EndedProgram:
     """Run a shell command until it ends, for at most `seconds`.
 
-    Its standard input receives the first message of the adapter protocol. Programs without input ignore it.
+    Its standard input receives the first message of the adapter protocol. Programs without input ignore it. If the
+    program may be an adapter, the input is closed only after its first output.
     """
     first = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "describe", "params": {"protocol": PROTOCOL}})
     process = subprocess.Popen(  # noqa: S602 - the user's own
@@ -453,7 +509,9 @@ def run_program(command: str, environment: Mapping[str, str], seconds: float) ->
     with contextlib.suppress(OSError), cast("IO[str]", process.stdin) as given:  # it may have ended already
         given.write(f"{first}\n")
         given.flush()
-        printed_once.wait(min(seconds, _INPUT_SECONDS))  # an adapter ends with its input, and must answer before
+        printed_once.wait(
+            min(seconds, _INPUT_SECONDS) if may_be_adapter else 0.0
+        )  # an adapter ends with its input, and must answer before
     try:
         process.wait(seconds)
         note = f", then it ended with exit code {process.returncode}" if process.returncode else ""

@@ -24,6 +24,7 @@ from harness.checks.recognition import (
     Recognition,
     keyless_environment,
     missing_variable,
+    program_variables,
     recognise,
     run_program,
     variable_question,
@@ -405,9 +406,9 @@ def _api_of(spec: str) -> str | None:
 def _try_program(command: str) -> Recognition | int:
     """Run a command with the reference server as its provider, and return the exit code of the result.
 
-    If the command speaks the adapter protocol, return it as an adapter instead. If the program broke off at a request
-    that the server refused, run it again, because the first defect hides the others: with a server that
-    tolerates the limits that were exceeded, or without parallel calls.
+    If the command speaks the adapter protocol, return it as an adapter instead. If the program broke off, or the server
+    refused a request, run it again, because the first defect hides the others: with a server that tolerates the limits
+    that were exceeded, or without parallel calls.
     """
     ended, result = _run_program(command)
     if ended.is_adapter:
@@ -416,7 +417,7 @@ def _try_program(command: str) -> Recognition | int:
         print_error(f"  {line}")
     if not result.cells:
         _without_requests(command, ended)
-    if ended.note and result.exit_code:
+    if result.exit_code and (ended.note or _exceeded_limits(result)):
         result = replace(result, cells=[*result.cells, *_run_again(command, result).cells])
     conversations = count(len(result.cells), "conversation")
     typer.echo(f"{command}: recognised as a program that calls a model; {conversations} played{ended.note}.")
@@ -434,10 +435,10 @@ def _run_again(command: str, result: RunResult) -> RunResult:
         if not limits:
             break
         tolerated |= limits
-        ended, result = _run_program(command, tolerated=tolerated)
-        if not ended.note:
+        ended, result = _run_program(command, is_first=False, tolerated=tolerated)
+        if not ended.note and _exceeded_limits(result) <= tolerated:
             return result
-    return _run_program(command, is_parallel=False, tolerated=tolerated)[1]
+    return _run_program(command, is_first=False, is_parallel=False, tolerated=tolerated)[1]
 
 
 _MAX_TOLERANT_RUNS = 2
@@ -449,14 +450,15 @@ def _exceeded_limits(result: RunResult) -> frozenset[str]:
 
 
 def _run_program(
-    command: str, *, is_parallel: bool = True, tolerated: frozenset[str] = frozenset()
+    command: str, *, is_first: bool = True, is_parallel: bool = True, tolerated: frozenset[str] = frozenset()
 ) -> tuple[EndedProgram, RunResult]:
     terms = SessionOptions(fact_selection=fact_options(None, ()), ways=lambda _: [_in_pieces], tolerated=tolerated)
     router = ImprovisedRouter(terms, print_error, is_parallel=is_parallel)
     with serve(router) as server:
         router.origin = server.origin
-        environment = {**keyless_environment(), **variables_for(server.origin + BASE_PATH)}
-        ended = run_program(command, environment, _PROGRAM_SECONDS)
+        own, base_url = keyless_environment(), server.origin + BASE_PATH
+        environment = {**own, **program_variables(command, base_url, own), **variables_for(base_url)}
+        ended = run_program(command, environment, _PROGRAM_SECONDS, may_be_adapter=is_first)
     return ended, router.run()
 
 
@@ -480,8 +482,8 @@ def _without_requests(command: str, ended: EndedProgram) -> NoReturn:
     if ended.note and (variable := missing_variable(ended.printed)):
         raise UsageError(f"{command}: it {variable_question(variable, f'--command {shlex.quote(command)}')}")
     raise UsageError(
-        f"{command}: it sent no request to OPENAI_BASE_URL, ANTHROPIC_BASE_URL, GOOGLE_GEMINI_BASE_URL or "
-        f"HARNESS_BASE_URL, which pointed to the reference server{ended.note}. Which variable holds its base URL?"
+        f"{command}: it sent no request to OPENAI_BASE_URL, ANTHROPIC_BASE_URL, GEMINI_BASE_URL, LLM_BASE_URL or a "
+        f"similar variable, which pointed to the reference server{ended.note}. Which variable holds its base URL?"
     )
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -391,6 +392,9 @@ class ImprovisedRouter(ServeRouter):
         self._improvised: dict[str, Scenario] = {}
 
     def _response(self, request: HttpRequest) -> HttpResponse:
+        base = self.origin + BASE_PATH
+        if request.url.startswith(base):
+            request = replace(request, url=base + _with_one_version(request.url.removeprefix(base)))
         for wire in served_apis():
             if wire.recognises(replace(request, body=wire.least_body)):
                 return self._response_for(self._scenario_for(wire, request), "1", wire, request)
@@ -420,6 +424,19 @@ class ImprovisedRouter(ServeRouter):
 
     def _base_url(self, scenario: Scenario, session: str) -> str:  # noqa: ARG002 - all conversations share it
         return self.origin + BASE_PATH
+
+
+def _with_one_version(path: str) -> str:
+    """Return the path of an API for one that lacks the version, or has two of them: the program's base URL need not end
+    as the one that it got.
+    """
+    bare, _, query = path.partition("?")
+    for each in (bare, re.sub(r"^/v\d\w*(?=/)", "", bare)):
+        for wire in served_apis():
+            version = "" if wire.paths is not None and wire.paths.fullmatch(each) else missing_version(wire, each)
+            if version is not None:
+                return f"{version}{each}{'?' if query else ''}{query}"
+    return path
 
 
 def improvised_scenario(number: int, view: RequestView | None, user: str = "", *, is_parallel: bool = True) -> Scenario:

@@ -14,7 +14,7 @@ import pytest
 from harness.apis import registry
 from harness.apis.fact_files import FactSelection
 from harness.cassettes.loopback_server import serve
-from harness.checks.recognition import recognise_here
+from harness.checks.recognition import program_variables, recognise_here
 from harness.checks.server_check import ScriptedServer
 from harness.cli import try_command
 from harness.cli.try_command import TrialCheck
@@ -240,6 +240,9 @@ def test_what_is_not_recognised_gets_one_question(harness: Command, project: Pat
 PROGRAM = """
 import json, os, sys, urllib.request
 
+if "quiet" in sys.argv:
+    sys.excepthook = lambda *_: os._exit(0)
+base_url = os.environ["READER_ENDPOINT" if "own" in sys.argv else "OPENAI_BASE_URL"]
 messages = [{"role": "system", "content": "You read files."}, {"role": "user", "content": "Read it."}]
 schema = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
 tools = [{"type": "function", "function": {"name": "read", "description": "Reads.", "parameters": schema}}]
@@ -249,7 +252,7 @@ while True:
         sent[0]["content"] = f"You read files. {len(messages)} messages so far."
     limit = {"max_tokens": 500} if "limit" in sys.argv else {}
     request = urllib.request.Request(
-        os.environ["OPENAI_BASE_URL"] + "/chat/completions",
+        base_url + "/chat/completions",
         json.dumps({"model": "gpt-5.4", "messages": sent, "tools": tools, **limit}).encode(),
         {"authorization": "Bearer " + os.environ["OPENAI_API_KEY"], "content-type": "application/json"},
     )
@@ -394,6 +397,10 @@ def test_a_program_is_played_with_its_own_prompts_and_tools(harness: Command, fo
     assert "of read is answered more than once, and the call" in wrong.out
     assert "2 conversations played, then it ended with exit code 1" in wrong.out
 
+    quiet = harness("try", "--command", f"{sys.executable} program.py swap quiet own")
+    assert quiet.code == 1
+    assert "recognised as a program that calls a model; 2 conversations played.\n" in quiet.out
+
     limited = harness("try", "--command", f"{sys.executable} program.py limit swap")
     assert limited.code == 1
     assert "(openai-chat-max-tokens, " in limited.out
@@ -457,6 +464,52 @@ def test_keys_are_kept_from_what_is_tried(harness: Command, folder: Path, monkey
 
     assert harness("try", "keyed:chat").code == 2
     assert (folder / "seen").read_text() == "no-key"
+
+
+SCRIPT = """
+import os
+first = os.environ.get("WRITER_URL", "https://api.openai.com/v1/chat/completions")
+second = os.getenv("FORECAST_URL") or "https://weather.example/api"
+third = os.environ["DATABASE_URL"], os.environ["MODEL_HOST"], os.environ["WRITER_TOKEN"], os.environ["WRITER_NAME"]
+"""
+NODE_SCRIPT = "const base = process.env.WRITER_URL ?? 'https://api.anthropic.com', own = process.env['WRITER_BASE'];"
+
+
+def test_the_variables_of_a_program_are_the_usual_ones_and_those_that_its_script_reads(tmp_path: Path) -> None:
+    (tmp_path / "main.py").write_text(SCRIPT)
+    (tmp_path / "main.mjs").write_text(NODE_SCRIPT)
+    known = {"DATABASE_URL": "sqlite://", "WRITER_URL": "https://models.example"}
+
+    python = program_variables(f"{sys.executable} {tmp_path}/main.py --verbose", "http://here", known)
+    node = program_variables(f"node {tmp_path}/main.mjs", "http://here", {})
+    usual = program_variables("npm start 'unclosed", "http://here", {})
+
+    assert usual["OPENAI_API_BASE"] == "http://here/v1"
+    assert (usual["GEMINI_BASE_URL"], usual["ANTHROPIC_API_URL"]) == ("http://here", "http://here")
+    own = {"WRITER_URL": "http://here/v1/chat/completions", "MODEL_HOST": "http://here/v1", "WRITER_TOKEN": "not-a-key"}
+    assert {name: value for name, value in python.items() if name not in usual} == own
+    assert node == {**usual, "WRITER_URL": "http://here", "WRITER_BASE": "http://here/v1"}
+
+
+@pytest.mark.parametrize(
+    ("path", "api"),
+    [
+        ("/chat/completions", "openai-chat"),
+        ("/v1/v1/chat/completions", "openai-chat"),
+        ("/responses", "openai-responses"),
+        ("/messages", "anthropic"),
+        ("/v1/v1/messages?beta=true", "anthropic"),
+        ("/models/gemini-3-pro-preview:generateContent", "gemini"),
+        ("/v1/v1beta/models/gemini-3-pro-preview:generateContent", "gemini"),
+    ],
+)
+def test_a_program_may_use_a_base_url_with_or_without_the_version(path: str, api: str) -> None:
+    router = ImprovisedRouter(SessionOptions(fact_selection=FactSelection()), lambda _: None)
+    router.origin = "http://127.0.0.1:1"
+
+    router(HttpRequest("POST", f"{router.origin}{BASE_PATH}{path}", {"authorization": "Bearer none"}, b"{}"))
+
+    assert [each.target for each in router.run().cells] == [f"{api}/1"]
 
 
 def test_a_tool_for_which_no_script_can_be_made_is_answered_all_the_same() -> None:
