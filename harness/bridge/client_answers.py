@@ -38,7 +38,19 @@ from harness.bridge.completions import (
 )
 from harness.bridge.openai_messages import Memory, messages, plain
 from harness.model.errors import MalformedResponse
-from harness.model.messages import JSON, ChatRequest, ChatResponse, Finish, Message, StopReason, StreamEvent
+from harness.model.messages import (
+    JSON,
+    ArgumentsDelta,
+    ChatRequest,
+    ChatResponse,
+    Finish,
+    Message,
+    StopReason,
+    StreamEvent,
+    TextDelta,
+    ToolCallEnd,
+    ToolCallStart,
+)
 from harness.platform.environment import importing_sdk
 
 _TEXTS = ("text", "content", "output_text", "message", "answer", "response", "reply", "output", "result", "delta")
@@ -85,12 +97,13 @@ def read_answer(  # noqa: PLR0913 - what is known about the client and its API
             return _whole(read_stream(items, request, memory, api))
     body = _native_body(answer, api) or jsonable(answer)
     if _is_anthropic(body):
-        found = anthropic_responses.read_response(body)
+        found = _with_own_fields(_with_own_reason(anthropic_responses.read_response(body)), answer, request)
         if _object(body)["stop_reason"] is not None or _items(answer) is None:
             return found
         return _with_usual_reason(found)
     if _is_gemini(body):
-        found = gemini_responses.read_response(_camel(body), request)
+        found = _with_own_reason(gemini_responses.read_response(_camel(body), request))
+        found = _with_own_fields(found, answer, request)
         is_content = not _is_gemini(jsonable(answer)) and found.raw_stop_reason is None
         return _with_usual_reason(found) if is_content else found
     if isinstance(body, dict) and isinstance(body.get("output"), list):
@@ -146,7 +159,11 @@ def _with_native_message(
 
 
 def _text_and_calls(message: Message) -> tuple[str, list[tuple[str, str, object]]]:
-    return message.text, [(each.id, each.name, each.arguments) for each in message.tool_calls]
+    return message.text, _calls_of(message)
+
+
+def _calls_of(message: Message) -> list[tuple[str, str, object]]:
+    return [(each.id, each.name, each.arguments) for each in message.tool_calls]
 
 
 def _whole(stream: Iterator[StreamEvent]) -> ChatResponse:
@@ -221,6 +238,18 @@ def read_stream(
     return _own_events(items, request, api)
 
 
+def events_of(answer: ChatResponse, texts: Sequence[str]) -> Iterator[StreamEvent]:
+    """Yield the events of a stream whose client returns only the whole response. `texts` are the pieces of its text
+    that the client gave to a callback, if it has one.
+    """
+    yield from map(TextDelta, texts or filter(None, [answer.text]))
+    for index, call in enumerate(answer.tool_calls):
+        yield ToolCallStart(index, call.id, call.name)
+        yield ArgumentsDelta(index, json.dumps(call.arguments))
+        yield ToolCallEnd(index)
+    yield Finish(answer)
+
+
 def _of_responses() -> ModuleType:
     with importing_sdk("openai-responses", SDK, "openai"):
         from harness.adapters.openai_responses import responses  # noqa: PLC0415 - imports the SDK
@@ -237,7 +266,7 @@ def as_completion(answer: object) -> object:
         return completion(answer or "")
     if (items := _items(answer)) is not None:
         answer = _fields_of(items) or {"text": ""}
-    found = _plain_fields(answer)
+    found = {**_properties(answer), **_plain_fields(answer)}
     if "choices" in found:
         return found
     if _is_one_call(found):
@@ -309,6 +338,11 @@ def _text_in(values: Sequence[object]) -> object:
     return next((each for each in [*texts, *lists] if each), "" if texts else next(filter(None, values), ""))
 
 
+def has_calls_field(value: object) -> bool:
+    """Return whether an object has a field for calls, so that it is the answer of a client."""
+    return bool({*_CALLS} & _plain_fields(value).keys())
+
+
 def _lists_of_calls(found: Mapping[str, Any]) -> list[str]:
     """Return the names of the fields that are lists of calls."""
     lists = {name: [*map(_plain_fields, items)] for name, each in found.items() if (items := _items(each))}
@@ -351,6 +385,12 @@ def _plain_fields(value: object) -> Mapping[str, Any]:
         return {name: getattr(value, name, None) for name in ([names] if isinstance(names, str) else names)}
     has_fields = isinstance(value, Mapping) or hasattr(value, "model_dump") or hasattr(value, "__dict__")
     return plain(cast("object", value)) if has_fields else {}
+
+
+def _properties(value: object) -> dict[str, Any]:
+    """Return the text and the calls that an object computes, under the names of its properties."""
+    known = {*_TEXTS, *_CALLS}
+    return {name: getattr(value, name) for name in known if isinstance(getattr(type(value), name, None), property)}
 
 
 def _object(value: JSON) -> dict[str, JSON]:
@@ -424,8 +464,8 @@ def _own_events(items: Iterable[object], request: ChatRequest, api: str) -> Iter
         nonlocal text, reason, has_refusal, has_usage, is_known, whole
         for each in items:
             body, item = jsonable(each), each
-            if isinstance(body, dict) and isinstance(body.get("output"), list):
-                whole = read_answer(each, request, Memory())
+            if _holds_native_answer(each, body, api):
+                whole = read_answer(each, request, Memory(), api)
                 item = _as_part(whole)
             piece, part = _piece(item)
             parts.append(part)
@@ -451,6 +491,13 @@ def _own_events(items: Iterable[object], request: ChatRequest, api: str) -> Iter
         if isinstance(event, Finish) and answer is not None and any(map(_is_opaque, parts)):
             answer = replace(answer, message=_message_of(_joined_texts(parts), request))
         yield Finish(answer) if isinstance(event, Finish) and answer is not None else event
+
+
+def _holds_native_answer(item: object, body: JSON, api: str) -> bool:
+    """Return whether an item of a stream is a whole answer that also has the content in the API's own format."""
+    is_gemini = api == GEMINI.name and _native_body(item, api) is not None
+    is_native = is_gemini or (api == ANTHROPIC.name and _is_anthropic(body))
+    return isinstance(_object(body).get("output"), list) or (is_native and has_calls_field(item))
 
 
 def _join_call(calls: list[dict[str, Any]], call: dict[str, Any]) -> bool:
@@ -647,6 +694,27 @@ def _with_usual_reason(answer: ChatResponse) -> ChatResponse:
     """Return the response of a client that returns no stop reason."""
     reason = StopReason.TOOL_USE if answer.tool_calls else StopReason.END_TURN
     return _without(replace(answer, stop_reason=reason), {NO_STOP_REASON: True})
+
+
+def _with_own_reason(answer: ChatResponse) -> ChatResponse:
+    """Return a response in the API's format with the meaning of its stop reason, if that is a word of the client."""
+    if answer.stop_reason is not StopReason.UNKNOWN:
+        return answer
+    reason = stop_reason(answer.raw_stop_reason)
+    is_call = reason is StopReason.END_TURN and answer.tool_calls
+    return replace(answer, stop_reason=StopReason.TOOL_USE if is_call else reason)
+
+
+def _with_own_fields(native: ChatResponse, answer: object, request: ChatRequest) -> ChatResponse:
+    """Return a response that was read from content in the API's format. If the client's answer also has fields with
+    another text or other calls, these are what its caller reads, so they are returned.
+    """
+    own = {**_properties(answer), **_plain_fields(answer)}
+    if isinstance(answer, Mapping) or not isinstance(own.get("text"), str) or not {*_CALLS} & own.keys():
+        return native
+    read = response(as_completion(answer), request, None).message
+    is_same = [each[1:] for each in _calls_of(read)] == [each[1:] for each in _calls_of(native.message)]
+    return native if is_same and read.text == native.text else replace(native, message=read)
 
 
 def _without(answer: ChatResponse, lacks: Mapping[str, bool]) -> ChatResponse:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import groupby
+from types import UnionType
 from typing import Any, cast
 
 from harness.adapters.anthropic.requests import encode as encode_for_anthropic
@@ -23,7 +24,7 @@ from harness.adapters.gemini.requests import encode as encode_for_gemini
 from harness.adapters.openai_responses import SDK
 from harness.bridge.openai_messages import Memory, completion_request
 from harness.model.errors import RECOGNISED_CLIENT, Unsupported
-from harness.model.messages import ChatRequest, Role, Text
+from harness.model.messages import ChatRequest, NamedTool, Role, Text, ToolChoice
 from harness.platform.environment import importing_sdk
 
 _ALIASES = {
@@ -105,12 +106,14 @@ _ROLE_NAMES = {
 
 
 def _for_role(members: Sequence[object], role: str) -> list[object]:
-    """Return the classes and subclasses among `members` whose names match a role. If there are none, return all
-    members.
+    """Return the classes and subclasses among `members` whose names match a role, or that have the id of a call if the
+    role is `tool`. If there are none, return all members.
     """
     classes = [each for each in members if inspect.isclass(each) and each.__module__ not in _OWN_MODULES]
     found = [each for every in classes for each in (every, *_subclasses(every))]
     named = [each for each in found if re.match(_ROLE_NAMES.get(role, role), snake(each.__name__).lstrip("_"))]
+    if not named and role == "tool":
+        named = [each for each in found if _CALL_IDS & hints_of(each).keys()]
     return [*named] or [*members]
 
 
@@ -164,6 +167,23 @@ def item_class(hint: object) -> object:
     """Return the class of the items of a list, or `None`."""
     members = [hint, *typing.get_args(hint)]
     return next((typing.get_args(each)[0] for each in members if _is_list(each)), None)
+
+
+def members_of(hint: object) -> Iterator[object]:
+    """Yield the classes and the literal values in an annotation, without `None`. A generic class is yielded without its
+    arguments.
+    """
+    origin = typing.get_origin(hint)
+    if origin in (typing.Union, UnionType, typing.Literal, typing.Annotated):
+        for each in typing.get_args(hint):
+            yield from members_of(each)
+    elif hint not in (None, type(None)):
+        yield origin or hint
+
+
+def is_enum(value: object) -> bool:
+    """Return whether a value is an enumeration class."""
+    return inspect.isclass(value) and issubclass(value, Enum)
 
 
 def own_classes(hint: object) -> tuple[type, ...]:
@@ -289,11 +309,42 @@ def _own_arguments(function: Mapping[str, Any], source: str) -> Any:
     return function["arguments"] if is_text and not is_object else json.loads(function["arguments"] or "{}")
 
 
+def choice_as_text(choice: ToolChoice | None, hint: object, source: str, api: str) -> object:
+    """Return a tool choice as the word or the name that a client takes, according to the annotation of its parameter
+    or to its source.
+
+    Raises:
+        Unsupported: The annotation lists the words that it takes, and this is none of them. Or it is the name of a
+            tool, and the source does not use the parameter as a name.
+    """
+    name = choice.name if isinstance(choice, NamedTool) else choice
+    if isinstance(choice, NamedTool) and not _CHOICE_AS_NAME.search(source):
+        raise Unsupported(RECOGNISED_CLIENT, "the choice of a named tool", "its source uses no tool choice as a name")
+    own = ("required", "any") if api in _REQUIRED_APIS else ("any", "required")
+    words = own if choice == "required" else (str(name),)
+    members = [*members_of(hint)]
+    enums = [cast("type[Enum]", each) for each in members if is_enum(each)]
+    allowed: dict[str, object] = {str(each.value).lower(): each for kind in enums for each in kind}
+    allowed |= {each.lower(): each for each in members if isinstance(each, str)}
+    if allowed and str not in members:
+        if (found := next((allowed[word] for word in words if word in allowed), None)) is None:
+            raise Unsupported(RECOGNISED_CLIENT, f"the tool choice {name}", "its parameter takes other words")
+        return found
+    return next((word for word in words if re.search(rf"[\"']{word}[\"']", source)), words[0])
+
+
+_CHOICE_AS_NAME = re.compile(r"name\w*[\"']?\s*[:=]\s*\[?\s*\w*(choice|mode)\b", re.IGNORECASE)
+"""Code that sends a parameter for the tool choice as the name of a tool."""
+
+_REQUIRED_APIS = ("openai-chat", "openai-responses")
+"""APIs whose word for the choice of any tool is `required`. That of the others is `any`."""
+
+
 def lists_calls(hint: object) -> bool:
-    """Return whether the annotation of the messages is a list of a third-party class that has a list of calls, as in
+    """Return whether the annotation of the messages is a list of third-party classes with calls or results, as in
     OpenAI's format.
     """
-    names = {"tool_calls", *_ALIASES["tool_calls"]}
+    names = {"tool_calls", *_ALIASES["tool_calls"], *_CALL_IDS}
     found = own_classes(hint)
     return any(names & hints_of(each).keys() for kind in found for each in (kind, *_subclasses(kind)))
 
@@ -379,6 +430,8 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
         *("tools", "tool_definitions", "tool_schemas", "tool_specs", "available_tools", "toolset", "toolbox"),
         *("tool_list", "tool_defs", "function_schemas", "schemas", *FUNCTION_LISTS),
     ),
+    "tool_choice": ("tool_choice", "tool_mode"),
+    "tool_config": ("tool_config", "tool_choice", "tool_mode"),
     "max_tokens": ("max_completion_tokens", "max_tokens", "max_output_tokens", "maxtok"),
     "temperature": ("temperature", "temp"),
     "max_output_tokens": ("max_output_tokens", "max_tokens"),

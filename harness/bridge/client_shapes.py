@@ -8,7 +8,7 @@ import importlib
 import inspect
 import re
 import typing
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -19,7 +19,7 @@ from typing import Any, cast
 
 from harness import plugins
 from harness.bridge.call_log import BoundMethod, call
-from harness.bridge.client_answers import read_answer, read_stream
+from harness.bridge.client_answers import events_of, has_calls_field, read_answer, read_stream
 from harness.bridge.client_formats import (
     ANTHROPIC,
     ERROR_FLAG,
@@ -35,11 +35,14 @@ from harness.bridge.client_formats import (
     Declaration,
     Form,
     as_annotated,
+    choice_as_text,
     first,
     hints_of,
+    is_enum,
     item_class,
     lists_calls,
     marks_errors,
+    members_of,
     own_classes,
     with_joined_texts,
     with_own_fields,
@@ -66,6 +69,7 @@ from harness.model.messages import (
     Role,
     StreamEvent,
     Text,
+    TextDelta,
 )
 from harness.model.protocols import Adapter, Capability, Endpoint
 
@@ -78,6 +82,9 @@ _STREAMS = ("stream", "stream_chat", "chat_stream", "stream_complete", "generate
 
 _OPENAI_PARAMETERS = ("tools", "tool_choice", "response_format", "max_tokens", "temperature", "top_p", "stop", "stream")
 _ANTHROPIC_SETTINGS = frozenset({"max_tokens", "temperature", "top_p"})
+
+_TEXT_CALLBACKS = ("on_text", "on_token", "on_delta", "on_chunk", "on_text_delta", "text_callback", "token_callback")
+"""Names of parameters for a function that gets the texts of a stream."""
 
 _SDKS: Mapping[tuple[str, ...], tuple[Form, tuple[str, ...]]] = {
     ("chat", "completions", "create"): (OPENAI, ("chat", "completions", "stream")),
@@ -142,7 +149,7 @@ class Method:
         found = first(known, self.names) or (self.only_list if name == form.messages else None)
         return found or (known[0] if self.is_open else None)
 
-    def closed(self, api: str) -> Method:
+    def without_open_parameters(self, api: str) -> Method:
         """Return the method without its `**params`, but with the parameters among them that its source mentions or that
         this API has as well.
         """
@@ -184,6 +191,14 @@ class Method:
         each = rf"[\"']function[\"']:\s*(?P<one>\w+)\s*\}}\s*for (?P=one) in {given}"
         wraps = rf"function_?[dD]eclarations[\"']?\s*[:=]\s*(list\()?{given}|{each}"
         return bool(re.search(wraps, self.source if is_read else self.class_source))
+
+    def takes_choice_as_text(self, parameter: str) -> bool:
+        """Return whether the parameter for the tool choice takes a word or the name of a tool, not the API's object."""
+        members = [*members_of(self.hints.get(parameter))]
+        if members:
+            has_words = any(each is str or isinstance(each, str) or is_enum(each) for each in members)
+            return has_words and dict not in members
+        return parameter == "tool_mode" or bool(re.search(rf"[\"']name[\"']:\s*{parameter}\b", self.module))
 
     @property
     def only_list(self) -> str | None:
@@ -238,8 +253,8 @@ class ClientShape:
         is_openai = self.is_sdk or self.form is not OPENAI or api in OPENAI_APIS
         if is_openai or not _CALLS_ANOTHER_API.search(self.whole.module):
             return self
-        streamed = None if self.streamed is None else self.streamed.closed(api)
-        return replace(self, whole=self.whole.closed(api), streamed=streamed)
+        streamed = None if self.streamed is None else self.streamed.without_open_parameters(api)
+        return replace(self, whole=self.whole.without_open_parameters(api), streamed=streamed)
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -494,13 +509,11 @@ class ShapedClient:
 
     def chat(self, request: ChatRequest) -> ChatResponse:
         """Send a request and return its response."""
-        with _failures(), self._redirected():
+        with _failures(self._shape.whole.module), self._redirected():
             answer = self._call(self._shape.whole, self._pass_state(request))
             if isinstance(answer, AsyncIterator):
                 answer = iter([*self._synchronous(cast("AsyncIterator[object]", answer))])
-            hint = self._shape.messages_hint
-            source = self._shape.whole.module
-            return self._mark_unpassed(read_answer(answer, request, self._memory, self._api, hint=hint, source=source))
+            return self._mark_unpassed(self._read(answer, request))
 
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
         """Send a request to the method that streams, or with `stream=True`, and yield the events."""
@@ -509,7 +522,10 @@ class ShapedClient:
         extra: dict[str, object] = {"stream": True} if "stream" in method.names or is_asked else {}
         if "stream_options" in method.names or (is_asked and self._shape.form is OPENAI):
             extra["stream_options"] = {"include_usage": True}
-        with _failures(), self._redirected(), contextlib.ExitStack() as opened:
+        texts: list[str] = []
+        if (callback := first(_TEXT_CALLBACKS, method.names)) is not None:
+            extra[callback] = texts.append
+        with _failures(self._shape.whole.module), self._redirected(), contextlib.ExitStack() as opened:
             answer = self._call(method, self._pass_state(request), **extra)
             if not hasattr(answer, "__iter__") and hasattr(answer, "__enter__"):
                 answer = opened.enter_context(cast("AbstractContextManager[object]", answer))
@@ -517,9 +533,18 @@ class ShapedClient:
                 answer = self._run(cast("Any", answer).__aenter__())
             if not hasattr(answer, "__iter__") and hasattr(answer, "__aiter__"):
                 answer = self._synchronous(cast("AsyncIterator[object]", answer))
+            if not hasattr(answer, "__iter__"):
+                yield from events_of(self._mark_unpassed(self._read(answer, request)), texts)
+                return
+            yield from map(TextDelta, texts)
             items = cast("Iterable[object]", [answer] if isinstance(answer, str | Mapping) else answer)
+            items = _with_final_answer(items, self._client)
             for event in read_stream(items, request, self._memory, self._api):
                 yield Finish(self._mark_unpassed(event.response)) if isinstance(event, Finish) else event
+
+    def _read(self, answer: object, request: ChatRequest) -> ChatResponse:
+        hint, source = self._shape.messages_hint, self._shape.whole.module
+        return read_answer(answer, request, self._memory, self._api, hint=hint, source=source)
 
     def _mark_unpassed(self, answer: ChatResponse) -> ChatResponse:
         """Return a response that reports which settings cannot be passed to the client."""
@@ -573,14 +598,9 @@ class ShapedClient:
         if "tool_use_id" in method.source and re.search(r"==\s*[\"']tool[\"']", method.source):
             names |= {TOOL_MESSAGES}
         for name, made in form.arguments(request, self._memory, self._model, names).items():
-            parameter, value = method.parameter(name, form), made
-            if name == "tools":
-                value = self._tools(method, parameter, request, made)
-            if parameter is not None and (parameter in FUNCTION_LISTS or (name == "tools" and method.wraps_tools)):
-                lists = (each.get("functionDeclarations", [each.get("function", each)]) for each in value)
-                arguments[parameter] = [*chain.from_iterable(lists)]
-            elif parameter is not None:
-                arguments[parameter] = value
+            parameter = method.parameter(name, form)
+            if parameter is not None:
+                arguments[parameter] = self._argument(method, name, parameter, request, made)
             elif name not in SETTINGS:
                 raise Unsupported(RECOGNISED_CLIENT, name, "its method has no such argument")
         tools = method.parameter("tools", form)
@@ -595,7 +615,21 @@ class ShapedClient:
         instances = {
             name: as_annotated(value, method.hints.get(name)) for name, value in arguments.items() if name in typed
         }
+        if form is OPENAI and given in instances:
+            _check_instances(instances[given], method.hints.get(given))
         return {**arguments, **instances}
+
+    def _argument(self, method: Method, name: str, parameter: str, request: ChatRequest, made: Any) -> Any:
+        """Return an argument of the client's message format in the form that this parameter takes."""
+        if name == "tools":
+            tools = self._tools(method, parameter, request, made)
+            if parameter not in FUNCTION_LISTS and not method.wraps_tools:
+                return tools
+            lists = (each.get("functionDeclarations", [each.get("function", each)]) for each in tools)
+            return [*chain.from_iterable(lists)]
+        if name in ("tool_choice", "tool_config") and method.takes_choice_as_text(parameter):
+            return choice_as_text(request.tool_choice, method.hints.get(parameter), method.module, self._api)
+        return made
 
     def _own_messages(self, messages: list[Any], hint: object, source: str) -> list[Any]:
         """Return messages with the client's own roles, and with fields that it can read under its own names. The
@@ -644,26 +678,74 @@ class ShapedClient:
                 return
 
 
+def _check_instances(messages: Sequence[object], hint: object) -> None:
+    """Check that each message is an instance of the client's own classes, if its annotation has only such classes."""
+    classes = own_classes(hint)
+    if classes and not any(isinstance(each, classes) for each in messages):
+        return
+    if classes and dict not in members_of(item_class(hint)) and not all(isinstance(each, classes) for each in messages):
+        reason = "its classes have no place for a message that it did not write"
+        raise Unsupported(RECOGNISED_CLIENT, "a history", reason)
+
+
+_TEXT_START = 12
+"""Number of characters that show that a text is a literal of the client's source."""
+
 _STATUS = re.compile(r"\b([45]\d\d)\b")
 
 
+def _with_final_answer(items: Iterable[object], client: object) -> Iterator[object]:
+    """Yield the items of a stream. If they are only texts, also yield the whole answer: the value that the generator
+    returned, or the one that the client has in an attribute since.
+    """
+    before = {name: id(each) for name, each in getattr(client, "__dict__", {}).items()}
+    iterator, is_text = iter(items), True
+    while True:
+        try:
+            item = next(iterator)
+        except StopIteration as end:
+            answer = end.value
+            break
+        is_text = is_text and isinstance(item, str)
+        yield item
+    if answer is None:
+        changed = (each for name, each in getattr(client, "__dict__", {}).items() if id(each) != before.get(name))
+        answer = next((each for each in changed if has_calls_field(each)), None)
+    if is_text and answer is not None:
+        yield answer
+
+
 @contextlib.contextmanager
-def _failures() -> Generator[None]:
+def _failures(source: str = "") -> Generator[None]:
     """Translate exceptions as `failures` does. Any other exception of the client is translated by the HTTP status in
     its text. Without a status, a `RuntimeError` or an exception of a class that is not built in becomes a `ChatError`.
     """
     try:
-        with failures():
+        with failures(), _declines(source):
             yield
-    except (HarnessError, ChatError, LookupError, TypeError, AttributeError):
+    except (HarnessError, ChatError):
         raise
     except Exception as error:
-        found = _STATUS.search(str(error))
-        status = int(found[1]) if found else HTTPStatus.BAD_REQUEST if "invalid_request" in str(error) else None
+        text = str(error)
+        if isinstance(error, LookupError | TypeError | AttributeError):
+            raise
+        found = _STATUS.search(text)
+        status = int(found[1]) if found else HTTPStatus.BAD_REQUEST if "invalid_request" in text else None
         if status is not None:
-            raise provider_error(status, str(error)) from error
+            raise provider_error(status, text) from error
         if isinstance(error, RuntimeError) or type(error).__module__ != "builtins":
-            raise ChatError(str(error)) from error
+            raise ChatError(text) from error
+        raise
+
+
+@contextlib.contextmanager
+def _declines(source: str) -> Generator[None]:
+    """Raise `Unsupported` for an exception with a text of the client's `source` that something is not supported."""
+    try:
+        yield
+    except Exception as error:
+        if "support" in (text := str(error)) and text[:_TEXT_START] in source:
+            raise Unsupported(RECOGNISED_CLIENT, "this request", text) from error
         raise
 
 
@@ -697,6 +779,7 @@ def _with_methods(
         if callable(each := _attribute(client, path))
     ]
     found = [each for each in found if each.path not in {(name,) for name in _STREAMS}] or found
+    found = [_with_parameters_of_delegate(client, each) for each in found]
     fitting = [each for each in found if _form(each) is not None]
     fitting = [each for each in fitting if _form(each) is not PROMPT] or fitting
     if fitting:
@@ -731,7 +814,8 @@ def _shape(
     if not own:
         given |= {"base_url": first(_BASE_URLS, whole.names), "api_key": first(_KEYS, whole.names)}
     is_same = "stream" in whole.names or (is_sdk and whole.is_open and whole.path[-1] == "create")
-    is_same = is_same or (streamed is None and whole.always_streams)
+    has_callback = first(_TEXT_CALLBACKS, whole.names) is not None
+    is_same = is_same or (streamed is None and (whole.always_streams or has_callback))
     return ClientShape(
         name,
         make,
@@ -995,6 +1079,18 @@ def _hints_of(value: object) -> Mapping[str, object]:
         return found
     bases = (vars(each).get(value.__name__) for each in type(value.__self__).__mro__)
     return next((hints for each in bases if (hints := hints_of(each))), found)
+
+
+def _with_parameters_of_delegate(client: object, method: Method) -> Method:
+    """Return a method that passes its `**options` on to another method of the client with that method's parameters."""
+    found = re.search(r"\bself\.(\w+)\([^()]*\*\*", method.source) if method.is_open else None
+    delegate = None if found is None else _attribute(client, (found[1],))
+    if delegate is None:
+        return method
+    other = method_of((), delegate)
+    return replace(
+        method, names=method.names | other.names, is_open=other.is_open, hints={**other.hints, **method.hints}
+    )
 
 
 def _source_of(value: object) -> str:

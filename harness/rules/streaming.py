@@ -430,6 +430,6 @@ def _wrong_stream_request(evidence: Evidence) -> Iterator[RuleViolation]:
             message = "the request does not ask for the token counts of the stream"
             chat = reading.exchange.chat
             given = None if chat is None else evidence.transcript.chats[chat].response
-            reads_none = given is not None and given.reported.get("no-usage") is True
+            reads_none = given is None or given.reported.get("no-usage") is True
             kind = Kind.CONVENTION if reads_none else None
             yield reading.violation(message, "/stream_options", None, {"include_usage": True}, kind=kind)

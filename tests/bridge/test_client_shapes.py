@@ -1,20 +1,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from inspect import signature
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, cast
 
 import pytest
 from pydantic import BaseModel
 
 from harness.bridge.call_log import logged_calls
-from harness.bridge.client_answers import as_completion, read_answer
+from harness.bridge.client_answers import as_completion, read_answer, read_stream
 from harness.bridge.client_formats import ANTHROPIC, with_joined_texts
 from harness.bridge.client_loops import agent_drive, session_drive
 from harness.bridge.client_shapes import ShapedClient, load, recognise
@@ -27,12 +27,15 @@ from harness.model.messages import (
     Image,
     JsonMode,
     Message,
+    NamedTool,
     Role,
     StopReason,
     Text,
+    TextDelta,
     Thinking,
     Tool,
     ToolCall,
+    ToolCallStart,
     ToolResult,
 )
 from harness.model.protocols import Capability, Conversation, ConversationTool, Endpoint
@@ -1405,3 +1408,182 @@ def test_a_client_that_wraps_functions_gets_them_bare(connect: Connect) -> None:
     sent = json.loads(connect(Wrapping).chat(replace(REQUEST, tools=(LOOK,))).text)
 
     assert sent[0]["function"]["name"] == "look"
+
+
+class Choice(Enum):
+    AUTO = "auto"
+    ANY = "any"
+
+
+def _words(messages: list[Any], tools: list[Any], tool_choice: str | None = None) -> str:
+    return str({"type": "tool", "name": tool_choice})
+
+
+def _listed(messages: list[Any], tools: list[Any], tool_mode: Literal["auto", "required"] = "auto") -> str:
+    return tool_mode
+
+
+def _enumerated(messages: list[Any], tools: list[Any], tool_choice: Choice | None = None) -> str:
+    return str(tool_choice)
+
+
+def _given(messages: list[Any], tools: list[Any], tool_choice: dict[str, Any] | str | None = None) -> str:
+    return str(tool_choice)
+
+
+NAMED = NamedTool("look")
+
+
+@pytest.mark.parametrize(
+    ("chat", "choice", "given"),
+    [
+        (_words, "required", "{'type': 'tool', 'name': 'required'}"),
+        (_words, NAMED, "{'type': 'tool', 'name': 'look'}"),
+        (_listed, "required", "required"),
+        (_enumerated, "required", "Choice.ANY"),
+        (_given, NAMED, "{'type': 'function', 'function': {'name': 'look'}}"),
+    ],
+)
+def test_a_tool_choice_is_given_in_the_words_of_the_parameter(
+    chat: Callable[..., str], choice: Any, given: str, connect: Connect
+) -> None:
+    assert connect(chat).chat(replace(REQUEST, tools=(LOOK,), tool_choice=choice)).text == given
+
+
+@pytest.mark.parametrize(("chat", "choice"), [(_listed, NAMED), (_enumerated, "none")])
+def test_a_tool_choice_that_the_parameter_has_no_word_for_is_not_given(
+    chat: Callable[..., str], choice: Any, connect: Connect
+) -> None:
+    with pytest.raises(Unsupported):
+        connect(chat).chat(replace(REQUEST, tools=(LOOK,), tool_choice=choice))
+
+
+def test_a_text_callback_gets_the_texts_of_a_stream(connect: Connect) -> None:
+    def chat(messages: list[Any], on_text: Callable[[str], None] | None = None) -> SimpleNamespace:
+        for piece in ("Hel", "lo") if on_text else ():
+            cast("Any", on_text)(piece)
+        return SimpleNamespace(text="Hello", calls=[CALL])
+
+    events = [*connect(chat).stream(REQUEST)]
+    assert [each.text for each in events if isinstance(each, TextDelta)] == ["Hel", "lo"]
+    assert [each.id for each in events if isinstance(each, ToolCallStart)] == ["call_1"]
+    assert connect(chat).chat(REQUEST).text == "Hello"
+
+
+class Remembering:
+    """A client whose stream has only texts. The whole answer is in an attribute afterwards."""
+
+    def __init__(self) -> None:
+        self.last: SimpleNamespace | None = None
+
+    def chat(self, messages: list[Any]) -> str:
+        return ""
+
+    def stream(self, messages: list[Any]) -> Iterator[str]:
+        yield from []
+        self.last = SimpleNamespace(text="", calls=[CALL])
+
+
+class Returning:
+    """A client whose generator returns the whole answer."""
+
+    def chat(self, messages: list[Any]) -> str:
+        return ""
+
+    def stream(self, messages: list[Any]) -> Generator[str, None, SimpleNamespace]:
+        yield "Hello"
+        return SimpleNamespace(text="Hello", calls=[CALL])
+
+
+@pytest.mark.parametrize(("kind", "text"), [(Remembering, ""), (Returning, "Hello")])
+def test_the_whole_answer_of_a_stream_may_come_another_way(kind: type, text: str, connect: Connect) -> None:
+    finish = [*connect(kind).stream(REQUEST)][-1]
+    assert isinstance(finish, Finish)
+    assert (finish.response.text, [each.id for each in finish.response.tool_calls]) == (text, ["call_1"])
+
+
+def test_what_a_client_says_it_does_not_support_is_no_failure(connect: Connect) -> None:
+    def chat(messages: list[Any], response_format: Any = None) -> str:
+        if response_format:
+            raise ValueError("output formats are not supported yet")
+        raise ValueError(f"{len(messages)} messages are not supported")  # as if it came from the provider
+
+    with pytest.raises(Unsupported, match="not supported yet"):
+        connect(chat).chat(replace(REQUEST, response_format=JsonMode()))
+    with pytest.raises(MalformedResponse):
+        connect(chat).chat(REQUEST)
+
+
+@dataclass
+class UserEntry:
+    text: str
+
+
+@dataclass
+class OutputEntry:
+    tool_use_id: str
+    content: str
+
+
+@dataclass
+class AssistantEntry:
+    blocks: list[dict[str, Any]]
+
+    @property
+    def text(self) -> str:
+        return "".join(each["text"] for each in self.blocks if each["type"] == "text")
+
+    @property
+    def tool_uses(self) -> list[dict[str, Any]]:
+        return [each for each in self.blocks if each["type"] == "tool_use"]
+
+
+def test_each_kind_of_message_may_have_a_class_and_an_answer_compute_its_text() -> None:
+    def send(entries: Sequence[UserEntry | OutputEntry | AssistantEntry]) -> AssistantEntry:
+        seen.append([type(each).__name__ for each in entries])
+        return AssistantEntry([{"type": "text", "text": "Hi"}, BLOCK])
+
+    seen: list[list[str]] = []
+    client = ShapedClient(recognise(send, "mine"), HERE, "claude", "anthropic")
+    request = replace(REQUEST, system=None)
+    answer = client.chat(request)
+    result = Message(Role.USER, (ToolResult("call_1", "weather", "Sunny."),))
+    client.chat(replace(request, messages=(*request.messages, answer.message, result)))
+
+    assert (answer.text, answer.tool_calls[0].name) == ("Hi", "weather")
+    assert seen[-1] == ["UserEntry", "AssistantEntry", "OutputEntry"]
+    foreign = Message(Role.ASSISTANT, (Text("I was not returned by this client."),))
+    with pytest.raises(Unsupported, match="a history"):
+        client.chat(replace(request, messages=(*request.messages, foreign, *request.messages)))
+
+
+def test_a_method_that_passes_its_options_on_has_those_of_the_other_method() -> None:
+    class Client:
+        def complete(self, messages: list[Any], **options: Any) -> list[str]:
+            return [*self.stream(messages, **options)]
+
+        def stream(self, messages: list[Any], system: str = "") -> Iterator[str]:
+            yield system
+
+    shape = recognise(Client, "mine")
+    assert (shape.takes("system"), shape.takes("tools")) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("finish", "calls", "reason", "names"),
+    [
+        ("stop", [GEMINI_CALL], StopReason.TOOL_USE, ["weather"]),
+        ("length", [GEMINI_CALL], StopReason.MAX_TOKENS, ["weather"]),
+        ("stop", [], StopReason.TOOL_USE, []),
+    ],
+)
+def test_the_clients_own_fields_count_beside_the_content_of_the_api(
+    finish: str, calls: list[Any], reason: StopReason, names: list[str]
+) -> None:
+    content = {"role": "model", "parts": [{"functionCall": GEMINI_CALL}]}
+    answer = SimpleNamespace(text="", calls=calls, finish=finish, content=content)
+    read = read_answer(answer, REQUEST, Memory(), "gemini")
+    assert (read.stop_reason, [each.name for each in read.tool_calls]) == (reason, names)
+    (*_, end) = read_stream(iter(["", answer]), REQUEST, Memory(), "gemini")
+    assert isinstance(end, Finish)
+    assert [each.name for each in end.response.tool_calls] == names

@@ -224,6 +224,24 @@ def test_a_client_that_has_only_texts_may_return_a_refusal_as_one(reported: dict
     assert found == kind, said(result.findings)
 
 
+def test_a_client_that_drops_refusals_is_told_so_once() -> None:
+    def without(answer: ChatResponse) -> ChatResponse:
+        parts = tuple(part for part in answer.message.parts if not isinstance(part, Refusal))
+        message = replace(answer.message, parts=parts)
+        return replace(answer, message=message, stop_reason=StopReason.END_TURN, reported={"no-refusal": True})
+
+    result = played("stop-refusal", "openai-chat", answers(without))
+    assert {each.rule for each in result.findings if each.kind is Kind.LOSS} == {"response-refusal"}
+
+
+def test_a_stream_that_fails_shows_no_need_of_token_counts() -> None:
+    def uncounted(_api: str, body: dict[str, Any]) -> None:
+        body.pop("stream_options", None)
+
+    result = played("stream-cut-in-arguments", "openai-chat", sends(uncounted), variant="stream")
+    assert {each.kind for each in result.findings if each.rule == "stream-requested"} == {Kind.CONVENTION}
+
+
 @pytest.mark.parametrize(("reported", "kind"), [({"no-usage": True}, Kind.CONVENTION), ({}, Kind.LOSS)])
 def test_a_client_without_token_counts_need_not_request_them(reported: dict[str, Any], kind: Kind) -> None:
     def uncounted(_api: str, body: dict[str, Any]) -> None:
