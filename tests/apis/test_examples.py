@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import redirect_stdout
 from functools import cache
 from io import StringIO
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -49,18 +50,25 @@ def base_of(api: Api, fact: Fact) -> str:
     return f"https://{host.lstrip('-')}{port}{server.path if server else ''}{api.base_path}"
 
 
+FACTS = {
+    fact.id: (api, fact)
+    for api in registry.apis()
+    for fact in api.facts.all()
+    if any(each.refuses or each.accepts for each in (fact, *fact.limits))
+}
+"""The facts that have examples, each with its API."""
+
+
 @cache
+def examples_of(fact_id: str) -> Mapping[str, JudgedExample]:
+    """The examples of a fact and of its limits, by their entry and place."""
+    api, fact = FACTS[fact_id]
+    judged = judge_examples(api, api.facts, fact, base_url=base_of(api, fact))
+    return {f"{each.id}-{each.key[-2]}-{each.key[-1]}": each for each in judged}
+
+
 def examples() -> Mapping[str, JudgedExample]:
-    """All examples, by their entry and place."""
-
-    def found() -> Iterator[tuple[str, JudgedExample]]:
-        for api in registry.apis():
-            for fact in api.facts.all():
-                for each in judge_examples(api, api.facts, fact, base_url=base_of(api, fact)):
-                    kind, number = each.key[-2:]
-                    yield f"{each.id}-{kind}-{number}", each
-
-    return dict(found())
+    return dict(chain.from_iterable(examples_of(each).items() for each in FACTS))
 
 
 def is_huge(example: JudgedExample) -> bool:
@@ -117,23 +125,23 @@ def audit(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Mapping[str,
     return once(tmp_path_factory, "examples", audited)
 
 
-@pytest.mark.parametrize("name", examples())
+@pytest.mark.parametrize("fact", FACTS)
 def test_an_example_is_judged_answered_and_audited_as_its_entry_says(
-    name: str, audit: Mapping[str, Mapping[str, str]]
+    fact: str, audit: Mapping[str, Mapping[str, str]]
 ) -> None:
-    example = examples()[name]
-    assert example.fault is None
-    is_error = any(each.severity == "error" for each in example.found)
-    if not is_huge(example):
-        scenario = SCENARIO if example.api.recognises(example.request) else EMBEDDED
-        session = ScriptSession(scenario, example.api, "", example.rule_set.profile, example.rule_set)
-        assert (session(example.request).status >= 400) is is_error
-    body = json.loads(example.request.body) if any(each.pointer for each in example.found) else None
-    for each in example.found:
-        assert each.message
-        resolve(body, each.pointer)  # leads somewhere
-    if name in audit:
-        assert {*audit[name]} == {each.rule for each in example.found}
+    for name, example in examples_of(fact).items():
+        assert example.fault is None, name
+        is_error = any(each.severity == "error" for each in example.found)
+        if not is_huge(example):
+            scenario = SCENARIO if example.api.recognises(example.request) else EMBEDDED
+            session = ScriptSession(scenario, example.api, "", example.rule_set.profile, example.rule_set)
+            assert (session(example.request).status >= 400) is is_error, name
+        body = json.loads(example.request.body) if any(each.pointer for each in example.found) else None
+        for each in example.found:
+            assert each.message, name
+            resolve(body, each.pointer)  # leads somewhere
+        if name in audit:
+            assert {*audit[name]} == {each.rule for each in example.found}, name
 
 
 def test_what_only_the_provider_refuses_is_not_held_against_other_servers() -> None:
