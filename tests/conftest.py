@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import gc
 import os
+import ssl
 import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -59,4 +61,20 @@ def _shipped_scenarios_are_read_once() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(load, "load_file", load_file)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _certificates_are_not_read() -> Iterator[None]:
+    """Each client of an SDK would read all certificates of the system, for 50 ms, and no test connects by TLS. A file
+    that is missing is an error as ever.
+    """
+    load = ssl.SSLContext.load_verify_locations
+
+    def load_if_missing(context: ssl.SSLContext, cafile: Any = None, capath: Any = None, cadata: Any = None) -> None:
+        if cafile is None or not Path(cafile).is_file():
+            load(context, cafile, capath, cadata)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ssl.SSLContext, "load_verify_locations", load_if_missing)
         yield
