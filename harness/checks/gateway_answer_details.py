@@ -383,10 +383,13 @@ def _status(exchange: GatewayExchange) -> Outcomes:
             fails = sent >= HTTPStatus.INTERNAL_SERVER_ERROR <= received  # clients may retry either status
             yield lost_detail(message, "", "", received, sent, Severity.WARNING if fails else Severity.ERROR)
         return
-    last = exchange.last
+    last, error = exchange.last, _failure(exchange)
+    if error is not None and _hides_status(exchange, error):
+        message = f"an upstream error (HTTP {error.status}) becomes HTTP 200 without an error: {error.message}"
+        yield lost_detail(message, "", "", HTTPStatus.OK.value, error.status)
+        return
     if last is None or last.is_answer or not exchange.client.is_answer:
         return
-    error = _failure(exchange)
     if error is not None:
         status = error.meant or error.status
         yield lost_detail(
@@ -394,6 +397,13 @@ def _status(exchange: GatewayExchange) -> Outcomes:
         )
     elif last.unread is not None:
         yield lost_detail(f"the upstream fails ({last.unread}), but the client gets no error")
+
+
+def _hides_status(exchange: GatewayExchange, error: ErrorView) -> bool:
+    """Return whether an upstream's error status became a stream with status 200 that ends without an error event."""
+    response, view = exchange.client.exchange.response, exchange.client.response
+    is_stream = response is not None and response.status == HTTPStatus.OK and view is not None and view.streamed
+    return is_stream and exchange.client.is_cut and error.status >= HTTPStatus.BAD_REQUEST
 
 
 def _failure(exchange: GatewayExchange) -> ErrorView | None:

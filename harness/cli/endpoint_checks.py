@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import os
 import re
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
@@ -43,6 +44,7 @@ from harness.cli.selection import parse_keywords, scenarios_of, searched_text
 from harness.cli.settings import fact_files, fact_options, scope_for, settings
 from harness.kit import factories
 from harness.model.errors import UnknownName, UsageError
+from harness.model.http import HttpRequest, HttpResponse
 from harness.model.protocols import Route
 from harness.platform import environment
 from harness.platform.environment import hidden_variables
@@ -503,17 +505,50 @@ def first_model(url: str) -> str | None:
         answer = httpx2.get(f"{url.rstrip('/')}/models", timeout=_MODELS_SECONDS)
         listed: dict[str, Any] = answer.json()
         return str(listed["data"][0]["id"])
+    except (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.ReadTimeout):  # a gateway may wait for its provider
+        return None
     except httpx2.TransportError as error:
         raise UsageError(f"{url}: nothing answers there ({error}).") from None
     except (ValueError, AttributeError, LookupError, TypeError):
         return None
 
 
-def gateway_failure(url: str, model: str) -> str:
-    """Send a short question to a gateway. Return `HTTP 502`, `HTTP 503`, `HTTP 504` or `a closed connection` if its
-    provider seems not to respond.
+@dataclass(frozen=True, slots=True)
+class GatewayProbe:
+    """What a short question to a server shows.
 
-    Return an empty string in all other cases, even if the gateway itself does not respond.
+    `failure` is `HTTP 502`, `HTTP 503`, `HTTP 504` or `a closed connection` if the server seems to be a gateway whose
+    provider does not respond. `upstream` and `model` are the API and the model of the request that a gateway sent to
+    the probed port.
+    """
+
+    failure: str = ""
+    upstream: str | None = None
+    model: str | None = None
+
+
+def probe_gateway(url: str, model: str, upstream_port: int) -> GatewayProbe:
+    """Send a short question to a server, and listen on the port that may be its upstream."""
+    arrived: list[HttpRequest] = []
+
+    def refuse(request: HttpRequest) -> HttpResponse:
+        arrived.append(request)
+        return HttpResponse(400, {"content-type": "application/json"}, b'{"error": {"message": "a probe"}}')
+
+    with contextlib.ExitStack() as opened:
+        with contextlib.suppress(UsageError):  # the port is in use
+            opened.enter_context(serve(refuse, upstream_port))
+        failure = _gateway_failure(url, model)
+    for request, wire in ((each, wire) for each in arrived for wire in registry.apis()):
+        if wire.provider_url.startswith("http") and wire.recognises(replace(request, body=wire.least_body)):
+            return GatewayProbe("", wire.name, wire.model_of(request))
+    return GatewayProbe(failure)
+
+
+def _gateway_failure(url: str, model: str) -> str:
+    """Return the failure of a short question if the server's provider seems not to respond.
+
+    Return an empty string in all other cases, even if the server itself does not respond.
     """
     question = {"model": model, "messages": [{"role": "user", "content": "Hello"}], "max_tokens": 16}
     try:

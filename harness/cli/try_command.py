@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -29,7 +29,7 @@ from harness.checks.recognition import (
     run_program,
     variable_question,
 )
-from harness.cli.check import ServerOptions
+from harness.cli.check import GatewayOptions, ServerOptions
 from harness.cli.execution import Execution, play_check
 from harness.cli.generating import generate, is_generated
 from harness.cli.main import STARTED, print_error
@@ -50,6 +50,9 @@ from harness.runner.serve_router import BASE_PATH, ImprovisedRouter
 from harness.runner.served_session import SessionOptions
 from harness.stdio import adapter_specs
 from harness.stdio.workers import WorkerPool
+
+if TYPE_CHECKING:
+    from harness.cli.endpoint_checks import GatewayProbe
 
 _SAMPLED_IDS = """
 call-parallel-same-tool system-changed json-mode call-parallel-different-tools call-after-text system-with-tools
@@ -510,24 +513,62 @@ def _check_command(found: Recognition) -> str:
 
 
 def _try_server(typed: TryOptions, url: str) -> int:
-    from harness.cli.endpoint_checks import check_server, first_model, gateway_failure  # noqa: PLC0415 - only servers need it
+    from harness.cli.endpoint_checks import check_server, first_model, probe_gateway  # noqa: PLC0415 - only servers need it
 
     api = typed.api or "openai-chat"
     model = typed.models[0] if typed.models else first_model(url)
+    probe = probe_gateway(url, model or _ASSUMED_MODEL, _UPSTREAM_PORT) if api == "openai-chat" else None
+    if probe is not None and probe.upstream is not None:
+        return _try_gateway(url, api, model, probe)
+    if probe is not None and probe.failure:
+        raise UsageError(_GATEWAY_QUESTION.format(url=url, failure=probe.failure, port=_UPSTREAM_PORT))
     if model is None:
         raise UsageError(f"{url}: it lists no models at {url.rstrip('/')}/models. Name one, as in --model llama-4-8b.")
-    if api == "openai-chat" and (failure := gateway_failure(url, model)):
-        raise UsageError(_GATEWAY_QUESTION.format(url=url, failure=failure, api=api, model=model))
-    typer.echo(
-        f"{url}: recognised as a server of {api} with the model {model}. Otherwise: --api NAME, --model NAME. "
-        "For a\ngateway, 'harness check gateway' compares both ends."
-    )
+    typer.echo(f"{url}: recognised as a server of {api} with the model {model}. Otherwise: --api NAME, --model NAME.")
+    if api == "openai-chat":
+        typer.echo(_GATEWAY_HINT.format(port=_UPSTREAM_PORT))
     code = check_server(
         ServerOptions(url=url, api=api, models=[model], reports=["worst"], only=[*_SERVER_SAMPLE, *RESPONSE_RULES])
     )
     typer.echo(f"More: {shlex.join(['harness', 'check', 'server', url, '--api', api, '--model', model])}")
     return code
 
+
+def _try_gateway(url: str, api: str, model: str | None, probe: GatewayProbe) -> int:
+    """Check a gateway whose upstream is the port of harness. Without a model, its client requests that of harness."""
+    from harness.cli.endpoint_checks import check_gateway  # noqa: PLC0415 - only servers need it
+
+    upstream = str(probe.upstream)
+    typer.echo(f"{url}: recognised as a gateway from {api} to {upstream}, which requests 127.0.0.1:{_UPSTREAM_PORT}.")
+    is_named = model is not None or probe.model != _ASSUMED_MODEL
+    options = GatewayOptions(
+        url=url,
+        api=api,
+        upstreams=[upstream],
+        upstream_port=_UPSTREAM_PORT,
+        models=[model or _ASSUMED_MODEL] if is_named else None,
+        upstream_models=[str(probe.model)] if is_named and probe.model else None,
+        reports=["worst"],
+    )
+    code = check_gateway(options)
+    words = ["harness", "check", "gateway", url, "--api", api, "--upstream", upstream]
+    words += ["--upstream-port", str(_UPSTREAM_PORT)]
+    words += [word for each in options.models or () for word in ("--model", each)]
+    words += [word for each in options.upstream_models or () for word in ("--upstream-model", each)]
+    typer.echo(f"More: {shlex.join(words)}")
+    return code
+
+
+_UPSTREAM_PORT = 8791
+"""Port on 127.0.0.1 where a gateway is expected to send its requests."""
+
+_ASSUMED_MODEL = "gpt-4.1-mini"
+"""Model to request from a gateway that lists none."""
+
+_GATEWAY_HINT = (
+    "If it is a gateway, start it with http://127.0.0.1:{port}/v1 (OpenAI) or http://127.0.0.1:{port} (others) as its\n"
+    "provider's base URL, and try it again. Then both ends are compared."
+)
 
 _SERVER_SAMPLE = (
     *("server-text", "server-length", "server-same-calls", "server-call", "server-parallel", "server-escapes"),
@@ -538,6 +579,6 @@ _SERVER_SAMPLE = (
 
 _GATEWAY_QUESTION = (
     "{url}: a simple request results in {failure}. Is it a gateway that cannot reach its provider? Start it with "
-    "http://127.0.0.1:8791 as the provider's base URL, for example in ANTHROPIC_BASE_URL, and then: harness check "
-    "gateway {url} --api {api} --upstream anthropic --upstream-port 8791 --model {model} --report worst"
+    "http://127.0.0.1:{port}/v1 (OpenAI) or http://127.0.0.1:{port} (others) as its provider's base URL, for example "
+    "in OPENAI_BASE_URL. Then: harness try {url}"
 )

@@ -14,6 +14,7 @@ import pytest
 from harness.apis import registry
 from harness.apis.fact_files import FactSelection
 from harness.cassettes.loopback_server import serve
+from harness.checks import gateway_traffic
 from harness.checks.recognition import program_variables, recognise_here
 from harness.checks.server_check import ScriptedServer
 from harness.cli import try_command
@@ -21,9 +22,11 @@ from harness.cli.try_command import TrialCheck
 from harness.model.http import Delivery, HttpRequest, HttpResponse
 from harness.runner.serve_router import BASE_PATH, ImprovisedRouter, example_value
 from harness.runner.served_session import SessionOptions
+from harness.scenarios.suite import shipped_folder
 from tests.broken.playing import cell
 from tests.cli.conftest import Command
 from tests.cli.test_reproduce import started
+from tests.gateways.toy import Gate, free_port
 from tests.wrappers.test_wrappers import STUB
 
 CLIENT = """
@@ -565,10 +568,30 @@ def test_a_gateway_without_its_provider_gets_the_question_that_decides_it(
     harness: Command, folder: Path, answer: HttpResponse, failure: str
 ) -> None:
     with serve(lambda _: answer) as server:
-        done = harness("try", f"{server.origin}/v1", "--model", "m")
+        done = harness("try", f"{server.origin}/v1")
 
     assert (done.code, done.out) == (2, "")
     assert f"a simple request results in {failure}. Is it a gateway that cannot reach its provider?" in done.err
+    assert done.err.endswith(f"Then: harness try {server.origin}/v1\n")
+
+
+@pytest.mark.parametrize("model", [(), ("--model", "mine")])
+def test_a_gateway_that_requests_the_probed_port_is_checked_at_both_ends(
+    harness: Command, folder: Path, monkeypatch: pytest.MonkeyPatch, model: tuple[str, ...]
+) -> None:
+    port, gate = free_port(), Gate()
+    gate.gateway.upstream = f"http://127.0.0.1:{port}"
+    monkeypatch.setattr(try_command, "_UPSTREAM_PORT", port)
+    monkeypatch.setattr(gateway_traffic, "SHIPPED", (gateway_traffic.FIRST_SCENARIO, "system-plain", "json-mode"))
+    monkeypatch.setattr(gateway_traffic, "own_folder", lambda: shipped_folder("scenarios") / "system-empty.yaml")
+
+    with serve(gate) as server:
+        done = harness("try", f"{server.origin}/v1", *model)
+    gate.gateway.close()
+
+    assert done.code == 0, done.out
+    assert "recognised as a gateway from openai-chat to openai-chat, which requests 127.0.0.1:" in done.out
+    assert done.out.splitlines()[-1].endswith(" --model mine --upstream-model mine" if model else f"-port {port}")
 
 
 def test_the_sample_of_a_server_is_a_finished_verdict(harness: Command, folder: Path) -> None:

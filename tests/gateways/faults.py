@@ -216,6 +216,13 @@ class _Failing(Passing):
         return response if response.status < 400 else replace(response, status=500)
 
 
+class _Streaming(Passing):
+    """Answers each request for a stream with HTTP 200, and passes on the body."""
+
+    def response(self, response: HttpResponse) -> HttpResponse:
+        return HttpResponse(200, {"content-type": "text/event-stream"}, response.body, response.delivery)
+
+
 def _unstrict(function: JsonDict) -> None:
     function.pop("strict", None)
 
@@ -505,6 +512,7 @@ FAULTS = (
     Fault("error text kept back", "anthropic", "error-400", _Silent, "gateway-error-text"),
     _chat("strict dropped", "gateway-strict-tool", "gateway-tool-strict", _functions(_unstrict)),
     Fault("errors made its own", "openai-chat", "gateway-retry-after", _Failing, "gateway-error"),
+    Fault("status lost in a stream", "openai-chat", "error-400", _Streaming, "gateway-error", "stream"),
     Fault("cut stream ended", "openai-chat", "connection-cut", _Smoothing, "gateway-answer", "stream"),
     Fault("answered by itself", "openai-chat", "history-two-turns", _Remembering, "gateway-unasked"),
     Fault("breaks", "openai-chat", "call-single", _Breaking, "gateway-answer"),
