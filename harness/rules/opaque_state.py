@@ -67,7 +67,7 @@ def _lost_in_request(evidence: Evidence, req: ClientRequest) -> Iterator[RuleVio
                 position = beside
             elif (bare := _place_without_state(evidence, req, part, sent, position)) is not None:
                 matched[bare] = part
-                position = bare + 1
+                position = bare + _is_same_part(part, sent[bare])  # further texts may be in the same joined text
                 yield replace(_lost_violation(req, part, sent[bare:]), severity=Severity.WARNING)
             elif _is_empty_and_signed(part) and not any(map(_is_empty_and_signed, sent[position:])):
                 yield replace(_lost_violation(req, part, []), severity=Severity.WARNING)
@@ -155,8 +155,9 @@ def _place_without_state(
     is_final_answer = isinstance(part, TextView) and part.opaque == _FINAL
     if not is_final_answer and not isinstance(_state_of(part), str):
         return None
-    place = next((i for i in range(position, len(sent)) if _is_same_part(part, sent[i])), None)
-    if place is None or not _has_lost_its_state(part, sent[place]):
+    places = range(position, len(sent))
+    place = next((i for i in places if _is_same_part(part, sent[i]) or _is_joined(part, sent[i])), None)
+    if place is None or _state_of(sent[place]) is not None:
         return None
     return None if _is_refused_at(evidence, req, sent[place].pointer) else place
 
@@ -318,6 +319,16 @@ def _is_same_part(issued: PartView, sent: PartView) -> bool:
             return issued.name == sent.name and (not sent.id or issued.id == sent.id)
         case _:
             return False
+
+
+def _is_joined(issued: PartView, sent: PartView) -> bool:
+    """Return whether a text was sent back as a piece of a longer one, as clients do that have one text per message."""
+    return (
+        isinstance(issued, TextView)
+        and isinstance(sent, TextView)
+        and 0 < len(issued.text) < len(sent.text)
+        and issued.text in sent.text
+    )
 
 
 def _kind(part: PartView, state: JSON) -> str:

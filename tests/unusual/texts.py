@@ -61,9 +61,9 @@ def _moving(*, drops: bool) -> Wrap:
             return messages[1:] if messages[1].role is Role.USER else messages[2:]
         if seen["requests"] % 2:
             return messages
-        first = messages[0]
+        first, *others = messages
         halves = tuple(Text(half) for half in _halves(first.text, strips=False))
-        return (replace(first, parts=halves), *messages[1:])
+        return (replace(first, parts=halves), *others)
 
     return asks_messages(parted)
 
@@ -82,6 +82,22 @@ def _signature_on_thought(words: str, *, behind: bool = False, alters: bool) -> 
                         thought = {"text": words, "thought": True, "thoughtSignature": signature}
                         content["parts"].insert(place + behind, thought)
                     break
+
+    return sends(edit)
+
+
+def _one_text(*, keeps_calls: bool) -> Wrap:
+    """The texts of an answer as one, without their signatures. Or the calls lose theirs as well."""
+
+    def edit(_api: str, body: dict[str, Any]) -> None:
+        for content in body["contents"]:
+            texts = [part for part in content["parts"] if "text" in part]
+            for part in content["parts"]:
+                if not (keeps_calls and "functionCall" in part):
+                    part.pop("thoughtSignature", None)
+            if content["role"] == "model" and texts:
+                texts[0]["text"] = "".join(part["text"] for part in texts)
+                content["parts"] = [part for part in content["parts"] if part not in texts[1:]]
 
     return sends(edit)
 
@@ -205,5 +221,15 @@ FORMS = (
         _signature_on_thought("…", alters=False),
         _signature_on_thought("…", alters=True),
         "opaque-state-lost",
+    ),
+    Form(
+        "texts-without-signatures-in-one",
+        "text-provoked-blocks",
+        ("gemini-3",),
+        _one_text(keeps_calls=True),
+        _one_text(keeps_calls=False),
+        "opaque-state-lost",
+        verdict=Verdict.WARN,
+        notes={"opaque-state-lost"},
     ),
 )
