@@ -307,8 +307,8 @@ def _calls_in(found: Mapping[str, Any]) -> list[object]:
     return [several] if calls is None else calls
 
 
-OwnCall: TypeAlias = tuple[object, str, str, dict[str, JSON]]
-"""A call as the client represents it, with its id, name and arguments."""
+OwnCall: TypeAlias = tuple[object, str, str, dict[str, JSON] | None]
+"""A call as the client represents it, with its id, name and arguments. Arguments that are no JSON object are `None`."""
 
 
 def own_calls(answer: object) -> list[OwnCall]:
@@ -318,7 +318,15 @@ def own_calls(answer: object) -> list[OwnCall]:
     calls = [] if isinstance(answer, str) else _calls_in({key: each for key, each in found.items() if each})
     read = [(each, _call(each)) for each in calls]
     texts = [(each, made, made["args"] or "{}") for each, made in read]
-    return [(each, str(made["id"] or ""), str(made["name"]), _object(json.loads(text))) for each, made, text in texts]
+    return [(each, str(made["id"] or ""), str(made["name"]), _parse_arguments(text)) for each, made, text in texts]
+
+
+def _parse_arguments(arguments: str) -> dict[str, JSON] | None:
+    try:
+        found: JSON = json.loads(arguments)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def _reason_in(found: Mapping[str, Any]) -> str | None:

@@ -34,10 +34,10 @@ from harness.bridge.client_formats import ANTHROPIC, GEMINI, OPENAI, RESPONSES
 from harness.bridge.client_shapes import OPENAI_APIS, TRIED_MODELS, ClientShape, ShapedClient
 from harness.cassettes.client_patches import intercept_requests, is_local
 from harness.cassettes.loopback_server import serve
-from harness.model.errors import HarnessError, PluginError
+from harness.model.errors import HarnessError, PluginError, Unsupported
 from harness.model.http import HttpRequest, HttpResponse
-from harness.model.messages import ChatRequest, Message, Role, Text, Tool
-from harness.model.protocols import Adapter, Conversation, Drive, Endpoint, Loop
+from harness.model.messages import ChatRequest, Message, Role, Text, Tool, ToolResult
+from harness.model.protocols import Adapter, Conversation, ConversationTool, Drive, Endpoint, Loop
 from harness.platform.environment import is_hidden
 from harness.platform.exceptions import exception_summary, origin, shorten
 from harness.runner.backends import NO_KEY
@@ -117,12 +117,12 @@ def recognise_here(name: str, api: str = "") -> Recognition:
             return Recognition(name, f"a tool loop of {value.api}")
         if _is_loop(value):
             return _loop(name, cast("Drive", value), _signature(name, value))
-        if (drive := client_loops.agent_drive(value, api)) is not None:
-            found = _loop(name, drive, f"{name.partition(':')[2]}, with functions as tools")
-            return replace(found, ignored=("loop-tools",))  # functions have no enumerations and descriptions
-        if not method and (drive := client_loops.session_drive(value, api or OPENAI.name)) is not None:
-            found = _loop(name, drive, f"{name.partition(':')[2]}, which keeps its history")
-            return replace(found, ignored=drive.ignored)
+        for make_drive, first_api in (
+            (client_loops.agent_drive, api),
+            (client_loops.session_drive, api or OPENAI.name),
+        ):
+            if not method and (drive := make_drive(value, first_api)) is not None:
+                return _class_loop(name, drive, lambda api, make=make_drive: cast("Drive", make(value, api)))
         found = _client(name, client_shapes.recognise(value, name, method, api))
         return replace(found, sentence=found.sentence + _provider_note(value, found.spec))
     except PluginError as error:
@@ -245,6 +245,26 @@ def _is_loop(value: object) -> bool:
     return len(required) == _LOOP_PARAMETERS and "messages" not in {each.name for each in required}
 
 
+def _class_loop(
+    name: str, drive: client_loops.AgentDrive | client_loops.SessionDrive, make_drive: Callable[[str], Drive]
+) -> Recognition:
+    """Recognise a class that is a tool loop. If it gets a tool and does not declare it, return a question."""
+    found = replace(_loop(name, drive, f"{name.partition(':')[2]}, {drive.sentence}"), ignored=drive.ignored)
+    if found.question:
+        return found
+    drive_with_tool = make_drive(re.split("[@ ]", found.spec)[1])
+    seen = _probe(lambda url: drive_with_tool(Endpoint(url, "no-key"), "model", _ONE_TOOL))
+    if b'"look"' in seen.body or Unsupported.__name__ in seen.reason:
+        return found
+    return Recognition(question=_NO_TOOL.format(name=name, reason=f": {seen.reason}" if seen.reason else "."))
+
+
+_NO_TOOL = (
+    "{name} looks like a tool loop, but how it gets its tools is not clear. A tool that it got did not arrive in its "
+    "request{reason} Write a loop of about ten lines that gives it its tools: harness help loops."
+)
+
+
 def _loop(name: str, drive: Drive, shown: str) -> Recognition:
     conversation = Conversation(turns=(Message(Role.USER, (Text("Hello"),)),))
     seen = _probe(lambda url: drive(Endpoint(url, "no-key"), "model", conversation))
@@ -304,6 +324,10 @@ FOREIGN_FORMS = (ANTHROPIC.name, GEMINI.name, RESPONSES.name)
 """Message formats other than that of OpenAI Chat."""
 
 _TOOL = Tool("look", "Looks.", {"type": "object", "properties": {}})
+_ONE_TOOL = Conversation(
+    turns=(Message(Role.USER, (Text("Hello"),)),),
+    tools=(ConversationTool(_TOOL.name, _TOOL.description, _TOOL.parameters, lambda _: ToolResult("", "look", "")),),
+)
 
 
 def _send(shape: ClientShape, url: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -243,15 +244,15 @@ class ServedSession:
         return f"HTTP {response.status}: {error.message if error is not None else ''}"
 
     def _with_one_version(self, request: HttpRequest) -> HttpRequest:
-        """Remove a duplicate version from the URL.
+        """Remove the version of the base URL if another one follows.
 
-        Google's SDK appends the version to the base URL, but base URLs of other servers already end in it.
+        Google's SDK appends its version to the base URL, but base URLs of other servers already end in one.
         """
         version = self.wire.base_url_ending.removeprefix(self.wire.base_path)
-        doubled = f"{REFERENCE_URL}{version}{version}/"
-        if not version or not request.url.startswith(doubled):
+        path = request.url.removeprefix(REFERENCE_URL + version)
+        if not version or path == request.url or not re.match(r"/v\d\w*/", path):
             return request
-        return replace(request, url=REFERENCE_URL + request.url.removeprefix(REFERENCE_URL + version))
+        return replace(request, url=REFERENCE_URL + path)
 
     def _outgoing(self, response: HttpResponse) -> HttpResponse:
         """Return the response as it is sent to the client: unchanged, or as a rewritten stream."""

@@ -985,7 +985,7 @@ def test_the_prompt_of_an_agent_may_be_a_task() -> None:
         def run(self, task: str) -> str:
             return task
 
-    assert agent_drive(Coder) is not None
+    assert agent_drive(Coder, "openai-chat") is not None
 
 
 def test_an_agent_keeps_its_own_system_prompt_unless_it_gets_one() -> None:
@@ -998,7 +998,7 @@ def test_an_agent_keeps_its_own_system_prompt_unless_it_gets_one() -> None:
 
         seen: ClassVar[list[str]] = []
 
-    drive = agent_drive(Coder)
+    drive = agent_drive(Coder, "openai-chat")
     assert drive is not None
     drive(HERE, "gpt", Conversation(turns=(REQUEST.messages[0],)))
     drive(HERE, "gpt", Conversation(turns=(REQUEST.messages[0],), system="Be short."))
@@ -1014,9 +1014,9 @@ def test_an_agent_gets_its_tools_as_functions() -> None:
         lambda call: ToolResult("1", "weather", {**call.arguments}),
     )
     odd = replace(weather, parameters={"properties": {"from": {}}})
-    turn, drive = REQUEST.messages[0], agent_drive(Agent)
+    turn, drive = REQUEST.messages[0], agent_drive(Agent, "openai-chat")
     assert drive is not None
-    assert (agent_drive(Sdk), agent_drive(Reply)) == (None, None)
+    assert (agent_drive(Sdk, "openai-chat"), agent_drive(Reply, "openai-chat")) == (None, None)
 
     drive(HERE, "gpt", Conversation(turns=(turn,), tools=(weather,), system="Be short."))
     with pytest.raises(Unsupported, match="each call of its method is a conversation"):
@@ -1235,7 +1235,7 @@ def test_a_client_that_keeps_its_history_gets_the_results_of_its_calls(kind: typ
         return ToolResult("", "weather", f"sunny in {made.arguments['city']}")
 
     tools = (ConversationTool("weather", "The weather.", NO_ARGUMENTS, run),)
-    drive = session_drive(kind, "openai-responses")
+    drive = agent_drive(kind, "openai-responses") or session_drive(kind, "openai-responses")
     assert drive is not None
     Talk.heard.clear()
     drive(HERE, "gpt", Conversation(turns=REQUEST.messages, tools=tools, system="Be short."))
@@ -1245,7 +1245,7 @@ def test_a_client_that_keeps_its_history_gets_the_results_of_its_calls(kind: typ
 
 @pytest.mark.parametrize(("kind", "ignored"), [(OneByOne, ()), (Declaring, ("error-flag",)), (Handling, ())])
 def test_a_session_without_an_error_flag_need_not_set_it(kind: type, ignored: tuple[str, ...]) -> None:
-    drive = session_drive(kind, "anthropic")
+    drive = agent_drive(kind, "anthropic") or session_drive(kind, "anthropic")
     assert drive is not None
     assert drive.ignored == ignored
 

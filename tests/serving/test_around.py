@@ -160,6 +160,14 @@ def test_the_models_are_listed_and_tokens_counted(served: Served) -> None:
     assert min(counted["input_tokens"], google["totalTokens"], responses["input_tokens"]) > 0
 
 
+@pytest.mark.parametrize("path", ["/v1beta/models", "/v1beta/v1beta/models", "/v1beta/v1/models"])
+def test_a_client_may_add_its_version_to_a_base_url_that_ends_in_one(served: Served, path: str) -> None:
+    body = first_body("gemini", scenario(served, "call-single"))
+    at = f"/call-single/{path.count('/')}{len(path)}{path}/{MODELS['gemini']}:generateContent"
+
+    assert served.ask(at, body, KEYS["gemini"]).status == 200
+
+
 def test_a_page_of_another_origin_may_ask(served: Served) -> None:
     reply = served.ask(
         "/call-single/page/v1/messages", headers={"access-control-request-headers": "x-api-key"}, method="OPTIONS"

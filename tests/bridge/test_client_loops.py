@@ -1,0 +1,451 @@
+"""Recognition of classes that run their tools, or that hand their calls to the caller."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from harness.bridge.client_loops import AgentDrive, SessionDrive, agent_drive, session_drive
+from harness.model.errors import Unsupported
+from harness.model.messages import Message, Role, Text, ToolCall, ToolResult
+from harness.model.protocols import Conversation, ConversationTool, Endpoint
+
+SCHEMA: dict[str, Any] = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+HERE = Endpoint("http://127.0.0.1:9/v1", "no-key")
+
+Load = Callable[[str], ModuleType]
+
+
+@pytest.fixture
+def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Load]:
+    """Import code as a module, because its source shows how its class gets tools."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def load(code: str) -> ModuleType:
+        (tmp_path / "strangers_loop.py").write_text(f"from __future__ import annotations\n{COMMON}\n{code}")
+        importlib.invalidate_caches()
+        return importlib.import_module("strangers_loop")
+
+    yield load
+    sys.modules.pop("strangers_loop", None)
+
+
+COMMON = """
+import asyncio, inspect, json
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any, Awaitable, Callable, Mapping, Protocol, Sequence
+
+SEEN = []
+args = {"city": "Paris"}
+"""
+
+
+def weather(call: ToolCall) -> ToolResult:
+    city = call.arguments["city"]
+    return ToolResult("", "weather", f"no such city: {city}" if city == "Atlantis" else f"sunny in {city}")
+
+
+def conversation(**given: Any) -> Conversation:
+    turns = (Message(Role.USER, (Text("Hello"),)),)
+    return Conversation(
+        **{
+            "turns": turns,
+            "tools": (ConversationTool("weather", "The weather.", SCHEMA, weather),),
+            **given,
+        }
+    )
+
+
+REGISTRIES = {
+    "add(name, description, parameters, fn)": """
+class Toolbox:
+    def __init__(self):
+        self.known = {}
+    def tool(self, fn):
+        self.add(fn.__name__, fn.__doc__, {}, fn)
+        return fn
+    def add(self, name: str, description: str, parameters: dict, fn: Callable) -> None:
+        self.known[name] = (fn, [name, description, parameters])
+    def specs(self):
+        return [spec for _, spec in self.known.values()]
+    def invoke(self, name):
+        return self.known[name][0](**args)
+
+class Agent:
+    def __init__(self, *, toolbox: Toolbox | None = None):
+        self.toolbox = toolbox or Toolbox()
+    def run(self, prompt: str, *, tool_choice=None):
+        SEEN.extend(self.toolbox.specs())
+        SEEN.append(self.toolbox.invoke("weather"))
+""",
+    "register(fn, name=, schema=), unannotated": """
+class Registry:
+    def __init__(self):
+        self.functions, self.definitions = {}, []
+    def register(self, fn=None, *, name=None, schema=None):
+        def apply(f):
+            self.functions[name or f.__name__] = f
+            self.definitions.append([name or f.__name__, f.__doc__, schema])
+            return f
+        return apply(fn) if fn is not None else apply
+
+class Agent:
+    def __init__(self, registry=None):
+        self.registry = Registry() if registry is None else registry
+    def run(self, task):
+        SEEN.extend(self.registry.definitions)
+        SEEN.append(self.registry.functions["weather"](**args))
+""",
+    "a decorator with arguments, of an attribute": """
+class Kit:
+    def __init__(self):
+        self.known = {}
+    def tool(self, name, description, schema):
+        def decorate(function):
+            self.known[name] = (function, [name, description, schema])
+            return function
+        return decorate
+
+class Agent:
+    def __init__(self, system=None):
+        self.kit = Kit()
+    def ask(self, question):
+        SEEN.extend(spec for _, spec in self.kit.known.values())
+        SEEN.append(self.kit.known["weather"][0](**args))
+""",
+    "register(tool), whose class has a function": """
+@dataclass
+class ToolSpec:
+    name: str
+    description: str
+    input_schema: dict
+    handler: Callable[[dict], str]
+
+class Agent:
+    def __init__(self):
+        self.known = {}
+    def register_tool(self, spec: ToolSpec) -> None:
+        self.known[spec.name] = spec
+    def say(self, text):
+        SEEN.extend([each.name, each.description, each.input_schema] for each in self.known.values())
+        SEEN.append(self.known["weather"].handler(args))
+""",
+    "add(spec, fn)": """
+class Tools:
+    def __init__(self):
+        self.specs, self.fns = [], {}
+    def add(self, spec, fn):
+        self.specs.append(spec)
+        self.fns[spec["function"]["name"]] = fn
+
+class Agent:
+    def __init__(self, tools: Tools):
+        self.tools = tools
+    def run(self, prompt):
+        functions = [each["function"] for each in self.tools.specs]
+        SEEN.extend([each["name"], each["description"], each["parameters"]] for each in functions)
+        SEEN.append(self.tools.fns["weather"](**args))
+""",
+}
+
+OBJECTS = {
+    "a protocol and a class with an asynchronous function": """
+class Tool(Protocol):
+    name: str
+    description: str
+    input_schema: dict[str, Any]
+    async def run(self, **kwargs: Any) -> str: ...
+
+@dataclass
+class FunctionTool:
+    name: str
+    description: str
+    input_schema: dict[str, Any]
+    fn: Callable[..., Awaitable[str]]
+    async def run(self, **kwargs: Any) -> str:
+        return await asyncio.create_task(self.fn(**kwargs))
+
+class Agent:
+    def __init__(self, tools: list[Tool] | None = None):
+        self.tools = {t.name: t for t in tools or []}
+    async def send(self, prompt: str):
+        for t in self.tools.values():
+            SEEN.append([t.name, t.description, t.input_schema])
+        yield "thinking"
+        SEEN.append(await self.tools["weather"].run(**args))
+        yield "done"
+""",
+    "an abstract class": """
+class BaseTool(ABC):
+    @property
+    @abstractmethod
+    def name(self) -> str: ...
+    @property
+    @abstractmethod
+    def description(self) -> str: ...
+    @abstractmethod
+    def schema(self) -> dict: ...
+    @abstractmethod
+    def execute(self, **kwargs) -> str: ...
+
+class Agent:
+    def __init__(self, tools: Sequence[BaseTool] = ()):
+        self.tools = list(tools)
+    def run(self, goal):
+        SEEN.extend([each.name, each.description, each.schema()] for each in self.tools)
+        SEEN.append(self.tools[0].execute(**args))
+""",
+    "a base class with an attribute for each part": """
+class Tool:
+    name = ""
+    description = ""
+    parameters = {}
+    def __call__(self, **kwargs):
+        raise NotImplementedError
+
+class Agent:
+    def __init__(self, tools: list[Tool]):
+        self.tools = tools
+    def query(self, query):
+        SEEN.extend([each.name, each.description, each.parameters] for each in self.tools)
+        SEEN.append(self.tools[0](**args))
+""",
+    "a class in a list without an annotation": """
+class Tool:
+    def __init__(self, name, description, parameters, func):
+        self.name, self.description, self.parameters, self.func = name, description, parameters, func
+
+class Agent:
+    def __init__(self, tools=()):
+        self.tools = {tool.name: tool for tool in tools}
+    def run(self, prompt):
+        SEEN.extend([each.name, each.description, each.parameters] for each in self.tools.values())
+        SEEN.append(self.tools["weather"].func(**args))
+""",
+    "dictionaries with a function, for each call": """
+class Agent:
+    def run(self, prompt, tools=()):
+        SEEN.extend([each["name"], each["description"], each["parameters"]] for each in tools)
+        handlers = {each["name"]: each["handler"] for each in tools}
+        SEEN.append(handlers["weather"](**args))
+""",
+    "declarations, and functions by name": """
+class Agent:
+    def __init__(self, tools=None, functions=None):
+        self.tools, self.functions = tools or [], functions or {}
+    def run(self, task):
+        made = [each.get("function", each) for each in json.loads(json.dumps(self.tools))]
+        SEEN.extend([each["name"], each["description"], each["parameters"]] for each in made)
+        fn = self.functions.get("weather")
+        SEEN.append(fn(**args))
+""",
+    "declarations, and a function that executes a call": """
+class Agent:
+    def __init__(self, tools: list[dict], tool_executor: Callable[[str, dict], Any]):
+        self.tools, self.tool_executor = tools, tool_executor
+    def run(self, prompt):
+        made = [each.get("function", each) for each in json.loads(json.dumps(self.tools))]
+        SEEN.extend([each["name"], each["description"], each["parameters"]] for each in made)
+        SEEN.append(self.tool_executor("weather", args))
+""",
+}
+
+
+@pytest.mark.parametrize("code", [*REGISTRIES.values(), *OBJECTS.values()], ids=[*REGISTRIES, *OBJECTS])
+def test_an_agent_gets_tools_in_the_way_of_its_author(load: Load, code: str) -> None:
+    module = load(code)
+    drive = agent_drive(module.Agent, "openai-chat")
+    assert drive is not None
+    assert session_drive(module.Agent, "openai-chat") is None
+    drive(HERE, "gpt", conversation())
+
+    assert [["weather", "The weather.", SCHEMA], "sunny in Paris"] == module.SEEN
+    assert drive.ignored == ()
+    assert "which runs the tools" in drive.sentence
+
+
+BY_SIGNATURE = {
+    "a decorator without arguments": """
+class Toolbox:
+    def __init__(self):
+        self.known = {}
+    def tool(self, fn):
+        self.known[fn.__name__] = fn
+        return fn
+
+class Agent:
+    def __init__(self, toolbox: Toolbox):
+        self.toolbox = toolbox
+    def run(self, prompt):
+        SEEN.append(self.toolbox.known["weather"](**args))
+""",
+    "a list": """
+class Agent:
+    def __init__(self, tools):
+        self.tools = {each.__name__: inspect.signature(each) and each for each in tools}
+    def run(self, prompt):
+        SEEN.append(self.tools["weather"](**args))
+""",
+}
+
+
+@pytest.mark.parametrize("code", BY_SIGNATURE.values(), ids=[*BY_SIGNATURE])
+def test_the_signature_of_a_function_is_not_the_whole_schema(load: Load, code: str) -> None:
+    module = load(code)
+    drive = agent_drive(module.Agent, "openai-chat")
+    assert drive is not None
+    drive(HERE, "gpt", conversation())
+
+    assert (module.SEEN, drive.ignored) == (["sunny in Paris"], ("loop-tools",))
+    odd = ConversationTool("odd", "Odd.", {"properties": {"from": {}}}, weather)
+    with pytest.raises(Unsupported, match="no Python function has such a parameter"):
+        drive(HERE, "gpt", conversation(tools=(odd,)))
+
+
+CALLS = """
+@dataclass(frozen=True)
+class Ref:
+    number: int
+
+@dataclass(frozen=True)
+class Call:
+    ref: Ref
+    id: str
+    name: str
+    args: str
+
+@dataclass
+class Reply:
+    text: str
+    calls: list[Call] = field(default_factory=list)
+
+@dataclass
+class Output:
+    call: Call
+    value: Any
+    error: str | None = None
+
+FIRST = Call(Ref(1), "a", "weather", '{"city": "Paris"}')
+SECOND = Call(Ref(2), "b", "weather", '{"city": "Atlantis"}')
+
+class Base:
+    def __init__(self, functions: list[dict] | None = None):
+        self.functions = functions
+    def ask(self, text: str, **options: Any) -> Reply:
+        return Reply("", [FIRST, SECOND])
+"""
+
+SESSIONS = {
+    "objects with the call": """
+class Session(Base):
+    def submit(self, results: list[Output], *, temperature: float | None = None) -> Reply:
+        SEEN.extend((each.call.id, each.value) for each in results)
+""",
+    "objects with the id, of a class that is not named": """
+@dataclass
+class ToolOutput:
+    tool_call_id: str
+    output: str
+
+class Session(Base):
+    def reply(self, outputs):
+        for each in outputs:
+            SEEN.append((each.tool_call_id, each.output))
+""",
+    "a dictionary by the client's own ids": """
+class Session(Base):
+    def reply(self, results: Mapping[Ref, Any], **options: Any) -> Reply:
+        SEEN.extend(("ab"[ref.number - 1], value) for ref, value in results.items())
+""",
+    "a dictionary by calls, read by each call": """
+class Session(Base):
+    def resume(self, results: dict[Call, str]):
+        SEEN.extend((call.id, results[call]) for call in (FIRST, SECOND))
+""",
+    "pairs of a call and a text": """
+class Session(Base):
+    def answer_calls(self, results: list[tuple[Call, str]]) -> Reply:
+        SEEN.extend((call.id, value) for call, value in results)
+""",
+    "the method for prompts": """
+class Session:
+    def __init__(self, tools=None):
+        self.tools = tools
+    def send(self, text: str) -> Reply:
+        return Reply("", [FIRST, SECOND])
+    def step(self, message: str | list[Output]):
+        SEEN.extend((each.call.id, each.value) for each in message)
+""",
+}
+
+
+@pytest.mark.parametrize("code", SESSIONS.values(), ids=[*SESSIONS])
+def test_a_session_gets_results_in_the_form_of_its_author(load: Load, code: str) -> None:
+    module = load(CALLS + code)
+    drive = session_drive(module.Session, "openai-chat")
+    assert isinstance(drive, SessionDrive)
+    assert agent_drive(module.Session, "openai-chat") is None
+    drive(HERE, "gpt", conversation())
+
+    assert module.SEEN == [("a", "sunny in Paris"), ("b", "no such city: Atlantis")]
+
+
+OTHERS = {
+    "a client whose tools have no function": """
+class Client:
+    def __init__(self, tools: list[dict]):
+        self.tools = tools
+    def ask(self, prompt):
+        return type(prompt).__name__
+""",
+    "a client for messages, with an observer": """
+class Client:
+    def chat(self, messages, tools: list[dict] = (), on_tool_call: Callable | None = None):
+        on_tool_call(**args)
+    def ask(self, prompt, tools: list[dict] = ()):
+        return self.chat([{"content": prompt}], tools)
+""",
+    "a class with another kind of registry": """
+class Events:
+    def __init__(self):
+        self.known = []
+    def add_listener(self, callback):
+        self.known.append(callback)
+
+class Client:
+    def __init__(self, events: Events | None = None):
+        self.events = events or Events()
+    def ask(self, prompt):
+        return prompt
+""",
+}
+
+
+@pytest.mark.parametrize("code", OTHERS.values(), ids=[*OTHERS])
+def test_other_clients_run_no_tools(load: Load, code: str) -> None:
+    module = load(code)
+    assert (agent_drive(module.Client, "openai-chat"), session_drive(module.Client, "openai-chat")) == (None, None)
+
+
+def test_arguments_that_are_no_json_get_a_failed_result(load: Load) -> None:
+    module = load(CALLS.replace('{"city": "Paris"}', '{"city": ') + SESSIONS["objects with the call"])
+    drive = session_drive(module.Session, "openai-chat")
+    assert drive is not None
+    drive(HERE, "gpt", conversation())
+
+    assert module.SEEN == [("a", "the arguments are no JSON object"), ("b", "no such city: Atlantis")]
+
+
+def test_a_turn_needs_a_history(load: Load) -> None:
+    module = load(OBJECTS["declarations, and functions by name"])
+    drive = agent_drive(module.Agent, "openai-chat")
+    assert isinstance(drive, AgentDrive)
+    with pytest.raises(Unsupported, match="each call of its method is a conversation"):
+        drive(HERE, "gpt", conversation(turns=conversation().turns * 2))
