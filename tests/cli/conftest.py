@@ -20,6 +20,7 @@ from harness.model.protocols import Adapter, Route
 from harness.stdio import adapter_specs
 from harness.stdio.sync_client import run_awaitable
 from harness.stdio.workers import ForeignAdapter, WorkerLease, WorkerPool
+from tests.once import once
 
 RECORDED = ("call-single", "json-mode", "system-plain", "thinking-tool-loop")
 FIVE = tuple(f"--target={name}" for name in ("anthropic", "openai-chat", "openai-responses", "gemini-3", "gemini-2.5"))
@@ -120,7 +121,11 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def cassettes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Recordings of a few scenarios for all targets, from the reference server."""
-    folder = tmp_path_factory.mktemp("recorded") / "cassettes"
-    reports = [f"--report=json:{folder.parent / 'run.json'}", f"--report=terminal:{folder.parent / 'run.txt'}"]
-    assert main(["record", "--from", "reference", *RECORDED, "--cassettes", str(folder), *reports]) == 0
-    return folder
+
+    def record(folder: Path) -> Path:
+        made = folder / "cassettes"
+        reports = [f"--report=json:{folder / 'run.json'}", f"--report=terminal:{folder / 'run.txt'}"]
+        assert main(["record", "--from", "reference", *RECORDED, "--cassettes", str(made), *reports]) == 0
+        return made
+
+    return once(tmp_path_factory, "cassettes", record)

@@ -14,6 +14,7 @@ import pytest
 
 from harness.cli.main import main
 from tests.cli.conftest import Command, folder, harness
+from tests.once import once
 
 __all__ = ["folder", "harness"]
 
@@ -56,20 +57,23 @@ RUN = ("run", "--mode=reference", "--variant=whole", "--adapter=tests.stdio.misb
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     """The cells of all ways, one after the other by one adapter, and of a stream by another one."""
-    place = tmp_path_factory.mktemp("played")
-    files = {way: place / f"{way}.yaml" for way in (*BROKEN, *HARMLESS, "changes")}
-    for way, file in files.items():
-        file.write_text(SCENARIO.format(way=way))
-    odd = files.pop("odd-events")
-    reports = [f"--report=json:{place / 'run.json'}", f"--report=terminal:{place / 'run.txt'}"]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OPENAI_API_KEY", "sk-real")
-        assert main([*RUN, "--cell-timeout=3", "-n1", *map(str, files.values()), *reports]) == 1
-        stream = ("--variant=stream", "--adapter=tests.stdio.misbehaving:ODD_EVENTS", f"--report=json:{place / 'odd'}")
-        assert main(["run", "--mode=reference", str(odd), *stream]) == 1
-    documents: list[dict[str, Any]] = [json.loads((place / name).read_text()) for name in ("run.json", "odd")]
-    assert documents[0]["finished"] is True
-    return {cell["scenario"]: cell for document in documents for cell in document["cells"]}
+
+    def play(place: Path) -> dict[str, dict[str, Any]]:
+        files = {way: place / f"{way}.yaml" for way in (*BROKEN, *HARMLESS, "changes")}
+        for way, file in files.items():
+            file.write_text(SCENARIO.format(way=way))
+        odd = files.pop("odd-events")
+        reports = [f"--report=json:{place / 'run.json'}", f"--report=terminal:{place / 'run.txt'}"]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("OPENAI_API_KEY", "sk-real")
+            assert main([*RUN, "--cell-timeout=3", "-n1", *map(str, files.values()), *reports]) == 1
+            of_stream = ("--variant=stream", "--adapter=tests.stdio.misbehaving:ODD_EVENTS")
+            assert main(["run", "--mode=reference", str(odd), *of_stream, f"--report=json:{place / 'odd'}"]) == 1
+        documents: list[dict[str, Any]] = [json.loads((place / name).read_text()) for name in ("run.json", "odd")]
+        assert documents[0]["finished"] is True
+        return {cell["scenario"]: cell for document in documents for cell in document["cells"]}
+
+    return once(tmp_path_factory, "workers", play)
 
 
 @pytest.mark.parametrize("way", BROKEN)

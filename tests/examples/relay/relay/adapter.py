@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import ssl
 from collections.abc import Iterator
 from typing import Any
 
@@ -44,6 +45,8 @@ _STOPS = {
     "declined": StopReason.REFUSAL,
 }
 _CALLING = {"auto": "free", "none": "never", "required": "must"}
+_TLS = ssl.create_default_context()
+"""Shared by all clients, since reading the certificates takes longer than most conversations."""
 
 
 class Client:
@@ -52,7 +55,7 @@ class Client:
     def __init__(self, endpoint: Endpoint, _model: str) -> None:
         self._url = f"{endpoint.base_url}/v1/turns"
         self._headers = {"authorization": f"Bearer {endpoint.api_key}", "relay-version": "1"}
-        self._http = httpx2.Client(timeout=600, trust_env=False)
+        self._http = httpx2.Client(timeout=600, trust_env=False, verify=_TLS)
 
     def close(self) -> None:
         self._http.close()
