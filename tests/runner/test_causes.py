@@ -77,6 +77,7 @@ def test_all_that_a_lost_id_brings_about_is_one_cause() -> None:
         (finding("response-text", 0), finding("expectation", 0, pointer=None)),
         (finding("truncated-call", 0), finding("request-unexpected", 1)),
         (finding("tool-run-otherwise", 0, of_response=True), finding("result-changed", 1)),
+        (finding("tool-run-missing", 0, of_response=True), finding("call-missing", 1)),
         (finding("result-missing", 1), finding("iteration-bound", None, pointer=None)),
         (finding("system-in-message", 0), finding("system-missing", 0)),
         (finding("text-changed", 2), finding("history-append-only", 2)),

@@ -57,7 +57,7 @@ def _moving(*, drops: bool) -> Wrap:
 
     def parted(messages: tuple[Message, ...]) -> tuple[Message, ...]:
         seen["requests"] += 1
-        if drops and len(messages) > 1:
+        if drops and messages[1:]:
             return messages[1:] if messages[1].role is Role.USER else messages[2:]
         if seen["requests"] % 2:
             return messages
