@@ -333,10 +333,29 @@ def _reason_in(found: Mapping[str, Any]) -> str | None:
     """Return the stop reason among the fields of an answer."""
     reason = next((found[key] for key in _REASONS if found.get(key)), None)
     if reason:
-        return str(getattr(reason, "value", reason))
+        return _known_stop_word(reason)
     words = [getattr(found.get(key), "value", found.get(key)) for key in _OTHER_REASONS]
     known = (each for each in words if isinstance(each, str) and stop_reason(each) is not StopReason.UNKNOWN)
     return next(known, None)
+
+
+def _known_stop_word(reason: object) -> str:
+    """Return the stop reason of a client as a known word. Its own word may be one such as `tools` or `truncated`."""
+    value = getattr(reason, "value", reason)
+    word = str(value if isinstance(value, str) else getattr(reason, "name", reason))
+    if stop_reason(word) is not StopReason.UNKNOWN:
+        return word
+    known = (each for each, own in _OWN_STOP_WORDS.items() if re.fullmatch(own, re.sub(r"[ -]", "_", word.lower())))
+    return next(known, word)
+
+
+_OWN_STOP_WORDS = {
+    "end_turn": "end(ed)?|done|finish(ed)?|complete|natural|normal",
+    "tool_use": "tools?|tool_?calls?|calls?|functions?|function_?calls?|(needs?|requires?|call)_tools?",
+    "max_tokens": "truncated|max_?length|max_?output|(token_)?limit|cut(_off)?|too_long",
+    "refusal": "refused|(content_)?filtered|(content_)?filter|blocked|declined|moderat(ed|ion)",
+}
+"""Stop reason → words of clients that mean the same."""
 
 
 def _text_in(values: Sequence[object]) -> object:

@@ -98,8 +98,8 @@ def joined_texts(parts: list[object]) -> object:
 
 _ROLE_NAMES = {
     "system": "system|developer",
-    "user": "user|human",
-    "assistant": "assistant|ai(?![a-z])|model|bot",
+    "user": "user|human|prompt|question",
+    "assistant": "assistant|ai(?![a-z])|model|bot|completion|answer|reply",
     "tool": "tool|function|result",
 }
 """Maps each role to a pattern for the names of message classes of this role."""
@@ -111,7 +111,7 @@ def _for_role(members: Sequence[object], role: str) -> list[object]:
     """
     classes = [each for each in members if inspect.isclass(each) and each.__module__ not in _OWN_MODULES]
     found = [each for every in classes for each in (every, *_subclasses(every))]
-    named = [each for each in found if re.match(_ROLE_NAMES.get(role, role), snake(each.__name__).lstrip("_"))]
+    named = [each for each in found if _has_role(each, role)]
     if not named and role == "tool":
         named = [each for each in found if _CALL_IDS & hints_of(each).keys()]
     return [*named] or [*members]
@@ -144,16 +144,35 @@ def _subclasses(kind: object) -> list[type]:
 
 
 def _with_joined_results(values: list[object], kind: object) -> list[object]:
-    """Merge consecutive results into one message if the message class `kind` has a field with a list of results."""
+    """Merge consecutive results into one message if the message class `kind` has a field with a list of results, or if
+    one of its classes maps the ids of calls to results.
+    """
     hints = hints_of(kind)
-    name = next((name for name, each in hints.items() if _CALL_IDS & hints_of(item_class(each)).keys()), None)
-    if name is None or _CALL_IDS & hints.keys():
+    listing = next((name for name, each in hints.items() if _CALL_IDS & hints_of(item_class(each)).keys()), None)
+    mapping = _results_by_id(kind)
+    if (listing is None or _CALL_IDS & hints.keys()) and mapping is None:
         return values
     found: list[object] = []
     for is_result, run in groupby(values, _is_result):
         joined = [*run]
-        found += [{"role": "tool", "content": "", name: joined}] if is_result else joined
+        if is_result and mapping is not None:
+            results = {each["tool_call_id"]: each.get("content") for each in cast("list[dict[str, Any]]", joined)}
+            found.append({"role": "tool", mapping: results})
+        else:
+            found += [{"role": "tool", "content": "", listing: joined}] if is_result else joined
     return found
+
+
+def _results_by_id(kind: object) -> str | None:
+    """Return the field of a class for results that maps the ids of calls to results, if there is such a class."""
+    classes = [each for each in members_of(kind) if inspect.isclass(each) and each.__module__ not in _OWN_MODULES]
+    named = [each for each in classes if len(classes) > 1 and _has_role(each, "tool")]
+    fields = [(name, each) for kind in named for name, each in hints_of(kind).items()]
+    return next((name for name, each in fields if typing.get_origin(each) in (dict, Mapping)), None)
+
+
+def _has_role(kind: type, role: str) -> bool:
+    return re.match(_ROLE_NAMES.get(role, role), snake(kind.__name__).lstrip("_")) is not None
 
 
 def _is_result(message: object) -> bool:
@@ -330,7 +349,7 @@ def choice_as_text(choice: ToolChoice | None, hint: object, source: str, api: st
         if (found := next((allowed[word] for word in words if word in allowed), None)) is None:
             raise Unsupported(RECOGNISED_CLIENT, f"the tool choice {name}", "its parameter takes other words")
         return found
-    return next((word for word in words if re.search(rf"[\"']{word}[\"']", source)), words[0])
+    return next((word for word in words if re.search(rf"(?<!: )[\"']{word}[\"']", source)), words[0])
 
 
 _CHOICE_AS_NAME = re.compile(r"name\w*[\"']?\s*[:=]\s*\[?\s*\w*(choice|mode)\b", re.IGNORECASE)

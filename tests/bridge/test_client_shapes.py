@@ -4,7 +4,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, replace
-from enum import Enum
+from enum import Enum, auto
 from inspect import signature
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from harness.bridge.call_log import logged_calls
 from harness.bridge.client_answers import as_completion, read_answer, read_stream
-from harness.bridge.client_formats import ANTHROPIC, with_joined_texts
+from harness.bridge.client_formats import ANTHROPIC, choice_as_text, with_joined_texts
 from harness.bridge.client_loops import agent_drive, session_drive
 from harness.bridge.client_shapes import ShapedClient, load, recognise
 from harness.bridge.openai_messages import Memory
@@ -1587,3 +1587,78 @@ def test_the_clients_own_fields_count_beside_the_content_of_the_api(
     (*_, end) = read_stream(iter(["", answer]), REQUEST, Memory(), "gemini")
     assert isinstance(end, Finish)
     assert [each.name for each in end.response.tool_calls] == names
+
+
+@dataclass
+class Prompt:
+    text: str
+
+
+@dataclass
+class Results:
+    outputs: dict[str, str]
+
+
+class Stop(Enum):
+    """Stop reasons of a client, in its own words."""
+
+    END = auto()
+    TOOLS = "tools"
+    LENGTH = "truncated"
+    REFUSED = "refused"
+    OTHER = "other"
+
+
+@dataclass
+class Completion:
+    text: str
+    calls: list[Any]
+    stop: Stop
+    native: Any = None
+
+
+def test_results_of_one_turn_may_be_a_dictionary_by_the_ids_of_the_calls(connect: Connect) -> None:
+    seen: list[Any] = []
+
+    def chat(turns: list[Prompt | Results | Completion]) -> Completion:
+        seen.append([*turns])
+        call = {"id": "a", "name": "look", "arguments": {}}
+        return Completion("", [call, {**call, "id": "b"}], Stop.TOOLS, native="mine")
+
+    client = connect(chat)
+    answer = client.chat(ChatRequest("gpt", REQUEST.messages))
+    results = Message(Role.USER, (ToolResult("a", "look", "1"), ToolResult("b", "look", "2")))
+    client.chat(ChatRequest("gpt", (*REQUEST.messages, answer.message, results)))
+
+    assert seen[1][0] == Prompt("Hello")
+    assert seen[1][1].native == "mine"
+    assert seen[1][2] == Results({"a": "1", "b": "2"})
+    foreign = Message(Role.ASSISTANT, (Text("Hello."),))
+    with pytest.raises(Unsupported, match="a message that it did not write"):
+        client.chat(ChatRequest("gpt", (*REQUEST.messages, foreign, *REQUEST.messages)))
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [
+        (Stop.END, StopReason.END_TURN),
+        (Stop.TOOLS, StopReason.TOOL_USE),
+        (Stop.LENGTH, StopReason.MAX_TOKENS),
+        (Stop.REFUSED, StopReason.REFUSAL),
+        (Stop.OTHER, StopReason.UNKNOWN),
+    ],
+)
+def test_a_stop_reason_may_be_a_word_of_the_client(connect: Connect, own: Stop, expected: StopReason) -> None:
+    def chat(messages: Any) -> Completion:
+        return Completion("Hello.", [], own)
+
+    assert connect(chat).chat(REQUEST).stop_reason is expected
+
+
+def test_a_word_for_the_tool_choice_is_one_that_the_client_compares() -> None:
+    made = '{"auto": "auto", "any": "required"}.get(tool_mode, {"name": tool_mode})'
+
+    assert choice_as_text("required", str, made, "openai-chat") == "any"
+    assert (
+        choice_as_text("required", str, 'if tool_mode == "required": return {"type": "any"}', "anthropic") == "required"
+    )
