@@ -21,12 +21,14 @@ from typing import Any, ClassVar, TypeAlias, cast
 from harness.bridge.call_log import BoundMethod, call
 from harness.bridge.client_answers import OwnCall, own_calls
 from harness.bridge.client_formats import (
+    ANTHROPIC,
     FORMS,
     GEMINI,
     OPENAI,
     SYNONYMS,
     Declaration,
     as_annotated,
+    choice_as_text,
     first,
     hints_of,
 )
@@ -42,7 +44,7 @@ from harness.bridge.client_shapes import (
 from harness.bridge.openai_messages import Memory
 from harness.model.errors import RECOGNISED_CLIENT, Unsupported
 from harness.model.messages import ChatRequest, Message, Role, Text, Tool, ToolCall
-from harness.model.protocols import Conversation, ConversationTool, Endpoint
+from harness.model.protocols import PLAIN_LOOP, Capability, Conversation, ConversationTool, Endpoint
 
 _Tools: TypeAlias = Sequence[ConversationTool]
 _ToolArgument: TypeAlias = Callable[[_Tools, str], object]
@@ -92,6 +94,11 @@ class AgentDrive:
         return ("loop-tools",) if any(getattr(each, "is_by_signature", False) for each in values) else ()
 
     @property
+    def capabilities(self) -> frozenset[Capability]:
+        """The capabilities of the loop."""
+        return _Settings(self.prompt, self.api).capabilities
+
+    @property
     def sentence(self) -> str:
         """The way in which the class gets its tools, as text for the user."""
         if self.ignored:
@@ -115,10 +122,66 @@ class AgentDrive:
             if self.registrar is not None:
                 self.registrar(client, tool)
         per_call |= {name: make(conversation.tools, self.api) for name, make in self.prompt_with.items()}
+        per_call |= _Settings(self.prompt, self.api).arguments(conversation, model)
         prompt = str(first(SYNONYMS["prompt"], self.prompt.names))
         with asyncio.Runner() as runner:
             for turn in conversation.turns:
                 _call_method(runner, client, self.prompt, {prompt: _text_of(turn), **per_call})
+
+
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    """The settings that a method for a prompt or for results takes: a tool choice, and a format of the answer."""
+
+    method: Method
+    api: str
+
+    @property
+    def _names(self) -> frozenset[str]:
+        """The method's parameters, and the names that its module reads from any keyword arguments."""
+        read = _READS_OPTION.findall(self.method.module) if self.method.is_open else list[str]()
+        is_class = {name for name, each in self.method.hints.items() if re.search(r"\btype\b|BaseModel", str(each))}
+        return (self.method.names | {*read}) - is_class
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """The capabilities of a loop with these settings."""
+        found = {*PLAIN_LOOP}
+        if first(SYNONYMS["tool_config"], self._names):
+            found |= {Capability.TOOL_CHOICE, Capability.FORCED_TOOL_CHOICE, Capability.NAMED_TOOL_CHOICE}
+        takes_object = self.api == OPENAI.name and "response_format" in self._names
+        if takes_object or (self.api != ANTHROPIC.name and first(SYNONYMS["json_mode"], self._names)):
+            found |= {Capability.JSON_MODE}
+        if takes_object or first(SYNONYMS["json_schema"], self._names):
+            found |= {Capability.JSON_SCHEMA, Capability.JSON_WITH_TOOLS}
+        return frozenset(found)
+
+    def arguments(self, conversation: Conversation, model: str) -> dict[str, object]:
+        """Return the arguments for the settings of a conversation."""
+        tools = tuple(Tool(each.name, each.description, each.parameters) for each in conversation.tools)
+        request = ChatRequest(model, _NO_MESSAGES, tools=tools, response_format=conversation.response_format)
+        made = OPENAI.arguments(request, Memory(), model, self._names)
+        known = {
+            "response_format": ("response_format",),
+            **{key: SYNONYMS[key] for key in ("json_mode", "json_schema")},
+        }
+        found = {name: made[key] for key, names in known.items() if key in made and (name := first(names, self._names))}
+        name = first(SYNONYMS["tool_config"], self._names)
+        if conversation.tool_choice is None or name is None:
+            return found
+        hint, source = self.method.hints.get(name), self.method.module
+        if self.method.takes_choice_as_text(name) or (hint is None and _COMPARES_CHOICE.search(source)):
+            return {**found, name: choice_as_text(conversation.tool_choice, hint, source, self.api)}
+        request, form = replace(request, tool_choice=conversation.tool_choice), FORMS.get(self.api, OPENAI)
+        made = form.arguments(request, Memory(), model, frozenset())
+        return {**found, name: made.get("tool_choice", made.get("tool_config"))}
+
+
+_COMPARES_CHOICE = re.compile(r"\b\w*(choice|mode)\s+(not\s+)?in\b|[\"']name[\"']:\s*\w*(choice|mode)\b")
+"""Code that compares the tool choice with words, or sends it as the name of a tool."""
+
+_READS_OPTION = re.compile(r"\b(?:options|opts|kwargs|kw|params|extra|overrides)(?:\.(?:get|pop)\(|\[)[\"'](\w+)[\"']")
+"""Code that reads a keyword argument of any name."""
 
 
 def _check_texts(conversation: Conversation) -> None:
@@ -288,6 +351,11 @@ class SessionDrive:
     sentence: ClassVar[str] = "which keeps its history"
 
     @property
+    def capabilities(self) -> frozenset[Capability]:
+        """The capabilities of the loop."""
+        return _Settings(self.prompt, self.api).capabilities
+
+    @property
     def ignored(self) -> tuple[str, ...]:
         """The rules that the class cannot satisfy."""
         has_flag = "is_error" in self.results.source or "is_error" in _result_parameters(self.results)
@@ -312,10 +380,11 @@ class SessionDrive:
         if self.declaring is not None:
             for tool in conversation.tools:
                 _Registrar(self.declaring, _tool_parameters(self.declaring))(client, tool)
+        settings = _Settings(self.prompt, self.api).arguments(conversation, model)
         prompt = str(first(SYNONYMS["prompt"], self.prompt.names))
         with asyncio.Runner() as runner:
             for turn in conversation.turns:
-                arguments = {prompt: _text_of(turn), **system, **({} if made_with else per_call)}
+                arguments = {prompt: _text_of(turn), **system, **settings, **({} if made_with else per_call)}
                 answer = _call_method(runner, client, self.prompt, arguments)
                 for _ in range(conversation.max_answers):
                     calls = own_calls(answer) or _pending_calls(client)
@@ -345,6 +414,8 @@ class SessionDrive:
         if (tools := first(SYNONYMS["tools"], method.names)) and conversation.tools:
             per_call[tools] = as_annotated(self._tools(conversation), method.hints.get(tools))
         place = _Place(self.factory, _source_of_class(self.factory), self.prompt.module)
+        formats = replace(conversation, tool_choice=None)
+        per_call |= _Settings(method, self.api).arguments(formats, "")
         given = _SubmittedResults(method, name, place, self.api)
         return _call_method(runner, client, method, {name: given.collect(results), **per_call})
 

@@ -164,8 +164,9 @@ def _loop(kind: str, api_name: str | None, what: str) -> Adapter:
     name = module.rpartition(".")[2] if attribute == "drive" else attribute
     wire = _driven_api(DRIVE, api_name, what)
     class_drive = client_loops.agent_drive(value, wire.name) or client_loops.session_drive(value, wire.name)
-    drive = cast("Drive", value) if class_drive is None else _redirected_drive(wire, class_drive, value)
-    return Loop(name, wire.name, drive).adapter()
+    if class_drive is None:
+        return Loop(name, wire.name, cast("Drive", value)).adapter()
+    return Loop(name, wire.name, _redirected_drive(wire, class_drive, value), class_drive.capabilities).adapter()
 
 
 def _redirected_drive(wire: Api, drive: Drive, value: object) -> Drive:

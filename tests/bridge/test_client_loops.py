@@ -13,8 +13,8 @@ import pytest
 
 from harness.bridge.client_loops import AgentDrive, SessionDrive, agent_drive, session_drive
 from harness.model.errors import Unsupported
-from harness.model.messages import Message, Role, Text, ToolCall, ToolResult
-from harness.model.protocols import Conversation, ConversationTool, Endpoint
+from harness.model.messages import JsonSchema, Message, NamedTool, Role, Text, ToolCall, ToolResult
+from harness.model.protocols import Capability, Conversation, ConversationTool, Endpoint
 
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 HERE = Endpoint("http://127.0.0.1:9/v1", "no-key")
@@ -40,7 +40,7 @@ COMMON = """
 import asyncio, inspect, json
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, Awaitable, Callable, Mapping, Protocol, Sequence
+from typing import Any, Awaitable, Callable, Literal, Mapping, Protocol, Sequence
 
 SEEN = []
 args = {"city": "Paris"}
@@ -449,3 +449,63 @@ def test_a_turn_needs_a_history(load: Load) -> None:
     assert isinstance(drive, AgentDrive)
     with pytest.raises(Unsupported, match="each call of its method is a conversation"):
         drive(HERE, "gpt", conversation(turns=conversation().turns * 2))
+
+
+SETTINGS = {
+    "parameters": """
+class Agent:
+    def __init__(self, tools: list[Callable]):
+        self.tools = tools
+    def run(self, prompt, *, tool_choice: str | None = None, output_schema: dict | None = None):
+        SEEN.append((tool_choice, output_schema))
+        return {"name": tool_choice}
+""",
+    "options": """
+class Agent:
+    def __init__(self, tools: list[Callable]):
+        self.tools = tools
+    def run(self, prompt, **options):
+        choice = options.get("tool_choice")
+        SEEN.append((choice, options.get("schema")))
+        return choice in ("auto", "none", "required") or {"name": choice}
+""",
+    "a session": """
+class Agent:
+    def __init__(self, tools=()):
+        self.tools = tools
+    def ask(self, prompt, tool_choice: Literal["auto", "none"] | str = "auto", schema=None):
+        SEEN.append((tool_choice, schema))
+        return {"name": tool_choice}
+    def answer_calls(self, results):
+        return "done"
+""",
+}
+
+
+@pytest.mark.parametrize("code", SETTINGS.values(), ids=[*SETTINGS])
+def test_a_loop_gets_the_settings_that_its_method_takes(load: Load, code: str) -> None:
+    module = load(code)
+    drive = agent_drive(module.Agent, "openai-responses") or session_drive(module.Agent, "openai-responses")
+    assert drive is not None
+    assert Capability.NAMED_TOOL_CHOICE in drive.capabilities
+    assert Capability.JSON_WITH_TOOLS in drive.capabilities
+    assert Capability.JSON_MODE not in drive.capabilities
+    drive(HERE, "gpt", conversation(tool_choice=NamedTool("weather"), response_format=JsonSchema(SCHEMA)))
+
+    assert module.SEEN == [("weather", SCHEMA)]
+
+
+def test_a_tool_choice_may_have_the_form_of_the_api(load: Load) -> None:
+    module = load("""
+class Agent:
+    def __init__(self, tools: list[Callable]):
+        self.tools = tools
+    def run(self, prompt, tool_choice: dict[str, Any] | None = None, schema: type | None = None):
+        SEEN.append(tool_choice)
+""")
+    drive = agent_drive(module.Agent, "anthropic")
+    assert drive is not None
+    assert Capability.JSON_SCHEMA not in drive.capabilities
+    drive(HERE, "claude", conversation(tool_choice="required"))
+
+    assert module.SEEN == [{"type": "any"}]
