@@ -104,6 +104,7 @@ def read_answer(  # noqa: PLR0913 - what is known about the client and its API
     if _is_gemini(body):
         found = _with_own_reason(gemini_responses.read_response(_camel(body), request))
         found = _with_own_fields(found, answer, request)
+        _keep_instance(found, request, memory, _own_message(answer, hint, api) if own_classes(hint) else None)
         is_content = not _is_gemini(jsonable(answer)) and found.raw_stop_reason is None
         return _with_usual_reason(found) if is_content else found
     if isinstance(body, dict) and isinstance(body.get("output"), list):
@@ -123,6 +124,12 @@ def read_answer(  # noqa: PLR0913 - what is known about the client and its API
     if kept is None and not own_classes(hint):
         _keep_with_fields(found, answer, request, memory, source)
     return _without(found, lacks)
+
+
+def _keep_instance(found: ChatResponse, request: ChatRequest, memory: Memory, own: object | None) -> None:
+    """Keep an answer that is an instance of the client's own message class."""
+    if own is not None:
+        memory.keep(request, found.message, own)
 
 
 def _keep_with_fields(found: ChatResponse, answer: object, request: ChatRequest, memory: Memory, source: str) -> None:

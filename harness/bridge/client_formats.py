@@ -352,7 +352,7 @@ def choice_as_text(choice: ToolChoice | None, hint: object, source: str, api: st
     return next((word for word in words if re.search(rf"(?<!: )[\"']{word}[\"']", source)), words[0])
 
 
-_CHOICE_AS_NAME = re.compile(r"name\w*[\"']?\s*[:=]\s*\[?\s*\w*(choice|mode)\b", re.IGNORECASE)
+_CHOICE_AS_NAME = re.compile(r"name\w*[\"']?\s*[:=]\s*\[?\s*[\w.]*(choice|mode)\b", re.IGNORECASE)
 """Code that sends a parameter for the tool choice as the name of a tool."""
 
 _REQUIRED_APIS = ("openai-chat", "openai-responses")

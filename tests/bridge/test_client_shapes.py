@@ -1638,6 +1638,16 @@ def test_results_of_one_turn_may_be_a_dictionary_by_the_ids_of_the_calls(connect
         client.chat(ChatRequest("gpt", (*REQUEST.messages, foreign, *REQUEST.messages)))
 
 
+def test_an_answer_with_a_message_of_gemini_is_sent_back_itself() -> None:
+    memory, request = Memory(), ChatRequest("gemini", REQUEST.messages)
+    content = {"role": "model", "parts": [{"functionCall": {"name": "look", "args": {}}, "thoughtSignature": "s"}]}
+    own = Completion("", [{"id": "a", "name": "look", "input": {}}], Stop.TOOLS, native=content)
+
+    found = read_answer(own, request, memory, "gemini", hint=list[Prompt | Results | Completion])
+
+    assert memory.own(1, found.message) is own
+
+
 @pytest.mark.parametrize(
     ("own", "expected"),
     [
