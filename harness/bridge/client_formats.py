@@ -144,8 +144,9 @@ def _subclasses(kind: object) -> list[type]:
 
 
 def _with_joined_results(values: list[object], kind: object) -> list[object]:
-    """Merge consecutive results into one message if the message class `kind` has a field with a list of results, or if
-    one of its classes maps the ids of calls to results.
+    """Merge consecutive results into one message if the message class `kind` has a field with a list of results.
+
+    Also merge them if one of its classes maps the ids of calls to results.
     """
     hints = hints_of(kind)
     listing = next((name for name, each in hints.items() if _CALL_IDS & hints_of(item_class(each)).keys()), None)

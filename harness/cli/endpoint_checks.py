@@ -515,7 +515,7 @@ def first_model(url: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class GatewayProbe:
-    """What a short question to a server shows.
+    """Result of a short question to a server that may be a gateway.
 
     `failure` is `HTTP 502`, `HTTP 503`, `HTTP 504` or `a closed connection` if the server seems to be a gateway whose
     provider does not respond. `upstream` and `model` are the API and the model of the request that a gateway sent to

@@ -43,10 +43,10 @@ from harness.model.http import HttpResponse
 from harness.plugins import ADAPTERS
 from harness.reports import finding_causes
 from harness.reports.words import count
-from harness.results import CheckResult, Kind, Presentation, RunResult, Verdict
+from harness.results import CellResult, CheckResult, Kind, Presentation, RunResult, Verdict
 from harness.runner.cells import Cell, not_applicable
 from harness.runner.costs import models as current_models
-from harness.runner.serve_router import BASE_PATH, ImprovisedRouter
+from harness.runner.serve_router import BASE_PATH, FirstAnswer, ImprovisedRouter
 from harness.runner.served_session import SessionOptions
 from harness.stdio import adapter_specs
 from harness.stdio.workers import WorkerPool
@@ -413,7 +413,8 @@ def _try_program(command: str) -> Recognition | int:
     refused a request, run it again, because the first defect hides the others: with a server that tolerates the limits
     that were exceeded, or without parallel calls.
     """
-    ended, result = _run_program(command)
+    began = time.monotonic()
+    ended, result, has_tools = _run_program(command)
     if ended.is_adapter:
         return Recognition(f"{adapter_specs.COMMAND_PREFIX}{command}", "an adapter that reads and writes JSON lines")
     for line in ended.printed.splitlines()[-_MAX_PRINTED_LINES:]:
@@ -422,6 +423,9 @@ def _try_program(command: str) -> Recognition | int:
         _without_requests(command, ended)
     if result.exit_code and (ended.note or _exceeded_limits(result)):
         result = replace(result, cells=[*result.cells, *_run_again(command, result).cells])
+    if has_tools and time.monotonic() - began < _LAST_START_SECONDS:
+        _, other, _ = _run_program(command, "unknown tool", is_first=False, tolerated=_exceeded_limits(result))
+        result = replace(result, cells=[*result.cells, *(each for each in other.cells if not _only_stopped(each))])
     conversations = count(len(result.cells), "conversation")
     typer.echo(f"{command}: recognised as a program that calls a model; {conversations} played{ended.note}.")
     typer.echo("Otherwise: for an adapter, it must respond to 'describe' ('harness help stdio').")
@@ -438,13 +442,21 @@ def _run_again(command: str, result: RunResult) -> RunResult:
         if not limits:
             break
         tolerated |= limits
-        ended, result = _run_program(command, is_first=False, tolerated=tolerated)
+        ended, result, _ = _run_program(command, is_first=False, tolerated=tolerated)
         if not ended.note and _exceeded_limits(result) <= tolerated:
             return result
-    return _run_program(command, is_first=False, is_parallel=False, tolerated=tolerated)[1]
+    return _run_program(command, "one call", is_first=False, tolerated=tolerated)[1]
+
+
+def _only_stopped(cell: CellResult) -> bool:
+    """Return whether the only defect is that the program stopped, which it may do when a tool is unknown."""
+    return {each.rule for each in cell.findings} == {"script-unplayed"}
 
 
 _MAX_TOLERANT_RUNS = 2
+
+_LAST_START_SECONDS = 14.0
+"""Time after which a program is not run again for the call of an unknown tool."""
 
 
 def _exceeded_limits(result: RunResult) -> frozenset[str]:
@@ -453,16 +465,17 @@ def _exceeded_limits(result: RunResult) -> frozenset[str]:
 
 
 def _run_program(
-    command: str, *, is_first: bool = True, is_parallel: bool = True, tolerated: frozenset[str] = frozenset()
-) -> tuple[EndedProgram, RunResult]:
+    command: str, answer: FirstAnswer = "two calls", *, is_first: bool = True, tolerated: frozenset[str] = frozenset()
+) -> tuple[EndedProgram, RunResult, bool]:
+    """Run a program against the reference server. Also return whether it declared tools."""
     terms = SessionOptions(fact_selection=fact_options(None, ()), ways=lambda _: [_in_pieces], tolerated=tolerated)
-    router = ImprovisedRouter(terms, print_error, is_parallel=is_parallel)
+    router = ImprovisedRouter(terms, print_error, answer)
     with serve(router) as server:
         router.origin = server.origin
         own, base_url = keyless_environment(), server.origin + BASE_PATH
         environment = {**own, **program_variables(command, base_url, own), **variables_for(base_url)}
         ended = run_program(command, environment, _PROGRAM_SECONDS, may_be_adapter=is_first)
-    return ended, router.run()
+    return ended, router.run(), router.has_tools
 
 
 def _in_pieces(response: HttpResponse, _seed: str) -> tuple[HttpResponse, str]:

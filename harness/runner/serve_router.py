@@ -22,7 +22,7 @@ from dataclasses import replace
 from functools import cache
 from http import HTTPStatus
 from threading import Lock
-from typing import Any, cast
+from typing import Any, Literal, cast
 from urllib.parse import unquote, urlsplit
 
 from harness.apis import registry
@@ -376,17 +376,21 @@ BASE_PATH = "/program/1"
 
 _MAX_DEPTH = 6
 _ANSWER = "Done. The answer is 42."
+_UNKNOWN_TOOL = "no_such_tool"
+
+FirstAnswer = Literal["two calls", "one call", "unknown tool"]
+"""Kind of the first answer of an improvised conversation with tools."""
 
 
 class ImprovisedRouter(ServeRouter):
     """Responds to every request below `BASE_PATH` with a script that fits its conversation.
 
-    A conversation is recognised by its first user message. With `is_parallel`, its first answer has two calls.
+    A conversation is recognised by its first user message. `first` is the kind of its first answer.
     """
 
-    def __init__(self, terms: SessionOptions, notify: Notify, *, is_parallel: bool = True) -> None:
+    def __init__(self, terms: SessionOptions, notify: Notify, first: FirstAnswer = "two calls") -> None:
         plain = improvised_scenario(0, None)
-        self._is_parallel = is_parallel
+        self._first: FirstAnswer = first
         super().__init__([plain], {}, terms, notify)
         self._plain = plain
         self._improvised: dict[str, Scenario] = {}
@@ -411,7 +415,7 @@ class ImprovisedRouter(ServeRouter):
             if key not in self._improvised:
                 try:
                     number = len(self._improvised) + 1
-                    made = improvised_scenario(number, view, first, is_parallel=self._is_parallel)
+                    made = improvised_scenario(number, view, first, self._first)
                 except (
                     ValueError,
                     TypeError,
@@ -421,6 +425,11 @@ class ImprovisedRouter(ServeRouter):
                     made = self._plain
                 self._improvised[key] = self._scenarios[made.id] = made
             return self._improvised[key]
+
+    @property
+    def has_tools(self) -> bool:
+        """Return whether a request declared tools."""
+        return any(each.tools for each in self._improvised.values())
 
     def _base_url(self, scenario: Scenario, session: str) -> str:  # noqa: ARG002 - all conversations share it
         return self.origin + BASE_PATH
@@ -439,8 +448,10 @@ def _with_one_version(path: str) -> str:
     return path
 
 
-def improvised_scenario(number: int, view: RequestView | None, user: str = "", *, is_parallel: bool = True) -> Scenario:
-    """Return a scenario for a conversation that begins with this request."""
+def improvised_scenario(
+    number: int, view: RequestView | None, user: str = "", first: FirstAnswer = "two calls"
+) -> Scenario:
+    """Return a scenario for a conversation that begins with this request, and with this kind of answer."""
     declared = [] if view is None else [each for each in view.tools if each.kind == "function"]
     tools: list[JSON] = [
         {
@@ -452,11 +463,13 @@ def improvised_scenario(number: int, view: RequestView | None, user: str = "", *
         for each in declared
     ]
     calls: list[dict[str, JSON]] = [{each.name: example_value(each.parameters or {}, {})} for each in declared[:2]]
-    one_call = not is_parallel or (view is not None and "one_call" in view.settings)
+    one_call = first != "two calls" or (view is not None and "one_call" in view.settings)
     script: list[JSON] = [{"calls": [call]} for call in calls]
     if calls:
         other = {declared[0].name: example_value(declared[0].parameters or {}, {}, text="exämple 2")}
         script[0] = {"text": "Let me look.", "calls": [other] if one_call else [calls[0], other]}
+    if calls and first == "unknown tool":
+        script = [{"calls": [{_UNKNOWN_TOOL: {}}]}]
     answer = _ANSWER
     if view is not None and view.response_format is not None:
         answer = json.dumps(example_value(view.response_format.schema or {"type": "object"}, {}))
@@ -468,6 +481,7 @@ def improvised_scenario(number: int, view: RequestView | None, user: str = "", *
         "requires": [*(["tools"] if calls else []), *(["parallel-tool-calls"] if calls and not one_call else [])],
         "system_from": "client",
         "tools": tools,
+        "undeclared_tools": [_UNKNOWN_TOOL] if calls and first == "unknown tool" else [],
         "turns": [{"user": user or "Hello", "model": [*script, {"text": answer}]}],
     }
     return Scenario.model_validate_json(json.dumps(made))
