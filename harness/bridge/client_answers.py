@@ -97,10 +97,9 @@ def read_answer(  # noqa: PLR0913 - what is known about the client and its API
             return _whole(read_stream(items, request, memory, api))
     body = _native_body(answer, api) or jsonable(answer)
     if _is_anthropic(body):
-        found = _with_own_fields(_with_own_reason(anthropic_responses.read_response(body)), answer, request)
-        if _object(body)["stop_reason"] is not None or _items(answer) is None:
-            return found
-        return _with_usual_reason(found)
+        found = _of_blocks(body, answer, request)
+        _keep_instance(found, request, memory, _own_message(answer, hint, api, source))
+        return found
     if _is_gemini(body):
         found = _with_own_reason(gemini_responses.read_response(_camel(body), request))
         found = _with_own_fields(found, answer, request)
@@ -117,7 +116,7 @@ def read_answer(  # noqa: PLR0913 - what is known about the client and its API
         return response(made, request, memory, parsed=parsed)
     lacks = {NO_REFUSAL: not made.get("has_refusal"), NO_STOP_REASON: not choice["finish_reason"]}
     choice = {**choice, "finish_reason": choice["finish_reason"] or _usual_reason(choice["message"]["tool_calls"])}
-    own = _own_message(answer, hint, api)
+    own = _own_message(answer, hint, api, source)
     kept = None if own is None else memory
     found = response({**made, "choices": [choice]}, request, kept, own=own, parsed=parsed)
     found = _with_native_message(found, answer, request, api, kept)
@@ -127,9 +126,16 @@ def read_answer(  # noqa: PLR0913 - what is known about the client and its API
 
 
 def _keep_instance(found: ChatResponse, request: ChatRequest, memory: Memory, own: object | None) -> None:
-    """Keep an answer that is an instance of the client's own message class."""
+    """Keep the client's own message for the next request, if an answer has one."""
     if own is not None:
         memory.keep(request, found.message, own)
+
+
+def _of_blocks(body: JSON, answer: object, request: ChatRequest) -> ChatResponse:
+    """Return the response of an answer in Anthropic's format, `body`. A list of blocks has no stop reason."""
+    found = _with_own_fields(_with_own_reason(anthropic_responses.read_response(body)), answer, request)
+    has_reason = _object(body)["stop_reason"] is not None or _items(answer) is None
+    return found if has_reason else _with_usual_reason(found)
 
 
 def _keep_with_fields(found: ChatResponse, answer: object, request: ChatRequest, memory: Memory, source: str) -> None:
@@ -177,12 +183,13 @@ def _whole(stream: Iterator[StreamEvent]) -> ChatResponse:
     return next(event.response for event in reversed([*stream]) if isinstance(event, Finish))
 
 
-def _own_message(answer: object, hint: object, api: str) -> object | None:
+def _own_message(answer: object, hint: object, api: str, source: str = "") -> object | None:
     """Return the message in an answer that can be sent back to the client unchanged, or `None`.
 
     This is an instance of the client's own message class, which may also be the result of a method such as
-    `as_message()`, or a dictionary with the role `assistant`. With OpenAI Chat,
-    a dictionary with additional fields is not accepted if its calls are in OpenAI's format.
+    `as_message()`, or a dictionary with the role `assistant`, or such a method's result. With OpenAI Chat, a dictionary
+    with additional fields is not accepted if its calls are in OpenAI's format. With Anthropic, it may also consist of
+    the blocks in the answer, if the client's `source` reads no calls from messages.
     """
     if items := _items(answer):
         return next((own for each in items if (own := _own_message(each, hint, api)) is not None), None)
@@ -195,7 +202,10 @@ def _own_message(answer: object, hint: object, api: str) -> object | None:
         return next((each for each in values if isinstance(each, classes)), None)
     message = cast("Mapping[str, Any]", inner if isinstance(inner, Mapping) else {})
     if message.get("role") != "assistant":
-        return None
+        message = next(_dictionaries_by_methods(answer), message)
+    if message.get("role") != "assistant":
+        has_blocks = api == ANTHROPIC.name and source and not READS_CALLS.search(source)
+        return _message_of_blocks(answer) if has_blocks else None
     calls: Iterable[Any] = next((message[key] for key in _CALLS if message.get(key)), ())
     is_openai = all(isinstance(each, Mapping) and "function" in each for each in calls)
     return None if api == OPENAI.name and is_openai and message.keys() - _MESSAGE_FIELDS else message
@@ -211,6 +221,28 @@ def _messages_by_methods(answer: object, classes: tuple[type, ...]) -> Iterator[
         is_converting = not name.startswith("_") and inspect.isclass(returned) and returned in classes
         if is_converting and len(inspect.signature(method).parameters) == 1:
             yield method(answer)
+
+
+def _message_of_blocks(answer: object) -> Mapping[str, Any] | None:
+    """Return the message of Anthropic's format whose blocks an answer has in one of its fields, or `None`."""
+    for items in map(_items, _plain_fields(answer).values()):
+        blocks = [_object(jsonable(each)) for each in items or []]
+        if blocks and all(each.get("type") in _CONTENT_BLOCKS for each in blocks):
+            return {"role": "assistant", "content": items}
+    return None
+
+
+READS_CALLS = re.compile(r"[\"'](tool_calls|calls|function_calls|tool_uses)[\"']")
+"""Code that reads calls from messages that are dictionaries."""
+
+
+def _dictionaries_by_methods(answer: object) -> Iterator[Mapping[str, Any]]:
+    """Yield the dictionaries that an answer's methods for its message return, such as `to_message()`."""
+    for name, method in inspect.getmembers(type(answer), inspect.isfunction):
+        if re.search(r"^[a-z].*(message|turn|history|param)", name) and len(inspect.signature(method).parameters) == 1:
+            made = _plain_fields(method(answer))
+            if made.get("role") == "assistant":
+                yield made
 
 
 _MESSAGE_FIELDS = {"role", "content", "tool_calls", "refusal", "name", "reasoning_content"}

@@ -19,7 +19,7 @@ from typing import Any, cast
 
 from harness import plugins
 from harness.bridge.call_log import BoundMethod, call
-from harness.bridge.client_answers import events_of, has_calls_field, read_answer, read_stream
+from harness.bridge.client_answers import READS_CALLS, events_of, has_calls_field, read_answer, read_stream
 from harness.bridge.client_formats import (
     ANTHROPIC,
     ERROR_FLAG,
@@ -188,7 +188,7 @@ class Method:
         is_read = re.search(
             rf"\bin {given}|[\"']?\w*[tT]ools[\"']?\]?\s*[:=]\s*(list\()?{given}(?!\s*[,)])", self.source
         )
-        each = rf"[\"']function[\"']:\s*(?P<one>\w+)\s*\}}\s*for (?P=one) in {given}"
+        each = rf"[\"']function[\"']:\s*(dict\(|\{{\*\*)?(?P<one>\w+)[)}}\s]*\}}\s*for (?P=one) in {given}"
         wraps = rf"function_?[dD]eclarations[\"']?\s*[:=]\s*(list\()?{given}|{each}"
         return bool(re.search(wraps, self.source if is_read else self.class_source))
 
@@ -637,6 +637,10 @@ class ShapedClient:
         """
         if own_classes(hint):
             return with_own_roles(messages, source)
+        if self._api == ANTHROPIC.name and source and not READS_CALLS.search(source):
+            foreign = (each for each in messages if "tool_calls" in each and not self._memory.has_kept(each))
+            if next(foreign, None) is not None:
+                raise Unsupported(RECOGNISED_CLIENT, "a history with calls", "its messages have no place for them")
         return [each if self._memory.has_kept(each) else with_own_fields(each, {}, (), source) for each in messages]
 
     def _tools(self, method: Method, parameter: str | None, request: ChatRequest, made: Any) -> Any:

@@ -1672,3 +1672,62 @@ def test_a_word_for_the_tool_choice_is_one_that_the_client_compares() -> None:
     assert (
         choice_as_text("required", str, 'if tool_mode == "required": return {"type": "any"}', "anthropic") == "required"
     )
+
+
+def test_a_tool_may_be_copied_into_its_enclosing_object() -> None:
+    def chat(messages: list[Any], tools: list[Any]) -> str:
+        return json.dumps([{"type": "function", "function": dict(each)} for each in tools])
+
+    told = ShapedClient(recognise(chat, "mine"), HERE, "gpt").chat(replace(REQUEST, tools=(LOOK,)))
+    assert json.loads(told.text)[0]["function"]["name"] == "look"
+
+
+@dataclass
+class ConvertedAnswer:
+    text: str
+    calls: list[SimpleNamespace]
+
+    def to_message(self) -> dict[str, Any]:
+        return {"role": "assistant", "content": self.text, "tool_calls": self.calls}
+
+
+def test_the_dictionary_of_an_answers_method_goes_back_with_its_own_calls() -> None:
+    def chat(messages: list[Any], tools: list[Any]) -> ConvertedAnswer:
+        seen.extend(each.id for message in messages for each in message.get("tool_calls", ()))
+        return ConvertedAnswer("", [SimpleNamespace(**CALL)])
+
+    seen: list[str] = []
+    client, request = ShapedClient(recognise(chat, "mine"), HERE, "gpt"), replace(REQUEST, tools=(LOOK,))
+    answer = client.chat(request)
+    client.chat(replace(request, messages=(*request.messages, answer.message)))
+    assert seen == ["call_1"]
+
+
+BLOCKS = """
+from types import SimpleNamespace
+
+
+class Claude:
+    def chat(self, messages, tools=None):
+        self.seen = [each["content"] for each in messages if each["role"] == "assistant"]
+        block = {"type": "tool_use", "id": "call_1", "name": "weather", "input": {"city": "Paris"}}
+        return SimpleNamespace(text="", content=[block], stop_reason="tool_use")
+"""
+
+
+def test_blocks_go_back_as_the_message_of_a_client_that_reads_no_calls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "claude_blocks.py").write_text(BLOCKS)
+    monkeypatch.syspath_prepend(tmp_path)
+    value, _ = load("claude_blocks:Claude")
+    made = cast("Any", value)()
+    client = ShapedClient(recognise(made, "mine"), HERE, "claude", "anthropic")
+    request = replace(REQUEST, tools=(LOOK,), system=None)
+    answer = client.chat(request)
+    client.chat(replace(request, messages=(*request.messages, answer.message)))
+
+    assert made.seen == [[BLOCK]]
+    foreign = Message(Role.ASSISTANT, (ToolCall("c", "look", {}),))
+    with pytest.raises(Unsupported, match="a history with calls"):
+        client.chat(replace(request, messages=(*request.messages, foreign)))
