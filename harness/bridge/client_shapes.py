@@ -419,10 +419,15 @@ def _is_function(value: object) -> bool:
     return inspect.isroutine(value) or isinstance(value, partial)
 
 
-def default_base_url(value: object) -> str:
-    """Return the default base URL of a constructor, or an empty string."""
+def default_base_url(value: object, provider_url: str) -> str:
+    """Return the default base URL of a constructor, or an empty string. Without a default in its signature, it is the
+    base URL of the provider with a version in the source of its module.
+    """
     method = method_of((), value)
-    return method.preset.get(first(_BASE_URLS, method.names) or "", "")
+    if default := method.preset.get(first(_BASE_URLS, method.names) or "", ""):
+        return default
+    found = re.search(rf"[\"']({re.escape(provider_url)}/v\d\w*)/?[\"']", method.module)
+    return found[1] if found else ""
 
 
 def default_model(value: object) -> str | None:

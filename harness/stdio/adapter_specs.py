@@ -175,7 +175,8 @@ def _redirected_drive(wire: Api, drive: Drive, value: object) -> Drive:
     It then reads both from the environment, and its requests to the provider are redirected. Its default base URL shows
     how a base URL must end.
     """
-    default = urlsplit(client_shapes.default_base_url(value)).path.rstrip("/")
+    provider_url = "://".join(urlsplit(wire.provider_url)[:2])
+    default = urlsplit(client_shapes.default_base_url(value, provider_url)).path.rstrip("/")
     is_longer = default.startswith(wire.base_path)
 
     def redirected(endpoint: Endpoint, model: str, conversation: Conversation) -> None:

@@ -17,7 +17,7 @@ from harness.bridge.call_log import logged_calls
 from harness.bridge.client_answers import as_completion, read_answer, read_stream
 from harness.bridge.client_formats import ANTHROPIC, choice_as_text, with_joined_texts
 from harness.bridge.client_loops import agent_drive, session_drive
-from harness.bridge.client_shapes import ShapedClient, load, recognise
+from harness.bridge.client_shapes import ShapedClient, default_base_url, load, recognise
 from harness.bridge.openai_messages import Memory
 from harness.model.errors import MalformedResponse, PluginError, RateLimited, Unsupported
 from harness.model.messages import (
@@ -1370,6 +1370,17 @@ def test_a_model_gets_the_prefix_of_its_provider_if_it_is_rejected_without(api: 
     assert ShapedClient(shape, HERE, "gpt", api).chat(REQUEST).text == answer
     with pytest.raises(ValueError, match="not enough values"):
         recognise(Prefixed, "mine", "", "gemini")
+
+
+BASE_URLS = {"openai": "https://api.openai.com/v1", "anthropic": "https://api.anthropic.com/v1/"}
+
+
+@pytest.mark.parametrize(
+    ("provider_url", "expected"),
+    [("https://api.anthropic.com", "https://api.anthropic.com/v1"), ("https://models.example", "")],
+)
+def test_the_source_shows_how_a_base_url_ends_without_a_default(provider_url: str, expected: str) -> None:
+    assert default_base_url(Prefixed, provider_url) == expected
 
 
 class Annotated:

@@ -312,6 +312,33 @@ def test_an_adapter_declares_its_api_itself(harness: Command, folder: Path, in_p
     assert "--api anthropic: an adapter declares its API itself. Leave the option out." in refused.err
 
 
+VENDORS = """
+import httpx2
+
+
+class Client:
+    PATHS = {"openai": "/chat/completions", "anthropic": "/messages"}
+
+    def __init__(self, vendor, base_url, model, api_key=""):
+        self.url, self.model = base_url + self.PATHS[vendor], model
+
+    def chat(self, messages):
+        return httpx2.post(self.url, json={"model": self.model, "messages": messages}).json()
+"""
+
+
+@pytest.mark.usefixtures("apart", "not_played")
+def test_the_provider_of_a_client_for_several_is_named_and_may_be_chosen(harness: Command, folder: Path) -> None:
+    (folder / "vendors.py").write_text(VENDORS)
+
+    first = harness("try", "vendors:Client")
+    other = harness("try", "vendors:Client", "--api", "anthropic")
+
+    assert ", with the provider 'openai' (another one: --api anthropic).\n" in first.out
+    assert ", with the provider 'anthropic' (another one: --api openai-chat).\n" in other.out
+    assert "harness check adapter 'client@anthropic/v1 vendors:Client'" in other.out
+
+
 @pytest.mark.usefixtures("apart", "not_played")
 def test_the_api_of_a_loop_may_be_corrected(harness: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "own_agent", raising=False)
