@@ -31,6 +31,7 @@ from harness.bridge.client_formats import (
     choice_as_text,
     first,
     hints_of,
+    item_class,
 )
 from harness.bridge.client_shapes import (
     METHODS,
@@ -65,7 +66,9 @@ def agent_drive(value: object, api: str) -> AgentDrive | None:
     if run is None:
         return None
     place = _Place(value, _source_of_class(value), run.module)
-    hands_over = any(map(_takes_results, methods)) or _takes_messages([each for each in methods if each is not run])
+    hands_over = bool(_result_methods(methods, place.source)) or _takes_messages(
+        [each for each in methods if each is not run]
+    )
     made_with, run_with = (_tool_arguments(each, place, only_if_clear=hands_over) for each in (made, run))
     registrar = None if hands_over or made_with or run_with else _registrar_of(value, place)
     gets_tools = made_with or run_with or registrar is not None
@@ -244,7 +247,8 @@ def session_drive(value: object, api: str) -> SessionDrive | None:
         return None
     methods = _public_methods(value)
     prompts = _prompt_methods(methods)
-    results = min(filter(_takes_results, methods), key=_place_among_results, default=None)
+    found = _result_methods(methods, _source_of_class(value))
+    results = min(found, key=_place_among_results, default=None)
     if not prompts or results is None or _takes_messages(methods):
         return None
     declaring = next((each for each in methods if _declares_tools(each)), None)
@@ -291,7 +295,12 @@ _SUBMITTING = re.compile(
 """Names of methods that accept results, if a parameter of theirs is named like results."""
 
 _RESULTS = re.compile("((tool|function|call)_?)?(results|outputs|responses|returns|answers|values|observations)")
-_RESUMING_METHODS = ("resume", "continue_", "proceed", "step", "next", "run", "complete", "generate", "send")
+_RESUMING_METHODS = (
+    *("resume", "continue_", "proceed", "go_on", "advance", "step", "next", "next_turn", "run", "complete"),
+    *("generate", "send", "respond", "answer", "reply"),
+)
+_CALL_NAMES = {"call", "tool_call", "function_call", "call_id", "tool_call_id", "tool_use_id"}
+"""Names of parameters that can only mean a call or its id."""
 _CALL_PARAMETERS: Mapping[str, tuple[str, ...]] = {
     "call": ("call", "tool_call", "function_call", "tool_use"),
     "id": ("call_id", "tool_call_id", "tool_use_id", "id"),
@@ -302,9 +311,13 @@ _CALL_PARAMETERS: Mapping[str, tuple[str, ...]] = {
 """Maps the parts of a tool result to the names of parameters, fields and keys for them."""
 
 
-def _takes_results(method: Method) -> bool:
-    """Return whether a method accepts the results of all calls, or a result with its call."""
-    return bool(_result_parameters(method)) or _results_parameter(method) is not None
+def _result_methods(methods: Sequence[Method], source: str) -> list[Method]:
+    """Return the methods that accept the results of all calls, or a result with its call.
+
+    One that the class itself calls may be a step of its own loop, so it needs a telling name.
+    """
+    found = [each for each in methods if _result_parameters(each) or _results_parameter(each) is not None]
+    return [each for each in found if _RESULT_METHOD.search(each.path[0]) or f"self.{each.path[0]}(" not in source]
 
 
 def _place_among_results(method: Method) -> tuple[bool, bool]:
@@ -314,7 +327,8 @@ def _place_among_results(method: Method) -> tuple[bool, bool]:
 def _result_parameters(method: Method) -> dict[str, str]:
     """Return the parameters of a method that accepts one result, by their meaning; `{}` for one that accepts all."""
     named = {key: name for key, known in _CALL_PARAMETERS.items() if (name := first(known, method.names))}
-    is_one = _RESULT_METHOD.search(method.path[0]) and "content" in named and named.keys() & {"id", "call"}
+    is_named = _RESULT_METHOD.search(method.path[0]) or {named.get("call"), named.get("id")} & _CALL_NAMES
+    is_one = is_named and "content" in named and named.keys() & {"id", "call"} and not method.path[0].startswith("on_")
     return named if is_one and method.required <= {"self", *named.values()} else {}
 
 
@@ -569,8 +583,10 @@ class _Place:
 
     @property
     def runs_tools(self) -> bool:
-        """Return whether the module calls something with the arguments of a call."""
-        return _RUNS_TOOLS.search(self.module) is not None
+        """Return whether the class calls something with the arguments of a call. A caller may use the rest of the
+        module.
+        """
+        return _RUNS_TOOLS.search(self.source) is not None
 
     @property
     def reads_signatures(self) -> bool:
@@ -592,7 +608,7 @@ _READS_SIGNATURES = re.compile(
 
 _EXECUTORS = re.compile(
     r"(execute|run|call|invoke|handle|dispatch)_(tool|function)(_call)?$|(tool_|function_)?(executor|dispatcher|runner)$"
-    r"|(tool|function)_handler$|dispatch$"
+    r"|(tool|function)_(handler|callback)$|dispatch$|on_(tool_|function_)?call$"
 )
 """Names of parameters for one function that executes all calls, given a name and arguments."""
 
@@ -616,7 +632,7 @@ def _tool_arguments(method: Method, place: _Place, *, only_if_clear: bool) -> di
     found = {name: made for name in sorted(method.names) if (made := _clear_argument(name, method, place))}
     if not found and executors:
         found = dict.fromkeys(method.names & {*SYNONYMS["tools"]}, _declarations_of(place.module))
-        found |= dict.fromkeys(executors[:1], _as_executor)
+        found |= {name: _ExecutorArgument(_own_classes_in(method.hints.get(name))) for name in executors[:1]}
     if not found and not only_if_clear:
         found = {
             name: made
@@ -632,8 +648,24 @@ def _tool_arguments(method: Method, place: _Place, *, only_if_clear: bool) -> di
 
 
 def _may_call(method: Method, name: str) -> bool:
+    """Return whether a parameter takes a function or an object that executes calls, not one that only observes them."""
     hint = method.hints.get(name)
-    return hint is None or "Callable" in str(hint)
+    returned = next(
+        (typing.get_args(each)[-1] for each in (hint, *typing.get_args(hint)) if _is_function_type(each)), 0
+    )
+    if name.startswith("on_") and (returned is type(None) or (returned == 0 and name not in method.required)):
+        return False
+    return hint is None or "Callable" in str(hint) or any(map(_executing_method, _own_classes_in(hint)))
+
+
+def _is_function_type(hint: object) -> bool:
+    return typing.get_origin(hint) is cast("object", Callable) and bool(typing.get_args(hint))
+
+
+def _executing_method(kind: type) -> str | None:
+    """Return the method of a class that executes a call, if it has one."""
+    names = (each.path[0] for each in _public_methods(kind))
+    return next((each for each in names if each in _RUNNING_METHODS or _EXECUTORS.fullmatch(each)), None)
 
 
 def _clear_argument(name: str, method: Method, place: _Place) -> _ToolArgument | None:
@@ -656,7 +688,9 @@ def _likely_argument(name: str, method: Method, place: _Place) -> _ToolArgument 
     is_mapping, of_dicts = _is_mapping(name, hint, place), re.search(r"\[.*\b[dD]ict|Mapping\[.*\]\]", str(hint))
     if name in _FUNCTION_MAPS and is_mapping and place.runs_tools:
         return _FunctionsArgument(str(hint), is_mapping=True)
-    if not of_dicts and place.reads_signatures:
+    each = re.search(rf"\bfor (\w+) in (?:self\.)?_?{name}\b", place.source)
+    reads_name = each is not None and re.search(rf"\b{each[1]}\.name\b", place.source)
+    if not of_dicts and place.reads_signatures and not reads_name:
         return _FunctionsArgument(str(hint), is_mapping=is_mapping)
     kinds = [each for each in place.classes if re.search("Tool|Function|Skill|Action", each.__name__)]
     makers = [maker for each in kinds if (maker := _tool_maker(each, place)) is not None]
@@ -731,6 +765,11 @@ class _ObjectsArgument:
     make: _ToolMaker | None
     is_mapping: bool
 
+    @property
+    def is_by_signature(self) -> bool:
+        """Return whether each object describes its tool by the signature of a function."""
+        return getattr(self.make, "is_by_signature", False)
+
     def __call__(self, tools: _Tools, api: str) -> object:
         made = (
             [*map(self.make, tools)] if self.make else [_CallableTool(each, _declaration(each, api)) for each in tools]
@@ -760,19 +799,27 @@ def _declarations_of(module: str) -> _ToolArgument:
     return lambda tools, api: _declarations(tools, api, module)
 
 
-def _as_executor(tools: _Tools, _api: str) -> object:
-    """Return a function that executes a call, given the name of the tool and its arguments, or the call."""
-    known = {each.name: each for each in tools}
+@dataclass(frozen=True, slots=True)
+class _ExecutorArgument:
+    """A function that executes a call, or an object of a third-party class with such a method."""
 
-    def execute(*args: Any, **kwargs: Any) -> str:
-        values = [*args, *kwargs.values()]
-        if len(values) == 1:
-            ((_, _, name, arguments),) = own_calls([values[0]])
-            return _AwaitableText(known[name].text(arguments or {}))
-        name = next(each for each in values if each in known)
-        return _AwaitableText(known[name].text(_parse_arguments(next(each for each in values if each is not name))))
+    kinds: Sequence[type]
 
-    return execute
+    def __call__(self, tools: _Tools, _api: str) -> object:
+        known = {each.name: each for each in tools}
+
+        def execute(*args: Any, **kwargs: Any) -> str:
+            values = [*args, *kwargs.values()]
+            if len(values) == 1:
+                ((_, _, name, arguments),) = own_calls([values[0]])
+                return _AwaitableText(known[name].text(arguments or {}))
+            name = next(each for each in values if isinstance(each, str) and each in known)
+            return _AwaitableText(known[name].text(_parse_arguments(next(each for each in values if each is not name))))
+
+        for kind in self.kinds:
+            if (name := _executing_method(kind)) is not None:
+                return type(kind.__name__, (kind,), {name: _as_method(execute)})()
+        return execute
 
 
 def _declaration(tool: ConversationTool, api: str) -> dict[str, Any]:
@@ -786,7 +833,8 @@ def _declarations(tools: _Tools, api: str, module: str) -> list[dict[str, Any]]:
     """Return tools in the format that a class expects, according to the source of its module."""
     is_bare = _BARE_TOOLS.search(module) is not None
     if is_bare and api != GEMINI.name:
-        return [{"name": each.name, "description": each.description, "parameters": each.parameters} for each in tools]
+        bare = [{"name": each.name, "description": each.description, "parameters": each.parameters} for each in tools]
+        return [*map(Declaration, bare)]
     is_read = not is_bare and re.search(r"\bfor \w+ in (self\.)?_?(tools|functions)\b", module)
     made = [_declaration(each, OPENAI.name if is_read else api) for each in tools]
     if api == GEMINI.name and not is_bare and not is_read:
@@ -796,6 +844,7 @@ def _declarations(tools: _Tools, api: str, module: str) -> list[dict[str, Any]]:
 
 _BARE_TOOLS = re.compile(
     r"function_?[dD]eclarations[\"']?\s*[:=]\s*(list\()?(self\.)?_?tools\b|\*\*(\w+)[^{}]*\}\s*for \3 in"
+    r"|[\"']type[\"']:\s*[\"']function[\"'],\s*[\"']function[\"']:\s*\w+\s*\}"
 )
 """Code that adds the enclosing object of the API to each tool."""
 
@@ -892,6 +941,8 @@ def _tool_maker(kind: type, place: _Place) -> _ToolMaker | None:
         if {"name", "handler"} <= (named := _tool_parameters(made := method_of((), each))).keys():
             is_whole = made.required <= {*named.values()} and {"parameters", "declaration"} & named.keys()
             return _tested_maker(_Constructed(each, named, str(made.hints.get(named["handler"])))) if is_whole else None
+        if named.keys() == {"handler"} and made.required <= {named["handler"]}:
+            return _tested_maker(_Constructed(each, named, "", is_by_signature=True))
     return _tested_maker(_Derived(kind, running)) if has_name and running else None
 
 
@@ -920,9 +971,11 @@ class _Constructed:
     kind: type
     named: Mapping[str, str]
     hint: str
+    is_by_signature: bool = False
 
     def __call__(self, tool: ConversationTool) -> object:
         parts = _parts_of(tool, self.hint)
+        parts["handler"] = _as_function(tool, self.hint) if self.is_by_signature else parts["handler"]
         return call(self.kind, **{name: parts[part] for part, name in self.named.items()})
 
 
@@ -1028,7 +1081,10 @@ def _by_object(method: Method, kind: type) -> _Registrar | None:
     kinds = _own_classes_in(method.hints.get(required[0]))
     makers = (_tool_maker(each, _Place(each, "", method.module)) for each in kinds if each is not kind)
     maker = next(filter(None, makers), None)
-    return None if maker is None else _Registrar(method, {}, item=required[0], make=maker)
+    if maker is None:
+        return None
+    is_list = item_class(method.hints.get(required[0])) is not None
+    return _Registrar(method, {}, item=required[0], make=(lambda tool: [maker(tool)]) if is_list else maker)
 
 
 def _by_function(method: Method, _kind: type) -> _Registrar | None:

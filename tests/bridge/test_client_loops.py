@@ -156,6 +156,62 @@ class Agent:
 }
 
 OBJECTS = {
+    "add_tools(list)": """
+@dataclass
+class Tool:
+    name: str
+    fn: Callable
+    schema: dict
+    description: str = ""
+
+class Agent:
+    def __init__(self):
+        self.known = {}
+    def add_tools(self, tools: list[Tool]) -> Agent:
+        self.known.update({each.name: each for each in tools})
+        return self
+    def run(self, prompt):
+        SEEN.extend([each.name, each.description, each.schema] for each in self.known.values())
+        SEEN.append(self.known["weather"].fn(**args))
+""",
+    "objects of a class whose name shows it, next to a reader of signatures": """
+def describe(fn):
+    return fn.__name__, inspect.signature(fn)
+
+class FunctionTool:
+    def __init__(self, fn, name, description, schema):
+        self.fn, self.name, self.description, self.schema = fn, name, description, schema
+    def __call__(self, **kwargs):
+        return self.fn(**kwargs)
+
+class Agent:
+    def __init__(self, tools):
+        self.tools = {each.name: each for each in tools}
+    def answer(self, call_id, output):
+        SEEN.append(output)
+    def run(self, prompt):
+        SEEN.extend([each.name, each.description, each.schema] for each in self.tools.values())
+        self.answer("a", self.tools["weather"](**args))
+""",
+    "declarations, and an object that executes a call": """
+class ToolExecutor(Protocol):
+    async def execute(self, name: str, arguments: dict) -> Any: ...
+
+class Agent:
+    def __init__(self, tools: list[dict], executor: ToolExecutor):
+        self.tools, self.executor = tools, executor
+    async def run(self, prompt):
+        SEEN.extend([each["name"], each["description"], each["parameters"]] for each in self.tools)
+        SEEN.append(await self.executor.execute("weather", args))
+""",
+    "declarations, and a callback for a call": """
+class Agent:
+    def __init__(self, tools: list[dict], on_tool_call: Callable[[dict], str]):
+        self.tools, self.on_tool_call = tools, on_tool_call
+    def run(self, prompt):
+        SEEN.extend([each["name"], each["description"], each["parameters"]] for each in self.tools)
+        SEEN.append(self.on_tool_call({"id": "a", "name": "weather", "arguments": args}))
+""",
     "a protocol and a class with an asynchronous function": """
 class Tool(Protocol):
     name: str
@@ -272,6 +328,19 @@ def test_an_agent_gets_tools_in_the_way_of_its_author(load: Load, code: str) -> 
 
 
 BY_SIGNATURE = {
+    "a class for a function": """
+class Tool:
+    def __init__(self, fn):
+        self.fn, self.name, self.signature = fn, fn.__name__, inspect.signature(fn)
+    def call(self, arguments: dict):
+        return self.fn(**arguments)
+
+class Agent:
+    def __init__(self, tools: list[Tool]):
+        self.tools = {each.name: each for each in tools}
+    def run(self, prompt):
+        SEEN.append(self.tools["weather"].call(args))
+""",
     "a decorator without arguments": """
 class Toolbox:
     def __init__(self):
@@ -374,6 +443,13 @@ class Session(Base):
     def answer_calls(self, results: list[tuple[Call, str]]) -> Reply:
         SEEN.extend((call.id, value) for call, value in results)
 """,
+    "each result with its call": """
+class Session(Base):
+    def add_result(self, call: Call, result: str) -> None:
+        SEEN.append((call.id, result))
+    def go_on(self) -> Reply:
+        return Reply("done")
+""",
     "the method for prompts": """
 class Session:
     def __init__(self, tools=None):
@@ -398,6 +474,21 @@ def test_a_session_gets_results_in_the_form_of_its_author(load: Load, code: str)
 
 
 OTHERS = {
+    "a client with a function by which its caller runs tools": """
+class Client:
+    def ask(self, prompt, tools=()):
+        return {"text": "", "calls": [prompt, tools]}
+
+def run_all(calls, handlers):
+    return [handlers[each.name](**each.args) for each in calls]
+""",
+    "an observer of calls": """
+class Client:
+    def __init__(self, tools: list[dict] = (), on_call: Callable[[str, dict], None] | None = None):
+        self.tools, self.on_call = tools, on_call
+    def ask(self, prompt):
+        return prompt
+""",
     "a client whose tools have no function": """
 class Client:
     def __init__(self, tools: list[dict]):
@@ -509,3 +600,21 @@ class Agent:
     drive(HERE, "claude", conversation(tool_choice="required"))
 
     assert module.SEEN == [{"type": "any"}]
+
+
+def test_declarations_are_bare_if_the_class_adds_the_enclosing_object(load: Load) -> None:
+    module = load("""
+class Session:
+    def __init__(self, tools=()):
+        self.tools = [{"type": "function", "function": each} for each in tools]
+    def ask(self, prompt):
+        SEEN.extend(json.loads(json.dumps(self.tools)))
+    def submit(self, results: list[dict]):
+        return "done"
+""")
+    drive = session_drive(module.Session, "openai-chat")
+    assert drive is not None
+    drive(HERE, "gpt", conversation())
+
+    declared = {"name": "weather", "description": "The weather.", "parameters": SCHEMA}
+    assert [{"type": "function", "function": declared}] == module.SEEN
