@@ -521,7 +521,8 @@ def _check_command(found: Recognition) -> str:
     if _is_loop(found.spec):
         return shlex.join(["harness", "check", "agent", *words])
     words += [word for rule in found.ignored for word in ("--ignore", rule)]
-    words += ["--model", model] if (model := found.model or found.default_model) else []
+    target = found.spec.rpartition(" ")[2]
+    words += ["--model", f"{target}={model}"] if (model := found.model or found.default_model) else []
     return shlex.join(["harness", "check", "adapter", *words])
 
 

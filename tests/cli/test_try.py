@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 import time
@@ -582,7 +583,9 @@ def test_a_client_without_a_base_url_is_redirected_and_keeps_its_model(harness: 
         "called as fixed:chat(messages, tools), with its requests to https://api.openai.com/v1 redirected." in done.out
     )
     assert "Nothing is wrong in the cells that were played." in done.out
-    assert done.out.splitlines()[-1].endswith("fixed:chat' --model gpt-4.1")
+    more = done.out.splitlines()[-1]
+    assert more.endswith("fixed:chat' --model fixed:chat=gpt-4.1")
+    assert harness(*shlex.split(more.removeprefix("More: harness ")), "call-single").code == 0
 
 
 @pytest.mark.parametrize(("is_fixed", "model"), [(False, "gpt-4.1"), (True, "gpt-6-sol")])
