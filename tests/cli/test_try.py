@@ -585,7 +585,7 @@ def test_a_client_without_a_base_url_is_redirected_and_keeps_its_model(harness: 
     assert "Nothing is wrong in the cells that were played." in done.out
     more = done.out.splitlines()[-1]
     assert more.endswith("fixed:chat' --model fixed:chat=gpt-4.1")
-    assert harness(*shlex.split(more.removeprefix("More: harness ")), "call-single").code == 0
+    assert harness(*shlex.split(more.removeprefix("More: harness ")), "--generate", "1").code == 0
 
 
 @pytest.mark.parametrize(("is_fixed", "model"), [(False, "gpt-4.1"), (True, "gpt-6-sol")])
