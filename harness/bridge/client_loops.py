@@ -33,16 +33,10 @@ from harness.bridge.client_formats import (
     hints_of,
     item_class,
 )
-from harness.bridge.client_shapes import (
-    METHODS,
-    Method,
-    keeps_history,
-    make_client,
-    method_of,
-    system_attribute,
-    wait_for,
-)
+from harness.bridge.client_methods import METHODS, Method, make_client, method_of
+from harness.bridge.client_shapes import keeps_history, system_attribute
 from harness.bridge.openai_messages import Memory
+from harness.bridge.shaped_client import wait_for
 from harness.model.errors import RECOGNISED_CLIENT, Unsupported
 from harness.model.messages import ChatRequest, Message, Role, Text, Tool, ToolCall
 from harness.model.protocols import PLAIN_LOOP, Capability, Conversation, ConversationTool, Endpoint

@@ -29,9 +29,11 @@ from urllib.parse import urlsplit
 from harness import plugins
 from harness.apis import registry
 from harness.apis.api import Api
-from harness.bridge import client_loops, client_shapes
+from harness.bridge import client_loops, client_methods, client_shapes
 from harness.bridge.client_formats import ANTHROPIC, GEMINI, OPENAI, RESPONSES
-from harness.bridge.client_shapes import OPENAI_APIS, TRIED_MODELS, ClientShape, ShapedClient
+from harness.bridge.client_methods import TRIED_MODELS
+from harness.bridge.client_shapes import OPENAI_APIS, ClientShape
+from harness.bridge.shaped_client import ShapedClient
 from harness.cassettes.client_patches import intercept_requests, is_local
 from harness.cassettes.loopback_server import serve
 from harness.model.errors import HarnessError, PluginError, Unsupported
@@ -136,7 +138,7 @@ def recognise_here(name: str, api: str = "") -> Recognition:
 def _provider_note(value: object, spec: str) -> str:
     """Return the end of a sentence that names the provider of a client for several providers, and the other ones."""
     apis = re.findall(r"@([^\s/=]+)", spec)
-    known = client_shapes.providers_of(client_shapes.method_of((), value))
+    known = client_methods.providers_of(client_methods.method_of((), value))
     if not apis or apis[0] not in known:
         return ""
     first_apis = {provider: each for each, provider in reversed(known.items())}

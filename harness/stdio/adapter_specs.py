@@ -28,7 +28,7 @@ from urllib.parse import urlsplit
 from harness import plugins, wrappers
 from harness.apis import registry
 from harness.apis.api import Api
-from harness.bridge import client_loops, client_shapes
+from harness.bridge import client_loops, client_methods, client_shapes, shaped_client
 from harness.model.errors import PluginError, UnknownName
 from harness.model.protocols import Adapter, Loop
 from harness.platform.exceptions import shorten
@@ -48,7 +48,7 @@ The API may be omitted if the loop declares it.
 """
 
 CLIENT, NATIVE = "client", "native"
-"""Prefixes of the specification of a client without a wrapper, which `harness.bridge.client_shapes` adapts. A client
+"""Prefixes of the specification of a client without a wrapper, which `harness.bridge.shaped_client` adapts. A client
 gets messages in OpenAI's format, unless it is `native`.
 """
 
@@ -176,7 +176,7 @@ def _redirected_drive(wire: Api, drive: Drive, value: object) -> Drive:
     how a base URL must end.
     """
     provider_url = "://".join(urlsplit(wire.provider_url)[:2])
-    default = urlsplit(client_shapes.default_base_url(value, provider_url)).path.rstrip("/")
+    default = urlsplit(client_methods.default_base_url(value, provider_url)).path.rstrip("/")
     is_longer = default.startswith(wire.base_path)
 
     def redirected(endpoint: Endpoint, model: str, conversation: Conversation) -> None:
@@ -247,7 +247,7 @@ def _client(kind: str, api: str, place: str | None, what: str) -> Adapter:
     _set_client_environment()
     value, method = client_shapes.load(what)
     form = api if kind == NATIVE else None
-    return client_shapes.adapter_for(value, what, api, base_url, method=method, form=form, redirected=redirection)
+    return shaped_client.adapter_for(value, what, api, base_url, method=method, form=form, redirected=redirection)
 
 
 def _driven_api(kind: str, name: str | None, what: str) -> Api:

@@ -17,8 +17,10 @@ from harness.bridge.call_log import logged_calls
 from harness.bridge.client_answers import as_completion, read_answer, read_stream
 from harness.bridge.client_formats import ANTHROPIC, choice_as_text, with_joined_texts
 from harness.bridge.client_loops import agent_drive, session_drive
-from harness.bridge.client_shapes import ShapedClient, default_base_url, load, recognise
+from harness.bridge.client_methods import default_base_url
+from harness.bridge.client_shapes import load, recognise
 from harness.bridge.openai_messages import Memory
+from harness.bridge.shaped_client import ShapedClient
 from harness.model.errors import MalformedResponse, PluginError, RateLimited, Unsupported
 from harness.model.messages import (
     ChatRequest,

@@ -1,0 +1,450 @@
+"""Parameters of the constructors and the methods of third-party clients, and clients made with them."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import inspect
+import re
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from functools import partial
+from itertools import chain
+from typing import Any, cast
+
+from harness.bridge.call_log import call
+from harness.bridge.client_formats import (
+    ANTHROPIC,
+    GEMINI,
+    OPENAI,
+    RESPONSES,
+    SYNONYMS,
+    Form,
+    first,
+    hints_of,
+    is_enum,
+    item_class,
+    members_of,
+)
+from harness.model.errors import (
+    PluginError,
+)
+
+BASE_URLS = ("base_url", "api_base", "baseurl", "api_url", "url", "endpoint", "host")
+
+KEYS = ("api_key", "key", "apikey", "token", "auth_token")
+
+MODELS = ("model", "model_name", "model_id", "model_spec", "spec")
+
+PROVIDERS = ("provider", "vendor", "llm_provider", "provider_name", "backend")
+
+METHODS = ("chat", "complete", "completion", "create", "generate", "invoke", "send", "ask", "run", "query")
+
+_OPENAI_PARAMETERS = ("tools", "tool_choice", "response_format", "max_tokens", "temperature", "top_p", "stop", "stream")
+
+_ANTHROPIC_SETTINGS = frozenset({"max_tokens", "temperature", "top_p"})
+
+TRIED_MODELS = ("model", "gpt-4.1", "claude-opus-4-8", "gemini-2.5-flash")
+"""Model names to try when a client is created for inspection. Some clients look the name up in a table and reject
+unknown models.
+"""
+
+_PROVIDER_NAMES: Mapping[str, tuple[str, ...]] = {
+    OPENAI.name: ("openai", "openaichat", "openaicompletions", "chatcompletions", "chatgpt", "gpt"),
+    RESPONSES.name: ("openairesponses", "responses", "openai"),
+    ANTHROPIC.name: ("anthropic", "claude"),
+    GEMINI.name: ("gemini", "google", "googlegenai", "googleai", "genai"),
+}
+"""API → names of its provider in clients for several providers, in lower case and without punctuation. The best comes
+first.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A client's method, as a path of attribute names from the client, with the names of its parameters.
+
+    The path of a plain function is empty. `is_open` is set if the method accepts any keyword argument. `required` holds
+    the parameters without a default, and `preset` the defaults that are non-empty strings. `hints` holds the
+    annotations, `source` the source code, `class_source` that of its class and `module` that of its module, if they are
+    known.
+
+    If the method takes a single object that holds the messages, `packed` is its parameter and the class of that object.
+    The names are then the fields of the class.
+    """
+
+    path: tuple[str, ...]
+    names: frozenset[str]
+    is_open: bool
+    required: frozenset[str] = frozenset()
+    preset: Mapping[str, str] = field(default_factory=dict[str, str])
+    hints: Mapping[str, object] = field(default_factory=dict[str, object])
+    source: str = ""
+    module: str = ""
+    class_source: str = ""
+    packed: tuple[str, type] | None = None
+
+    def parameter(self, name: str, form: Form) -> str | None:
+        """Return the name of the parameter for an argument of this message format, or `None` if the method has none."""
+        known = SYNONYMS["contents" if name == form.messages == "contents" else name] if name in SYNONYMS else (name,)
+        found = first(known, self.names) or (self.only_list if name == form.messages else None)
+        return found or (known[0] if self.is_open else None)
+
+    def without_open_parameters(self, api: str) -> Method:
+        """Return the method without its `**params`, but with the parameters among them that its source mentions or that
+        this API has as well.
+        """
+        if not self.is_open:
+            return self
+        mentioned = {name for name in _OPENAI_PARAMETERS if re.search(rf"[\"']{name}[\"']", self.source)}
+        same = _ANTHROPIC_SETTINGS if api == ANTHROPIC.name else frozenset[str]()
+        return replace(self, names=self.names | mentioned | same, is_open=False)
+
+    @property
+    def always_streams(self) -> bool:
+        """Return whether each call of the method requests a stream."""
+        return bool(
+            re.search(r"\byield\b|[\"']?\bstream[\"']?\s*[:=]\s*True|stream_generate|streamGenerate", self.source)
+        )
+
+    @property
+    def mentions_images(self) -> bool:
+        """Return whether the client's module mentions images. If not, the client is not expected to send them."""
+        return bool(re.search(r"image|inline_?data", self.module, re.IGNORECASE))
+
+    @property
+    def reads_parts(self) -> bool:
+        """Return whether the source of the client's module handles content that is a list of parts."""
+        return self.mentions_images or bool(re.search(r"isinstance\([^)]*content[^)]*(list|str)\b", self.module))
+
+    @property
+    def wraps_tools(self) -> bool:
+        """Return whether the client wraps each given function in a tool object of the API, according to the source of
+        the method. If the method does not read the tools itself, use the source of its class.
+        """
+        tools = first(SYNONYMS["tools"], self.names)
+        if tools is None:
+            return False
+        given = rf"([\w.]+\.)?{tools}\b"
+        is_read = re.search(
+            rf"\bin {given}|[\"']?\w*[tT]ools[\"']?\]?\s*[:=]\s*(list\()?{given}(?!\s*[,)])", self.source
+        )
+        each = rf"[\"']function[\"']:\s*(dict\(|\{{\*\*)?(?P<one>\w+)[)}}\s]*\}}\s*for (?P=one) in {given}"
+        wraps = rf"function_?[dD]eclarations[\"']?\s*[:=]\s*(list\()?{given}|{each}"
+        return bool(re.search(wraps, self.source if is_read else self.class_source))
+
+    def takes_choice_as_text(self, parameter: str) -> bool:
+        """Return whether the parameter for the tool choice takes a word or the name of a tool, not the API's object."""
+        members = [*members_of(self.hints.get(parameter))]
+        if members:
+            has_words = any(each is str or isinstance(each, str) or is_enum(each) for each in members)
+            return has_words and dict not in members
+        return parameter == "tool_mode" or bool(re.search(rf"[\"']name[\"']:\s*{parameter}\b", self.module))
+
+    @property
+    def only_list(self) -> str | None:
+        """The only required parameter that has no known name, if its annotation is a list or the method takes tools."""
+        unknown = self.required - KNOWN_PARAMETERS
+        name = next(iter(unknown)) if len(unknown) == 1 else None
+        is_list = name is not None and item_class(self.hints.get(name)) is not None
+        return name if is_list or first(SYNONYMS["tools"], self.names) else None
+
+
+def default_base_url(value: object, provider_url: str) -> str:
+    """Return the default base URL of a constructor, or an empty string. Without a default in its signature, it is the
+    base URL of the provider with a version in the source of its module.
+    """
+    method = method_of((), value)
+    if default := method.preset.get(first(BASE_URLS, method.names) or "", ""):
+        return default
+    found = re.search(rf"[\"']({re.escape(provider_url)}/v\d\w*)/?[\"']", method.module)
+    return found[1] if found else ""
+
+
+def default_model(value: object) -> str | None:
+    """Return the default model of a method or constructor, if it has one."""
+    method = method_of((), value)
+    return method.preset.get(first(MODELS, method.names) or "", "").removeprefix(prefix_of(method)) or None
+
+
+def try_to_make(value: Callable[..., object], api: str) -> tuple[Callable[[str, str, str], object], object, str]:
+    """Create a client with the first provider, base URL and model that it accepts. Return the function that makes it,
+    the client and the model.
+    """
+    failed: Exception | None = None
+    default = default_model(value)
+    models = ([default] if default else []) + [*TRIED_MODELS]
+    method = method_of((), value)
+    needs_provider = first(PROVIDERS, method.names) in method.required
+    apis = [api] if api or not needs_provider else [*providers_of(method), ""]
+    for each, base_url in ((each, base) for each in apis for base in ("http://127.0.0.1:9/v1", "http://127.0.0.1:9")):
+        make = partial(make_client, value, api=each)
+        for model in models:
+            try:
+                return make, make(base_url, "no-key", model), model
+            except PluginError:
+                raise
+            except Exception as error:  # noqa: BLE001 - the user's constructor may fail in any way
+                failed = failed or error
+    raise failed or AssertionError
+
+
+KNOWN_PARAMETERS = frozenset(
+    {*BASE_URLS, *KEYS, *MODELS, *PROVIDERS, *SYNONYMS["tools"], *SYNONYMS["system"], "max_tokens"}
+)
+"""Known names of parameters that do not hold messages."""
+
+
+def constructor_names(factory: object) -> dict[str, str]:
+    """Return the parameter names for the base URL, the key and the model, in the constructor or in its configuration
+    class.
+    """
+    config = _config(factory)
+    return {**(_own_names(config[1]) if config else {}), **_own_names(factory)} or {"": ""}
+
+
+def _own_names(factory: object) -> dict[str, str]:
+    method, found = method_of((), factory), dict[str, str]()
+    for key, known in (("base_url", BASE_URLS), ("api_key", KEYS), ("model", MODELS)):
+        name = first(known, method.names) or (key if method.is_open and key != "model" else None)
+        if name is not None:
+            found[key] = name
+    return found
+
+
+def _config(factory: object) -> tuple[str, type] | None:
+    """Return the constructor parameter for a configuration object with a base URL, and the class of the object."""
+    if "base_url" in _own_names(factory):
+        return None
+    for name, hint in hints_of(factory).items():
+        classes = [each for each in (hint, *typing.get_args(hint)) if inspect.isclass(each)]
+        for each in classes:
+            if first(BASE_URLS, method_of((), each).names) and name != "return":
+                return name, each
+    return _injected_parameter(factory)
+
+
+_SDK_CLIENTS = {
+    ".chat.completions": ("openai", "OpenAI"),
+    ".responses.": ("openai", "OpenAI"),
+    ".messages.": ("anthropic", "Anthropic"),
+}
+"""Method of an SDK's client → its module and the name of its class."""
+
+
+def _injected_parameter(factory: object) -> tuple[str, type] | None:
+    """Return the constructor parameter for a client of a provider's SDK, recognised by its name, and the class of that
+    client.
+
+    The SDK methods that the source of the class calls identify the SDK.
+    """
+    name = next((each for each in method_of((), factory).required if re.search("client|sdk", each)), None)
+    try:
+        source = inspect.getsource(cast("type", factory))
+        module, kind = next(found for call, found in _SDK_CLIENTS.items() if name and call in source)
+        return str(name), getattr(importlib.import_module(module), f"Async{kind}" if "await " in source else kind)
+    except (OSError, TypeError, StopIteration, ImportError):
+        return None
+
+
+def make_client(
+    factory: Callable[..., object], base_url: str, api_key: str, model: str, *, api: str = "", **extra: object
+) -> object:
+    """Return a client that sends its requests to `base_url`. `extra` are further arguments of its constructor.
+
+    If the client serves several providers, it gets that of `api`. If its constructor rejects the model, the model gets
+    the prefix of its provider, as in `openai/gpt-4.1`.
+    """
+    method = method_of((), factory)
+    values = {"base_url": base_url, "api_key": api_key, "model": prefix_of(method, api) + model}
+    arguments: dict[str, object] = {
+        name: values[key] for key, name in constructor_names(factory).items() if name in method.names or method.is_open
+    }
+    arguments.pop("", None)
+    if "max_retries" in method.names:
+        arguments["max_retries"] = 0
+    config = _config(factory)
+    arguments |= {**provider_argument(method, api), **extra}
+    arguments |= dict.fromkeys(method.required & {*SYNONYMS["system"], *SYNONYMS["tools"]} - arguments.keys())
+    if config is not None and "base_url" not in arguments:
+        arguments[config[0]] = make_client(config[1], base_url, api_key, model)
+    if missing := sorted(method.required - arguments.keys()):
+        name = getattr(factory, "__name__", "it")
+        raise unknown_client(
+            name,
+            f"its constructor needs {', '.join(missing)}. Write a function that makes it, as in try_it.py: "
+            f"'def make(base_url, api_key, model): return {name}(...)'. Then: harness try try_it:make",
+        )
+    name = first(MODELS, method.names)
+    if name not in arguments or arguments[name] != model:
+        return call(factory, **arguments)
+    return _call_with_prefixes(partial(call, factory, **arguments), str(name), model, api)
+
+
+def _call_with_prefixes(make: Callable[..., object], name: str, model: str, api: str) -> object:
+    """Call a constructor with a model. If that fails, try the model with the prefixes of its provider."""
+    known = _PREFIXES.get(api, ()) if api else [*chain.from_iterable(_PREFIXES.values())]
+    try:
+        return make()
+    except Exception:
+        for prefix in (f"{each}{sign}" for each in known for sign in "/:"):
+            with contextlib.suppress(Exception):
+                return make(**{name: prefix + model})
+        raise
+
+
+_PREFIXES: Mapping[str, tuple[str, ...]] = {
+    OPENAI.name: ("openai",),
+    RESPONSES.name: ("openai",),
+    ANTHROPIC.name: ("anthropic", "claude"),
+    GEMINI.name: ("gemini", "google"),
+}
+"""API → prefixes of its models in clients for several providers."""
+
+
+def providers_of(method: Method) -> dict[str, object]:
+    """Return the providers that a method or constructor accepts, by API: members of an enumeration, values of a
+    `Literal`, or strings in the source of its module. It is empty without a parameter for the provider.
+    """
+    name = first(PROVIDERS, method.names)
+    if name is None:
+        return {}
+    hint = method.hints.get(name, str)
+    values = [*_listed_values(hint)]
+    if not values and str in (hint, *typing.get_args(hint)):
+        literals = dict.fromkeys(re.findall(r"[\"']([\w-]+)[\"']", method.module))
+        values = [each for each in literals if any(_is_provider(each, api) for api in _PROVIDER_NAMES)]
+        values = values or ["openai", "anthropic", "gemini"]
+    fitting = {api: [each for each in values if _is_provider(each, api)] for api in _PROVIDER_NAMES}
+    return {api: min(found, key=partial(_provider_place, api)) for api, found in fitting.items() if found}
+
+
+def _listed_values(hint: object) -> Iterator[object]:
+    """Yield the members of the enumerations and the values of the literals in an annotation."""
+    if inspect.isclass(hint) and issubclass(hint, Enum):
+        yield from hint
+    elif typing.get_origin(hint) is typing.Literal:
+        yield from typing.get_args(hint)
+    else:
+        yield from chain.from_iterable(map(_listed_values, typing.get_args(hint)))
+
+
+def _is_provider(value: object, api: str) -> bool:
+    return bool(_spellings(value) & {*_PROVIDER_NAMES[api]})
+
+
+def _provider_place(api: str, value: object) -> int:
+    return min(place for place, name in enumerate(_PROVIDER_NAMES[api]) if name in _spellings(value))
+
+
+def _spellings(value: object) -> set[str]:
+    """Return the names of a provider in lower case and without punctuation."""
+    names = [value.name, value.value] if isinstance(value, Enum) else [value]
+    return {re.sub(r"[\W_]", "", each.lower()) for each in names if isinstance(each, str)}
+
+
+def provider_argument(method: Method, api: str) -> dict[str, object]:
+    """Return the argument that selects the provider of an API. Without an API, it is the first provider.
+
+    A default is kept, unless it is the provider of another API.
+    """
+    name, known = first(PROVIDERS, method.names), providers_of(method)
+    if name is None or not known:
+        return {}
+    default = method.preset.get(name)
+    is_other = default is not None and api in known and not _is_provider(default, api)
+    is_other = is_other and any(_is_provider(default, each) for each in _PROVIDER_NAMES)
+    if name in method.required or is_other:
+        return {name: known.get(api, next(iter(known.values())))}
+    return {}
+
+
+def prefix_of(method: Method, api: str = "") -> str:
+    """Return the provider prefix of the method's default model, such as `openai/`, or an empty string. Libraries such
+    as LiteLLM need this prefix in model names. It becomes that of `api` if the default belongs to another API.
+    """
+    default = method.preset.get(first(MODELS, method.names) or "", "")
+    found = re.match(r"(openai|azure|anthropic|claude|gemini|google|vertex_ai)([/:])", default)
+    if found is None:
+        return ""
+    is_other = api in _PREFIXES and not _is_provider(found[1], api)
+    is_other = is_other and any(_is_provider(found[1], each) for each in _PROVIDER_NAMES)
+    return f"{_PREFIXES[api][0]}{found[2]}" if is_other else found[0]
+
+
+def tool_binder(client: object) -> Callable[..., object] | None:
+    """Return the method of a client that returns another client with tools, if it has one."""
+    return next((each for name in ("bind_tools", "with_tools") if callable(each := getattr(client, name, None))), None)
+
+
+def attribute_of(client: object, path: tuple[str, ...]) -> object | None:
+    """Return the function at a path of attributes from a client, or `None`."""
+    found: object | None = client
+    try:
+        for name in path:
+            found = getattr(found, name, None)
+    except Exception:  # noqa: BLE001 - a property of the user's class may fail in any way
+        return None
+    return found if callable(found) else None
+
+
+def method_of(path: tuple[str, ...], value: object) -> Method:
+    """Return a method, or the constructor of a class, with the parameters in its signature and source."""
+    try:
+        parameters = inspect.signature(cast("Callable[..., object]", value)).parameters.values()
+    except (TypeError, ValueError):
+        return Method(path, frozenset(), is_open=False)
+    named = [each for each in parameters if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)]
+    required, hints = [each.name for each in named if each.default is each.empty], _hints_of(value)
+    kind = hints.get(required[0]) if len(required) == 1 else None
+    if inspect.isclass(kind) and first(SYNONYMS["messages"], fields := frozenset(hints_of(kind))):
+        own = method_of(path, kind)
+        return replace(
+            own, names=own.names & fields, source=_source_of(value), class_source=own.module, packed=(required[0], kind)
+        )
+    return Method(
+        path,
+        frozenset(each.name for each in named),
+        any(each.kind is each.VAR_KEYWORD for each in parameters),
+        frozenset(required),
+        {each.name: each.default for each in named if isinstance(each.default, str) and each.default},
+        hints,
+        "" if inspect.isclass(value) else _source_of(value),
+        _source_of(inspect.getmodule(value)),
+        _source_of(type(value.__self__) if inspect.ismethod(value) else value),
+    )
+
+
+def _hints_of(value: object) -> Mapping[str, object]:
+    """Return the annotations of a function, class or method. A method without any has those of the one it overrides."""
+    found = hints_of(value)
+    if found or not inspect.ismethod(value):
+        return found
+    bases = (vars(each).get(value.__name__) for each in type(value.__self__).__mro__)
+    return next((hints for each in bases if (hints := hints_of(each))), found)
+
+
+def with_parameters_of_delegate(client: object, method: Method) -> Method:
+    """Return a method that passes its `**options` on to another method of the client with that method's parameters."""
+    found = re.search(r"\bself\.(\w+)\([^()]*\*\*", method.source) if method.is_open else None
+    delegate = None if found is None else attribute_of(client, (found[1],))
+    if delegate is None:
+        return method
+    other = method_of((), delegate)
+    return replace(
+        method, names=method.names | other.names, is_open=other.is_open, hints={**other.hints, **method.hints}
+    )
+
+
+def _source_of(value: object) -> str:
+    try:
+        return inspect.getsource(cast("Any", value))
+    except (OSError, TypeError):
+        return ""
+
+
+def unknown_client(name: str, reason: str) -> PluginError:
+    """Return the error for a client that cannot be recognised."""
+    return PluginError("client", name, f"{reason}.")
