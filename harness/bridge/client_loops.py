@@ -203,7 +203,11 @@ def _client_with_system(
     """
     made = method_of((), drive.factory)
     system = _system_argument(made, conversation)
-    client = make_client(drive.factory, endpoint.base_url, endpoint.api_key, model, api=drive.api, **system, **own)
+    limit = {} if conversation.max_tokens is None else {_limit_argument(drive.factory): conversation.max_tokens}
+    own = {**system, **{name: each for name, each in limit.items() if name in made.names}, **own}
+    client = make_client(drive.factory, endpoint.base_url, endpoint.api_key, model, api=drive.api, **own)
+    for name in limit.keys() - made.names:
+        setattr(client, name, limit[name])
     if system or not conversation.system:
         return client, {}
     if per_call := _system_argument(drive.prompt, conversation):
@@ -219,6 +223,15 @@ def _system_argument(method: Method, conversation: Conversation) -> dict[str, st
     """Return the argument for the system prompt. Without a system prompt, one that has a default is left out."""
     names = method.names & {*SYNONYMS["system"]}
     return dict.fromkeys(names if conversation.system else names & method.required, conversation.system or "")
+
+
+def _limit_argument(factory: type) -> str:
+    """Return the constructor's parameter, or the attribute, for the maximum number of tokens of an answer."""
+    found = re.search(rf"\bself\.({'|'.join(SYNONYMS['max_tokens'])})\s*=", _source_of_class(factory))
+    name = first(SYNONYMS["max_tokens"], method_of((), factory).names) or (found[1] if found else None)
+    if name is None:
+        raise Unsupported(RECOGNISED_CLIENT, "max_tokens", "it has no such argument")
+    return name
 
 
 def _keeps_history(client: object, run: Method) -> bool:
@@ -1162,13 +1175,16 @@ def _with_name(function: Callable[..., str], tool: ConversationTool, hint: str) 
 _TYPES = {"string": str, "integer": int, "number": float, "boolean": bool}
 
 
+def _is_parameter(name: str, schema: Mapping[str, Any]) -> bool:
+    kind = schema.get("type")
+    return name.isidentifier() and not iskeyword(name) and isinstance(kind, str) and kind in _TYPES
+
+
 def _as_function(tool: ConversationTool, hint: str = "") -> Callable[..., object]:
     """Return a Python function with the name, the parameters and the description of a tool."""
     fields = cast("Mapping[str, Any]", tool.parameters.get("properties") or {})
     required = cast("Sequence[str]", tool.parameters.get("required") or ())
-    if any(
-        not name.isidentifier() or iskeyword(name) or each.get("type") not in _TYPES for name, each in fields.items()
-    ):
+    if not all(_is_parameter(name, each) for name, each in fields.items()):
         raise Unsupported(RECOGNISED_CLIENT, tool.name, "no Python function has such a parameter")
     types = {name: _TYPES[each["type"]] for name, each in fields.items()}
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD

@@ -534,6 +534,47 @@ def test_arguments_that_are_no_json_get_a_failed_result(load: Load) -> None:
     assert module.SEEN == [("a", "the arguments are no JSON object"), ("b", "no such city: Atlantis")]
 
 
+@pytest.mark.parametrize(
+    ("parameter", "attribute"), [("max_tokens=9", "max_tokens"), ("model='m'", "9"), ("model='m'", "self.max_tokens")]
+)
+def test_a_limit_of_tokens_goes_where_the_class_has_one(load: Load, parameter: str, attribute: str) -> None:
+    code = f"""
+class Agent:
+    def __init__(self, tools: dict[str, Callable[..., Any]], {parameter}):
+        {"self.max_tokens = 9" if attribute == "self.max_tokens" else "pass"}
+        self.limit = lambda: {attribute}
+
+    def run(self, prompt):
+        SEEN.append(self.limit())
+"""
+    module = load(code)
+    drive = agent_drive(module.Agent, "openai-chat")
+    assert drive is not None
+    if attribute == "9":
+        with pytest.raises(Unsupported, match="max_tokens"):
+            drive(HERE, "m", conversation(max_tokens=7))
+    else:
+        drive(HERE, "m", conversation(max_tokens=7))
+        assert module.SEEN == [7]
+
+
+def test_a_parameter_of_several_types_is_none_of_a_function(load: Load) -> None:
+    module = load("""
+class Agent:
+    def __init__(self, tools: dict[str, Callable[..., Any]]):
+        self.tools = tools
+
+    def run(self, prompt):
+        SEEN.append(self.tools["look"](city=None))
+""")
+    drive = agent_drive(module.Agent, "openai-chat")
+    assert drive is not None
+    schema: dict[str, Any] = {"type": "object", "properties": {"city": {"type": ["string", "null"]}}}
+    look = ConversationTool("look", "Looks.", schema, lambda call: ToolResult("", "look", "seen"))
+    with pytest.raises(Unsupported, match="no Python function has such a parameter"):
+        drive(HERE, "m", conversation(tools=(look,)))
+
+
 def test_a_turn_needs_a_history(load: Load) -> None:
     module = load(OBJECTS["declarations, and functions by name"])
     drive = agent_drive(module.Agent, "openai-chat")
