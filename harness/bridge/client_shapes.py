@@ -127,7 +127,7 @@ class ClientShape:
         found |= {"streaming"} if self.streamed is not None else set()
         takes_parts = self.form is not PROMPT and not own_classes(self.messages_hint)
         found |= {"vision"} if self.is_sdk or (takes_parts and self.whole.mentions_images) else set()
-        found |= {"json-with-tools"} if {"tools", "json-schema"} <= found else set()
+        found |= {"json-with-tools"} if "tools" in found and {"json-mode", "json-schema"} & found else set()
         found |= {"history"} if self.keeps_history else set()
         found |= {"system-prompt"} if self.system_attribute else set()
         return frozenset(map(Capability, found))

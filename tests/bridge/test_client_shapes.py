@@ -159,6 +159,10 @@ def test_capabilities_follow_from_the_parameters() -> None:
     assert Capability.TOOLS in found
     assert not found & {Capability.JSON_MODE, Capability.STREAMING, Capability.TOOL_CHOICE}
 
+    def chat(messages: list[Any], tools: list[Any], json_mode: bool = False) -> None: ...
+
+    assert Capability.JSON_WITH_TOOLS in recognise(chat, "mine").capabilities
+
 
 class NoMethod:
     """A client without a method that takes messages."""
