@@ -315,8 +315,8 @@ def _check_instances(messages: Sequence[object], hint: object) -> None:
         raise Unsupported(RECOGNISED_CLIENT, "a history", reason)
 
 
-_TEXT_START = 12
-"""Number of characters that show that a text is a literal of the client's source."""
+_WORDS_BEFORE = 12
+"""Number of characters before a word that show that the text is a literal of the client's source."""
 
 _STATUS = re.compile(r"\b([45]\d\d)\b")
 
@@ -367,11 +367,15 @@ def _failures(source: str = "") -> Generator[None]:
 
 @contextlib.contextmanager
 def _declines(source: str) -> Generator[None]:
-    """Raise `Unsupported` for an exception with a text of the client's `source` that something is not supported."""
+    """Raise `Unsupported` if an exception says in words of the client's `source` that something is not supported.
+
+    The same words of a provider, which a client may put into its exception, are an error of the provider.
+    """
     try:
         yield
     except Exception as error:
-        if "support" in (text := str(error)) and text[:_TEXT_START] in source:
+        before, word, _ = (text := str(error)).partition("support")
+        if word and before[-_WORDS_BEFORE:] + word in source:
             raise Unsupported(RECOGNISED_CLIENT, "this request", text) from error
         raise
 

@@ -21,7 +21,7 @@ from harness.bridge.client_methods import default_base_url
 from harness.bridge.client_shapes import load, recognise
 from harness.bridge.openai_messages import Memory
 from harness.bridge.shaped_client import ShapedClient
-from harness.model.errors import MalformedResponse, PluginError, RateLimited, Unsupported
+from harness.model.errors import InvalidRequest, MalformedResponse, PluginError, RateLimited, Unsupported
 from harness.model.messages import (
     ChatRequest,
     ChatResponse,
@@ -1523,11 +1523,12 @@ def test_what_a_client_says_it_does_not_support_is_no_failure(connect: Connect) 
     def chat(messages: list[Any], response_format: Any = None) -> str:
         if response_format:
             raise ValueError("output formats are not supported yet")
-        raise ValueError(f"{len(messages)} messages are not supported")  # as if it came from the provider
+        raise RuntimeError(f"The provider answered 400: {refusal}")
 
+    refusal = "tool choices are unsup" + "ported by this model"  # the provider's words, which no source contains
     with pytest.raises(Unsupported, match="not supported yet"):
         connect(chat).chat(replace(REQUEST, response_format=JsonMode()))
-    with pytest.raises(MalformedResponse):
+    with pytest.raises(InvalidRequest, match="by this model"):
         connect(chat).chat(REQUEST)
 
 
