@@ -309,7 +309,7 @@ class _Trial:
         spent = time.monotonic() - self.started
         seconds = _SECONDS - spent
         check = TrialCheck(target=target, is_fixed=self.is_fixed, seconds=seconds, least_cells=_LEAST_CELLS)
-        timer = threading.Timer(max(seconds, _LEAST_SECONDS) + _EXTRA_SECONDS, workers.halt)
+        timer = threading.Timer(max(seconds + _EXTRA_SECONDS, _LEAST_SECONDS), workers.halt)
         timer.daemon = True
         timer.start()
         sampled = replace(execution, options=options, check=check).result(workers)
@@ -317,7 +317,7 @@ class _Trial:
         if sampled.unplayed:
             done = len(sampled.cells)
             total = count(done + sampled.unplayed, "cell")
-            late = f", because loading took {spent:.0f} seconds" if seconds < _LEAST_SECONDS else ""
+            late = _LATE.format(spent=spent) if seconds < _LEAST_SECONDS else ""
             typer.echo(f"The time is up: {done} of the sample's {total} were played{late}. 'harness check' plays more.")
             if done <= sampled.unplayed and sampled.exit_code != 1:
                 sampled = replace(sampled, stopped="too few cells were played to tell")
@@ -340,13 +340,15 @@ _FEW_CELLS = (
 
 _FEW_OF_LOOP = "{lacking} of the sample's {total} do not apply, most of them because of this: {reason}."
 
-_SECONDS, _EXTRA_SECONDS = 17.0, 2.0
+_SECONDS, _EXTRA_SECONDS = 16.5, 2.0
 """Time limit for starting cells, counted from the start of the command, and the time until a late cell is stopped."""
 
-_LEAST_CELLS, _LEAST_SECONDS = 4, 2.0
+_LEAST_CELLS, _LEAST_SECONDS = 4, 3.0
 """Number of cells to start even if loading took all the time, and the time for them. They cover the call ids, the
 system prompt and JSON mode.
 """
+
+_LATE = ", because loading took {spent:.0f} seconds (usually less the next time)"
 
 _MAX_CELL_SECONDS = 10.0
 """Time limit for one conversation. A client that takes longer hangs."""
@@ -423,9 +425,13 @@ def _try_program(command: str) -> Recognition | int:
         _without_requests(command, ended)
     if result.exit_code and (ended.note or _exceeded_limits(result)):
         result = replace(result, cells=[*result.cells, *_run_again(command, result).cells])
+    tolerated = _exceeded_limits(result)
     if has_tools and time.monotonic() - began < _LAST_START_SECONDS:
-        _, other, _ = _run_program(command, "unknown tool", is_first=False, tolerated=_exceeded_limits(result))
+        _, other, _ = _run_program(command, "unknown tool", is_first=False, tolerated=tolerated)
         result = replace(result, cells=[*result.cells, *(each for each in other.cells if not _only_stopped(each))])
+    if has_tools and time.monotonic() - began < _LAST_START_SECONDS:
+        _, other, _ = _run_program(command, "cut call", is_first=False, tolerated=tolerated)
+        result = replace(result, cells=[*result.cells, *(each for each in other.cells if _uses_cut_call(each))])
     conversations = count(len(result.cells), "conversation")
     typer.echo(f"{command}: recognised as a program that calls a model; {conversations} played{ended.note}.")
     typer.echo("Otherwise: for an adapter, it must respond to 'describe' ('harness help stdio').")
@@ -453,10 +459,15 @@ def _only_stopped(cell: CellResult) -> bool:
     return {each.rule for each in cell.findings} == {"script-unplayed"}
 
 
+def _uses_cut_call(cell: CellResult) -> bool:
+    """Return whether the program used a call that was cut off. It may stop, or ask the model to go on."""
+    return any(each.rule in ("cut-call-run", "cut-call-answered") for each in cell.findings)
+
+
 _MAX_TOLERANT_RUNS = 2
 
 _LAST_START_SECONDS = 14.0
-"""Time after which a program is not run again for the call of an unknown tool."""
+"""Time after which a program is not run again for the call of an unknown tool, or for one that was cut off."""
 
 
 def _exceeded_limits(result: RunResult) -> frozenset[str]:

@@ -378,7 +378,7 @@ _MAX_DEPTH = 6
 _ANSWER = "Done. The answer is 42."
 _UNKNOWN_TOOL = "no_such_tool"
 
-FirstAnswer = Literal["two calls", "one call", "unknown tool"]
+FirstAnswer = Literal["two calls", "one call", "unknown tool", "cut call"]
 """Kind of the first answer of an improvised conversation with tools."""
 
 
@@ -470,6 +470,8 @@ def improvised_scenario(
         script[0] = {"text": "Let me look.", "calls": [other] if one_call else [calls[0], other]}
     if calls and first == "unknown tool":
         script = [{"calls": [{_UNKNOWN_TOOL: {}}]}]
+    if first == "cut call" and any(value for call in calls[:1] for value in call.values()):
+        script = [{"calls": [calls[0]], "truncated": True}]
     answer = _ANSWER
     if view is not None and view.response_format is not None:
         answer = json.dumps(example_value(view.response_format.schema or {"type": "object"}, {}))
@@ -479,6 +481,7 @@ def improvised_scenario(
         "title": "A conversation of the program",
         "covers": ["tools"],
         "requires": [*(["tools"] if calls else []), *(["parallel-tool-calls"] if calls and not one_call else [])],
+        "scripted": first == "cut call",
         "system_from": "client",
         "tools": tools,
         "undeclared_tools": [_UNKNOWN_TOOL] if calls and first == "unknown tool" else [],

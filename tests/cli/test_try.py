@@ -270,7 +270,10 @@ while True:
                 sys.exit("unknown tool")
             continue
         own = message["tool_calls"][0]["id"] if "swap" in sys.argv else call["id"]
-        path = json.loads(call["function"]["arguments"]).get("path")
+        arguments = call["function"]["arguments"]
+        if "mend" in sys.argv and not arguments.endswith("}"):
+            call["function"]["arguments"] = arguments = '{"path": "mended"}'
+        path = json.loads(arguments).get("path")
         if "order" in sys.argv:
             other = next((each for each in message["tool_calls"] if each != call), call)
             path = json.loads(other["function"]["arguments"]).get("path")
@@ -460,6 +463,9 @@ def test_a_program_is_played_with_its_own_prompts_and_tools(harness: Command, fo
     ordered = harness("try", "--command", f"{sys.executable} program.py order")
     assert "of read is answered with the result of another call" in ordered.out
     assert "(result-swapped, 1 cell)" in " ".join(ordered.out.split())
+    mended_call = harness("try", "--command", f"{sys.executable} program.py mend")
+    assert mended_call.code == 1
+    assert "(cut-call-answered, 1 cell)" in " ".join(mended_call.out.split()), mended_call.out
     joined = harness("try", "--command", f"{sys.executable} program.py join")
     assert "of read get the same text, with the results of both" in " ".join(joined.out.split())
 
