@@ -10,7 +10,7 @@ import typing
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain
 from typing import Any, cast
 
@@ -241,11 +241,11 @@ def _injected_parameter(factory: object) -> tuple[str, type] | None:
     The SDK methods that the source of the class calls identify the SDK.
     """
     name = next((each for each in method_of((), factory).required if re.search("client|sdk", each)), None)
+    source = source_of(factory)
     try:
-        source = inspect.getsource(cast("type", factory))
         module, kind = next(found for call, found in _SDK_CLIENTS.items() if name and call in source)
         return str(name), getattr(importlib.import_module(module), f"Async{kind}" if "await " in source else kind)
-    except (OSError, TypeError, StopIteration, ImportError):
+    except (StopIteration, ImportError):
         return None
 
 
@@ -402,7 +402,7 @@ def method_of(path: tuple[str, ...], value: object) -> Method:
     if inspect.isclass(kind) and first(SYNONYMS["messages"], fields := frozenset(hints_of(kind))):
         own = method_of(path, kind)
         return replace(
-            own, names=own.names & fields, source=_source_of(value), class_source=own.module, packed=(required[0], kind)
+            own, names=own.names & fields, source=source_of(value), class_source=own.module, packed=(required[0], kind)
         )
     return Method(
         path,
@@ -411,9 +411,9 @@ def method_of(path: tuple[str, ...], value: object) -> Method:
         frozenset(required),
         {each.name: each.default for each in named if isinstance(each.default, str) and each.default},
         hints,
-        "" if inspect.isclass(value) else _source_of(value),
-        _source_of(inspect.getmodule(value)),
-        _source_of(type(value.__self__) if inspect.ismethod(value) else value),
+        "" if inspect.isclass(value) else source_of(value),
+        source_of(inspect.getmodule(value)),
+        source_of(type(value.__self__) if inspect.ismethod(value) else value),
     )
 
 
@@ -438,11 +438,18 @@ def with_parameters_of_delegate(client: object, method: Method) -> Method:
     )
 
 
-def _source_of(value: object) -> str:
+def source_of(value: object) -> str:
+    """Return the source of a class, function, method or module, or an empty text if there is none."""
     try:
-        return inspect.getsource(cast("Any", value))
+        return _read_source(value.__func__ if inspect.ismethod(value) else value)
     except (OSError, TypeError):
         return ""
+
+
+@lru_cache(maxsize=512)
+def _read_source(value: object) -> str:
+    """Return the source of a value. For each class, Python before 3.13 parses the whole module."""
+    return inspect.getsource(cast("Any", value))
 
 
 def unknown_client(name: str, reason: str) -> PluginError:

@@ -25,7 +25,7 @@ from harness.bridge.client_formats import (
     hints_of,
     item_class,
 )
-from harness.bridge.client_methods import Method, method_of
+from harness.bridge.client_methods import Method, method_of, source_of
 from harness.bridge.openai_messages import Memory
 from harness.model.errors import RECOGNISED_CLIENT, Unsupported
 from harness.model.messages import ChatRequest, Message, Role, Text, Tool
@@ -210,11 +210,7 @@ def _replacements(name: str, place: ClassSource) -> list[type]:
 
 def source_of_class(value: type) -> str:
     """Return the source of a class and of its base classes, as far as it is known."""
-    found = list[str]()
-    for each in value.__mro__[:-1]:
-        with suppress(OSError, TypeError):
-            found.append(inspect.getsource(each))
-    return "\n".join(found)
+    return "\n".join(filter(None, map(source_of, value.__mro__[:-1])))
 
 
 # Arguments for tools
