@@ -254,13 +254,15 @@ def read_stream(
     """Convert a client's stream to events.
 
     Items may be events of Anthropic, chunks of Gemini or OpenAI Chat, texts, the client's own events, or tuples of a
-    kind and a value.
+    kind and a value. If an event has only `data`, that is the chunk.
     """
     every = iter(items)
     first = next(every, None)
     if first is None:
         raise MalformedResponse("the client returned a stream without a single item")
     items, body = chain([first], every), jsonable(first)
+    if isinstance(body, dict) and len(body) == 1 and "choices" in _object(body.get("data")):
+        items, body = (_plain_fields(each)["data"] for each in items), body["data"]
     if isinstance(body, dict) and body.get("type") in _ANTHROPIC_EVENTS:
         return anthropic_responses.read_events(_object(jsonable(each)) for each in items)
     if _is_gemini(body):

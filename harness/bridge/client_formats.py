@@ -193,6 +193,7 @@ def members_of(hint: object) -> Iterator[object]:
     """Yield the classes and the literal values in an annotation, without `None`. A generic class is yielded without its
     arguments.
     """
+    hint = getattr(hint, "__value__", hint)  # of an alias: `type Arguments = dict | str`
     origin = typing.get_origin(hint)
     if origin in (typing.Union, UnionType, typing.Literal, typing.Annotated):
         for each in typing.get_args(hint):
@@ -386,7 +387,7 @@ def _instance(value: dict[str, Any], kind: Callable[..., object]) -> object | No
     if (field := _error_field(hints)) is not None and ERROR_FLAG in known:
         known[field] = known[ERROR_FLAG]
     for name in ("arguments", *_ALIASES["arguments"]):
-        if isinstance(known.get(name), str) and hints.get(name) is not str:
+        if isinstance(known.get(name), str) and str not in members_of(hints.get(name)):
             known[name] = json.loads(known[name])
     if isinstance(known.get("function"), dict) and hints.get("function") is str:
         known["function"] = known.get("name")

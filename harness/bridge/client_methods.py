@@ -10,7 +10,7 @@ import typing
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from itertools import chain
 from typing import Any, cast
 
@@ -32,7 +32,7 @@ from harness.model.errors import (
     PluginError,
 )
 
-BASE_URLS = ("base_url", "api_base", "baseurl", "api_url", "url", "endpoint", "host")
+BASE_URLS = ("base_url", "api_base", "baseurl", "api_url", "server_url", "url", "endpoint", "host")
 
 KEYS = ("api_key", "key", "apikey", "token", "auth_token")
 
@@ -321,6 +321,14 @@ def providers_of(method: Method) -> dict[str, object]:
     return {api: min(found, key=partial(_provider_place, api)) for api, found in fitting.items() if found}
 
 
+def selectable_providers(method: Method) -> dict[str, object]:
+    """Return the providers of a method or constructor, by API, if it gets an argument for the provider or has a default
+    one.
+    """
+    name = first(PROVIDERS, method.names)
+    return providers_of(method) if name in method.required or name in method.preset else {}
+
+
 def _listed_values(hint: object) -> Iterator[object]:
     """Yield the members of the enumerations and the values of the literals in an annotation."""
     if inspect.isclass(hint) and issubclass(hint, Enum):
@@ -377,6 +385,13 @@ def prefix_of(method: Method, api: str = "") -> str:
 def tool_binder(client: object) -> Callable[..., object] | None:
     """Return the method of a client that returns another client with tools, if it has one."""
     return next((each for name in ("bind_tools", "with_tools") if callable(each := getattr(client, name, None))), None)
+
+
+def public_methods(client: object) -> list[str]:
+    """Return the names of a client's public methods. Its properties are not evaluated, because that may take long."""
+    names = [each for each in dir(client) if not each.startswith("_")]
+    kinds = property, cached_property
+    return [each for each in names if not isinstance(inspect.getattr_static(client, each, None), kinds)]
 
 
 def attribute_of(client: object, path: tuple[str, ...]) -> object | None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from types import FunctionType
 from typing import cast
 
 from harness import plugins
@@ -37,6 +38,7 @@ from harness.bridge.client_methods import (
     constructor_names,
     default_model,
     method_of,
+    public_methods,
     tool_binder,
     try_to_make,
     unknown_client,
@@ -180,6 +182,11 @@ class ClientShape:
         """Return whether the client sends a system prompt of its own if the caller gives none."""
         return self.whole.parameter("system", self.form) in self.whole.preset or bool(self.default_system)
 
+    @property
+    def may_call_a_model(self) -> bool:
+        """Return whether the client takes messages, or a prompt and a model. Other clients may send anything."""
+        return self.form is not PROMPT or "model" in self.given
+
     def takes(self, argument: str) -> bool:
         """Return whether the method has a parameter for an argument of the client's message format."""
         return self.whole.parameter(argument, self.form) is not None
@@ -280,23 +287,19 @@ def _is_function(value: object) -> bool:
 def _with_methods(
     client: object, name: str, make: Callable[[str, str, str], object], method: str, own: Mapping[str, str]
 ) -> ClientShape:
-    paths = [*_SDKS, *((each,) for each in METHODS), ("__call__",)]
-    others = [each for each in dir(client) if not each.startswith("_")]
-    found = [
-        method_of(path, each)
-        for path in ([(method,)] if method else [*paths, *((each,) for each in others)])
-        if callable(each := attribute_of(client, path))
-    ]
-    found = [each for each in found if each.path not in {(name,) for name in _STREAMS}] or found
-    found = [with_parameters_of_delegate(client, each) for each in found]
-    fitting = [each for each in found if _form(each) is not None]
-    fitting = [each for each in fitting if _form(each) is not PROMPT] or fitting
-    if fitting:
-        whole = fitting[0]
+    others = public_methods(client)
+    resource = [(_RESOURCE, each) for each in METHODS] if not callable(getattr(client, _RESOURCE, None)) else []
+    first_sdk, *sdks = _SDKS
+    named = [(each,) for each in (*METHODS, "__call__", *others)]
+    paths = [first_sdk, *resource, *sdks, *named]
+    streams = [(each,) for each in _STREAMS]
+    every = [(method,)] if method else [each for each in paths if each not in streams]
+    whole = _first_fitting(client, every) or (None if method else _first_fitting(client, streams))
+    if whole is not None:
         if (binder := tool_binder(client)) is not None and whole.path not in _SDKS:
             bound = {"tools", "tool_choice"} & method_of((), binder).names
             whole = replace(whole, names=whole.names | {"tools"} | bound)
-        streams = [_SDKS[whole.path][1]] if whole.path in _SDKS else [(each,) for each in _STREAMS]
+        streams = [_SDKS[whole.path][1]] if whole.path in _SDKS else [(*whole.path[:-1], each) for each in _STREAMS]
         streamed = next(
             (method_of(path, each) for path in streams if callable(each := attribute_of(client, path))), None
         )
@@ -314,6 +317,53 @@ def _with_methods(
     )
 
 
+def is_value_class(value: object) -> bool:
+    """Return whether a value is a class for messages, settings or exceptions, without methods of its own."""
+    if not inspect.isclass(value):
+        return False
+    fields = ("__dataclass_fields__", "_fields", "model_fields", "__total__", "__members__")
+    methods = (name for name, each in vars(value).items() if inspect.isfunction(each) and not name.startswith("_"))
+    is_value = issubclass(value, BaseException) or any(hasattr(value, each) for each in fields)
+    return is_value and next(methods, None) is None
+
+
+def place_of_candidate(value: object, package: str) -> int | None:
+    """Return how likely a member of a package is a client, by its parameters: 0 for a base URL, 1 for a key, 2 for a
+    model, 3 for a function that takes messages. Return `None` if it is not a client or is imported from elsewhere.
+    A function that makes a client has the name of a class, as in `ChatOpenAI`.
+
+    Types are compared without `isinstance`, because that makes a lazy proxy load its object.
+    """
+    is_class = issubclass(type(value), type)
+    is_own = (is_class or type(value) is FunctionType) and f"{value.__module__}.".startswith(f"{package}.")
+    if not is_own or (is_class and is_value_class(cast("type", value))):
+        return None
+    own = method_of((), value)
+    if not is_class and _form(own) not in (None, PROMPT):
+        return 3
+    if not is_class and not str(getattr(value, "__name__", ""))[:1].isupper():
+        return None
+    return next((place for place, known in enumerate((BASE_URLS, KEYS, MODELS)) if first(known, own.names)), None)
+
+
+_RESOURCE = "chat"
+"""Attribute of a client that holds the methods for conversations, as in `client.chat.complete(messages)`."""
+
+
+def _first_fitting(client: object, paths: Iterable[tuple[str, ...]]) -> Method | None:
+    """Return the first method that takes messages, or else the first one that takes a prompt."""
+    of_prompt = None
+    for path in paths:
+        if (function := attribute_of(client, path)) is None:
+            continue
+        method = with_parameters_of_delegate(client, method_of(path, function))
+        form = _form(method)
+        if form not in (None, PROMPT):
+            return method
+        of_prompt = of_prompt or (method if form is PROMPT else None)
+    return of_prompt
+
+
 def _shape(
     name: str,
     make: Callable[[str, str, str], object],
@@ -326,7 +376,9 @@ def _shape(
     given = {"model": first(MODELS, whole.names) or ("model" if is_sdk else None)}
     if not own:
         given |= {"base_url": first(BASE_URLS, whole.names), "api_key": first(KEYS, whole.names)}
-    is_same = "stream" in whole.names or (is_sdk and whole.is_open and whole.path[-1] == "create")
+    is_same = ("stream" in whole.names and (streamed is None or whole.path[0] != _RESOURCE)) or (
+        is_sdk and whole.is_open and whole.path[-1] == "create"
+    )
     has_callback = first(TEXT_CALLBACKS, whole.names) is not None
     is_same = is_same or (streamed is None and (whole.always_streams or has_callback))
     return ClientShape(

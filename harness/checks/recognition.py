@@ -11,6 +11,7 @@ import contextlib
 import inspect
 import json
 import os
+import pkgutil
 import re
 import shlex
 import signal
@@ -18,11 +19,13 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import time
 from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from threading import Event, Thread
+from types import ModuleType
 from typing import IO, Any, cast
 from urllib.parse import urlsplit
 
@@ -138,7 +141,7 @@ def recognise_here(name: str, api: str = "") -> Recognition:
 def _provider_note(value: object, spec: str) -> str:
     """Return the end of a sentence that names the provider of a client for several providers, and the other ones."""
     apis = re.findall(r"@([^\s/=]+)", spec)
-    known = client_methods.providers_of(client_methods.method_of((), value))
+    known = client_methods.selectable_providers(client_methods.method_of((), value))
     if not apis or apis[0] not in known:
         return ""
     first_apis = {provider: each for each, provider in reversed(known.items())}
@@ -170,39 +173,83 @@ def _in_module(name: str, api: str) -> Recognition:
         if not each.startswith("_")
         and (f"{getattr(value, '__module__', None)}.".startswith(f"{name}.") or isinstance(value, Adapter | Loop))
     ]
-    found = [each for each in found if not _is_value_class(members[each])] or found
+    if _is_installed(name):
+        return _in_library(name, api)
+    found = [each for each in found if not client_shapes.is_value_class(members[each])] or found
     clients = [each for each in found if _may_be_client(members[each], f"{name}:{each}")] or found
     if len(clients) == 1:
         return recognise_here(f"{name}:{clients[0]}", api)
-    if _is_installed(name):
-        return Recognition(question=_WITHOUT_WRAPPER.format(name=name))
     some = " or ".join(f"harness try {name}:{each}" for each in clients[:_MAX_NAMED])
     return Recognition(question=f"{name}: which object in it is the client? {some or f'Name it: {name}:Client'}")
+
+
+def _in_library(name: str, api: str) -> Recognition:
+    """Recognise the only client of an installed library. If there are several or none, return a question.
+
+    Only code that takes a base URL, a key or a model is called, and the search ends after a few seconds.
+    """
+    began = time.process_time()
+    module, places = sys.modules[name], dict[str, int]()
+    for each in dir(module):
+        value = _member(module, each) if not each.startswith("_") else None
+        place = client_shapes.place_of_candidate(value, name.partition(".")[0])
+        own_name = str(getattr(value, "__name__", each)) if place is not None else each
+        if place is not None:
+            places[own_name if _member(module, own_name) is value else each] = place
+    wanted = (each for each in places if not each.startswith("Async") or each.removeprefix("Async") not in places)
+    clients: dict[str, bool] = {}
+    for each in sorted(wanted, key=lambda each: (places[each], len(each))):
+        if time.process_time() - began > _SEARCH_SECONDS or len(clients) == _MAX_NAMED:
+            break
+        with contextlib.suppress(Exception):  # it may be anything
+            shape = client_shapes.recognise(_member(module, each), f"{name}:{each}")
+            if shape.may_call_a_model:
+                clients[each] = shape.takes("tools")
+    found = recognise_here(f"{name}:{next(iter(clients))}", api) if len(clients) == 1 else Recognition(question=name)
+    if not found.question:
+        return found
+    best = sorted(clients, key=lambda each: not clients[each])[:_MAX_SUGGESTED]
+    known = [f"{name}:{each}" for each in best] or _client_modules(name)
+    shown = _NAMED.format(some=" or ".join(f"harness try {each}" for each in known)) if known else "W"
+    return Recognition(question=_WITHOUT_WRAPPER.format(name=name, shown=shown))
+
+
+_SEARCH_SECONDS = 5.0
+"""Limit of processor time for the search for clients in a library."""
+
+_MAX_SUGGESTED = 3
+
+
+def _member(module: ModuleType, name: str) -> object:
+    try:
+        return getattr(module, name, None)
+    except Exception:  # noqa: BLE001 - a library may load its members late, and then fail in any way
+        return None
+
+
+def _client_modules(name: str) -> list[str]:
+    """Return the modules of a package that define its client, according to their names."""
+    paths = cast("list[str]", getattr(sys.modules[name], "__path__", []))
+    names = [each.name for each in pkgutil.iter_modules(paths)]
+    return [f"{name}.{each}" for each in names if re.fullmatch("clients?|llms?|chat|models|openai", each)]
 
 
 _MAX_NAMED = 5
 
 _WITHOUT_WRAPPER = (
-    "{name} is a library without a wrapper ('harness list wrappers'). Write a function that calls it, in try_it.py: "
-    "'def chat(messages, tools=None): ...' returns its answer. Then: harness try try_it:chat. Or name its client "
-    "class, as in {name}:Client. See 'harness help clients' for an example, and 'harness help loops' if the library "
-    "runs the tools itself."
+    "{name} is a library without a wrapper ('harness list wrappers'). {shown}rite a function that calls it, in "
+    "try_it.py: 'def chat(messages, tools=None): ...' returns its answer. Then: harness try try_it:chat. See 'harness "
+    "help clients' for an example, and 'harness help loops' if the library runs the tools itself."
 )
+
+_NAMED = "Which part of it do you use? {some}. For another part, w"
 
 
 def _is_installed(name: str) -> bool:
-    file = getattr(sys.modules.get(name), "__file__", None) or ""
-    return any(file.startswith(f"{sysconfig.get_path(kind)}{os.sep}") for kind in ("purelib", "platlib"))
-
-
-def _is_value_class(value: object) -> bool:
-    """Return whether a value is a class for messages, settings or exceptions, without methods of its own."""
-    if not inspect.isclass(value):
-        return False
-    fields = ("__dataclass_fields__", "_fields", "model_fields", "__total__", "__members__")
-    methods = (name for name, each in vars(value).items() if inspect.isfunction(each) and not name.startswith("_"))
-    is_value = issubclass(value, BaseException) or any(hasattr(value, each) for each in fields)
-    return is_value and next(methods, None) is None
+    module = sys.modules.get(name)
+    files = [getattr(module, "__file__", None) or "", *getattr(module, "__path__", [])]
+    folders = [f"{sysconfig.get_path(kind)}{os.sep}" for kind in ("purelib", "platlib")]
+    return any(file.startswith(folder) for file in files for folder in folders)
 
 
 def _may_be_client(value: object, name: str) -> bool:

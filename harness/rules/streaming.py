@@ -431,5 +431,6 @@ def _wrong_stream_request(evidence: Evidence) -> Iterator[RuleViolation]:
             chat = reading.exchange.chat
             given = None if chat is None else evidence.transcript.chats[chat].response
             reads_none = given is None or given.reported.get("no-usage") is True
-            kind = Kind.CONVENTION if reads_none else None
+            # other services may always send the counts, and not know the field
+            kind = Kind.CONVENTION if reads_none or not evidence.rule_set(reading).is_own else None
             yield reading.violation(message, "/stream_options", None, {"include_usage": True}, kind=kind)

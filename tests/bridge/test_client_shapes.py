@@ -15,10 +15,10 @@ from pydantic import BaseModel
 
 from harness.bridge.call_log import logged_calls
 from harness.bridge.client_answers import as_completion, read_answer, read_stream
-from harness.bridge.client_formats import ANTHROPIC, choice_as_text, with_joined_texts
+from harness.bridge.client_formats import ANTHROPIC, as_annotated, choice_as_text, with_joined_texts
 from harness.bridge.client_loops import agent_drive, session_drive
-from harness.bridge.client_methods import default_base_url
-from harness.bridge.client_shapes import load, recognise
+from harness.bridge.client_methods import default_base_url, method_of, selectable_providers
+from harness.bridge.client_shapes import load, place_of_candidate, recognise
 from harness.bridge.openai_messages import Memory
 from harness.bridge.shaped_client import ShapedClient
 from harness.model.errors import InvalidRequest, MalformedResponse, PluginError, RateLimited, Unsupported
@@ -1749,3 +1749,122 @@ def test_blocks_go_back_as_the_message_of_a_client_that_reads_no_calls(
     foreign = Message(Role.ASSISTANT, (ToolCall("c", "look", {}),))
     with pytest.raises(Unsupported, match="a history with calls"):
         client.chat(replace(request, messages=(*request.messages, foreign)))
+
+
+class Conversations:
+    """A resource of an SDK, whose methods take messages."""
+
+    def complete(self, model: str, messages: Any, tools: Any = None, stream: bool = False) -> dict[str, Any]:
+        return {"choices": [{"message": {"content": "whole"}, "finish_reason": "stop"}]}
+
+    def stream(self, model: str, messages: Any, tools: Any = None) -> Iterator[Any]:
+        chunk = SimpleNamespace(choices=[{"delta": {"content": "streamed"}, "finish_reason": "stop"}])
+        yield SimpleNamespace(data=chunk)
+
+
+class WithResource:
+    """A client with a resource for chats, and a property that takes long."""
+
+    def __init__(self, server_url: str, api_key: str) -> None:
+        self.chat = Conversations()
+
+    @property
+    def models(self) -> Any:
+        raise AssertionError("a property is not evaluated")
+
+    def create(self, messages: Any) -> str:
+        return "other"
+
+
+class WithMethod(WithResource):
+    """A client whose `chat` is a method, not a resource."""
+
+    def __init__(self, server_url: str) -> None:
+        self.server_url = server_url
+
+    def chat(self, messages: Any) -> str:
+        return "method"
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "text"),
+    [(WithResource, ("chat", "complete"), "whole"), (WithMethod, ("chat",), "method")],
+)
+def test_a_resource_for_chats_has_the_method_that_takes_messages(
+    kind: type, path: tuple[str, ...], text: str, connect: Connect
+) -> None:
+    assert recognise(kind, "mine").whole.path == path
+    assert connect(kind).chat(REQUEST).text == text
+
+
+def test_events_of_a_resource_may_contain_chunks_of_the_api(connect: Connect) -> None:
+    assert _streamed(connect(WithResource)).text == "streamed"
+
+
+@dataclass
+class EitherFunction:
+    """A called function whose arguments are an object or a text of JSON."""
+
+    name: str
+    arguments: dict[str, Any] | str
+
+
+@dataclass
+class ObjectFunction:
+    """A called function whose arguments are an object."""
+
+    name: str
+    arguments: dict[str, Any]
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"), [(EitherFunction, '{"city": "Paris"}'), (ObjectFunction, {"city": "Paris"})]
+)
+def test_arguments_stay_a_text_where_the_annotation_allows_it(kind: type, expected: object) -> None:
+    assert as_annotated(INNER["function"], kind).arguments == expected
+
+
+class Addressed:
+    """A class that takes a base URL."""
+
+    def __init__(self, base_url: str) -> None: ...
+
+
+def Keyed(api_key: str) -> None: ...  # noqa: N802 - a function named as a class
+
+
+def fetch(base_url: str) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("value", "place"),
+    [
+        (Addressed, 0),
+        (Keyed, 1),
+        (from_source, 3),
+        (fetch, None),  # it may do anything when it is called
+        (Reply, None),
+        (json.JSONDecoder, None),
+        (Addressed("http://127.0.0.1:9"), None),
+    ],
+)
+def test_members_of_a_library_are_candidates_by_their_parameters(value: object, place: int | None) -> None:
+    assert place_of_candidate(value, __name__) == place
+
+
+def test_a_client_of_a_library_takes_messages_or_a_prompt_for_a_model() -> None:
+    def post(content: str, url: str) -> str:
+        return content
+
+    def ask(prompt: str, model: str) -> str:
+        return prompt
+
+    assert [recognise(each, "mine").may_call_a_model for each in (post, ask, from_source)] == [False, True, True]
+
+
+def _unlisted(messages: Any, provider: object = None) -> str:
+    return "openai"
+
+
+def test_a_provider_that_is_not_given_is_not_named() -> None:
+    assert [bool(selectable_providers(method_of((), each))) for each in (_unlisted, with_default)] == [False, True]

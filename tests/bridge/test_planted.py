@@ -11,6 +11,7 @@ import httpx2
 import pytest
 
 from harness import bridge
+from harness.apis.registry import target_for, target_named
 from harness.model.errors import ChatError, provider_error
 from harness.model.messages import (
     JSON,
@@ -25,8 +26,10 @@ from harness.model.messages import (
 )
 from harness.model.protocols import Adapter, ChatClient, Endpoint
 from harness.results import CellResult, Kind, Severity, Verdict
+from harness.runner.suite_run import Run
 from tests.broken.fault import Wrap, answers, finishes, sends
-from tests.broken.playing import played, said
+from tests.broken.playing import RULES, cell, played, said
+from tests.stages import InProcess
 
 Edit = Callable[[dict[str, Any]], None]
 """Changes a choice, with its message or delta, that the library returns."""
@@ -239,6 +242,16 @@ def test_a_stream_that_fails_shows_no_need_of_token_counts() -> None:
         body.pop("stream_options", None)
 
     result = played("stream-cut-in-arguments", "openai-chat", sends(uncounted), variant="stream")
+    assert {each.kind for each in result.findings if each.rule == "stream-requested"} == {Kind.CONVENTION}
+
+
+def test_another_service_may_send_the_token_counts_without_a_request() -> None:
+    def uncounted(_api: str, body: dict[str, Any]) -> None:
+        body.pop("stream_options", None)
+
+    own = cell("stream-split-characters", "openai-chat", sends(uncounted), "stream")
+    at_mistral = replace(own, target=target_for(target_named("mistral"), own.target.adapter, {}))
+    result = Run(InProcess(), RULES, strict=True)([at_mistral]).cells[0]
     assert {each.kind for each in result.findings if each.rule == "stream-requested"} == {Kind.CONVENTION}
 
 

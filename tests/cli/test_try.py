@@ -222,6 +222,10 @@ def test_the_first_request_tells_the_api_and_the_base_url(project: Path, name: s
             "httpx2 is a library without a wrapper ('harness list wrappers'). Write a function that calls it, in",
         ),
         (
+            "openai",
+            "('harness list wrappers'). Which part of it do you use? harness try openai:OpenAI or harness try openai:",
+        ),
+        (
             "nowhere",
             "nowhere is neither a known name nor a module (a library must be installed where harness is). Name",
         ),
