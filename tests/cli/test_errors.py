@@ -125,7 +125,7 @@ harness list wrappers > /dev/full
 echo $?
 harness run nosuch 2> /dev/full
 echo $?
-harness run call-single --target anthropic --variant whole --report json:run.json >&- 2>&-
+harness run call-single --target openai-chat --variant whole --report json:run.json >&- 2>&-
 echo $?
 """
 

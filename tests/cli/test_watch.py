@@ -22,8 +22,7 @@ SHIPPED = suite.shipped_folder("scenarios")
 ADAPTER = """\
 from dataclasses import replace
 from mine.words import SAID
-from harness.stdio import adapter_specs
-GOOD = adapter_specs.adapter("openai-chat")
+from tests.examples.plain_http import ADAPTER as GOOD
 
 def connect(endpoint, model):
     if SAID:

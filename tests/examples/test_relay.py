@@ -43,7 +43,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 SUITE = ("--mode", "reference", "--adapter", "relay", "--recut", "1", "--report", "json")
 FAULTS = ("--adapter", f"{BROKEN}:SWAPPED", "--adapter", f"{BROKEN}:FORGETFUL", "--report", "json")
 COMMANDS = (
-    ("run", CALLS, "--variant", "whole", "--report", "json"),
+    ("run", "narrow.yaml", "--mode", "reference", "--variant", "whole", "--report", "json"),
     ("run", "-k", "result or streaming", *SUITE),
     ("run", CALLS, "--mode", "reference", "--variant", "whole", *FAULTS),
     ("list", "targets"),
@@ -80,6 +80,18 @@ turns:
   - {user: Again, model: [{text: Again.}]}
 """
 
+NARROW = """
+version: 1
+id: narrow
+title: A scenario for one target, so that the others need no SDK
+covers: [history]
+requires: [history]
+profiles: [gpt-5.6-responses]
+turns:
+  - {user: Hello, model: [{text: Hello.}]}
+  - {user: Again, model: [{text: Again.}]}
+"""
+
 
 @pytest.fixture(scope="module")
 def harness(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Harness:
@@ -87,6 +99,7 @@ def harness(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Harness:
 
     def run(folder: Path) -> list[tuple[list[str], int, str]]:
         (folder / "badge.yaml").write_text(BADGE)
+        (folder / "narrow.yaml").write_text(NARROW)
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, (site, RELAY, OURS)))}
         command = [sys.executable, "-P", "-c", PROGRAM, json.dumps(COMMANDS)]
         done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
@@ -160,7 +173,7 @@ def test_it_is_recorded_replayed_and_audited(harness: Harness) -> None:
 
 
 def test_a_plain_run_ignores_installed_plugins(harness: Harness) -> None:
-    cells = played(harness("run", CALLS, "--variant", "whole", "--report", "json"))
+    cells = played(harness("run", "narrow.yaml", "--mode", "reference", "--variant", "whole", "--report", "json"))
     assert [cell.target for cell in cells] == [each.name for each in registry.shipped_targets()]
 
 

@@ -86,7 +86,8 @@ def test_nothing_of_it_reaches_an_offline_run_not_even_the_import_of_an_adapter(
     names = sorted(POISON)
     (tmp_path / "looks.py").write_text(
         f"import os\nassert not [name for name in {names} if name in os.environ]\n"
-        "from tests.examples.async_sdk import OPENAI_CHAT as ADAPTER\n"
+        "import openai\nfrom dataclasses import replace\nfrom harness.adapters.openai_chat import ADAPTER\n"
+        "ADAPTER = replace(ADAPTER, name='looks')\n"
     )
     run = ["run", "call-single", "--mode", "reference", "--variant", "whole"]
     adapters = ["--adapter", "openai-chat", "--adapter", "looks:ADAPTER"]

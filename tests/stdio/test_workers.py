@@ -158,7 +158,7 @@ def test_json_on_the_screen_stays_json_and_a_suspended_run_goes_on(folder: Path)
     ("adapter", "words", "passed"),
     [
         ("harness.adapters.claude_cli:ADAPTER", ("system-plain",), 1),
-        ("tests.examples.async_sdk:OPENAI_CHAT", ("call-single", "--recut=1"), 2),
+        ("tests.stdio.asynchronous:ADAPTER", ("call-single", "--recut=1"), 2),
         ("harness.adapters.openai_chat:ADAPTER", ("-k", "embedding"), 3),
     ],
 )
