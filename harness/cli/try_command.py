@@ -378,7 +378,15 @@ def _recognise(typed: TryOptions) -> Recognition:
         return Recognition(f"{adapter_specs.COMMAND_PREFIX}{command}", f"an adapter, run by {command}")
     if Path(name).is_dir() and not (Path(name) / "__init__.py").is_file():
         return Recognition(question=f"{name} is a folder. Name the file of your client in it, or its module.")
+    file = name.partition(":")[0]
+    if (file.endswith(".py") or "/" in file) and not Path(file).exists():
+        return Recognition(
+            question=f"{file}: no such file in {Path.cwd()}. Name the file or the module of your client."
+        )
     found = recognise(name, typed.api or "")
+    if found.question and (script := _script(file)) and "--command" not in found.question:
+        hint = f" Or is it a program? harness try --command {shlex.quote(f'python {shlex.quote(script)}')}"
+        found = replace(found, question=found.question + hint)
     if typed.api is not None and (found.question or _api_of(found.spec) not in (None, typed.api)):
         kind, at, _ = found.spec.partition("@")
         is_loop = bool(at) and kind in (adapter_specs.DRIVE, adapter_specs.AGENT)
@@ -392,6 +400,16 @@ def _recognise(typed: TryOptions) -> Recognition:
             f"Name your client as MODULE:ATTRIBUTE, or one of: {known}."
         )
     return found
+
+
+def _script(name: str) -> str:
+    """Return the path of a module or file if it is written to be run as a program, or an empty string."""
+    path = Path(name) if name.endswith(".py") else Path(*name.split(".")).with_suffix(".py")
+    try:
+        source = path.read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return ""
+    return str(path) if re.search(r"__name__ == [\"']__main__|\bsys\.argv\b|\binput\(", source) else ""
 
 
 def _adapter_of(wrapper: wrappers.Wrapper, api: str) -> str:

@@ -137,7 +137,7 @@ def time_for_the_sample(monkeypatch: pytest.MonkeyPatch) -> None:
 def apart(monkeypatch: pytest.MonkeyPatch, in_process: None) -> None:
     """Modules of a test are imported by it alone, and the current folder is no more on the path than for a script."""
     monkeypatch.setattr(sys, "path", [each for each in sys.path if each not in ("", ".", str(Path.cwd()))])
-    for name in ("own_client", "keyed", "fixed"):
+    for name in ("own_client", "keyed", "fixed", "asking"):
         monkeypatch.delitem(sys.modules, name, raising=False)
 
 
@@ -145,6 +145,7 @@ def apart(monkeypatch: pytest.MonkeyPatch, in_process: None) -> None:
 def project(folder: Path, apart: None) -> Path:
     (folder / "own_client.py").write_text(CLIENT)
     (folder / "keyed.py").write_text(KEYED)
+    (folder / "asking.py").write_text("print(input())\n")
     return folder
 
 
@@ -235,6 +236,11 @@ def test_the_first_request_tells_the_api_and_the_base_url(project: Path, name: s
         ),
         ("http://127.0.0.1:9/v1", "nothing answers there"),
         (".", ". is a folder. Name the file of your client in it, or its module."),
+        ("lost.py:Client", "lost.py: no such file in "),
+        (
+            "asking.py",
+            "asking.py, line 1). Or is it a program? harness try --command 'python asking.py'",
+        ),
     ],
 )
 def test_what_is_not_recognised_gets_one_question(harness: Command, project: Path, name: str, question: str) -> None:
