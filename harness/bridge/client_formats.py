@@ -444,7 +444,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "contents": ("contents", "messages", "history", "conversation"),
     "prompt": (
         *("prompt", "question", "text", "query", "user_message", "user_input", "message", "user", "content"),
-        *("task", "goal"),
+        *("task", "goal", "prompts", "questions"),
     ),
     "system": ("system", "system_prompt", "system_instruction", "instructions", "system_message", "sp"),
     "tools": (
@@ -645,5 +645,5 @@ def without(made: Mapping[str, Any], *names: str) -> dict[str, Any]:
 
 
 def snake(name: str) -> str:
-    """Convert a name from camel case to snake case."""
-    return re.sub(r"[A-Z]", lambda found: f"_{found[0].lower()}", name)
+    """Convert a name from camel case to snake case. An acronym is one word: `AIMessage` becomes `ai_message`."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()

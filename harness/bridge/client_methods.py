@@ -103,6 +103,17 @@ class Method:
         return replace(self, names=self.names | mentioned | same, is_open=False)
 
     @property
+    def prompt_list(self) -> str | None:
+        """The parameter for a list of prompts, if the method takes several prompts at once."""
+        name = first(("prompts", "questions"), self.names)
+        return name if name is not None and item_class(self.hints.get(name)) in (None, str) else None
+
+    @property
+    def receives_by_send(self) -> bool:
+        """Return whether the method is a generator that its caller sends the messages to."""
+        return re.search(r"=\s*\(?yield\b", self.source) is not None
+
+    @property
     def always_streams(self) -> bool:
         """Return whether each call of the method requests a stream."""
         return bool(
@@ -148,7 +159,7 @@ class Method:
         """The only required parameter that has no known name, if its annotation is a list or the method takes tools."""
         unknown = self.required - KNOWN_PARAMETERS
         name = next(iter(unknown)) if len(unknown) == 1 else None
-        is_list = name is not None and item_class(self.hints.get(name)) is not None
+        is_list = name is not None and item_class(self.hints.get(name)) not in (None, str)
         return name if is_list or first(SYNONYMS["tools"], self.names) else None
 
 

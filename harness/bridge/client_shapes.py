@@ -218,6 +218,8 @@ def recognise(value: object, name: str, method: str = "", api: str = "") -> Clie
     name = name.removesuffix(f".{method}") if method else name
     if _is_function(value):
         own = method_of((), value)
+        if own.receives_by_send:
+            raise unknown_client(name, _GENERATOR)
         if _form(own) is not None:
             shape = _shape(name, lambda _url, _key, _model: value, own, None, {})
             return replace(shape, model=default_model(value) or shape.model)
@@ -278,6 +280,13 @@ def keeps_history(client: object) -> bool:
     """Return whether a client has a list for the messages of its conversation."""
     own = cast("dict[str, object]", getattr(client, "__dict__", {}))
     return any(isinstance(each, list) for name, each in own.items() if name.lstrip("_") in SYNONYMS["messages"])
+
+
+_GENERATOR = (
+    "it is a generator that gets its messages by 'send'. Write a function 'def chat(messages, tools=None)' that sends "
+    "them to it and returns its answer, and name that function. If it keeps the conversation, write a loop of about "
+    "ten lines instead: harness help loops"
+)
 
 
 def _is_function(value: object) -> bool:
@@ -396,6 +405,8 @@ def _form(method: Method) -> Form | None:
     """Return the form of a method, or `None` if it takes neither messages nor a prompt."""
     if method.path in _SDKS:
         return _SDKS[method.path][0]
+    if method.receives_by_send:
+        return None
     if "contents" in method.names:
         return GEMINI
     if {"input", "instructions"} <= method.names:

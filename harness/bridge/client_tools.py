@@ -7,9 +7,10 @@ import json
 import re
 import sys
 import typing
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 from keyword import iskeyword
 from typing import Any, TypeAlias, cast
 
@@ -38,9 +39,9 @@ ToolArgument: TypeAlias = Callable[[_Tools, str], object]
 
 
 def public_methods(value: type) -> list[Method]:
-    """Return the methods of a class whose names have no leading underscore."""
+    """Return the methods of a class whose names have no leading underscore, and `__call__`."""
     named = inspect.getmembers(value, inspect.isfunction)
-    return [method_of((name,), each) for name, each in named if not name.startswith("_")]
+    return [method_of((name,), each) for name, each in named if name == "__call__" or not name.startswith("_")]
 
 
 # How a class gets the tools that it runs
@@ -65,12 +66,17 @@ class ClassSource:
         """Return whether the class calls something with the arguments of a call. A caller may use the rest of the
         module.
         """
-        return _RUNS_TOOLS.search(self.source) is not None
+        return runs_tools(self.source)
 
     @property
     def reads_signatures(self) -> bool:
         """Return whether the module describes functions by their names and signatures."""
         return _READS_SIGNATURES.search(self.module) is not None
+
+
+def runs_tools(source: str) -> bool:
+    """Return whether code calls something with the arguments of a call."""
+    return _RUNS_TOOLS.search(source) is not None
 
 
 _ARGUMENTS = r"(arguments|args|input|inputs|params|parameters|parsed|tool_args|tool_input)\b"
@@ -160,13 +166,19 @@ def _clear_argument(name: str, method: Method, place: ClassSource) -> ToolArgume
     for kind in own_classes_in(hint):
         if (maker := _tool_maker(kind, place)) is not None:
             return _ObjectsArgument(maker, _is_mapping(name, hint, place))
-    return _FunctionsArgument(str(hint), is_mapping=_is_mapping(name, hint, place)) if "Callable" in str(hint) else None
+    if "Callable" not in str(hint):
+        return None
+    return _pairs_argument(name, hint, place) or _FunctionsArgument(
+        str(hint), is_mapping=_is_mapping(name, hint, place)
+    )
 
 
 def _likely_argument(name: str, method: Method, place: ClassSource) -> ToolArgument | None:
     """Return the function that makes an argument without a telling annotation, if the source shows that tools run."""
     hint = method.hints.get(name)
     is_mapping, of_dicts = _is_mapping(name, hint, place), re.search(r"\[.*\b[dD]ict|Mapping\[.*\]\]", str(hint))
+    if place.runs_tools and (pairs := _pairs_argument(name, hint, place)) is not None:
+        return pairs
     if name in _FUNCTION_MAPS and is_mapping and place.runs_tools:
         return _FunctionsArgument(str(hint), is_mapping=True)
     each = re.search(rf"\bfor (\w+) in (?:self\.)?_?{name}\b", place.source)
@@ -178,6 +190,38 @@ def _likely_argument(name: str, method: Method, place: ClassSource) -> ToolArgum
     if not of_dicts and len(makers) == 1:
         return _ObjectsArgument(makers[0], is_mapping)
     return _ObjectsArgument(None, is_mapping) if place.runs_tools else None
+
+
+def _pairs_argument(name: str, hint: object, place: ClassSource) -> _PairsArgument | None:
+    """Return the function that makes an argument with pairs of a declaration and a function, if the annotation or the
+    source has such pairs.
+    """
+    is_mapping = _is_mapping(name, hint, place)
+    kinds = next(_pairs_in(hint), ())
+    if any("Callable" in str(each) for each in kinds):
+        return _PairsArgument(str(hint), is_mapping, "Callable" in str(kinds[:1]), place.module)
+    read = re.search(rf"\bfor \(?(\w+), (\w+)\)? in (?:self\.)?_?{name}(\.values\(\))?(?![\w.])", place.source)
+    if hint is not None or read is None or is_mapping is not bool(read[3]):
+        return None
+    is_function, is_declaration = (
+        [each in (*_TOOL_PARTS[part], *others) for each in read.groups()[:2]]
+        for part, others in (("handler", ()), ("declaration", ("schema", "decl", "tool")))
+    )
+    if not any(is_declaration) and not (any(is_function) and "_" in read.groups()[:2]):
+        return None
+    return _PairsArgument("", is_mapping, is_function[0] or is_declaration[1], place.module)
+
+
+def _pairs_in(hint: object) -> Iterator[tuple[object, ...]]:
+    """Yield the members of the pairs in an annotation."""
+    inner = typing.get_args(hint)
+    if typing.get_origin(hint) is tuple and len(inner) == _PAIR:
+        yield inner
+    else:
+        yield from chain.from_iterable(map(_pairs_in, inner))
+
+
+_PAIR = 2
 
 
 def _is_mapping(name: str, hint: object, place: ClassSource) -> bool:
@@ -228,10 +272,10 @@ class _RegistryArgument:
         """Return whether the registry describes each tool by its signature."""
         return self.registrar.is_by_signature
 
-    def __call__(self, tools: _Tools, _api: str) -> object:
+    def __call__(self, tools: _Tools, api: str) -> object:
         registry = call(self.kind)
         for each in tools:
-            self.registrar(registry, each)
+            self.registrar(registry, each, api)
         return registry
 
 
@@ -256,7 +300,7 @@ class _ObjectsArgument:
 
 @dataclass(frozen=True, slots=True)
 class _FunctionsArgument:
-    """Tools as functions, in a list or by name. If the annotation has pairs, each function has its declaration."""
+    """Tools as functions, in a list or by name."""
 
     hint: str
     is_mapping: bool
@@ -265,11 +309,23 @@ class _FunctionsArgument:
     def __call__(self, tools: _Tools, _api: str) -> object:
         make = _as_function if self.is_by_signature else _as_handler
         made = {each.name: make(each, self.hint) for each in tools}
-        if not self.is_mapping:
-            return [*made.values()]
-        if not re.search("tuple", self.hint, re.IGNORECASE):
-            return made
-        return {each.name: (_declaration(each, OPENAI.name), made[each.name]) for each in tools}
+        return made if self.is_mapping else [*made.values()]
+
+
+@dataclass(frozen=True, slots=True)
+class _PairsArgument:
+    """Tools as pairs of a declaration and a function, in a list or by name."""
+
+    hint: str
+    is_mapping: bool
+    starts_with_function: bool
+    module: str
+
+    def __call__(self, tools: _Tools, api: str) -> object:
+        declared = declarations(tools, api, self.module)
+        pairs = [*zip(declared, (_as_handler(each, self.hint) for each in tools), strict=True)]
+        ordered = [(function, each) for each, function in pairs] if self.starts_with_function else pairs
+        return dict(zip((each.name for each in tools), ordered, strict=True)) if self.is_mapping else ordered
 
 
 def _declarations_of(module: str) -> ToolArgument:
@@ -320,7 +376,8 @@ def declarations(tools: _Tools, api: str, module: str) -> list[dict[str, Any]]:
 
 
 _BARE_TOOLS = re.compile(
-    r"function_?[dD]eclarations[\"']?\s*[:=]\s*(list\()?(self\.)?_?tools\b|\*\*(\w+)[^{}]*\}\s*for \3 in"
+    r"function_?[dD]eclarations[\"']?\s*[:=]\s*(?:list\(|\[\w+ for [\w, ()]+ in )?(?:self\.)?_?tools\b"
+    r"|\*\*(\w+)[^{}]*\}\s*for \1 in"
     r"|[\"']type[\"']:\s*[\"']function[\"'],\s*[\"']function[\"']:\s*\w+\s*\}"
 )
 """Code that adds the enclosing object of the API to each tool."""
@@ -514,8 +571,8 @@ class Registrar:
         """Return whether a tool is described by the signature of its function."""
         return self.make is None and not self.named.keys() & {"parameters", "declaration"}
 
-    def __call__(self, client: object, tool: ConversationTool) -> None:
-        """Register a tool with a client."""
+    def __call__(self, client: object, tool: ConversationTool, api: str) -> None:
+        """Register a tool with a client of an API."""
         register = BoundMethod(client, (*self.path, *self.method.path))
         if self.make is not None:
             call(register, **{self.item: self.make(tool)})
@@ -523,7 +580,7 @@ class Registrar:
         hint = str(self.method.hints.get(self.named.get("handler", "")))
         parts = _parts_of(tool, hint)
         function = _as_function(tool, hint) if self.is_by_signature else parts["handler"]
-        parts["handler"] = function
+        parts |= {"handler": function, "declaration": declarations([tool], api, self.method.module)[0]}
         made = call(register, **{name: parts[part] for part, name in self.named.items()})
         if self.is_decorator:
             cast("Callable[..., object]", made)(function)
@@ -539,12 +596,17 @@ _REGISTERING = re.compile(
 def _registrar_method(kind: type) -> Registrar | None:
     """Return the method of a class that registers a tool with its function. One that takes its schema is preferred."""
     methods = [each for each in public_methods(kind) if each.names]
-    methods += [method_of(("__call__",), kind.__call__)] if inspect.isfunction(vars(kind).get("__call__")) else []
-    found = [made for each in methods for find in _REGISTRATIONS if (made := find(each, kind)) is not None]
+    found = [made for each in methods if (made := registrar_by(each, kind)) is not None]
     return min(found, key=lambda each: (each.is_by_signature, each.is_decorator), default=None)
 
 
-def _by_parts(method: Method, _kind: type) -> Registrar | None:
+def registrar_by(method: Method, owner: type | None = None) -> Registrar | None:
+    """Return a registrar that uses this method of a class, or this function, if it registers a tool."""
+    found = [made for find in _REGISTRATIONS if (made := find(method, owner)) is not None]
+    return min(found, key=lambda each: (each.is_by_signature, each.is_decorator), default=None)
+
+
+def _by_parts(method: Method, _kind: type | None) -> Registrar | None:
     named = tool_parameters(method)
     is_whole = "handler" in named and named.keys() & {"name", "declaration"}
     is_named = named.keys() & {"parameters", "declaration"} or _REGISTERING.match(method.path[0])
@@ -552,7 +614,7 @@ def _by_parts(method: Method, _kind: type) -> Registrar | None:
     return Registrar(method, named) if is_fitting else None
 
 
-def _by_object(method: Method, kind: type) -> Registrar | None:
+def _by_object(method: Method, kind: type | None) -> Registrar | None:
     required = [*(method.required - {"self"})]
     if len(required) != 1 or not _REGISTERING.match(method.path[0]):
         return None
@@ -565,7 +627,7 @@ def _by_object(method: Method, kind: type) -> Registrar | None:
     return Registrar(method, {}, item=required[0], make=(lambda tool: [maker(tool)]) if is_list else maker)
 
 
-def _by_function(method: Method, _kind: type) -> Registrar | None:
+def _by_function(method: Method, _kind: type | None) -> Registrar | None:
     """Return a method that takes a function. Its other parameters have defaults."""
     named = tool_parameters(method)
     is_fitting = "handler" in named and _REGISTERING.match(method.path[0])
@@ -573,7 +635,7 @@ def _by_function(method: Method, _kind: type) -> Registrar | None:
     return Registrar(method, named) if is_fitting else None
 
 
-def _by_decorator(method: Method, _kind: type) -> Registrar | None:
+def _by_decorator(method: Method, _kind: type | None) -> Registrar | None:
     """Return a method that returns a decorator."""
     named = {part: name for part, name in tool_parameters(method).items() if part != "handler"}
     is_made = re.search(r"\n\s+(async )?def (\w+)\(.*\n(.*\n)*\s+return \2\b|return lambda \w+:", method.source)

@@ -136,6 +136,8 @@ class ShapedClient:
             answer = self._call(self._shape.whole, self._pass_state(request))
             if isinstance(answer, AsyncIterator):
                 answer = iter([*self._synchronous(cast("AsyncIterator[object]", answer))])
+            if self._shape.whole.prompt_list is not None and isinstance(answer, list):
+                (answer,) = cast("list[object]", answer)
             return self._mark_unpassed(self._read(answer, request))
 
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
@@ -156,7 +158,7 @@ class ShapedClient:
                 answer = self._run(cast("Any", answer).__aenter__())
             if not hasattr(answer, "__iter__") and hasattr(answer, "__aiter__"):
                 answer = self._synchronous(cast("AsyncIterator[object]", answer))
-            if not hasattr(answer, "__iter__"):
+            if not hasattr(answer, "__iter__") or _has_named_fields(answer):
                 yield from events_of(self._mark_unpassed(self._read(answer, request)), texts)
                 return
             yield from map(TextDelta, texts)
@@ -250,6 +252,8 @@ class ShapedClient:
                 return tools
             lists = (each.get("functionDeclarations", [each.get("function", each)]) for each in tools)
             return [*chain.from_iterable(lists)]
+        if parameter == method.prompt_list:
+            return [made]
         if name in ("tool_choice", "tool_config") and method.takes_choice_as_text(parameter):
             return choice_as_text(request.tool_choice, method.hints.get(parameter), method.module, self._api)
         return made
@@ -303,6 +307,12 @@ class ShapedClient:
                 yield self._runner.run(wait_for(anext(every)))
             except StopAsyncIteration:
                 return
+
+
+def _has_named_fields(answer: object) -> bool:
+    """Return whether an answer is a named tuple or a Pydantic model. Both can be iterated, but are no streams."""
+    kind = type(answer)
+    return (tuple in kind.__mro__ and hasattr(kind, "_fields")) or hasattr(kind, "model_fields")
 
 
 def _check_instances(messages: Sequence[object], hint: object) -> None:

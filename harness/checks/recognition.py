@@ -32,9 +32,11 @@ from urllib.parse import urlsplit
 from harness import plugins
 from harness.apis import registry
 from harness.apis.api import Api
-from harness.bridge import client_loops, client_methods, client_shapes
+from harness.bridge import client_methods, client_shapes
 from harness.bridge.client_formats import ANTHROPIC, GEMINI, OPENAI, RESPONSES
+from harness.bridge.client_loops import AgentDrive, FunctionDrive, agent_drive
 from harness.bridge.client_methods import TRIED_MODELS
+from harness.bridge.client_sessions import SessionDrive, session_drive
 from harness.bridge.client_shapes import OPENAI_APIS, ClientShape
 from harness.bridge.shaped_client import ShapedClient
 from harness.cassettes.client_patches import intercept_requests, is_local
@@ -123,11 +125,12 @@ def recognise_here(name: str, api: str = "") -> Recognition:
         if _is_loop(value):
             return _loop(name, cast("Drive", value), _signature(name, value))
         for make_drive, first_api in (
-            (client_loops.agent_drive, api),
-            (client_loops.session_drive, api or OPENAI.name),
+            (agent_drive, api),
+            (session_drive, api or OPENAI.name),
         ):
             if not method and (drive := make_drive(value, first_api)) is not None:
-                return _class_loop(name, drive, lambda api, make=make_drive: cast("Drive", make(value, api)))
+                found = _class_loop(name, drive, lambda api, make=make_drive: cast("Drive", make(value, api)))
+                return replace(found, sentence=found.sentence + _provider_note(value, found.spec))
         found = _client(name, client_shapes.recognise(value, name, method, api))
         return replace(found, sentence=found.sentence + _provider_note(value, found.spec))
     except PluginError as error:
@@ -295,7 +298,7 @@ def _is_loop(value: object) -> bool:
 
 
 def _class_loop(
-    name: str, drive: client_loops.AgentDrive | client_loops.SessionDrive, make_drive: Callable[[str], Drive]
+    name: str, drive: AgentDrive | FunctionDrive | SessionDrive, make_drive: Callable[[str], Drive]
 ) -> Recognition:
     """Recognise a class that is a tool loop. If it gets a tool and does not declare it, return a question."""
     found = replace(_loop(name, drive, f"{name.partition(':')[2]}, {drive.sentence}"), ignored=drive.ignored)

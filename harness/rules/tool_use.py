@@ -300,9 +300,7 @@ def _error_mark(evidence: Evidence) -> Iterator[RuleViolation]:
         bare = unmarked and is_plain_result(view, answer.given)
         if unmarked and (flagged or bare):
             problem = (
-                "is not marked as an error"
-                if bare
-                else "the failed result contains the error as text, but not the API's error flag"
+                "is not marked as an error" if bare else "contains the error as text, but not the API's error flag"
             )
             yield RuleViolation(
                 f"{name} failed, and its result {problem}",

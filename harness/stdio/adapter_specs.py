@@ -28,7 +28,9 @@ from urllib.parse import urlsplit
 from harness import plugins, wrappers
 from harness.apis import registry
 from harness.apis.api import Api
-from harness.bridge import client_loops, client_methods, client_shapes, shaped_client
+from harness.bridge import client_methods, client_shapes, shaped_client
+from harness.bridge.client_loops import agent_drive
+from harness.bridge.client_sessions import session_drive
 from harness.model.errors import PluginError, UnknownName
 from harness.model.protocols import Adapter, Loop
 from harness.platform.exceptions import shorten
@@ -163,7 +165,7 @@ def _loop(kind: str, api_name: str | None, what: str) -> Adapter:
     module, _, attribute = what.partition(":")
     name = module.rpartition(".")[2] if attribute == "drive" else attribute
     wire = _driven_api(DRIVE, api_name, what)
-    class_drive = client_loops.agent_drive(value, wire.name) or client_loops.session_drive(value, wire.name)
+    class_drive = agent_drive(value, wire.name) or session_drive(value, wire.name)
     if class_drive is None:
         return Loop(name, wire.name, cast("Drive", value)).adapter()
     return Loop(name, wire.name, _redirected_drive(wire, class_drive, value), class_drive.capabilities).adapter()

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from harness.bridge.client_loops import AgentDrive, SessionDrive, agent_drive, session_drive
+from harness.bridge.client_loops import AgentDrive, agent_drive
+from harness.bridge.client_sessions import SessionDrive, session_drive
 from harness.model.errors import Unsupported
 from harness.model.messages import JsonSchema, Message, NamedTool, Role, Text, ToolCall, ToolResult
 from harness.model.protocols import Capability, Conversation, ConversationTool, Endpoint
@@ -311,6 +312,71 @@ class Agent:
         SEEN.extend([each["name"], each["description"], each["parameters"]] for each in made)
         SEEN.append(self.tool_executor("weather", args))
 """,
+    "annotated pairs of a declaration and a function": """
+Pair = tuple[dict[str, Any], Callable[..., Any]]
+
+class Agent:
+    def ask(self, prompt: str, tools: list[Pair] | None = None):
+        made = [each.get("function", each) for each in json.loads(json.dumps([spec for spec, _ in tools or []]))]
+        SEEN.extend([each["name"], each["description"], each["parameters"]] for each in made)
+        SEEN.append({spec["name"]: fn for spec, fn in tools}["weather"](**args))
+""",
+    "annotated pairs that start with the function": """
+class Agent:
+    def __init__(self, tools: Sequence[tuple[Callable, dict]] = ()):
+        self.tools = [*tools]
+    def ask(self, prompt: str):
+        made = [each.get("function", each) for each in json.loads(json.dumps([spec for _, spec in self.tools]))]
+        SEEN.extend([each["name"], each["description"], each["parameters"]] for each in made)
+        SEEN.append(self.tools[0][0](**args))
+""",
+    "pairs by name, and an object that is called": """
+class Agent:
+    def __init__(self, tools=None):
+        self.tools = tools or {}
+    def __call__(self, prompt):
+        made = [each.get("function", each) for each in [spec for spec, _ in self.tools.values()]]
+        SEEN.extend([each["name"], each["description"], each["parameters"]] for each in made)
+        SEEN.append(self.tools["weather"][1](**args))
+""",
+    "tool(fn, spec) of a builder in whose context the prompt is sent": """
+class Agent:
+    def __init__(self):
+        self.known, self.specs, self.is_open = {}, [], False
+    def __enter__(self):
+        self.is_open = True
+        return self
+    def __exit__(self, *_):
+        self.is_open = False
+    def tool(self, fn, spec=None):
+        self.known[spec["name"]] = fn
+        self.specs.append({"type": "function", "function": spec})
+        return self
+    def ask(self, question):
+        made = [each["function"] for each in json.loads(json.dumps(self.specs))]
+        SEEN.extend([each["name"], each["description"], each["parameters"]] for each in made)
+        SEEN.append(self.known["weather"](**args) if self.is_open else "closed")
+""",
+    "a method that adds the prompt, and one that sends it": """
+@dataclass
+class Tool:
+    name: str
+    description: str
+    schema: dict[str, Any]
+    fn: Callable[..., Any]
+
+@dataclass
+class Agent:
+    tools: list[Tool] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
+    def add_user(self, text: str):
+        self.messages.append(text)
+        return self
+    def complete(self):
+        if self.messages == ["Hello"]:
+            SEEN.extend([each.name, each.description, each.schema] for each in self.tools)
+            SEEN.append(self.tools[0].fn(**args))
+""",
 }
 
 
@@ -523,6 +589,89 @@ class Client:
 def test_other_clients_run_no_tools(load: Load, code: str) -> None:
     module = load(code)
     assert (agent_drive(module.Client, "openai-chat"), session_drive(module.Client, "openai-chat")) == (None, None)
+
+
+def test_settings_are_given_by_methods_that_set_them(load: Load) -> None:
+    module = load("""
+class Agent:
+    def __init__(self, tools: list[Callable] = (), known=()):
+        self.tools, self.known = tools, dict(known)
+    def model(self, name):
+        return Agent(self.tools, {**self.known, "model": name})
+    def with_system(self, text):
+        return Agent(self.tools, {**self.known, "system": text})
+    def max_tokens(self, number):
+        self.known["max_tokens"] = number
+    def ask(self, question):
+        SEEN.append(self.known)
+""")
+    drive = agent_drive(module.Agent, "openai-chat")
+    assert drive is not None
+    drive(HERE, "gpt", conversation(system="Be brief.", max_tokens=7))
+
+    assert module.SEEN == [{"model": "gpt", "system": "Be brief.", "max_tokens": 7}]
+
+
+REGISTERED = """
+TOOLS = {}
+
+def tool(fn=None, *, name=None, schema=None, description=None):
+    def register(f):
+        TOOLS[name or f.__name__] = (f, [name, description, schema])
+        return f
+    return register(fn) if fn is not None else register
+
+def execute(name, arguments):
+    return TOOLS[name][0](**arguments)
+
+def run(prompt, *, model="gpt", base_url=None, api_key=None, messages=None, **options):
+    messages = messages if messages is not None else []
+    messages.append(prompt)
+    SEEN.append([model, base_url, options.get("system"), len(messages)])
+    SEEN.extend([each for _, each in TOOLS.values()] + [execute("weather", args)])
+
+def greet(prompt):
+    return prompt
+"""
+
+
+def test_a_function_runs_the_tools_that_are_registered_in_its_module(load: Load) -> None:
+    module = load(REGISTERED)
+    drive = agent_drive(module.run, "anthropic")
+    assert drive is not None
+    drive(HERE, "claude", conversation())
+    drive(HERE, "claude", conversation(turns=(Message(Role.USER, (Text("Hi"),)),) * 2, system="Be brief."))
+
+    ran = [["weather", "The weather.", SCHEMA], "sunny in Paris"]
+    heads = [["claude", HERE.base_url, *each] for each in ((None, 1), ("Be brief.", 1), ("Be brief.", 2))]
+    assert [each for head in heads for each in (head, *ran)] == module.SEEN
+    assert drive.ignored == ()
+    assert drive.sentence == "which runs the tools that are registered by tool"
+    with pytest.raises(Unsupported, match="max"):
+        drive(HERE, "claude", conversation(max_tokens=9))
+
+
+def test_a_function_without_such_a_registry_is_no_loop(load: Load) -> None:
+    module = load(REGISTERED.replace("[name or f.__name__] =", ".get(name)").replace("TOOLS[name][0]", "print"))
+
+    assert agent_drive(module.run, "anthropic") is None
+    assert agent_drive(load, "anthropic") is None
+
+
+@pytest.mark.parametrize("streams", [True, False])
+def test_an_agent_that_may_stream_is_also_played_with_streams(load: Load, streams: bool) -> None:
+    module = load(f"""
+class Agent:
+    def __init__(self, tools: list[Callable]):
+        self.tools = tools
+    def run(self, prompt):
+        SEEN.append(dict(stream={streams}))
+""")
+    drive = agent_drive(module.Agent, "anthropic")
+
+    assert drive is not None
+    assert ("stream-requested" in drive.ignored) is streams
+    assert (Capability.STREAMING in drive.capabilities) is streams
 
 
 def test_arguments_that_are_no_json_get_a_failed_result(load: Load) -> None:

@@ -8,7 +8,7 @@ from enum import Enum, auto
 from inspect import signature
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, ClassVar, Literal, Self, cast
+from typing import Any, ClassVar, Literal, NamedTuple, Self, cast
 
 import pytest
 from pydantic import BaseModel
@@ -16,8 +16,9 @@ from pydantic import BaseModel
 from harness.bridge.call_log import logged_calls
 from harness.bridge.client_answers import as_completion, read_answer, read_stream
 from harness.bridge.client_formats import ANTHROPIC, as_annotated, choice_as_text, with_joined_texts
-from harness.bridge.client_loops import agent_drive, session_drive
+from harness.bridge.client_loops import agent_drive
 from harness.bridge.client_methods import default_base_url, method_of, selectable_providers
+from harness.bridge.client_sessions import session_drive
 from harness.bridge.client_shapes import load, place_of_candidate, recognise
 from harness.bridge.openai_messages import Memory
 from harness.bridge.shaped_client import ShapedClient
@@ -181,12 +182,19 @@ class Demanding(NoMethod):
         super().__init__(base_url + region)
 
 
+def received(system: str, history: list[Any]) -> Generator[str, str]:
+    """A session whose messages are sent to its generator."""
+    prompt = yield ""
+    history.append(prompt)
+
+
 @pytest.mark.parametrize(
     ("value", "question"),
     [
         (object(), "it is an object of object without methods. Name the class or function"),
         (NoMethod, "none of its methods .show. takes messages .a parameter messages, msgs, conversation"),
         (Demanding, "its constructor needs region. Write a function that makes it, as in try_it.py"),
+        (received, "it is a generator that gets its messages by 'send'. Write a function 'def chat"),
     ],
 )
 def test_what_is_not_recognised_gets_the_question_that_decides_it(value: Callable[..., Any], question: str) -> None:
@@ -454,6 +462,16 @@ def test_a_prompt_is_the_only_text_of_a_conversation() -> None:
     assert (shape.has_default_system, Capability.TOOLS in shape.capabilities) == (True, False)
     with pytest.raises(Unsupported, match="a conversation of several turns"):
         client.chat(ChatRequest("gpt", REQUEST.messages * 2))
+
+
+def test_a_batch_gets_the_prompt_in_a_list_and_its_only_answer_counts() -> None:
+    def run(prompts: Sequence[str], system: str | None = None) -> list[Reply]:
+        return [Reply(f"{each} {system}") for each in prompts]
+
+    shape = recognise(run, "mine:run")
+
+    assert ShapedClient(shape, HERE, "gpt").chat(REQUEST).text == "Hello Be short."
+    assert Capability.HISTORY not in shape.capabilities
 
 
 @pytest.mark.parametrize(
@@ -1487,6 +1505,27 @@ def test_a_text_callback_gets_the_texts_of_a_stream(connect: Connect) -> None:
     assert connect(chat).chat(REQUEST).text == "Hello"
 
 
+class Named(NamedTuple):
+    """An answer that can be iterated, but is no stream."""
+
+    text: str
+    thoughts: str = "Let me think."
+
+
+class Modelled(BaseModel):
+    """An answer of the same kind that Pydantic reads."""
+
+    text: str
+
+
+@pytest.mark.parametrize("kind", [Named, Modelled])
+def test_an_answer_that_can_be_iterated_need_be_no_stream(kind: type[Named], connect: Connect) -> None:
+    def ask(question: str, system: str, on_text: Callable[[str], None] | None = None) -> Named:
+        return kind(text="Hello")
+
+    assert [each.text for each in connect(ask).stream(REQUEST) if isinstance(each, TextDelta)] == ["Hello"]
+
+
 class Remembering:
     """A client whose stream has only texts. The whole answer is in an attribute afterwards."""
 
@@ -1554,6 +1593,35 @@ class AssistantEntry:
     @property
     def tool_uses(self) -> list[dict[str, Any]]:
         return [each for each in self.blocks if each["type"] == "tool_use"]
+
+
+@dataclass
+class HumanEntry:
+    content: str
+
+
+@dataclass
+class SystemEntry:
+    content: str
+
+
+@dataclass
+class AIEntry:
+    content: str
+    tool_calls: list[Any] = field(default_factory=list[Any])
+
+
+def test_an_acronym_in_the_name_of_a_class_shows_its_role() -> None:
+    seen: list[Any] = []
+
+    def chat(messages: Sequence[SystemEntry | HumanEntry | AIEntry]) -> str:
+        seen.extend(messages)
+        return ""
+
+    history = (*REQUEST.messages, Message(Role.ASSISTANT, (Text("Hi."),)), *REQUEST.messages)
+    ShapedClient(recognise(chat, "mine:chat"), HERE, "gpt").chat(replace(REQUEST, messages=history))
+
+    assert [type(each) for each in seen] == [SystemEntry, HumanEntry, AIEntry, HumanEntry]
 
 
 def test_each_kind_of_message_may_have_a_class_and_an_answer_compute_its_text() -> None:

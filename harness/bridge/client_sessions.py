@@ -1,0 +1,277 @@
+"""Tool loops from classes without a wrapper that keep their history, and hand their calls to the caller."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import re
+import typing
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from harness.bridge.client_answers import OwnCall, own_calls
+from harness.bridge.client_formats import GEMINI, SYNONYMS, as_annotated, first, hints_of
+from harness.bridge.client_loops import (
+    CALL_PARAMETERS,
+    RESULT_METHOD,
+    LoopSettings,
+    adding_methods,
+    call_method,
+    check_texts,
+    client_with_system,
+    declares_tools,
+    entered,
+    is_result_class,
+    prompt_methods,
+    prompt_text,
+    result_methods,
+    result_parameters,
+    results_parameter,
+    resuming_method,
+    takes_messages,
+)
+from harness.bridge.client_methods import Method, method_of
+from harness.bridge.client_tools import (
+    ClassSource,
+    Registrar,
+    declarations,
+    own_classes_in,
+    public_methods,
+    source_of_class,
+    tool_parameters,
+)
+from harness.model.errors import RECOGNISED_CLIENT, Unsupported
+from harness.model.messages import ToolCall
+from harness.model.protocols import Capability, Conversation, Endpoint
+
+
+def session_drive(value: object, api: str) -> SessionDrive | None:
+    """Return a drive that runs conversations with a class that keeps its history. Return `None` for other classes.
+
+    The class has a method for a prompt, and a method that accepts the results of calls. `api` is the API that it uses.
+    """
+    if not inspect.isclass(value):
+        return None
+    methods = public_methods(value)
+    prompts = prompt_methods(methods) or adding_methods(methods)
+    found = result_methods(methods, source_of_class(value))
+    results = min(found, key=_place_among_results, default=None)
+    if not prompts or results is None or takes_messages(methods):
+        return None
+    declaring = next((each for each in methods if declares_tools(each)), None)
+    return SessionDrive(value, api, prompts[0], results, declaring, methods)
+
+
+def _place_among_results(method: Method) -> tuple[bool, bool]:
+    return not RESULT_METHOD.search(method.path[0]), "stream" in method.path[0]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionDrive:
+    """Drive for a class that keeps its history, with its methods for a prompt, for results and for tools."""
+
+    factory: type
+    api: str
+    prompt: Method
+    results: Method
+    declaring: Method | None
+    methods: Sequence[Method]
+
+    @property
+    def sentence(self) -> str:
+        """The way in which the client is used, as text for the user."""
+        return "which keeps its history"
+
+    @property
+    def sending(self) -> Method:
+        """The method that sends the first request of a turn."""
+        return self.prompt
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """The capabilities of the loop."""
+        return LoopSettings(self.prompt, self.api).capabilities
+
+    @property
+    def ignored(self) -> tuple[str, ...]:
+        """The rules that the class cannot satisfy."""
+        has_flag = "is_error" in self.results.source or "is_error" in result_parameters(self.results)
+        kinds = own_classes_in(self.results.hints.get(results_parameter(self.results) or ""))
+        has_flag = has_flag or any({*CALL_PARAMETERS["is_error"]} & hints_of(each).keys() for each in kinds)
+        return () if has_flag else ("error-flag",)
+
+    def __call__(self, endpoint: Endpoint, model: str, conversation: Conversation) -> None:
+        """Run a conversation."""
+        check_texts(conversation)
+        tools = self._tools(conversation)
+        made_with, per_call = (
+            {name: tools for name in [first(SYNONYMS["tools"], each.names)] if name and tools is not None}
+            for each in (method_of((), self.factory), self.prompt)
+        )
+        if tools is not None and not made_with and not per_call:
+            raise Unsupported(RECOGNISED_CLIENT, "tools", "its constructor has no such argument")
+        own = {
+            name: as_annotated(each, method_of((), self.factory).hints.get(name)) for name, each in made_with.items()
+        }
+        client, system = client_with_system(self, endpoint, model, conversation, own)
+        if self.declaring is not None:
+            for tool in conversation.tools:
+                Registrar(self.declaring, tool_parameters(self.declaring))(client, tool, self.api)
+        settings = LoopSettings(self.prompt, self.api).arguments(conversation, model)
+        prompt = str(first(SYNONYMS["prompt"], self.prompt.names))
+        is_added = self.prompt in adding_methods(self.methods)
+        with asyncio.Runner() as runner, entered(runner, client) as opened:
+            for turn in conversation.turns:
+                arguments = {prompt: prompt_text(turn), **system, **settings, **({} if made_with else per_call)}
+                answer = call_method(runner, opened, self.prompt, arguments)
+                answer = self._resume(runner, entered) if is_added else answer
+                for _ in range(conversation.max_answers):
+                    calls = own_calls(answer) or _pending_calls(opened)
+                    if not calls:
+                        break
+                    answer = self._submit(runner, opened, conversation, calls)
+
+    def _tools(self, conversation: Conversation) -> list[dict[str, Any]] | None:
+        """Return the declarations of the tools, unless there are none or a method declares each."""
+        is_given = conversation.tools and self.declaring is None
+        return declarations(conversation.tools, self.api, self.prompt.module) if is_given else None
+
+    def _submit(
+        self, runner: asyncio.Runner, client: object, conversation: Conversation, calls: Sequence[OwnCall]
+    ) -> object:
+        """Run the tools, give their results to the client, and return its next answer."""
+        method = self.results
+        results = [_result_of(conversation, each) for each in calls]
+        if named := result_parameters(method):
+            answer = None
+            for each in results:
+                given = {**each, "content": _content_for(each, method, method.hints.get(named["content"]), self.api)}
+                answer = call_method(runner, client, method, {name: given[key] for key, name in named.items()})
+            return answer if answer is not None and answer is not client else self._resume(runner, client)
+        name = str(results_parameter(method))
+        per_call = dict[str, object]()
+        if (tools := first(SYNONYMS["tools"], method.names)) and conversation.tools:
+            per_call[tools] = as_annotated(self._tools(conversation), method.hints.get(tools))
+        place = ClassSource(self.factory, source_of_class(self.factory), self.prompt.module)
+        formats = replace(conversation, tool_choice=None)
+        per_call |= LoopSettings(method, self.api).arguments(formats, "")
+        given = _SubmittedResults(method, name, place, self.api)
+        return call_method(runner, client, method, {name: given.collect(results), **per_call})
+
+    def _resume(self, runner: asyncio.Runner, client: object) -> object:
+        if (method := resuming_method(self.methods)) is None:
+            raise Unsupported(RECOGNISED_CLIENT, "results of tools", "no method continues after them")
+        return call_method(runner, client, method, {})
+
+
+def _pending_calls(client: object) -> list[OwnCall]:
+    """Return the calls that a client holds in an attribute until they have results."""
+    own = cast("dict[str, object]", getattr(client, "__dict__", {}))
+    return next(
+        (calls for name, each in own.items() if _PENDING.search(name) and (calls := own_calls(each))), list[OwnCall]()
+    )
+
+
+_PENDING = re.compile("pending|calls$")
+
+
+def _result_of(conversation: Conversation, made: OwnCall) -> dict[str, Any]:
+    """Run the tool of a call. Return the result as text in `content`, and in `value` as JSON."""
+    own, call_id, name, arguments = made
+    tool = next((each for each in conversation.tools if each.name == name), None)
+    found: dict[str, object] = {"call": own, "id": call_id or name, "name": name, "is_error": True}
+    if tool is None or arguments is None:
+        text = f"there is no tool {name}" if tool is None else "the arguments are no JSON object"
+        return {**found, "content": text, "value": text}
+    done = tool.run(ToolCall(call_id, name, arguments))
+    value = done.text if isinstance(done.content, tuple) else done.content
+    return {**found, "content": done.text, "value": value, "is_error": done.is_error}
+
+
+def _content_for(result: Mapping[str, Any], method: Method, hint: object, api: str) -> object:
+    """Return a result as text, or as JSON where the client serialises it or the API takes objects."""
+    value, kind = cast("object", result["value"]), typing.get_origin(hint) or hint
+    if hint is str:
+        return result["content"]
+    if inspect.isclass(kind) and issubclass(kind, Mapping):
+        return cast("object", value) if isinstance(value, dict) else {"result": value}
+    is_any = (hint is Any or hint is object) and (api == GEMINI.name or "isinstance(" in method.source)
+    return value if is_any or "json.dumps" in method.source else result["content"]
+
+
+@dataclass(frozen=True, slots=True)
+class _SubmittedResults:
+    """The results of all calls, in the form that a method takes."""
+
+    method: Method
+    name: str
+    place: ClassSource
+    api: str
+
+    def collect(self, results: Sequence[Mapping[str, Any]]) -> object:
+        """Return a dictionary by call, pairs, or a list of objects or dictionaries."""
+        hint, name = self.method.hints.get(self.name), self.name
+        inner = [each for each in typing.get_args(hint) if each is not type(None)]
+        is_mapping = re.match(r"dict|typing\.(Dict|Mapping)|collections\.abc\.Mapping", str(hint))
+        if is_mapping or re.search(rf"\b{name}(\.items\(|\[[a-z])", self.place.source):
+            key, value = inner if len(inner) == _PAIR else (None, None)
+            return {_key_of(each, key): self._content(each, value) for each in results}
+        pair = next((typing.get_args(each) for each in inner if typing.get_origin(each) is tuple), ())
+        if pair or re.search(rf"for \(?\w+, \w+\)? in {name}\b", self.place.source):
+            key, value = pair if len(pair) == _PAIR else (None, None)
+            return [(_key_of(each, key), self._content(each, value)) for each in results]
+        kind = next(filter(is_result_class, own_classes_in(hint)), None) or self._unnamed_class()
+        if kind is not None:
+            return [self._object(each, kind) for each in results]
+        used = re.findall(r"[\"'](\w+)[\"']", self.method.source)
+        keys = {alias: key for key, known in CALL_PARAMETERS.items() if key != "call" for alias in known}
+        keys = {alias: key for alias, key in keys.items() if alias in used} or keys
+        values = [{**each, "content": self._content(each, None)} for each in results]
+        return as_annotated([{alias: each[key] for alias, key in keys.items()} for each in values], hint)
+
+    def _content(self, result: Mapping[str, Any], hint: object) -> object:
+        return _content_for(result, self.method, hint, self.api)
+
+    def _unnamed_class(self) -> type | None:
+        """Return the only class in the module that has the attributes of results that the class reads."""
+        each = re.search(rf"\bfor (\w+) in {self.name}\b", self.place.source)
+        read = {*re.findall(rf"\b{each[1]}\.(\w+)", self.place.source)} if each else set[str]()
+        found = [
+            kind for kind in self.place.classes if is_result_class(kind) and read and read <= hints_of(kind).keys()
+        ]
+        return found[0] if len(found) == 1 else None
+
+    def _object(self, result: Mapping[str, Any], kind: type) -> object:
+        """Return a result as an object of a third-party class, by the names and annotations of its fields."""
+        hints, given = hints_of(kind), dict[str, object]()
+        for name, each in inspect.signature(kind).parameters.items():
+            part = next((key for key, known in CALL_PARAMETERS.items() if name in known), None)
+            hint = hints.get(name)
+            if part == "content":
+                given[name] = self._content(result, hint)
+            elif part == "is_error" and hint in (bool, None):
+                given[name] = result["is_error"]
+            elif part == "is_error" and result["is_error"]:
+                given[name] = result["content"]
+            elif part == "call":
+                given[name] = result["call"]
+            elif part == "id" or (part is None and each.default is each.empty):
+                given[name] = _key_of(result, hint)
+            elif part == "name":
+                given[name] = result["name"]
+        return kind(**given)
+
+
+_PAIR = 2
+
+
+def _key_of(result: Mapping[str, Any], hint: object) -> object:
+    """Return what identifies a call to the client: the call itself or one of its fields if an annotation names its
+    class, or the id.
+    """
+    kinds = tuple(own_classes_in(hint))
+    made = result["call"]
+    fields = (getattr(made, name, None) for name in hints_of(cast("object", type(made))))
+    own = [each for each in (made, *fields) if kinds and isinstance(each, kinds)]
+    return own[0] if own else result["id"]
