@@ -69,7 +69,7 @@ class Method:
     The path of a plain function is empty. `is_open` is set if the method accepts any keyword argument. `required` holds
     the parameters without a default, and `preset` the defaults that are non-empty strings. `hints` holds the
     annotations, `source` the source code, `class_source` that of its class and `module` that of its module, if they are
-    known.
+    known. `keys` holds the keys of the dictionaries that its module defines or imports.
 
     If the method takes a single object that holds the messages, `packed` is its parameter and the class of that object.
     The names are then the fields of the class.
@@ -83,6 +83,7 @@ class Method:
     hints: Mapping[str, object] = field(default_factory=dict[str, object])
     source: str = ""
     module: str = ""
+    keys: tuple[str, ...] = ()
     class_source: str = ""
     packed: tuple[str, type] | None = None
 
@@ -317,7 +318,8 @@ _PREFIXES: Mapping[str, tuple[str, ...]] = {
 
 def providers_of(method: Method) -> dict[str, object]:
     """Return the providers that a method or constructor accepts, by API: members of an enumeration, values of a
-    `Literal`, or strings in the source of its module. It is empty without a parameter for the provider.
+    `Literal`, keys of dictionaries in its module or strings in its source. It is empty without a parameter for the
+    provider.
     """
     name = first(PROVIDERS, method.names)
     if name is None:
@@ -325,7 +327,7 @@ def providers_of(method: Method) -> dict[str, object]:
     hint = method.hints.get(name, str)
     values = [*_listed_values(hint)]
     if not values and str in (hint, *typing.get_args(hint)):
-        literals = dict.fromkeys(re.findall(r"[\"']([\w-]+)[\"']", method.module))
+        literals = dict.fromkeys([*re.findall(r"[\"']([\w-]+)[\"']", method.module), *method.keys])
         values = [each for each in literals if any(_is_provider(each, api) for api in _PROVIDER_NAMES)]
         values = values or ["openai", "anthropic", "gemini"]
     fitting = {api: [each for each in values if _is_provider(each, api)] for api in _PROVIDER_NAMES}
@@ -439,8 +441,16 @@ def method_of(path: tuple[str, ...], value: object) -> Method:
         hints,
         "" if inspect.isclass(value) else source_of(value),
         source_of(inspect.getmodule(value)),
+        _keys_of_dictionaries(inspect.getmodule(value)),
         source_of(type(value.__self__) if inspect.ismethod(value) else value),
     )
+
+
+def _keys_of_dictionaries(module: object) -> tuple[str, ...]:
+    """Return the texts that are keys of the dictionaries of a module."""
+    tables = (each for name, each in getattr(module, "__dict__", {}).items() if name[:2] != "__")
+    keys = (key for each in tables if isinstance(each, dict) for key in cast("dict[object, object]", each))
+    return tuple(each for each in keys if isinstance(each, str))
 
 
 def _hints_of(value: object) -> Mapping[str, object]:

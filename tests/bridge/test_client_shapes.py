@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib
 import json
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
 from contextlib import closing, nullcontext
@@ -1936,3 +1937,16 @@ def _unlisted(messages: Any, provider: object = None) -> str:
 
 def test_a_provider_that_is_not_given_is_not_named() -> None:
     assert [bool(selectable_providers(method_of((), each))) for each in (_unlisted, with_default)] == [False, True]
+
+
+def test_the_keys_of_a_table_are_providers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = "BACKENDS = dict(openai=str, genai=str, other=str)\n\n\nclass LLM:\n"
+    (tmp_path / "backed_client.py").write_text(f"{code}    def __init__(self, provider='openai', base_url=''): ...\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    made = importlib.import_module("backed_client").LLM
+
+    assert selectable_providers(method_of((), made)) == {
+        "openai-chat": "openai",
+        "openai-responses": "openai",
+        "gemini": "genai",
+    }
