@@ -7,7 +7,7 @@ import shlex
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -43,7 +43,7 @@ from harness.model.http import HttpResponse
 from harness.plugins import ADAPTERS
 from harness.reports import finding_causes
 from harness.reports.words import count
-from harness.results import CellResult, CheckResult, Kind, Presentation, RunResult, Verdict
+from harness.results import Blame, CellResult, CheckResult, Finding, Kind, Presentation, RunResult, Severity, Verdict
 from harness.runner.cells import Cell, not_applicable
 from harness.runner.costs import models as current_models
 from harness.runner.serve_router import BASE_PATH, FirstAnswer, ImprovisedRouter
@@ -447,6 +447,9 @@ def _try_program(command: str) -> Recognition | int:
     if has_tools and time.monotonic() - began < _LAST_START_SECONDS:
         _, other, _ = _run_program(command, "unknown tool", is_first=False, tolerated=tolerated)
         result = replace(result, cells=[*result.cells, *(each for each in other.cells if not _only_stopped(each))])
+    if not ended.note and time.monotonic() - began < _LAST_START_SECONDS:
+        failed, other, _ = _run_program(command, "error", is_first=False)
+        result = replace(result, cells=[*result.cells, *_without_report_of_error(other.cells, failed, ended)])
     if has_tools and time.monotonic() - began < _LAST_START_SECONDS:
         _, other, _ = _run_program(command, "cut call", is_first=False, tolerated=tolerated)
         result = replace(result, cells=[*result.cells, *(each for each in other.cells if _uses_cut_call(each))])
@@ -477,6 +480,33 @@ def _only_stopped(cell: CellResult) -> bool:
     return {each.rule for each in cell.findings} == {"script-unplayed"}
 
 
+def _without_report_of_error(
+    cells: Sequence[CellResult], failed: EndedProgram, ended: EndedProgram
+) -> Iterator[CellResult]:
+    """Yield the conversation whose first request failed, with a finding, if the program did not report the failure.
+
+    It did if it `failed` with an exit code, or printed something that it did not print when it `ended` normally.
+    """
+    printed, usual = ({*map(str.strip, each.printed.splitlines())} for each in (failed, ended))
+    if failed.note or printed - usual - {"", "undefined", "null", "None"}:
+        return
+    for cell in cells[:1]:
+        finding = Finding(
+            rule="chat-failure",
+            kind=Kind.LOSS,
+            severity=Severity.ERROR,
+            blame=Blame.CLIENT,
+            message="the provider answered with an error (status 400), but the program ended with exit code 0 and "
+            "reported nothing",
+            exchange=0,
+            actual="exit code 0",
+            expected="an error",
+            of_response=True,
+            remedy="check the status of each answer, and report an error with its message",
+        )
+        yield replace(cell, verdict=Verdict.FAIL, findings=(finding,), reason=None)
+
+
 def _uses_cut_call(cell: CellResult) -> bool:
     """Return whether the program used a call that was cut off. It may stop, or ask the model to go on."""
     return any(each.rule in ("cut-call-run", "cut-call-answered") for each in cell.findings)
@@ -485,7 +515,7 @@ def _uses_cut_call(cell: CellResult) -> bool:
 _MAX_TOLERANT_RUNS = 2
 
 _LAST_START_SECONDS = 14.0
-"""Time after which a program is not run again for the call of an unknown tool, or for one that was cut off."""
+"""Time after which a program is not run again for an unknown tool, an error or a call that is cut off."""
 
 
 def _exceeded_limits(result: RunResult) -> frozenset[str]:

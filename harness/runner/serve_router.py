@@ -378,7 +378,7 @@ _MAX_DEPTH = 6
 _ANSWER = "Done. The answer is 42."
 _UNKNOWN_TOOL = "no_such_tool"
 
-FirstAnswer = Literal["two calls", "one call", "unknown tool", "cut call"]
+FirstAnswer = Literal["two calls", "one call", "unknown tool", "cut call", "error"]
 """Kind of the first answer of an improvised conversation with tools."""
 
 
@@ -481,7 +481,8 @@ def improvised_scenario(
         "title": "A conversation of the program",
         "covers": ["tools"],
         "requires": [*(["tools"] if calls else []), *(["parallel-tool-calls"] if calls and not one_call else [])],
-        "scripted": first == "cut call",
+        "scripted": first in ("cut call", "error"),
+        "faults": [{"status": 400}] if first == "error" else [],
         "system_from": "client",
         "tools": tools,
         "undeclared_tools": [_UNKNOWN_TOOL] if calls and first == "unknown tool" else [],

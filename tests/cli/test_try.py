@@ -252,7 +252,7 @@ def test_what_is_not_recognised_gets_one_question(harness: Command, project: Pat
 
 
 PROGRAM = """
-import json, os, sys, urllib.request
+import json, os, sys, urllib.error, urllib.request
 
 if "quiet" in sys.argv:
     sys.excepthook = lambda *_: os._exit(0)
@@ -270,7 +270,16 @@ while True:
         json.dumps({"model": "gpt-5.4", "messages": sent, "tools": tools, **limit}).encode(),
         {"authorization": "Bearer " + os.environ["OPENAI_API_KEY"], "content-type": "application/json"},
     )
-    message = json.load(urllib.request.urlopen(request))["choices"][0]["message"]
+    try:
+        answer = json.load(urllib.request.urlopen(request))
+    except urllib.error.HTTPError as error:
+        if "ignore" in sys.argv:
+            break
+        if "report" in sys.argv:
+            print(error)
+            break
+        raise
+    message = answer["choices"][0]["message"]
     messages.append(message)
     if not message.get("tool_calls"):
         break
@@ -293,6 +302,7 @@ while True:
         if "encode" in sys.argv:
             content = json.dumps(json.dumps({"path": path}))
         messages.append({"role": "tool", "tool_call_id": own, "content": content})
+print("Done.")
 """
 
 
@@ -451,7 +461,7 @@ def test_a_program_is_played_with_its_own_prompts_and_tools(harness: Command, fo
 
     quiet = harness("try", "--command", f"{sys.executable} program.py swap quiet own")
     assert quiet.code == 1
-    assert "recognised as a program that calls a model; 3 conversations played.\n" in quiet.out
+    assert "recognised as a program that calls a model; 4 conversations played.\n" in quiet.out
 
     limited = harness("try", "--command", f"{sys.executable} program.py limit swap")
     assert limited.code == 1
@@ -473,6 +483,11 @@ def test_a_program_is_played_with_its_own_prompts_and_tools(harness: Command, fo
     ordered = harness("try", "--command", f"{sys.executable} program.py order")
     assert "of read is answered with the result of another call" in ordered.out
     assert "(result-swapped, 1 cell)" in " ".join(ordered.out.split())
+    ignored = harness("try", "--command", f"{sys.executable} program.py ignore")
+    assert ignored.code == 1
+    assert "ended with exit code 0 and reported nothing (chat-failure, 1 cell)" in " ".join(ignored.out.split())
+    assert harness("try", "--command", f"{sys.executable} program.py report").code == 0
+
     mended_call = harness("try", "--command", f"{sys.executable} program.py mend")
     assert mended_call.code == 1
     assert "(cut-call-answered, 1 cell)" in " ".join(mended_call.out.split()), mended_call.out
