@@ -448,9 +448,9 @@ def method_of(path: tuple[str, ...], value: object) -> Method:
 
 def _keys_of_dictionaries(module: object) -> tuple[str, ...]:
     """Return the texts that are keys of the dictionaries of a module."""
-    tables = (each for name, each in getattr(module, "__dict__", {}).items() if name[:2] != "__")
-    keys = (key for each in tables if isinstance(each, dict) for key in cast("dict[object, object]", each))
-    return tuple(each for each in keys if isinstance(each, str))
+    members = {**getattr(module, "__dict__", {})}  # a copy, because reading a member may import others
+    tables = [each for name, each in members.items() if name[:2] != "__" and isinstance(each, dict)]
+    return tuple(key for each in tables for key in [*cast("dict[object, object]", each)] if isinstance(key, str))
 
 
 def _hints_of(value: object) -> Mapping[str, object]:

@@ -307,9 +307,9 @@ class _Trial:
         if target is not None:
             options = replace(options, models=[f"{target}={model}"])
         spent = time.monotonic() - self.started
-        seconds = _SECONDS - spent
+        seconds = max(_SECONDS - spent, _LEAST_SECONDS)
         check = TrialCheck(target=target, is_fixed=self.is_fixed, seconds=seconds, least_cells=_LEAST_CELLS)
-        timer = threading.Timer(max(seconds + _EXTRA_SECONDS, _LEAST_SECONDS), workers.halt)
+        timer = threading.Timer(seconds + _EXTRA_SECONDS, workers.halt)
         timer.daemon = True
         timer.start()
         sampled = replace(execution, options=options, check=check).result(workers)
@@ -317,7 +317,7 @@ class _Trial:
         if sampled.unplayed:
             done = len(sampled.cells)
             total = count(done + sampled.unplayed, "cell")
-            late = _LATE.format(spent=spent) if seconds < _LEAST_SECONDS else ""
+            late = _LATE.format(spent=spent) if seconds == _LEAST_SECONDS else ""
             typer.echo(f"The time is up: {done} of the sample's {total} were played{late}. 'harness check' plays more.")
             if done <= sampled.unplayed and sampled.exit_code != 1:
                 sampled = replace(sampled, stopped="too few cells were played to tell")
@@ -344,8 +344,8 @@ _SECONDS, _EXTRA_SECONDS = 16.5, 2.0
 """Time limit for starting cells, counted from the start of the command, and the time until a late cell is stopped."""
 
 _LEAST_CELLS, _LEAST_SECONDS = 4, 3.0
-"""Number of cells to start even if loading took all the time, and the time for them. They cover the call ids, the
-system prompt and JSON mode.
+"""Number of cells to start in any case, and the time for starting cells if loading took nearly all of it. Otherwise a
+library that Python has to compile first would get no verdict.
 """
 
 _LATE = ", because loading took {spent:.0f} seconds (usually less the next time)"

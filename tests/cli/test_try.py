@@ -323,6 +323,7 @@ def not_played(monkeypatch: pytest.MonkeyPatch) -> None:
 def first_cells_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """The time for the sample is up at once, as if loading had taken it."""
     monkeypatch.setattr(try_command, "_SECONDS", 0.0)
+    monkeypatch.setattr(try_command, "_LEAST_SECONDS", 0.0)
 
 
 @pytest.mark.usefixtures("not_played")
@@ -434,6 +435,7 @@ class Slow(Client):
 
 def test_a_cell_that_takes_too_long_is_stopped(harness: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(try_command, "_SECONDS", 0.0)
+    monkeypatch.setattr(try_command, "_LEAST_SECONDS", 0.0)
     (folder / "slow_client.py").write_text(SLOW_CLIENT)
     began = time.monotonic()
 
