@@ -313,6 +313,8 @@ def as_completion(answer: object) -> object:
     if _is_one_call(found):
         return completion("", [_call(answer)])
     inner = found.get("message")
+    if not ({*_TEXTS, *_CALLS} - {"messages"}) & found.keys() and (history := _items(found.get("messages"))):
+        return as_completion(history[-1])  # an agent returns its whole conversation
     if isinstance(inner, str | None) and not ({*_TEXTS, *_CALLS} - {"message"}) & found.keys():
         inner = next((each for each in found.values() if not isinstance(each, str) and _is_readable(each)), inner)
     if inner is not None and not isinstance(inner, str):

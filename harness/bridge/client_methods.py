@@ -7,7 +7,7 @@ import importlib
 import inspect
 import re
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property, lru_cache, partial
@@ -36,7 +36,7 @@ BASE_URLS = ("base_url", "api_base", "baseurl", "api_url", "server_url", "url", 
 
 KEYS = ("api_key", "key", "apikey", "token", "auth_token")
 
-MODELS = ("model", "model_name", "model_id", "model_spec", "spec")
+MODELS = ("model", "model_name", "model_id", "ai_model_id", "model_spec", "spec")
 
 PROVIDERS = ("provider", "vendor", "llm_provider", "provider_name", "backend")
 
@@ -230,7 +230,10 @@ def _config(factory: object) -> tuple[str, type] | None:
     """Return the constructor parameter for a configuration object with a base URL, and the class of the object."""
     if "base_url" in _own_names(factory):
         return None
+    names = method_of((), factory).names
     for name, hint in hints_of(factory).items():
+        if name not in names:  # the annotation of an attribute
+            continue
         classes = [each for each in (hint, *typing.get_args(hint)) if inspect.isclass(each)]
         for each in classes:
             if first(BASE_URLS, method_of((), each).names) and name != "return":
@@ -266,13 +269,15 @@ def make_client(
 ) -> object:
     """Return a client that sends its requests to `base_url`. `extra` are further arguments of its constructor.
 
-    If the client serves several providers, it gets that of `api`. If its constructor rejects the model, the model gets
-    the prefix of its provider, as in `openai/gpt-4.1`.
+    Without a base URL, the client uses its default. If the client serves several providers, it gets that of `api`. If
+    its constructor rejects the model, the model gets the prefix of its provider, as in `openai/gpt-4.1`.
     """
     method = method_of((), factory)
     values = {"base_url": base_url, "api_key": api_key, "model": prefix_of(method, api) + model}
     arguments: dict[str, object] = {
-        name: values[key] for key, name in constructor_names(factory).items() if name in method.names or method.is_open
+        name: values[key]
+        for key, name in constructor_names(factory).items()
+        if (name in method.names or method.is_open) and values.get(key, True)
     }
     arguments.pop("", None)
     if "max_retries" in method.names:
@@ -401,10 +406,18 @@ def tool_binder(client: object) -> Callable[..., object] | None:
 
 
 def public_methods(client: object) -> list[str]:
-    """Return the names of a client's public methods. Its properties are not evaluated, because that may take long."""
-    names = [each for each in dir(client) if not each.startswith("_")]
+    """Return the names of a client's public methods that may send a conversation. Its properties are not evaluated,
+    because that may take long.
+    """
+    names = [each for each in dir(client) if not each.startswith("_") and not _SENDS_NO_CONVERSATION.match(each)]
     kinds = property, cached_property
     return [each for each in names if not isinstance(inspect.getattr_static(client, each, None), kinds)]
+
+
+_SENDS_NO_CONVERSATION = re.compile(
+    r"(set|get|add|append|register|count|with)_|\w*batch|model_(construct|parametrized|validate)"
+)
+"""Start of the names of methods that change a client, or that send several conversations at once."""
 
 
 def attribute_of(client: object, path: tuple[str, ...]) -> object | None:
@@ -426,6 +439,7 @@ def method_of(path: tuple[str, ...], value: object) -> Method:
         return Method(path, frozenset(), is_open=False)
     named = [each for each in parameters if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)]
     required, hints = [each.name for each in named if each.default is each.empty], _hints_of(value)
+    unpacked = _unpacked_fields(parameters, hints)
     kind = hints.get(required[0]) if len(required) == 1 else None
     if inspect.isclass(kind) and first(SYNONYMS["messages"], fields := frozenset(hints_of(kind))):
         own = method_of(path, kind)
@@ -434,8 +448,8 @@ def method_of(path: tuple[str, ...], value: object) -> Method:
         )
     return Method(
         path,
-        frozenset(each.name for each in named),
-        any(each.kind is each.VAR_KEYWORD for each in parameters),
+        frozenset(each.name for each in named) | unpacked,
+        not unpacked and any(each.kind is each.VAR_KEYWORD for each in parameters),
         frozenset(required),
         {each.name: each.default for each in named if isinstance(each.default, str) and each.default},
         hints,
@@ -449,8 +463,14 @@ def method_of(path: tuple[str, ...], value: object) -> Method:
 def _keys_of_dictionaries(module: object) -> tuple[str, ...]:
     """Return the texts that are keys of the dictionaries of a module."""
     members = {**getattr(module, "__dict__", {})}  # a copy, because reading a member may import others
-    tables = [each for name, each in members.items() if name[:2] != "__" and isinstance(each, dict)]
-    return tuple(key for each in tables for key in [*cast("dict[object, object]", each)] if isinstance(key, str))
+    tables = [cast("dict[object, object]", each) for each in members.values() if isinstance(each, dict)]
+    return tuple(key for each in tables for key in [*each] if isinstance(key, str))
+
+
+def _unpacked_fields(parameters: Iterable[inspect.Parameter], hints: Mapping[str, object]) -> frozenset[str]:
+    """Return the keys of `options` in a signature with `**options: Unpack[Options]`."""
+    kinds = (typing.get_args(hints.get(each.name)) for each in parameters if each.kind is each.VAR_KEYWORD)
+    return frozenset(name for found in kinds for kind in found if hasattr(kind, "__total__") for name in hints_of(kind))
 
 
 def _hints_of(value: object) -> Mapping[str, object]:

@@ -145,6 +145,12 @@ class ClientShape:
         return self.whole.path in _SDKS
 
     @property
+    def is_guess(self) -> bool:
+        """Return whether the method was chosen only because of its parameters, not because of its name."""
+        path = self.whole.path
+        return bool(path) and not self.is_sdk and path[-1] not in (*METHODS, *_STREAMS, "__call__")
+
+    @property
     def sentence(self) -> str:
         """The call that the adapter makes, as text for the user, such as `my_client:Client.chat(messages, tools)`."""
         always = [*self.given.values(), str(self.whole.parameter(self.form.messages, self.form))]

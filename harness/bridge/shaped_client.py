@@ -127,7 +127,7 @@ class ShapedClient:
         self._client = self._reopen()
         self._sent = 0
         values["model"] = prefix_of(shape.whole) + model
-        self._given = {shape.given[key]: value for key, value in values.items() if key in shape.given}
+        self._given = {shape.given[key]: value for key, value in values.items() if key in shape.given and value}
         self._given |= provider_argument(shape.whole, api)
 
     def chat(self, request: ChatRequest) -> ChatResponse:

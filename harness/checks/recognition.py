@@ -33,7 +33,7 @@ from harness import plugins
 from harness.apis import registry
 from harness.apis.api import Api
 from harness.bridge import client_methods, client_shapes
-from harness.bridge.client_formats import ANTHROPIC, GEMINI, OPENAI, RESPONSES
+from harness.bridge.client_formats import ANTHROPIC, GEMINI, OPENAI, PROMPT, RESPONSES
 from harness.bridge.client_loops import AgentDrive, FunctionDrive, agent_drive
 from harness.bridge.client_methods import TRIED_MODELS
 from harness.bridge.client_sessions import SessionDrive, session_drive
@@ -70,6 +70,7 @@ class Recognition:
     `ignored` names rules that a client of this shape cannot satisfy. `model` is set if a client always uses the same
     one, and `default_model` if it accepts others. If the object was not recognised, `question` explains why and may ask
     for more information. If a library raises an exception before any request is sent, `failure` describes it.
+    `service_target` is the target of the compatible service that the client calls by default.
     """
 
     spec: str = ""
@@ -79,6 +80,7 @@ class Recognition:
     model: str | None = None
     default_model: str | None = None
     failure: str = ""
+    service_target: str = ""
 
 
 def recognise(name: str, api: str = "") -> Recognition:
@@ -131,7 +133,7 @@ def recognise_here(name: str, api: str = "") -> Recognition:
             if not method and (drive := make_drive(value, first_api)) is not None:
                 found = _class_loop(name, drive, lambda api, make=make_drive: cast("Drive", make(value, api)))
                 return replace(found, sentence=found.sentence + _provider_note(value, found.spec))
-        found = _client(name, client_shapes.recognise(value, name, method, api))
+        found = _client(name, client_shapes.recognise(value, name, method, api), api)
         return replace(found, sentence=found.sentence + _provider_note(value, found.spec))
     except PluginError as error:
         return Recognition(question=_with_variable(name, error))
@@ -174,7 +176,7 @@ def _in_module(name: str, api: str) -> Recognition:
         each
         for each, value in members.items()
         if not each.startswith("_")
-        and (f"{getattr(value, '__module__', None)}.".startswith(f"{name}.") or isinstance(value, Adapter | Loop))
+        and (f"{getattr(value, '__module__', None)}.".startswith(f"{name}.") or _is_made_here(value))
     ]
     if _is_installed(name):
         return _in_library(name, api)
@@ -184,6 +186,16 @@ def _in_module(name: str, api: str) -> Recognition:
         return recognise_here(f"{name}:{clients[0]}", api)
     some = " or ".join(f"harness try {name}:{each}" for each in clients[:_MAX_NAMED])
     return Recognition(question=f"{name}: which object in it is the client? {some or f'Name it: {name}:Client'}")
+
+
+def _is_made_here(value: object) -> bool:
+    """Return whether a value of a module is an adapter, a loop, or an object with methods, as libraries make them. An
+    imported class or function belongs to another module.
+    """
+    if isinstance(value, Adapter | Loop):
+        return True
+    is_imported = inspect.isroutine(value) or inspect.isclass(value) or inspect.ismodule(value)
+    return not is_imported and any(callable(getattr(type(value), each, None)) for each in client_methods.METHODS)
 
 
 def _in_library(name: str, api: str) -> Recognition:
@@ -294,7 +306,9 @@ def _is_loop(value: object) -> bool:
         return False
     given = inspect.signature(value).parameters.values()
     required = [each for each in given if each.default is each.empty and each.kind is each.POSITIONAL_OR_KEYWORD]
-    return len(required) == _LOOP_PARAMETERS and "messages" not in {each.name for each in required}
+    names = frozenset(each.name for each in required)
+    makes_client = all(client_methods.first(known, names) for known in (client_methods.BASE_URLS, client_methods.KEYS))
+    return len(required) == _LOOP_PARAMETERS and "messages" not in names and not makes_client
 
 
 def _class_loop(
@@ -325,8 +339,10 @@ def _loop(name: str, drive: Drive, shown: str) -> Recognition:
     return Recognition(f"drive@{seen.api} {name}", f"a tool loop of {seen.api}: {shown}")
 
 
-def _client(name: str, shape: ClientShape) -> Recognition:
-    """Determine the API and the message format of a client by sending it a request in each format."""
+def _client(name: str, shape: ClientShape, api: str) -> Recognition:
+    """Determine the API and the message format of a client by sending it a request in each format. If the user named
+    `api`, the client is one of its provider.
+    """
     seen, tried = _Seen(None), [shape]
     if not shape.is_sdk and shape.form is OPENAI:
         tried = [shape.with_format(form) for form in (OPENAI, ANTHROPIC, GEMINI, RESPONSES)]
@@ -342,6 +358,8 @@ def _client(name: str, shape: ClientShape) -> Recognition:
             break
     if seen.api is None and "Callable" in str(shape.whole.hints.get(shape.whole.parameter("tools", shape.form) or "")):
         return Recognition(question=_RUNS_TOOLS.format(name=name))
+    if seen.api is None and shape.is_guess:
+        return Recognition(question=_WHICH_METHOD.format(name=name, called=shape.sentence.partition(" (")[0]))
     if seen.api is None and seen.failure:
         return Recognition(sentence=f"a client, called as {shape.sentence}", failure=seen.failure)
     if seen.api is None:
@@ -353,7 +371,8 @@ def _client(name: str, shape: ClientShape) -> Recognition:
     place, redirects = f"={seen.path}", f", with its requests to {seen.path} redirected"
     if not seen.path.startswith("http"):
         place, redirects = "" if seen.path == registry.api(seen.api).base_path else seen.path or "/", ""
-    ignored = ("system-when-absent",) if shape.has_default_system else ()
+    has_own_system = shape.has_default_system or (shape.form is PROMPT and not shape.takes("system"))
+    ignored = ("system-when-absent",) if has_own_system else ()
     marks_errors = shape.marks_errors or shape.reads_error_flag
     has_no_flag = shape.form is OPENAI and seen.api not in OPENAI_APIS and not marks_errors
     ignored += ("error-flag",) if has_no_flag else ()
@@ -361,15 +380,41 @@ def _client(name: str, shape: ClientShape) -> Recognition:
         ("stream-requested",) if shape.whole.always_streams and "stream_options" not in shape.whole.source else ()
     )
     own = f"{' with tools' if shape.tool_form else ''} in the API's own format" if kind == adapter_specs.NATIVE else ""
-    sentence = f"a client of {seen.api}, called as {shape.sentence}{own}{redirects}"
+    service_target = "" if api else _service_target(shape, seen)
+    at = f" at {service_target}, which it calls by default" if service_target else ""
+    sentence = f"a client of {seen.api}{at}, called as {shape.sentence}{own}{redirects}"
     model = None if seen.model == shape.model else seen.model
     default = shape.model if shape.model != TRIED_MODELS[0] else None
-    return Recognition(f"{kind}@{seen.api}{place} {name}", sentence, "", ignored, model, default)
+    spec = f"{kind}@{seen.api}{place} {name}"
+    return Recognition(spec, sentence, "", ignored, model, default, service_target=service_target)
+
+
+def _service_target(shape: ClientShape, seen: _Seen) -> str:
+    """Return the target of the compatible service that a client calls without a base URL, or an empty string."""
+    at_default = seen
+    if shape.has_base_url and not seen.path.startswith("http"):
+        try:
+            at_default = _probe(lambda _: _send(shape, ""))
+        except PluginError:  # its constructor needs a base URL
+            return ""
+    if at_default.api != seen.api or seen.api is None or not at_default.path.startswith("http"):
+        return ""
+    wire = registry.api(seen.api)
+    service = wire.services.rules_at(wire.profile_for(""), "", at_default.path).service
+    found = (each for each in registry.all_targets() if (each.api, each.service) == (seen.api, service))
+    return next((each.name for each in found), "")
 
 
 _RUNS_TOOLS = (
-    "{name} takes functions as tools, so it runs them itself. Name a program that uses it: harness try --command "
-    "'python my_program.py'. Or write a loop of about ten lines: harness help loops."
+    "{name} takes functions as tools. Does it run them itself? If so, name a program that uses it: harness try "
+    "--command 'python my_program.py', or write a loop of about ten lines: harness help loops. If not, write a "
+    "function 'def chat(messages, tools=None)' that calls it and returns its answer, and name that function."
+)
+
+_WHICH_METHOD = (
+    "{name}: which of its methods sends a conversation? {called} does not. Name it, as in MODULE:CLASS.METHOD. Or "
+    "write a function 'def chat(messages, tools=None)' that calls it and returns its answer, and name that function. "
+    "If it runs tools itself, name a program that uses it: harness try --command 'python my_program.py'."
 )
 
 FOREIGN_FORMS = (ANTHROPIC.name, GEMINI.name, RESPONSES.name)
@@ -435,6 +480,8 @@ def _probe(send: Callable[[str], object], base: str = _BASE_PATH) -> _Seen:
     with serve(refuse, 0) as server, intercept_requests(refuse_elsewhere):
         try:
             send(server.origin + base)
+        except PluginError:
+            raise
         except (Exception, SystemExit) as error:  # noqa: BLE001 - it was refused, or it fails in any way before it sends
             failure = f" ({shorten(' '.join(exception_summary(error).split()), _MAX_FAILURE_CHARACTERS)})"
             place = origin(error)

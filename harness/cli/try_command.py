@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -223,13 +224,14 @@ def try_(typed: TryOptions) -> int:
         adapters=[found.spec],
         recuts=1,
         reports=["worst", f"json:{file}"],
+        targets=[found.service_target] if found.service_target else None,
         models=None,
         api=None,
         ignored=[*found.ignored],
         cell_timeout=_MAX_CELL_SECONDS,
     )
     shows = ("harness", "reproduce", "--from", file) if not _is_loop(found.spec) else None
-    is_fixed = fixed is not None or found.spec.startswith(adapter_specs.COMMAND_PREFIX)
+    is_fixed = fixed is not None or found.spec.startswith(adapter_specs.COMMAND_PREFIX) or bool(found.service_target)
     trial = _Trial(models, default, is_fixed, shows, STARTED.get(time.monotonic()))
     code = play_check(options, _MODEL_PROBE, trial.with_sample)
     typer.echo(f"More: {_check_command(found)}")
@@ -300,7 +302,7 @@ class _Trial:
         limits = ((each, found) for each in result.cells if (found := exceeded_limit(each)) and not found.exchange)
         cell, finding = next(limits, (None, None))
         model = self.models[0] if self.models else None
-        if model is None and cell is not None and finding is not None:
+        if model is None and cell is not None and finding is not None and not execution.options.targets:
             model = self.default or accepting_model(execution, workers, cell, finding)
         options = execution.options
         target = result.cells[0].target if model is not None and result.cells else None
@@ -376,15 +378,16 @@ def _recognise(typed: TryOptions) -> Recognition:
     if Path(name).suffix in _RUNNERS and Path(name).is_file():
         command = shlex.join([_RUNNERS[Path(name).suffix], name])
         return Recognition(f"{adapter_specs.COMMAND_PREFIX}{command}", f"an adapter, run by {command}")
-    if Path(name).is_dir() and not (Path(name) / "__init__.py").is_file():
-        return Recognition(question=f"{name} is a folder. Name the file of your client in it, or its module.")
-    file = name.partition(":")[0]
-    if (file.endswith(".py") or "/" in file) and not Path(file).exists():
-        return Recognition(
-            question=f"{file}: no such file in {Path.cwd()}. Name the file or the module of your client."
-        )
+    if question := _question_about_path(name):
+        return Recognition(question=question)
     found = recognise(name, typed.api or "")
-    if found.question and (script := _script(file)) and "--command" not in found.question:
+    if _is_no_module(name, found) and (modules := _modules_of(name)):
+        if len(modules) > 1:
+            some = " or ".join(f"harness try {each}" for each in modules)
+            return Recognition(question=f"{name} is a library with several modules. Which one do you use? {some}")
+        name = modules[0]
+        found = recognise(name, typed.api or "")
+    if found.question and (script := _script(name.partition(":")[0])) and "--command" not in found.question:
         hint = f" Or is it a program? harness try --command {shlex.quote(f'python {shlex.quote(script)}')}"
         found = replace(found, question=found.question + hint)
     if typed.api is not None and (found.question or _api_of(found.spec) not in (None, typed.api)):
@@ -393,13 +396,23 @@ def _recognise(typed: TryOptions) -> Recognition:
         kind, noun = (kind, "tool loop") if is_loop else (adapter_specs.CLIENT, "client")
         place = found.spec.partition(" ")[2] or name
         return Recognition(f"{kind}@{typed.api} {place}", f"a {noun} of {typed.api}, because of --api")
-    if ":" not in name and f"no module {name.partition('.')[0]!r}" in found.question:
+    if _is_no_module(name, found):
         known = ", ".join([*ADAPTERS.names(), *(each.library for each in wrappers.WRAPPERS)])
         return Recognition(
             question=f"{name} is neither a known name nor a module (a library must be installed where harness is). "
             f"Name your client as MODULE:ATTRIBUTE, or one of: {known}."
         )
     return found
+
+
+def _question_about_path(name: str) -> str:
+    """Return a question if a name is a folder without a package, or a path that does not exist."""
+    path = name.partition(":")[0]
+    if Path(name).is_dir() and not (Path(name) / "__init__.py").is_file():
+        return f"{name} is a folder. Name the file of your client in it, or its module."
+    if (path.endswith(".py") or "/" in path) and not Path(path).exists():
+        return f"{path}: no such file in {Path.cwd()}. Name the file or the module of your client."
+    return ""
 
 
 def _script(name: str) -> str:
@@ -410,6 +423,21 @@ def _script(name: str) -> str:
     except (OSError, ValueError):
         return ""
     return str(path) if re.search(r"__name__ == [\"']__main__|\bsys\.argv\b|\binput\(", source) else ""
+
+
+def _is_no_module(name: str, found: Recognition) -> bool:
+    return ":" not in name and f"no module {name.partition('.')[0]!r}" in found.question
+
+
+def _modules_of(library: str) -> list[str]:
+    """Return the public modules of an installed distribution, whose name may differ from theirs, as in `portkey-ai`."""
+    try:
+        known = files(library) or []
+    except PackageNotFoundError:
+        return []
+    packages = {each.parent for each in known if each.name == "__init__.py"}
+    roots = {".".join(each.parts) for each in packages if packages.isdisjoint(each.parents)}
+    return sorted(each for each in roots if re.fullmatch(r"[A-Za-z]\w*(\.[A-Za-z]\w*)*", each))
 
 
 def _adapter_of(wrapper: wrappers.Wrapper, api: str) -> str:
@@ -581,6 +609,9 @@ def _check_command(found: Recognition) -> str:
         return shlex.join(["harness", "check", "agent", *words])
     words += [word for rule in found.ignored for word in ("--ignore", rule)]
     target = found.spec.rpartition(" ")[2]
+    if found.service_target:
+        words += ["--target", found.service_target]
+        target += f"@{found.service_target}"
     words += ["--model", f"{target}={model}"] if (model := found.model or found.default_model) else []
     return shlex.join(["harness", "check", "adapter", *words])
 

@@ -9,7 +9,7 @@ from enum import Enum, auto
 from inspect import signature
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, ClassVar, Literal, NamedTuple, Self, cast
+from typing import Any, ClassVar, Literal, NamedTuple, Self, TypedDict, Unpack, cast
 
 import pytest
 from pydantic import BaseModel
@@ -1950,3 +1950,62 @@ def test_the_keys_of_a_table_are_providers(tmp_path: Path, monkeypatch: pytest.M
         "openai-responses": "openai",
         "gemini": "genai",
     }
+
+
+class Settings(TypedDict, total=False):
+    """Options of a constructor."""
+
+    model: str
+    base_url: str
+    api_key: str
+
+
+class WithUnpacked:
+    """A client whose constructor takes the keys of a `TypedDict`, and whose methods include some that send nothing."""
+
+    def __init__(self, **options: Unpack[Settings]) -> None:
+        self.options = options
+
+    def abatch(self, inputs: list[Any], tools: Any = None) -> str: ...
+
+    def set_turns(self, turns: list[Any]) -> None: ...
+
+    def talk(self, messages: list[Any]) -> str:
+        return self.options.get("model", "")
+
+
+def test_a_constructor_may_take_the_keys_of_a_dictionary(connect: Connect) -> None:
+    assert recognise(WithUnpacked, "mine").whole.path == ("talk",)
+    assert connect(WithUnpacked, "gpt").chat(REQUEST).text == "gpt"
+
+
+def test_a_method_is_guessed_if_its_name_is_unknown() -> None:
+    assert [recognise(each, "mine").is_guess for each in (WithUnpacked, WithResource, from_source)] == [
+        True,
+        False,
+        False,
+    ]
+
+
+def test_the_whole_conversation_of_an_agent_ends_with_its_answer() -> None:
+    asked = {"source": "user", "content": "Hello"}
+    ended = SimpleNamespace(messages=[asked, {"source": "agent", "content": "Hi."}], stop_reason=None)
+
+    assert read_answer(ended, REQUEST, Memory()).text == "Hi."
+    assert read_answer({"messages": [asked], "text": "Hi."}, REQUEST, Memory()).text == "Hi."
+
+
+class WithAttribute:
+    """A client with an SDK in a parameter, and an annotated attribute for it."""
+
+    client: Addressed
+
+    def __init__(self, model: str, own_client: Addressed | None = None) -> None:
+        self.client = own_client or Addressed("")
+
+    def chat(self, messages: Any) -> str:
+        return "Hi."
+
+
+def test_annotated_attributes_are_no_parameters(connect: Connect) -> None:
+    assert connect(WithAttribute).chat(REQUEST).text == "Hi."

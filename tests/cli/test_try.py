@@ -88,6 +88,32 @@ def claude(messages, tools):
     return httpx2.post(url, json={"messages": messages, "tools": tools}).json()
 
 
+class Groq(Client):
+    def __init__(self, model, base_url="https://api.groq.com/openai/v1", api_key="none"):
+        super().__init__(base_url, api_key, model)
+
+
+def mistral(messages):
+    return httpx2.post("https://api.mistral.ai/v1/chat/completions", json={"messages": messages}).json()
+
+
+class Guessed:
+    def keep(self, messages):
+        raise LookupError("not yet")
+
+
+class Factory:
+    def __init__(self, kind):
+        pass
+
+    def run(self, prompt, tools):
+        pass
+
+
+def make_groq(base_url, api_key, model):
+    return Groq(model, base_url, api_key)
+
+
 class Versionless:
     def __init__(self, base_url):
         self.base_url = base_url
@@ -117,6 +143,15 @@ def drive(endpoint, model, conversation):
 """
 
 
+TAKES_FUNCTIONS = """
+from collections.abc import Callable
+
+
+def chat(messages, tools: list[Callable]):
+    return [each.__name__ for each in tools]
+"""
+
+
 KEYED = """
 import os
 
@@ -137,7 +172,7 @@ def time_for_the_sample(monkeypatch: pytest.MonkeyPatch) -> None:
 def apart(monkeypatch: pytest.MonkeyPatch, in_process: None) -> None:
     """Modules of a test are imported by it alone, and the current folder is no more on the path than for a script."""
     monkeypatch.setattr(sys, "path", [each for each in sys.path if each not in ("", ".", str(Path.cwd()))])
-    for name in ("own_client", "keyed", "fixed", "asking"):
+    for name in ("own_client", "keyed", "fixed", "asking", "made_here", "takes_functions"):
         monkeypatch.delitem(sys.modules, name, raising=False)
 
 
@@ -146,6 +181,10 @@ def project(folder: Path, apart: None) -> Path:
     (folder / "own_client.py").write_text(CLIENT)
     (folder / "keyed.py").write_text(KEYED)
     (folder / "asking.py").write_text("print(input())\n")
+    (folder / "takes_functions.py").write_text(TAKES_FUNCTIONS)
+    (folder / "made_here.py").write_text(
+        "import own_client\n\nbot = own_client.Client('https://api.openai.com/v1', '', 'm')\n"
+    )
     return folder
 
 
@@ -200,12 +239,41 @@ def test_a_right_client_passes(harness: Command, project: Path) -> None:
         ("claude", "native@anthropic=https://api.anthropic.com own_client:claude"),
         ("Versionless", "client@openai-chat=https://api.openai.com own_client:Versionless"),
         ("drive", "drive@openai-chat own_client:drive"),
+        ("make_groq", "client@openai-chat own_client:make_groq"),
     ],
 )
 def test_the_first_request_tells_the_api_and_the_base_url(project: Path, name: str, spec: str) -> None:
     found = recognise_here(f"own_client:{name}")
 
     assert (found.spec, found.question) == (spec, "")
+
+
+@pytest.mark.parametrize(
+    ("name", "api", "target"),
+    [
+        ("Groq", "", "groq"),
+        ("mistral", "", "mistral"),
+        ("Client", "", ""),
+        ("Groq", "openai-chat", ""),
+        ("claude", "", ""),
+    ],
+)
+def test_a_client_is_judged_as_one_of_the_service_that_it_calls(
+    project: Path, name: str, api: str, target: str
+) -> None:
+    assert recognise_here(f"own_client:{name}", api).service_target == target
+
+
+def test_a_module_may_define_an_object_of_an_imported_class(project: Path) -> None:
+    assert "called as made_here:bot.chat(messages, tools" in recognise_here("made_here").sentence
+
+
+def test_the_sample_is_played_with_the_service_that_a_client_calls(harness: Command, project: Path) -> None:
+    done = harness("try", "own_client:Groq")
+
+    assert done.code == 0, done.out
+    assert "recognised as a client of openai-chat at groq, which it calls by default" in done.out
+    assert done.out.splitlines()[-1] == "More: harness check adapter 'client@openai-chat own_client:Groq' --target groq"
 
 
 @pytest.mark.parametrize(
@@ -222,6 +290,13 @@ def test_the_first_request_tells_the_api_and_the_base_url(project: Path, name: s
             "httpx2",
             "httpx2 is a library without a wrapper ('harness list wrappers'). Write a function that calls it, in",
         ),
+        ("import-linter", "importlinter is a library without a wrapper"),
+        (
+            "own_client:Guessed",
+            "which of its methods sends a conversation? own_client:Guessed.keep(messages) does not.",
+        ),
+        ("own_client:Factory", "its constructor needs kind"),
+        ("takes_functions.py", "takes functions as tools. Does it run them itself? If so, name a program"),
         (
             "openai",
             "('harness list wrappers'). Which part of it do you use? harness try openai:OpenAI or harness try openai:",
