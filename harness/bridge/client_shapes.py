@@ -391,7 +391,7 @@ def _shape(
     given = {"model": first(MODELS, whole.names) or ("model" if is_sdk else None)}
     if not own:
         given |= {"base_url": first(BASE_URLS, whole.names), "api_key": first(KEYS, whole.names)}
-    is_same = ("stream" in whole.names and (streamed is None or whole.path[0] != _RESOURCE)) or (
+    is_same = ("stream" in whole.names and (is_sdk or streamed is None or whole.path[0] != _RESOURCE)) or (
         is_sdk and whole.is_open and whole.path[-1] == "create"
     )
     has_callback = first(TEXT_CALLBACKS, whole.names) is not None
