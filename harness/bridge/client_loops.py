@@ -271,8 +271,11 @@ def entered(runner: asyncio.Runner, client: Any) -> Generator[object]:
         with client as entered:
             yield entered
     elif hasattr(client, "__aenter__"):
-        yield runner.run(client.__aenter__())
-        runner.run(client.__aexit__(None, None, None))
+        entered_client = runner.run(client.__aenter__())
+        try:
+            yield entered_client
+        finally:
+            runner.run(client.__aexit__(None, None, None))
     else:
         yield client
 

@@ -28,9 +28,7 @@ from harness.bridge.client_formats import (
     item_class,
     members_of,
 )
-from harness.model.errors import (
-    PluginError,
-)
+from harness.model.errors import PluginError
 
 BASE_URLS = ("base_url", "api_base", "baseurl", "api_url", "server_url", "url", "endpoint", "host")
 
@@ -69,7 +67,7 @@ class Method:
     The path of a plain function is empty. `is_open` is set if the method accepts any keyword argument. `required` holds
     the parameters without a default, and `preset` the defaults that are non-empty strings. `hints` holds the
     annotations, `source` the source code, `class_source` that of its class and `module` that of its module, if they are
-    known. `keys` holds the keys of the dictionaries that its module defines or imports.
+    known. `keys` holds the keys of the dictionaries of its module, if the method has a parameter for the provider.
 
     If the method takes a single object that holds the messages, `packed` is its parameter and the class of that object.
     The names are then the fields of the class.
@@ -455,7 +453,7 @@ def method_of(path: tuple[str, ...], value: object) -> Method:
         hints,
         "" if inspect.isclass(value) else source_of(value),
         source_of(inspect.getmodule(value)),
-        _keys_of_dictionaries(inspect.getmodule(value)),
+        _keys_of_dictionaries(inspect.getmodule(value)) if any(each.name in PROVIDERS for each in named) else (),
         source_of(type(value.__self__) if inspect.ismethod(value) else value),
     )
 

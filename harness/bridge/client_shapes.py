@@ -44,9 +44,7 @@ from harness.bridge.client_methods import (
     unknown_client,
     with_parameters_of_delegate,
 )
-from harness.model.messages import (
-    JSON,
-)
+from harness.model.messages import JSON
 from harness.model.protocols import Capability
 
 _STREAMS = ("stream", "stream_chat", "chat_stream", "stream_complete", "generate_stream", "astream", "iter_chat")

@@ -137,7 +137,7 @@ class ShapedClient:
             if isinstance(answer, AsyncIterator):
                 answer = iter([*self._synchronous(cast("AsyncIterator[object]", answer))])
             if self._shape.whole.prompt_list is not None and isinstance(answer, list):
-                (answer,) = cast("list[object]", answer)
+                answer = next(iter(cast("list[object]", answer)), None)
             return self._mark_unpassed(self._read(answer, request))
 
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:

@@ -393,6 +393,8 @@ def _service_target(shape: ClientShape, seen: _Seen) -> str:
     """Return the target of the compatible service that a client calls without a base URL, or an empty string."""
     at_default = seen
     if shape.has_base_url and not seen.path.startswith("http"):
+        if not seen.is_intercepted:
+            return ""
         try:
             at_default = _probe(lambda _: _send(shape, ""))
         except PluginError:  # its constructor needs a base URL
@@ -452,7 +454,7 @@ class _Seen:
     """The first request of a client: its API, and the path that the client expects in its base URL.
 
     If the client takes no base URL, `path` is its own base URL. `failure` describes the exception of a library that
-    sent no request.
+    sent no request. `is_intercepted` is set if its HTTP client is known, so that no request leaves this process.
     """
 
     api: str | None
@@ -461,6 +463,7 @@ class _Seen:
     body: bytes = b""
     model: str | None = None
     failure: str = ""
+    is_intercepted: bool = False
 
 
 def _probe(send: Callable[[str], object], base: str = _BASE_PATH) -> _Seen:
@@ -468,13 +471,14 @@ def _probe(send: Callable[[str], object], base: str = _BASE_PATH) -> _Seen:
     shows. Requests to other servers do not leave this process.
     """
     failure, of_library = "", ""
-    requests: list[HttpRequest] = []
+    requests, intercepted = list[HttpRequest](), list[str]()
 
     def refuse(request: HttpRequest) -> HttpResponse:
         requests.append(request)
         return HttpResponse(400, {"content-type": "application/json"}, b'{"error": {"message": "a probe"}}')
 
     def refuse_elsewhere(request: HttpRequest) -> HttpResponse | None:
+        intercepted.append(request.url)
         return None if is_local(request.url) else refuse(request)
 
     with serve(refuse, 0) as server, intercept_requests(refuse_elsewhere):
@@ -498,7 +502,8 @@ def _probe(send: Callable[[str], object], base: str = _BASE_PATH) -> _Seen:
     for wire in served_apis():
         if wire.recognises(replace(first, body=wire.least_body)):
             path = _expected_path(wire, first.url, server.origin, base)
-            return _Seen(wire.name, path, body=first.body, model=wire.model_of(first))
+            is_known = bool(intercepted)
+            return _Seen(wire.name, path, body=first.body, model=wire.model_of(first), is_intercepted=is_known)
     shown = path if first.url.startswith(server.origin) else first.url
     return _Seen(None, reason=f"its first request goes to {shown}, which is a path of no known API. {_NAME_API}")
 

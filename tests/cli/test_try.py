@@ -9,6 +9,7 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
+from typing import cast
 
 import pytest
 
@@ -262,6 +263,37 @@ def test_a_client_is_judged_as_one_of_the_service_that_it_calls(
     project: Path, name: str, api: str, target: str
 ) -> None:
     assert recognise_here(f"own_client:{name}", api).service_target == target
+
+
+RAW = """
+import json, socket
+from urllib.parse import urlsplit
+
+MADE = []
+
+
+class Raw:
+    def __init__(self, base_url="https://api.groq.com/openai/v1", api_key="", model=""):
+        MADE.append(base_url)
+        self.url, self.model = urlsplit(base_url), model
+
+    def chat(self, messages):
+        body = json.dumps({"model": self.model, "messages": messages}).encode()
+        head = f"POST {self.url.path}/chat/completions HTTP/1.1\\r\\nhost: {self.url.netloc}\\r\\n"
+        with socket.create_connection((self.url.hostname, self.url.port or 443), 5) as connection:
+            connection.sendall(f"{head}content-length: {len(body)}\\r\\n\\r\\n".encode() + body)
+            raise RuntimeError(connection.recv(1000).decode())
+"""
+
+
+def test_a_client_whose_requests_cannot_be_intercepted_is_not_called_without_a_base_url(project: Path) -> None:
+    (project / "raw_client.py").write_text(RAW)
+
+    found = recognise_here("raw_client:Raw")
+
+    assert (found.spec, found.service_target) == ("client@openai-chat raw_client:Raw", "")
+    made = cast("list[str]", vars(sys.modules.pop("raw_client"))["MADE"])
+    assert all(each.startswith("http://127.0.0.1:") for each in made)
 
 
 def test_a_module_may_define_an_object_of_an_imported_class(project: Path) -> None:
