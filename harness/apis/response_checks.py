@@ -1,6 +1,6 @@
 """Checks of responses: fields, token counts, and the order of events.
 
-`responses.yaml` of each API describes the fields as JSON Schemas. In these schemas, `promise` names the rule of a
+`responses.yaml` of each API describes the fields as JSON Schemas. In these schemas, `rule` names the response rule of a
 field, and `words` describes the harm that a violation does to clients. These checks apply to servers, never to
 adapters.
 """
@@ -94,7 +94,7 @@ class FieldSchema:
     def __init__(self, schema: dict[str, Any], definitions: JSON, rule: ResponseRule = FIELDS) -> None:
         self._validator = Validator({"type": "object", **schema, "$defs": definitions})
         self._definitions = cast("dict[str, Any]", definitions)
-        self._promise = rule
+        self._rule = rule
 
     def violations(self, value: JSON, event: int | None = None) -> Iterator[ResponseViolation]:
         """Yield the violations in a value, at most one for each place."""
@@ -105,7 +105,7 @@ class FieldSchema:
                     continue
                 seen.add(path)
                 notes = self._definitions[node["$ref"].rpartition("/")[2]] | node if "$ref" in node else node
-                rule = RESPONSE_RULES[f"server-{notes['promise']}"] if "promise" in notes else self._promise
+                rule = RESPONSE_RULES[f"server-{notes['rule']}"] if "rule" in notes else self._rule
                 words = notes.get("words") or f"{_name(path)} {message}"
                 yield rule.make_violation(words, join("", *path), event, actual, expected)
 

@@ -252,11 +252,11 @@ def _disagreement(
     try:
         difference = _first_difference(streamed, replay())
     except Exception as error:  # noqa: BLE001 - as in a redrive: an adapter may fail in any way at all
-        yield Disagreement(pointer, None, {"told": way, "error": str(error) or repr(error)}, kind)
+        yield Disagreement(pointer, None, {"delivery": way, "error": str(error) or repr(error)}, kind)
         return
     if difference is not None:
         at, one, other = difference
-        yield Disagreement(pointer, {"at": at, "value": one}, {"told": way, "value": other}, kind)
+        yield Disagreement(pointer, {"at": at, "value": one}, {"delivery": way, "value": other}, kind)
 
 
 def _first_difference(one: DrivenTurn, other: DrivenTurn) -> _FirstDifference | None:

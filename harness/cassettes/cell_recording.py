@@ -27,7 +27,7 @@ from harness.cassettes.cassette_files import dumps, write_file
 from harness.cassettes.library import CassetteLibrary, Journal, UnfinishedJournal
 from harness.cassettes.player import request_key
 from harness.cassettes.redact import REDACTED, Redactor
-from harness.model.errors import CassetteError, CassetteTaken
+from harness.model.errors import CassetteError, RecordingRefused
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import JSON
 from harness.platform.environment import is_secret_field, words
@@ -168,8 +168,9 @@ class CellRecording:
     `notes` are sentences about what happened to that journal.
 
     Raises:
-        CassetteTaken: the cassette was recorded with another model, may have been paid for (unless `replaces` or
-            `force` is set), or is being recorded by another process.
+        RecordingRefused: the cassette was recorded with another model, or may have been paid for (unless `replaces`
+            or `force` is set).
+        CassetteLocked: another process is recording the cassette.
         CassetteError: the existing cassette cannot be read (unless `force`), or the folder cannot be written.
     """
 
@@ -241,7 +242,7 @@ class CellRecording:
         """Write the cassette, replacing the old one.
 
         Raises:
-            CassetteTaken: the cassette would contain a suspected secret.
+            RecordingRefused: the cassette would contain a suspected secret.
             CassetteError: nothing was recorded, the cassette would contain a known secret, or the folder cannot be
                 written.
         """
@@ -260,7 +261,7 @@ class CellRecording:
                 where = (
                     f"The responses so far are in {journal}, which only you may read. To delete them: rm '{journal}'"
                 )
-                raise CassetteTaken(str(self._path), f"{refused}. {where}.")
+                raise RecordingRefused(str(self._path), f"{refused}. {where}.")
         begun = self._journal.leftover.metadata if self.taken else None
         recorded_at = begun.recorded_at if begun else self._metadata.recorded_at
         metadata = replace(self._metadata, model_served=model_served, recorded_at=recorded_at)

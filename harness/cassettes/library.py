@@ -25,7 +25,7 @@ from pydantic import ValidationError
 from harness.cassettes.cassette import Cassette, Interaction, Metadata, loaded_delivery, stored_delivery
 from harness.cassettes.cassette_files import dumps, read, write_file
 from harness.cassettes.cassette_text import RESTORE
-from harness.model.errors import CassetteError, CassetteMissing, CassetteTaken
+from harness.model.errors import CassetteError, CassetteLocked, CassetteMissing, RecordingRefused
 from harness.model.http import HttpRequest, HttpResponse
 from harness.platform import files
 from harness.results import Variant
@@ -51,7 +51,7 @@ class Journal:
     `leftover` holds the contents of an earlier, unfinished journal.
 
     Raises:
-        CassetteTaken: another process is recording this cassette.
+        CassetteLocked: another process is recording this cassette.
         CassetteError: the earlier journal cannot be read (with `force`, it is dropped instead), or the folder cannot be
             written.
     """
@@ -143,7 +143,7 @@ def leftover(cassette: Path, *, force: bool = False) -> UnfinishedJournal | None
     """Return the contents of a cassette's unfinished journal, or `None` if there is no journal.
 
     Raises:
-        CassetteTaken: another process is recording this cassette.
+        CassetteLocked: another process is recording this cassette.
         CassetteError: the journal cannot be read (with `force`, it counts as empty instead).
     """
     path = journal_path(cassette)
@@ -155,7 +155,7 @@ def leftover(cassette: Path, *, force: bool = False) -> UnfinishedJournal | None
         raise CassetteError(str(path), f"cannot be opened: {error.strerror}.") from None
     try:
         if not files.lock_file(handle):
-            raise _taken_error(cassette)
+            raise _locked_error(cassette)
         return _find_leftover(path, force=force) if _is_at(path, handle) else None
     finally:
         os.close(handle)
@@ -202,8 +202,8 @@ def _writing(file: Path, what: str = "cannot be written") -> Generator[None, Non
         raise CassetteError(str(file), f"{what}: {error.strerror}.") from None
 
 
-def _taken_error(cassette: Path) -> CassetteTaken:
-    return CassetteTaken(str(cassette), "another process is recording it. Wait until it has finished, or stop it.")
+def _locked_error(cassette: Path) -> CassetteLocked:
+    return CassetteLocked(str(cassette), "another process is recording it. Wait until it has finished, or stop it.")
 
 
 def _open_locked(path: Path, cassette: Path) -> int:
@@ -211,7 +211,7 @@ def _open_locked(path: Path, cassette: Path) -> int:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, _PERMISSIONS)
         if not files.lock_file(handle):
             os.close(handle)
-            raise _taken_error(cassette)
+            raise _locked_error(cassette)
         if _is_at(path, handle):
             return handle
         os.close(handle)  # its owner finished and removed it between our open and our lock
@@ -345,7 +345,7 @@ class CassetteLibrary:
         wasted.
 
         Raises:
-            CassetteTaken: a cassette of another model exists, or one that may have been paid for (unless `force`).
+            RecordingRefused: a cassette of another model exists, or one that may have been paid for (unless `force`).
             CassetteError: the existing cassette cannot be read (unless `force`).
         """
         path = self.path(metadata.target, metadata.scenario, metadata.variant)
@@ -379,20 +379,20 @@ class CassetteLibrary:
 
 
 def check_free(path: Path, present: Metadata | None, metadata: Metadata) -> None:
-    """Check that a recording may replace a cassette with metadata `present` without force. Raises `CassetteTaken`."""
+    """Raise `RecordingRefused` if a recording must not replace a cassette with metadata `present` without force."""
     model = present.model_requested if present else "an unknown model"
     if model != metadata.model_requested:
         reason = (
             f"it was recorded with {model}, not with {metadata.model_requested}. Record into another folder "
             "(--cassettes DIR) to keep both, or with --force to replace it."
         )
-        raise CassetteTaken(str(path), reason)
+        raise RecordingRefused(str(path), reason)
     if present is not None and is_paid(present):
         reason = (
             f"it was recorded live{recorded_on(present)}, and may have been paid for. Record with --missing to keep "
             "it, with --force to replace it, or into another folder (--cassettes DIR) to keep both."
         )
-        raise CassetteTaken(str(path), reason)
+        raise RecordingRefused(str(path), reason)
 
 
 def is_paid(present: Metadata) -> bool:

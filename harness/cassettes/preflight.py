@@ -25,7 +25,7 @@ from harness.cassettes.library import (
     leftover,
     recorded_on,
 )
-from harness.model.errors import CassetteError, CassetteTaken, UsageError
+from harness.model.errors import CassetteError, CassetteLocked, UsageError
 from harness.platform import files
 from harness.results import Variant
 
@@ -100,7 +100,7 @@ class CassetteLock:
     If the system does not support such locks, nothing is locked.
 
     Raises:
-        CassetteTaken: another process holds the lock on one of them.
+        CassetteLocked: another process holds the lock on one of them.
     """
 
     def __init__(self, root: Path, paths: Iterable[Path]) -> None:
@@ -155,7 +155,7 @@ class CassetteLock:
                 "another process is recording it, so nothing was sent for any cell. Wait until it has finished, "
                 "or stop it."
             )
-            raise CassetteTaken(str(path), reason) from None
+            raise CassetteLocked(str(path), reason) from None
 
 
 def _offset(path: Path) -> int:

@@ -164,8 +164,8 @@ def _means(given: ResultView, there: ResultView, request: RequestView) -> bool:
     plain = _plain(given)
     content = plain[0] if len(plain) == 1 else "".join(each for each in plain if isinstance(each, str))
     payload = tuple(part for part in there.payload if not isinstance(part, MediaView))
-    told_as = ToolResult("", there.name or given.name or "", content, given.error_mark is not None)
-    if contains_result(replace(there, payload=payload), told_as, request):
+    plain_result = ToolResult("", there.name or given.name or "", content, given.error_mark is not None)
+    if contains_result(replace(there, payload=payload), plain_result, request):
         return True
     moved = any(isinstance(part, MediaView) for part in given.payload) and len(payload) == len(there.payload)
     return moved and (_core(there) or "").startswith(_core(given) or "")  # a note about their place may follow

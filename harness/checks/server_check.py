@@ -62,7 +62,7 @@ _SIMPLEST_CHECKS = frozenset({PLAIN, "server-call", "server-parallel", "server-e
 
 @dataclass(frozen=True, slots=True)
 class CheckSelection:
-    """Selection of checks and of promises, which are rules for every response.
+    """Selection of checks, and of response rules, which apply to every response.
 
     `only` holds the selected ids (`None` means all). The checks run in these `variants`, `repeat` times each.
     """
@@ -72,21 +72,21 @@ class CheckSelection:
     repeat: int = 1
 
     def cells(self) -> Iterator[tuple[ServerCheck, Variant]]:
-        """Yield the selected checks with their variants. If only promises are selected, yield the simplest checks."""
+        """Yield the selected checks with their variants, or the simplest checks if only response rules are selected."""
         named = CHECKS.keys() if self.only is None else (CHECKS.keys() & self.only) or _SIMPLEST_CHECKS
         for check in CHECKS.values():
             for variant in check.variants if check.id in named else ():
                 if variant in self.variants:
                     yield check, variant
 
-    def promises(self) -> Iterator[tuple[ResponseRule, Variant]]:
-        """Yield the selected promises with their variants."""
-        for promise in RESPONSE_RULES.values():
-            if self.only is None or promise.id in self.only or not CHECKS.keys() & self.only:
-                variants: Sequence[Variant] = ("stream",) if promise.subject is Subject.STREAMING else BOTH
+    def response_rules(self) -> Iterator[tuple[ResponseRule, Variant]]:
+        """Yield the selected response rules with their variants."""
+        for rule in RESPONSE_RULES.values():
+            if self.only is None or rule.id in self.only or not CHECKS.keys() & self.only:
+                variants: Sequence[Variant] = ("stream",) if rule.subject is Subject.STREAMING else BOTH
                 for variant in variants:
                     if variant in self.variants:
-                        yield promise, variant
+                        yield rule, variant
 
 
 def send_first_request(server: ServerUnderTest, line: RetryingClient) -> ServerUnderTest:
@@ -187,7 +187,7 @@ class ServerCheckRun:
             stopped = f"--max-requests is reached: {self.line.sent} were sent"
         except KeyboardInterrupt:
             stopped = INTERRUPTED
-        cells += watching.cells(self.server, provenance, self.selection.promises())
+        cells += watching.cells(self.server, provenance, self.selection.response_rules())
         cells = [self.policy.judge(cell, cell.findings) if cell.findings else cell for cell in cells]
         result = RunResult(
             "live",
@@ -234,10 +234,10 @@ class ServerCheckRun:
         return _is_refused(run_check(CHECKS[PLAIN], self.server, self.line, watching, variant))
 
     def _invocation(self, watching: ResponseMonitor) -> Invocation:
-        """Return the options that repeat a check or reproduce a broken promise."""
+        """Return the options that repeat a check or reproduce a violation of a response rule."""
         words = {check: f"--only={check}" for check in CHECKS}
-        for promise, check in watching.first_seen().items():
-            words[promise] = f"--only={promise},{check}"
+        for rule, check in watching.first_seen().items():
+            words[rule] = f"--only={rule},{check}"
         return Invocation(rerun=self.command, scenarios=words, targets={self.server.name: ()}, show=())
 
 
@@ -359,7 +359,7 @@ class ScriptedServer:
         scenario = Scenario(
             version=1,
             id=check.id,
-            title=check.promise,
+            title=check.requirement,
             covers=[check.subject],
             history=[*check.history],
             turns=[TurnSpec(user=check.prompt, model=[*check.script])],

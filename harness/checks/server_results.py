@@ -121,7 +121,7 @@ class ServerCellBuilder:
 
     def cell(self, check: ServerCheck, variant: Variant, attempts: Sequence[CheckAttempt]) -> CellResult:
         """Return the cell of a check that ran."""
-        findings = (*self._failures(check, attempts), *self._promises_never_shown(check, attempts))
+        findings = (*self._failures(check, attempts), *self._behaviour_never_shown(check, attempts))
         outcomes = {each.outcome for each in attempts}
         if "inapplicable" in outcomes and not findings:
             return self.not_applicable(check, variant, attempts[0].reason, attempts)
@@ -187,7 +187,7 @@ class ServerCellBuilder:
             piece=response_excerpt(reply.request, reply.response if came else None, self.redactor, failure.pointer),
         )
 
-    def _promises_never_shown(self, check: ServerCheck, attempts: Sequence[CheckAttempt]) -> Iterator[Finding]:
+    def _behaviour_never_shown(self, check: ServerCheck, attempts: Sequence[CheckAttempt]) -> Iterator[Finding]:
         """Yield a warning if no attempt showed the expected behaviour. One answer alone would prove nothing."""
         judged = [each for each in attempts if each.outcome == "judged"]
         tries = [out for each in judged for name, out in each.session.tries if name == check.counted]
@@ -211,7 +211,7 @@ def _cell_of(
 def _finding_of(
     server: ServerUnderTest, about: ServerCheck | ResponseRule, severity: Severity, message: str
 ) -> Finding:
-    promise = about.sentence if isinstance(about, ResponseRule) else about.promise
+    requirement = about.sentence if isinstance(about, ResponseRule) else about.requirement
     return Finding(
         about.id,
         Kind.LOSS,
@@ -221,7 +221,7 @@ def _finding_of(
         source=server.sources(about.source),
         of_response=True,
         subject=about.subject,
-        remedy=f"correct the server, if it is yours. The API's servers do this: {promise}",
+        remedy=f"correct the server, if it is yours. The API's servers do this: {requirement}",
     )
 
 
@@ -268,13 +268,13 @@ def spending(  # noqa: PLR0913 - what was sent, and where
 
 _VALUE = re.compile(r"'[^']*'|\d+")
 
-PROMISE_CONSEQUENCE = "clients rely on the API, and fail or lose data if an answer differs"
-"""Consequence of a broken promise."""
+RESPONSE_RULE_CONSEQUENCE = "clients rely on the API, and fail or lose data if an answer differs"
+"""Consequence of a violated response rule."""
 
 
 @dataclass(frozen=True, slots=True)
 class _FirstSighting:
-    """A broken promise, the check that showed it first, and an excerpt."""
+    """A violation of a response rule, the check that showed it first, and an excerpt."""
 
     violation: ResponseViolation
     check: str
@@ -282,7 +282,7 @@ class _FirstSighting:
 
 
 class ResponseMonitor:
-    """Collects broken promises (violations of response rules) from all responses of a server."""
+    """Collects violations of response rules from all responses of a server."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
@@ -291,11 +291,11 @@ class ResponseMonitor:
         self._alike: Counter[tuple[str, Variant, str]] = Counter()
 
     def __call__(self, check: str, reply: Reply, request: RequestView | None) -> None:
-        """Record which promises a response keeps or breaks."""
+        """Record which response rules a response keeps or violates."""
         variant: Variant = "stream" if request is not None and request.stream else "whole"
-        broken = {violation.rule.id for violation in reply.violations}
-        for promise in {each.id for each in _demonstrable_promises(reply, variant)} | broken:
-            self._looked[promise, variant] += 1
+        violated = {violation.rule.id for violation in reply.violations}
+        for rule in {each.id for each in _demonstrable_rules(reply, variant)} | violated:
+            self._looked[rule, variant] += 1
         for violation in reply.violations:
             self._note(violation, check, variant, reply)
 
@@ -308,21 +308,21 @@ class ResponseMonitor:
             self._found.setdefault(key, []).append(_FirstSighting(violation, check, shown))
 
     def cells(
-        self, server: ServerUnderTest, provenance: Provenance, promises: Iterable[tuple[ResponseRule, Variant]]
+        self, server: ServerUnderTest, provenance: Provenance, rules: Iterable[tuple[ResponseRule, Variant]]
     ) -> Iterator[CellResult]:
-        """Yield a cell for each selected promise and for each other promise that was broken."""
-        wanted: dict[tuple[str, Variant], None] = dict.fromkeys((promise.id, variant) for promise, variant in promises)
+        """Yield a cell for each selected response rule and for each other rule that was violated."""
+        wanted: dict[tuple[str, Variant], None] = dict.fromkeys((rule.id, variant) for rule, variant in rules)
         for name, variant in dict.fromkeys((*wanted, *self._found)):
             yield self._cell(RESPONSE_RULES[name], variant, server, provenance)
 
     def _cell(
-        self, promise: ResponseRule, variant: Variant, server: ServerUnderTest, provenance: Provenance
+        self, rule: ResponseRule, variant: Variant, server: ServerUnderTest, provenance: Provenance
     ) -> CellResult:
-        found = self._found.get((promise.id, variant), [])
-        looked = self._looked[promise.id, variant]
+        found = self._found.get((rule.id, variant), [])
+        looked = self._looked[rule.id, variant]
         verdict = Verdict.FAIL if found else Verdict.PASS if looked else Verdict.INCONCLUSIVE
         return replace(
-            _cell_of(server, promise, variant, verdict),
+            _cell_of(server, rule, variant, verdict),
             provenance=provenance if looked else None,
             findings=tuple(self._finding(seen, variant, server) for seen in found),
             reason=None if looked else "no answer could show it",
@@ -344,12 +344,12 @@ class ResponseMonitor:
         )
 
     def first_seen(self) -> dict[str, str]:
-        """Map each broken promise to the check that showed it first."""
-        return {promise: found[0].check for (promise, _), found in reversed(self._found.items())}
+        """Map each violated response rule to the check that showed it first."""
+        return {rule: found[0].check for (rule, _), found in reversed(self._found.items())}
 
 
-def _demonstrable_promises(reply: Reply, variant: Variant) -> Iterator[ResponseRule]:
-    """Yield the promises that a response can demonstrate."""
+def _demonstrable_rules(reply: Reply, variant: Variant) -> Iterator[ResponseRule]:
+    """Yield the response rules whose keeping a response can demonstrate."""
     view = reply.view
     if reply.response.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return

@@ -221,7 +221,7 @@ class Reply:
     """A response.
 
     `view` is `None` if the wire reader cannot read it; `damage` then explains why. `violations` are its violations of
-    promises that every answer must keep.
+    response rules, which apply to every answer.
     """
 
     body: WireBody
@@ -300,7 +300,7 @@ class CheckSession:
         Raises:
             Inapplicable: the server is known to refuse the request.
             SessionEnded: there is no usable response. The failure is recorded.
-            Inconclusive: the answer cannot be read because it breaks a promise, or `refused` raises this.
+            Inconclusive: the answer cannot be read because it violates a response rule, or `refused` raises this.
         """
         bound = self.server.max_answer_tokens if request.max_tokens is None else request.max_tokens
         body = self.server.body_of(replace(request, model=self.server.model, max_tokens=bound))
@@ -325,8 +325,8 @@ class CheckSession:
 
         Raises:
             SessionEnded: there is no usable response. The failure is recorded.
-            Inconclusive: the arguments of a call are not a JSON object, or the answer cannot be read because it breaks
-                a promise.
+            Inconclusive: the arguments of a call are not a JSON object, or the answer cannot be read because it
+                violates a response rule.
         """
         if any(call.malformed is not None for call, _ in results):
             raise Inconclusive("the arguments of a call are not a JSON object, so the call has no result")
@@ -522,7 +522,7 @@ BOTH: list[Variant] = ["whole", "stream"]
 class ServerCheck(BaseModel):
     """A check with a stable kebab-case `id`.
 
-    - `promise` is the requirement, `source` its origin, and `because` the consequence of a violation.
+    - `requirement` is a sentence, `source` its origin, and `because` the consequence of a violation.
     - `sends` describes the requests. `prompt` is the first user text, by which the scripted server identifies the
       check.
     - `script` has the answers of a model that follows instructions, for cost estimates and tests.
@@ -536,7 +536,7 @@ class ServerCheck(BaseModel):
 
     id: str
     subject: Subject
-    promise: str
+    requirement: str
     source: str
     because: str
     sends: str

@@ -29,7 +29,7 @@ from harness.checks import server_checks
 from harness.checks.gateway_exchange import GatewayDetail
 from harness.checks.gateway_findings import DETAILS, OTHER_DETAILS
 from harness.checks.server_checks import CHECKS
-from harness.checks.server_results import PROMISE_CONSEQUENCE
+from harness.checks.server_results import RESPONSE_RULE_CONSEQUENCE
 from harness.cli import app
 from harness.cli.options import FactFiles, argument
 from harness.cli.settings import fact_files, fact_options
@@ -194,16 +194,16 @@ def _remedies(rule: Rule) -> Iterator[str]:
 
 def _server_rule_lines(topic: str) -> Iterator[str]:
     if topic in RESPONSE_RULES:
-        promise = RESPONSE_RULES[topic]
-        yield f"{topic} (rule for every server response; feature: {promise.subject}; at fault: provider)"
-        yield from _wrap(promise.sentence)
+        rule = RESPONSE_RULES[topic]
+        yield f"{topic} (rule for every server response; feature: {rule.subject}; at fault: provider)"
+        yield from _wrap(rule.sentence)
         yield "  applies:  to every answer"
-        yield f"  why:      {PROMISE_CONSEQUENCE}"
-        yield f"  source:   {promise.source}"
+        yield f"  why:      {RESPONSE_RULE_CONSEQUENCE}"
+        yield f"  source:   {rule.source}"
     if topic in CHECKS:
         check = CHECKS[topic]
         yield f"{topic} (server check; feature: {check.subject}; at fault: provider)"
-        yield from _wrap(check.promise)
+        yield from _wrap(check.requirement)
         yield f"  sends:    {check.sends}"
         yield f"  why:      {check.because}"
         yield f"  source:   {check.source}"

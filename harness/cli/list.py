@@ -23,7 +23,7 @@ from harness.apis.registry import known_limits, severity
 from harness.apis.response_rules import RESPONSE_RULES
 from harness.checks.gateway_findings import DETAILS, OTHER_DETAILS, SOURCE
 from harness.checks.server_checks import CHECKS
-from harness.checks.server_results import PROMISE_CONSEQUENCE
+from harness.checks.server_results import RESPONSE_RULE_CONSEQUENCE
 from harness.cli import app
 from harness.cli.main import print_error
 from harness.cli.options import argument, option
@@ -243,10 +243,10 @@ _YES_NO = {True: "yes", False: "no", None: "?"}
 
 def _server_rules() -> Iterator[Sequence[str]]:
     how = Kind.LOSS, Severity.ERROR, Blame.PROVIDER
-    for promise in RESPONSE_RULES.values():
-        yield promise.id, *how, promise.source, "-", promise.sentence, PROMISE_CONSEQUENCE
+    for rule in RESPONSE_RULES.values():
+        yield rule.id, *how, rule.source, "-", rule.sentence, RESPONSE_RULE_CONSEQUENCE
     for check in CHECKS.values():
-        yield check.id, *how, check.source, "-", check.promise, check.because
+        yield check.id, *how, check.source, "-", check.requirement, check.because
 
 
 def best_evidence(facts: Iterable[Fact]) -> str:

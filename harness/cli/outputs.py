@@ -93,7 +93,7 @@ class Summary(Output):
                     f"harness: the summary of this step is full ({_MAX_SUMMARY_BYTES:,} bytes): nothing is added to it."
                 )
                 return
-            text = self.report.render(run, replace(presentation, most=room - 1))
+            text = self.report.render(run, replace(presentation, max_bytes=room - 1))
             with self.file.open("a", encoding="utf-8", errors="backslashreplace") as summary:
                 summary.write(text)
         except OSError as error:

@@ -13,7 +13,8 @@ HarnessError
 │   ├── ExpectedFailuresError     an expected-failures file that cannot be read
 │   └── CassetteError             a cassette that cannot be read or written
 │       ├── CassetteMissing       the cassette does not exist: inconclusive, never a pass
-│       └── CassetteTaken         a cassette exists that must not be overwritten, or another process records it
+│       └── RecordingRefused      a recording that would replace a cassette to keep, or store a suspected secret
+│           └── CassetteLocked    another process is recording the same cassette
 ├── ChatError                     a chat that did not end in a response
 │   ├── Unsupported               the adapter declines before anything is sent
 │   ├── MalformedResponse         the provider sent a response that cannot be read
@@ -208,8 +209,12 @@ class CassetteMissing(CassetteError):
     """A cassette that does not exist."""
 
 
-class CassetteTaken(CassetteError):
-    """A cassette that must not be overwritten without force, or that another process is recording."""
+class RecordingRefused(CassetteError):
+    """A recording that would replace a cassette without `force`, or store a suspected secret."""
+
+
+class CassetteLocked(RecordingRefused):
+    """A cassette that another process is recording."""
 
 
 class ChatError(HarnessError):

@@ -64,25 +64,25 @@ class Tape:
         self._item = item
         self._session = session
         self._settings = wanted
-        is_taken = request_filter(wanted.allow_hosts)
+        is_recorded = request_filter(wanted.allow_hosts)
         self._cassette = None if recording else _cassette(self.path)
-        self._deck = (
-            TapeRecorder(is_taken, wanted.allowed_secrets)
+        self._tape = (
+            TapeRecorder(is_recorded, wanted.allowed_secrets)
             if recording
-            else TapePlayer(self._cassette, is_taken, redactor, wanted.ignored_pointers)
+            else TapePlayer(self._cassette, is_recorded, redactor, wanted.ignored_pointers)
         )
-        self._told = 0
+        self._checked = 0
         self._passed: bool | None = None
 
     @property
     def exchanges(self) -> Sequence[TapeExchange]:
         """The requests so far, each with its response."""
-        return tuple(self._deck.exchanges)
+        return tuple(self._tape.exchanges)
 
     @contextmanager
     def running(self) -> Generator[None, None, None]:
         """Context manager that records all HTTP clients in the process, or replays responses to them."""
-        with intercept_requests(self._deck.handle):
+        with intercept_requests(self._tape.handle):
             yield
 
     def end_call(self, *, passed: bool) -> None:
@@ -91,8 +91,8 @@ class Tape:
         """
         self._passed = passed
         problems = self._problems()
-        if problems and isinstance(self._deck, TapePlayer):
-            problems += self._unused_problems(self._deck)
+        if problems and isinstance(self._tape, TapePlayer):
+            problems += self._unused_problems(self._tape)
         if not problems:
             return
         self._passed = False if not self.recording else passed
@@ -108,11 +108,11 @@ class Tape:
         """
         if not self._passed:
             return
-        if isinstance(self._deck, TapeRecorder):
-            self._session.written[self._shown] = self._deck.save(self.path)
-            self._session.forms[self._shown] = self._deck.forms
+        if isinstance(self._tape, TapeRecorder):
+            self._session.written[self._shown] = self._tape.save(self.path)
+            self._session.forms[self._shown] = self._tape.forms
             return
-        problems = [*self._problems(), *self._unused_problems(self._deck)]
+        problems = [*self._problems(), *self._unused_problems(self._tape)]
         if problems:
             pytest.fail(self._text(problems), pytrace=False)
 
@@ -121,8 +121,8 @@ class Tape:
         fail the test go into a report section.
         """
         exchanges = self.exchanges
-        new = range(self._told, len(exchanges))
-        self._told = len(exchanges)
+        new = range(self._checked, len(exchanges))
+        self._checked = len(exchanges)
         total = len(self._cassette.interactions) if self._cassette is not None else 0
         problems = [
             *differing(exchanges, new),

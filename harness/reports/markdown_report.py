@@ -67,7 +67,7 @@ def code(text: str, language: str = "sh") -> str:
 def render(run: RunResult, presentation: Presentation) -> str:
     """Return the Markdown of a run or an audit, the verdict first."""
     blocks = list(_of_run(run, presentation) if run.audit is None else _of_audit(run, run.audit, presentation))
-    return "\n\n".join(_fit(blocks, presentation.most)) + "\n"
+    return "\n\n".join(_fit(blocks, presentation.max_bytes)) + "\n"
 
 
 def _fit(blocks: Sequence[str], max_bytes: int | None) -> Sequence[str]:

@@ -533,7 +533,7 @@ class Presentation:
     `width` is in columns. `verbose` shows all scenarios and findings, `quiet` only failures and the verdict.
     `all_differences` also shows aspects that are the same for all targets. `against` are earlier runs to compare with,
     the latest last. `root` is the top folder of the repository, used for file names in pipelines; if empty, names are
-    shown as given. `form` is one of `Report.forms`; if empty, the first. `most` is the maximum size in bytes of UTF-8.
+    shown as given. `form` is one of `Report.forms`; if empty, the first. `max_bytes` is the maximum size in UTF-8.
     `today` is the date of the report; if `None`, the date of the run.
     """
 
@@ -545,7 +545,7 @@ class Presentation:
     quiet: bool = False
     root: str = ""
     form: str = ""
-    most: int | None = None
+    max_bytes: int | None = None
     today: dt.date | None = None
 
 

@@ -221,18 +221,18 @@ def _texts(evidence: Evidence) -> Iterator[RuleViolation]:
             continue
         thoughts = [*_foreign_thoughts(evidence, req)]
         given_texts, sent_texts = evidence.compute_once(_given_texts, req), evidence.compute_once(_sent_texts, req)
-        retold = (
+        converted = (
             [part for _, part in sent_texts if part and _is_reasoning_as_text(part, thoughts, given_texts)]
             if thoughts
             else []
         )
-        for part in retold:
+        for part in converted:
             message = "reasoning of another model is sent as text of the conversation"
             # no text of the caller is lost, and no API has a field for this one
             yield req.reading.violation(message, part.pointer, part.text, severity=Severity.WARNING)
         refusals = _refusals(req)
         wanted = [*_group_by_role(each for each in given_texts if each not in refusals)]
-        kept = [(role, part) for role, part in sent_texts if part not in retold]
+        kept = [(role, part) for role, part in sent_texts if part not in converted]
         sent = [*_group_by_role((role, part) for role, part in kept if (role, part and part.text) not in refusals)]
         position = _first_mismatch(wanted, sent)
         if position is None:
@@ -435,8 +435,8 @@ def _media(evidence: Evidence) -> Iterator[RuleViolation]:
         if not given_media:
             continue
         given_texts, sent_texts = evidence.compute_once(_given_texts, req), evidence.compute_once(_sent_texts, req)
-        told_in = evidence.compute_once(with_inlined_files, req)
-        sent = _sent_media(told_in.turns, sent_texts)
+        with_files = evidence.compute_once(with_inlined_files, req)
+        sent = _sent_media(with_files.turns, sent_texts)
         joined = "".join(part.text for _, part in sent_texts if part)
         complete = joined == "".join(text for _, text in given_texts if text)  # text-changed reports the others
         for given, behind in given_media:
@@ -460,7 +460,7 @@ def _media(evidence: Evidence) -> Iterator[RuleViolation]:
                     f"after {behind} characters of text",
                     case="moved",
                 )
-        for medium in () if evidence.api.traits.files_are_pdf else told_in.inlined:
+        for medium in () if evidence.api.traits.files_are_pdf else with_files.inlined:
             message = "a text file is sent as text, although the API accepts it as a file"
             # the whole text arrives
             yield req.reading.violation(message, medium.pointer, severity=Severity.WARNING, case="inlined")

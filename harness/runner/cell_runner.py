@@ -20,7 +20,7 @@ from harness.apis.profiles import Profile
 from harness.cassettes.cell_recording import CellRecording
 from harness.cassettes.preflight import Preflight
 from harness.kit.thread import failure
-from harness.model.errors import CassetteError, CassetteMissing, CassetteTaken, Unsupported, UsageError
+from harness.model.errors import CassetteError, CassetteMissing, RecordingRefused, Unsupported, UsageError
 from harness.model.messages import ToolCall, ToolResult
 from harness.model.protocols import Drive, Endpoint
 from harness.platform.exceptions import class_name, exception_text, origin, text_with_line, traceback_text
@@ -298,7 +298,7 @@ def _profile_for(cell: Cell, environment: CellEnvironment) -> Profile:
 def _write_cassette(tape: CellRecording, transcript: Transcript) -> None:
     try:
         tape.complete(served_model(transcript))
-    except CassetteTaken as error:
+    except RecordingRefused as error:
         raise CellNotRecorded(f"not recorded: {error}") from None
 
 

@@ -22,7 +22,7 @@ from harness.cassettes.library import CassetteLibrary
 from harness.cassettes.preflight import CassetteLock, OutdatedFilter, Place, Preflight, preflight
 from harness.cassettes.redact import Redactor
 from harness.model import errors
-from harness.model.errors import CassetteError, CassetteTaken
+from harness.model.errors import CassetteError, RecordingRefused
 from harness.model.protocols import Adapter
 from harness.platform.environment import installed_version, utc_now
 from harness.results import EmbeddingTranscript, Transcript, Variant
@@ -124,7 +124,7 @@ def lock_cassettes(recorder: Recorder | None, cells: Sequence[Cell]) -> Generato
     """Lock the cassettes of the cells while the context is open. Does nothing without a recorder.
 
     Raises:
-        CassetteTaken: Another process is recording one of them.
+        CassetteLocked: Another process is recording one of them.
     """
     if recorder is None:
         yield
@@ -200,7 +200,7 @@ def open_recording(cell: Cell, backend: Backend, recorder: Recorder, found: Pref
             replaces=_place(cell) in found.outdated,
             allowed=recorder.allowed,
         )
-    except CassetteTaken as error:  # since the survey
+    except RecordingRefused as error:  # since the survey
         raise CellNotRecorded(f"not recorded: {error}") from None
 
 

@@ -185,7 +185,7 @@ def _respond_in_order(answers: Sequence[_ResponsePair], wire: Api) -> Callable[[
         with lock:
             answer = next(left, None)
         if answer is None:
-            return exhausted_response("the cell was played with fewer requests than it is retold with")
+            return exhausted_response("the recorded run of the cell sent fewer requests")
         if answer.whole == answer.streamed or not asks_for_stream(wire, request):
             return answer.whole
         return answer.streamed

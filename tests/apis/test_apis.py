@@ -28,7 +28,7 @@ def test_an_unknown_api_is_named_with_its_neighbour() -> None:
 
 
 @pytest.mark.parametrize("api", registry.APIS.names())
-def test_an_unreadable_body_breaks_no_promise_of_an_api(api: str) -> None:
+def test_an_unreadable_body_violates_no_response_rule(api: str) -> None:
     wire = registry.api(api)
     profile = wire.profile_for("a-model")
     request = HttpRequest("POST", wire.provider_url + "/nowhere", {}, b"no JSON")

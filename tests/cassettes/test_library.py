@@ -11,7 +11,7 @@ from harness.cassettes.cell_recording import CellRecording
 from harness.cassettes.library import CassetteLibrary, Journal, journal_path
 from harness.cassettes.preflight import CassetteLock
 from harness.cassettes.redact import Redactor
-from harness.model.errors import CassetteError, CassetteMissing, CassetteTaken
+from harness.model.errors import CassetteError, CassetteMissing, RecordingRefused
 from tests.cassettes.samples import METADATA, cassette, request, response
 
 
@@ -114,7 +114,7 @@ def test_a_cassette_that_lies_as_before_is_played_and_replaced_there(tmp_path: P
     assert library.save(cassette("Rome?")) == before
     assert library.load("openai-chat", "weather", "whole") == cassette("Rome?")
     assert library.paths() == [before]
-    with pytest.raises(CassetteTaken, match=r"it was recorded with gpt-5\.4, not with gpt-6"):
+    with pytest.raises(RecordingRefused, match=r"it was recorded with gpt-5\.4, not with gpt-6"):
         library.save(cassette("Tokyo?", model="gpt-6"))
 
 
@@ -183,7 +183,7 @@ def test_another_process_cannot_claim_the_same_cassette(tmp_path: Path) -> None:
     other = subprocess.run(command, capture_output=True, text=True, check=False)
 
     claim.release()
-    assert f"CassetteTaken: {tmp_path}/two.yaml: another process is recording it" in other.stderr
+    assert f"CassetteLocked: {tmp_path}/two.yaml: another process is recording it" in other.stderr
 
 
 def test_a_claim_leaves_nothing(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from harness.cassettes import cell_recording
 from harness.cassettes.cell_recording import CellRecording
 from harness.cassettes.library import CassetteLibrary, Journal, UnfinishedJournal, journal_path, leftover, read_journal
 from harness.cassettes.redact import Redactor
-from harness.model.errors import CassetteError, CassetteTaken
+from harness.model.errors import CassetteError, RecordingRefused
 from harness.model.http import Delivery, HttpResponse
 from harness.platform import files
 from tests.cassettes.samples import METADATA, cassette, request, response
@@ -185,7 +185,7 @@ def test_what_another_process_has_put_there_until_the_lock_was_free_is_not_asked
         return Journal(*arguments, **options)
 
     monkeypatch.setattr(cell_recording, "Journal", late)
-    with pytest.raises(CassetteTaken, match="may have been paid for"):
+    with pytest.raises(RecordingRefused, match="may have been paid for"):
         CellRecording(library, METADATA, Redactor())
     (path,) = library.paths()
     assert [each for each in tmp_path.rglob("*") if each.is_file()] == [path]

@@ -15,7 +15,7 @@ from harness.apis.registry import known_limits
 from harness.apis.response_rules import RESPONSE_RULES
 from harness.checks.gateway_findings import DETAILS, OTHER_DETAILS, SOURCE
 from harness.checks.server_checks import CHECKS
-from harness.checks.server_results import PROMISE_CONSEQUENCE
+from harness.checks.server_results import RESPONSE_RULE_CONSEQUENCE
 from harness.cli.explain import lines
 from harness.cli.main import COMMANDS, main
 from harness.model.protocols import Capability
@@ -65,12 +65,12 @@ def test_rules_are_listed_with_what_they_demand_and_why(harness: Command) -> Non
         *((rule.id, rule.requirement, rule.source) for rule in all_rules()),
         *((detail.id, detail.requirement, SOURCE) for detail in (*DETAILS, *OTHER_DETAILS)),
         *((limit.id, limit.sentence, limit.source) for limit in known_limits()),
-        *((promise.id, promise.sentence, promise.source) for promise in RESPONSE_RULES.values()),
-        *((check.id, check.promise, check.source) for check in CHECKS.values()),
+        *((rule.id, rule.sentence, rule.source) for rule in RESPONSE_RULES.values()),
+        *((check.id, check.requirement, check.source) for check in CHECKS.values()),
     ]
     because = {each.id: each.because for each in (*all_rules(), *DETAILS, *OTHER_DETAILS)}
     because |= {
-        **dict.fromkeys(RESPONSE_RULES, PROMISE_CONSEQUENCE),
+        **dict.fromkeys(RESPONSE_RULES, RESPONSE_RULE_CONSEQUENCE),
         **{check.id: check.because for check in CHECKS.values()},
     }
     assert all(row["BECAUSE"] == because.get(row["RULE"], because["limits"]) for row in rows)

@@ -96,10 +96,10 @@ def test_not_applicable_cells_are_counted_by_capability() -> None:
 def test_a_bounded_report_leaves_out_whole_parts(most: int) -> None:
     whole = render(red(), Presentation(verbose=True))
 
-    text = render(red(), Presentation(verbose=True, most=most))
+    text = render(red(), Presentation(verbose=True, max_bytes=most))
 
     assert len(text.encode()) <= most < len(whole.encode())
     assert text.startswith("## harness: FAIL")
     assert text.count("<details>") == text.count("</details>")
     assert "of this report did not fit here. Write the report to a file to see all of it." in text
-    assert render(red(), Presentation(verbose=True, most=len(whole.encode()))) == whole
+    assert render(red(), Presentation(verbose=True, max_bytes=len(whole.encode()))) == whole

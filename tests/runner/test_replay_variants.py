@@ -104,7 +104,7 @@ def test_what_asks_more_often_than_the_cell_did_is_told_so(target: Target) -> No
     short = Evidence(replace(made, exchanges=made.exchanges[:1]))
     (whole,) = replay_variants(cell, short, InProcess(), ())
     assert [chat.error for chat in whole.chats] == [None, "ServerError"]
-    assert "fewer requests than it is retold with" in (whole.chats[1].error_text or "")
+    assert "the recorded run of the cell sent fewer requests" in (whole.chats[1].error_text or "")
 
 
 @pytest.mark.parametrize(

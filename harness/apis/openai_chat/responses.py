@@ -206,9 +206,9 @@ def _open_block(blocks: list[JSON], delta: JSON) -> int | None:
         block = blocks[at]
         if not isinstance(block, dict) or block.get("index") != delta["index"]:
             continue
-        told_apart = block.get("id") and delta.get("id") and block["id"] != delta["id"]
+        has_other_id = block.get("id") and delta.get("id") and block["id"] != delta["id"]
         signed = block.get("signature") and delta.get(growing)
-        return None if block.get("type") != delta["type"] or told_apart or signed else at
+        return None if block.get("type") != delta["type"] or has_other_id or signed else at
     return None
 
 

@@ -155,7 +155,7 @@
     return bar;
   }
 
-  function findingOf(cell, finding, number, told) {
+  function findingOf(cell, finding, number, shownBefore) {
     const item = make("li", { value: number });
     const follows = finding.follows === undefined ? "" : `, follows from ${finding.follows + 1}`;
     item.append(make("b", {}, text(finding.rule)), make("span", { class: "dim" },
@@ -175,13 +175,13 @@
         : [make("dt", {}, "expected"), make("dd", {}, make("code", {}, text(finding.expected)))])));
     if (finding.piece && !cell.sent) item.append(excerpt(finding.piece));
     for (const [end, shown] of finding.bodies || []) item.append(make("div", { class: "dim" }, text(end)), excerpt(shown));
-    const isNew = finding.pair && !told.has(String(finding.pair));
-    if (isNew) told.add(String(finding.pair));
+    const isNew = finding.pair && !shownBefore.has(String(finding.pair));
+    if (isNew) shownBefore.add(String(finding.pair));
     if (isNew) item.append(make("div", { class: "pair" }, ...finding.pair.map(([end, shown], at) => make("div", {},
       make("p", { class: at ? "right" : "wrong" }, `${at ? "✓ Right" : "✕ Wrong"}: ${text(end)}`), excerpt(shown)))));
     for (const [end, shown] of finding.streams || []) item.append(folded(text(end), excerpt(shown)));
-    if (finding.follows === undefined && !told.has(finding.todo)) {
-      told.add(finding.todo);
+    if (finding.follows === undefined && !shownBefore.has(finding.todo)) {
+      shownBefore.add(finding.todo);
       item.append(make("div", {}, make("b", {}, "What to do: "), text(finding.todo)));
     }
     if (text(finding.source)) item.append(make("div", { class: "dim" }, `source: ${text(finding.source)}; more: `,
@@ -373,9 +373,9 @@
     if (cell.why !== undefined) view.append(make("p", {}, text(cell.why)));
     if (!data.audit) view.append(links(cell));
     if (cell.findings) {
-      const told = new Set();
+      const shownBefore = new Set();
       view.append(make("h3", {}, "Findings"), make("ol", { class: "findings" },
-        ...cell.findings.map((finding, number) => findingOf(cell, finding, number + 1, told))));
+        ...cell.findings.map((finding, number) => findingOf(cell, finding, number + 1, shownBefore))));
     }
     for (const command of cell.commands || []) view.append(make("pre", { class: "command" }, text(command)));
     if (cell.said && cell.said.length) view.append(make("h3", {}, "Conversation"), talk(cell));

@@ -122,7 +122,7 @@ def test_a_stream_that_is_not_what_chat_gives_disagrees(monkeypatch: pytest.Monk
     assert (found.kind, found.file, found.i, found.j) == ("stream-whole", "it.yaml", 0, 1)
     assert found.pointer == "/messages/1/content"
     assert found.recorded == {"at": "/answer/usage/input_tokens", "value": 7}
-    assert found.produced == {"told": "as a whole body", "value": None}
+    assert found.produced == {"delivery": "as a whole body", "value": None}
     assert result.apis["openai-chat"].agreeing == 0
 
 
@@ -191,7 +191,7 @@ def test_stream_that_depends_on_its_cuts_disagrees(
     (found,) = result.disagreements
     assert (found.kind, found.pointer) == ("stream-recut", "/messages/1/content")
     told = cast("dict[str, object]", found.produced)
-    assert told.pop("told") == "each byte by itself"
+    assert told.pop("delivery") == "each byte by itself"
     assert (found.recorded, told) == (recorded, produced)
     assert result.apis["openai-chat"].agreeing == 0
 

@@ -1,5 +1,5 @@
-"""The promises are those that the providers' own servers keep, and no more: real answers are read strictly, and stand;
-so does what is unusual and harms nobody."""
+"""Response rules require no more than the providers' own servers keep: recorded answers of providers violate none.
+Neither do unusual but harmless answers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DEPARTING = {
     # counts no token of the prompt
     "openai-responses/pydantic-pydantic-ai-008-test-openai-responses-model-retry.yaml": {"server-usage"},
 }
-"""Recordings that depart from what is promised today, and why."""
+"""Recordings that violate rules of today, and why."""
 
 
 def _departures(exchange: Recorded) -> set[str]:
@@ -43,7 +43,7 @@ def _departures(exchange: Recorded) -> set[str]:
 
 @needs_traffic
 @pytest.mark.parametrize("folder", ["anthropic-messages", "openai-chat", "openai-responses", "gemini-generateContent"])
-def test_providers_keep_the_promises(folder: str) -> None:
+def test_providers_keep_the_response_rules(folder: str) -> None:
     chats = [each for each in recorded(folder) if registry.api(each.api).recognises(each.request)]
     assert len(chats) >= 100
     departing: dict[str, set[str]] = {}
@@ -66,7 +66,7 @@ STEPS = (
 
 
 def departures(api: str, *, dialect: str | None = None, provocations: frozenset[Provocation] = frozenset()) -> set[str]:
-    """The promises that the reference server breaks, as it speaks in a dialect or where it is provoked."""
+    """The response rules that the reference server violates in a dialect or with provocations."""
     wire = registry.api(api)
     server = ServerUnderTest.of(wire, "toy-1", f"http://127.0.0.1:1{wire.base_path}")
     profile = replace(server.profile, dialect=dialect)
@@ -108,7 +108,7 @@ def test_what_the_grammar_of_an_api_allows_is_no_departure(api: str) -> None:
         ("openai-responses", "sentinel", set()),
     ],
 )
-def test_dialects_break_only_the_expected_promises(api: str, dialect: str, broken: set[str]) -> None:
+def test_dialects_violate_only_the_expected_rules(api: str, dialect: str, broken: set[str]) -> None:
     assert departures(api, dialect=dialect) == broken
 
 
