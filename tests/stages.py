@@ -32,12 +32,12 @@ def _faithful(request: HttpRequest, session: Handler) -> HttpResponse:
     return session(request)
 
 
-def _noting(answer: Handler, tap: ExchangeLog) -> Handler:
+def _noting(answer: Handler, log: ExchangeLog) -> Handler:
     """Responds with a provider's responses, and notes them."""
 
     def handle(request: HttpRequest) -> HttpResponse:
         response = answer(request)
-        tap.note(request, response)
+        log.note(request, response)
         return response
 
     return handle
@@ -57,12 +57,12 @@ class InProcess(OfflineBackend):
         self._scripted = scripted
 
     @contextmanager
-    def stage(self, cell: Cell, keep: ExchangeStore | None = None) -> Generator[CellEnvironment, None, None]:
+    def open_cell(self, cell: Cell, keep: ExchangeStore | None = None) -> Generator[CellEnvironment, None, None]:
         wire = registry.api(cell.target.api)
         session = ScriptSession(cell.scenario, wire, cell.target.model, cell.target.profile, origin=REFERENCE_URL)
         responder = Responder(partial(_noting, lambda request: self._provider(request, session)))
-        with self.connect(cell.target, responder, REFERENCE_URL + wire.base_path, keep) as (endpoint, tap):
-            yield CellEnvironment(endpoint, tap, scripted=self._scripted, provenance=self.provenance(cell.target))
+        with self.connect(cell.target, responder, REFERENCE_URL + wire.base_path, keep) as (endpoint, log):
+            yield CellEnvironment(endpoint, log, scripted=self._scripted, provenance=self.provenance(cell.target))
 
 
 @cache

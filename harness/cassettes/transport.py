@@ -28,15 +28,15 @@ Handler: TypeAlias = Callable[[HttpRequest], HttpResponse]
 """Function that returns the response to a request. It may be called from several threads at once."""
 
 
-def replaying(player: Player, tap: ExchangeLog, convert: Converter | None = None) -> Handler:
+def replaying(player: Player, log: ExchangeLog, convert: Converter | None = None) -> Handler:
     """Return a handler that plays a cassette, converts each response with `convert`, and logs each exchange."""
 
     def handle(request: HttpRequest) -> HttpResponse:
-        public = tap.public(request)
+        public = log.public(request)
         response, recorded = player.answer(public)
         if convert is not None:
             response = convert(public, recorded, response)
-        tap.note(request, response, recorded)
+        log.note(request, response, recorded)
         return response
 
     return handle
@@ -59,23 +59,23 @@ class HandlerTransport(httpx2.BaseTransport):
 
 
 class LoggingTransport(httpx2.BaseTransport):
-    """Transport that logs the exchanges of `inner` in `tap`. It passes a response on unchanged, once it has arrived
+    """Transport that logs the exchanges of `inner` in `log`. It passes a response on unchanged, once it has arrived
     completely.
 
     If a response breaks off, the part received is logged, and it breaks off for the adapter as well. If a request times
     out, it is logged without a response. Requests for which an earlier recording has a response are not sent.
     """
 
-    def __init__(self, inner: httpx2.BaseTransport, tap: ExchangeLog) -> None:
+    def __init__(self, inner: httpx2.BaseTransport, log: ExchangeLog) -> None:
         self._inner = inner
-        self._tap = tap
+        self._log = log
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request through `inner`. Raises the exceptions of `inner`, and `CassetteError` if the exchange cannot
         be stored.
         """
         request.read()
-        known = self._tap.earlier_response(plain_request(request))
+        known = self._log.earlier_response(plain_request(request))
         if known is not None:
             return _deliver(known)
         try:
@@ -89,12 +89,12 @@ class LoggingTransport(httpx2.BaseTransport):
             finally:
                 response.close()
         except httpx2.TransportError:
-            self._tap.note(plain_request(request), None)
+            self._log.note(plain_request(request), None)
             raise
         headers = dict(response.headers.items())
         body = _decode(bytes(raw), headers, whole=failure is None)
         kept = HttpResponse(response.status_code, headers, body, Delivery(ending=ending(failure)))
-        self._tap.note(plain_request(request), kept)
+        self._log.note(plain_request(request), kept)
         extensions = {key: value for key, value in response.extensions.items() if key != "network_stream"}
         stream = _Httpx2Stream([bytes(raw)] if raw else [], 0.0, failure)
         return httpx2.Response(response.status_code, headers=response.headers, stream=stream, extensions=extensions)
@@ -198,19 +198,19 @@ _TIMEOUT_SECONDS = 600.0
 
 
 class Proxy:
-    """Handler and context manager that forwards requests under `base_url` to `upstream` and logs them in `tap`.
+    """Handler and context manager that forwards requests under `base_url` to `upstream` and logs them in `log`.
 
     It follows no redirects and uses no proxies from the environment, so a prompt is never sent to another server.
     """
 
     def __init__(
-        self, base_url: str, upstream: str, tap: ExchangeLog, transport: httpx2.BaseTransport | None = None
+        self, base_url: str, upstream: str, log: ExchangeLog, transport: httpx2.BaseTransport | None = None
     ) -> None:
         self._base = base_url.rstrip("/")
         self._upstream = upstream.rstrip("/")
         inner = transport or httpx2.HTTPTransport(trust_env=False)
         self._client = httpx2.Client(
-            transport=LoggingTransport(inner, tap), trust_env=False, follow_redirects=False, timeout=_TIMEOUT_SECONDS
+            transport=LoggingTransport(inner, log), trust_env=False, follow_redirects=False, timeout=_TIMEOUT_SECONDS
         )
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
@@ -247,26 +247,26 @@ def _end_to_end(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 class LoggingRunner:
-    """Process runner that logs the commands of `inner` in `tap`. Commands for which an earlier recording has a result
+    """Process runner that logs the commands of `inner` in `log`. Commands for which an earlier recording has a result
     are not run.
     """
 
-    def __init__(self, inner: ProcessRunner, tap: ExchangeLog) -> None:
+    def __init__(self, inner: ProcessRunner, log: ExchangeLog) -> None:
         self._inner = inner
-        self._tap = tap
+        self._log = log
 
     def run(self, command: Command, timeout: float) -> Completed:
         """Run a command. Raises the exceptions of `inner`, and `CassetteError` if the exchange cannot be stored."""
         request = to_request(command)
-        known = self._tap.earlier_response(request)
+        known = self._log.earlier_response(request)
         if known is not None:
             return from_response(known)
         try:
             completed = self._inner.run(command, timeout)
         except OSError:
-            self._tap.note(request, None)
+            self._log.note(request, None)
             raise
-        self._tap.note(request, to_response(completed))
+        self._log.note(request, to_response(completed))
         return completed
 
 

@@ -314,13 +314,13 @@ def play_cell(cell: Cell, way: ApiPair, endpoint: GatewayEndpoint, upstream: Ups
     Raises:
         harness.model.errors.UsageError: the adapter cannot be connected.
     """
-    tap = ExchangeLog(endpoint.url, endpoint.url)
+    log = ExchangeLog(endpoint.url, endpoint.url)
     secured = endpoint.url.startswith("https:")  # certificates take long to load
     line = httpx2.HTTPTransport(verify=secured, trust_env=False, limits=NO_KEEPALIVE)
     with (
-        upstream.open_conversation(cell.scenario, way.upstream, lambda: len(tap.exchanges)) as current,
+        upstream.open_conversation(cell.scenario, way.upstream, lambda: len(log.exchanges)) as current,
         httpx2.Client(
-            transport=LoggingTransport(_HeaderTransport(line, endpoint.headers), tap),
+            transport=LoggingTransport(_HeaderTransport(line, endpoint.headers), log),
             trust_env=False,
             timeout=endpoint.seconds,
         ) as client,
@@ -328,7 +328,7 @@ def play_cell(cell: Cell, way: ApiPair, endpoint: GatewayEndpoint, upstream: Ups
         target = with_extras(cell.scenario.id, cell.target)
         direct = Endpoint(endpoint.url, endpoint.key, client)
         playing = run_scenario(cell.scenario, target, direct, lambda _chat: None, cell.variant)
-        found = gateway_exchanges(way, cell.scenario, tap.exchanges, current.exchanges)
+        found = gateway_exchanges(way, cell.scenario, log.exchanges, current.exchanges)
         return GatewayRun(found, playing.chats, current.evidence)
 
 

@@ -103,7 +103,7 @@ class LazyGroup(TyperGroup):
 
 def _with_parameters(function: Callable[..., int | None]) -> Callable[..., int | None]:
     """Return a function with one parameter for each field of the options dataclass that `function` takes."""
-    options = get_type_hints(function).get("typed")
+    options = get_type_hints(function).get("args")
     if options is None:
         return function
     hints = get_type_hints(options, include_extras=True)

@@ -58,26 +58,26 @@ class AuditOptions(FindingOptions, ReportOptions):
     as_of: AsOf = None
 
 
-def audit(typed: AuditOptions) -> int:
+def audit(args: AuditOptions) -> int:
     """Check recorded requests for what providers refuse, and for lost or changed data.
 
     Exit codes: 1 if a request breaks a limit, or if --redrive finds a different follow-up request; 2 for wrong usage, a
     damaged cassette, or nothing to audit; else 0. Lost or changed data is only a warning.
     """
-    by, presentation = fact_options(typed.as_of, fact_files(typed.facts)), presentation_of(typed)
-    judged = scope_for(typed.rules, typed.ignored, settings(), by)
-    wanted = with_pipeline([*(typed.reports or ()), *(["json"] if typed.as_json else ())])
+    by, presentation = fact_options(args.as_of, fact_files(args.facts)), presentation_of(args)
+    judged = scope_for(args.rules, args.ignored, settings(), by)
+    wanted = with_pipeline([*(args.reports or ()), *(["json"] if args.as_json else ())])
     conversations = any(output.report.wants_conversations for output in wanted)
-    if typed.redrive:
-        with hidden_variables(), Redrive(typed.recut) as driven:
-            result = run(typed.paths, all_rules(), driven, by, conversations=conversations, scope=judged)
+    if args.redrive:
+        with hidden_variables(), Redrive(args.recut) as driven:
+            result = run(args.paths, all_rules(), driven, by, conversations=conversations, scope=judged)
     else:
-        result = run(typed.paths, all_rules(), fact_selection=by, conversations=conversations, scope=judged)
+        result = run(args.paths, all_rules(), fact_selection=by, conversations=conversations, scope=judged)
     result = replace(result, facts=tuple(map(str, by.files)), checkout=current_checkout())
     for output in wanted:
         output.write(result, presentation)
-    for cell in result.cells if typed.save else ():
-        for line in _save(cell, cast("Path", typed.save), by):
+    for cell in result.cells if args.save else ():
+        for line in _save(cell, cast("Path", args.save), by):
             typer.echo(line, err=True)
     return result.exit_code
 

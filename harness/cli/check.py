@@ -256,7 +256,7 @@ class GatewayOptions(EndpointOptions):
     ] = None
 
 
-def adapter(typed: AdapterCheckOptions) -> int:
+def adapter(args: AdapterCheckOptions) -> int:
     """Check an adapter against the reference server: whole and streamed answers, split streams, and faults.
 
     Plays a sample of the suite, in about a minute. Lists the causes of failures, shows the worst with its request, and
@@ -264,12 +264,12 @@ def adapter(typed: AdapterCheckOptions) -> int:
     """
     from harness.cli import suite_checks  # noqa: PLC0415 - help and completion need the options alone
 
-    if typed.init is not None:
-        return suite_checks.write_template(typed.init)
-    return suite_checks.check_suite(typed, adapters=[typed.adapter] if typed.adapter else None)
+    if args.init is not None:
+        return suite_checks.write_template(args.init)
+    return suite_checks.check_suite(args, adapters=[args.adapter] if args.adapter else None)
 
 
-def agent(typed: AgentCheckOptions) -> int:
+def agent(args: AgentCheckOptions) -> int:
     """Check a library or a program with its own tool loop. It is judged by the requests that it sends to the reference
     server.
 
@@ -277,26 +277,26 @@ def agent(typed: AgentCheckOptions) -> int:
     """
     from harness.cli import suite_checks  # noqa: PLC0415 - see `adapter`
 
-    if typed.init is not None:
-        return suite_checks.write_template(typed.init)
-    return suite_checks.check_suite(typed, conversations=[typed.conversation] if typed.conversation else None)
+    if args.init is not None:
+        return suite_checks.write_template(args.init)
+    return suite_checks.check_suite(args, conversations=[args.conversation] if args.conversation else None)
 
 
-def server(typed: ServerOptions) -> int:
+def server(args: ServerOptions) -> int:
     """Check the raw answers of a server. Prints the number of requests and their cost before it sends any.
 
     See 'harness help servers'. Exit codes as for 'harness run'.
     """
     from harness.cli.endpoint_checks import check_server  # noqa: PLC0415 - see `adapter`
 
-    return check_server(typed)
+    return check_server(args)
 
 
-def gateway(typed: GatewayOptions) -> int:
+def gateway(args: GatewayOptions) -> int:
     """Check what a gateway changes: compare the traffic with its client and with its upstream, the reference server.
 
     See 'harness help gateways'. Exit codes as for 'harness run'.
     """
     from harness.cli.endpoint_checks import check_gateway  # noqa: PLC0415 - see `adapter`
 
-    return check_gateway(typed)
+    return check_gateway(args)

@@ -74,22 +74,22 @@ all cells, and the partial reports.
 """
 
 
-def check_server(typed: ServerOptions) -> int:
+def check_server(args: ServerOptions) -> int:
     """Check a server, write the reports, and return the exit code."""
-    options = _completed_server(typed)
-    result = _run_check(options, options.models or (), "live", lambda _by: RULES, partial(_play_server, typed, options))
+    options = _completed_server(args)
+    result = _run_check(options, options.models or (), "live", lambda _by: RULES, partial(_play_server, args, options))
     return 130 if result.stopped == INTERRUPTED else result.exit_code
 
 
-def check_gateway(typed: GatewayOptions) -> int:
+def check_gateway(args: GatewayOptions) -> int:
     """Check a gateway, write the reports, and return the exit code."""
-    options = _completed_gateway(typed)
+    options = _completed_gateway(args)
     models = [each.rpartition("=")[2] for each in (*(options.models or ()), *(options.upstream_models or ()))]
 
     def known_ids(by: FactSelection) -> Collection[str]:
         return known_finding_ids(by) | gateway_findings.RULES
 
-    return _run_check(options, models, "reference", known_ids, partial(_play_gateway, typed, options)).exit_code
+    return _run_check(options, models, "reference", known_ids, partial(_play_gateway, args, options)).exit_code
 
 
 def _run_check(
@@ -129,7 +129,7 @@ def _run_check(
 
 
 def _play_server(  # noqa: PLR0913, PLR0917 - the parts of a check
-    typed: ServerOptions,
+    args: ServerOptions,
     options: ServerOptions,
     by: FactSelection,
     redactor: Redactor,
@@ -141,9 +141,9 @@ def _play_server(  # noqa: PLR0913, PLR0917 - the parts of a check
     key = _server_key(server)
     _print_forecast(server, selection, options.max_requests, price)
     command = (
-        *_repeat_words(typed, options, "server"),
-        *(() if typed.max_tokens is None else ("--max-tokens", str(typed.max_tokens))),
-        *(() if typed.repeat is None else ("--repeat", str(typed.repeat))),
+        *_repeat_words(args, options, "server"),
+        *(() if args.max_tokens is None else ("--max-tokens", str(args.max_tokens))),
+        *(() if args.repeat is None else ("--repeat", str(args.repeat))),
     )
     with (
         RetryingClient(server.api, key, options.max_requests, headers=headers_of(options)) as line,
@@ -167,7 +167,7 @@ def validate_gateway(name: str) -> None:
     variants(options.variants or (), options.place("variants", "variant"))
 
 
-def _complete(kind: str, typed: T) -> tuple[T, NamedServer | NamedGateway | None]:
+def _complete(kind: str, args: T) -> tuple[T, NamedServer | NamedGateway | None]:
     """Return the options, completed by the settings of the named server or gateway.
 
     Raises:
@@ -176,23 +176,23 @@ def _complete(kind: str, typed: T) -> tuple[T, NamedServer | NamedGateway | None
     """
     own = settings()
     known: Mapping[str, NamedServer | NamedGateway] = own.servers if kind == "server" else own.gateways
-    found = known.get(typed.url)
-    if found is None and known and ":" not in typed.url and "/" not in typed.url:
-        raise UnknownName(kind, typed.url, tuple(known), f"check {kind}")
-    if not factories.is_base_url(typed.url if found is None else found.url):
+    found = known.get(args.url)
+    if found is None and known and ":" not in args.url and "/" not in args.url:
+        raise UnknownName(kind, args.url, tuple(known), f"check {kind}")
+    if not factories.is_base_url(args.url if found is None else found.url):
         at = f"check {kind}" if found is None else f"{found.place}.url"
         raise UsageError(f"{at}: {factories.INVALID_BASE_URL}")
     if found is None:
-        return typed, None
+        return args, None
     values: dict[str, Any] = {
         each.name: getattr(found, each.name)
-        for each in fields(typed)
-        if each.name not in _SETTINGS_ONLY and not getattr(typed, each.name) and getattr(found, each.name, None)
+        for each in fields(args)
+        if each.name not in _SETTINGS_ONLY and not getattr(args, each.name) and getattr(found, each.name, None)
     }
-    if typed.strict is not None:
+    if args.strict is not None:
         values.pop("strict", None)
-    origin = {"name": typed.url, "table": found.place, "from_table": frozenset(values), "variables": found.headers}
-    return replace(typed, **values, **origin, url=found.url), found
+    origin = {"name": args.url, "table": found.place, "from_table": frozenset(values), "variables": found.headers}
+    return replace(args, **values, **origin, url=found.url), found
 
 
 def headers_of(options: EndpointOptions, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
@@ -230,25 +230,25 @@ def _header_value(value: str, subject: str) -> str:
     return value
 
 
-def _repeat_words(typed: EndpointOptions, options: EndpointOptions, kind: str) -> Iterator[str]:
+def _repeat_words(args: EndpointOptions, options: EndpointOptions, kind: str) -> Iterator[str]:
     """Yield the words of a command that repeats this check. Header values are omitted."""
     yield from ("harness", "check", kind, options.name or display_url(options.url))
-    yield from () if typed.api is None else ("--api", typed.api)
-    if isinstance(typed, GatewayOptions):
-        yield from () if typed.upstream_port is None else ("--upstream-port", str(typed.upstream_port))
-        yield from () if typed.command is None else ("--command", typed.command)
-    elif isinstance(typed, ServerOptions):
-        yield from (word for model in typed.models or () for word in ("--model", model))
-    for header in typed.headers or ():
+    yield from () if args.api is None else ("--api", args.api)
+    if isinstance(args, GatewayOptions):
+        yield from () if args.upstream_port is None else ("--upstream-port", str(args.upstream_port))
+        yield from () if args.command is None else ("--command", args.command)
+    elif isinstance(args, ServerOptions):
+        yield from (word for model in args.models or () for word in ("--model", model))
+    for header in args.headers or ():
         yield from ("--header", f"{header.partition(':')[0].strip()}: VALUE")
-    yield from ("--strict",) if typed.strict else ()
-    yield from () if typed.as_of is None else ("--as-of", typed.as_of)
-    yield from (word for file in fact_files(typed.facts) for word in ("--facts", str(file)))
+    yield from ("--strict",) if args.strict else ()
+    yield from () if args.as_of is None else ("--as-of", args.as_of)
+    yield from (word for file in fact_files(args.facts) for word in ("--facts", str(file)))
 
 
-def _completed_server(typed: ServerOptions) -> ServerOptions:
-    options, found = _complete("server", typed)
-    if isinstance(found, NamedServer) and not typed.models:
+def _completed_server(args: ServerOptions) -> ServerOptions:
+    options, found = _complete("server", args)
+    if isinstance(found, NamedServer) and not args.models:
         options = replace(options, models=[found.model])
     return options
 
@@ -316,19 +316,19 @@ def _print_forecast(
     typer.echo(plain(f"To be sent: {estimate_text(spending)}; reasoning costs extra ({source})."), err=True)
 
 
-def _completed_gateway(typed: GatewayOptions) -> GatewayOptions:
+def _completed_gateway(args: GatewayOptions) -> GatewayOptions:
     """Return the options completed by the settings, with only the models of the selected upstreams."""
-    options, found = _complete("gateway", typed)
+    options, found = _complete("gateway", args)
     for key in ("models", "upstream_models") if isinstance(found, NamedGateway) else ():
         table: Mapping[str, str] = getattr(found, key)
-        chosen = [f"{name}={model}" for name, model in table.items() if not typed.upstreams or name in typed.upstreams]
-        if chosen and not getattr(typed, key):
+        chosen = [f"{name}={model}" for name, model in table.items() if not args.upstreams or name in args.upstreams]
+        if chosen and not getattr(args, key):
             options = replace(options, **{key: chosen, "from_table": options.from_table | {key}})
     return options
 
 
 def _play_gateway(  # noqa: PLR0913, PLR0917 - the parts of a check
-    typed: GatewayOptions,
+    args: GatewayOptions,
     options: GatewayOptions,
     by: FactSelection,
     redactor: Redactor,
@@ -356,7 +356,7 @@ def _play_gateway(  # noqa: PLR0913, PLR0917 - the parts of a check
             progress(cell)
 
         result = GatewayCheck(endpoint, upstream, redactor, policy, conversations)(cells, finished)
-    return replace(result, invocation=_invocation(typed, options, pairs, files))
+    return replace(result, invocation=_invocation(args, options, pairs, files))
 
 
 @contextmanager
@@ -481,9 +481,9 @@ def _matching_cells(cells: list[tuple[GatewayRoute, Cell]], words: str | None) -
 
 
 def _invocation(
-    typed: GatewayOptions, options: GatewayOptions, pairs: Sequence[GatewayRoute], files: Mapping[str, str]
+    args: GatewayOptions, options: GatewayOptions, pairs: Sequence[GatewayRoute], files: Mapping[str, str]
 ) -> Invocation:
-    words = tuple(_repeat_words(typed, options, "gateway"))
+    words = tuple(_repeat_words(args, options, "gateway"))
     columns = {
         each.target.name: (
             *("--upstream", each.upstream.name),

@@ -78,25 +78,25 @@ def play_check(options: EffectiveOptions, check: AdapterCheck, again: Rerun) -> 
         return _play(options, "reference", [], None, check=check, again=again)
 
 
-def record(typed: RecordOptions) -> int:
+def record(args: RecordOptions) -> int:
     """Record the selected cells and return the exit code. Raises `UsageError` like `play`."""
-    if typed.stale and typed.missing:
+    if args.stale and args.missing:
         raise UsageError(
             "--stale: it selects cells that have a cassette, and --missing the others. Use only one of them."
         )
-    if typed.max_age is not None and not typed.stale:
-        raise UsageError(f"--max-age {typed.max_age}: it defines which cassettes are stale, so add --stale.")
-    mode: Mode = "live" if typed.origin == "provider" else "reference"
-    options = complete_options(combine_options(typed), mode, records=True)
+    if args.max_age is not None and not args.stale:
+        raise UsageError(f"--max-age {args.max_age}: it defines which cassettes are stale, so add --stale.")
+    mode: Mode = "live" if args.origin == "provider" else "reference"
+    options = complete_options(combine_options(args), mode, records=True)
     folder = Path(options.cassettes or options.folder)
     if Path(os.path.realpath(folder)).is_relative_to(Path(os.path.realpath(harness.__file__)).parent):
         raise UsageError(
             f"--cassettes {folder}: this is inside the installed package, which an update replaces. "
             "Name another folder."
         )
-    outdated = options.outdated if typed.stale else None
+    outdated = options.outdated if args.stale else None
     recorder = Recorder(
-        CassetteLibrary(folder), typed.force, typed.max_requests, typed.missing, outdated, tuple(typed.allowed or ())
+        CassetteLibrary(folder), args.force, args.max_requests, args.missing, outdated, tuple(args.allowed or ())
     )
     with environment(mode):
         return _play(options, mode, [], str(folder), recorder=recorder)

@@ -34,19 +34,19 @@ FOLDER = "generated"
 """Folder of saved conversations, if `--save` names none."""
 
 
-def is_generated(typed: GenerateOptions) -> bool:
+def is_generated(args: GenerateOptions) -> bool:
     """Return whether a command plays generated conversations.
 
     Raises:
         UsageError: `--seed` or `--save` is used without `--generate`, or `--generate` with another mode than
             `reference`.
     """
-    if typed.generate is None:
-        for name, given in {"--seed": typed.seed, "--save": typed.save}.items():
+    if args.generate is None:
+        for name, given in {"--seed": args.seed, "--save": args.save}.items():
             if given is not None:
                 raise UsageError(f"{name}: it is for generated conversations: add --generate N.")
         return False
-    if getattr(typed, "mode", None) not in (None, "reference"):
+    if getattr(args, "mode", None) not in (None, "reference"):
         raise UsageError("--generate: it is played against the reference server only: leave --mode out.")
     return True
 

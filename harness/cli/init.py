@@ -100,9 +100,9 @@ def init(
     and runs in a terminal, it asks. Existing files are not overwritten. Settings are added to pyproject.toml unless it
     already has them.
     """
-    typed: set[ProjectKind] = {*(kinds or ()), *([ProjectKind.ADAPTER] if adapter else [])}
-    places = {} if typed else _detect_kinds()
-    chosen = [kind for kind in ProjectKind if kind in typed or kind in places]
+    requested: set[ProjectKind] = {*(kinds or ()), *([ProjectKind.ADAPTER] if adapter else [])}
+    places = {} if requested else _detect_kinds()
+    chosen = [kind for kind in ProjectKind if kind in requested or kind in places]
     settings = _shipped_text("harness.cli", "settings.toml")
     client = _client_settings(places)
     if client:

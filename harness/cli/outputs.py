@@ -241,14 +241,14 @@ def _unwritable(name: str, path: Path, error: OSError) -> UsageError:
     return UsageError(f"--report {name}:{path}: cannot be written: {error.strerror}. Name another file.")
 
 
-def presentation_of(typed: ReportOptions, *, all_differences: bool = False) -> Presentation:
+def presentation_of(args: ReportOptions, *, all_differences: bool = False) -> Presentation:
     """Return the presentation that the options select. Raises `UsageError` if they request both
     more and less output.
     """
-    if typed.quiet and (typed.verbose or all_differences):
-        more = "-v" if typed.verbose else "--all-differences"
+    if args.quiet and (args.verbose or all_differences):
+        more = "-v" if args.verbose else "--all-differences"
         raise UsageError(f"-q: it shows less, and {more} more. Use only one of them.")
-    return Presentation(verbose=typed.verbose, quiet=typed.quiet, all_differences=all_differences)
+    return Presentation(verbose=args.verbose, quiet=args.quiet, all_differences=all_differences)
 
 
 def on_screen(presentation: Presentation) -> Presentation:

@@ -92,7 +92,7 @@ class ReproduceOptions(StrictOptions, CellOptions):
     no_colour: NoColour = False
 
 
-def reproduce(typed: ReproduceOptions) -> int:
+def reproduce(args: ReproduceOptions) -> int:
     """Write a stand-alone script that shows a cell's worst finding, and the text of an issue to report it.
 
     Runs the cell against the reference server. The script needs only the library. It passes the recorded answers to the
@@ -102,19 +102,19 @@ def reproduce(typed: ReproduceOptions) -> int:
 
     Exit codes: 0 if a script or a `curl` command is written, 1 if only the issue is written, 2 for wrong usage.
     """
-    rules = typed.rules or []
-    if typed.saved is not None:
-        typed, failed = _from_run(typed, typed.saved)
+    rules = args.rules or []
+    if args.saved is not None:
+        args, failed = _from_run(args, args.saved)
         rules = rules or failed
-    any_variant = not typed.variants
-    options = complete_options(combine_options(typed, paths=[typed.cell], jobs="1", rules=None), "reference")
+    any_variant = not args.variants
+    options = complete_options(combine_options(args, paths=[args.cell], jobs="1", rules=None), "reference")
     with execution.environment("reference"), tempfile.TemporaryDirectory() as folder:
         log = os.environ[CALL_LOG] = str(Path(folder) / "calls.jsonl")
         smaller = partial(_smaller, rules, Path(log))
         played = play_cell(options, "reference", any_variant=any_variant, smaller=smaller)
         finding = _finding(played, rules)
         spec = (options.adapters or [played.cell.target.adapter.name])[0]
-        made = _reproduction(played, finding, spec, options, copied=typed.copy_client)
+        made = _reproduction(played, finding, spec, options, copied=args.copy_client)
         program = _node_program(played, spec, Path(log))
     name = f"reproduce_{played.cell.scenario.id.replace('-', '_')}"
     typer.echo(f"{finding.message} ({finding.rule})")
@@ -127,7 +127,7 @@ def reproduce(typed: ReproduceOptions) -> int:
         ".sh": curl,
         ".md": issue_text(made, printed, script or curl, kind.strip(".") if script else "sh"),
     }
-    written, *others = [_write(typed.output / f"{name}{kind}", text) for kind, text in texts.items() if text]
+    written, *others = [_write(args.output / f"{name}{kind}", text) for kind, text in texts.items() if text]
     typer.echo(f"Written: {', '.join(map(str, (written, *others)))}")
     if not script:
         typer.echo(f"No script of the library's call: {reason}")
@@ -138,14 +138,14 @@ def reproduce(typed: ReproduceOptions) -> int:
     return 0
 
 
-def _from_run(typed: ReproduceOptions, file: Path) -> tuple[ReproduceOptions, list[str]]:
+def _from_run(args: ReproduceOptions, file: Path) -> tuple[ReproduceOptions, list[str]]:
     """Return the options that replay a failed cell of a saved run, and the rules that the cell failed."""
     run = load_run(file, "--from")
-    cells = [each for each in run.cells if each.scenario == typed.cell and any(one.fails for one in each.findings)]
-    cells = [each for each in cells if each.variant in (typed.variants or [each.variant])]
-    cells = [each for each in cells if each.target in (typed.targets or [each.target])]
+    cells = [each for each in run.cells if each.scenario == args.cell and any(one.fails for one in each.findings)]
+    cells = [each for each in cells if each.variant in (args.variants or [each.variant])]
+    cells = [each for each in cells if each.target in (args.targets or [each.target])]
     if not cells:
-        raise UsageError(f"--from {file}: it has no cell of {typed.cell!r} with a finding that fails it.")
+        raise UsageError(f"--from {file}: it has no cell of {args.cell!r} with a finding that fails it.")
     words = [*run.invocation.targets.get(cells[0].target, ("--target", cells[0].target))]
     given: dict[str, list[str]] = {"adapters": [], "adapter_commands": [], "targets": [], "models": []}
     for name, value in zip(words[::2], words[1::2], strict=False):
@@ -157,9 +157,9 @@ def _from_run(typed: ReproduceOptions, file: Path) -> tuple[ReproduceOptions, li
     if provenance is not None and provenance.model_requested:  # a trial plays some cells with another model
         given["models"] = [f"{cells[0].target}={provenance.model_requested}"]
     chosen: dict[str, Any] = {name: values or None for name, values in given.items()}
-    scenario = run.invocation.scenarios.get(typed.cell, typed.cell)
+    scenario = run.invocation.scenarios.get(args.cell, args.cell)
     failed = [each.rule for each in _failing(cells[0])]
-    return replace(typed, cell=scenario, variants=[cells[0].variant], **chosen), failed
+    return replace(args, cell=scenario, variants=[cells[0].variant], **chosen), failed
 
 
 def _failing(result: CellResult) -> list[Finding]:

@@ -39,7 +39,7 @@ class ShowOptions(StrictOptions, CellOptions, LoopOptions):
     no_colour: NoColour = False
 
 
-def run(typed: RunOptions) -> int:
+def run(args: RunOptions) -> int:
     """Play scenarios and report findings and differences. By default it runs offline, from cassettes (see --mode).
 
     Exit codes: 1 not conformant, or an expected failure did not happen;
@@ -47,13 +47,13 @@ def run(typed: RunOptions) -> int:
     """
     from harness.cli import execution, generating, settings, watch  # noqa: PLC0415 - help and completion need the options alone
 
-    if generating.is_generated(typed):
-        return generating.generate(settings.combine_options(typed), every=True)
-    options, mode = settings.combine_options(typed), typed.mode or ("reference" if typed.hand_over else "replay")
+    if generating.is_generated(args):
+        return generating.generate(settings.combine_options(args), every=True)
+    options, mode = settings.combine_options(args), args.mode or ("reference" if args.hand_over else "replay")
     return watch.watch(options, mode, execution.play) if options.watch else execution.play(options, mode)
 
 
-def record(typed: RecordOptions) -> int:
+def record(args: RecordOptions) -> int:
     """Record cassettes. A cassette is replaced only when the new one is complete.
 
     If a recording stops early, its answers are kept. Repeat the command, or add --missing, to continue. The cost is
@@ -63,10 +63,10 @@ def record(typed: RecordOptions) -> int:
     """
     from harness.cli import execution  # noqa: PLC0415 - see `run`
 
-    return execution.record(typed)
+    return execution.record(args)
 
 
-def show(typed: ShowOptions) -> int:
+def show(args: ShowOptions) -> int:
     """Play one cell and print its conversation and its HTTP exchanges, with each finding where it occurs.
 
     Without --variant it shows the whole answer, or the stream if there is no whole answer.
@@ -76,4 +76,4 @@ def show(typed: ShowOptions) -> int:
     from harness.cli import settings  # noqa: PLC0415 - see `run`
     from harness.cli.show import show_cell  # noqa: PLC0415 - see `run`
 
-    return show_cell(settings.combine_options(typed, paths=[typed.cell], jobs="1"), typed.mode)
+    return show_cell(settings.combine_options(args, paths=[args.cell], jobs="1"), args.mode)

@@ -47,39 +47,39 @@ class MergeOptions(ReportOptions):
     all_differences: AllDifferences = False
 
 
-def report(typed: SavedReportOptions) -> int:
+def report(args: SavedReportOptions) -> int:
     """Write any report of a saved run. Nothing is run again.
 
     Only an archive contains the conversations of the cells. The html report of a json file shows only the findings.
 
     Exit codes: those of the run.
     """
-    presentation = presentation_of(typed, all_differences=typed.all_differences)
-    wanted = outputs(typed.reports or ())
-    if typed.against and not any(each.report.compares for each in wanted):
+    presentation = presentation_of(args, all_differences=args.all_differences)
+    wanted = outputs(args.reports or ())
+    if args.against and not any(each.report.compares for each in wanted):
         raise UsageError("--against: no chosen report compares runs: add --report html:PATH.")
-    saved = load_run(typed.run)
-    earlier = sorted((load_run(each, "--against") for each in typed.against or ()), key=lambda run: run.played_at or "")
+    saved = load_run(args.run)
+    earlier = sorted((load_run(each, "--against") for each in args.against or ()), key=lambda run: run.played_at or "")
     presentation = replace(presentation, against=tuple(earlier))
     for output in wanted:
         output.write(saved, presentation)
     return saved.exit_code
 
 
-def merge(typed: MergeOptions) -> int:
+def merge(args: MergeOptions) -> int:
     """Merge all shards of a run, and write any report of it. Except for times, the result is the same as on one
     machine.
 
     Exit codes: those of the run.
     """
-    wanted = with_pipeline(typed.reports or ())
+    wanted = with_pipeline(args.reports or ())
     for output in wanted:
         path = output.path
-        if path is not None and path.exists() and any(each.exists() and path.samefile(each) for each in typed.shards):
+        if path is not None and path.exists() and any(each.exists() and path.samefile(each) for each in args.shards):
             raise UsageError(f"--report: {path} is a shard, and would be overwritten. Name another file.")
-    run = merge_shards([(str(shard), load_run(shard)) for shard in typed.shards])
+    run = merge_shards([(str(shard), load_run(shard)) for shard in args.shards])
     for output in wanted:
-        output.write(run, presentation_of(typed, all_differences=typed.all_differences))
+        output.write(run, presentation_of(args, all_differences=args.all_differences))
     return run.exit_code
 
 

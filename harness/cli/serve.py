@@ -73,7 +73,7 @@ _FAILED = 1
 _STOPS = ("SIGTERM", "SIGINT", "SIGHUP")
 
 
-def serve(typed: ServeOptions) -> int:
+def serve(args: ServeOptions) -> int:
     """Run the reference server for clients in any language, and judge their requests. See 'harness help serve'.
 
     A client's base URL is URL/SCENARIO/SESSION, plus the path that its SDK expects, such as /v1. The first line on
@@ -82,21 +82,21 @@ def serve(typed: ServeOptions) -> int:
 
     Exit codes: 1 a client failed a check, or the command failed; 2 wrong usage, or no request arrived; else 0.
     """
-    found, files = scenarios_of(typed.paths or settings().scenarios)
+    found, files = scenarios_of(args.paths or settings().scenarios)
     scenarios = [each for each in found if each.embeddings is None]
-    by = fact_options(typed.as_of, fact_files(typed.facts))
-    wanted = with_pipeline(typed.reports or ())
-    presentation = Presentation(verbose=typed.verbose)
+    by = fact_options(args.as_of, fact_files(args.facts))
+    wanted = with_pipeline(args.reports or ())
+    presentation = Presentation(verbose=args.verbose)
     facts = tuple(map(str, by.files))
     partial_reports = PartialReports(wanted, "serve", presentation, None, facts)
-    splits = partial(stream_rewrites, typed.recut) if typed.recut else None
-    terms = SessionOptions(fact_selection=by, models=tuple(typed.models or ()), pace=typed.pace, ways=splits)
+    splits = partial(stream_rewrites, args.recut) if args.recut else None
+    terms = SessionOptions(fact_selection=by, models=tuple(args.models or ()), pace=args.pace, ways=splits)
     router = ServeRouter(scenarios, files, terms, _print)
     try:
-        handler = _ServeHandler(router, tuple(typed.models or ()))
-        with _stoppable() as stop, listening(handler, typed.port) as server:
+        handler = _ServeHandler(router, tuple(args.models or ()))
+        with _stoppable() as stop, listening(handler, args.port) as server:
             router.origin = server.origin
-            code = _wait_for_end(server.origin, scenarios, typed.command, stop)
+            code = _wait_for_end(server.origin, scenarios, args.command, stop)
     except BaseException as error:
         partial_reports.stop(error)
         raise

@@ -45,7 +45,7 @@ class EffectiveOptions(RunOptions):
     left_out: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-def combine_options(typed: object, **changes: Any) -> EffectiveOptions:
+def combine_options(args: object, **changes: Any) -> EffectiveOptions:
     """Return the options of a command in the form that a run needs. `changes` replace or add fields.
 
     Adapters, commands and agents become one list of specifications for `harness.stdio.adapter_specs.adapter`.
@@ -53,7 +53,7 @@ def combine_options(typed: object, **changes: Any) -> EffectiveOptions:
     Raises:
         UsageError: two options contradict each other, or the project's settings are wrong.
     """
-    given = {each.name: getattr(typed, each.name) for each in fields(EffectiveOptions) if hasattr(typed, each.name)}
+    given = {each.name: getattr(args, each.name) for each in fields(EffectiveOptions) if hasattr(args, each.name)}
     options = EffectiveOptions(**{**given, **changes})
     if options.first_failure and options.max_fail is not None:
         raise UsageError(

@@ -46,7 +46,7 @@ class ShrinkOptions(StrictOptions, CellOptions, LoopOptions, ReportOptions):
     save: Annotated[str, option("--save DIR", "Folder for the smallest conversations.")] = "generated"
 
 
-def shrink(typed: ShrinkOptions) -> int:
+def shrink(args: ShrinkOptions) -> int:
     """Shrink the conversation of a failing cell: for each cause, save the smallest one that still fails in this way.
 
     The cell is played against the reference server. Without --variant, the first variant that fails is used.
@@ -61,22 +61,22 @@ def shrink(typed: ShrinkOptions) -> int:
     from harness.model.errors import UsageError  # noqa: PLC0415
     from harness.stdio.workers import WorkerPool  # noqa: PLC0415
 
-    options = complete_options(combine_options(typed, paths=[typed.cell]), "reference")
+    options = complete_options(combine_options(args, paths=[args.cell]), "reference")
     with environment("reference"), WorkerPool(cell_time_limit(options, "reference"), offline=True) as workers:
         cells = select(options, workers).cells
         targets = {cell.target.name: cell.target for cell in cells}
         if len(targets) != 1:
-            raise UsageError(f"{typed.cell}: name one target, as in --target {next(iter(targets), 'anthropic')}.")
+            raise UsageError(f"{args.cell}: name one target, as in --target {next(iter(targets), 'anthropic')}.")
         with generated_run(options) as run:
             played = ((cell, causes_of(run([cell], jobs=1).cells[0])) for cell in cells)
             failed = next(((cell, causes) for cell, causes in played if causes), None)
             if failed is None:
-                raise UsageError(f"{typed.cell}: it does not fail, so there is nothing to shrink.")
+                raise UsageError(f"{args.cell}: it does not fail, so there is nothing to shrink.")
             cell, causes = failed
             files: list[Path] = []
             for number, key in enumerate(causes, 1):
                 small = shrink_cause(cell, key, lambda each: run([each], jobs=1).cells[0])
                 name = f"{cell.scenario.id}-small-{number}"[-80:].lstrip("-")
-                files.append(write(Path(typed.save), small.scenario.model_copy(update={"id": name})))
+                files.append(write(Path(args.save), small.scenario.model_copy(update={"id": name})))
                 typer.echo(f"{files[-1]}: {len(files[-1].read_text('utf-8').splitlines())} lines, for {key[0]}")
     return play(replace(options, paths=[*map(str, files)], words=None, variants=[cell.variant]), "reference")

@@ -24,12 +24,12 @@ from harness.runner.costs import models
 from harness.stdio.workers import WorkerPool
 
 
-def check_suite(typed: SuiteCheckOptions, **subject: Any) -> int:
+def check_suite(args: SuiteCheckOptions, **subject: Any) -> int:
     """Check one adapter or agent and return the exit code.
 
     `subject`, the other options or the project's settings select the adapter or agent.
     """
-    options = combine_options(typed, **subject)
+    options = combine_options(args, **subject)
     chosen = options.adapters or project_adapters(settings())
     if len(chosen) != 1:
         several = f" The project has {len(chosen)}: {', '.join(chosen)}." if chosen and not options.adapters else ""
@@ -38,13 +38,13 @@ def check_suite(typed: SuiteCheckOptions, **subject: Any) -> int:
             "agent, by harness check agent module:drive or --agent-command './agent'. 'harness help adapters' and "
             f"'harness help loops' explain both.{several}"
         )
-    if is_generated(typed):
+    if is_generated(args):
         return generate(replace(options, adapters=chosen))
     if options.hand_over:
-        return play(replace(options, adapters=chosen, jobs=typed.jobs), "reference")
-    streamed = not typed.variants or "stream" in typed.variants
-    options = replace(options, adapters=chosen, jobs=typed.jobs or "auto", recuts=RECUTS if streamed else 0)
-    return play_check(options, AdapterCheck(typed.everything, bool(typed.targets)), with_accepting_model)
+        return play(replace(options, adapters=chosen, jobs=args.jobs), "reference")
+    streamed = not args.variants or "stream" in args.variants
+    options = replace(options, adapters=chosen, jobs=args.jobs or "auto", recuts=RECUTS if streamed else 0)
+    return play_check(options, AdapterCheck(args.everything, bool(args.targets)), with_accepting_model)
 
 
 _TEMPLATES = {

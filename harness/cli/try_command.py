@@ -187,40 +187,40 @@ _MODEL_PROBE = TrialCheck(scenarios=("call-single", "system-plain"))
 """Cells that show whether the default model accepts the requests at all."""
 
 
-def try_(typed: TryOptions) -> int:
+def try_(args: TryOptions) -> int:
     """Find the worst defects of a client, a library, a loop or a server, within about 20 seconds.
 
     Prints how the subject was recognised, plays a sample of the suite, and prints three defects with the wrong and the
     right value. 'harness check' plays more. Exit codes as for 'harness run'.
     """
-    if (typed.subject is None) == (typed.command is None):
+    if (args.subject is None) == (args.command is None):
         raise UsageError(_QUESTION)
-    if typed.subject is not None and "://" in typed.subject:
-        return _try_server(typed, typed.subject)
-    if typed.command is not None:
-        found = _try_program(typed.command)
+    if args.subject is not None and "://" in args.subject:
+        return _try_server(args, args.subject)
+    if args.command is not None:
+        found = _try_program(args.command)
         if isinstance(found, int):
             return found
     else:
-        found = _recognise(typed)
+        found = _recognise(args)
     if found.question:
         raise UsageError(found.question)
-    if typed.api is not None and _api_of(found.spec) is None and wrappers.find(found.spec) is None:
-        raise UsageError(f"--api {typed.api}: an adapter declares its API itself. Leave the option out.")
-    typer.echo(f"{typed.subject or typed.command}: recognised as {found.sentence}.")
+    if args.api is not None and _api_of(found.spec) is None and wrappers.find(found.spec) is None:
+        raise UsageError(f"--api {args.api}: an adapter declares its API itself. Leave the option out.")
+    typer.echo(f"{args.subject or args.command}: recognised as {found.sentence}.")
     typer.echo(_correction(found.spec))
     if found.failure:
         typer.echo(_NO_REQUEST.format(failure=found.failure))
         return 1
-    fixed = typed.models or ([found.model] if found.model else None)
+    fixed = args.models or ([found.model] if found.model else None)
     default = _known_model(found)
     models = fixed or ([default] if default and default.startswith("gpt") else None)
-    if is_generated(typed):
-        own = combine_options(typed, adapters=[found.spec], models=None, api=None, ignored=[*found.ignored])
+    if is_generated(args):
+        own = combine_options(args, adapters=[found.spec], models=None, api=None, ignored=[*found.ignored])
         return generate(own, models[0] if models else None)
     file = _private_file()
     options = combine_options(
-        typed,
+        args,
         adapters=[found.spec],
         recuts=1,
         reports=["worst", f"json:{file}"],
@@ -367,11 +367,11 @@ _QUESTION = (
 )
 
 
-def _recognise(typed: TryOptions) -> Recognition:
-    name = str(typed.subject)
+def _recognise(args: TryOptions) -> Recognition:
+    name = str(args.subject)
     wrapper = wrappers.find(name)
     if wrapper is not None:
-        name = _adapter_of(wrapper[0], typed.api) if typed.api is not None else name
+        name = _adapter_of(wrapper[0], args.api) if args.api is not None else name
         return Recognition(name, f"the library {wrapper[0].library}, through the wrapper {wrappers.address(name)}")
     if name in ADAPTERS.names():
         return Recognition(name, "an adapter that ships with harness or is installed as a plug-in")
@@ -380,22 +380,22 @@ def _recognise(typed: TryOptions) -> Recognition:
         return Recognition(f"{adapter_specs.COMMAND_PREFIX}{command}", f"an adapter, run by {command}")
     if question := _question_about_path(name):
         return Recognition(question=question)
-    found = recognise(name, typed.api or "")
+    found = recognise(name, args.api or "")
     if _is_no_module(name, found) and (modules := _modules_of(name)):
         if len(modules) > 1:
             some = " or ".join(f"harness try {each}" for each in modules)
             return Recognition(question=f"{name} is a library with several modules. Which one do you use? {some}")
         name = modules[0]
-        found = recognise(name, typed.api or "")
+        found = recognise(name, args.api or "")
     if found.question and (script := _script(name.partition(":")[0])) and "--command" not in found.question:
         hint = f" Or is it a program? harness try --command {shlex.quote(f'python {shlex.quote(script)}')}"
         found = replace(found, question=found.question + hint)
-    if typed.api is not None and (found.question or _api_of(found.spec) not in (None, typed.api)):
+    if args.api is not None and (found.question or _api_of(found.spec) not in (None, args.api)):
         kind, at, _ = found.spec.partition("@")
         is_loop = bool(at) and kind in (adapter_specs.DRIVE, adapter_specs.AGENT)
         kind, noun = (kind, "tool loop") if is_loop else (adapter_specs.CLIENT, "client")
         place = found.spec.partition(" ")[2] or name
-        return Recognition(f"{kind}@{typed.api} {place}", f"a {noun} of {typed.api}, because of --api")
+        return Recognition(f"{kind}@{args.api} {place}", f"a {noun} of {args.api}, because of --api")
     if _is_no_module(name, found):
         known = ", ".join([*ADAPTERS.names(), *(each.library for each in wrappers.WRAPPERS)])
         return Recognition(
@@ -616,11 +616,11 @@ def _check_command(found: Recognition) -> str:
     return shlex.join(["harness", "check", "adapter", *words])
 
 
-def _try_server(typed: TryOptions, url: str) -> int:
+def _try_server(args: TryOptions, url: str) -> int:
     from harness.cli.endpoint_checks import check_server, first_model, probe_gateway  # noqa: PLC0415 - only servers need it
 
-    api = typed.api or "openai-chat"
-    model = typed.models[0] if typed.models else first_model(url)
+    api = args.api or "openai-chat"
+    model = args.models[0] if args.models else first_model(url)
     probe = probe_gateway(url, model or _ASSUMED_MODEL, _UPSTREAM_PORT) if api == "openai-chat" else None
     if probe is not None and probe.upstream is not None:
         return _try_gateway(url, api, model, probe)

@@ -123,11 +123,11 @@ class SessionRecording:
 
     def _cells_to_record(self, cells: Sequence[Cell]) -> list[Cell]:
         plan = self._plan_for(cells)
-        stages = LiveBackend(plan.base_urls) if self.is_paid else ReferenceBackend()
-        playable = [cell for cell in cells if not_applicable(cell, stages.mode) is None]
+        backend = LiveBackend(plan.base_urls) if self.is_paid else ReferenceBackend()
+        playable = [cell for cell in cells if not_applicable(cell, backend.mode) is None]
         has = self._is_of_session if self._anew else ReplayBackend(self._plan.libraries, self._plan.own).has
         wanted = [cell for cell in playable if not has(cell)]
-        found = check_cassettes(wanted, stages, self._recorder)
+        found = check_cassettes(wanted, backend, self._recorder)
         return recordable_cells(without_fresh(wanted, found), found)
 
     def _is_of_session(self, cell: Cell) -> bool:

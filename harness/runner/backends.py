@@ -53,7 +53,7 @@ class CellEnvironment:
     """
 
     endpoint: Endpoint
-    tap: ExchangeLog
+    log: ExchangeLog
     scripted: bool
     provenance: Provenance
     player: Player | None = None
@@ -86,20 +86,20 @@ class Responder:
         self.handler = handler
         self.client = client
 
-    def transport(self, tap: ExchangeLog) -> httpx2.BaseTransport:
+    def transport(self, log: ExchangeLog) -> httpx2.BaseTransport:
         """Return the transport of an injected client. An adapter that retries forever breaks at `MAX_REQUESTS`."""
-        handler = self.handler(tap)
+        handler = self.handler(log)
 
         def handle(request: HttpRequest) -> HttpResponse:
-            if len(tap.exchanges) >= MAX_REQUESTS:
+            if len(log.exchanges) >= MAX_REQUESTS:
                 raise AdapterBroke(TOO_MANY_REQUESTS)
             return handler(request)
 
         return HandlerTransport(handle)
 
-    def runner(self, tap: ExchangeLog) -> ProcessRunner:
+    def runner(self, log: ExchangeLog) -> ProcessRunner:
         """Return the runner for commands."""
-        return HandlerRunner(self.handler(tap))
+        return HandlerRunner(self.handler(log))
 
 
 class LateBoundHandler:
@@ -121,7 +121,7 @@ class Backend(ABC):
     mode: Mode
 
     def __init__(self) -> None:
-        self.open = ExitStack()
+        self._resources = ExitStack()
         self._server: LoopbackServer | None = None
         self._lock = Lock()
 
@@ -130,10 +130,10 @@ class Backend(ABC):
 
     def __exit__(self, *exception: object) -> None:
         self._server = None
-        self.open.close()
+        self._resources.close()
 
     @abstractmethod
-    def stage(self, cell: Cell, keep: ExchangeStore | None = None) -> AbstractContextManager[CellEnvironment]:
+    def open_cell(self, cell: Cell, keep: ExchangeStore | None = None) -> AbstractContextManager[CellEnvironment]:
         """Open the environment of one cell.
 
         `keep` stores every exchange before its response is passed on. It may already have responses of an unfinished
@@ -162,7 +162,7 @@ class Backend(ABC):
         It is used when the responses do not come from the backend, for example when they are repeated.
         """
         url = REFERENCE_URL + registry.api(target.api).base_path
-        with self.connect(target, Responder(lambda _tap: handler), url) as (endpoint, _):
+        with self.connect(target, Responder(lambda _log: handler), url) as (endpoint, _):
             yield endpoint
 
     @contextmanager
@@ -175,19 +175,19 @@ class Backend(ABC):
         """
         route = target.adapter.route
         if route is Route.PROCESS:
-            tap = ExchangeLog(COMMAND_ORIGIN, COMMAND_ORIGIN, keep)
-            yield Endpoint(COMMAND_ORIGIN, NO_KEY, processes=end.runner(tap), server=target.service), tap
+            log = ExchangeLog(COMMAND_ORIGIN, COMMAND_ORIGIN, keep)
+            yield Endpoint(COMMAND_ORIGIN, NO_KEY, processes=end.runner(log), server=target.service), log
         elif route is Route.CLIENT and end.client is None:
-            tap = ExchangeLog(url, url, keep)
-            with httpx2.Client(transport=end.transport(tap), trust_env=False, timeout=TIMEOUT_SECONDS) as own:
-                yield Endpoint(url, end.key, own, server=target.service), tap
+            log = ExchangeLog(url, url, keep)
+            with httpx2.Client(transport=end.transport(log), trust_env=False, timeout=TIMEOUT_SECONDS) as own:
+                yield Endpoint(url, end.key, own, server=target.service), log
         else:
             later = LateBoundHandler()
             with self._mount(later, registry.api(target.api).base_path) as base:
-                tap = ExchangeLog(base, url, keep)
-                later.handler = end.handler(tap)
+                log = ExchangeLog(base, url, keep)
+                later.handler = end.handler(log)
                 client = end.client if route is Route.CLIENT else None
-                yield Endpoint(base, end.key, client, server=target.service), tap
+                yield Endpoint(base, end.key, client, server=target.service), log
 
     @contextmanager
     def _mount(self, handler: Handler, path: str) -> Generator[str, None, None]:
@@ -204,7 +204,7 @@ class Backend(ABC):
 
         with self._lock:
             if self._server is None:
-                self._server = self.open.enter_context(serve())
+                self._server = self._resources.enter_context(serve())
             return self._server
 
 
@@ -220,7 +220,7 @@ class OfflineBackend(Backend):
         return Redactor()
 
     def __enter__(self) -> Self:
-        self.open.enter_context(hidden_variables())
+        self._resources.enter_context(hidden_variables())
         return super().__enter__()
 
     @contextmanager
@@ -232,8 +232,8 @@ class OfflineBackend(Backend):
         wire = registry.api(target.api)
         session = ScriptSession(cell.scenario, wire, target.model, target.profile, origin=REFERENCE_URL)
         end = Responder(partial(_handler_of, session), client)
-        with self.connect(target, end, REFERENCE_URL + wire.base_path, keep) as (endpoint, tap):
-            yield CellEnvironment(endpoint, tap, scripted=True, provenance=self.provenance(target))
+        with self.connect(target, end, REFERENCE_URL + wire.base_path, keep) as (endpoint, log):
+            yield CellEnvironment(endpoint, log, scripted=True, provenance=self.provenance(target))
 
 
 class ReferenceBackend(OfflineBackend):
@@ -244,12 +244,12 @@ class ReferenceBackend(OfflineBackend):
     def __enter__(self) -> Self:
         # One plain client for all cells: an SDK's own costs more to build than a conversation takes.
         transport = _UntimedTransport(verify=False, trust_env=False)
-        self._client = self.open.enter_context(httpx2.Client(transport=transport, trust_env=False))
+        self._client = self._resources.enter_context(httpx2.Client(transport=transport, trust_env=False))
         return super().__enter__()
 
     @contextmanager
-    def stage(self, cell: Cell, keep: ExchangeStore | None = None) -> Generator[CellEnvironment, None, None]:
-        """See `Backend.stage`."""
+    def open_cell(self, cell: Cell, keep: ExchangeStore | None = None) -> Generator[CellEnvironment, None, None]:
+        """See `Backend.open_cell`."""
         with self.reference_environment(cell, keep, self._client) as environment:
             yield environment
 
@@ -260,8 +260,8 @@ class GeneratedBackend(OfflineBackend):
     mode: Mode = "reference"
 
     @contextmanager
-    def stage(self, cell: Cell, keep: ExchangeStore | None = None) -> Generator[CellEnvironment, None, None]:
-        """See `Backend.stage`."""
+    def open_cell(self, cell: Cell, keep: ExchangeStore | None = None) -> Generator[CellEnvironment, None, None]:
+        """See `Backend.open_cell`."""
         with self.reference_environment(cell, keep) as environment:
             yield environment
 
@@ -275,12 +275,12 @@ class _UntimedTransport(httpx2.HTTPTransport):
         return super().handle_request(request)
 
 
-def _handler_of(session: ScriptSession, tap: ExchangeLog) -> Handler:
+def _handler_of(session: ScriptSession, log: ExchangeLog) -> Handler:
     """Return a handler for the reference server. URLs in its responses do not depend on its address."""
 
     def handle(request: HttpRequest) -> HttpResponse:
-        response = session(tap.public(request))
-        tap.note(request, response)
+        response = session(log.public(request))
+        log.note(request, response)
         return response
 
     return handle
@@ -308,8 +308,8 @@ class ReplayBackend(OfflineBackend):
         )  # a single library was named by the user
 
     @contextmanager
-    def stage(self, cell: Cell, keep: ExchangeStore | None = None) -> Generator[CellEnvironment, None, None]:
-        """See `Backend.stage`."""
+    def open_cell(self, cell: Cell, keep: ExchangeStore | None = None) -> Generator[CellEnvironment, None, None]:
+        """See `Backend.open_cell`."""
         try:
             cassette = self._cassette(cell)
         except CassetteMissing:
@@ -330,11 +330,11 @@ class ReplayBackend(OfflineBackend):
         scripted = metadata.origin == "reference" and (unchanged or stale or _follows_script(cassette, cell))
         url = (REFERENCE_URL if metadata.origin == "reference" else _origin(cassette)) + wire.base_path
         adapt = stream_converter(wire, cell.target.profile, cell.scenario.id)
-        end = Responder(lambda tap: replaying(player, tap, adapt))
-        with self.connect(cell.target, end, url, keep) as (endpoint, tap):
+        end = Responder(lambda log: replaying(player, log, adapt))
+        with self.connect(cell.target, end, url, keep) as (endpoint, log):
             yield CellEnvironment(
                 endpoint,
-                tap,
+                log,
                 scripted=scripted,
                 provenance=_actual_provenance(cassette, metadata.provenance, wire),
                 player=player,

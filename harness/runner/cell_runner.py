@@ -175,11 +175,11 @@ class CellRunner:
         if reason is not None:
             return no_history(cell, reason)
         try:
-            with self._backend.stage(first) as environment:
+            with self._backend.open_cell(first) as environment:
                 run = run_scenario(first.scenario, first.target, environment.endpoint, lambda _chat: None)
         except AdapterBroke as broken:
             return no_history(cell, broken.reason, Verdict.ERROR)
-        return handed_history(cell, run, next(reversed(environment.tap.exchanges), None))
+        return handed_history(cell, run, next(reversed(environment.log.exchanges), None))
 
     def _whole_variant_of(self, cell: Cell) -> Evidence | None:
         if self._whole is None:
@@ -202,7 +202,7 @@ class CellRunner:
         )
 
     def _judge_loop(self, result: CellResult, drive: LoopRun, evidence: Evidence) -> CellResult:
-        judged = self._judge.decide_verdict(result, drive.stage, evidence, self._backend.redactor())
+        judged = self._judge.decide_verdict(result, drive.environment, evidence, self._backend.redactor())
         return replace(judged, traceback=drive.traceback)
 
     def _repeat_loop(self, cell: Cell, result: CellResult, unchanged: CellResult) -> CellResult:
@@ -231,14 +231,14 @@ class CellRunner:
 
     def _run_in_environment(self, cell: Cell) -> tuple[CellEnvironment, Transcript]:
         if self._recorder is None:
-            with self._backend.stage(cell) as environment:
+            with self._backend.open_cell(cell) as environment:
                 return environment, _transcript(
                     cell, environment, self._run_within_limits(cell, environment), self.mode
                 )
         tape = open_recording(cell, self._backend, self._recorder, self.survey or Preflight())
         try:
             with tape:
-                with self._backend.stage(cell, tape) as environment:
+                with self._backend.open_cell(cell, tape) as environment:
                     transcript = _transcript(
                         cell, environment, self._run_within_limits(cell, environment, tape), self.mode
                     )
@@ -254,7 +254,7 @@ class CellRunner:
         self, cell: Cell, environment: CellEnvironment, tape: CellRecording | None = None
     ) -> ScenarioRun:
         begun = returned = 0
-        account = self._budget.account(cell, environment.tap.exchanges) if self._budget else None
+        account = self._budget.account(cell, environment.log.exchanges) if self._budget else None
 
         def give_back() -> None:
             nonlocal returned
@@ -269,7 +269,7 @@ class CellRunner:
                 account.open(chat)
             self._request_limit.spend()
             begun += 1
-            environment.tap.chat = chat
+            environment.log.chat = chat
 
         try:
             return run_scenario(cell.scenario, cell.target, environment.endpoint, begin, cell.variant, cell.handed)
@@ -310,7 +310,7 @@ def _transcript(cell: Cell, environment: CellEnvironment, playing: ScenarioRun, 
         api=cell.target.api,
         model=cell.target.model,
         profile=_profile_for(cell, environment),
-        exchanges=tuple(environment.tap.exchanges),
+        exchanges=tuple(environment.log.exchanges),
         mode=mode,
         adapter=cell.target.adapter.name,
         variant=cell.variant,
@@ -339,7 +339,7 @@ class LoopRun:
     rewritten.
     """
 
-    stage: CellEnvironment
+    environment: CellEnvironment
     transcript: DrivenTranscript
     traceback: str | None = None
     declined: str | None = None
@@ -417,7 +417,7 @@ def run_loop(cell: Cell, backend: Backend, way: StreamRewrite | None = None) -> 
     nothing_sent = not conversation.request_count and not transcripts
     declined = outcome.declined if nothing_sent else None
     return LoopRun(
-        conversation.stage,
+        conversation.environment,
         transcript,
         outcome.traceback,
         declined,

@@ -253,31 +253,31 @@ class LiveBackend(Backend):
         return given or target.url or registry.api(target.api).provider_url
 
     @contextmanager
-    def stage(self, cell: Cell, keep: ExchangeStore | None = None) -> Generator[CellEnvironment, None, None]:
-        """See `Backend.stage`."""
+    def open_cell(self, cell: Cell, keep: ExchangeStore | None = None) -> Generator[CellEnvironment, None, None]:
+        """See `Backend.open_cell`."""
         target = cell.target
         key, url, provenance = self.key(target), self.address(target).rstrip("/"), self.provenance(target)
         with (
             _ProviderResponder(url, key, self._rate_limits.limiter(target.name)) as end,
-            self.connect(target, end, url, keep) as (endpoint, tap),
+            self.connect(target, end, url, keep) as (endpoint, log),
         ):
-            yield CellEnvironment(endpoint, tap, scripted=False, provenance=provenance)
+            yield CellEnvironment(endpoint, log, scripted=False, provenance=provenance)
         if target.adapter.route is not Route.PROCESS:
-            self._check_answered(target, tap, end.line)
+            self._check_answered(target, log, end.line)
 
-    def _check_answered(self, target: Target, tap: ExchangeLog, line: _ProviderTransport) -> None:
+    def _check_answered(self, target: Target, log: ExchangeLog, line: _ProviderTransport) -> None:
         """Stop the run if the first requests of a target show that there is no API at its address.
 
         Raises:
             UsageError: Nothing responds there, or the server does not know the path.
         """
-        if not tap.exchanges or target.name in self._answered:
+        if not log.exchanges or target.name in self._answered:
             return
-        found = [each.response.status for each in tap.exchanges if each.response is not None]
+        found = [each.response.status for each in log.exchanges if each.response is not None]
         if any(status not in NO_SUCH_PATH for status in found) or not (found or line.failure):
             self._answered.add(target.name)
             return
-        request = tap.exchanges[-1].request
+        request = log.exchanges[-1].request
         happened = f"was answered with HTTP {found[-1]}" if found else f"was not answered: {line.failure}"
         ending = registry.api(target.api).base_url_ending
         given = self._base_urls.get(target.name)
@@ -354,16 +354,16 @@ class _ProviderResponder(Responder):
         self._open.close()
         self.line.close()
 
-    def _proxy(self, tap: ExchangeLog) -> Handler:
+    def _proxy(self, log: ExchangeLog) -> Handler:
         return self._open.enter_context(
-            Proxy(tap.base_url, self._url, tap, RateLimitedTransport(self.line, self._limiter))
+            Proxy(log.base_url, self._url, log, RateLimitedTransport(self.line, self._limiter))
         )
 
-    def transport(self, tap: ExchangeLog) -> httpx2.BaseTransport:
-        return LoggingTransport(RateLimitedTransport(self.line, self._limiter), tap)
+    def transport(self, log: ExchangeLog) -> httpx2.BaseTransport:
+        return LoggingTransport(RateLimitedTransport(self.line, self._limiter), log)
 
-    def runner(self, tap: ExchangeLog) -> ProcessRunner:
-        return LoggingRunner(LocalRunner(), tap)
+    def runner(self, log: ExchangeLog) -> ProcessRunner:
+        return LoggingRunner(LocalRunner(), log)
 
 
 class _ProviderTransport(httpx2.HTTPTransport):

@@ -327,7 +327,7 @@ class ServedSession:
         covers = tuple(subject.value for subject in self.scenario.covers)
         cell = partial(CellResult, self.scenario.id, target, CLIENT, self.wire.name, self._variant)
         judge = CellJudge(all_rules(), (), strict=False)
-        result = judge.decide_verdict(cell(Verdict.PASS, covers=covers), self.stage, evidence, Redactor())
+        result = judge.decide_verdict(cell(Verdict.PASS, covers=covers), self.environment, evidence, Redactor())
         return (
             replace(result, conversation=build_conversation(evidence, Redactor(), max_conversation_chars(1)))
             if shown
@@ -335,7 +335,7 @@ class ServedSession:
         )
 
     @property
-    def stage(self) -> CellEnvironment:
+    def environment(self) -> CellEnvironment:
         """The environment of the session."""
         provenance = Provenance("reference", model_requested=self._front.model or None)
         return CellEnvironment(Endpoint(REFERENCE_URL, NO_KEY), self._tap, scripted=True, provenance=provenance)

@@ -93,7 +93,7 @@ class CellJudge:
     scope: Scope = EVERYTHING
 
     def decide_verdict(
-        self, result: CellResult, stage: CellEnvironment, evidence: Evidence, redactor: Redactor
+        self, result: CellResult, environment: CellEnvironment, evidence: Evidence, redactor: Redactor
     ) -> CellResult:
         """Decide the verdict of a cell that ran.
 
@@ -122,12 +122,12 @@ class CellJudge:
         result = replace(
             result,
             verdict=verdict,
-            provenance=stage.provenance if _has_responses(stage, transcript) else None,
+            provenance=environment.provenance if _has_responses(environment, transcript) else None,
             findings=findings,
             hidden=hidden,
             exchanges=len(transcript.exchanges),
             recuts=recuts,
-            spending=spending(evidence, stage.provenance),
+            spending=spending(evidence, environment.provenance),
             printed=shorten(printed, MAX_OUTPUT_BYTES) or None,
             traceback=crashed.traceback if crashed else None,
         )
@@ -214,9 +214,9 @@ def _with_turn(transcript: Transcript, finding: Finding) -> Finding:
     return finding if chat is None else replace(finding, turn=transcript.chats[chat].turn)
 
 
-def _has_responses(stage: CellEnvironment, transcript: Transcript) -> bool:
+def _has_responses(environment: CellEnvironment, transcript: Transcript) -> bool:
     """Return whether the environment supplied responses. Only a live provider may have supplied none."""
-    live = stage.player is None and stage.provenance.origin != "reference"
+    live = environment.player is None and environment.provenance.origin != "reference"
     return not live or any(each.response is not None for each in transcript.exchanges)
 
 

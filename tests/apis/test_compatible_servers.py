@@ -163,9 +163,9 @@ def answered_by(name: str) -> list[HttpResponse]:
     played_on = replace(of(name), adapter=adapter_specs.adapter("openai-chat"))
     for scenario, variant in product(("system-plain", "call-parallel-twice"), ("whole", "stream")):
         cell = Cell(shipped_scenarios()[scenario], played_on, variant)
-        with InProcess().stage(cell) as stage:
-            run_scenario(cell.scenario, played_on, stage.endpoint, lambda _: None, variant)
-        found += [each.response for each in stage.tap.exchanges if each.response]
+        with InProcess().open_cell(cell) as environment:
+            run_scenario(cell.scenario, played_on, environment.endpoint, lambda _: None, variant)
+        found += [each.response for each in environment.log.exchanges if each.response]
     profile = played_on.profile
     session = ScriptSession(shipped_scenarios()["system-plain"], registry.api("openai-chat"), "", profile)
     found.append(
@@ -179,9 +179,9 @@ def answered_by(name: str) -> list[HttpResponse]:
 @pytest.mark.parametrize(("name", "is_named"), [("groq", True), ("azure", False)])
 def test_an_error_in_a_stream_of_groq_is_an_event_with_a_status(name: str, is_named: bool) -> None:
     cell = Cell(shipped_scenarios()["stream-error-behind-text"], of(name), "stream")
-    with InProcess().stage(cell) as stage:
-        run = run_scenario(cell.scenario, of(name), stage.endpoint, lambda _: None, "stream")
-    answer = stage.tap.exchanges[0].response
+    with InProcess().open_cell(cell) as environment:
+        run = run_scenario(cell.scenario, of(name), environment.endpoint, lambda _: None, "stream")
+    answer = environment.log.exchanges[0].response
     assert answer is not None
     assert (answer.status, run.chats[0].error) == (200, "Overloaded" if is_named else "ServerError")
     assert (b'event: error\ndata: {"error":' in answer.body, b'"status_code":529}' in answer.body) == (is_named,) * 2
@@ -246,8 +246,8 @@ def test_streams_have_the_shape_that_was_recorded(name: str) -> None:
         and b'"tool_calls"' in each.response.body
     ]
     assert recorded
-    with InProcess().stage(Cell(shipped_scenarios()["call-single"], of(name), "stream")) as stage:
-        run_scenario(shipped_scenarios()["call-single"], of(name), stage.endpoint, lambda _: None, "stream")
-    answer = stage.tap.exchanges[0].response
+    with InProcess().open_cell(Cell(shipped_scenarios()["call-single"], of(name), "stream")) as environment:
+        run_scenario(shipped_scenarios()["call-single"], of(name), environment.endpoint, lambda _: None, "stream")
+    answer = environment.log.exchanges[0].response
     assert answer is not None
     assert _shape(answer.body) == _shape(max(recorded, key=len))

@@ -42,7 +42,7 @@ def played(
     variant: Variant = "whole",
     recuts: int = 0,
 ) -> CellResult:
-    """The result of one cell, on the stage without sockets if no other is given."""
+    """The result of one cell, from the backend without sockets if no other is given."""
     run = Run(stages or InProcess(), RULES, recuts=recuts, strict=True)
     return run([cell(scenario, target, wrap, variant)]).cells[0]
 
@@ -50,10 +50,10 @@ def played(
 def audited(scenario: str, target: str, wrap: Wrap | None = None) -> list[Finding]:
     """What the rules say of the exchanges alone, as of somebody else's recording."""
     one = cell(scenario, target, wrap)
-    with InProcess().stage(one) as stage:
-        run_scenario(one.scenario, one.target, stage.endpoint, lambda _: None)
+    with InProcess().open_cell(one) as environment:
+        run_scenario(one.scenario, one.target, environment.endpoint, lambda _: None)
     made = one.target
-    exchanges = tuple(replace(exchange, chat=None) for exchange in stage.tap.exchanges)
+    exchanges = tuple(replace(exchange, chat=None) for exchange in environment.log.exchanges)
     evidence = Evidence(Transcript(made.api, made.model, made.profile, exchanges, "audit"))
     return [finding for rule in RULES for finding in rule.findings(evidence)]
 

@@ -124,12 +124,12 @@ class Fixed:
 
 def test_a_run_is_noted_as_an_exchange_as_it_was() -> None:
     kept = Kept()
-    tap = ExchangeLog("process://local", "process://local", kept)
+    log = ExchangeLog("process://local", "process://local", kept)
     command = Command(("claude", "--print"), f"My key is {KEY}.")
 
-    assert LoggingRunner(Fixed(Completed(0, f"Is it {KEY}?")), tap).run(command, 1) == Completed(0, f"Is it {KEY}?")
+    assert LoggingRunner(Fixed(Completed(0, f"Is it {KEY}?")), log).run(command, 1) == Completed(0, f"Is it {KEY}?")
 
-    (exchange,) = tap.exchanges
+    (exchange,) = log.exchanges
     assert from_request(exchange.request) == command
     assert exchange.response is not None
     assert from_response(exchange.response) == Completed(0, f"Is it {KEY}?")
@@ -139,21 +139,21 @@ def test_a_run_is_noted_as_an_exchange_as_it_was() -> None:
 def test_a_command_whose_answer_is_there_already_is_not_run() -> None:
     command = Command(("claude", "--print"), "What is 2 + 2?")
     known = Kept({to_request(command).body: to_response(Completed(0, "4"))})
-    tap = ExchangeLog("process://local", "process://local", known)
+    log = ExchangeLog("process://local", "process://local", known)
 
-    assert LoggingRunner(Fixed(OSError("run")), tap).run(command, 1) == Completed(0, "4")
+    assert LoggingRunner(Fixed(OSError("run")), log).run(command, 1) == Completed(0, "4")
 
-    assert len(tap.exchanges) == 1
+    assert len(log.exchanges) == 1
     assert known.exchanges == []
 
 
 def test_a_run_without_an_end_is_noted_without_a_response() -> None:
-    tap = ExchangeLog("process://local", "process://local")
+    log = ExchangeLog("process://local", "process://local")
 
     with pytest.raises(TimeoutError):
-        LoggingRunner(Fixed(TimeoutError("late")), tap).run(Command(("claude",)), 1)
+        LoggingRunner(Fixed(TimeoutError("late")), log).run(Command(("claude",)), 1)
 
-    assert [exchange.response for exchange in tap.exchanges] == [None]
+    assert [exchange.response for exchange in log.exchanges] == [None]
 
 
 # --- answered ---------------------------------------------------------------------------------------------------------

@@ -265,8 +265,8 @@ def test_nothing_planted_reaches_the_disk_the_journal_or_what_is_told(tmp_path: 
         return httpx2.Response(401, headers=headers, content=gzip.compress(json.dumps(answer).encode()))
 
     with CellRecording(library, METADATA, redactor) as recording:
-        tap = ExchangeLog("http://user:pw-planted@host.example", "https://api.example", recording)
-        with httpx2.Client(transport=LoggingTransport(httpx2.MockTransport(upstream), tap)) as client:
+        log = ExchangeLog("http://user:pw-planted@host.example", "https://api.example", recording)
+        with httpx2.Client(transport=LoggingTransport(httpx2.MockTransport(upstream), log)) as client:
             seen = client.post(
                 f"http://user:pw-planted@host.example/v1?key={quote(KEY)}&x={quote(KEY)}",
                 headers=PLANTED_HEADERS,
@@ -278,7 +278,7 @@ def test_nothing_planted_reaches_the_disk_the_journal_or_what_is_told(tmp_path: 
     assert seen.json()["echo"] == KEY  # the adapter gets what was sent
     files = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert b"remember REDACTED" in files
-    for place in (files, journal, repr(redactor.result(tuple(tap.exchanges))).encode()):
+    for place in (files, journal, repr(redactor.result(tuple(log.exchanges))).encode()):
         assert place
         assert not redactor.finds(place)
         for planted in (b"planted", b"session", KEY[:12].encode(), KEY[-12:].encode(), TOKEN[-12:].encode()):

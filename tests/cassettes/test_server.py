@@ -280,15 +280,15 @@ def test_the_proxy_forwards_and_notes(server: LoopbackServer, client: httpx2.Cli
 
     kept = Kept()
     provider = server.mount(upstream)
-    tap = ExchangeLog(provider, "https://api.example", kept)
+    log = ExchangeLog(provider, "https://api.example", kept)
     base = f"{server.origin}/cell"
-    with Proxy(base, provider, tap) as proxy:
+    with Proxy(base, provider, log) as proxy:
         path = server.mount(lambda sent: proxy(replace(sent, url=base + sent.url.removeprefix(path))))
         answer = client.post(f"{path}/v1/x?a=b", content=b"ask", headers={"x-api-key": "secret-key-1"})
     assert (answer.status_code, answer.content, answer.headers["x-request-id"]) == (201, b"made", "1")
     assert (seen[0].url, seen[0].body, seen[0].headers["x-api-key"]) == (f"{provider}/v1/x?a=b", b"ask", "secret-key-1")
     assert [sent.url for sent, _ in kept.exchanges] == ["https://api.example/v1/x?a=b"]
-    assert tap.exchanges[0].request.headers["x-api-key"] == "REDACTED"
+    assert log.exchanges[0].request.headers["x-api-key"] == "REDACTED"
 
 
 @pytest.mark.parametrize("ending", ERRORS)
@@ -297,8 +297,8 @@ def test_the_proxy_passes_on_an_answer_that_breaks_off(
 ) -> None:
     provider = server.mount(lambda _: HttpResponse(200, {}, STREAM, Delivery((7,), ending=ending)))
     kept = Kept()
-    tap = ExchangeLog(provider, "https://api.example", kept)
-    with Proxy(provider, provider, tap) as proxy:
+    log = ExchangeLog(provider, "https://api.example", kept)
+    with Proxy(provider, provider, log) as proxy:
         _, pieces, error = stream(client, server.mount(lambda sent: proxy(replace(sent, url=provider))))
     assert b"".join(pieces) == STREAM
     assert type(error) is ERRORS[ending]
@@ -318,8 +318,8 @@ def test_the_proxy_follows_no_redirect_and_no_environment(
 
     target = server.mount(elsewhere)
     provider = server.mount(lambda _: HttpResponse(307, {"location": target}))
-    tap = ExchangeLog(provider, "https://api.example")
-    with Proxy("http://cell", provider, tap) as proxy:
+    log = ExchangeLog(provider, "https://api.example")
+    with Proxy("http://cell", provider, log) as proxy:
         answer = proxy(HttpRequest("POST", "http://cell/v1", {}, b"prompt"))
     assert (answer.status, visited) == (307, [])
 
@@ -328,8 +328,8 @@ def test_an_upstream_that_is_not_there_is_a_502_and_noted_without_an_answer() ->
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound, and not listening
         upstream = f"http://127.0.0.1:{taken.getsockname()[1]}"
-        tap = ExchangeLog(upstream, "https://api.example")
-        with Proxy("http://cell", upstream, tap) as proxy:
+        log = ExchangeLog(upstream, "https://api.example")
+        with Proxy("http://cell", upstream, log) as proxy:
             answer = proxy(HttpRequest("POST", "http://cell/v1", {}, b"prompt"))
     assert (answer.status, answer.body) == (502, b"harness: the upstream did not answer: ConnectError")
-    assert [each.response for each in tap.exchanges] == [None]
+    assert [each.response for each in log.exchanges] == [None]

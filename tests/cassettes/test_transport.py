@@ -23,7 +23,7 @@ PUBLIC = "http://reference-server.invalid"
 BASE = "http://127.0.0.1:8/cell-1"
 
 
-def tap(keep: ExchangeStore | None = None) -> ExchangeLog:
+def log(keep: ExchangeStore | None = None) -> ExchangeLog:
     return ExchangeLog(BASE, PUBLIC, keep)
 
 
@@ -36,7 +36,7 @@ def test_what_no_exchange_is_left_for_is_refused_in_the_form_that_is_asked_for()
     """Gemini's streams that are asked for without `alt=sse` are arrays, be they errors."""
     wire = registry.api("gemini")
     told = stream_converter(wire, wire.profile_for("gemini-3.6-flash"), "seed")
-    handler = replaying(Player(cassette()), tap(), told)
+    handler = replaying(Player(cassette()), log(), told)
     asked = HttpRequest("POST", f"{BASE}/v1beta/models/gemini-3.6-flash:streamGenerateContent", {}, b"{}")
 
     plain, array = (json.loads(handler(each).body) for each in (replace(asked, url=f"{asked.url}?alt=sse"), asked))
@@ -63,7 +63,7 @@ def test_what_a_cassette_says_of_time_makes_nothing_wait(monkeypatch: pytest.Mon
     monkeypatch.setattr("time.sleep", wait)
     slow = HttpResponse(429, {"retry-after": "3600"}, STREAM, Delivery((1, 2), 3600.0, "cut"))
     player = Player(Cassette((Interaction(request("a"), slow),)))
-    noted = tap()
+    noted = log()
     pieces, error = receive(HandlerTransport(replaying(player, noted)))
     assert (pieces, type(error)) == ([STREAM[:1], STREAM[1:2], STREAM[2:]], httpx2.RemoteProtocolError)
     [exchange] = noted.exchanges
@@ -84,7 +84,7 @@ def check_gzipped(answer: httpx2.Response, noted: ExchangeLog) -> None:
 
 
 def test_the_tap_hands_on_what_came_and_notes_it_decoded() -> None:
-    noted = tap()
+    noted = log()
     with httpx2.Client(transport=LoggingTransport(httpx2.MockTransport(gzipped), noted)) as client:
         check_gzipped(client.post(f"{BASE}/v1"), noted)
 
@@ -105,8 +105,8 @@ def failing(failure: Exception, piece: bytes = b"half", headers: Mapping[str, st
     return httpx2.MockTransport(lambda _: httpx2.Response(200, headers=headers, stream=Failing(failure, piece)))
 
 
-def receive_tapped(upstream: Upstream, tap: ExchangeLog) -> tuple[list[bytes], BaseException | None]:
-    return receive(LoggingTransport(upstream, tap))
+def receive_tapped(upstream: Upstream, log: ExchangeLog) -> tuple[list[bytes], BaseException | None]:
+    return receive(LoggingTransport(upstream, log))
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_an_answer_that_breaks_off_is_noted_kept_and_breaks_off_for_the_adapter(
     failure: Exception, ending: Ending
 ) -> None:
     kept = Kept()
-    noted = tap(kept)
+    noted = log(kept)
     assert receive_tapped(failing(failure), noted) == ([b"half"], failure)
     half = HttpResponse(200, {}, b"half", Delivery(ending=ending))
     assert [response for _, response in kept.exchanges] == [each.response for each in noted.exchanges] == [half]
@@ -124,7 +124,7 @@ def test_an_answer_that_breaks_off_is_noted_kept_and_breaks_off_for_the_adapter(
 
 def test_of_a_compressed_answer_that_breaks_off_what_came_is_noted_unpacked() -> None:
     packed = gzip.compress(bytes(range(256)) * 8)[:-9]
-    noted = tap()
+    noted = log()
     pieces, _ = receive_tapped(failing(httpx2.ReadError("reset"), packed, {"content-encoding": "gzip"}), noted)
     assert pieces == [packed]
     [exchange] = noted.exchanges
@@ -135,7 +135,7 @@ def test_of_a_compressed_answer_that_breaks_off_what_came_is_noted_unpacked() ->
 @pytest.mark.parametrize("failure", [httpx2.ReadTimeout("slow"), httpx2.ConnectError("refused")])
 def test_an_answer_that_is_awaited_for_too_long_is_noted_as_none_and_not_kept(failure: Exception) -> None:
     kept = Kept()
-    noted = tap(kept)
+    noted = log(kept)
     with pytest.raises(type(failure)):
         receive_tapped(failing(failure), noted)
     assert noted.exchanges == [Exchange(noted.exchanges[0].request, None)]
@@ -147,7 +147,7 @@ def test_a_connection_that_breaks_off_before_the_head_is_no_answer(failure: Exce
     def refuse(request: httpx2.Request) -> httpx2.Response:
         raise failure
 
-    noted = tap()
+    noted = log()
     with pytest.raises(type(failure)):
         receive_tapped(httpx2.MockTransport(refuse), noted)
     assert [each.response for each in noted.exchanges] == [None]
@@ -159,7 +159,7 @@ def test_an_exchange_is_kept_before_its_answer_is_handed_on() -> None:
             raise OSError("disk")
 
     with (
-        httpx2.Client(transport=LoggingTransport(httpx2.MockTransport(gzipped), tap(Full()))) as client,
+        httpx2.Client(transport=LoggingTransport(httpx2.MockTransport(gzipped), log(Full()))) as client,
         pytest.raises(OSError, match="disk"),
     ):
         client.post(f"{BASE}/v1")
@@ -170,7 +170,7 @@ def test_what_an_earlier_recording_has_the_answer_to_is_not_sent() -> None:
         raise AssertionError("sent")
 
     kept = Kept({b"": HttpResponse(203, {"content-type": "text/plain"}, b"known")})
-    noted = tap(kept)
+    noted = log(kept)
     assert receive_tapped(httpx2.MockTransport(refuse), noted) == ([b"known"], None)
     assert [each.response and each.response.body for each in noted.exchanges] == [b"known"]
     assert kept.exchanges == []
@@ -186,4 +186,4 @@ def test_what_an_earlier_recording_has_the_answer_to_is_not_sent() -> None:
     ],
 )
 def test_only_urls_under_the_base_become_public(url: str, public: str) -> None:
-    assert tap().public(HttpRequest("GET", url)).url == public
+    assert log().public(HttpRequest("GET", url)).url == public

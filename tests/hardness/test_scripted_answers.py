@@ -45,8 +45,8 @@ def problems(target: str, seed: str, edit: Edit = lambda response: response) -> 
             found.extend(_of_answer(wire, request, edit(answer.response), script[answer.index], cell))
         return answer.response
 
-    with InProcess(provider).stage(cell) as stage:
-        run_scenario(cell.scenario, cell.target, stage.endpoint, lambda _: None, cell.variant)
+    with InProcess(provider).open_cell(cell) as environment:
+        run_scenario(cell.scenario, cell.target, environment.endpoint, lambda _: None, cell.variant)
     yield from (f"{target} {seed} ({cell.variant}): {each}" for each in found)
 
 

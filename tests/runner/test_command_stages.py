@@ -1,4 +1,4 @@
-"""A target that runs a command, on every stage: it is recorded, replayed and judged as one that sends requests."""
+"""A target that runs a command, with every backend: it is recorded, replayed and judged as one that sends requests."""
 
 from __future__ import annotations
 

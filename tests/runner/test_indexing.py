@@ -202,10 +202,10 @@ def test_what_the_provider_does_wrong_is_not_the_adapters_fault(target: str) -> 
 
 
 def test_the_reference_server_refuses_what_the_provider_refuses() -> None:
-    with InProcess().stage(Cell(shipped_scenarios()[INDEX], every_target()["openai-chat"], "whole")) as stage:
+    with InProcess().open_cell(Cell(shipped_scenarios()[INDEX], every_target()["openai-chat"], "whole")) as environment:
         adapter = every_target()["openai-chat"].adapter
         assert adapter.embeddings is not None
-        made = adapter.embeddings.connect(stage.endpoint, "text-embedding-3-small", 1537)
+        made = adapter.embeddings.connect(environment.endpoint, "text-embedding-3-small", 1537)
         with pytest.raises(InvalidRequest) as raised:
             made.embed(["a"])
     assert "1536" in str(raised.value)

@@ -197,8 +197,8 @@ def test_the_environment_reaches_no_offline_run(
     name: str,
 ) -> None:
     cell = Cell(tools, way(shipped_targets()[name]), "whole")
-    for stage in (ReferenceBackend(), ReplayBackend([library])):
-        result = Run(stage, all_rules())([cell])
+    for backend in (ReferenceBackend(), ReplayBackend([library])):
+        result = Run(backend, all_rules())([cell])
         (played,) = result.cells
         assert (played.verdict, played.findings) == (Verdict.PASS, ())
         assert KEY not in result.to_json()
@@ -211,18 +211,18 @@ def test_the_environment_reaches_no_offline_run(
 
 def test_a_stage_says_where_its_answers_come_from(tools: Scenario, target: Target, library: CassetteLibrary) -> None:
     cell = Cell(tools, target, "whole")
-    with ReferenceBackend() as reference, reference.stage(cell) as stage:
-        assert (stage.scripted, stage.stale, stage.player) == (True, False, None)
-        assert (stage.provenance.origin, stage.provenance.model_requested) == ("reference", target.model)
+    with ReferenceBackend() as reference, reference.open_cell(cell) as environment:
+        assert (environment.scripted, environment.stale, environment.player) == (True, False, None)
+        assert (environment.provenance.origin, environment.provenance.model_requested) == ("reference", target.model)
     with ReplayBackend([library]) as replay:
-        with replay.stage(cell) as stage:
-            assert (stage.scripted, stage.stale) == (True, False)
-            assert stage.player is not None
-            assert stage.player.unplayed == 2
+        with replay.open_cell(cell) as environment:
+            assert (environment.scripted, environment.stale) == (True, False)
+            assert environment.player is not None
+            assert environment.player.unplayed == 2
         for change, scripted, stale in (("title", True, False), ("system", True, True), ("turns", False, False)):
             changed = tools.model_copy(update={change: said_otherwise(tools) if change == "turns" else "Another"})
-            with replay.stage(replace(cell, scenario=changed)) as stage:
-                assert (stage.scripted, stage.stale) == (scripted, stale), change
+            with replay.open_cell(replace(cell, scenario=changed)) as environment:
+                assert (environment.scripted, environment.stale) == (scripted, stale), change
 
 
 def said_otherwise(scenario: Scenario) -> list[TurnSpec]:

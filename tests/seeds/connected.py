@@ -46,8 +46,8 @@ class Connected:
 def connected(scenario: str, target: Target, through: Transport | None = None) -> Generator[Connected, None, None]:
     """The target's adapter, connected `through` another transport if one is given, where `scenario` is played."""
     asked = shipped_scenarios()[scenario]
-    with InProcess().stage(Cell(asked, target, "whole")) as stage:
-        endpoint = stage.endpoint
+    with InProcess().open_cell(Cell(asked, target, "whole")) as environment:
+        endpoint = environment.endpoint
         if through is not None:
             inner = cast("httpx2.Client", endpoint.http_client)
             endpoint = replace(endpoint, http_client=httpx2.Client(transport=through(inner), trust_env=False))
@@ -62,5 +62,5 @@ def connected(scenario: str, target: Target, through: Transport | None = None) -
             thinking=settings.reasoning(),
             cache=settings.cache,
         )
-        yield Connected(client, template, target.api, stage.tap.exchanges)
+        yield Connected(client, template, target.api, environment.log.exchanges)
         client.close()
