@@ -86,7 +86,7 @@ def _of_another_model(path: Path) -> str:
     models = [model for model in models if variant or not model.endswith(".stream")]
     if not models:
         return ""
-    return f"; there is one of {models[0]}: --model {target}={models[0]} plays it"
+    return f"; there is one of {models[0]}: --model {target}={models[0]} replays it"
 
 
 def loads(data: bytes, file: str) -> Cassette:
@@ -368,7 +368,7 @@ def _text(cassette: Cassette, metadata: Mapping[str, Any], file: str) -> bytes:
     responses: list[dict[str, Any]] = []
     for index, interaction in enumerate(cassette.interactions):
         if interaction.response is None:
-            raise CassetteError(file, "no answer came, so there is nothing to play.", f"interaction {index}")
+            raise CassetteError(file, "no answer came, so there is nothing to replay.", f"interaction {index}")
         requests.append(_request(interaction.request))
         responses.append(_response(interaction.response))
     parts = {"requests": requests, "responses": responses, "metadata": metadata}

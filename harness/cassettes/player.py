@@ -196,7 +196,7 @@ _EXHAUSTED_RESPONSE = HttpResponse(
 
 
 class Player:
-    """Plays a cassette once, in constant time per request; thread-safe.
+    """Replays a cassette once, in constant time per request; thread-safe.
 
     Responses keep the recorded chunks and endings, but not the pauses. Pass `failed` for adapters that retry: if the
     recording has no second attempt, a repeated request gets the same failure again.
@@ -226,7 +226,7 @@ class Player:
 
     @property
     def unplayed(self) -> int:
-        """Number of exchanges that have not been played."""
+        """Number of exchanges that have not been replayed."""
         return self._played.count(False)
 
     def answer(self, request: HttpRequest) -> tuple[HttpResponse, HttpRequest | None]:

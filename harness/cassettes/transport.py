@@ -29,7 +29,7 @@ Handler: TypeAlias = Callable[[HttpRequest], HttpResponse]
 
 
 def replaying(player: Player, log: ExchangeLog, convert: Converter | None = None) -> Handler:
-    """Return a handler that plays a cassette, converts each response with `convert`, and logs each exchange."""
+    """Return a handler that replays a cassette, converts each response with `convert`, and logs each exchange."""
 
     def handle(request: HttpRequest) -> HttpResponse:
         public = log.public(request)

@@ -92,7 +92,7 @@ def describe_omissions(every: Sequence[Cell], chosen: Sequence[Cell]) -> tuple[s
     played = {cell.scenario.id for cell in chosen}
     scenarios = {cell.scenario.id: cell.scenario for cell in every if cell.scenario.id not in played}
     if scenarios and all(each.provocations for each in scenarios.values()):
-        notes.append(f"{len(scenarios)} scenarios with behaviour that no recording shows: --all plays them, too.")
+        notes.append(f"{len(scenarios)} scenarios with behaviour that no recording shows: --all runs them, too.")
     elif scenarios:
         subjects = Counter(each.covers[0].value for each in scenarios.values()).most_common()
         added = ", ".join(f"{subject} {count}" for subject, count in subjects)
@@ -100,7 +100,7 @@ def describe_omissions(every: Sequence[Cell], chosen: Sequence[Cell]) -> tuple[s
         notes.append(f"{len(scenarios)} of {total} scenarios, since this was a sample. --all adds them: {added}.")
     targets = sorted({cell.target.cassettes for cell in every} - {cell.target.cassettes for cell in chosen})
     if targets:
-        notes.append(f"the targets {', '.join(targets)}: --target NAME plays one.")
+        notes.append(f"the targets {', '.join(targets)}: --target NAME runs one.")
     if chosen and Capability.STREAMING not in chosen[0].target.adapter.capabilities:
         notes.append("streamed answers: the adapter does not declare 'streaming'.")
     return tuple(notes)

@@ -251,7 +251,7 @@ class _Drawing:
         return document | self._add_complication(document)
 
     def _base(self) -> Document:
-        """Return a copy of a scenario from `bases` that the target can play, or, in most cases, an empty document."""
+        """Return a copy of a scenario from `bases` that the target can run, or, in most cases, an empty document."""
         if not self._maybe(0.2):
             return {}
         chosen = [document for scenario, document in bases() if _applies(scenario, self._target)]

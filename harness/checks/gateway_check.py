@@ -179,7 +179,7 @@ class GatewayCheck:
         if reason is not None:
             return replace(result, verdict=Verdict.NOT_APPLICABLE, reason=reason), JudgedRun()
         if each.target.name in self._unreached:
-            reason = f"it was not played, because no request of this gateway reaches {each.upstream.name}"
+            reason = f"it was not run, because no request of this gateway reaches {each.upstream.name}"
             return replace(result, verdict=Verdict.INCONCLUSIVE, reason=reason), JudgedRun()
         unexpected = len(self.upstream.unexpected)
         what = play_cell(cell, each.way, self.endpoint, self.upstream)

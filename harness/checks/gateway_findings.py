@@ -22,7 +22,7 @@ from harness.runner.excerpts import excerpt, json_lines
 DETAILS: tuple[GatewayDetail, ...] = (*PROMPTS, *DECLARATIONS, *SETTINGS, *HISTORY, *ANSWERS, *FAILURES)
 
 
-if TYPE_CHECKING:  # `harness list rules` needs nothing of what plays
+if TYPE_CHECKING:  # keeps the import of `harness list rules` small
     from harness.checks.gateway_traffic import GatewayRun
 
 SOURCE = "harness help gateways"

@@ -41,7 +41,7 @@ class FoundCause:
     variant: Variant
 
 
-def search(  # noqa: PLR0913, PLR0917 - what is played, how much of it, and how
+def search(  # noqa: PLR0913, PLR0917 - what is run, how much of it, and how
     target: Target,
     count: int,
     seed: int,
@@ -49,12 +49,12 @@ def search(  # noqa: PLR0913, PLR0917 - what is played, how much of it, and how
     variants: Sequence[Variant] = VARIANTS,
     database: FilePath | None = None,
 ) -> list[FoundCause]:
-    """Play `count` conversations that Hypothesis draws. Return the causes of their failures, each with its smallest
+    """Run `count` conversations that Hypothesis draws. Return the causes of their failures, each with its smallest
     conversation.
 
     The first of `plays` runs most conversations. About every twentieth one is streamed and run by another one. The same
     `seed` gives the same conversations. In the folder `database`, Hypothesis keeps conversations that failed; the next
-    search plays them first.
+    search runs them first.
 
     Raises:
         UsageError: Hypothesis is not installed.
@@ -97,7 +97,7 @@ _RECUT = 19
 
 class SlowPlays:
     """Counts conversations that reach the limit of a cell's time or requests. After `MAX_SLOW_PLAYS`, no more are
-    played.
+    run.
     """
 
     def __init__(self) -> None:
@@ -109,9 +109,9 @@ class SlowPlays:
         return self._count >= MAX_SLOW_PLAYS
 
     def count_slow(self, play: PlayCell) -> PlayCell:
-        """Return a function that plays a cell and counts it if it is slow.
+        """Return a function that runs a cell and counts it if it is slow.
 
-        Once the maximum is reached, the function plays no cell and returns an empty result.
+        Once the maximum is reached, the function runs no cell and returns an empty result.
         """
 
         def play_and_count(cell: Cell) -> CellResult:
@@ -129,7 +129,7 @@ MAX_SLOW_PLAYS = 5
 
 
 class _Drawn:
-    """A cell, and how it is played. Not a dataclass, because Hypothesis prints all fields of those, which is slow."""
+    """A cell, and how it is run. Not a dataclass, because Hypothesis prints all fields of those, which is slow."""
 
     def __init__(self, cell: Cell, play: PlayCell) -> None:
         self.cell = cell
@@ -139,8 +139,8 @@ class _Drawn:
 class _NewCause:
     """The first cause that a search finds beside those that are known. Shrinking keeps to that cause.
 
-    `conversation` shows it first, and `causes` are all causes there. `count` conversations were played up to then.
-    Each smaller conversation is played once, because other choices of Hypothesis often lead to the same one.
+    `conversation` shows it first, and `causes` are all causes there. `count` conversations were run up to then.
+    Each smaller conversation is run once, because other choices of Hypothesis often lead to the same one.
     """
 
     def __init__(self, known: Container[CauseKey]) -> None:
@@ -166,7 +166,7 @@ class _NewCause:
 
 
 def conversation(target: Target, random: Random, variant: Variant) -> Cell | None:
-    """Return the cell of a generated conversation on a target, or `None` if it cannot be played there.
+    """Return the cell of a generated conversation on a target, or `None` if it cannot be run there.
 
     Every choice is made by `random`.
     """
@@ -215,7 +215,7 @@ def shrink_cause(
     small = smallest(whole, shows, atomic=_ATOMIC if words else (*_ATOMIC, *_READABLE_MEMBERS))
     scenario = scenario_of(small)
     if scenario is None:
-        raise ValueError("a conversation that cannot be played")
+        raise ValueError("a conversation that cannot be run")
     return FoundCause(key, scenario, cell.variant)
 
 

@@ -155,9 +155,9 @@ def adopt(
 def _lines(found: FoundCassette) -> Iterator[str]:
     counts = ", ".join(f"{number} {whose}" for whose, number in found.exchanges.items())
     exchanges = f"{count(sum(found.exchanges.values()), 'exchange')} ({counts})" if counts else ""
-    yield f"{found.file}: {exchanges or f'cannot be played: {found.unplayable}'}"
+    yield f"{found.file}: {exchanges or f'cannot be replayed: {found.unplayable}'}"
     if found.unplayable and exchanges:
-        yield f"  cannot be played: {found.unplayable}"
+        yield f"  cannot be replayed: {found.unplayable}"
     if found.secrets:
         yield f"  secrets: {', '.join(found.secrets)}"
     for rule, index in found.broken:
@@ -175,7 +175,7 @@ def _summary(every: list[FoundCassette], to: Path | None, marked: list[Path]) ->
     playable = [each for each in every if not each.unplayable]
     yield ""
     yield (
-        f"{len(playable)} of {count(len(every), 'cassette')} can be played unchanged; secrets in "
+        f"{len(playable)} of {count(len(every), 'cassette')} can be replayed unchanged; secrets in "
         f"{sum(bool(each.secrets) for each in every)}, limits broken in {sum(bool(each.broken) for each in every)}."
     )
     if any(each.secrets for each in every) and to is None:

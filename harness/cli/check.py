@@ -80,9 +80,9 @@ def _kind(arguments: list[str]) -> str:
 class SuiteCheckOptions(GenerateOptions, TargetOptions, StrictOptions, ReportOptions):
     """Options shared by `check adapter` and `check agent`."""
 
-    everything: Annotated[
-        bool, option("--all", "Play the whole suite with every target of the API. Takes minutes.")
-    ] = False
+    everything: Annotated[bool, option("--all", "Run the whole suite with every target of the API. Takes minutes.")] = (
+        False
+    )
     jobs: Jobs = None
     expected_failures: ExpectedFailures = None
 
@@ -208,7 +208,7 @@ class GatewayOptions(EndpointOptions):
         ),
     ] = None
     everything: Annotated[
-        bool, option("--all", "Play all scenarios of the project, or the whole suite, instead of a sample.")
+        bool, option("--all", "Run all scenarios of the project, or the whole suite, instead of a sample.")
     ] = False
     upstreams: Annotated[
         list[str] | None,
@@ -259,7 +259,7 @@ class GatewayOptions(EndpointOptions):
 def adapter(args: AdapterCheckOptions) -> int:
     """Check an adapter against the reference server: whole and streamed answers, split streams, and faults.
 
-    Plays a sample of the suite, in about a minute. Lists the causes of failures, shows the worst with its request, and
+    Runs a sample of the suite, in about a minute. Lists the causes of failures, shows the worst with its request, and
     names the capabilities that are declared wrongly. Exit codes as for 'harness run'.
     """
     from harness.cli import suite_checks  # noqa: PLC0415 - help and completion need the options alone

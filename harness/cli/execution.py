@@ -338,7 +338,7 @@ class Execution:
         file = self.options.resume
         found = resumed_cells(self.earlier, str(file), cells)
         left = len(cells) - len(found.cells)
-        typer.echo(f"--resume {file}: {count(len(found.cells), 'cell')} kept, {left} to play.", err=True)
+        typer.echo(f"--resume {file}: {count(len(found.cells), 'cell')} kept, {left} to run.", err=True)
         return found
 
     def _with_progress(
@@ -381,7 +381,7 @@ def _executor(
     own = [target.name for target in targets if isinstance(target.adapter, ForeignAdapter)]
     if own:
         raise UsageError(
-            f"--executor: {own[0]} is not a target of a built-in adapter, so it can only be played on this machine. "
+            f"--executor: {own[0]} is not a target of a built-in adapter, so it can only be run on this machine. "
             "Leave --executor out, or use --shard."
         )
     with executors.dask_executor(options.executor, executors.folders(plan)) as crew:

@@ -1,4 +1,4 @@
-"""`--generate`: play generated conversations, and save the smallest that shows each fault."""
+"""`--generate`: run generated conversations, and save the smallest that shows each fault."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FOLDER = "generated"
 
 
 def is_generated(args: GenerateOptions) -> bool:
-    """Return whether a command plays generated conversations.
+    """Return whether a command runs generated conversations.
 
     Raises:
         UsageError: `--seed` or `--save` is used without `--generate`, or `--generate` with another mode than
@@ -47,7 +47,7 @@ def is_generated(args: GenerateOptions) -> bool:
                 raise UsageError(f"{name}: it is for generated conversations: add --generate N.")
         return False
     if getattr(args, "mode", None) not in (None, "reference"):
-        raise UsageError("--generate: it is played against the reference server only: leave --mode out.")
+        raise UsageError("--generate: works only with the reference server: leave --mode out.")
     return True
 
 

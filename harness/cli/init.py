@@ -129,7 +129,7 @@ def init(
     for line in [*([_CHECK] if client else []), *(line for kind in chosen for line in _NEXT_STEPS[kind])]:
         typer.echo(line)
     if has_code:
-        typer.echo(f"  {'harness run shipped scenarios --mode reference':64}all of it, as the workflow plays it")
+        typer.echo(f"  {'harness run shipped scenarios --mode reference':64}all of it, as the workflow runs it")
     return 0
 
 
@@ -149,7 +149,7 @@ _CHECK = f"  {'harness check':64}a scorecard, within a minute"
 def _client_settings(places: Mapping[ProjectKind, Path]) -> str:
     """Return the settings for the client of the last `harness try`, or for the one that was found.
 
-    The text is empty if it cannot be played without an adapter.
+    The text is empty if it cannot be run without an adapter.
     """
     tried = next(iter(_tried_adapters()), None)
     file = places.get(ProjectKind.ADAPTER, Path())

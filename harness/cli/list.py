@@ -105,7 +105,7 @@ def list_(  # noqa: PLR0913 - a parameter for each option
 
 
 def _features(adapters: list[str] | None, targets: list[str] | None) -> int:
-    """Play the scenarios of all features against the reference server, and print which ones each adapter supports."""
+    """Run the scenarios of all features against the reference server, and print which ones each adapter supports."""
     from harness.cli.execution import play  # noqa: PLC0415 - other lists start faster
     from harness.cli.options import RunOptions  # noqa: PLC0415 - other lists start faster
     from harness.cli.settings import combine_options  # noqa: PLC0415 - other lists start faster

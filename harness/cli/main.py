@@ -24,12 +24,12 @@ _FIRST_GC_THRESHOLD_OBJECTS = 400_000
 _GC_THRESHOLD_OBJECTS = 20_000
 
 HEADINGS = {
-    "Play and record": {
+    "Run and record": {
         "try": "Find the worst defects of a client, a library, a loop or a server within seconds.",
-        "run": "Play scenarios and report findings and differences. Offline unless --mode live is given.",
+        "run": "Run scenarios and report findings and differences. Offline unless --mode live is given.",
         "check": "Check an adapter, an agent, a server or a gateway, and print a scorecard.",
         "record": "Record cassettes, from a provider or from the bundled reference server.",
-        "show": "Play one cell and print its conversation, its HTTP exchanges and its findings.",
+        "show": "Run one cell and print its conversation, its HTTP exchanges and its findings.",
         "shrink": "Shrink a failing conversation to the smallest scenario that still fails.",
         "reproduce": "Write a stand-alone script that shows a finding, and the text of an issue to report it.",
         "serve": "Run the reference server for a client in any language, and judge its requests.",

@@ -88,17 +88,17 @@ Variants: TypeAlias = Annotated[
 ]
 TargetOfCell: TypeAlias = Annotated[
     list[str] | None,
-    option("--target NAME", "The target to play ('harness list targets').", autocompletion=app.complete_targets),
+    option("--target NAME", "The target to run ('harness list targets').", autocompletion=app.complete_targets),
 ]
 AdapterOfCell: TypeAlias = Annotated[
     list[str] | None,
-    option("--adapter NAME|MODULE:ATTR", "The adapter to play.", autocompletion=app.complete_adapters),
+    option("--adapter NAME|MODULE:ATTR", "The adapter to run.", autocompletion=app.complete_adapters),
 ]
 VariantOfCell: TypeAlias = Annotated[
     list[str] | None,
     option(
         "--variant whole|stream",
-        "Play the cell with whole or with streamed answers. Default: whole, if the scenario allows it.",
+        "Run the cell with whole or with streamed answers. Default: whole, if the scenario allows it.",
         ADAPTERS,
         autocompletion=app.complete_variants,
     ),
@@ -295,7 +295,7 @@ class AdapterOptions(TargetOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class CellOptions(AdapterOptions):
-    """Adapter, target and variant of a command that plays one cell."""
+    """Adapter, target and variant of a command that runs one cell."""
 
     targets: TargetOfCell = None
     adapters: AdapterOfCell = None
@@ -357,9 +357,9 @@ class PlayOptions(AdapterOptions, FindingOptions, ReportOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class GenerateOptions:
-    """Options of commands that can play generated conversations."""
+    """Options of commands that can run generated conversations."""
 
-    generate: Annotated[int | None, option("--generate N", "Play N generated conversations instead.", min=1)] = None
+    generate: Annotated[int | None, option("--generate N", "Run N generated conversations instead.", min=1)] = None
     seed: Annotated[int | None, option("--seed S", "Seed of the generated conversations. Default: 0.")] = None
     save: Annotated[
         str | None,

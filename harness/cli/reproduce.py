@@ -154,7 +154,7 @@ def _from_run(args: ReproduceOptions, file: Path) -> tuple[ReproduceOptions, lis
             raise UsageError(f"--from {file}: {name} of this run is not an option of reproduce.")
         given[field].append(value)
     provenance = cells[0].provenance
-    if provenance is not None and provenance.model_requested:  # a trial plays some cells with another model
+    if provenance is not None and provenance.model_requested:  # a trial runs some cells with another model
         given["models"] = [f"{cells[0].target}={provenance.model_requested}"]
     chosen: dict[str, Any] = {name: values or None for name, values in given.items()}
     scenario = run.invocation.scenarios.get(args.cell, args.cell)
@@ -190,7 +190,7 @@ def _smaller(rules: Sequence[str], log: Path, played: PlayedCell, play: Callable
     key, cell = cause_key(_finding(played, rules)), played.cell
 
     def result(tried: Cell) -> CellResult:
-        log.unlink(missing_ok=True)  # it has the calls of one play
+        log.unlink(missing_ok=True)  # it has the calls of one run
         return play(tried).result
 
     with long_fragments():

@@ -40,7 +40,7 @@ class ShowOptions(StrictOptions, CellOptions, LoopOptions):
 
 
 def run(args: RunOptions) -> int:
-    """Play scenarios and report findings and differences. By default it runs offline, from cassettes (see --mode).
+    """Run scenarios and report findings and differences. By default it runs offline, from cassettes (see --mode).
 
     Exit codes: 1 not conformant, or an expected failure did not happen;
     2 wrong usage, missing cassettes, or nothing ran; 130 interrupted; else 0.
@@ -67,7 +67,7 @@ def record(args: RecordOptions) -> int:
 
 
 def show(args: ShowOptions) -> int:
-    """Play one cell and print its conversation and its HTTP exchanges, with each finding where it occurs.
+    """Run one cell and print its conversation and its HTTP exchanges, with each finding where it occurs.
 
     Without --variant it shows the whole answer, or the stream if there is no whole answer.
 

@@ -136,7 +136,7 @@ def accept(
         raise UsageError("--reason: it must not be empty, as in --reason 'tracked as #123'.")
     result = load_run(run)
     if not result.finished:
-        raise UsageError(f"{run}: this run was not played to its end ({result.stopped}). Play it again first.")
+        raise UsageError(f"{run}: this run did not finish ({result.stopped}). Run it again first.")
     ids = (
         known_finding_ids(fact_options(None, [Path(each) for each in result.facts]))
         | server_checks.RULES

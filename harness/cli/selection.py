@@ -325,10 +325,10 @@ class LastFailed:
         failed = self._failed_cells().get(self._mode, set())
         again = [cell for cell in cells if cell.key in failed]
         if again:
-            print_error(f"--last-failed: {len(again)} of {count(len(cells), 'cell')}, which failed when last played.")
+            print_error(f"--last-failed: {len(again)} of {count(len(cells), 'cell')}, which failed when last run.")
             return again
-        none = "none of these cells failed when it was last played" if failed else "no failure is known here"
-        print_error(f"--last-failed: {none}; {count(len(cells), 'cell')} to play.")
+        none = "none of these cells failed when it was last run" if failed else "no failure is known here"
+        print_error(f"--last-failed: {none}; {count(len(cells), 'cell')} to run.")
         return cells
 
     def store(self, done: Iterable[CellResult]) -> None:

@@ -117,7 +117,7 @@ def complete_options(options: EffectiveOptions, mode: Mode, *, records: bool = F
     )
 
 
-_NO_LOOP = "it runs its own tool loop and cannot be played from cassettes. Play it: harness run --mode reference"
+_NO_LOOP = "it runs its own tool loop, so it cannot replay cassettes. Run it: harness run --mode reference"
 
 
 def _pace(options: EffectiveOptions, own: Project) -> dict[str, list[str]]:
@@ -269,7 +269,7 @@ _DEFAULTS = {
     "conversations": "none",
     "agent-commands": "none",
     "api": "what each names itself, or the targets",
-    "targets": "all that the adapters can play",
+    "targets": "all that the adapters can run",
     "models": "those of the targets",
     "variants": "whole and stream, where the adapter can stream",
     "facts": "the shipped ones alone",

@@ -98,7 +98,7 @@ class PlayedCell:
 
 
 ShrinkCell: TypeAlias = "Callable[[PlayedCell, Callable[[Cell], PlayedCell]], PlayedCell]"
-"""Function that returns the cell to show, given the one that was played. It can play further cells with its second
+"""Function that returns the cell to show, given the one that was run. It can run further cells with its second
 argument.
 """
 
@@ -111,7 +111,7 @@ def play_cell(
     smaller: ShrinkCell | None = None,
 ) -> PlayedCell:
     """Run the only cell that the completed options select. With `any_variant`, the whole variant is preferred to the
-    streamed one. `smaller` may play further cells, and return another one.
+    streamed one. `smaller` may run further cells, and return another one.
 
     Raises:
         UsageError: the options select several cells, or one is wrong.

@@ -34,7 +34,7 @@ class ShrinkOptions(StrictOptions, CellOptions, LoopOptions, ReportOptions):
         list[str] | None,
         option(
             "--variant whole|stream",
-            "Play the cell with whole or with streamed answers. Default: the first of the two that fails.",
+            "Run the cell with whole or with streamed answers. Default: the first of the two that fails.",
             ADAPTERS,
             autocompletion=app.complete_variants,
         ),
@@ -49,7 +49,7 @@ class ShrinkOptions(StrictOptions, CellOptions, LoopOptions, ReportOptions):
 def shrink(args: ShrinkOptions) -> int:
     """Shrink the conversation of a failing cell: for each cause, save the smallest one that still fails in this way.
 
-    The cell is played against the reference server. Without --variant, the first variant that fails is used.
+    The cell is run against the reference server. Without --variant, the first variant that fails is used.
 
     Exit codes as for 'harness run'; 2 if the cell does not fail.
     """

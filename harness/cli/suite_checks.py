@@ -107,7 +107,7 @@ def with_accepting_model(execution: Execution, workers: WorkerPool, result: RunR
     again = replace(execution, options=replace(options, models=[f"{target}={model}"])).result(workers)
     first, second = (shlex.join(["--model", f"{target}={each}"]) for each in (model, limit.model))
     note = (
-        f"Played with {model}: {limit.count} of {limit.failed} failed cells break one limit of {limit.model} "
+        f"Run with {model}: {limit.count} of {limit.failed} failed cells break one limit of {limit.model} "
         f"({limit.finding.rule}: {limit.finding.message}). The check fails until you name the model that the "
         f"adapter is made for: {first} or {second}."
     )

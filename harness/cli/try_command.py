@@ -190,8 +190,8 @@ _MODEL_PROBE = TrialCheck(scenarios=("call-single", "system-plain"))
 def try_(args: TryOptions) -> int:
     """Find the worst defects of a client, a library, a loop or a server, within about 20 seconds.
 
-    Prints how the subject was recognised, plays a sample of the suite, and prints three defects with the wrong and the
-    right value. 'harness check' plays more. Exit codes as for 'harness run'.
+    Prints how the subject was recognised, runs a sample of the suite, and prints three defects with the wrong and the
+    right value. 'harness check' runs more. Exit codes as for 'harness run'.
     """
     if (args.subject is None) == (args.command is None):
         raise UsageError(_QUESTION)
@@ -320,9 +320,9 @@ class _Trial:
             done = len(sampled.cells)
             total = count(done + sampled.unplayed, "cell")
             late = _LATE.format(spent=spent) if seconds == _LEAST_SECONDS else ""
-            typer.echo(f"The time is up: {done} of the sample's {total} were played{late}. 'harness check' plays more.")
+            typer.echo(f"The time is up: {done} of the sample's {total} were run{late}. 'harness check' runs more.")
             if done <= sampled.unplayed and sampled.exit_code != 1:
-                sampled = replace(sampled, stopped="too few cells were played to tell")
+                sampled = replace(sampled, stopped="too few cells were run to tell")
         lacking = sum(cell.verdict is Verdict.NOT_APPLICABLE for cell in sampled.cells)
         if self.shows and lacking > len(sampled.cells) // 2:
             typer.echo(_FEW_CELLS.format(lacking=lacking, total=count(len(sampled.cells), "cell")))
@@ -336,7 +336,7 @@ class _Trial:
 
 
 _FEW_CELLS = (
-    "{lacking} of the sample's {total} do not apply to what this method takes. To play them, name one that takes "
+    "{lacking} of the sample's {total} do not apply to what this method takes. To run them, name one that takes "
     "messages\nand tools, or write a function 'def chat(messages, tools=None)' that calls it."
 )
 
@@ -482,7 +482,7 @@ def _try_program(command: str) -> Recognition | int:
         _, other, _ = _run_program(command, "cut call", is_first=False, tolerated=tolerated)
         result = replace(result, cells=[*result.cells, *(each for each in other.cells if _uses_cut_call(each))])
     conversations = count(len(result.cells), "conversation")
-    typer.echo(f"{command}: recognised as a program that calls a model; {conversations} played{ended.note}.")
+    typer.echo(f"{command}: recognised as a program that calls a model; {conversations} run{ended.note}.")
     typer.echo("Otherwise: for an adapter, it must respond to 'describe' ('harness help stdio').")
     typer.echo(finding_causes.render(result, on_screen(Presentation())), nl=False)
     typer.echo(f"More: harness serve call-single --command {shlex.quote(command)}; harness help serve")

@@ -92,7 +92,7 @@ def _wait_for_change(watched: WatchedFiles, before: Snapshot) -> Snapshot:
 
 def _print_changes(files: Sequence[Path], affected: Sequence[str] | None) -> None:
     named = list_names([str(file) for file in files], _MAX_NAMES)
-    what = "all scenarios are played again" if affected is None else f"only {list_names([*affected], _MAX_NAMES)}"
+    what = "all scenarios are run again" if affected is None else f"only {list_names([*affected], _MAX_NAMES)}"
     print_error(f"-- {named} changed: {what}")
 
 

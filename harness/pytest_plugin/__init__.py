@@ -18,7 +18,7 @@ def test_my_agent(harness_client):
     assert "18" in my_agent(client, "What is the weather in Paris?")
 ```
 
-The fixtures `harness_adapter` and `harness_play` play scenarios in your own tests
+The fixtures `harness_adapter` and `harness_play` run scenarios in your own tests
 (`harness.pytest_plugin.scenario_items`):
 
 ```python
@@ -77,7 +77,7 @@ _OPTIONS: tuple[tuple[str, Literal["string", "paths", "args", "int", "bool"], st
     ("harness_scenarios", "paths", "scenario files, and folders with them; if there are none, nothing is collected"),
     ("harness_cassettes", "paths", "folders of cassettes (default: ./cassettes, then those that ship with harness)"),
     ("harness_mode", "string", "replay (default): from cassettes; reference: against the reference server"),
-    ("harness_targets", "args", "names of targets (default: all that the adapters can play)"),
+    ("harness_targets", "args", "names of targets (default: all that the adapters can run)"),
     ("harness_adapters", "args", "names of adapters, or package.module:attribute (default: those of the targets)"),
     ("harness_variants", "args", "whole, stream or both (default: both, where the adapter can stream)"),
     ("harness_recut", "int", "number of replays of each streamed answer, split at other places (default: 0)"),
@@ -224,7 +224,7 @@ def harness_adapter(request: pytest.FixtureRequest, harness_adapter_name: str) -
 
 @pytest.fixture
 def harness_play(request: pytest.FixtureRequest, harness_adapter: Adapter | str) -> ScenarioPlayer:
-    """Play scenarios with `harness_adapter`; see `harness.pytest_plugin.scenario_items`."""
+    """Run scenarios with `harness_adapter`; see `harness.pytest_plugin.scenario_items`."""
     return import_module("harness.pytest_plugin.scenario_items").ScenarioPlayer(request.node, harness_adapter)
 
 

@@ -451,16 +451,16 @@ def _recording_commands(item: pytest.Item, result: CellResult, call: Invocation 
     here = shlex.join(["pytest", "--harness-record=missing", item.nodeid])
     if call is None:
         without = shlex.join(["pytest", "--harness-mode=reference", item.nodeid])
-        return commands(record_it=here, or_play_it_without=without)
+        return commands(record_it=here, or_run_it_without=without)
     record, reference = (_command(call, words, result) for words in (call.record, call.reference))
-    return commands(record_it=record, or_while_it_is_tested=here, or_play_it_without=reference)
+    return commands(record_it=record, or_while_it_is_tested=here, or_run_it_without=reference)
 
 
 def _rerun_commands(item: pytest.Item, result: CellResult, call: Invocation | None) -> str:
     if call is None:
-        return commands(play_again=shlex.join(["pytest", item.nodeid]))
+        return commands(run_again=shlex.join(["pytest", item.nodeid]))
     rerun, show = (_command(call, words, result) for words in (call.rerun, call.show))
-    return commands(play_again=rerun, look=show)
+    return commands(run_again=rerun, look=show)
 
 
 def _command(call: Invocation, words: Iterable[str], result: CellResult) -> str:

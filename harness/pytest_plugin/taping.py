@@ -166,7 +166,7 @@ class Tape:
             head = f"not checked: there is no cassette {self._shown}."
             advice.append(f"record it, with your keys: {command.format('missing')}")
         else:
-            head = f"played from {self._shown}:"
+            head = f"replayed from {self._shown}:"
             if any(each.rule is None for each in problems):
                 advice.append(f"if it is meant to be so now, record it again, with your keys: {command.format('all')}")
         rules = dict.fromkeys(each.rule for each in problems if each.rule is not None)

@@ -406,7 +406,7 @@ def _problem_of_cause(run: RunResult, presentation: Presentation, cause: Cause) 
             finding = each.findings[0]
             yield Symptom(_name(each), line_of(run, presentation, each.cells[0].scenario, finding), _text(finding))
 
-    again = "" if run.audit is not None else f"\nPlay again: {groups.rerun_command(run, cause.places[0])}"
+    again = "" if run.audit is not None else f"\nRun again: {groups.rerun_command(run, cause.places[0])}"
     advice = f"{what_to_do(cause)}{again}"
     return RunProblem(cause.rule, cause.severity, cause.extent, symptoms, advice, cause.kind, cause.location)
 
@@ -419,7 +419,7 @@ def _broken_problems(run: RunResult, presentation: Presentation) -> Iterator[Run
                 line = line_of(run, presentation, each.cells[0].scenario)
                 yield Symptom(_name(each), line, text or "no reason is known")
 
-        advice = f"{CRASHED}\nPlay again: {groups.rerun_command(run, places[0])}"
+        advice = f"{CRASHED}\nRun again: {groups.rerun_command(run, places[0])}"
         yield RunProblem("error", Severity.ERROR, count(groups.count_cells(places), "cell"), symptoms, advice)
 
 
@@ -427,7 +427,7 @@ def _missing(run: RunResult, presentation: Presentation) -> Iterator[RunProblem]
     for each in groups.missing(run):
         name = f"{list_names([*each.scenarios], _MAX_SCENARIOS)} . {', '.join(each.targets)}"
         line = line_of(run, presentation, each.cells[0].scenario)
-        advice = f"record: {each.record}\nor play: {each.reference}"
+        advice = f"record: {each.record}\nor run: {each.reference}"
         symptom = Symptom(name, line, f"not checked: {plain(each.reason)}")
         yield RunProblem("missing", Severity.ERROR, count(len(each.cells), "cell"), _one(symptom), advice)
 

@@ -259,7 +259,7 @@ def _parts(run: RunResult, is_spaced: bool, max_listed: int) -> Iterator[Rendera
         more = ", ".join(same[0].rule for same in others[max_listed:])
         yield _cut(f"and {words.count(len(others[max_listed:]), 'more cause')}: {more}")
     elif not found and not broken:
-        yield heading("Nothing is wrong in the cells that were played.")
+        yield heading("Nothing is wrong in the cells that were run.")
 
 
 def by_rule(run: RunResult) -> list[list[Cause]]:

@@ -292,7 +292,7 @@ def _of_changes(before: RunResult, run: RunResult, made: Changes, max_changes: i
     yield escape_markdown(made.sentence)
     runs = (("before", before), ("now", run))
     rows = ([name, each.played_at or "", ": ".join(words.verdict(each))] for name, each in runs)
-    yield table(["", "played", "verdict"], rows)
+    yield table(["", "date", "verdict"], rows)
     if made.conditions:
         yield "**The two runs were made differently:**"
         yield "\n".join(f"- {escape_markdown(sentence)}" for sentence in made.conditions)

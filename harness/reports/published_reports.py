@@ -85,7 +85,7 @@ def sources(run: RunResult, cells: Iterable[CellResult]) -> str:
     known = ((cell.provenance.origin, cell) for cell in cells if cell.provenance is not None)
     by_origin = {origin: [cell for _, cell in pairs] for origin, pairs in group_by(known, lambda pair: pair[0])}
     if not by_origin:
-        return "nothing was played"
+        return "nothing was run"
     if len(by_origin) == 1:
         ((origin, members),) = by_origin.items()
         return "reference server only" if origin == "reference" else _source(run, origin, members)
@@ -490,7 +490,7 @@ def _render_features(run: RunResult, _presentation: Presentation) -> str:
         "carried: the scenario passes. refused: the adapter declines it. absent: the API or the model does not have "
         "it.\nLOST: the adapter accepts it and loses it. changed: it reaches the other side in another form. "
         "'harness show SCENARIO --target TARGET' explains both.\n"
-        "unknown: nothing was played, for example because there is no recording."
+        "unknown: nothing was run, for example because there is no recording."
     )
     if blocking:
         legend += f"\nblocked: the provider refuses the requests of many features alike: {', '.join(sorted(blocking))}."

@@ -254,7 +254,7 @@ def conditions(run: RunResult, before: RunResult) -> Iterator[str]:
             yield from _if_changed(f"answers of {target}", was, now)
     for name, each in (("earlier", before), ("later", run)):
         if not each.finished:
-            yield f"The {name} run was not finished: cells that are gone or new may only not have been played."
+            yield f"The {name} run was not finished: cells that are gone or new may simply not have run."
 
 
 def _if_changed(what: str, was: str, now: str) -> Iterator[str]:

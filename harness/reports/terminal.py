@@ -252,7 +252,7 @@ def _cause(run: RunResult, cause: Cause, title: str, *, verbose: bool) -> Iterat
     if cause.followers and not verbose:
         yield indent(cause.following, "dim")
     yield from _show_command_lines(run, cause.places[0])
-    yield _label("Play again", groups.rerun_command(run, cause.places[0]))
+    yield _label("Run again", groups.rerun_command(run, cause.places[0]))
 
 
 def _label(name: str, text: str) -> RenderableType:
@@ -319,7 +319,7 @@ def _broken_lines(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
         yield from _more(places[len(shown) :])
         yield _label("What to do", words.CRASHED)
         yield from _show_command_lines(run, places[0])
-        yield _label("Play again", groups.rerun_command(run, places[0]))
+        yield _label("Run again", groups.rerun_command(run, places[0]))
 
 
 def _printed_output(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
@@ -356,7 +356,7 @@ def _missing(run: RunResult) -> Iterator[RenderableType]:
         if run.mode == "record" or len(each.cells) == 1:
             yield indent(each.reason, by=4)
         yield hanging("record", each.record, width=9, by=4)
-        yield hanging("or play", each.reference, width=9, by=4)
+        yield hanging("or run", each.reference, width=9, by=4)
 
 
 def _differences(run: RunResult, *, verbose: bool, everything: bool) -> Iterator[RenderableType]:

@@ -161,12 +161,12 @@ def verdict(run: RunResult) -> tuple[str, str]:
         return "UNFINISHED", f"{run.stopped}; {total} done: {counts(run) or 'nothing'}"
     if run.exit_code == 1:
         stale = f"; {count(len(run.stale), 'expected failure')} did not happen" if run.stale else ""
-        skipped = f"; stopped there, {count(run.unplayed, 'cell')} not played" if run.unplayed else ""
+        skipped = f"; stopped there, {count(run.unplayed, 'cell')} not run" if run.unplayed else ""
         return "FAIL", f"{total}: {counts(run)}{stale}{skipped}"
     if summary[Verdict.MISSING]:
         return "INCOMPLETE", f"{total}: {counts(run)}; a missing cell is neither right nor wrong"
     if run.exit_code:
-        why = "no cell is applicable" if run.cells else "there was no cell to play"
+        why = "no cell is applicable" if run.cells else "there was no cell to run"
         if summary[Verdict.INCONCLUSIVE]:
             why = "the model did nothing that could be judged"
         return "NOTHING RAN", f"{total}: {why}"
@@ -208,7 +208,7 @@ def check_notes(checked: CheckResult) -> Iterator[tuple[str, str]]:
             f"{rate.name}: {rate.hits} of {rate.played} ({share})",
         )
     for text in checked.not_played:
-        yield "Not played", text
+        yield "Not run", text
 
 
 def money(dollars: Decimal) -> str:

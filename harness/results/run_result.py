@@ -511,7 +511,7 @@ def json_schema() -> dict[str, Any]:
     schema = TypeAdapter(RunResult).json_schema(mode="serialization")
     del schema["properties"]["played_at"], schema["$defs"]["CellResult"]["properties"]["seconds"]  # they are times
     schema["properties"] |= {
-        "finished": {"description": "Whether every cell of the run was played.", "type": "boolean"},
+        "finished": {"description": "Whether all cells of the run ran.", "type": "boolean"},
         "summary": {
             "description": "The number of cells with each verdict.",
             "properties": {verdict.value: {"type": "integer"} for verdict in Verdict},

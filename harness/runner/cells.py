@@ -202,7 +202,7 @@ def _variants_of(scenario: Scenario, target: Target, variants: Sequence[Variant]
 
 def _why_only_clients(scenario: Scenario) -> str | None:
     if any(tool.answered_by == "client" for tool in scenario.tools):
-        return "its tools are answered by what plays it: 'harness serve' or '--agent-command'"
+        return "its tools are answered by what runs it: 'harness serve' or '--agent-command'"
     if any(turn.ends_with_call for turn in scenario.turns):
         return "a turn ends with a call, as only clients with a loop of their own do: 'harness serve', '--conversation'"
     return None

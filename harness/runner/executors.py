@@ -196,7 +196,7 @@ class ForkExecutor:
     def explain(self, error: Exception, cells: Sequence[Cell]) -> Exception:
         """See `CellExecutor.explain`."""
         if isinstance(error, BrokenExecutor):
-            return HarnessError(f"a process that played cells, {cells[0].scenario.id} or later, was ended from outside")
+            return HarnessError(f"a process that ran cells, {cells[0].scenario.id} or later, was ended from outside")
         return error
 
     def cancel(self, chunks: Iterable[Future[_Results]]) -> None:
@@ -307,7 +307,7 @@ class DaskExecutor:
         if type(error).__name__ == "KilledWorker":
             first, last = (f"{each.scenario.id} of {each.target.name}" for each in (cells[0], cells[-1]))
             return HarnessError(
-                f"--executor {self._address}: worker after worker has died while it played the cells from {first} to "
+                f"--executor {self._address}: worker after worker has died while it ran the cells from {first} to "
                 f"{last}: the logs of the workers say why."
             )
         if isinstance(error, CancelledError | OSError) or self._client.status != "running":
@@ -329,7 +329,7 @@ class DaskExecutor:
         for worker, there in found.items():
             if isinstance(there, Exception):
                 raise UsageError(
-                    f"--executor {self._address}: the worker {worker} cannot play cells: {there}. Install there what "
+                    f"--executor {self._address}: the worker {worker} cannot run cells: {there}. Install there what "
                     f"is here, as in: {errors.install_command('all,dask')}"
                 )
             self._compare(worker, here, there)
@@ -355,7 +355,7 @@ class DaskExecutor:
     def _gone_error(self) -> HarnessError:
         return HarnessError(
             f"--executor {self._address}: the scheduler or its workers are gone. Is 'dask scheduler' still up, and a "
-            "'dask worker'? Play again, or without --executor."
+            "'dask worker'? Run again, or without --executor."
         )
 
 

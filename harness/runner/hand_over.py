@@ -1,6 +1,6 @@
 """Hand-overs: a conversation that ran on one target is continued on another.
 
-The first target plays a whole scenario. Its history is cut before the last answer or the last user turn, and the second
+The first target runs a whole scenario. Its history is cut before the last answer or the last user turn, and the second
 target continues from there against the reference server. The rules judge the second target's requests. The outcome
 states whether the first request of the second target preserves the subject of the case.
 """
@@ -117,7 +117,7 @@ _NEXT_TURN = TurnSpec(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandOverCell(Cell):
-    """A cell whose conversation begins on the target `source`. `start` is the scenario that `source` plays."""
+    """A cell whose conversation begins on the target `source`. `start` is the scenario that `source` runs."""
 
     source: Target
     case: HandOverCase
@@ -125,11 +125,11 @@ class HandOverCell(Cell):
 
     @property
     def first(self) -> Cell:
-        """The cell that `source` plays."""
+        """The cell that `source` runs."""
         return Cell(self.start, self.source, self.variant)
 
     def continuation(self, history: HandedHistory) -> Cell:
-        """Return the cell that the second target plays."""
+        """Return the cell that the second target runs."""
         return Cell(self.scenario, self.target, self.variant, history)
 
 
@@ -140,7 +140,7 @@ def hand_over_cells(
     variants: Sequence[Variant] = ("whole",),
 ) -> list[HandOverCell]:
     """Return a cell for each case and each ordered pair of targets of which at least one is among the `chosen`. Both
-    play the same variant.
+    run the same variant.
     """
     known = list({target.name: target for target in (*chosen, *others)}.values())
     names = {target.name for target in chosen}
@@ -179,7 +179,7 @@ def _calling(step: StepSpec, old: str, new: str) -> StepSpec:
 
 
 def _rest(scenario: Scenario, case: HandOverCase, source: Target, target: Target) -> Scenario:
-    """Return the scenario that the second target plays: a placeholder history, and the turn or answer after the cut."""
+    """Return the scenario that the second target runs: a placeholder history, and the turn or answer after the cut."""
     lacks = set(Capability) - target.adapter.capabilities | target.profile.lacks
     runs_tools = target.adapter.api in scenario.provider_tools and Capability.PROVIDER_TOOLS not in lacks
     turn = scenario.turns[-1]

@@ -228,7 +228,7 @@ class LiveBackend(Backend):
         if needed is not None and needed.extra is None and shutil.which(needed.name) is None:
             raise UsageError(
                 f"the target {target.name!r} runs the command {needed.name!r}, which is not on PATH: install it, or "
-                "add its folder to PATH. Without it: 'harness run' plays recordings, and "
+                "add its folder to PATH. Without it: 'harness run' replays recordings, and "
                 "'harness run --mode reference' or 'harness record --from reference' the reference server."
             )
 

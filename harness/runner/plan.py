@@ -76,7 +76,7 @@ class Plan:
         for target in targets:
             if target.adapter.drive is not None and (self.mode != "reference" or self.recorder is not None):
                 raise UsageError(
-                    f"{target.name} runs its own tool loop and cannot be played from cassettes. Use 'harness check', "
+                    f"{target.name} runs its own tool loop, so it cannot replay cassettes. Use 'harness check', "
                     "'harness run --mode reference' or, under "
                     "pytest, harness_mode = reference."
                 )

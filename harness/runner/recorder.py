@@ -315,11 +315,9 @@ class Inventory:
     def _why_unplayed(self, metadata: Metadata) -> str | None:
         """Return why no cell uses a cassette that is at the expected path, or `None` if a cell uses it."""
         if metadata.target not in self._targets:
-            return f"the target {metadata.target} is not played"
+            return f"the target {metadata.target} is not run"
         cell = self._cells.get((metadata.target, metadata.scenario, metadata.variant))
-        return (
-            f"it is not played {_VARIANT_WORDS[metadata.variant]}" if cell is None else not_applicable(cell, "replay")
-        )
+        return f"it is not run {_VARIANT_WORDS[metadata.variant]}" if cell is None else not_applicable(cell, "replay")
 
 
 _VARIANT_WORDS: Mapping[Variant, str] = {"whole": "whole", "stream": "streamed"}

@@ -89,7 +89,7 @@ def resumed_cells(run: RunResult, name: str, cells: Sequence[Cell]) -> ResumedCe
     if other is not None:
         raise UsageError(
             f"--resume {name}: that run was made with {other} {there.get(other, '(missing)')}, and here is "
-            f"{here[other]}. Results are of one version of each: play with that one, or from the beginning."
+            f"{here[other]}. Results are of one version of each: run with that one, or from the beginning."
         )
     done = {cell.key: cell for cell in run.cells if cell.verdict not in _RUN_AGAIN}
     digests = {each.id: digest_prefix(each) for each in scenarios_of(cells)}
@@ -194,7 +194,7 @@ def merge_shards(shards: Sequence[NamedResult]) -> RunResult:
 def _part(name: str, run: RunResult) -> RunPart:
     if run.stopped is not None or run.unplayed:
         why = run.stopped or "it had reached its limit of failed cells"
-        raise UsageError(f"{name}: this shard was not played to its end ({why}). Play it again.")
+        raise UsageError(f"{name}: this shard did not finish ({why}). Run it again.")
     if run.part is None:
         raise UsageError(
             f"{name}: this is not a shard of a run. 'harness run --shard 1/4 --report json:{name}' writes one."
@@ -244,7 +244,7 @@ def _check_alike(shards: Sequence[NamedResult]) -> None:
                 raise UsageError(
                     f"{first} and {name} are not shards of one run: their {what} not the same"
                     f"{_differing_names(one, two)}. "
-                    "Play all shards with one version, one command line and the same files."
+                    "Run all shards with one version, one command line and the same files."
                 )
 
 

@@ -250,7 +250,7 @@ class ToolSpec(Strict):
     answered_by: Literal["scenario", "client"] = Field(
         default="scenario",
         description="`client`: the client of `harness serve` runs this tool itself, as a coding agent runs its shell. "
-        "Any result is accepted. Only served clients and driven loops can play the scenario.",
+        "Any result is accepted. Only served clients and driven loops can run the scenario.",
     )
     from_turn: int = Field(
         default=0, ge=0, description="Index of the first turn whose requests declare the tool; absent: all declare it."
@@ -531,7 +531,7 @@ class TurnSpec(Strict):
     ends_with_call: bool = Field(
         default=False,
         description="The call in the last answer ends the turn without another request, as in libraries that finish "
-        "with a tool such as final_answer. Only served clients and driven loops can play the scenario.",
+        "with a tool such as final_answer. Only served clients and driven loops can run the scenario.",
     )
 
 

@@ -75,13 +75,13 @@ def test_each_cassette_is_listed_with_its_state_and_why(harness: Command, mine: 
             "old",
             f"recorded on {day}, 100 days ago: older than the limit of 84 days",
         ),
-        "call-single/anthropic.stream.yaml": ("unused", "it is not played streamed"),
-        "call-single/gemini-3.yaml": ("unused", "the target gemini-3 is not played"),
+        "call-single/anthropic.stream.yaml": ("unused", "it is not run streamed"),
+        "call-single/gemini-3.yaml": ("unused", "the target gemini-3 is not run"),
         "json-mode/anthropic.yaml": renamed,
         "json-mode/anthropic.stream.yaml": renamed,
         "json-mode/gemini-3.yaml": renamed,
         "system-plain/anthropic.yaml": ("stale", "what the scenario sends has changed"),
-        "system-plain/anthropic.stream.yaml": ("unused", "it is not played streamed"),
+        "system-plain/anthropic.stream.yaml": ("unused", "it is not run streamed"),
     }
     assert unread[0] == "unreadable"
     assert outcome.code == 0

@@ -78,7 +78,7 @@ def test_causes_are_ranked_and_the_worst_shows_its_request(scorecard: Scorecard)
     assert scorecard.text.index("\n  1   ") < scorecard.text.index("result-swapped;") < scorecard.text.index("\n  2   ")
     assert scorecard.text.count("\nCause ") == 1
     assert '"tool_call_id": "call_' in scorecard.text  # the request
-    assert "--adapter untrue:ADAPTER" in scorecard.words.partition("Play again harness run --mode reference")[2]
+    assert "--adapter untrue:ADAPTER" in scorecard.words.partition("Run again harness run --mode reference")[2]
 
 
 def test_a_capability_that_works_though_undeclared_is_named(scorecard: Scorecard) -> None:
@@ -137,7 +137,7 @@ ADAPTER = replace(
 @pytest.mark.parametrize(
     ("model", "code", "note"),
     [
-        (None, 1, "Played with gpt-5.4: "),
+        (None, 1, "Run with gpt-5.4: "),
         ("gpt-5.4", 0, ""),
         ("gpt-6-sol", 1, ""),
     ],

@@ -152,7 +152,7 @@ WORKERS = {
     "not installed": (
         ModuleNotFoundError("No module named 'harness'"),
         (
-            "the worker tcp://a:1 cannot play cells: No module named 'harness'. Install there what is here, as in: "
+            "the worker tcp://a:1 cannot run cells: No module named 'harness'. Install there what is here, as in: "
             "pip install 'toolcall-harness[all,dask]'"
         ),
     ),
@@ -185,7 +185,7 @@ def test_a_worker_that_has_not_what_is_here_is_named(name: str) -> None:
 
 GONE = (
     f"--executor {ADDRESS}: the scheduler or its workers are gone. Is 'dask scheduler' still up, and a 'dask worker'? "
-    "Play again, or without --executor."
+    "Run again, or without --executor."
 )
 
 
@@ -207,7 +207,7 @@ def test_why_cells_have_not_come_back_is_said() -> None:
     assert str(crew().explain(ConnectionError("x"), some)) == GONE
     assert str(crew(status="closed").explain(ValueError("x"), some)) == GONE
     assert str(crew().explain(KilledWorker(), some)) == (
-        f"--executor {ADDRESS}: worker after worker has died while it played the cells from call-single of "
+        f"--executor {ADDRESS}: worker after worker has died while it ran the cells from call-single of "
         f"{some[0].target.name} to call-single of {some[-1].target.name}: the logs of the workers say why."
     )
     unknown = ValueError("x")

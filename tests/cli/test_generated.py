@@ -212,7 +212,7 @@ def test_generated_conversations_are_not_replayed(harness: Command) -> None:
     done = harness("run", "--generate", "2", "--mode", "replay")
 
     assert done.code == 2
-    assert "it is played against the reference server only: leave --mode out" in done.err
+    assert "works only with the reference server: leave --mode out" in done.err
 
 
 FAILING = """

@@ -60,12 +60,12 @@ def test_only_what_failed_is_played_again_until_it_passes(harness: Command, red:
     last = run(harness, "--lf")
     none = run(harness, "--lf")
 
-    assert again == (1, FAILING, "--last-failed: 2 of 4 cells, which failed when last played.\n")
-    assert one_is_mended == (0, FAILING[:1], "--last-failed: 1 of 2 cells, which failed when last played.\n")
-    told = "--last-failed: none of these cells failed when it was last played; 3 cells to play.\n"
+    assert again == (1, FAILING, "--last-failed: 2 of 4 cells, which failed when last run.\n")
+    assert one_is_mended == (0, FAILING[:1], "--last-failed: 1 of 2 cells, which failed when last run.\n")
+    told = "--last-failed: none of these cells failed when it was last run; 3 cells to run.\n"
     assert other == (0, [*SCENARIOS[:3]], told)
-    assert last == (0, FAILING[1:], "--last-failed: 1 of 4 cells, which failed when last played.\n")
-    assert none == (0, [*SCENARIOS], "--last-failed: no failure is known here; 4 cells to play.\n")
+    assert last == (0, FAILING[1:], "--last-failed: 1 of 4 cells, which failed when last run.\n")
+    assert none == (0, [*SCENARIOS], "--last-failed: no failure is known here; 4 cells to run.\n")
     assert (red / ".harness" / ".gitignore").read_text() == "*\n"
 
 
@@ -108,7 +108,7 @@ def test_a_run_stops_early_and_counts_unplayed_cells(harness: Command, red: Path
     none = run(harness, "-x")
 
     assert first.code == 1
-    verdict = "FAIL  2 cells (whole): 1 pass, 1 fail; stopped there, 2 cells not played"
+    verdict = "FAIL  2 cells (whole): 1 pass, 1 fail; stopped there, 2 cells not run"
     assert first.out.startswith(verdict)
     kept = json.loads((red / "first.json").read_text())
     assert (kept["unplayed"], kept["finished"], len(kept["cells"])) == (2, False, 2)

@@ -85,7 +85,7 @@ def test_the_help_and_no_arguments_at_all_show_the_commands(capsys: pytest.Captu
     shown = capsys.readouterr().out
     assert all(shown.count(f"  {name} ") == 2 for name in COMMANDS)
     headings = [line for line in shown.splitlines() if line.endswith(":") and not line.startswith("Usage")]
-    assert headings == 2 * ["Play and record:", "Results:", "Knowledge:", "Set-up:"]
+    assert headings == 2 * ["Run and record:", "Results:", "Knowledge:", "Set-up:"]
 
 
 def test_models_are_listed_with_what_is_known_of_them(harness: Command) -> None:

@@ -90,9 +90,9 @@ def test_a_shard_reports_only_its_part(harness: Command, shards: Path) -> None:
 
 
 Edit = Callable[[dict[str, Any]], object]
-NO_END = "two.json: this shard was not played to its end ({}). Play it again."
+NO_END = "two.json: this shard did not finish ({}). Run it again."
 NO_SHARDS = (
-    "one.json and two.json are not shards of one run: their {} not the same{}. Play all shards with one version, one "
+    "one.json and two.json are not shards of one run: their {} not the same{}. Run all shards with one version, one "
     "command line and the same files."
 )
 

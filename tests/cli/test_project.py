@@ -116,4 +116,4 @@ def test_a_missing_cassette_names_that_of_another_model(harness: Command, folder
     model = ("--target", "openai-chat", "--variant", "whole", "--model")
     harness("record", "--from", "reference", "call-single", *model, "openai-chat=gpt-5.1")
     ran = harness("run", "call-single", *model, "openai-chat=gpt-5.2")
-    assert "there is one of gpt-5.1: --model openai-chat=gpt-5.1 plays it" in " ".join(ran.out.split())
+    assert "there is one of gpt-5.1: --model openai-chat=gpt-5.1 replays it" in " ".join(ran.out.split())

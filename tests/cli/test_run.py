@@ -60,7 +60,7 @@ def test_what_is_wrong_is_shown_with_evidence_and_a_way_out(
     assert '      actual    "YOU ' in outcome.out
     assert "  What to do   Send the system prompt unchanged, and " in outcome.out
     again = f"harness run --cassettes {cassettes} {' '.join(words)}"
-    assert f"  Play again   {again}" in outcome.out.replace("\n" + " " * 15, " ")
+    assert f"  Run again    {again}" in outcome.out.replace("\n" + " " * 15, " ")
     assert outcome.out.splitlines()[0].startswith("FAIL  2 cells (1 whole, 1 streamed): 2 fail")
 
 
@@ -77,7 +77,7 @@ def test_only_missing_streams_are_recorded(harness: Command, cassettes: Path, fo
     assert "Not checked: no cassette for 1 cell in partial" in lines
     assert "call-single [stream]: anthropic" in lines
     record = next(line for line in lines if line.startswith("record ")).removeprefix("record").split()
-    play = next(line for line in lines if line.startswith("or play ")).removeprefix("or play").split()
+    play = next(line for line in lines if line.startswith("or run ")).removeprefix("or run").split()
     words = ["--variant", "stream", "call-single", "--target", "anthropic"]
     assert record == ["harness", "record", "--cassettes", "partial", *words]
     assert play[1:] == ["run", "--mode", "reference", *words]

@@ -189,7 +189,7 @@ def test_a_run_that_ran_out_of_money_is_gone_on_with(place: Place) -> None:
 
     kept = sorted({each.partition(" ")[0] for each in spent if each.endswith(" 2")})
     assert again.code == 0
-    assert again.err == f"--resume run.json: {len(kept)} cell{'s' * (len(kept) != 1)} kept, {3 - len(kept)} to play.\n"
+    assert again.err == f"--resume run.json: {len(kept)} cell{'s' * (len(kept) != 1)} kept, {3 - len(kept)} to run.\n"
     assert not {each.partition(" ")[0] for each in place.provider.asked[asked + len(spent) :]} & set(kept)
     assert document("run.json") == document("whole.json")
 
@@ -235,7 +235,7 @@ def test_a_scenario_that_has_changed_is_played_again(place: Place, folder: Path)
     file = folder / "scenarios" / "b.yaml"
     file.write_text(file.read_text().replace("A tool is called", "A tool is called once"))
 
-    assert place("--resume=run.json").err == "--resume run.json: 2 cells kept, 1 to play.\n"
+    assert place("--resume=run.json").err == "--resume run.json: 2 cells kept, 1 to run.\n"
     assert place("--resume=run.json", "--model=openai-chat=gpt-6-astra").err.startswith(
         "--resume run.json: 0 cells kept"
     )

@@ -80,7 +80,7 @@ def test_a_failure_shows_request_answer_and_command(scorecard: Scorecard) -> Non
     assert f"POST {scorecard.url}/chat/completions" in scorecard.text
     assert "> data: {" in scorecard.text
     assert '> "index": 0' in scorecard.words  # the place in the event
-    again = scorecard.words.partition("Play again ")[2].partition(" Answered by")[0]
+    again = scorecard.words.partition("Run again ")[2].partition(" Answered by")[0]
     command = f"harness check server {scorecard.url} --api openai-chat --model {MODEL}"
     assert again == f"{command} --only=server-index,server-same-calls"
     assert f"Answered by {scorecard.url.removesuffix('/v1')}, not by the provider" in scorecard.words

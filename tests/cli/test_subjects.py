@@ -80,7 +80,7 @@ def cells(report: Path) -> dict[tuple[str, str, str], str]:
 
 
 def again(out: str) -> list[str]:
-    return shlex.split(" ".join(out.split()).partition("Play again ")[2].partition(" Answered by")[0])[1:]
+    return shlex.split(" ".join(out.split()).partition("Run again ")[2].partition(" Answered by")[0])[1:]
 
 
 def test_an_expression_selects_checks_of_a_server(harness: Command, folder: Path, ends: Ends) -> None:

@@ -223,7 +223,7 @@ def test_a_right_client_passes(harness: Command, project: Path) -> None:
     done = harness("try", "own_client:Client")
 
     assert done.code == 0, done.out
-    assert "Nothing is wrong in the cells that were played." in done.out
+    assert "Nothing is wrong in the cells that were run." in done.out
 
 
 @pytest.mark.parametrize(
@@ -521,8 +521,8 @@ def test_the_first_cells_are_played_even_if_loading_took_all_the_time(harness: C
     cells = json.loads((project / ".harness" / "try.json").read_text())["cells"]
     assert [each["scenario"] for each in cells][:3] == ["call-parallel-same-tool", "system-changed", "json-mode"]
     assert "The time is up: 4 of the sample's 4" in done.out
-    assert " cells were played, because loading took " in done.out
-    assert "UNFINISHED  too few cells were played to tell" in done.out
+    assert " cells were run, because loading took " in done.out
+    assert "UNFINISHED  too few cells were run to tell" in done.out
 
 
 SLOW_CLIENT = (
@@ -557,20 +557,20 @@ def test_a_program_is_played_with_its_own_prompts_and_tools(harness: Command, fo
 
     right = harness("try", "--command", f"{sys.executable} program.py")
     assert right.code == 0, right.out
-    assert "recognised as a program that calls a model; 2 conversations played.\nOtherwise: " in right.out
+    assert "recognised as a program that calls a model; 2 conversations run.\nOtherwise: " in right.out
     skipped = harness("try", "--command", f"{sys.executable} program.py skip")
     assert "must be followed by tool messages" in skipped.out
     stopped = harness("try", "--command", f"{sys.executable} program.py stop")
-    assert (stopped.code, "1 conversation played" in stopped.out) == (0, True), stopped.out
+    assert (stopped.code, "1 conversation run" in stopped.out) == (0, True), stopped.out
 
     wrong = harness("try", "--command", f"{sys.executable} program.py swap")
     assert wrong.code == 1
     assert "of read is answered more than once, and the call" in wrong.out
-    assert "3 conversations played, then it ended with exit code 1" in wrong.out
+    assert "3 conversations run, then it ended with exit code 1" in wrong.out
 
     quiet = harness("try", "--command", f"{sys.executable} program.py swap quiet own")
     assert quiet.code == 1
-    assert "recognised as a program that calls a model; 4 conversations played.\n" in quiet.out
+    assert "recognised as a program that calls a model; 4 conversations run.\n" in quiet.out
 
     limited = harness("try", "--command", f"{sys.executable} program.py limit swap")
     assert limited.code == 1
@@ -722,7 +722,7 @@ def test_a_client_without_a_base_url_is_redirected_and_keeps_its_model(harness: 
     assert (
         "called as fixed:chat(messages, tools), with its requests to https://api.openai.com/v1 redirected." in done.out
     )
-    assert "Nothing is wrong in the cells that were played." in done.out
+    assert "Nothing is wrong in the cells that were run." in done.out
     more = done.out.splitlines()[-1]
     assert more.endswith("fixed:chat' --model fixed:chat=gpt-4.1")
     assert harness(*shlex.split(more.removeprefix("More: harness ")), "--generate", "1").code == 0
@@ -777,7 +777,7 @@ def test_the_sample_of_a_server_is_a_finished_verdict(harness: Command, folder: 
         done = harness("try", f"{server.origin}/v1", "--model", "toy-1")
 
     assert (done.code, "UNFINISHED" in done.out) == (0, False), done.out
-    assert "Nothing is wrong in the cells that were played." in done.out
+    assert "Nothing is wrong in the cells that were run." in done.out
 
 
 KEYED_AGENT = """

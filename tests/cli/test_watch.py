@@ -153,7 +153,7 @@ def test_a_saved_file_is_played_again_until_ctrl_c(project: Path) -> None:
         rest = running.communicate()[0]
 
     assert first[0].startswith("PASS  2 cells (whole): 2 pass")
-    assert broken[0] == "-- mine/words.py changed: all scenarios are played again"
+    assert broken[0] == "-- mine/words.py changed: all scenarios are run again"
     assert "RuntimeError: not today" in " ".join(broken)
     assert wrong[0] == "-- llm/call-single.yaml changed: only llm/call-single.yaml"
     assert wrong[1].startswith("harness: llm/call-single.yaml:1:1 at ")

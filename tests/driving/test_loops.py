@@ -155,7 +155,7 @@ def test_the_commands_that_are_shown_ask_for_the_loop_again(tmp_path: Path) -> N
 
     again = f"run-twice.yaml --conversation {LOOPS}:drive --target openai-chat"
     assert re.search(rf"Look harness show --mode reference \S*{again}", text.replace("--variant whole ", ""))
-    assert re.search(rf"Play again harness run --mode reference \S*{again}", text.replace("--variant whole ", ""))
+    assert re.search(rf"Run again harness run --mode reference \S*{again}", text.replace("--variant whole ", ""))
 
 
 @pytest.mark.usefixtures("in_process")

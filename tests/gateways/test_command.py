@@ -134,7 +134,7 @@ def test_a_loss_is_shown_with_both_bodies(scorecard: Scorecard) -> None:
 def test_the_command_that_plays_it_again_does(
     scorecard: Scorecard, front: Front, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    again = scorecard.words.partition("Play again ")[2].partition(" All answers")[0]
+    again = scorecard.words.partition("Run again ")[2].partition(" All answers")[0]
     words = shlex.split(again)
 
     code, _ = front.check(Passing(), *words[words.index("--api") :])

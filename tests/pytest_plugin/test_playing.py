@@ -53,7 +53,7 @@ def test_a_test_plays_scenarios_with_adapters_that_it_brings(project: pytest.Pyt
         [
             "*_ test_contract[[]prompted-own] _*",
             "system-missing (loss, error, blame: adapter): *",
-            "  play again:  pytest 'tests/test_own.py::test_contract[[]prompted-own]'",
+            "  run again:  pytest 'tests/test_own.py::test_contract[[]prompted-own]'",
             "harness_play: neither the project nor harness has a scenario 'plian'. Did you mean 'plain'? *",
             "FAILED tests/test_own.py::test_contract[[]prompted-own] - system-missing *",
             "SKIPPED *not applicable: *",

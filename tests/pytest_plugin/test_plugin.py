@@ -120,8 +120,8 @@ def test_each_cell_is_an_item_and_findings_are_the_text_of_a_failure(project: py
             "  actual:   (nothing)",
             '  expected: "Be brief."',
             "  source:   harness.model.messages*",
-            f"  play again:  harness run {words}",
-            f"  look:        harness show {words}",
+            f"  run again:  harness run {words}",
+            f"  look:       harness show {words}",
             "*_ prompted on forgetful[[]stream] _*",
             "FAILED scenarios/prompted.yaml::forgetful[[]whole]*",
             "FAILED scenarios/prompted.yaml::forgetful[[]stream]*",
@@ -247,7 +247,7 @@ def test_a_missing_cassette_fails_and_says_what_to_do(project: pytest.Pytester) 
                 f"not checked: */cassettes/plain/openai-chat{suffix}.yaml: there is no such cassette.",
                 f"  record it:              harness record --cassettes */cassettes --variant {variant} {cell}",
                 f"  or while it is tested:  pytest --harness-record=missing '{item}[[]{variant}]'",
-                f"  or play it without:     harness run --mode reference --variant {variant} {cell}",
+                f"  or run it without:      harness run --mode reference --variant {variant} {cell}",
             ]
         )
 

@@ -49,7 +49,7 @@ def test_github_causes_are_at_their_turn_worst_first() -> None:
     ]
     assert read[0][2].startswith("a . anthropic\nrequest 2 /messages/3/content/0: the result of one call is sent")
     assert "\nWhat to do: Match results to calls by their ids." in read[0][2]
-    assert read[0][2].endswith("\nPlay again: harness run a --target anthropic")
+    assert read[0][2].endswith("\nRun again: harness run a --target anthropic")
 
 
 def test_broken_missing_and_stale_are_errors() -> None:

@@ -186,7 +186,7 @@ def section(run: RunResult, start: str, presentation: Presentation = PLAIN) -> l
             "PASS  3 cells (1 whole, 2 streamed, 6 recuts): 3 pass",
         ),
         ([cell("a", variant="stream", recuts=1)], "PASS  1 cell (streamed, 1 recut): 1 pass"),
-        ([], "NOTHING RAN  0 cells: there was no cell to play"),
+        ([], "NOTHING RAN  0 cells: there was no cell to run"),
     ],
 )
 def test_the_total_counts_variants_and_recuts(cells: list[CellResult], words: str) -> None:

@@ -242,7 +242,7 @@ def test_a_command_that_is_not_there_is_told_before_anything_runs(
         LiveBackend({}).check(target)
     assert str(refusal.value) == (
         "the target 'claude-cli' runs the command 'claude', which is not on PATH: install it, or add its folder to "
-        "PATH. Without it: 'harness run' plays recordings, and 'harness run --mode reference' or 'harness record "
+        "PATH. Without it: 'harness run' replays recordings, and 'harness run --mode reference' or 'harness record "
         "--from reference' the reference server."
     )
     (tmp_path / "claude").write_text(CLAUDE)

@@ -72,7 +72,7 @@ def test_a_fork_that_is_killed_ends_the_run_and_is_said(tmp_path: Path) -> None:
     ) as run:
         os.kill(int(forks_of(run.pid, 2)[0]), signal.SIGKILL)
         _, said = run.communicate()
-    assert re.fullmatch(r"harness: a process that played cells, [\w-]+ or later, was ended from outside\n", said)
+    assert re.fullmatch(r"harness: a process that ran cells, [\w-]+ or later, was ended from outside\n", said)
     assert run.returncode == 2
 
 

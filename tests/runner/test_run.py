@@ -123,7 +123,7 @@ def test_what_a_client_s_own_tools_answer_no_adapter_can_play(made: Made, target
     theirs = made(tools=[{"name": "get_weather", "parameters": city, "answered_by": "client"}])
     cell = run_one(Run(InProcess(), []), theirs, target)
     assert cell.verdict is Verdict.NOT_APPLICABLE
-    assert cell.reason == "its tools are answered by what plays it: 'harness serve' or '--agent-command'"
+    assert cell.reason == "its tools are answered by what runs it: 'harness serve' or '--agent-command'"
 
 
 def test_what_is_scripted_is_never_sent_to_a_provider(made: Made, target: Target) -> None:

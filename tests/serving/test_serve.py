@@ -198,7 +198,7 @@ def test_the_end_of_the_input_ends_it_with_the_verdict(tmp_path: Path) -> None:
         assert server.end() == 1
 
     assert "result-swapped: " in server.out
-    assert f"Play again   harness serve {PARALLEL}" in server.out
+    assert f"Run again    harness serve {PARALLEL}" in server.out
     assert "Look" not in server.out
     assert "All answers are harness's own" in server.out
     run = json.loads(report.read_text(encoding="utf-8"))

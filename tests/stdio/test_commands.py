@@ -70,7 +70,7 @@ def test_a_right_command_passes_with_failures_of_the_provider(cells: dict[str, C
 
 def test_the_command_that_plays_again_names_the_adapter_command(folder: Path) -> None:
     text = " ".join((folder / "run.txt").read_text().split())
-    again = re.search(r"Play again (harness run .*?) --target openai-chat", text)
+    again = re.search(r"Run again (harness run .*?) --target openai-chat", text)
     assert again
     words = shlex.split(again.group(1))
     assert words[words.index("--adapter-command") + 1] == COMMAND
