@@ -43,10 +43,11 @@ from harness.bridge.client_tools import (
     tool_arguments,
     tool_parameters,
 )
+from harness.bridge.loop_answers import EventList, application_answer
 from harness.bridge.openai_messages import Memory
 from harness.bridge.shaped_client import wait_for
 from harness.model.errors import RECOGNISED_CLIENT, Unsupported
-from harness.model.messages import ChatRequest, Message, Text, Tool
+from harness.model.messages import ChatRequest, ChatResponse, Message, Text, Tool
 from harness.model.protocols import PLAIN_LOOP, Capability, Conversation, Endpoint
 
 
@@ -154,8 +155,8 @@ class AgentDrive:
         )
         return f"which runs the tools that it gets by {' and '.join(names)}"
 
-    def __call__(self, endpoint: Endpoint, model: str, conversation: Conversation) -> None:
-        """Run a conversation."""
+    def __call__(self, endpoint: Endpoint, model: str, conversation: Conversation) -> list[ChatResponse | None]:
+        """Run a conversation. Return what the application gets for each turn."""
         check_texts(conversation)
         made_with = {name: make(conversation.tools, self.api) for name, make in self.made_with.items()}
         client, per_call = client_with_system(self, endpoint, model, conversation, made_with)
@@ -167,14 +168,17 @@ class AgentDrive:
         per_call |= {name: make(conversation.tools, self.api) for name, make in self.prompt_with.items()}
         per_call |= LoopSettings(self.sending, self.api).arguments(conversation, model)
         prompt = str(first(SYNONYMS["prompt"], self.prompt.names))
+        answers: list[ChatResponse | None] = []
         with asyncio.Runner() as runner, entered(runner, client) as opened:
             for turn in conversation.turns:
                 given = {prompt: prompt_text(turn)}
                 if self.completing is None:
-                    call_method(runner, opened, self.prompt, given | per_call)
+                    returned = call_method(runner, opened, self.prompt, given | per_call)
                 else:
                     call_method(runner, opened, self.prompt, given)
-                    call_method(runner, opened, self.completing, per_call)
+                    returned = call_method(runner, opened, self.completing, per_call)
+                answers.append(answer_of_turn(returned, turn, conversation, self.api, self.prompt.module))
+        return answers
 
 
 _REQUESTS_STREAM = re.compile(r"\bstream[\"']?\]?\s*[:=]\s*True\b|\.stream\(|stream_generate|streamGenerate")
@@ -232,8 +236,8 @@ class FunctionDrive:
         """The way in which the function gets its tools, as text for the user."""
         return f"which runs the tools that are registered by {self.registrar.method.path[0]}"
 
-    def __call__(self, endpoint: Endpoint, model: str, conversation: Conversation) -> None:
-        """Run a conversation."""
+    def __call__(self, endpoint: Endpoint, model: str, conversation: Conversation) -> list[ChatResponse | None]:
+        """Run a conversation. Return what the application gets for each turn."""
         check_texts(conversation)
         values = {"base_url": endpoint.base_url, "api_key": endpoint.api_key, "model": model}
         given = {name: values[key] for key, name in constructor_names(self.function).items() if key in values}
@@ -257,11 +261,13 @@ class FunctionDrive:
         for tool in conversation.tools:
             self.registrar(SimpleNamespace(**self.members), tool, self.api)
         prompt = str(first(SYNONYMS["prompt"], self.prompt.names))
+        answers: list[ChatResponse | None] = []
         with asyncio.Runner() as runner:
             for turn in conversation.turns:
-                answer = call(self.function, **{prompt: prompt_text(turn)}, **given)
-                if inspect.isawaitable(answer):
-                    runner.run(wait_for(answer))
+                arguments = {prompt: prompt_text(turn), **given}
+                returned = _whole(runner, call(self.function, **arguments))
+                answers.append(answer_of_turn(returned, turn, conversation, self.api, self.prompt.module))
+        return answers
 
 
 @contextmanager
@@ -297,7 +303,7 @@ class LoopSettings:
     @property
     def capabilities(self) -> frozenset[Capability]:
         """The capabilities of a loop with these settings."""
-        found = {*PLAIN_LOOP}
+        found = {*PLAIN_LOOP, Capability.ANSWERS}
         if first(SYNONYMS["tool_config"], self._names):
             found |= {Capability.TOOL_CHOICE, Capability.FORCED_TOOL_CHOICE, Capability.NAMED_TOOL_CHOICE}
         takes_object = self.api == OPENAI.name and "response_format" in self._names
@@ -468,12 +474,24 @@ _SETTERS = re.compile("set_|add_|load|append|register|remember|count|estimate|ha
 
 
 def call_method(runner: asyncio.Runner, client: object, method: Method, arguments: Mapping[str, object]) -> object:
-    """Call a method of a client, and return its answer. The items of an iterator are returned as a list."""
-    answer = call(BoundMethod(client, method.path), **arguments)
+    """Call a method of a client, and return its answer. The items of an iterator are returned as `EventList`."""
+    return _whole(runner, call(BoundMethod(client, method.path), **arguments))
+
+
+def _whole(runner: asyncio.Runner, answer: object) -> object:
+    """Return an answer that may be awaitable or an iterator. The items of an iterator are returned as `EventList`."""
     answer = runner.run(wait_for(answer)) if inspect.isawaitable(answer) else answer
     if isinstance(answer, AsyncIterator):
-        return runner.run(_collect(cast("AsyncIterator[object]", answer)))
-    return [*cast("Iterator[object]", answer)] if isinstance(answer, Iterator) else answer
+        return EventList(runner.run(_collect(cast("AsyncIterator[object]", answer))))
+    return EventList([*cast("Iterator[object]", answer)]) if isinstance(answer, Iterator) else answer
+
+
+def answer_of_turn(
+    returned: object, turn: Message, conversation: Conversation, api: str, source: str
+) -> ChatResponse | None:
+    """Return what the application gets for a turn, or `None` if that is not known. `source` is the loop's code."""
+    request = ChatRequest("", (turn,), system=conversation.system, response_format=conversation.response_format)
+    return application_answer(returned, request, api, source)
 
 
 async def _collect(items: AsyncIterator[object]) -> list[object]:

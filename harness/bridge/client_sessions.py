@@ -17,6 +17,7 @@ from harness.bridge.client_loops import (
     RESULT_METHOD,
     LoopSettings,
     adding_methods,
+    answer_of_turn,
     call_method,
     check_texts,
     client_with_system,
@@ -41,8 +42,9 @@ from harness.bridge.client_tools import (
     source_of_class,
     tool_parameters,
 )
+from harness.bridge.loop_answers import plain_answer
 from harness.model.errors import RECOGNISED_CLIENT, Unsupported
-from harness.model.messages import ToolCall
+from harness.model.messages import ChatResponse, ToolCall
 from harness.model.protocols import Capability, Conversation, Endpoint
 
 
@@ -101,8 +103,8 @@ class SessionDrive:
         has_flag = has_flag or any({*CALL_PARAMETERS["is_error"]} & hints_of(each).keys() for each in kinds)
         return () if has_flag else ("error-flag",)
 
-    def __call__(self, endpoint: Endpoint, model: str, conversation: Conversation) -> None:
-        """Run a conversation."""
+    def __call__(self, endpoint: Endpoint, model: str, conversation: Conversation) -> list[ChatResponse | None]:
+        """Run a conversation. Return what the application gets for each turn."""
         check_texts(conversation)
         tools = self._tools(conversation)
         made_with, per_call = (
@@ -121,16 +123,19 @@ class SessionDrive:
         settings = LoopSettings(self.prompt, self.api).arguments(conversation, model)
         prompt = str(first(SYNONYMS["prompt"], self.prompt.names))
         is_added = self.prompt in adding_methods(self.methods)
+        answers: list[ChatResponse | None] = []
         with asyncio.Runner() as runner, entered(runner, client) as opened:
             for turn in conversation.turns:
                 arguments = {prompt: prompt_text(turn), **system, **settings, **({} if made_with else per_call)}
                 answer = call_method(runner, opened, self.prompt, arguments)
-                answer = self._resume(runner, entered) if is_added else answer
+                answer = self._resume(runner, opened) if is_added else answer
                 for _ in range(conversation.max_answers):
-                    calls = own_calls(answer) or _pending_calls(opened)
+                    calls = own_calls(plain_answer(answer)) or _pending_calls(opened)
                     if not calls:
                         break
                     answer = self._submit(runner, opened, conversation, calls)
+                answers.append(answer_of_turn(answer, turn, conversation, self.api, self.prompt.module))
+        return answers
 
     def _tools(self, conversation: Conversation) -> list[dict[str, Any]] | None:
         """Return the declarations of the tools, unless there are none or a method declares each."""

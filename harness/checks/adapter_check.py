@@ -109,10 +109,13 @@ def describe_omissions(every: Sequence[Cell], chosen: Sequence[Cell]) -> tuple[s
 _MAX_PROBE_CELLS = 2
 """Number of scenarios that probe one undeclared capability."""
 
-_UNPROBED_CAPABILITIES = frozenset({Capability.RETRIES, Capability.EMBEDDINGS, Capability.CACHE_MARKS})
+_UNPROBED_CAPABILITIES = frozenset(
+    {Capability.RETRIES, Capability.EMBEDDINGS, Capability.CACHE_MARKS, Capability.ANSWERS}
+)
 """Capabilities that a probe cannot detect.
 
-An adapter may omit retries and cache marks without violating a rule. Embeddings need a separate client.
+An adapter may omit retries and cache marks without violating a rule. Embeddings need a separate client. Only loops
+return answers.
 """
 
 _PASSING_VERDICTS = (Verdict.PASS, Verdict.NOTE, Verdict.WARN)

@@ -63,7 +63,7 @@ json-mode-with-tools json-with-tools thinking-tool-loop result-error result-bool
 arguments-empty-values arguments-escapes call-without-parameters schema-optional result-long json-schema choice-none
 stream-cut-in-arguments stream-split-characters error-in-tool-loop arguments-large-integers error-400
 history-long-conversation call-sequential usage-cached-prompt result-empty-text result-null system-multiline
-image-from-user stop-refusal call-malformed error-429
+image-from-user stop-refusal call-malformed body-html error-429
 """
 
 TRIAL_SAMPLE = tuple(_SAMPLED_IDS.split())

@@ -84,6 +84,8 @@ class Capability(StrEnum):
     """Accepts the result of an asynchronous tool in a later turn than its call."""
     EMBEDDINGS = "embeddings"
     """Has `Adapter.embeddings`: turns texts into vectors."""
+    ANSWERS = "answers"
+    """For tool loops only: returns the answer that the application gets for each turn."""
 
 
 class Route(StrEnum):
@@ -459,8 +461,10 @@ class Conversation:
 Drive: TypeAlias = Callable[[Endpoint, str, Conversation], object]
 """Function that runs a whole conversation in a library, against the model at an endpoint.
 
-The return value is ignored, unless it is awaitable. Raise `harness.Unsupported` before sending anything to decline the
-conversation; any other exception ends it.
+With `Capability.ANSWERS`, return a list with a `ChatResponse` for each turn: what the application gets. Use `None`
+for an answer that cannot be expressed in this way; it is not judged. Without this capability, the return value is
+ignored. The function may be asynchronous. Raise `harness.Unsupported` before sending anything to decline the
+conversation. Any other exception ends it.
 """
 
 PLAIN_LOOP = frozenset(

@@ -232,12 +232,14 @@ class DrivenTranscript(ServedTranscript):
 
     The loop's behaviour is visible in its requests and in `runs`. `failure` is its exception, or the way its process
     ended. `is_stopped` is set if the process ended early or was stopped. `elsewhere` describes requests to APIs other
-    than the loop's own.
+    than the loop's own. `answers` has the answer that the loop returned for each turn, if it returns answers. It is
+    `None` if it cannot be expressed as a response.
     """
 
     failure: str | None = None
     is_stopped: bool = False
     elsewhere: tuple[str, ...] = ()
+    answers: tuple[ChatResponse | None, ...] = ()
 
 
 Speaker: TypeAlias = Literal["system", "user", "assistant", "tool"]

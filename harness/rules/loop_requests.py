@@ -15,6 +15,7 @@ from harness.equivalence.request_meaning import is_model_name
 from harness.equivalence.result_meaning import same_medium
 from harness.equivalence.schema_changes import change
 from harness.model.messages import File, Image, JsonSchema, StopReason, Text
+from harness.model.protocols import Capability
 from harness.results import DrivenTranscript, ServedTranscript, ToolRun
 from harness.rules.evidence import ClientRequest, Evidence
 from harness.rules.rule import RuleViolation
@@ -103,6 +104,23 @@ def ends_in_cut_call(evidence: Evidence) -> bool:
     transcript = evidence.transcript
     last = evidence.answer(transcript.played - 1) if isinstance(transcript, ServedTranscript) else None
     return last is not None and last.response is not None and is_cut_off(last.response)
+
+
+def may_end_here(evidence: Evidence) -> bool:
+    """Return whether a client may raise, stop or retry after the last answer: it has a truncated call, or a loop that
+    returns its answers got a failure, a refusal or a truncated text.
+    """
+    transcript = evidence.transcript
+    if ends_in_cut_call(evidence):
+        return True
+    if not isinstance(transcript, DrivenTranscript) or Capability.ANSWERS not in transcript.capabilities:
+        return False
+    last = next((each for each in reversed(evidence.readings) if not each.is_made_up), None)
+    return last is not None and (last.answer is None or last.answer.stop_reason in EARLY_ENDS)
+
+
+EARLY_ENDS = frozenset({StopReason.MAX_TOKENS, StopReason.REFUSAL})
+"""Stop reasons of an answer that is not the whole answer to the user."""
 
 
 def loop_inputs(evidence: Evidence) -> LoopInputs | None:

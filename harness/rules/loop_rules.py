@@ -8,22 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any, TypeAlias
 
 from harness.apis.jsonvalue import equal
 from harness.apis.response_rules import Subject
-from harness.apis.view import CallView
+from harness.apis.view import CallView, OpaqueView, ResponseView, TextView
+from harness.model.messages import ChatResponse, Refusal, StopReason, Text, Usage
 from harness.results import DrivenTranscript, Kind, ServedTranscript, Severity, ToolRun
 from harness.rules.call_matching import match_calls
+from harness.rules.chat_endings import is_retriable
 from harness.rules.evidence import Evidence, ParsedExchange
 from harness.rules.loop_requests import (
+    EARLY_ENDS,
     CutCall,
     LoopInputs,
     changed_settings,
     changed_tools,
-    ends_in_cut_call,
     loop_inputs,
+    may_end_here,
     missing_messages,
     missing_system_prompt,
 )
@@ -265,7 +268,7 @@ def _cut_call_in_request(given: LoopInputs, cut: CutCall, reading: ParsedExchang
 )
 def _failed_loop(given: LoopInputs) -> Iterator[RuleViolation]:
     driven = given.driven
-    if driven is None or driven.failure is None or (ends_in_cut_call(given.evidence) and not driven.is_stopped):
+    if driven is None or driven.failure is None or (may_end_here(given.evidence) and not driven.is_stopped):
         return
     yield RuleViolation(f"the conversation broke off: {driven.failure}")
 
@@ -282,6 +285,145 @@ def _other_endpoints(given: LoopInputs) -> Iterator[RuleViolation]:
         yield RuleViolation(f"requests in another format than {given.transcript.api}: {each}")
 
 
+def _returned_answers(given: LoopInputs) -> Iterator[tuple[int, ChatResponse]]:
+    """Yield the answer that a loop returned for each turn, with the turn."""
+    for turn, answer in enumerate(given.driven.answers if given.driven is not None else ()):
+        if answer is not None and turn < len(given.scenario.turns) and not given.scenario.turns[turn].ends_with_call:
+            yield turn, answer
+
+
+def _final_answers(given: LoopInputs) -> Iterator[tuple[ChatResponse, ParsedExchange, ResponseView]]:
+    """Yield what a loop returned for each turn, with the model's final answer of that turn."""
+    lengths = [*accumulate(len(turn.model) for turn in given.scenario.turns)]
+    for turn, answer in _returned_answers(given):
+        reading = given.evidence.answer(lengths[turn] - 1)
+        if reading is not None and reading.answer is not None:
+            yield answer, reading, reading.answer
+
+
+def _visible_text(answer: ChatResponse) -> str:
+    return " ".join(part.text for part in answer.message.parts if isinstance(part, Text | Refusal))
+
+
+@_loop_rule(
+    "loop-answer",
+    "What a loop returns for a turn has the text of the model's final answer.",
+    subject=Subject.RESPONSES,
+    because="the application shows something else than the model wrote",
+    remedy="return all text of the model's final answer, or its refusal",
+)
+def lost_text(given: LoopInputs) -> Iterator[RuleViolation]:
+    """Report a final text that is not in the returned answer, and a refusal that is returned as an empty answer.
+
+    An answer in JSON may be returned as a parsed value, so it is not compared.
+    """
+    for answer, reading, wire in _final_answers(given) if given.settings.format() is None else ():
+        shown = "".join(_visible_text(answer).split())
+        for part in wire.parts:
+            if isinstance(part, TextView) and "".join(part.text.split()) not in shown:
+                message = "the model's final text is not in the answer that the loop returns"
+                yield reading.response_violation(message, part.pointer, answer.text, part.text)
+        if wire.refusal and not wire.text and not shown and answer.stop_reason not in EARLY_ENDS:
+            pointer = next((part.pointer for part in wire.parts if isinstance(part, OpaqueView)), "")
+            message = "the model refuses, and the loop returns an empty answer"
+            yield reading.response_violation(message, pointer, answer.text, wire.refusal)
+
+
+@_loop_rule(
+    "loop-stop-reason",
+    "A loop does not report an answer as complete that was truncated or refused.",
+    subject=Subject.RESPONSES,
+    source="anthropic-stop-reasons, openai-chat-stop-reasons, openai-responses-stop-reasons, gemini-stop-reasons",
+    because="the application takes a part of an answer for the whole",
+    remedy="return the reason in {stop}",
+)
+def wrong_stop_reason(given: LoopInputs) -> Iterator[RuleViolation]:
+    """Report a truncated or refused answer with the stop reason of a complete one. A refusal with a text of its own is
+    no such answer, because the application can show it.
+    """
+    for answer, reading, wire in _final_answers(given):
+        is_complete = answer.stop_reason is StopReason.END_TURN and answer.reported.get("no-stop-reason") is not True
+        if is_complete and wire.stop_reason in EARLY_ENDS and not wire.refusal:
+            word = answer.raw_stop_reason or answer.stop_reason.value
+            yield reading.response_violation(
+                f"the model's answer ended with {wire.raw_stop_reason!r}, and the loop returns it as complete "
+                f"({word!r})",
+                "",
+                word,
+                wire.raw_stop_reason,
+            )
+
+
+@_loop_rule(
+    "loop-usage",
+    "The token counts that a loop returns are those of the last answer, or the sum for the turn or the conversation.",
+    subject=Subject.RESPONSES,
+    source="anthropic-usage, openai-chat-usage, openai-responses-usage, gemini-usage",
+    because="the application computes other costs",
+    remedy="read the counts from {usage} of each answer, and add them up",
+)
+def wrong_usage(given: LoopInputs) -> Iterator[RuleViolation]:
+    """Report token counts that are neither those of the last answer nor a sum. Cached and reasoning tokens may be
+    counted separately.
+    """
+    every = [(each.index, each.answer) for each in given.evidence.readings if each.answer is not None]
+    for answer, reading, wire in _final_answers(given):
+        before = [view.usage for index, view in every if index <= reading.index]
+        sums = [*accumulate(reversed(before))]
+        for name, apart in (
+            ("input_tokens", ("cache_read_tokens", "cache_write_tokens")),
+            ("output_tokens", ("reasoning_tokens",)),
+        ):
+            known = {_count(each, name, apart) for each in sums} | {_count(each, name, ()) for each in sums}
+            returned, on_wire = getattr(answer.usage, name), getattr(wire.usage, name)
+            if returned is not None and on_wire is not None and returned not in known:
+                message = f"{name} is neither that of the last answer nor a sum"
+                yield reading.response_violation(message, "", returned, on_wire)
+
+
+def _count(usage: Usage, name: str, apart: tuple[str, ...]) -> int:
+    return (getattr(usage, name) or 0) - sum(getattr(usage, each) or 0 for each in apart)
+
+
+@_loop_rule(
+    "loop-error",
+    "A loop reports a failed request to its caller.",
+    subject=Subject.ERRORS,
+    because="the application takes the failure for an empty answer",
+    remedy="raise the error of a failed request, or return it",
+)
+def hidden_error(given: LoopInputs) -> Iterator[RuleViolation]:
+    """Report an empty answer that is returned as complete after a request that failed."""
+    last = given.evidence.readings[-1] if given.evidence.readings else None
+    if last is None or last.answer is not None or last.is_cut or last.is_made_up:
+        return
+    for turn, answer in _returned_answers(given):
+        is_named = answer.stop_reason not in (StopReason.END_TURN, StopReason.UNKNOWN)
+        if turn == len(given.scenario.turns) - 1 and not _visible_text(answer) and not is_named:
+            error = last.response.error if last.response is not None else None
+            why = "the answer cannot be read" if error is None else f"the provider answered with status {error.status}"
+            message = f"{why}, but the loop returned an empty answer as if it were complete"
+            yield last.response_violation(message, "", answer.text, "an error")
+
+
+@_loop_rule(
+    "loop-retry",
+    "A loop does not repeat a request that the provider rejects as invalid.",
+    subject=Subject.ERRORS,
+    source="anthropic-error-body, openai-chat-error-body, openai-responses-error-codes, gemini-errors",
+    because="the same request is rejected again; the user only waits longer",
+    severity=Severity.WARNING,
+    remedy="retry only after 408, 409, 429 and 5xx",
+)
+def repeated_request(given: LoopInputs) -> Iterator[RuleViolation]:
+    """Report a request that is sent again unchanged after a status that a retry cannot change."""
+    for before, again in pairwise(given.evidence.readings):
+        error = before.response.error if before.response is not None else None
+        is_same = before.exchange.request.body == again.exchange.request.body
+        if given.driven is not None and error is not None and is_same and not is_retriable(before):
+            yield again.violation(f"the same request is sent again after status {error.status}")
+
+
 @RULES.add(
     "script-unplayed",
     "A client sends requests until the script is complete.",
@@ -294,7 +436,7 @@ def _unfinished_script(evidence: Evidence) -> Iterator[RuleViolation]:
     transcript = evidence.transcript
     if not isinstance(transcript, ServedTranscript) or not transcript.ended or transcript.played == transcript.script:
         return
-    if ends_in_cut_call(evidence):
+    if may_end_here(evidence):
         return
     left = transcript.script - transcript.played
     beside = f"; {transcript.beside} requests had none of its tools and none of its calls" if transcript.beside else ""

@@ -28,7 +28,7 @@ from harness.rules import (
 from harness.rules.chat_endings import CUT_ERRORS, DATE_TOLERANCE_SECONDS, same_wait, wrong_ending
 from harness.rules.evidence import Evidence, ParsedExchange
 from harness.rules.expected_outcomes import declined_chat
-from harness.rules.loop_requests import ends_in_cut_call
+from harness.rules.loop_requests import may_end_here
 from harness.rules.response_diff import (
     MODEL,
     ORDER,
@@ -139,7 +139,7 @@ def _is_library_default(evidence: Evidence, reading: ParsedExchange, found: Requ
     remedy="send no request after the last answer of the script",
 )
 def _requests_beyond(evidence: Evidence) -> Iterator[RuleViolation]:
-    for reading in evidence.readings if not ends_in_cut_call(evidence) else ():
+    for reading in evidence.readings if not may_end_here(evidence) else ():
         if reading.is_made_up:
             message = "a request for which no answer is left"
             yield reading.violation(

@@ -21,7 +21,7 @@ from harness.cassettes.cell_recording import CellRecording
 from harness.cassettes.preflight import Preflight
 from harness.kit.thread import failure
 from harness.model.errors import CassetteError, CassetteMissing, RecordingRefused, Unsupported, UsageError
-from harness.model.messages import ToolCall, ToolResult
+from harness.model.messages import ChatResponse, ToolCall, ToolResult
 from harness.model.protocols import Drive, Endpoint
 from harness.platform.exceptions import class_name, exception_text, origin, text_with_line, traceback_text
 from harness.results import (
@@ -348,8 +348,8 @@ class LoopRun:
 
 @dataclass(frozen=True, slots=True)
 class LoopOutcome:
-    """The outcome of a loop: it ended normally, failed with `failure`, or declined the conversation for the reason
-    `declined`.
+    """The outcome of a loop: it ended normally with `answers`, failed with `failure`, or declined the conversation for
+    the reason `declined`.
 
     `is_stopped` is set if the loop broke its worker process or exceeded the time limit.
     """
@@ -359,6 +359,7 @@ class LoopOutcome:
     declined: str | None = None
     printed: str = ""
     is_stopped: bool = False
+    answers: tuple[ChatResponse | None, ...] = ()
 
 
 class ScriptedTools:
@@ -431,7 +432,8 @@ def _drive(cell: Cell, adapter: ForeignAdapter, endpoint: Endpoint, tools: Scrip
         with adapter.workers.lease(adapter) as lease:
             drive = cast("Drive", lease.adapter.drive)
             try:
-                drive(endpoint, cell.target.model, conversation_for(cell.scenario, cell.variant, tools))
+                made = drive(endpoint, cell.target.model, conversation_for(cell.scenario, cell.variant, tools))
+                outcome = LoopOutcome(answers=cast("tuple[ChatResponse | None, ...]", made))
             except Unsupported as declined:
                 outcome = LoopOutcome(declined=exception_text(declined))
             except BrokenCommand as broken:
@@ -471,4 +473,5 @@ def _loop_transcript(
         failure=outcome.failure or outcome.declined,
         is_stopped=outcome.is_stopped,
         elsewhere=elsewhere,
+        answers=outcome.answers,
     )

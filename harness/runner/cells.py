@@ -13,7 +13,7 @@ from harness.apis import registry
 from harness.apis.jsonvalue import as_list
 from harness.apis.registry import Target
 from harness.model.http import HttpRequest
-from harness.model.messages import JSON, ChatRequest, Message, ToolCall, ToolResult
+from harness.model.messages import JSON, ChatRequest, Message, StopReason, ToolCall, ToolResult
 from harness.model.protocols import Capability, Conversation, ConversationTool, FinalCall
 from harness.results import CellResult, Exchange, Lacking, Mode, Verdict
 from harness.results.run_result import CellKey
@@ -120,7 +120,9 @@ def why_not_drivable(scenario: Scenario, capabilities: AbstractSet[Capability]) 
         return "a loop decides itself what it leaves out of a history"
     if unseen := sorted(UNOBSERVABLE.intersection(scenario.requires)):
         return f"what a loop makes of it is not seen from outside: {', '.join(unseen)}"
-    return _why_not_turns(scenario) or _why_not_answers(scenario) or _why_not_failures(scenario, capabilities)
+    returns_answers = Capability.ANSWERS in capabilities
+    why_not = _why_not_turns(scenario) or _why_not_answers(scenario, returns_answers=returns_answers)
+    return why_not or _why_not_failures(scenario, capabilities)
 
 
 def _why_not_turns(scenario: Scenario) -> str | None:
@@ -136,18 +138,23 @@ def _why_not_turns(scenario: Scenario) -> str | None:
     return None
 
 
-def _why_not_answers(scenario: Scenario) -> str | None:
+def _why_not_answers(scenario: Scenario, *, returns_answers: bool) -> str | None:
     if scenario.undeclared_tools:
         return "a loop decides itself how to answer a call of an unknown tool"
     steps = [step for turn in scenario.turns for step in turn.model]
     if any(step.truncated for step in steps[:-1]):
         return "a loop decides itself how to continue after a truncated answer"
     for step in steps:
-        if step.refusal is not None or step.stop is not None or step.raw:
+        is_last_answer = returns_answers and step is steps[-1] and step.stop in _ENDS_BEFORE_THE_ANSWER and not step.raw
+        if (step.refusal is not None or step.stop is not None or step.raw) and not is_last_answer:
             return "a loop decides itself how to continue after a refused or truncated answer"
-        if not step.text and not step.calls:
+        if not step.text and not step.calls and step.refusal is None:
             return "a loop decides itself whether to repeat a request after an empty answer"
     return None
+
+
+_ENDS_BEFORE_THE_ANSWER = (None, StopReason.MAX_TOKENS, StopReason.REFUSAL)
+"""Stop reasons after which a loop has no further request to send. `None` is that of a refusal."""
 
 
 def _why_not_failures(scenario: Scenario, capabilities: AbstractSet[Capability]) -> str | None:
@@ -155,6 +162,8 @@ def _why_not_failures(scenario: Scenario, capabilities: AbstractSet[Capability])
     if not failures:
         fails = any(turn.expect is not None and turn.expect.error is not None for turn in scenario.turns)
         return "it ends in an error, which only the loop's caller sees" if fails else None
+    if not any(map(_is_cured_by_retry, failures)) and Capability.ANSWERS in capabilities:
+        return None
     if not all(map(_is_cured_by_retry, failures)):
         return "it ends in a failure, which only the loop's caller sees"
     return None if Capability.RETRIES in capabilities else f"the loop does not have: {Capability.RETRIES.value}"

@@ -181,11 +181,11 @@ def _redirected_drive(wire: Api, drive: Drive, value: object) -> Drive:
     default = urlsplit(client_methods.default_base_url(value, provider_url)).path.rstrip("/")
     is_longer = default.startswith(wire.base_path)
 
-    def redirected(endpoint: Endpoint, model: str, conversation: Conversation) -> None:
+    def redirected(endpoint: Endpoint, model: str, conversation: Conversation) -> object:
         _set_client_environment()
         base_url = endpoint.base_url + default.removeprefix(wire.base_path) if is_longer else endpoint.base_url
         with _redirection(wire, wire.provider_url, endpoint.base_url):
-            drive(replace(endpoint, base_url=base_url), model, conversation)
+            return drive(replace(endpoint, base_url=base_url), model, conversation)
 
     return redirected
 

@@ -258,6 +258,13 @@ class DriveParams:
 
 
 @dataclass(frozen=True, slots=True)
+class DriveResult:
+    """The result of `drive`, if the adapter has the capability `answers`: the answer of each turn, or `None`."""
+
+    answers: tuple[ChatResponse | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ChangedParams:
     """Parameters of the notification `changed`, which reports in-place changes that the adapter
     made to request `id`.
@@ -388,10 +395,11 @@ def json_schema() -> dict[str, Any]:
         EmbeddingSpace,
         DriveParams,
         ChangedParams,
+        DriveResult,
     )
     more = (ToolParams, RunParams, ToolResult, Completed)
     found, definitions = json_schemas([*kinds, *more])
-    chat, described, response, event, failed, embedding, space, driving, changed, *rest = found
+    chat, described, response, event, failed, embedding, space, driving, changed, driven, *rest = found
     tool, command, result, completed = rest
     number: JSON = {"type": "integer"}
     own: JSON = {"type": ["integer", "string"]}
@@ -429,7 +437,7 @@ def json_schema() -> dict[str, Any]:
         "errors. Before the result it may send notifications, and requests of its own: 'tool' and 'run'.",
         "anyOf": [
             *(_message({"id": number, "method": {"const": name}, "params": of}) for name, of in requests.items()),
-            _message({"id": number, "result": {"anyOf": [described, response, space, {"type": "null"}]}}),
+            _message({"id": number, "result": {"anyOf": [described, response, space, driven, {"type": "null"}]}}),
             _message({"id": number, "error": error}),
             _message({"method": {"const": "event"}, "params": event_params}),
             _message({"method": {"const": "changed"}, "params": changed}),

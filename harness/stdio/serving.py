@@ -14,7 +14,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property
@@ -42,6 +42,7 @@ from harness.model.http import Command, Completed
 from harness.model.messages import JSON, ChatRequest, ChatResponse, Finish, Message, StreamEvent, ToolCall, ToolResult
 from harness.model.protocols import (
     Adapter,
+    Capability,
     Conversation,
     ConversationTool,
     Drive,
@@ -68,6 +69,7 @@ from harness.stdio.protocol import (
     DescribedEmbeddings,
     Description,
     DriveParams,
+    DriveResult,
     EmbeddingSpace,
     EmbedParams,
     ErrorData,
@@ -76,7 +78,7 @@ from harness.stdio.protocol import (
     from_json,
     to_json,
 )
-from harness.stdio.sync_client import ADAPTER_EXCEPTIONS, SyncClient, TrackedObjects, run_awaitable
+from harness.stdio.sync_client import ADAPTER_EXCEPTIONS, SyncClient, TrackedObjects, check_response, run_awaitable
 
 _GRACE_SECONDS = 2.0
 """Time for an idle process to exit before it is killed."""
@@ -323,8 +325,9 @@ class _Server:
             result = self._request("tool", ToolParams(cast("int", self._request_id), call))
             return cast("ToolResult", from_json(ToolResult, result, "the result"))
 
+        answers: object = None
         try:
-            run_awaitable(
+            answers = run_awaitable(
                 drive(self._endpoint(drive_params), drive_params.model, _conversation(drive_params.conversation, run))
             )
         except _RunEnded:
@@ -334,7 +337,7 @@ class _Server:
                 raise _AdapterRaised(error, of_chat=False) from None
         finally:
             over.append(True)
-        return None
+        return _drive_result(answers) if Capability.ANSWERS in self._adapter.capabilities else None
 
     def run(self, command: Command, timeout: float) -> Completed:
         """See `harness.model.protocols.ProcessRunner`. The harness runs the command or supplies its recorded output."""
@@ -390,6 +393,18 @@ class _ServedConversation:
         if key not in self._known:
             self._known[key] = self.handed.copy_for_adapter(value)
         return self._known[key]
+
+
+def _drive_result(answers: object) -> JSON:
+    """Return the answers of a loop as JSON. Raises `_AdapterRaised` if they are not what a loop returns."""
+    if not isinstance(answers, Sequence):
+        error = TypeError(f"drive returned a {type(answers).__name__}, not a list of ChatResponse")
+        raise _AdapterRaised(error, of_chat=False)
+    try:
+        checked = [None if each is None else check_response(each) for each in cast("Sequence[object]", answers)]
+    except TypeError as error:
+        raise _AdapterRaised(error, of_chat=False) from None
+    return to_json(DriveResult(tuple(checked)), "the answers")
 
 
 def _conversation(described: DescribedConversation, run: Callable[[ToolCall], ToolResult]) -> Conversation:

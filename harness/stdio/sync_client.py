@@ -242,11 +242,12 @@ class SyncClient:
             self._loop.close()
 
 
-def run_awaitable(value: object) -> None:
-    """Run an awaitable in a new event loop. Other values are ignored."""
-    if isinstance(value, Awaitable):
-        with asyncio.Runner() as loop:
-            _result_of(loop, cast("Awaitable[object]", value))
+def run_awaitable(value: object) -> object:
+    """Run an awaitable in a new event loop and return its result. Other values are returned unchanged."""
+    if not isinstance(value, Awaitable):
+        return value
+    with asyncio.Runner() as loop:
+        return _result_of(loop, cast("Awaitable[object]", value))
 
 
 def _iterate(loop: asyncio.Runner, stream: object, note: Callable[[StreamEvent], object]) -> None:

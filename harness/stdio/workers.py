@@ -27,6 +27,7 @@ from harness.stdio.protocol import (
     ChangedParams,
     ChatParams,
     Description,
+    DriveResult,
     EmbeddingSpace,
     EmbedParams,
     EndpointAddress,
@@ -349,7 +350,9 @@ def _embeddings(known: Embeddings | None, process: AdapterProcess, name: str) ->
     return known and Embeddings(known.model, known.dimensions, partial(_WorkerEmbeddings, process, name))
 
 
-def _drive(process: AdapterProcess, name: str, endpoint: Endpoint, model: str, conversation: Conversation) -> None:
+def _drive(
+    process: AdapterProcess, name: str, endpoint: Endpoint, model: str, conversation: Conversation
+) -> tuple[ChatResponse | None, ...]:
     """Implements `Drive` for a loop in a worker. The conversation's tools run in this process."""
     tools = {tool.name: tool.run for tool in conversation.tools}
     address: JSON = to_json(EndpointAddress(endpoint.base_url, endpoint.api_key, endpoint.server))
@@ -375,6 +378,10 @@ def _drive(process: AdapterProcess, name: str, endpoint: Endpoint, model: str, c
                     )
                 call = _read(ToolParams, message["params"], "the call", "what is no call").call
                 pool.submit(answer, message["id"], call)
+            elif kind == "result" and message is not None:
+                driven: DriveResult = _read(DriveResult, message, "the answers", "what are no answers")
+                return driven.answers
+    return ()
 
 
 class _WorkerMessages:

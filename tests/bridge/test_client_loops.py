@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,8 +14,19 @@ import pytest
 
 from harness.bridge.client_loops import AgentDrive, agent_drive
 from harness.bridge.client_sessions import SessionDrive, session_drive
+from harness.bridge.loop_answers import EventList, application_answer
 from harness.model.errors import Unsupported
-from harness.model.messages import JsonSchema, Message, NamedTool, Role, Text, ToolCall, ToolResult
+from harness.model.messages import (
+    ChatRequest,
+    JsonSchema,
+    Message,
+    NamedTool,
+    Role,
+    StopReason,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from harness.model.protocols import Capability, Conversation, ConversationTool, Endpoint
 
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
@@ -808,3 +820,51 @@ class Session:
 
     declared = {"name": "weather", "description": "The weather.", "parameters": SCHEMA}
     assert [{"type": "function", "function": declared}] == module.SEEN
+
+
+@dataclass
+class Reply:
+    text: str
+    stop: str = "stop"
+    error: str | None = None
+
+
+ANSWERS: dict[str, tuple[object, str | None]] = {
+    "a text": ("It opens at six.", "It opens at six."),
+    "an object": (Reply("It opens at six."), "It opens at six."),
+    "a dictionary inside": ({"data": {"reply": "It opens at six."}, "model": "gpt-5"}, "It opens at six."),
+    "a stream": (EventList(["It opens ", "at six."]), "It opens at six."),
+    "events": (EventList([{"type": "text", "text": "It opens "}, {"type": "text", "text": "at six."}]), "at six."),
+    "an error in a field": (Reply("", error="status 400"), "status 400"),
+    "an empty text": ("", ""),
+    "an empty object": (Reply(""), ""),
+    "nothing": (None, None),
+}
+
+
+@pytest.mark.parametrize(("returned", "text"), ANSWERS.values(), ids=ANSWERS)
+def test_what_an_application_may_show_is_the_answer(returned: object, text: str | None) -> None:
+    request = ChatRequest("", (Message("user", "When does it open?"),))
+
+    answer = application_answer(returned, request, "openai-chat", "")
+
+    assert (answer is None) is (text is None)
+    if answer is not None and text is not None:
+        assert text in answer.text
+        assert bool(answer.text) is bool(text)
+
+
+def test_an_error_may_be_reported_by_a_handler() -> None:
+    request = ChatRequest("", (Message("user", "When does it open?"),))
+
+    assert application_answer("", request, "openai-chat", "self.emit('error', failure)") is None
+
+
+def test_the_stop_reason_and_the_counts_are_those_that_the_application_gets() -> None:
+    request = ChatRequest("", (Message("user", "When does it open?"),))
+    returned = {"text": "It opens", "finish_reason": "length", "usage": {"input_tokens": 3, "output_tokens": 2}}
+
+    answer = application_answer(returned, request, "openai-chat", "")
+
+    assert answer is not None
+    assert (answer.stop_reason, answer.usage.input_tokens, answer.usage.output_tokens) == (StopReason.MAX_TOKENS, 3, 2)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import typer
@@ -16,7 +16,7 @@ from harness.checks.recognition import recognise_here
 from harness.cli import try_command
 from harness.cli.app import app
 from harness.cli.main import main
-from harness.model.protocols import Adapter, Route
+from harness.model.protocols import Adapter, Capability, Route
 from harness.stdio import adapter_specs
 from harness.stdio.sync_client import run_awaitable
 from harness.stdio.workers import ForeignAdapter, WorkerLease, WorkerPool
@@ -97,7 +97,12 @@ def without_workers(patch: pytest.MonkeyPatch) -> None:
         if (drive := found.drive) is None:
             return found
         described = {each.name: getattr(found, each.name) for each in fields(found)}
-        described |= {"route": Route.LOOPBACK, "drive": lambda *given: run_awaitable(drive(*given))}
+
+        def answers(*given: Any) -> tuple[Any, ...]:
+            returned = run_awaitable(drive(*given))
+            return tuple(cast("list[Any]", returned)) if Capability.ANSWERS in found.capabilities else ()
+
+        described |= {"route": Route.LOOPBACK, "drive": answers}
         return ForeignAdapter(**described, spec=spec, workers=pool)
 
     @contextmanager

@@ -1,0 +1,103 @@
+"""Conversion of what a class or function with its own tool loop returns to its caller into a response."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias, cast
+
+from harness.bridge.client_answers import jsonable, read_answer, read_stream
+from harness.bridge.completions import NO_STOP_REASON
+from harness.bridge.openai_messages import Memory
+from harness.model.messages import (
+    JSON,
+    ChatRequest,
+    ChatResponse,
+    Finish,
+    Message,
+    Role,
+    StopReason,
+    Text,
+    Usage,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EventList:
+    """The items that an iterator yielded, such as the events of a stream."""
+
+    items: Sequence[object]
+
+
+Returned: TypeAlias = "EventList | object"
+
+
+def plain_answer(returned: Returned) -> object:
+    """Return a value, with the items of an `EventList` as a list."""
+    return list(returned.items) if isinstance(returned, EventList) else returned
+
+
+def application_answer(returned: Returned, request: ChatRequest, api: str, source: str) -> ChatResponse | None:
+    """Return what an application gets for a turn, or `None` if that is not known.
+
+    `returned` is the value that the method for a prompt returned, and `request` has that prompt. The text of the
+    response has all texts in the value, because it is not known which of them the application shows. If there is none,
+    but the code may report errors in another way, such as by a handler or a log, the answer is not known.
+    """
+    if returned is None:
+        return None
+    given = {message.text for message in request.messages} | {request.system}
+    words = [each for each in _words(_jsonable(plain_answer(returned))) if each not in given]
+    read = _read(returned, request, api, source)
+    if isinstance(returned, EventList) and (read is None or not read.text) and words:
+        return None
+    text = "\n".join(filter(None, [read.text if read is not None else "", *words, "".join(words)]))
+    if not text and _REPORTS_OTHERWISE.search(source):
+        return None
+    message = Message(Role.ASSISTANT, (Text(text),) if text else ())
+    if read is None:
+        return ChatResponse(message, StopReason.UNKNOWN, Usage(), reported={NO_STOP_REASON: True})
+    return replace(read, message=message)
+
+
+def _read(returned: Returned, request: ChatRequest, api: str, source: str) -> ChatResponse | None:
+    """Return the answer as a response, or `None` if it cannot be read."""
+    with contextlib.suppress(Exception):
+        if isinstance(returned, EventList):
+            events = [*read_stream(returned.items, request, Memory(), api)]
+            return next(each.response for each in reversed(events) if isinstance(each, Finish))
+        return read_answer(returned, request, Memory(), api, source=source)
+    return None
+
+
+def _jsonable(value: object) -> JSON:
+    with contextlib.suppress(Exception):
+        return jsonable(value)
+    return str(value)
+
+
+def _words(value: JSON, key: str = "") -> Iterator[str]:
+    """Yield the texts in a value that an application may show, and a word for each field that reports an error."""
+    if isinstance(value, Mapping):
+        for name, each in cast("Mapping[str, JSON]", value).items():
+            yield from _words(each, name)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _words(each, key)
+    elif _ERROR_FIELDS.search(key) and value:
+        yield str(value)
+    elif _SUCCESS_FIELDS.fullmatch(key) and value is False:
+        yield key
+    elif isinstance(value, str) and value.strip() and not _NOT_SHOWN.search(key):
+        yield value
+
+
+_ERROR_FIELDS = re.compile("error|fail|problem|exception|warning|incomplete|truncated|refus|blocked", re.IGNORECASE)
+_SUCCESS_FIELDS = re.compile("ok|success|succeeded|complete|completed|finished|done", re.IGNORECASE)
+_NOT_SHOWN = re.compile(r"(^|_)(ids?|type|kind|event|role|model|object|name|provider|status|stop|reason|created)$")
+"""Names of fields whose texts are not part of an answer."""
+
+_REPORTS_OTHERWISE = re.compile(r"on_error|[\"']error[\"']|\.(error|warning|exception)\(|stderr")
+"""Code that may report an error in another way than by its result or an exception."""

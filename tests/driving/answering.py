@@ -1,0 +1,65 @@
+"""A loop over plain HTTP that returns its answers rightly, unusually or wrongly, as the first word of its user says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx2
+
+from harness import Capability, ChatResponse, Conversation, Endpoint, Loop, Message, StopReason, Usage
+from harness.model.protocols import PLAIN_LOOP
+
+_STOP_REASONS = {"stop": StopReason.END_TURN, "length": StopReason.MAX_TOKENS}
+
+
+def drive(  # noqa: C901, PLR0912 - a branch for each way
+    endpoint: Endpoint, model: str, conversation: Conversation
+) -> list[ChatResponse | None] | int:
+    turn = conversation.turns[0]
+    way = turn.text.partition(":")[0]
+    headers = {"authorization": f"Bearer {endpoint.api_key}"}
+    body: dict[str, Any] = {"model": model, "messages": [{"role": "user", "content": turn.text}]}
+    body |= {"max_completion_tokens": conversation.max_tokens} if conversation.max_tokens else {}
+    with httpx2.Client(base_url=endpoint.base_url, headers=headers, trust_env=False) as http:
+        reply = http.post("chat/completions", json=body)
+        if way == "400-again":
+            reply = http.post("chat/completions", json=body)
+    if way in ("400-empty", "html-empty"):
+        return [ChatResponse(Message("assistant", ""), StopReason.END_TURN, Usage())]
+    if way == "400-returned":
+        return [ChatResponse(Message("assistant", f"Failed: {reply.text}"), StopReason.UNKNOWN, Usage())]
+    if way == "400-named":
+        return [ChatResponse(Message("assistant", ""), StopReason.ERROR, Usage())]
+    reply.raise_for_status()
+    answer = reply.json()
+    choice = answer["choices"][0]
+    text = choice["message"]["content"] or choice["message"].get("refusal") or ""
+    stop = _STOP_REASONS[choice["finish_reason"]]
+    usage = Usage(answer["usage"]["prompt_tokens"], answer["usage"]["completion_tokens"])
+    match way:
+        case "max-raises" | "refusal-raises":
+            raise RuntimeError(f"no whole answer: {text}")
+        case "max-complete":
+            stop = StopReason.END_TURN
+        case "plain-framed":
+            text = f"Answer:\n{text}\n(done)"
+        case "plain-loses":
+            text = text[:4]
+        case "refusal-empty":
+            text = ""
+        case "refusal-named":
+            text, stop = "", StopReason.REFUSAL
+        case "plain-uncounted":
+            usage = Usage(0, 0)
+        case "plain-unknown":
+            return [None]
+        case "plain-returns-number":
+            return 3
+        case "plain-returns-text":
+            return [text]  # pyright: ignore[reportReturnType]
+        case _:
+            pass
+    return [ChatResponse(Message("assistant", text), stop, usage)]
+
+
+LOOP = Loop("answering", "openai-chat", drive, PLAIN_LOOP | {Capability.ANSWERS, Capability.JSON_SCHEMA})

@@ -1,0 +1,98 @@
+"""What a loop returns to its application, by the public command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.cli.main import main
+from harness.results import CellResult, RunResult, Verdict
+from tests.once import once
+
+WHOLE = "model: [{text: The harbour opens at six.}]"
+ANSWERS = {
+    "plain": WHOLE,
+    "max": "model: [{text: The first lighthouse stood on a rock that the sea, stop: max_tokens}]",
+    "refusal": "model: [{refusal: I cannot help with that.}]",
+    "400": f"{WHOLE}\n    expect: {{error: invalid-request}}\nfaults: [{{status: 400}}]",
+    "html": f"{WHOLE}\n    expect: {{error: malformed-response}}\nfaults: [{{body: html}}]",
+}
+RIGHT = (
+    *("plain-right", "plain-framed", "plain-unknown", "max-right", "max-raises"),
+    *("refusal-right", "refusal-named", "refusal-raises", "400-raises", "400-returned", "400-named", "html-raises"),
+)
+WRONG = {
+    "plain-loses": "loop-answer: the model's final text is not in the answer that the loop returns",
+    "plain-uncounted": "loop-usage: input_tokens is neither that of the last answer nor a sum",
+    "max-complete": "loop-stop-reason: the model's answer ended with 'length', and the loop returns it as complete "
+    "('end_turn')",
+    "refusal-empty": "loop-answer: the model refuses, and the loop returns an empty answer",
+    "400-empty": "loop-error: the provider answered with status 400, but the loop returned an empty answer as if it "
+    "were complete",
+    "html-empty": "loop-error: the answer cannot be read, but the loop returned an empty answer as if it were complete",
+    "plain-returns-number": "loop-failed: the conversation broke off: it raises TypeError: drive returned a int, not a "
+    "list of ChatResponse",
+    "plain-returns-text": "loop-failed: the conversation broke off: it raises TypeError: chat returned a str, not a "
+    "ChatResponse",
+}
+
+Cells = dict[str, CellResult]
+
+
+def scenario(way: str) -> str:
+    kind = way.partition("-")[0]
+    model, _, faults = ANSWERS[kind].partition("\nfaults: ")
+    return f"""version: 1
+id: {way}
+title: What the application gets
+covers: [responses]
+scripted: true
+settings: {{max_tokens: 64}}
+requires: [{"truncation" if kind == "max" else ""}]
+faults: {faults or []}
+turns:
+  - user: "{way}: When does it open?"
+    {model}
+"""
+
+
+def play(folder: Path, ways: list[str], loop: str) -> Cells:
+    files = [folder / f"{way}.yaml" for way in ways]
+    for file in files:
+        file.write_text(scenario(file.stem), encoding="utf-8")
+    words = [f"--conversation=tests.driving.answering:{loop}", "--api=openai-chat", f"--report=json:{folder / 'run'}"]
+    main(["run", "--mode=reference", *map(str, files), *words])
+    run = RunResult.from_json((folder / "run").read_text(encoding="utf-8"))
+    return {cell.scenario: cell for cell in run.cells}
+
+
+@pytest.fixture(scope="session")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Cells:
+    return once(tmp_path_factory, "answers", lambda folder: play(folder, [*RIGHT, *WRONG, "400-again"], "LOOP"))
+
+
+@pytest.mark.parametrize("way", RIGHT)
+def test_an_application_may_get_its_answer_in_any_way(played: Cells, way: str) -> None:
+    assert (played[way].verdict, [each.message for each in played[way].findings]) == (Verdict.PASS, [])
+
+
+@pytest.mark.parametrize("way", WRONG)
+def test_what_the_application_does_not_get_is_found(played: Cells, way: str) -> None:
+    causes = [each for each in played[way].findings if each.follows is None]
+
+    assert played[way].verdict is Verdict.FAIL
+    assert f"{causes[0].rule}: {causes[0].message}".startswith(WRONG[way])
+
+
+def test_repeating_an_invalid_request_is_a_warning(played: Cells) -> None:
+    cell = played["400-again"]
+
+    assert cell.verdict is Verdict.WARN
+    assert [each.message for each in cell.findings] == ["the same request is sent again after status 400"]
+
+
+def test_a_loop_that_returns_nothing_gets_no_scenario_about_its_answers(tmp_path: Path) -> None:
+    cells = play(tmp_path, ["max-right", "refusal-right", "400-raises"], "drive")
+
+    assert {each.verdict for each in cells.values()} == {Verdict.NOT_APPLICABLE}
