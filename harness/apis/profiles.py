@@ -192,7 +192,7 @@ SERVERS = (
     KnownServer("cerebras", ("api.cerebras.ai",)),
     KnownServer("xai", ("api.x.ai",)),
     KnownServer("fireworks", ("api.fireworks.ai",)),
-    KnownServer("together", ("api.together.xyz", "api.together.ai")),
+    KnownServer("together", ("together.xyz", "together.ai")),
     KnownServer("nvidia", ("integrate.api.nvidia.com",)),
     KnownServer("huggingface", ("router.huggingface.co",)),
     KnownServer("nous", ("inference-api.nousresearch.com",)),
@@ -523,6 +523,11 @@ class Server(Strict):
     dialect: dict[str, Any] = Field(default_factory=dict[str, Any])
     recorded: StreamRecording | None = None
 
+    @property
+    def has_refusals(self) -> bool:
+        """Return whether the server's messages have a field for refusals."""
+        return "message.refusal" not in self.dialect.get("without", ())
+
 
 @cache
 def servers() -> tuple[Server, ...]:
@@ -536,6 +541,11 @@ def servers() -> tuple[Server, ...]:
 def servers_of(api: str) -> tuple[Server, ...]:
     """Return the servers that speak an API."""
     return tuple(server for server in servers() if server.api == api)
+
+
+def server_of(api: str, service: str | None) -> Server | None:
+    """Return the server that speaks an API as a service, or `None` if no server is known by that name."""
+    return next((each for each in servers_of(api) if each.service == service), None)
 
 
 def server_targets(api: str) -> tuple[ShippedTarget, ...]:

@@ -345,9 +345,13 @@ def as_completion(answer: object) -> object:
 
 def _calls_in(found: Mapping[str, Any]) -> list[object]:
     """Return the calls among the fields of an answer, as the client represents them."""
-    several = next((found[key] for key in (*_CALLS, *_lists_of_calls(found)) if found.get(key)), ())
+    pieces = [key for key in found if _PIECES_OF_CALLS.fullmatch(key)]  # a client may parse the same pieces, too
+    several = next((found[key] for key in (*pieces, *_CALLS, *_lists_of_calls(found)) if found.get(key)), ())
     calls = _items(several)
     return [several] if calls is None else calls
+
+
+_PIECES_OF_CALLS = re.compile(r"\w*calls?_(chunks|deltas|pieces)")
 
 
 OwnCall: TypeAlias = tuple[object, str, str, dict[str, JSON] | None]

@@ -70,7 +70,8 @@ class Method:
     known. `keys` holds the keys of the dictionaries of its module, if the method has a parameter for the provider.
 
     If the method takes a single object that holds the messages, `packed` is its parameter and the class of that object.
-    The names are then the fields of the class.
+    The names are then the fields of the class. `annotations` holds the source of the annotations, which `hints` lacks
+    if they name something that only type checkers import.
     """
 
     path: tuple[str, ...]
@@ -84,6 +85,7 @@ class Method:
     keys: tuple[str, ...] = ()
     class_source: str = ""
     packed: tuple[str, type] | None = None
+    annotations: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def parameter(self, name: str, form: Form) -> str | None:
         """Return the name of the parameter for an argument of this message format, or `None` if the method has none."""
@@ -154,12 +156,21 @@ class Method:
         return parameter == "tool_mode" or bool(re.search(rf"[\"']name[\"']:\s*{parameter}\b", self.module))
 
     @property
+    def takes_conversations(self) -> bool:
+        """Return whether the parameter for messages is annotated as a list of lists, for several conversations."""
+        name = first(SYNONYMS["messages"], self.names)
+        return name is not None and _LIST_OF_LISTS.match(self.annotations.get(name, "")) is not None
+
+    @property
     def only_list(self) -> str | None:
         """The only required parameter that has no known name, if its annotation is a list or the method takes tools."""
         unknown = self.required - KNOWN_PARAMETERS
         name = next(iter(unknown)) if len(unknown) == 1 else None
         is_list = name is not None and item_class(self.hints.get(name)) not in (None, str)
         return name if is_list or first(SYNONYMS["tools"], self.names) else None
+
+
+_LIST_OF_LISTS = re.compile(r"(?:[\w.]*\.)?(?:list|List|Sequence|Iterable)\[(?:[\w.]*\.)?(?:list|List|Sequence)\[")
 
 
 def default_base_url(value: object, provider_url: str) -> str:
@@ -455,6 +466,7 @@ def method_of(path: tuple[str, ...], value: object) -> Method:
         source_of(inspect.getmodule(value)),
         _keys_of_dictionaries(inspect.getmodule(value)) if any(each.name in PROVIDERS for each in named) else (),
         source_of(type(value.__self__) if inspect.ismethod(value) else value),
+        annotations={each.name: str(each.annotation) for each in named},
     )
 
 

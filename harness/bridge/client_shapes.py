@@ -143,6 +143,11 @@ class ClientShape:
         return self.whole.path in _SDKS
 
     @property
+    def passes_ids_on(self) -> bool:
+        """Return whether the client is the SDK of a provider, whose caller chooses the ids of calls."""
+        return self.is_sdk or (len(self.whole.path) > 1 and self.whole.path[0] == _RESOURCE)
+
+    @property
     def is_guess(self) -> bool:
         """Return whether the method was chosen only because of its parameters, not because of its name."""
         path = self.whole.path
@@ -309,13 +314,9 @@ def _with_methods(
     every = [(method,)] if method else [each for each in paths if each not in streams]
     whole = _first_fitting(client, every) or (None if method else _first_fitting(client, streams))
     if whole is not None:
-        if (binder := tool_binder(client)) is not None and whole.path not in _SDKS:
-            bound = {"tools", "tool_choice"} & method_of((), binder).names
-            whole = replace(whole, names=whole.names | {"tools"} | bound)
         streams = [_SDKS[whole.path][1]] if whole.path in _SDKS else [(*whole.path[:-1], each) for each in _STREAMS]
-        streamed = next(
-            (method_of(path, each) for path in streams if callable(each := attribute_of(client, path))), None
-        )
+        found = ((path, each) for path in streams if callable(each := attribute_of(client, path)))
+        streamed = next((_with_parameters_of_client(method_of(path, each), client) for path, each in found), None)
         return _shape(name, make, whole, streamed, own)
     if not others or inspect.ismodule(client):
         raise unknown_client(
@@ -369,12 +370,24 @@ def _first_fitting(client: object, paths: Iterable[tuple[str, ...]]) -> Method |
     for path in paths:
         if (function := attribute_of(client, path)) is None:
             continue
-        method = with_parameters_of_delegate(client, method_of(path, function))
+        method = _with_parameters_of_client(with_parameters_of_delegate(client, method_of(path, function)), client)
         form = _form(method)
         if form not in (None, PROMPT):
             return method
         of_prompt = of_prompt or (method if form is PROMPT else None)
     return of_prompt
+
+
+def _with_parameters_of_client(method: Method, client: object) -> Method:
+    """Return a method with the parameters that its client takes for it: tools, if another method binds them, and
+    `max_tokens`, if the method takes any parameter and the client has an attribute of this name.
+    """
+    names = method.names
+    if (binder := tool_binder(client)) is not None and method.path not in _SDKS:
+        names |= {"tools"} | ({"tools", "tool_choice"} & method_of((), binder).names)
+    if method.is_open and hasattr(client, "max_tokens") and not hasattr(client, "max_completion_tokens"):
+        names |= {"max_tokens"}
+    return replace(method, names=names)
 
 
 def _shape(
@@ -409,7 +422,7 @@ def _form(method: Method) -> Form | None:
     """Return the form of a method, or `None` if it takes neither messages nor a prompt."""
     if method.path in _SDKS:
         return _SDKS[method.path][0]
-    if method.receives_by_send:
+    if method.receives_by_send or method.takes_conversations:
         return None
     if "contents" in method.names:
         return GEMINI

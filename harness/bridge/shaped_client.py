@@ -14,6 +14,7 @@ from http import HTTPStatus
 from itertools import chain
 from typing import Any, cast
 
+from harness.adapters.openai_chat.servers import with_accepted_ids
 from harness.bridge.call_log import BoundMethod, call
 from harness.bridge.client_answers import READS_CALLS, events_of, has_calls_field, read_answer, read_stream
 from harness.bridge.client_formats import (
@@ -119,7 +120,7 @@ class ShapedClient:
         redirected: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self._shape, self._model, self._memory, self._api = shape, model, Memory(), api or OPENAI.name
-        self._redirected = redirected
+        self._redirected, self._server = redirected, endpoint.server
         self._runner = asyncio.Runner()
         self._opened = contextlib.ExitStack()
         values = {"base_url": endpoint.base_url, "api_key": endpoint.api_key, "model": model}
@@ -236,6 +237,8 @@ class ShapedClient:
         given = method.parameter(form.messages, form)
         if form is OPENAI and given in arguments and not self._shape.is_sdk:
             arguments[given] = self._own_messages(arguments[given], method.hints.get(given), method.module)
+        if form is OPENAI and given in arguments and self._shape.passes_ids_on:
+            arguments[given] = with_accepted_ids(arguments[given], self._server)
         typed = {given, tools}
         instances = {
             name: as_annotated(value, method.hints.get(name)) for name, value in arguments.items() if name in typed

@@ -32,7 +32,7 @@ from urllib.parse import urlsplit
 from harness import plugins
 from harness.apis import registry
 from harness.apis.api import Api
-from harness.bridge import client_methods, client_shapes
+from harness.bridge import client_formats, client_methods, client_shapes
 from harness.bridge.client_formats import ANTHROPIC, GEMINI, OPENAI, PROMPT, RESPONSES
 from harness.bridge.client_loops import AgentDrive, FunctionDrive, agent_drive
 from harness.bridge.client_methods import TRIED_MODELS
@@ -46,7 +46,7 @@ from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import ChatRequest, Message, Role, Text, Tool, ToolResult
 from harness.model.protocols import Adapter, Conversation, ConversationTool, Drive, Endpoint, Loop
 from harness.platform.environment import is_hidden
-from harness.platform.exceptions import exception_summary, origin, shorten
+from harness.platform.exceptions import ExceptionOrigin, exception_summary, origin, shorten
 from harness.runner.backends import NO_KEY
 from harness.runner.serve_router import served_apis
 from harness.stdio import adapter_specs
@@ -489,7 +489,7 @@ def _probe(send: Callable[[str], object], base: str = _BASE_PATH) -> _Seen:
         except (Exception, SystemExit) as error:  # noqa: BLE001 - it was refused, or it fails in any way before it sends
             failure = f" ({shorten(' '.join(exception_summary(error).split()), _MAX_FAILURE_CHARACTERS)})"
             place = origin(error)
-            if place.raiser.startswith("the library"):
+            if place.raiser.startswith("the library") and is_mismatch(place):
                 of_library = f"{place.raiser} raises {place.error}{place.line}: {place.text}"
     if not requests:
         hint = f" {_NAME_CALL}" if failure else f" Its HTTP client must be one of {_HTTP_CLIENTS}."
@@ -506,6 +506,15 @@ def _probe(send: Callable[[str], object], base: str = _BASE_PATH) -> _Seen:
             return _Seen(wire.name, path, body=first.body, model=wire.model_of(first), is_intercepted=is_known)
     shown = path if first.url.startswith(server.origin) else first.url
     return _Seen(None, reason=f"its first request goes to {shown}, which is a path of no known API. {_NAME_API}")
+
+
+def is_mismatch(place: ExceptionOrigin) -> bool:
+    """Return whether a library failed because it does not fit another one, and not because of what it was given."""
+    if place.error in ("ImportError", "ModuleNotFoundError"):
+        return True
+    refused = re.search(r"unexpected keyword argument '(\w+)'", place.text)
+    given = {*client_methods.KNOWN_PARAMETERS, *client_formats.SYNONYMS["messages"], "tool_choice"}
+    return (refused is not None and refused[1] not in given) or place.text.startswith("module '")
 
 
 _ENDPOINTS = {ANTHROPIC.name: "/messages", RESPONSES.name: "/responses", OPENAI.name: "/chat/completions"}

@@ -11,6 +11,7 @@ from http import HTTPStatus
 
 from harness.apis import registry
 from harness.apis.jsonvalue import as_list
+from harness.apis.profiles import server_of
 from harness.apis.registry import Target
 from harness.model.http import HttpRequest
 from harness.model.messages import JSON, ChatRequest, Message, StopReason, ToolCall, ToolResult
@@ -225,6 +226,14 @@ def _why_absent(scenario: Scenario, api: str) -> str | None:
     return None
 
 
+def _why_without_refusals(scenario: Scenario, target: Target) -> str | None:
+    server = server_of(target.api, target.service)
+    has_refusal = any(step.refusal is not None for turn in scenario.turns for step in turn.model)
+    if server is None or server.has_refusals or not has_refusal:
+        return None
+    return f"the messages of {server.name} have no field for a refusal"
+
+
 def _why_refused(scenario: Scenario, target: Target) -> str | None:
     """Return why a compatible server refuses the verbatim fields, tools or parts of a scenario, or `None` if it is not
     known to."""
@@ -284,7 +293,8 @@ def absent(cell: Cell, mode: Mode) -> NotApplicableReason | None:
     scenario, target = cell.scenario, cell.target
     if target.adapter.drive is not None and (reason := why_not_drivable(scenario, target.adapter.capabilities)):
         return NotApplicableReason(reason, Lacking.ADAPTER)
-    if reason := _why_absent(scenario, target.api) or _why_refused(scenario, target):
+    reason = _why_absent(scenario, target.api) or _why_without_refusals(scenario, target)
+    if reason := reason or _why_refused(scenario, target):
         return NotApplicableReason(reason, Lacking.API)
     required = set(scenario.requires)
     if cell.variant == "stream":

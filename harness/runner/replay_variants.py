@@ -14,6 +14,7 @@ from threading import Lock
 from harness.apis import registry
 from harness.apis.api import Api, StreamShape
 from harness.apis.jsonvalue import equal
+from harness.apis.profiles import server_of
 from harness.apis.view import ResponseView
 from harness.cassettes.player import asks_for_stream, one_body
 from harness.cassettes.rechunk import recut
@@ -75,7 +76,12 @@ def replay_variants(
 
 
 def _in_other_chunks(cell: Cell, answered: Sequence[ParsedExchange], backend: Backend) -> Iterator[ReplayVariant]:
-    """Repeat a cell that streams tool calls with the chunk shapes that other servers of the API are known to send."""
+    """Repeat a cell that streams tool calls with the chunk shapes that other servers of the API are known to send. A
+    server whose streams were recorded sends only its own.
+    """
+    server = server_of(cell.target.api, cell.target.service)
+    if server is not None and server.recorded is not None:
+        return
     if not any(reading.response is not None and reading.response.calls for reading in answered):
         return
     for name, shape in registry.api(cell.target.api).stream_shapes.items():

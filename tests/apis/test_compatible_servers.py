@@ -70,6 +70,23 @@ def test_the_shipped_adapter_passes_at_every_server(name: str) -> None:
     assert any(cell.verdict is Verdict.PASS for cell in cells)
 
 
+def test_a_server_whose_streams_were_recorded_sends_no_chunks_of_others() -> None:
+    cells = [Cell(shipped_scenarios()["call-single"], of(name), "stream") for name in ("mistral", "cerebras")]
+    mistral, cerebras = Run(InProcess(), all_rules(), recuts=1)(cells).cells
+
+    assert 0 < mistral.recuts < cerebras.recuts  # how Cerebras streams is not recorded
+
+
+def test_a_refusal_applies_to_no_server_whose_messages_have_no_field_for_it() -> None:
+    verdicts = {name: played(of(name), "stop-refusal")[0].verdict for name in ("mistral", "groq", "openrouter")}
+
+    assert verdicts == {
+        "mistral": Verdict.NOT_APPLICABLE,
+        "groq": Verdict.NOT_APPLICABLE,
+        "openrouter": Verdict.PASS,
+    }
+
+
 BLIND = {
     "mistral": ("history-anthropic-ids", "openai-chat-call-id-mistral"),
     "minimax": ("json-mode-unmentioned", "openai-chat-minimax-one-system"),

@@ -2009,3 +2009,71 @@ class WithAttribute:
 
 def test_annotated_attributes_are_no_parameters(connect: Connect) -> None:
     assert connect(WithAttribute).chat(REQUEST).text == "Hi."
+
+
+class Binding:
+    """A client of tools that another method binds. Its first method takes several conversations at once."""
+
+    max_tokens = None
+
+    def __init__(self, base_url: str, api_key: str, model: str) -> None:
+        self.tools: list[Any] = []
+
+    def bind_tools(self, tools: list[Any]) -> Binding:
+        bound = Binding("", "", "")
+        bound.tools = tools
+        return bound
+
+    def generate(self, messages: list[list[Any]]) -> str: ...
+
+    def complete(self, messages: Sequence[list[Any]]) -> str: ...
+
+    def invoke(self, given: Any, config: Any = None, **kwargs: Any) -> dict[str, Any]:
+        return {"text": f"{given[0]['content']} {len(self.tools)} {sorted(kwargs)}", "tool_calls": []}
+
+    def stream(self, given: Any, config: Any = None, **kwargs: Any) -> Iterator[dict[str, Any]]:
+        for piece in ('{"city":', '"Paris"}'):
+            part = {"name": "look" if piece[0] == "{" else None, "args": piece, "id": None, "index": 0}
+            yield {"content": "", "tool_calls": [{"name": "look", "args": {}}], "tool_call_chunks": [part]}
+
+
+def test_a_method_for_several_conversations_is_not_called_with_one(connect: Connect) -> None:
+    request = replace(REQUEST, tools=(LOOK,), max_tokens=9)
+
+    assert recognise(Binding, "mine").whole.path == ("invoke",)
+    assert connect(Binding, "gpt").chat(request).text == "Be short. 1 ['max_tokens']"
+
+
+def test_pieces_of_calls_are_read_before_the_calls_that_a_client_parses_from_them(connect: Connect) -> None:
+    *_, end = connect(Binding, "gpt").stream(replace(REQUEST, tools=(LOOK,)))
+
+    assert isinstance(end, Finish)
+    assert [(each.name, each.arguments) for each in end.response.tool_calls] == [("look", {"city": "Paris"})]
+
+
+class Resource:
+    """An SDK with a resource for chats. Its messages are sent unchanged."""
+
+    def __init__(self, base_url: str, api_key: str) -> None:
+        self.chat = SimpleNamespace(complete=self.complete)
+
+    def complete(self, messages: list[Any], model: str, tools: Any = None) -> str:
+        return str(messages[-1].get("tool_call_id"))
+
+    ask = complete
+
+
+@pytest.mark.parametrize(
+    ("server", "method", "expected"),
+    [("mistral", "", 9), (None, "", len("toolu_0123456789")), ("mistral", "ask", len("toolu_0123456789"))],
+)
+def test_the_caller_of_an_sdk_chooses_ids_that_its_server_accepts(
+    server: str | None, method: str, expected: int
+) -> None:
+    called = Message(Role.ASSISTANT, (ToolCall("toolu_0123456789", "look", {}),))
+    returned = Message(Role.USER, (ToolResult("toolu_0123456789", "look", "2"),))
+    request = replace(REQUEST, messages=(*REQUEST.messages, called, returned), tools=(LOOK,))
+    endpoint = replace(HERE, server=server)
+
+    with closing(ShapedClient(recognise(Resource, "mine", method), endpoint, "gpt")) as client:
+        assert len(client.chat(request).text) == expected

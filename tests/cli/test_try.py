@@ -17,11 +17,12 @@ from harness.apis import registry
 from harness.apis.fact_files import FactSelection
 from harness.cassettes.loopback_server import serve
 from harness.checks import gateway_traffic
-from harness.checks.recognition import program_variables, recognise_here
+from harness.checks.recognition import is_mismatch, program_variables, recognise_here
 from harness.checks.server_check import ScriptedServer
 from harness.cli import try_command
 from harness.cli.try_command import TrialCheck
 from harness.model.http import Delivery, HttpRequest, HttpResponse
+from harness.platform.exceptions import ExceptionOrigin
 from harness.runner.serve_router import BASE_PATH, ImprovisedRouter, example_value
 from harness.runner.served_session import SessionOptions
 from harness.scenarios.suite import shipped_folder
@@ -919,3 +920,17 @@ def test_a_loop_to_which_little_applies_is_told_why(
 
     assert "do not apply, most of them because of this: " in done.out
     assert "its constructor has no such argument" in done.out
+
+
+@pytest.mark.parametrize(
+    ("error", "text", "expected"),
+    [
+        ("TypeError", "Client.__init__() got an unexpected keyword argument 'proxies'", True),
+        ("ImportError", "cannot import name 'ToolCall' from 'sdk'", True),
+        ("AttributeError", "module 'sdk' has no attribute 'ChatCompletion'", True),
+        ("AttributeError", "'str' object has no attribute 'content'", False),  # it is given something else
+        ("TypeError", "create() got an unexpected keyword argument 'tools'", False),  # it passes on what it is given
+    ],
+)
+def test_a_library_fails_itself_only_if_it_does_not_fit_another_one(error: str, text: str, expected: bool) -> None:
+    assert is_mismatch(ExceptionOrigin("the library chain", error, text, "")) is expected

@@ -88,13 +88,22 @@ def adapt(body: dict[str, Any], server: str) -> dict[str, Any]:
     if form.reply_after_results:
         adapted["messages"] = [*_with_replies(adapted["messages"])]
     if form.call_id:
-        adapted["messages"] = [_with_ids(message, form.call_id) for message in adapted["messages"]]
+        adapted["messages"] = with_accepted_ids(adapted["messages"], server)
     if form.text_required:
         adapted["messages"] = [each for each in adapted["messages"] if not _is_empty_answer(each)]
     if form.reasoning_with_calls:
         added = {"reasoning_content": ""}
         adapted["messages"] = [added | each if each.get("tool_calls") else each for each in adapted["messages"]]
     return adapted
+
+
+def with_accepted_ids(messages: list[Any], server: str | None) -> list[Any]:
+    """Return messages with call ids that a server accepts, instead of those that another provider issued. Objects of an
+    SDK are returned unchanged.
+    """
+    form = SERVERS.get(server or "", ServerForm())
+    is_any = not form.call_id
+    return [each if is_any or not isinstance(each, dict) else _with_ids({**each}, form.call_id) for each in messages]
 
 
 def _present(body: dict[str, Any]) -> set[str]:
