@@ -446,7 +446,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
         *("prompt", "question", "text", "query", "user_message", "user_input", "message", "user", "content"),
         *("task", "goal", "prompts", "questions"),
     ),
-    "system": ("system", "system_prompt", "system_instruction", "instructions", "system_message", "sp"),
+    "system": ("system", "system_prompt", "system_instruction", "instructions", "system_message", "persona", "sp"),
     "tools": (
         *("tools", "tool_definitions", "tool_schemas", "tool_specs", "available_tools", "toolset", "toolbox"),
         *("tool_list", "tool_defs", "function_schemas", "schemas", *FUNCTION_LISTS),

@@ -10,7 +10,7 @@ import asyncio
 import inspect
 import re
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any, Protocol, cast
@@ -25,7 +25,15 @@ from harness.bridge.client_formats import (
     first,
     hints_of,
 )
-from harness.bridge.client_methods import METHODS, MODELS, Method, constructor_names, make_client, method_of
+from harness.bridge.client_methods import (
+    METHODS,
+    MODELS,
+    Method,
+    constructor_names,
+    make_client,
+    method_of,
+    try_to_make,
+)
 from harness.bridge.client_shapes import keeps_history, system_attribute
 from harness.bridge.client_tools import (
     EXECUTORS,
@@ -56,7 +64,12 @@ class ClassDrive(Protocol):
 
     @property
     def factory(self) -> type:
-        """The class that makes a client."""
+        """The class of a client."""
+        ...
+
+    @property
+    def make(self) -> Callable[..., object]:
+        """The class, or a function that makes a client of it."""
         ...
 
     @property
@@ -75,11 +88,14 @@ def agent_drive(value: object, api: str) -> AgentDrive | FunctionDrive | None:
     others.
 
     The class has a method for a prompt. It gets its tools by its constructor, by the method for the prompt, or by a
-    method that registers a tool, of the class or of an object that its constructor creates. `api` is the API that it
-    uses.
+    method that registers a tool, of the class or of an object that its constructor creates. A function may make the
+    client. `api` is the API that it uses.
     """
-    if inspect.isfunction(value):
-        return _function_drive(value, api)
+    if inspect.isfunction(value) and (found := _function_drive(value, api)) is not None:
+        return found
+    if (kind := class_made_by(value, api)) is not None:
+        drive = agent_drive(kind, api)
+        return replace(drive, make=cast("Any", value)) if isinstance(drive, AgentDrive) else None
     if not inspect.isclass(value):
         return None
     made, methods = method_of((), value), public_methods(value)
@@ -95,19 +111,35 @@ def agent_drive(value: object, api: str) -> AgentDrive | FunctionDrive | None:
     made_with, run_with = (tool_arguments(each, place, only_if_clear=hands_over) for each in (made, run))
     registrar = None if hands_over or made_with or run_with else registrar_of(value, place)
     gets_tools = made_with or run_with or registrar is not None
-    return AgentDrive(value, api, run, made_with, run_with, registrar, completing) if gets_tools else None
+    return AgentDrive(value, value, api, run, made_with, run_with, registrar, completing) if gets_tools else None
+
+
+def class_made_by(value: object, api: str) -> type | None:
+    """Return the class of the clients that a function makes from a base URL, a key or a model. Return `None` for other
+    values.
+    """
+    if not inspect.isfunction(value):
+        return None
+    method = method_of((), value)
+    takes_input = any(first(SYNONYMS[key], method.names) for key in ("prompt", "messages", "contents"))
+    if takes_input or not constructor_names(value).keys() & {"base_url", "api_key", "model"}:
+        return None
+    with suppress(Exception):  # third-party code may fail in any way
+        return type(try_to_make(value, api)[1])
+    return None
 
 
 @dataclass(frozen=True, slots=True)
 class AgentDrive:
     """Drive for a class that runs its tools itself.
 
-    `made_with` and `prompt_with` make the arguments for tools of its constructor and of its method for a prompt.
-    `registrar` registers a tool with a client. If the method for a prompt only adds it to the conversation,
-    `completing` is the method that then runs it.
+    `make` is the class, or a function that makes a client of it. `made_with` and `prompt_with` make the arguments for
+    tools of its constructor and of its method for a prompt. `registrar` registers a tool with a client. If the method
+    for a prompt only adds it to the conversation, `completing` is the method that then runs it.
     """
 
     factory: type
+    make: Callable[..., object]
     api: str
     prompt: Method
     made_with: Mapping[str, ToolArgument]
@@ -363,7 +395,7 @@ def client_with_system(
 
     If neither takes one, the system prompt is set by a method of its own or as an attribute.
     """
-    made = method_of((), drive.factory)
+    made = method_of((), drive.make)
     system = _system_argument(made, conversation)
     setters = {
         key: setter
@@ -371,9 +403,9 @@ def client_with_system(
         if not first(known, made.names) and (setter := _setting_method(drive.factory, known)) is not None
     }
     has_limit = conversation.max_tokens is not None and "max_tokens" not in setters
-    limit = {_limit_argument(drive.factory): conversation.max_tokens} if has_limit else {}
+    limit = {_limit_argument(drive): conversation.max_tokens} if has_limit else {}
     own = {**system, **{name: each for name, each in limit.items() if name in made.names}, **own}
-    client = make_client(drive.factory, endpoint.base_url, endpoint.api_key, model, api=drive.api, **own)
+    client = make_client(drive.make, endpoint.base_url, endpoint.api_key, model, api=drive.api, **own)
     for name in limit.keys() - made.names:
         setattr(client, name, limit[name])
     values = {"model": model, "system": conversation.system, "max_tokens": conversation.max_tokens}
@@ -415,10 +447,10 @@ def _system_argument(method: Method, conversation: Conversation) -> dict[str, st
     return dict.fromkeys(names if conversation.system else names & method.required, conversation.system or "")
 
 
-def _limit_argument(factory: type) -> str:
+def _limit_argument(drive: ClassDrive) -> str:
     """Return the constructor's parameter, or the attribute, for the maximum number of tokens of an answer."""
-    found = re.search(rf"\bself\.({'|'.join(SYNONYMS['max_tokens'])})\s*=", source_of_class(factory))
-    name = first(SYNONYMS["max_tokens"], method_of((), factory).names) or (found[1] if found else None)
+    found = re.search(rf"\bself\.({'|'.join(SYNONYMS['max_tokens'])})\s*=", source_of_class(drive.factory))
+    name = first(SYNONYMS["max_tokens"], method_of((), drive.make).names) or (found[1] if found else None)
     if name is None:
         raise Unsupported(RECOGNISED_CLIENT, "max_tokens", "it has no such argument")
     return name

@@ -30,7 +30,10 @@ from harness.bridge.client_formats import (
 )
 from harness.model.errors import PluginError
 
-BASE_URLS = ("base_url", "api_base", "baseurl", "api_url", "server_url", "url", "endpoint", "host")
+BASE_URLS = (
+    *("base_url", "api_base", "baseurl", "api_url", "api_root", "server_url", "url", "endpoint", "host"),
+    *("openai_url", "anthropic_url", "gemini_url"),
+)
 
 KEYS = ("api_key", "key", "apikey", "token", "auth_token")
 
@@ -185,9 +188,12 @@ def default_base_url(value: object, provider_url: str) -> str:
 
 
 def default_model(value: object) -> str | None:
-    """Return the default model of a method or constructor, if it has one."""
-    method = method_of((), value)
-    return method.preset.get(first(MODELS, method.names) or "", "").removeprefix(prefix_of(method)) or None
+    """Return the default model of a method, of a constructor, or of its configuration class, if there is one."""
+    config = _config(value)
+    for method in (method_of((), each) for each in (value, config[1] if config else None) if each is not None):
+        if default := method.preset.get(first(MODELS, method.names) or "", ""):
+            return default.removeprefix(prefix_of(method)) or None
+    return None
 
 
 def try_to_make(value: Callable[..., object], api: str) -> tuple[Callable[[str, str, str], object], object, str]:
@@ -198,7 +204,7 @@ def try_to_make(value: Callable[..., object], api: str) -> tuple[Callable[[str, 
     default = default_model(value)
     models = ([default] if default else []) + [*TRIED_MODELS]
     method = method_of((), value)
-    needs_provider = first(PROVIDERS, method.names) in method.required
+    needs_provider = _provider_parameter(method) in method.required
     apis = [api] if api or not needs_provider else [*providers_of(method), ""]
     for each, base_url in ((each, base) for each in apis for base in ("http://127.0.0.1:9/v1", "http://127.0.0.1:9")):
         make = partial(make_client, value, api=each)
@@ -335,7 +341,7 @@ def providers_of(method: Method) -> dict[str, object]:
     `Literal`, keys of dictionaries in its module or strings in its source. It is empty without a parameter for the
     provider.
     """
-    name = first(PROVIDERS, method.names)
+    name = _provider_parameter(method)
     if name is None:
         return {}
     hint = method.hints.get(name, str)
@@ -348,11 +354,22 @@ def providers_of(method: Method) -> dict[str, object]:
     return {api: min(found, key=partial(_provider_place, api)) for api, found in fitting.items() if found}
 
 
+def _provider_parameter(method: Method) -> str | None:
+    """Return the parameter for the provider. It may be the `name` that a function looks up in a dictionary of its
+    module.
+    """
+    if (name := first(PROVIDERS, method.names)) is not None:
+        return name
+    is_looked_up = "name" in method.required and re.search(r"\w\[name\b|\w\.get\(name\b", method.source)
+    is_provider = any(_is_provider(each, api) for each in method.keys for api in _PROVIDER_NAMES)
+    return "name" if is_looked_up and is_provider else None
+
+
 def selectable_providers(method: Method) -> dict[str, object]:
     """Return the providers of a method or constructor, by API, if it gets an argument for the provider or has a default
     one.
     """
-    name = first(PROVIDERS, method.names)
+    name = _provider_parameter(method)
     return providers_of(method) if name in method.required or name in method.preset else {}
 
 
@@ -385,7 +402,7 @@ def provider_argument(method: Method, api: str) -> dict[str, object]:
 
     A default is kept, unless it is the provider of another API.
     """
-    name, known = first(PROVIDERS, method.names), providers_of(method)
+    name, known = _provider_parameter(method), providers_of(method)
     if name is None or not known:
         return {}
     default = method.preset.get(name)
@@ -448,7 +465,20 @@ def method_of(path: tuple[str, ...], value: object) -> Method:
         return Method(path, frozenset(), is_open=False)
     named = [each for each in parameters if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)]
     required, hints = [each.name for each in named if each.default is each.empty], _hints_of(value)
+    if inspect.isclass(value) and (delegate := _constructor_delegate(value)) is not None:
+        own, other = method_of(path, value.__init__), method_of((), delegate)
+        return replace(
+            own,
+            names=(own.names | other.names) - {"self"},
+            is_open=other.is_open,
+            required=own.required - {"self"},
+            preset={**other.preset, **own.preset},
+            hints={**other.hints, **hints},
+            source="",
+            class_source=source_of(value),
+        )
     unpacked = _unpacked_fields(parameters, hints)
+    has_provider = any(each.name in (*PROVIDERS, "name") for each in named)
     kind = hints.get(required[0]) if len(required) == 1 else None
     if inspect.isclass(kind) and first(SYNONYMS["messages"], fields := frozenset(hints_of(kind))):
         own = method_of(path, kind)
@@ -464,10 +494,18 @@ def method_of(path: tuple[str, ...], value: object) -> Method:
         hints,
         "" if inspect.isclass(value) else source_of(value),
         source_of(inspect.getmodule(value)),
-        _keys_of_dictionaries(inspect.getmodule(value)) if any(each.name in PROVIDERS for each in named) else (),
+        _keys_of_dictionaries(inspect.getmodule(value)) if has_provider else (),
         source_of(type(value.__self__) if inspect.ismethod(value) else value),
         annotations={each.name: str(each.annotation) for each in named},
     )
+
+
+def _constructor_delegate(kind: type) -> Callable[..., object] | None:
+    """Return the method that the constructor of a class passes its `**options` on to, if there is one."""
+    constructor = vars(kind).get("__init__")
+    found = re.search(r"\bself\.(\w+)\([^()]*\*\*", source_of(constructor)) if constructor is not None else None
+    method = getattr(kind, found[1], None) if found else None
+    return method if inspect.isfunction(method) else None
 
 
 def _keys_of_dictionaries(module: object) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import re
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -20,6 +20,7 @@ from harness.bridge.client_loops import (
     answer_of_turn,
     call_method,
     check_texts,
+    class_made_by,
     client_with_system,
     declares_tools,
     entered,
@@ -49,10 +50,14 @@ from harness.model.protocols import Capability, Conversation, Endpoint
 
 
 def session_drive(value: object, api: str) -> SessionDrive | None:
-    """Return a drive that runs conversations with a class that keeps its history. Return `None` for other classes.
+    """Return a drive that runs conversations with a class that keeps its history. Return `None` for other values.
 
-    The class has a method for a prompt, and a method that accepts the results of calls. `api` is the API that it uses.
+    The class has a method for a prompt, and a method that accepts the results of calls. A function may make the client.
+    `api` is the API that it uses.
     """
+    if (kind := class_made_by(value, api)) is not None:
+        drive = session_drive(kind, api)
+        return replace(drive, make=cast("Any", value)) if drive is not None else None
     if not inspect.isclass(value):
         return None
     methods = public_methods(value)
@@ -62,7 +67,7 @@ def session_drive(value: object, api: str) -> SessionDrive | None:
     if not prompts or results is None or takes_messages(methods):
         return None
     declaring = next((each for each in methods if declares_tools(each)), None)
-    return SessionDrive(value, api, prompts[0], results, declaring, methods)
+    return SessionDrive(value, value, api, prompts[0], results, declaring, methods)
 
 
 def _place_among_results(method: Method) -> tuple[bool, bool]:
@@ -71,9 +76,13 @@ def _place_among_results(method: Method) -> tuple[bool, bool]:
 
 @dataclass(frozen=True, slots=True)
 class SessionDrive:
-    """Drive for a class that keeps its history, with its methods for a prompt, for results and for tools."""
+    """Drive for a class that keeps its history, with its methods for a prompt, for results and for tools.
+
+    `make` is the class, or a function that makes a client of it.
+    """
 
     factory: type
+    make: Callable[..., object]
     api: str
     prompt: Method
     results: Method
@@ -109,13 +118,11 @@ class SessionDrive:
         tools = self._tools(conversation)
         made_with, per_call = (
             {name: tools for name in [first(SYNONYMS["tools"], each.names)] if name and tools is not None}
-            for each in (method_of((), self.factory), self.prompt)
+            for each in (method_of((), self.make), self.prompt)
         )
         if tools is not None and not made_with and not per_call:
             raise Unsupported(RECOGNISED_CLIENT, "tools", "its constructor has no such argument")
-        own = {
-            name: as_annotated(each, method_of((), self.factory).hints.get(name)) for name, each in made_with.items()
-        }
+        own = {name: as_annotated(each, method_of((), self.make).hints.get(name)) for name, each in made_with.items()}
         client, system = client_with_system(self, endpoint, model, conversation, own)
         if self.declaring is not None:
             for tool in conversation.tools:

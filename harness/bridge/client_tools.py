@@ -192,12 +192,15 @@ def _likely_argument(name: str, method: Method, place: ClassSource) -> ToolArgum
     return _ObjectsArgument(None, is_mapping) if place.runs_tools else None
 
 
-def _pairs_argument(name: str, hint: object, place: ClassSource) -> _PairsArgument | None:
-    """Return the function that makes an argument with pairs of a declaration and a function, if the annotation or the
-    source has such pairs.
+def _pairs_argument(name: str, hint: object, place: ClassSource) -> _PairsArgument | _TuplesArgument | None:
+    """Return the function that makes an argument with pairs of a declaration and a function, if there are such pairs.
+
+    The annotation or the source shows them. The annotation may also have tuples of a function, texts and a schema.
     """
     is_mapping = _is_mapping(name, hint, place)
-    kinds = next(_pairs_in(hint), ())
+    kinds = next(_tuples_in(hint), ())
+    if len(kinds) > _PAIR:
+        return _tuples_argument(kinds, is_mapping)
     if any("Callable" in str(each) for each in kinds):
         return _PairsArgument(str(hint), is_mapping, "Callable" in str(kinds[:1]), place.module)
     read = re.search(rf"\bfor \(?(\w+), (\w+)\)? in (?:self\.)?_?{name}(\.values\(\))?(?![\w.])", place.source)
@@ -212,13 +215,25 @@ def _pairs_argument(name: str, hint: object, place: ClassSource) -> _PairsArgume
     return _PairsArgument("", is_mapping, is_function[0] or is_declaration[1], place.module)
 
 
-def _pairs_in(hint: object) -> Iterator[tuple[object, ...]]:
-    """Yield the members of the pairs in an annotation."""
+def _tuples_in(hint: object) -> Iterator[tuple[object, ...]]:
+    """Yield the members of the tuples in an annotation."""
     inner = typing.get_args(hint)
-    if typing.get_origin(hint) is tuple and len(inner) == _PAIR:
+    if typing.get_origin(hint) is tuple and len(inner) >= _PAIR and ... not in inner:
         yield inner
     else:
-        yield from chain.from_iterable(map(_pairs_in, inner))
+        yield from chain.from_iterable(map(_tuples_in, inner))
+
+
+def _tuples_argument(kinds: Sequence[object], is_mapping: bool) -> _TuplesArgument | None:
+    """Return the argument for tuples of these types, if one is a function and the others are texts and a schema. Of two
+    texts, the first is the name.
+    """
+    texts = iter(("name", "description") if [*kinds].count(str) == _PAIR else ("description",))
+    parts = [
+        "handler" if "Callable" in str(each) else next(texts, "") if each is str else "parameters" for each in kinds
+    ]
+    is_clear = "handler" in parts and "" not in parts and len({*parts}) == len(parts)
+    return _TuplesArgument(parts, str(kinds[parts.index("handler")]), is_mapping) if is_clear else None
 
 
 _PAIR = 2
@@ -227,7 +242,7 @@ _PAIR = 2
 def _is_mapping(name: str, hint: object, place: ClassSource) -> bool:
     """Return whether a parameter for tools is a dictionary by name, by its annotation or by how the class uses it."""
     if hint is not None and hint is not Any:
-        return re.match(r"(\w+\.)*([dD]ict|Mapping|MutableMapping)\b", str(hint).removeprefix("<class '")) is not None
+        return re.match(r"(<class '|typing\.\w+\[)?(\w+\.)*([dD]ict|Mapping|MutableMapping)\b", str(hint)) is not None
     is_kept = re.search(rf"self\.(\w+)(?::[^=\n]+)?\s*=\s*{name}\b(?!\.)", place.source)
     names = rf"((?<![\w.]){name}|self\.{is_kept[1]})" if is_kept else rf"(?<![\w.]){name}"
     return re.search(rf"{names}(\s+or\s+\{{\}}|\.get\(|\.items\(|\.values\(|\.keys\()", place.source) is not None
@@ -328,6 +343,20 @@ class _PairsArgument:
         return dict(zip((each.name for each in tools), ordered, strict=True)) if self.is_mapping else ordered
 
 
+@dataclass(frozen=True, slots=True)
+class _TuplesArgument:
+    """Tools as tuples of a function, texts and a schema, in a list or by name."""
+
+    parts: Sequence[str]
+    hint: str
+    is_mapping: bool
+
+    def __call__(self, tools: _Tools, _api: str) -> object:
+        known = [_parts_of(each, self.hint) for each in tools]
+        made = [tuple(each[part] for part in self.parts) for each in known]
+        return dict(zip((each.name for each in tools), made, strict=True)) if self.is_mapping else made
+
+
 def _declarations_of(module: str) -> ToolArgument:
     return lambda tools, api: declarations(tools, api, module)
 
@@ -376,7 +405,7 @@ def declarations(tools: _Tools, api: str, module: str) -> list[dict[str, Any]]:
 
 
 _BARE_TOOLS = re.compile(
-    r"function_?[dD]eclarations[\"']?\s*[:=]\s*(?:list\(|\[\w+ for [\w, ()]+ in )?(?:self\.)?_?tools\b"
+    r"function_?[dD]eclarations[\"']?\s*[:=]\s*(?:list\(|\[\w+ for [\w, ()]+ in )?(?:self\.)?_?(?:tools|functions)\b"
     r"|\*\*(\w+)[^{}]*\}\s*for \1 in"
     r"|[\"']type[\"']:\s*[\"']function[\"'],\s*[\"']function[\"']:\s*\w+\s*\}"
 )

@@ -44,7 +44,7 @@ def application_answer(returned: Returned, request: ChatRequest, api: str, sourc
 
     `returned` is the value that the method for a prompt returned, and `request` has that prompt. The text of the
     response has all texts in the value, because it is not known which of them the application shows. If there is none,
-    but the code may report errors in another way, such as by a handler or a log, the answer is not known.
+    but the code may report errors in another way, such as by an event, the answer is not known.
     """
     if returned is None:
         return None
@@ -99,5 +99,7 @@ _SUCCESS_FIELDS = re.compile("ok|success|succeeded|complete|completed|finished|d
 _NOT_SHOWN = re.compile(r"(^|_)(ids?|type|kind|event|role|model|object|name|provider|status|stop|reason|created)$")
 """Names of fields whose texts are not part of an answer."""
 
-_REPORTS_OTHERWISE = re.compile(r"on_error|[\"']error[\"']|\.(error|warning|exception)\(|stderr")
-"""Code that may report an error in another way than by its result or an exception."""
+_REPORTS_OTHERWISE = re.compile(
+    r"on_error|(emit|publish|notify|dispatch|fire|trigger|callback|handler)\w*\([^()]*[\"']\w*error[\"']"
+)
+"""Code that may report an error by an event, and not only by its result or an exception."""

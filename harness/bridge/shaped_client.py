@@ -159,7 +159,7 @@ class ShapedClient:
                 answer = self._run(cast("Any", answer).__aenter__())
             if not hasattr(answer, "__iter__") and hasattr(answer, "__aiter__"):
                 answer = self._synchronous(cast("AsyncIterator[object]", answer))
-            if not hasattr(answer, "__iter__") or _has_named_fields(answer):
+            if not hasattr(answer, "__iter__") or _is_whole(answer):
                 yield from events_of(self._mark_unpassed(self._read(answer, request)), texts)
                 return
             yield from map(TextDelta, texts)
@@ -312,10 +312,9 @@ class ShapedClient:
                 return
 
 
-def _has_named_fields(answer: object) -> bool:
-    """Return whether an answer is a named tuple or a Pydantic model. Both can be iterated, but are no streams."""
-    kind = type(answer)
-    return (tuple in kind.__mro__ and hasattr(kind, "_fields")) or hasattr(kind, "model_fields")
+def _is_whole(answer: object) -> bool:
+    """Return whether an answer is a tuple or a Pydantic model. Both can be iterated, but are no streams."""
+    return isinstance(answer, tuple) or hasattr(type(answer), "model_fields")
 
 
 def _check_instances(messages: Sequence[object], hint: object) -> None:

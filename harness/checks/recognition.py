@@ -32,6 +32,7 @@ from urllib.parse import urlsplit
 from harness import plugins
 from harness.apis import registry
 from harness.apis.api import Api
+from harness.apis.view import WireError
 from harness.bridge import client_formats, client_methods, client_shapes
 from harness.bridge.client_formats import ANTHROPIC, GEMINI, OPENAI, PROMPT, RESPONSES
 from harness.bridge.client_loops import AgentDrive, FunctionDrive, agent_drive
@@ -132,7 +133,8 @@ def recognise_here(name: str, api: str = "") -> Recognition:
         ):
             if not method and (drive := make_drive(value, first_api)) is not None:
                 found = _class_loop(name, drive, lambda api, make=make_drive: cast("Drive", make(value, api)))
-                return replace(found, sentence=found.sentence + _provider_note(value, found.spec))
+                sentence = found.sentence + _provider_note(value, found.spec)
+                return replace(found, sentence=sentence, default_model=client_methods.default_model(value))
         found = _client(name, client_shapes.recognise(value, name, method, api), api)
         return replace(found, sentence=found.sentence + _provider_note(value, found.spec))
     except PluginError as error:
@@ -314,14 +316,18 @@ def _is_loop(value: object) -> bool:
 def _class_loop(
     name: str, drive: AgentDrive | FunctionDrive | SessionDrive, make_drive: Callable[[str], Drive]
 ) -> Recognition:
-    """Recognise a class that is a tool loop. If it gets a tool and does not declare it, return a question."""
+    """Recognise a class that is a tool loop. If it gets a tool and does not declare it, return a question.
+
+    If it requests a model of its own instead of the given one, that model is returned.
+    """
     found = replace(_loop(name, drive, f"{name.partition(':')[2]}, {drive.sentence}"), ignored=drive.ignored)
     if found.question:
         return found
     drive_with_tool = make_drive(re.split("[@ ]", found.spec)[1])
-    seen = _probe(lambda url: drive_with_tool(Endpoint(url, "no-key"), "model", _ONE_TOOL))
+    seen = _probe(lambda url: drive_with_tool(Endpoint(url, "no-key"), TRIED_MODELS[0], _ONE_TOOL))
     if b'"look"' in seen.body or Unsupported.__name__ in seen.reason:
-        return found
+        is_own = seen.model is not None and seen.model.rpartition("/")[2] != TRIED_MODELS[0]
+        return replace(found, model=seen.model if is_own else None)
     return Recognition(question=_NO_TOOL.format(name=name, reason=f": {seen.reason}" if seen.reason else "."))
 
 
@@ -333,7 +339,7 @@ _NO_TOOL = (
 
 def _loop(name: str, drive: Drive, shown: str) -> Recognition:
     conversation = Conversation(turns=(Message(Role.USER, (Text("Hello"),)),))
-    seen = _probe(lambda url: drive(Endpoint(url, "no-key"), "model", conversation))
+    seen = _probe(lambda url: drive(Endpoint(url, "no-key"), TRIED_MODELS[0], conversation))
     if seen.api is None:
         return Recognition(question=f"{name} looks like a tool loop, but {seen.reason} Name its API by --api.")
     return Recognition(f"drive@{seen.api} {name}", f"a tool loop of {seen.api}: {shown}")
@@ -356,15 +362,11 @@ def _client(name: str, shape: ClientShape, api: str) -> Recognition:
         if found.api is not None and not _is_passed_through(each, found):
             seen, shape = found, each
             break
-    if seen.api is None and "Callable" in str(shape.whole.hints.get(shape.whole.parameter("tools", shape.form) or "")):
-        return Recognition(question=_RUNS_TOOLS.format(name=name))
-    if seen.api is None and shape.is_guess:
-        return Recognition(question=_WHICH_METHOD.format(name=name, called=shape.sentence.partition(" (")[0]))
-    if seen.api is None and seen.failure:
+    if seen.api is None and seen.failure and not shape.is_guess and not _takes_functions(shape):
         return Recognition(sentence=f"a client, called as {shape.sentence}", failure=seen.failure)
-    if seen.api is None:
-        return Recognition(question=f"{name} looks like a client, but {seen.reason}")
-    shape = shape.for_api(seen.api)
+    if question := _client_question(name, shape, seen):
+        return Recognition(question=question)
+    shape = shape.for_api(str(seen.api))
     format_name = (shape.tool_form or shape.form).name
     is_own = shape.is_sdk or format_name not in FOREIGN_FORMS or shape.form is tried[0].form is RESPONSES
     kind = adapter_specs.CLIENT if is_own else adapter_specs.NATIVE
@@ -387,6 +389,37 @@ def _client(name: str, shape: ClientShape, api: str) -> Recognition:
     default = shape.model if shape.model != TRIED_MODELS[0] else None
     spec = f"{kind}@{seen.api}{place} {name}"
     return Recognition(spec, sentence, "", ignored, model, default, service_target=service_target)
+
+
+def _client_question(name: str, shape: ClientShape, seen: _Seen) -> str:
+    """Return a question if the client sent no request, or if it asks for JSON of its own."""
+    if seen.api is not None:
+        is_own = shape.form is PROMPT and not shape.takes("response_format") and _asks_for_json(seen)
+        return _OWN_JSON.format(name=name) if is_own else ""
+    if _takes_functions(shape):
+        return _RUNS_TOOLS.format(name=name)
+    if shape.is_guess:
+        return _WHICH_METHOD.format(name=name, called=shape.sentence.partition(" (")[0])
+    return f"{name} looks like a client, but {seen.reason}"
+
+
+def _takes_functions(shape: ClientShape) -> bool:
+    return "Callable" in str(shape.whole.hints.get(shape.whole.parameter("tools", shape.form) or ""))
+
+
+def _asks_for_json(seen: _Seen) -> bool:
+    """Return whether the request asks for JSON, which harness did not ask for."""
+    with contextlib.suppress(WireError):
+        view = registry.api(str(seen.api)).view(HttpRequest("POST", "http://127.0.0.1/", {}, seen.body))
+        return view.response_format is not None
+    return False
+
+
+_OWN_JSON = (
+    "{name} takes a text and asks for JSON with a schema of its own, so the answers of harness do not fit. Name the "
+    "class or function below it that sends messages, or a program that uses it: harness try --command 'python "
+    "my_program.py'."
+)
 
 
 def _service_target(shape: ClientShape, seen: _Seen) -> str:

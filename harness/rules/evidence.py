@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import takewhile
+from itertools import accumulate, takewhile
 from operator import eq
 from typing import Any, TypedDict, TypeVar, Unpack
 
@@ -18,7 +18,7 @@ from harness.apis.api import Api, EmbeddingFormat, EmbeddingView, VectorView, el
 from harness.apis.jsonvalue import parse_body, resolve
 from harness.apis.limits import Violation
 from harness.apis.profiles import RuleSet
-from harness.apis.view import CallView, RequestView, ResponseView, TurnView, WireError
+from harness.apis.view import CallView, RequestView, ResponseView, TextView, TurnView, WireError
 from harness.cassettes.cassette import REFERENCE_URL
 from harness.equivalence.request_meaning import Pairing, pair_results
 from harness.kit.thread import failure, trimmed_result
@@ -27,6 +27,7 @@ from harness.model.messages import JSON, Message, Opaque, Role, Text, ToolCall, 
 from harness.results import (
     Blame,
     Chat,
+    DrivenTranscript,
     EmbeddingTranscript,
     Exchange,
     Kind,
@@ -35,7 +36,15 @@ from harness.results import (
     Severity,
     Transcript,
 )
-from harness.scenarios.canonical import MissingResult, ToolFailure, UnknownTool, answer, called_before, history
+from harness.scenarios.canonical import (
+    MissingResult,
+    ToolFailure,
+    UnknownTool,
+    answer,
+    called_before,
+    history,
+    user_message,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -455,7 +464,8 @@ class Evidence:
     def expected_calls(self, chat: int) -> tuple[ExpectedCall, ...]:
         """Return the calls that a chat's request must contain, in order. Results of earlier turns may be trimmed."""
         if isinstance(self.transcript, ServedTranscript):
-            return (*self._foreign_calls, *(call for at in range(chat) for call in self._issued_to_client(at)))
+            first = self.first_answer_sent(chat)
+            return (*self._foreign_calls, *(call for at in range(first, chat) for call in self._issued_to_client(at)))
         every = (*self._foreign_calls, *(call for at in range(chat) for call in self._issued[at]))
         trim = self.transcript.scenario.trim if self.transcript.scenario else None
         if trim is None:
@@ -464,6 +474,28 @@ class Evidence:
         old = len(self._foreign_calls) if turn > 0 else 0
         old += sum(len(self._issued[at]) for at in range(chat) if turn > self.transcript.chats[at].turn)
         return (*(_trim(call, trim.tools) for call in every[:old]), *every[old:])
+
+    def left_out_turns(self, chat: int) -> int:
+        """Return how many of the oldest turns a loop left out of the request for a scripted answer, as it may to save
+        tokens. A loop that keeps no whole earlier turn has lost its history, and the result is 0.
+        """
+        transcript, scenario = self.transcript, self.transcript.scenario
+        if not isinstance(transcript, DrivenTranscript) or scenario is None:
+            return 0
+        view = self._first[chat].request if chat in self._first else None
+        ends = [*accumulate(len(turn.model) for turn in scenario.turns)]
+        current = next((turn for turn, end in enumerate(ends) if chat < end), 0)
+        parts = [part for turn in view.turns if turn.role == "user" for part in turn.parts] if view is not None else []
+        sent = [part.text for part in parts if isinstance(part, TextView)]
+        wanted = [user_message(turn).text.strip() for turn in scenario.turns[: current + 1]]
+        kept = next((at for at, text in enumerate(wanted) if text and any(text in each for each in sent)), 0)
+        return kept if kept < current else 0
+
+    def first_answer_sent(self, chat: int) -> int:
+        """Return the index of the first scripted answer that the request for another one must contain."""
+        scenario = self.transcript.scenario
+        left_out = self.left_out_turns(chat)
+        return sum(len(turn.model) for turn in scenario.turns[:left_out]) if scenario is not None else 0
 
     def _issued_to_client(self, at: int) -> Iterator[ExpectedCall]:
         """Yield the calls of a scripted answer, each with the scenario's result."""

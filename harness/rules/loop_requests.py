@@ -16,7 +16,7 @@ from harness.equivalence.result_meaning import same_medium
 from harness.equivalence.schema_changes import change
 from harness.model.messages import File, Image, JsonSchema, StopReason, Text
 from harness.model.protocols import Capability
-from harness.results import DrivenTranscript, ServedTranscript, ToolRun
+from harness.results import DrivenTranscript, ServedTranscript, Severity, ToolRun
 from harness.rules.evidence import ClientRequest, Evidence
 from harness.rules.rule import RuleViolation
 from harness.rules.sent_requests import thinking_violations
@@ -196,11 +196,16 @@ def missing_messages(given: LoopInputs) -> Iterator[RuleViolation]:
     """
     is_stateful = any(req.view.stateful for req, _ in given.client_requests)
     for req, turn in given.client_requests if not is_stateful else ():
-        answers = (given.evidence.answer(at) for at in range(req.index))
+        left_out = given.evidence.left_out_turns(req.index)
+        if left_out:
+            message = f"the oldest {left_out} of the {turn} earlier turns are left out"
+            yield req.reading.violation(message, severity=Severity.NOTE)
+        first = given.evidence.first_answer_sent(req.index)
+        answers = (given.evidence.answer(at) for at in range(first, req.index))
         views = [answer.response for answer in answers if answer is not None and answer.response is not None]
         yield from _missing_texts(req, "assistant", [view.text for view in views if not is_cut_off(view)])
         if given.driven is not None:
-            parts = [part for each in given.scenario.turns[: turn + 1] for part in user_message(each).parts]
+            parts = [part for each in given.scenario.turns[left_out : turn + 1] for part in user_message(each).parts]
             yield from _missing_texts(req, "user", [part.text for part in parts if isinstance(part, Text)])
             yield from _missing_media(req, given.scenario, turn)
 

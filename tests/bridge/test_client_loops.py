@@ -351,6 +351,22 @@ class Agent:
         SEEN.extend([each["name"], each["description"], each["parameters"]] for each in made)
         SEEN.append(self.tools["weather"][1](**args))
 """,
+    "tuples of a function, a text and a schema by name": """
+class Agent:
+    def __init__(self, tools: Mapping[str, tuple[Callable, str, dict]] | None = None):
+        self.tools = dict(tools or {})
+    def ask(self, prompt: str):
+        SEEN.extend([name, text, schema] for name, (_, text, schema) in self.tools.items())
+        SEEN.append(self.tools["weather"][0](**args))
+""",
+    "tuples of a name, a text, a schema and a function": """
+class Agent:
+    def __init__(self, tools: list[tuple[str, str, dict, Callable]] = ()):
+        self.tools = [*tools]
+    def ask(self, prompt: str):
+        SEEN.extend([name, text, schema] for name, text, schema, _ in self.tools)
+        SEEN.append(self.tools[0][3](**args))
+""",
     "tool(fn, spec) of a builder in whose context the prompt is sent": """
 class Agent:
     def __init__(self):
@@ -403,6 +419,55 @@ def test_an_agent_gets_tools_in_the_way_of_its_author(load: Load, code: str) -> 
     assert [["weather", "The weather.", SCHEMA], "sunny in Paris"] == module.SEEN
     assert drive.ignored == ()
     assert "which runs the tools" in drive.sentence
+
+
+MADE = """
+class Agent:
+    def __init__(self, url, persona):
+        self.url, self.persona, self.tools = url, persona, {}
+    def equip(self, fn, *, name=None, description=None, schema=None):
+        self.tools[name] = fn, [name, description, schema]
+    def say(self, text):
+        SEEN.extend(spec for _, spec in self.tools.values())
+        SEEN.append([self.url, self.persona, self.tools["weather"][0](**args)])
+
+def open_agent(url="https://example.org", *, persona="", **kw):
+    return Agent(url, persona)
+
+AGENTS = {"openai": Agent, "anthropic": Agent}
+
+def get_agent(name, **kw):
+    return AGENTS[name](kw["base_url"], kw.get("persona", ""))
+
+class ByOptions(Agent):
+    def __init__(self, persona="", **options):
+        self.connect(**options)
+        self.persona, self.tools = persona, {}
+    def connect(self, api_url=None, model="gpt-5"):
+        self.url = api_url
+
+def extract(text, base_url=None):
+    return Agent(base_url, text)
+
+def broken(base_url):
+    raise OSError("no such host")
+"""
+
+
+@pytest.mark.parametrize("name", ["open_agent", "get_agent", "ByOptions"])
+def test_a_function_or_a_method_for_the_options_makes_the_client(load: Load, name: str) -> None:
+    module = load(MADE)
+    drive = agent_drive(getattr(module, name), "openai-chat")
+    assert drive is not None
+
+    drive(HERE, "gpt", conversation(system="Be brief."))
+
+    assert [["weather", "The weather.", SCHEMA], [HERE.base_url, "Be brief.", "sunny in Paris"]] == module.SEEN
+
+
+@pytest.mark.parametrize("name", ["extract", "broken"])
+def test_a_function_that_takes_a_prompt_or_fails_makes_no_client(load: Load, name: str) -> None:
+    assert agent_drive(getattr(load(MADE), name), "openai-chat") is None
 
 
 BY_SIGNATURE = {

@@ -1519,10 +1519,10 @@ class Modelled(BaseModel):
     text: str
 
 
-@pytest.mark.parametrize("kind", [Named, Modelled])
-def test_an_answer_that_can_be_iterated_need_be_no_stream(kind: type[Named], connect: Connect) -> None:
-    def ask(question: str, system: str, on_text: Callable[[str], None] | None = None) -> Named:
-        return kind(text="Hello")
+@pytest.mark.parametrize("answer", [Named("Hello"), Modelled(text="Hello"), ("Hello", "stop")])
+def test_an_answer_that_can_be_iterated_need_be_no_stream(answer: object, connect: Connect) -> None:
+    def ask(question: str, system: str, on_text: Callable[[str], None] | None = None) -> object:
+        return answer
 
     assert [each.text for each in connect(ask).stream(REQUEST) if isinstance(each, TextDelta)] == ["Hello"]
 

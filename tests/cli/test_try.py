@@ -136,6 +136,12 @@ def strict(messages, base_url):
     return httpx2.post(base_url, json=[each["kind"] for each in messages])
 
 
+def extract(text, base_url):
+    schema = {"type": "json_schema", "json_schema": {"name": "invoice", "schema": {"type": "object"}}}
+    body = {"model": "m", "messages": [{"role": "user", "content": text}], "response_format": schema}
+    return httpx2.post(base_url + "/chat/completions", json=body).json()["choices"][0]["message"]["content"]
+
+
 def silent(messages, base_url):
     return "I ask nobody."
 
@@ -329,6 +335,7 @@ def test_the_sample_is_played_with_the_service_that_a_client_calls(harness: Comm
             "which of its methods sends a conversation? own_client:Guessed.keep(messages) does not.",
         ),
         ("own_client:Factory", "its constructor needs kind"),
+        ("own_client:extract", "takes a text and asks for JSON with a schema of its own, so the answers of harness do"),
         ("takes_functions.py", "takes functions as tools. Does it run them itself? If so, name a program"),
         (
             "openai",
@@ -823,6 +830,15 @@ class Wrong(Agent):
     def done(self, use):
         return {**super().done(use), "content": "None"}
 """
+
+
+@pytest.mark.usefixtures("apart")
+def test_an_agent_with_a_model_of_its_own_is_judged_by_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "own_agent", raising=False)
+    code = KEYED_AGENT.replace('system_prompt, model="claude-opus-4-8"):', 'system_prompt, mode="claude-opus-4-8"):')
+    (folder / "own_agent.py").write_text(code.replace("self.model = model", "self.model = mode"))
+
+    assert recognise_here("own_agent:Agent").model == "claude-opus-4-8"
 
 
 @pytest.mark.usefixtures("apart")

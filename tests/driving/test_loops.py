@@ -96,7 +96,7 @@ def test_what_is_wrong_is_found_by_what_it_is(played: Cells, way: str) -> None:
 @pytest.mark.parametrize("way", NOTED)
 def test_what_costs_more_is_noted(played: Cells, way: str) -> None:
     assert played[way].verdict is Verdict.NOTE
-    assert {finding.rule for finding in played[way].findings} == {NOTED[way]}, said(played[way])
+    assert {finding.rule for finding in played[way].findings} == NOTED[way], said(played[way])
 
 
 def test_what_ends_the_loop_is_shown_with_what_it_said(played: Cells) -> None:

@@ -44,6 +44,7 @@ WRONG = {
     "schema-thinned": "loop-tools",
     "bound-dropped": "loop-settings",
     "other-model": "loop-settings",
+    "trims-in-a-turn": "result-orphan",
     "run-twice": "tool-run-again",
     "run-otherwise": "tool-run-otherwise",
     "run-uncalled": "tool-run-uncalled",
@@ -63,8 +64,8 @@ WRONG = {
 AT_ONCE = ("right", "zipped")
 """The ways that run the tools of a response at once."""
 
-NOTED = {"dated": "prefix-changed"}
-"""The rule of each way that works, and costs more than it has to."""
+NOTED = {"dated": {"prefix-changed"}, "trims": {"prefix-changed", "loop-history"}}
+"""The rules of each way that works, and costs more than it has to, or leaves out old turns."""
 
 SCENARIO = """
 version: 1
@@ -149,7 +150,12 @@ turns:
         truncated: true
 """
 
-OTHERS = {"own-tool": OWN_TOOL, "ends-with-call": ENDING}
+LONGER = f"""{SCENARIO}
+  - user: Thank you.
+    model: [{{{{text: You are welcome.}}}}]
+"""
+
+OTHERS = {"own-tool": OWN_TOOL, "ends-with-call": ENDING, "trims": LONGER, "trims-in-a-turn": LONGER}
 """The scenarios of ways that are not played by the one of two turns."""
 
 
@@ -231,6 +237,15 @@ def finishing(body: Body) -> Body:
     return {**body, "tools": [*body["tools"], {"type": "function", "function": own}]}
 
 
+def trimmed(body: Body, to: str) -> Body:
+    """In the third turn, leaves out what is before the first message of the role `to` behind the first user's."""
+    system, *rest = body["messages"]
+    if sum(message["role"] == "user" for message in rest) < 3:
+        return body
+    first = next(place for place, message in enumerate(rest) if place and message["role"] == to)
+    return {**body, "messages": [system, *rest[first:]]}
+
+
 BODIES: dict[str, Callable[[Body], Body]] = {
     "swapped": swapped,
     "id-lost": of("tool", tool_call_id="call_0"),
@@ -248,6 +263,8 @@ BODIES: dict[str, Callable[[Body], Body]] = {
     "finishes": finishing,
     "reordered": reordered,
     "wrapped": messages(wrapped),
+    "trims": lambda body: trimmed(body, "user"),
+    "trims-in-a-turn": lambda body: trimmed(body, "tool"),
 }
 
 
