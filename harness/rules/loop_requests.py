@@ -153,21 +153,38 @@ def missing_system_prompt(given: LoopInputs) -> Iterator[RuleViolation]:
     """Report a request without the system prompt.
 
     If a client of `harness serve` chooses its own system prompt, later requests may change it, but not leave it out.
+    Neither a loop nor a client may repeat it.
     """
     if given.driven is None and given.scenario.system_from == "client":
         first = instructions(given.client_requests[0][0].view).strip() if given.client_requests else ""
         for req, _ in given.client_requests[1:] if first else ():
             if not req.view.stateful and not instructions(req.view).strip():
                 yield req.reading.violation("the system prompt of the first request is left out here", "", None, first)
+            yield from _repeated_system_prompt(req, first)
         return
     for req, turn in given.client_requests:
         system, view = (system_of(given.scenario, turn) or "").strip(), req.view
         if system in instructions(view) or system in "".join(part.text for part in view.system):
+            yield from _repeated_system_prompt(req, system)
             continue
         in_user_text = any(system in text for text in texts(view, "user"))
         where = "is in a user message" if in_user_text else "is nowhere in the request"
         place = view.system[0].pointer if view.system else ""
         yield req.reading.violation(f"the system prompt {where}", place, instructions(view) or None, system)
+
+
+def _repeated_system_prompt(req: ClientRequest, system: str) -> Iterator[RuleViolation]:
+    """Report a line of a system prompt that the request contains more often than the system prompt does."""
+    sent = instructions(req.view)
+    for line in dict.fromkeys(each.strip() for each in system.splitlines()):
+        if len(line) >= _MIN_LINE and sent.count(line) > system.count(line):
+            place = req.view.system[-1].pointer
+            yield req.reading.violation("the system prompt is repeated in this request", place, sent, system)
+            return
+
+
+_MIN_LINE = 12
+"""Minimum number of characters of a line that is not repeated by chance."""
 
 
 def changed_tools(given: LoopInputs) -> Iterator[RuleViolation]:

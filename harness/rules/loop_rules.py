@@ -57,11 +57,11 @@ def _loop_rule(
 
 _loop_rule(
     "loop-system",
-    "Each request of a loop or a client contains its system prompt.",
+    "Each request of a loop or a client contains its system prompt once.",
     subject=Subject.SYSTEM_PROMPT,
-    because="the model does not know its instructions",
+    because="the model does not know its instructions, or reads them several times",
     of_clients=True,
-    remedy="put the system prompt into {system}, in each request",
+    remedy="put the system prompt into {system} once, in each request",
 )(missing_system_prompt)
 _loop_rule(
     "loop-tools",

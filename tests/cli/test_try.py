@@ -377,6 +377,8 @@ schema = {"type": "object", "properties": {"path": {"type": "string"}}, "require
 tools = [{"type": "function", "function": {"name": "read", "description": "Reads.", "parameters": schema}}]
 while True:
     sent = messages[1:] if "drop" in sys.argv and len(messages) > 2 else messages
+    if "repeat" in sys.argv:
+        sent[0]["content"] += "\\nRead each file once."
     if "change" in sys.argv:
         sent[0]["content"] = f"You read files. {len(messages)} messages so far."
     limit = {"max_tokens": 500} if "limit" in sys.argv else {}
@@ -592,6 +594,8 @@ def test_a_program_is_played_with_its_own_prompts_and_tools(harness: Command, fo
     assert dropped.code == 1
     assert "the system prompt of the first request is left out here (" in dropped.out
     assert harness("try", "--command", f"{sys.executable} program.py change").code == 0
+    repeated = harness("try", "--command", f"{sys.executable} program.py repeat")
+    assert "the system prompt is repeated in this request (loop-system, " in repeated.out
 
     printed = harness("try", "--command", f"{sys.executable} program.py print order")
     assert "the result of read is the name of an object, without its content (result-changed, " in printed.out

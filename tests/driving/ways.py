@@ -37,6 +37,7 @@ WRONG = {
     "id-lost": "result-orphan",
     "system-dropped": "loop-system",
     "system-as-user": "loop-system",
+    "system-repeated": "loop-system",
     "history-dropped": "loop-history",
     "arguments-dropped": "arguments-changed",
     "tools-dropped-later": "loop-tools",
@@ -198,6 +199,11 @@ def without_first_turn(body: Body) -> Body:
     return body if len(asked) < 2 else {**body, "messages": [body["messages"][0], *body["messages"][asked[1] :]]}
 
 
+def repeated_system(message: Body) -> Body:
+    """Puts the system prompt twice into its message."""
+    return {**message, "content": "\n\n".join([message["content"]] * 2)} if message["role"] == "developer" else message
+
+
 def rewritten(message: Body) -> Body:
     calls = [{**call, "function": {**call["function"], "arguments": "{}"}} for call in message.get("tool_calls") or []]
     return {**message, **({"tool_calls": calls} if calls else {})}
@@ -251,6 +257,7 @@ BODIES: dict[str, Callable[[Body], Body]] = {
     "id-lost": of("tool", tool_call_id="call_0"),
     "system-dropped": messages(lambda message: None if message["role"] == "developer" else message),
     "system-as-user": of("developer", role="user"),
+    "system-repeated": messages(repeated_system),
     "history-dropped": without_first_turn,
     "arguments-dropped": messages(rewritten),
     "tools-dropped-later": lambda body: body if len(body["messages"]) < 4 else {**body, "tools": body["tools"][:0]},
