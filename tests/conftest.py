@@ -13,7 +13,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from harness.platform import project
-from harness.scenarios import load, suite
+from harness.platform.files import shipped_folder
+from harness.scenarios import load
 from harness.scenarios.schema import Scenario
 
 pytest_plugins = ["pytester"]
@@ -54,7 +55,7 @@ def _no_commit_of_this_checkout() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def _shipped_scenarios_are_read_once() -> Iterator[None]:
     """Each run reads all shipped scenarios, a quarter of a second, and the tests start hundreds of runs."""
-    read, shipped = load.load_file, suite.shipped_folder("scenarios")
+    read, shipped = load.load_file, shipped_folder("scenarios")
     read_once = cache(read)
 
     def load_file(path: Path) -> Scenario:

@@ -13,11 +13,11 @@ from harness.apis.api import Api
 from harness.apis.fact_files import CompiledFacts, FactSelection, today
 from harness.apis.profiles import Profile
 from harness.model.http import HttpRequest, HttpResponse
+from harness.platform.files import shipped_folder
 from harness.reference_server.script_session import ScriptSession
-from harness.scenarios import suite
 from harness.scenarios.load import load_file
 
-SCENARIO = load_file(suite.shipped_folder("scenarios") / "system-absent.yaml")
+SCENARIO = load_file(shipped_folder("scenarios") / "system-absent.yaml")
 
 
 def changed(file: Path, api: str, changes: Mapping[str, Mapping[str, Any]]) -> Path:

@@ -43,7 +43,7 @@ def test_what_it_ships_is_found_from_any_folder(wheel: Path, tmp_path: Path, *, 
     if not is_writable:
         cache.write_text("a file, and no folder")
     code = (
-        "from harness.scenarios.suite import shipped_folder as shipped; "
+        "from harness.platform.files import shipped_folder as shipped; "
         "print(shipped('scenarios'), shipped('cassettes'), sum(1 for _ in shipped('cassettes').rglob('*.yaml')))"
     )
 
@@ -64,6 +64,6 @@ def test_what_it_ships_is_found_from_any_folder(wheel: Path, tmp_path: Path, *, 
 
 
 def test_a_checkout_uses_its_own_files() -> None:
-    from harness.scenarios.suite import shipped_folder
+    from harness.platform.files import shipped_folder
 
     assert [shipped_folder(name) for name in SHIPPED] == [ROOT / name for name in SHIPPED]

@@ -56,9 +56,8 @@ from harness.results import (
 from harness.rules import EVERYTHING, Scope
 from harness.rules.conversation_report import build_conversation, max_conversation_chars
 from harness.rules.evidence import Evidence, ParsedExchange
-from harness.rules.provider_reports import STATE_DROPPED
 from harness.rules.rule import Rule
-from harness.rules.unchanged_prefix import PREFIX_CHANGED, continued_requests
+from harness.rules.unchanged_prefix import PREFIX_CHANGED, STATE_DROPPED, continued_requests
 
 if TYPE_CHECKING:  # most audits do not redrive
     from harness.audit.redrive import Redrive

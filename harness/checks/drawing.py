@@ -16,7 +16,7 @@ from harness.apis.registry import Target
 from harness.apis.view import Provocation
 from harness.model.messages import JSON, ToolCall
 from harness.model.protocols import Capability
-from harness.scenarios import suite
+from harness.platform.files import shipped_folder
 from harness.scenarios.canonical import calls_of, scripted_events
 from harness.scenarios.load import load_paths
 from harness.scenarios.schema import Expectation, FaultSpec, FaultStatus, Scenario, TurnSpec
@@ -112,7 +112,7 @@ def bases() -> tuple[tuple[Scenario, Document], ...]:
     """Return the shipped scenarios that are specific to some APIs or profiles, for example because they use provider
     tools.
     """
-    shipped = load_paths([suite.shipped_folder("scenarios")])
+    shipped = load_paths([shipped_folder("scenarios")])
     return tuple(
         (each, each.model_dump(mode="json", exclude_unset=True, by_alias=True))
         for each in shipped

@@ -53,9 +53,8 @@ from harness.rules.conversation_report import chat_messages, fit_exchanges, max_
 from harness.rules.evidence import Evidence
 from harness.runner.cells import VARIANTS, Cell, cells, not_applicable
 from harness.runner.live import NO_SUCH_PATH, url_suggestion
-from harness.runner.plan import Plan
 from harness.runner.recorder import versions
-from harness.runner.suite_run import OnResult
+from harness.runner.suite_run import OnResult, Plan
 from harness.scenarios.schema import Scenario, Variant
 
 

@@ -33,12 +33,12 @@ from harness.model.errors import UsageError
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import JSON, ChatRequest, File, Message, Part, Tool
 from harness.model.protocols import Endpoint
+from harness.platform.files import shipped_folder
 from harness.results import Chat, Exchange, RejectedRequest, ServedTranscript
 from harness.rules.evidence import Evidence
 from harness.runner.cells import Cell
 from harness.runner.served_session import ServedSession, SessionOptions
 from harness.runner.tool_loop import run_scenario
-from harness.scenarios import suite
 from harness.scenarios.load import load_paths
 from harness.scenarios.schema import Scenario
 
@@ -68,7 +68,7 @@ def own_folder() -> Path:
 
 def scenarios() -> Sequence[Scenario]:
     """Return all scenarios in the order in which they run."""
-    folder = suite.shipped_folder("scenarios")
+    folder = shipped_folder("scenarios")
     return [*load_paths([folder / f"{name}.yaml" for name in SHIPPED]), *load_paths([own_folder()])]
 
 

@@ -43,6 +43,7 @@ _MODULES = {
     "schema": "list",
     "server": "check",
     "show": "run",
+    "shrink": "run",
     "validate": "audit",
 }
 """Maps commands to their modules where the names differ."""
@@ -217,9 +218,9 @@ def completion(
 
 def complete_scenarios(incomplete: str) -> list[str]:
     """Return matching ids of built-in scenarios, and matching files and folders."""
-    from harness.scenarios import suite  # noqa: PLC0415 - a key press imports only what completes this value
+    from harness.platform.files import shipped_folder  # noqa: PLC0415 - a key press imports only what completes this value
 
-    ids = (file.stem for file in suite.shipped_folder("scenarios").glob("*.yaml"))
+    ids = (file.stem for file in shipped_folder("scenarios").glob("*.yaml"))
     return [*_matching(ids, incomplete), *_paths(incomplete)]
 
 

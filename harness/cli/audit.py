@@ -27,10 +27,10 @@ from harness.cli.settings import fact_files, fact_options, scope_for, settings
 from harness.model.errors import CassetteError, FileError, ScenarioError
 from harness.model.messages import JSON
 from harness.platform.environment import hidden_variables
+from harness.platform.files import shipped_folder
 from harness.reports.words import count
 from harness.results import CellResult, Severity
 from harness.rules.rule import all_rules
-from harness.scenarios import suite
 from harness.scenarios.load import problems, scenario_files
 
 
@@ -201,7 +201,7 @@ def validate(
     if facts and not paths:
         return _validate_facts(fact_files(facts))
     own = [path for each in settings().scenarios if (path := Path(each)).exists()]
-    files = scenario_files(paths or own or [suite.shipped_folder("scenarios")])
+    files = scenario_files(paths or own or [shipped_folder("scenarios")])
     by_id: dict[str, Path] = {}
     found: list[FileError] = []
     for file in files:

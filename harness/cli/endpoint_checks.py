@@ -55,8 +55,8 @@ from harness.runner import expected_failures
 from harness.runner.backends import NO_KEY
 from harness.runner.cells import Cell
 from harness.runner.live import client_base_url
-from harness.runner.plan import variants
 from harness.runner.served_session import SessionOptions
+from harness.runner.suite_run import variants
 from harness.runner.verdicts import known_finding_ids
 from harness.scenarios.schema import Scenario, Variant
 

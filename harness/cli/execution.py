@@ -37,6 +37,7 @@ from harness.cli.settings import (
 from harness.kit import factories
 from harness.model.errors import UnknownName, UsageError
 from harness.platform.environment import hidden_variables
+from harness.platform.files import shipped_folder
 from harness.reports.groups import missing
 from harness.reports.words import costs, count, forecast, money, plain
 from harness.results import CellResult, ExpectedFailure, Invocation, Mode, RunResult, Verdict
@@ -44,12 +45,10 @@ from harness.runner import expected_failures
 from harness.runner.cells import Cell, not_applicable, scenarios_of
 from harness.runner.costs import Budget, estimate
 from harness.runner.live import RateLimits, RateOptions, base_urls_of
-from harness.runner.plan import Plan, cell_seconds
 from harness.runner.recorder import Recorder, lock_cassettes, recordable_cells, versions, without_fresh
 from harness.runner.shards import ResumedCells, Shard, definitions, resumed_cells
-from harness.runner.suite_run import EarlyStop, Execute, ResultCollector, Run
+from harness.runner.suite_run import EarlyStop, Execute, Plan, ResultCollector, Run, cell_seconds
 from harness.runner.verdicts import known_finding_ids
-from harness.scenarios import suite
 from harness.stdio.workers import ForeignAdapter, WorkerPool
 
 
@@ -170,7 +169,7 @@ def cassette_libraries(options: EffectiveOptions) -> tuple[list[CassetteLibrary]
         return [CassetteLibrary(Path(given))], given
     is_own = options.paths or Path(options.folder).is_dir()
     named = f"{options.folder} and the shipped cassettes" if is_own else "the shipped cassettes"
-    return [CassetteLibrary(Path(options.folder)), CassetteLibrary(suite.shipped_folder("cassettes"))], named
+    return [CassetteLibrary(Path(options.folder)), CassetteLibrary(shipped_folder("cassettes"))], named
 
 
 def redactor_of(options: EffectiveOptions, mode: Mode) -> Redactor:

@@ -25,8 +25,7 @@ from harness.results import CellResult
 from harness.rules.rule import all_rules
 from harness.runner.backends import GeneratedBackend
 from harness.runner.cells import Cell
-from harness.runner.plan import variants
-from harness.runner.suite_run import Run
+from harness.runner.suite_run import Run, variants
 from harness.scenarios.schema import Scenario
 from harness.stdio.workers import WorkerPool
 

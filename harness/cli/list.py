@@ -138,8 +138,8 @@ def _inventory(folder: str | None, max_age: str | None) -> list[StoredCassette]:
     from harness.cli.selection import scenarios_of, select  # noqa: PLC0415 - other lists start faster
     from harness.cli.settings import EffectiveOptions, complete_options  # noqa: PLC0415 - other lists start faster
     from harness.platform.environment import hidden_variables  # noqa: PLC0415 - other lists start faster
-    from harness.runner.plan import CELL_SECONDS  # noqa: PLC0415 - other lists start faster
     from harness.runner.recorder import CassetteState, Inventory  # noqa: PLC0415 - other lists start faster
+    from harness.runner.suite_run import CELL_SECONDS  # noqa: PLC0415 - other lists start faster
     from harness.stdio.workers import WorkerPool  # noqa: PLC0415 - other lists start faster
 
     options = complete_options(EffectiveOptions(cassettes=folder, max_age=max_age), "replay")

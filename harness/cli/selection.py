@@ -26,13 +26,12 @@ from harness.model.errors import MissingDependency, UsageError
 from harness.model.protocols import Adapter, Endpoint
 from harness.platform import files
 from harness.platform.environment import is_installed
-from harness.platform.files import read_file
+from harness.platform.files import SHIPPED, read_file, shipped_folder
 from harness.reports.words import count
 from harness.results import CellResult, Mode, Verdict
 from harness.runner.cells import Cell, cells
 from harness.runner.hand_over import CASE_SCENARIOS, hand_over_cells
-from harness.runner.plan import variants
-from harness.scenarios import suite
+from harness.runner.suite_run import variants
 from harness.scenarios.load import load_files, scenario_files
 from harness.scenarios.schema import Scenario, Variant
 from harness.stdio import adapter_specs
@@ -161,13 +160,13 @@ def scenarios_of(paths: Sequence[str] | None) -> tuple[list[Scenario], dict[str,
 
 
 def _files_of(paths: Sequence[str] | None) -> tuple[list[Path], dict[str, str]]:
-    shipped = {file.stem: file for file in suite.shipped_folder("scenarios").glob("*.yaml")}
+    shipped = {file.stem: file for file in shipped_folder("scenarios").glob("*.yaml")}
     if not paths:
-        return scenario_files([suite.shipped_folder("scenarios")]), {}
+        return scenario_files([shipped_folder("scenarios")]), {}
     chosen: list[Path] = []
     for given in paths:
-        if given == suite.SHIPPED:
-            chosen.append(suite.shipped_folder("scenarios"))
+        if given == SHIPPED:
+            chosen.append(shipped_folder("scenarios"))
             continue
         path = Path(given)
         if not path.exists() and given not in shipped:

@@ -17,11 +17,11 @@ from harness.cassettes.redact.secret_patterns import display_url
 from harness.checks.finding_scope import scope
 from harness.cli.options import RunOptions
 from harness.model.errors import UnknownName, UsageError
+from harness.platform.files import SHIPPED, shipped_folder
 from harness.platform.project import Project, project
 from harness.results import Mode
 from harness.rules import EVERYTHING, Scope
 from harness.runner.cells import VARIANTS
-from harness.scenarios import suite
 from harness.stdio import adapter_specs
 
 _CASSETTES = "cassettes"
@@ -179,11 +179,9 @@ def settings() -> Project:
         UsageError: a key has a wrong value, or names something that does not exist.
     """
     found = project(Path())
-    shipped = (
-        {file.stem for file in suite.shipped_folder("scenarios").glob("*.yaml")} if found.scenarios else set[str]()
-    )
+    shipped = {file.stem for file in shipped_folder("scenarios").glob("*.yaml")} if found.scenarios else set[str]()
     for each in found.scenarios:
-        if each not in {*shipped, suite.SHIPPED} and not Path(each).exists():
+        if each not in {*shipped, SHIPPED} and not Path(each).exists():
             at = found.at("scenarios")
             raise UsageError(f"{at}: there is no such file or folder, and no shipped scenario: {each}.")
     for each in found.targets:

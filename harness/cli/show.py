@@ -53,7 +53,7 @@ from harness.results import (
 from harness.rules.evidence import Evidence, ParsedExchange
 from harness.runner import excerpts
 from harness.runner.cells import Cell
-from harness.runner.plan import Plan
+from harness.runner.suite_run import Plan
 from harness.stdio.workers import WorkerPool
 
 _MIN_TWO_COLUMNS_WIDTH = 100

@@ -21,10 +21,10 @@ from harness.cli.main import print_error, report_os_error
 from harness.cli.progress import interruptible
 from harness.cli.settings import EffectiveOptions, complete_options
 from harness.model.errors import HarnessError, UsageError
+from harness.platform.files import shipped_folder
 from harness.platform.project import project
 from harness.reports.words import count, list_names
 from harness.results import Mode
-from harness.scenarios import suite
 from harness.scenarios.load import SUFFIXES, scenario_files
 from harness.stdio.adapter_specs import COMMAND_PREFIX
 
@@ -159,7 +159,7 @@ class WatchedFiles:
     @staticmethod
     def of(options: EffectiveOptions, *, replay: bool) -> WatchedFiles:
         """Return the files that a run reads. Raises `UsageError` if the project's settings are wrong."""
-        ids = {file.stem for file in suite.shipped_folder("scenarios").glob("*.yaml")}
+        ids = {file.stem for file in shipped_folder("scenarios").glob("*.yaml")}
         named = [path for path in map(Path, options.paths or ()) if path.exists()]
         scenarios = tuple(FileTree(path, SUFFIXES) if path.is_dir() else path for path in named)
         played = frozenset(each for each in options.paths or ids if each in ids and not Path(each).exists())

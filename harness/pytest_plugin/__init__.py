@@ -54,7 +54,9 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import ModuleType
 
+    from harness.apis.fact_files import FactSelection
     from harness.model.protocols import Adapter
+    from harness.platform.project import Project
     from harness.pytest_plugin.scenario_items import OfflineClients, ScenarioPlayer
     from harness.pytest_plugin.taping import Tape
 
@@ -262,3 +264,20 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     """Report the recorded cassettes at the end of the session."""
     if config.getoption("--harness-record"):
         import_module("harness.pytest_plugin.session_run").summarise(terminalreporter)
+
+
+def fact_selection_for(config: pytest.Config, own: Project) -> FactSelection:
+    """Return the facts that the options of pytest and the project's settings select.
+
+    Raises:
+        UsageError: `harness_as_of` is not a date, or `harness_facts` names a file that cannot be read.
+        FactsError: a file of facts is wrong.
+    """
+    from harness.apis import registry  # noqa: PLC0415 - pytest loads this module even if no test needs it
+    from harness.apis.fact_files import FactSelection, parse_day  # noqa: PLC0415
+
+    day: str = config.getini("harness_as_of")
+    files = (*(config.rootpath / file for file in own.facts), *config.getini("harness_facts"))
+    made = FactSelection(parse_day(day, "harness_as_of") if day else None, tuple(dict.fromkeys(files)))
+    made.check(registry.APIS.names())
+    return made

@@ -22,6 +22,7 @@ from harness.apis.response_rules import Subject
 from harness.kit.client import Client
 from harness.model.errors import HarnessError, ScenarioError, UnknownName, UsageError
 from harness.model.protocols import Adapter, Capability
+from harness.platform.files import shipped_folder
 from harness.pytest_plugin.session_run import (
     Nonconformant,
     SessionRun,
@@ -34,9 +35,8 @@ from harness.reference_server.script_session import ScriptSession
 from harness.results import CellResult, ExpectedFailure, Verdict
 from harness.runner.backends import ReferenceBackend
 from harness.runner.cells import Cell, cells
-from harness.runner.plan import variants
+from harness.runner.suite_run import variants
 from harness.runner.verdicts import JudgedCell
-from harness.scenarios import suite
 from harness.scenarios.load import SUFFIXES, load_file, scenario_files
 from harness.scenarios.schema import Scenario, Variant
 
@@ -222,7 +222,7 @@ def _file(shared: SessionRun, given: str | Path) -> Path:
     """Return the file of a scenario. Raises `UsageError` if no scenario has this id."""
     if isinstance(given, Path) or Path(given).suffix in SUFFIXES:
         return Path(given).resolve()
-    paths = [suite.shipped_folder("scenarios"), *shared.scenarios]
+    paths = [shipped_folder("scenarios"), *shared.scenarios]
     known = {file.stem: file for file in scenario_files(paths)}
     if given not in known:
         guess = "".join(f" Did you mean {close!r}?" for close in get_close_matches(given, known, n=1))
@@ -269,7 +269,7 @@ class OfflineClients:
 def _scenario(given: str | Path) -> Scenario:
     if isinstance(given, Path) or Path(given).suffix in SUFFIXES:
         return load_file(Path(given))
-    files = {file.stem: file for file in scenario_files([suite.shipped_folder("scenarios")])}
+    files = {file.stem: file for file in scenario_files([shipped_folder("scenarios")])}
     if given not in files:
         raise UnknownName("scenario", given, [*files], "harness_client")
     return load_file(files[given])

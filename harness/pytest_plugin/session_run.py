@@ -33,8 +33,9 @@ from harness.kit import factories
 from harness.model.errors import ScenarioError, UnknownName, UsageError
 from harness.model.protocols import Adapter
 from harness.platform import files
+from harness.platform.files import shipped_folder
 from harness.platform.project import Project, project
-from harness.pytest_plugin.tape_settings import fact_selection_for
+from harness.pytest_plugin import fact_selection_for
 from harness.reports.words import CRASHED, count, forecast, money, place, plain_line, values, what_to_do
 from harness.results import CellResult, ExpectedFailure, Finding, Invocation, RunResult, Verdict
 from harness.runner.backends import ReferenceBackend, ReplayBackend
@@ -42,11 +43,9 @@ from harness.runner.cells import Cell, not_applicable
 from harness.runner.costs import estimate
 from harness.runner.expected_failures import load
 from harness.runner.live import LiveBackend, base_urls_of
-from harness.runner.plan import Plan, cell_seconds, variants
 from harness.runner.recorder import Recorder, check_cassettes, recordable_cells, without_fresh
-from harness.runner.suite_run import Run
+from harness.runner.suite_run import Plan, Run, cell_seconds, variants
 from harness.runner.verdicts import JudgedCell, known_finding_ids
-from harness.scenarios import suite
 from harness.scenarios.load import scenario_files
 from harness.stdio import adapter_specs
 from harness.stdio.workers import WorkerPool
@@ -334,7 +333,7 @@ def _scenarios(config: pytest.Config, own: Project) -> tuple[Path, ...]:
             raise ScenarioError(str(path), "harness_scenarios names it, but there is no such file or folder.")
     if given:
         return tuple(given)
-    shipped = suite.shipped_folder("scenarios")
+    shipped = shipped_folder("scenarios")
     found = [path if (path := config.rootpath / each).exists() else shipped / f"{each}.yaml" for each in own.scenarios]
     for each, path in zip(own.scenarios, found, strict=True):
         if not path.exists():
@@ -346,14 +345,14 @@ def _scenarios(config: pytest.Config, own: Project) -> tuple[Path, ...]:
 
 def _own_ids(paths: Sequence[Path]) -> frozenset[str]:
     """Return the ids of scenarios that are not shipped."""
-    shipped = suite.shipped_folder("scenarios")
+    shipped = shipped_folder("scenarios")
     return frozenset(file.stem for file in scenario_files(paths) if not file.is_relative_to(shipped))
 
 
 def _folders(config: pytest.Config, own: Project) -> list[Path]:
     """Return the cassette folders. Recordings are written to the first one."""
     given: list[Path] = config.getini("harness_cassettes")
-    return given or [config.rootpath / (own.cassettes or "cassettes"), suite.shipped_folder("cassettes")]
+    return given or [config.rootpath / (own.cassettes or "cassettes"), shipped_folder("cassettes")]
 
 
 def _plan(config: pytest.Config, own: Project, fact_selection: FactSelection, scenarios: Sequence[Path]) -> Plan:

@@ -6,6 +6,7 @@ fails the test even if the recording has a response to it.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shlex
@@ -14,6 +15,7 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -25,16 +27,43 @@ from harness.cassettes.client_patches import intercept_requests
 from harness.cassettes.player import RequestDifference
 from harness.cassettes.tape_player import TapePlayer, load
 from harness.cassettes.tape_recorder import TapeExchange, TapeRecorder, redactor, request_filter, request_line
-from harness.model.errors import CassetteMissing, HarnessError, UsageError
+from harness.model.errors import CassetteMissing, HarnessError, UnknownName, UsageError
 from harness.model.http import HttpRequest
 from harness.platform.project import project
-from harness.pytest_plugin.tape_settings import MARK, TapeSettings, fact_selection_for, settings
+from harness.pytest_plugin import fact_selection_for
 from harness.reports.words import count, place, plain_line, values
 from harness.results import Finding, Outcome, Severity
 from harness.rules.rule import Rule, all_rules
 
 _TAPE = pytest.StashKey["Tape"]()
 _SESSION = pytest.StashKey["TapeSession"]()
+
+MARK = "tape"
+
+_SETTINGS = ("allow_hosts", "cassette", "ignore", "judge")
+
+_VCRPY_OPTIONS = frozenset(
+    {
+        "decode_compressed_response",
+        "filter_headers",
+        "filter_post_data_parameters",
+        "filter_query_parameters",
+        "match_on",
+        "record_mode",
+        "record_on_exception",
+        "serializer",
+    }
+)
+"""Options of pytest-recording's marks. A tape does not need them: it stores few headers, matches requests by meaning,
+and records only on request.
+"""
+
+_FORBIDDEN = str.maketrans(dict.fromkeys(r"<>?%*:|\"'/" + "\\" + "".join(map(chr, range(32))), "-"))
+"""Characters that some file systems reject. They are replaced as in pytest-recording, so that its cassettes are found.
+"""
+
+_MAX_NAME_CHARACTERS = 255
+_SUFFIXES = (".yaml", ".yml", ".json")
 
 _NO_KEY = "not-a-key"
 """Dummy key that clients find in the environment during playback."""
@@ -379,3 +408,101 @@ def _difference(each: RequestDifference) -> Sequence[str]:
 
 def _join(lines: Sequence[str]) -> str:
     return "\n".join(plain_line(line) for line in lines)
+
+
+# --- Settings of a tape: from the marks on the test, its class and its module, and from the options of the session ---
+
+
+@dataclass(frozen=True, slots=True)
+class TapeSettings:
+    """Settings of a test's tape.
+
+    `cassette` is the path of the cassette. `judge` is set if the exchanges are to be judged. `allow_hosts` lists hosts
+    whose requests are not recorded. `ignored_findings` contains ids of limits and rules. `ignored_pointers` contains
+    places in requests whose differences are ignored. `allowed_secrets` contains places where suspected secrets may be
+    stored.
+    """
+
+    cassette: Path
+    judge: bool
+    allow_hosts: tuple[str, ...]
+    ignored_findings: frozenset[str]
+    ignored_pointers: tuple[str, ...]
+    allowed_secrets: tuple[str, ...] = ()
+
+
+def settings(item: pytest.Item, fact_selection: FactSelection) -> TapeSettings:
+    """Return the settings of a test. The nearest mark takes precedence, but lists are joined.
+
+    Raises:
+        UsageError: a mark or the configuration has an invalid value.
+    """
+    marks = [_check(mark, item) for mark in item.iter_markers(MARK)]
+    names = [mark["cassette"] for mark in marks if "cassette" in mark]
+    judge = next((mark["judge"] for mark in marks if "judge" in mark), True)
+    hosts = [
+        *item.config.getini("harness_tape_allow_hosts"),
+        *(each for mark in marks for each in _list(mark, "allow_hosts")),
+    ]
+    ignored = [*item.config.getini("harness_tape_ignore"), *(each for mark in marks for each in _list(mark, "ignore"))]
+    pointers = tuple(each for each in ignored if each.startswith("/"))
+    ids = frozenset(ignored) - {*pointers}
+    if ids:
+        from harness.runner.verdicts import known_finding_ids  # noqa: PLC0415 - who ignores nothing need not wait for it
+
+        known = known_finding_ids(fact_selection)
+        for each in sorted(ids - {*known}):
+            raise UnknownName("limit or rule", each, [*known], f"{item.nodeid}: ignore")
+    allowed = (
+        *item.config.getini("harness_tape_allow_secrets"),
+        *(item.config.getoption("--harness-allow-secret") or ()),
+    )
+    return TapeSettings(_path(item, names[0] if names else None), judge, tuple(hosts), ids, pointers, allowed)
+
+
+def _check(mark: pytest.Mark, item: pytest.Item) -> dict[str, Any]:
+    place = f"{item.nodeid}: @pytest.mark.{MARK}"
+    given: dict[str, Any] = {**mark.kwargs}
+    if len(mark.args) > 1 or (mark.args and "cassette" in given):
+        raise UsageError(f"{place}: a test has only one cassette, but the mark names more.")
+    if mark.args:
+        given["cassette"] = mark.args[0]
+    for name, value in given.items():
+        if name in _VCRPY_OPTIONS:
+            raise UsageError(f"{place}: {name} is a setting of vcrpy that tapes do not need. Remove it.")
+        if name not in _SETTINGS:
+            raise UnknownName("setting", name, _SETTINGS, place)
+        if name in ("allow_hosts", "ignore") and not _is_list(value):
+            raise UsageError(f"{place}: {name} must be a list of strings.")
+        if name == "cassette" and not (isinstance(value, str | Path) and str(value)):
+            raise UsageError(f"{place}: cassette must be the name of a file.")
+        if name == "judge" and not isinstance(value, bool):
+            raise UsageError(f"{place}: judge must be True or False.")
+    return given
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(each, str) for each in cast("Sequence[Any]", value))
+
+
+def _list(mark: dict[str, Any], name: str) -> Sequence[str]:
+    return mark.get(name, ())
+
+
+def _path(item: pytest.Item, name: str | Path | None) -> Path:
+    """Return the path of the cassette. By default it is `cassettes/MODULE/TEST.yaml` next to the module, as in
+    pytest-recording.
+    """
+    folder = item.path.parent / "cassettes" / item.path.stem
+    if name is not None:
+        path = folder / name
+        return path if path.suffix in _SUFFIXES else path.with_name(f"{path.name}.yaml")
+    owner = getattr(item, "cls", None)
+    plain = f"{owner.__name__}.{item.name}" if owner is not None else item.name
+    stem = plain.translate(_FORBIDDEN)
+    if len(stem) + len(_SUFFIXES[0]) > _MAX_NAME_CHARACTERS:
+        digest = hashlib.md5(stem.encode(), usedforsecurity=False).hexdigest()
+        stem = f"{stem[: _MAX_NAME_CHARACTERS - len(_SUFFIXES[0]) - len(digest) - 3]}...{digest}"
+    path = folder / f"{stem}.yaml"
+    other = folder / f"{stem}.json"
+    return other if other.exists() and not path.exists() else path

@@ -30,11 +30,11 @@ from harness.model.errors import CassetteMissing
 from harness.model.http import COMMAND_ORIGIN, HttpRequest, HttpResponse
 from harness.model.protocols import Capability, Endpoint, ProcessRunner, Route
 from harness.platform.environment import hidden_variables
+from harness.platform.files import shipped_folder
 from harness.reference_server.script_session import ScriptSession
 from harness.results import Mode, Provenance
 from harness.rules.chat_endings import is_retriable_response
 from harness.runner.cells import Cell
-from harness.scenarios import suite
 from harness.scenarios.load import digest, sent_digest
 from harness.scenarios.schema import Scenario
 from harness.stdio.adapter_process import AdapterBroke
@@ -304,7 +304,7 @@ class ReplayBackend(OfflineBackend):
         self._own = own
         self._last: tuple[Scenario | None, str] = None, ""
         self._shipped = (
-            suite.shipped_folder("cassettes") if len(libraries) > 1 else None
+            shipped_folder("cassettes") if len(libraries) > 1 else None
         )  # a single library was named by the user
 
     @contextmanager

@@ -31,15 +31,14 @@ from harness.cassettes.library import CassetteLibrary
 from harness.model import errors
 from harness.model.errors import HarnessError, UsageError
 from harness.platform.environment import hidden_variables
+from harness.platform.files import shipped_folder
 from harness.runner.cells import Cell
 from harness.runner.recorder import versions
 from harness.runner.verdicts import JudgedCell
-from harness.scenarios import suite
 from harness.stdio.workers import ForeignAdapter
 
 if TYPE_CHECKING:
-    from harness.runner.plan import Plan
-    from harness.runner.suite_run import Run
+    from harness.runner.suite_run import Plan, Run
 
 
 MIN_CELLS_PER_FORK = 40
@@ -240,13 +239,13 @@ class SentPlan:
     @staticmethod
     def of(plan: Plan, cells: int) -> SentPlan:
         """Return the plan for other processes, without the options that only live runs use."""
-        shipped = suite.shipped_folder("cassettes")
+        shipped = shipped_folder("cassettes")
         folders = tuple(None if each.root == shipped else each.root.absolute() for each in plan.libraries)
         return SentPlan(replace(plan, libraries=(), rate_limits=None, budget=None), cells, folders)
 
     def here(self) -> Plan:
         """Return the plan for use in the process that received it."""
-        folders = [suite.shipped_folder("cassettes") if each is None else each for each in self.folders]
+        folders = [shipped_folder("cassettes") if each is None else each for each in self.folders]
         return replace(self.plan, libraries=[CassetteLibrary(each) for each in folders])
 
 

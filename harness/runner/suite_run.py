@@ -1,36 +1,47 @@
-"""Runs cells in threads or processes and collects their results."""
+"""Runs cells in threads or processes and collects their results. A plan holds the options of a run."""
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Lock
 from typing import Generic, Self, TypeVar
 
 from harness.apis.prices import price_version
-from harness.cassettes.preflight import Preflight
+from harness.apis.registry import Target
+from harness.cassettes.library import CassetteLibrary
+from harness.cassettes.preflight import OutdatedFilter, Preflight
+from harness.model.errors import UnknownName, UsageError
 from harness.platform.environment import utc_now
 from harness.results import CellResult, ExpectedFailure, Mode, RunResult, Verdict
 from harness.results.run_result import Values
 from harness.rules import EVERYTHING, Scope
 from harness.rules.conversation_report import build_conversation, max_conversation_chars, with_earlier
 from harness.rules.evidence import Evidence
-from harness.rules.rule import Rule
-from harness.runner.backends import Backend
+from harness.rules.rule import Rule, all_rules
+from harness.runner.backends import Backend, ReferenceBackend, ReplayBackend
 from harness.runner.cell_runner import CellRunner
-from harness.runner.cells import Cell
+from harness.runner.cells import VARIANTS, Cell
 from harness.runner.costs import Budget
 from harness.runner.differences import ObservedValues, difference_rows
 from harness.runner.executors import MIN_CELLS_PER_FORK, MIN_FOREIGN_CELLS_PER_FORK, can_fork, cpu_count, run_forked
 from harness.runner.expected_failures import Expectations
-from harness.runner.live import RateLimits
+from harness.runner.live import LiveBackend, RateLimits
 from harness.runner.recorder import Recorder, check_cassettes, versions, without_fresh
 from harness.runner.verdicts import CellJudge, JudgedCell
+from harness.scenarios.schema import Variant
 from harness.stdio.workers import ForeignAdapter, RunCancelled
+
+CELL_SECONDS = 60.0
+"""Default time limit for a cell of a third-party adapter in offline modes."""
+
+LIVE_CELL_SECONDS = 900.0
+"""Default time limit for a cell of a third-party adapter in live mode."""
 
 
 class ResultCollector:
@@ -434,3 +445,93 @@ class Run:
                     if isinstance(adapter, ForeignAdapter):  # else the cells under way would hold up the end
                         adapter.workers.halt()
                 raise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The options for running and judging cells.
+
+    `mode` selects the backend: cassettes from `libraries`, the reference server, or providers. `base_urls` maps targets
+    to servers that replace their providers. `own` lists the ids of the user's scenarios, which never use shipped
+    cassettes. With a `recorder`, cells are recorded. `outdated` is the maximum age of cassettes. The other options are
+    those of `Run`.
+    """
+
+    mode: Mode
+    libraries: Sequence[CassetteLibrary] = ()
+    own: frozenset[str] = frozenset()
+    base_urls: Mapping[str, str] = field(default_factory=dict[str, str])
+    expected: Sequence[ExpectedFailure] = ()
+    recorder: Recorder | None = None
+    recuts: int = 0
+    strict: bool = False
+    conversations: bool = False
+    scope: Scope = EVERYTHING
+    outdated: OutdatedFilter | None = None
+    rate_limits: RateLimits | None = None
+    budget: Budget | None = None
+
+    def run(self, targets: Sequence[Target]) -> Run:
+        """Return a run for cells of these targets.
+
+        Raises:
+            UsageError: Requests cannot be sent to one of the targets.
+        """
+        self._check_loops(targets)
+        return Run(
+            self._backend(targets),
+            all_rules(),
+            expected=self.expected,
+            recorder=self.recorder,
+            recuts=self.recuts,
+            strict=self.strict,
+            conversations=self.conversations,
+            scope=self.scope,
+            rate_limits=self.rate_limits,
+            budget=self.budget,
+        )
+
+    def _check_loops(self, targets: Sequence[Target]) -> None:
+        for target in targets:
+            if target.adapter.drive is not None and (self.mode != "reference" or self.recorder is not None):
+                raise UsageError(
+                    f"{target.name} runs its own tool loop, so it cannot replay cassettes. Use 'harness check', "
+                    "'harness run --mode reference' or, under "
+                    "pytest, harness_mode = reference."
+                )
+
+    def _backend(self, targets: Sequence[Target]) -> Backend:
+        if self.mode == "replay":
+            return ReplayBackend(self.libraries, self.own, self.outdated)
+        if self.mode == "reference":
+            return ReferenceBackend()
+        live = LiveBackend(self.base_urls, self.rate_limits)
+        for target in targets:
+            live.check(target)
+        return live
+
+
+def variants(names: Sequence[str], option: str) -> list[Variant]:
+    """Return the variants that the user named with `option`, or all variants if there are no names.
+
+    Raises:
+        UnknownName: There is no such variant.
+    """
+    for name in names:
+        if name not in VARIANTS:
+            raise UnknownName("variant", name, VARIANTS, option)
+    return [variant for variant in VARIANTS if not names or variant in names]
+
+
+def cell_seconds(given: float | None, option: str, *, live: bool = False) -> float:
+    """Return the time limit for a cell of a third-party adapter. It is the value of `option`, or the mode's default if
+    none is given.
+
+    Raises:
+        UsageError: The value is out of range.
+    """
+    if given is None:
+        return LIVE_CELL_SECONDS if live else CELL_SECONDS
+    if not 0 < given <= threading.TIMEOUT_MAX:
+        raise UsageError(f"{option}: must be a number of seconds greater than 0.")
+    return given

@@ -19,6 +19,7 @@ from harness.cassettes.redact import Redactor
 from harness.checks.server_check import CheckSelection, ServerCheckRun
 from harness.checks.server_checks import CHECKS
 from harness.checks.server_session import RetryingClient, ServerUnderTest
+from harness.platform.files import shipped_folder
 from harness.results import Blame, Finding, RunResult, Severity, Verdict
 from harness.rules.rule import all_rules
 from harness.runner.backends import Backend, ReplayBackend
@@ -27,7 +28,6 @@ from harness.runner.live import LiveBackend
 from harness.runner.recorder import Recorder
 from harness.runner.suite_run import Run
 from harness.scenarios.load import load_paths
-from harness.scenarios.suite import shipped_folder
 from harness.stdio import adapter_specs
 
 FOLDER = os.environ.get("HARNESS_AIMOCK_DIR")

@@ -26,14 +26,14 @@ from harness.apis.registry import severity
 from harness.apis.view import ModelStep, WireError
 from harness.cli.main import main
 from harness.model.http import HttpResponse
+from harness.platform.files import shipped_folder
 from harness.reference_server.script_session import ScriptSession
-from harness.scenarios import suite
 from harness.scenarios.load import load_file
 from tests.apis.samples import resolve
 from tests.once import once
 
-SCENARIO = load_file(suite.shipped_folder("scenarios") / "system-absent.yaml")
-EMBEDDED = load_file(suite.shipped_folder("scenarios") / "seeds-code-search-embeddings.yaml")
+SCENARIO = load_file(shipped_folder("scenarios") / "system-absent.yaml")
+EMBEDDED = load_file(shipped_folder("scenarios") / "seeds-code-search-embeddings.yaml")
 WITHOUT_ADDRESS = {server.name for server in SERVERS if not server.hosts}
 """Servers that people run where they like: no address tells them, so that a recording is not held to their facts."""
 

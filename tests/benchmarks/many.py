@@ -13,7 +13,7 @@ from harness.cli.outputs import Output
 from harness.reports import REPORTS
 from harness.results import Presentation, Variant
 from harness.runner.cells import Cell, cells
-from harness.runner.plan import Plan
+from harness.runner.suite_run import Plan
 from harness.scenarios.load import digest
 from harness.scenarios.schema import Scenario
 from tests.benchmarks.contenders import ROOT

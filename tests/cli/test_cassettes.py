@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from harness.cassettes.library import CassetteLibrary
+from harness.platform.files import shipped_folder
 from harness.results import Variant
-from harness.scenarios import suite
 from tests.cli.conftest import Command, Outcome
 
-SHIPPED = suite.shipped_folder("scenarios")
+SHIPPED = shipped_folder("scenarios")
 NOW = dt.datetime.now(dt.UTC)
 
 

@@ -11,9 +11,9 @@ import pytest
 from harness.checks.adapter_check import SAMPLE
 from harness.cli.main import main
 from harness.model.protocols import Capability
+from harness.platform.files import shipped_folder
 from harness.results import CheckResult, RunResult, Verdict
 from harness.scenarios.load import load_paths
-from harness.scenarios.suite import shipped_folder
 from tests.cli.conftest import without_workers
 
 UNTRUE = """

@@ -16,11 +16,11 @@ import pytest
 
 from harness.cassettes.library import CassetteLibrary
 from harness.model.errors import HarnessError, MissingKey, UsageError
+from harness.platform.files import shipped_folder
 from harness.results import RunResult
 from harness.runner import executors
 from harness.runner.cells import Cell, cells
-from harness.runner.plan import Plan
-from harness.scenarios import suite
+from harness.runner.suite_run import Plan
 from tests.cli.conftest import Command
 from tests.stages import shipped_scenarios, shipped_targets
 
@@ -74,7 +74,7 @@ def threads() -> Generator[Threads]:
 
 
 def plan() -> Plan:
-    return Plan(mode="replay", libraries=[CassetteLibrary(suite.shipped_folder("cassettes"))])
+    return Plan(mode="replay", libraries=[CassetteLibrary(shipped_folder("cassettes"))])
 
 
 def some_cells() -> list[Cell]:

@@ -19,11 +19,11 @@ from harness.checks.server_results import RESPONSE_RULE_CONSEQUENCE
 from harness.cli.explain import lines
 from harness.cli.main import COMMANDS, main
 from harness.model.protocols import Capability
+from harness.platform.files import shipped_folder
 from harness.results import Blame, Kind, Severity, Verdict
 from harness.rules.rule import all_rules
 from harness.runner.costs import models
 from harness.scenarios.load import load_paths
-from harness.scenarios.suite import shipped_folder
 from harness.wrappers import WRAPPERS
 from tests.cli.conftest import Command, Outcome
 

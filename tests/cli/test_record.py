@@ -12,12 +12,12 @@ from harness.apis import registry
 from harness.cassettes.loopback_server import serve
 from harness.cli import execution
 from harness.model.http import HttpRequest, HttpResponse
+from harness.platform.files import shipped_folder
 from harness.reference_server.script_session import ScriptSession
 from harness.reports.words import money
 from harness.runner.cells import Cell, not_applicable
 from harness.runner.costs import estimate
 from harness.scenarios.load import load_file
-from harness.scenarios.suite import shipped_folder
 from tests.cli.conftest import Command
 from tests.stages import shipped_scenarios, shipped_targets
 

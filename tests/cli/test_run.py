@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.platform import environment
-from harness.scenarios import suite
+from harness.platform.files import shipped_folder
 from tests.cli.conftest import FIVE, NO_SUCH_TOOL, RECORDED, Command
 
 ROOT = Path(__file__).parent.parent.parent
@@ -174,9 +174,7 @@ def test_with_the_network_shut_a_replay_runs_and_a_server_is_missed(cassettes: P
     )
 
 
-@pytest.mark.skipif(
-    not suite.shipped_folder("cassettes").is_dir(), reason="no cassettes are shipped with this checkout"
-)
+@pytest.mark.skipif(not shipped_folder("cassettes").is_dir(), reason="no cassettes are shipped with this checkout")
 def test_shipped_scenarios_pass_strictly_from_any_folder(harness: Command) -> None:
     played = harness("run", "--strict", "-n1", "-k", "call-")  # .ci/run plays all
 

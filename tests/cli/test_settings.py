@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.scenarios import suite
+from harness.platform.files import shipped_folder
 from tests.cli.conftest import Command
 
-SCENARIO = (suite.shipped_folder("scenarios") / "call-single.yaml").read_text()
+SCENARIO = (shipped_folder("scenarios") / "call-single.yaml").read_text()
 SETTINGS = """
 [tool.harness]
 scenarios = ["llm"]

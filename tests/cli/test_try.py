@@ -23,9 +23,9 @@ from harness.cli import try_command
 from harness.cli.try_command import TrialCheck
 from harness.model.http import Delivery, HttpRequest, HttpResponse
 from harness.platform.exceptions import ExceptionOrigin
+from harness.platform.files import shipped_folder
 from harness.runner.serve_router import BASE_PATH, ImprovisedRouter, example_value
 from harness.runner.served_session import SessionOptions
-from harness.scenarios.suite import shipped_folder
 from tests.broken.playing import cell
 from tests.cli.conftest import Command
 from tests.cli.test_reproduce import started

@@ -13,9 +13,8 @@ from jsonschema import Draft202012Validator
 
 from harness.cli.explain import topics
 from harness.cli.list import SCHEMAS
+from harness.platform.files import shipped_folder
 from harness.platform.project import Project
-from harness.scenarios import suite
-from harness.scenarios.suite import shipped_folder
 from tests.cli.conftest import Command
 
 GOOD = "version: 1\nid: {id}\ntitle: Fine\ncovers: [tools]\nturns: [{{user: Hi., model: [{{text: Hello.}}]}}]\n"
@@ -128,7 +127,7 @@ def test_all_are_listed_with_where_they_are(harness: Command) -> None:
 
 
 def test_a_scenario_and_facts_are_as_their_schemas_say(harness: Command) -> None:
-    scenario = yaml.safe_load((suite.shipped_folder("scenarios") / "call-single.yaml").read_text())
+    scenario = yaml.safe_load((shipped_folder("scenarios") / "call-single.yaml").read_text())
 
     assert schema(harness, "scenario").is_valid(scenario)
     assert not schema(harness, "scenario").is_valid({**scenario, "titel": "x"})

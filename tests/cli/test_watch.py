@@ -15,10 +15,10 @@ import pytest
 
 from harness.cli.settings import EffectiveOptions, complete_options
 from harness.cli.watch import WatchedFiles, changed_files, count_files
-from harness.scenarios import suite
+from harness.platform.files import shipped_folder
 
 ROOT = Path(__file__).parent.parent.parent
-SHIPPED = suite.shipped_folder("scenarios")
+SHIPPED = shipped_folder("scenarios")
 ADAPTER = """\
 from dataclasses import replace
 from mine.words import SAID

@@ -11,6 +11,7 @@ from harness.cassettes.library import CassetteLibrary
 from harness.model.http import HttpRequest
 from harness.model.messages import ChatRequest, Finish, Message, StreamEvent, TextDelta
 from harness.model.protocols import AsyncStreamingChatClient, Endpoint, Route
+from harness.platform.files import shipped_folder
 from harness.results import RunResult, Verdict
 from harness.rules.rule import all_rules
 from harness.runner.backends import Backend, ReferenceBackend, ReplayBackend
@@ -18,7 +19,6 @@ from harness.runner.cells import cells
 from harness.runner.suite_run import Run
 from harness.scenarios.load import load_paths
 from harness.scenarios.schema import Variant
-from harness.scenarios.suite import shipped_folder
 from tests.examples import async_sdk
 
 TARGETS = {"anthropic": async_sdk.ANTHROPIC, "openai-chat": async_sdk.OPENAI_CHAT}

@@ -5,13 +5,13 @@ from harness.apis.registry import targets_for
 from harness.cassettes.library import CassetteLibrary
 from harness.model.messages import ChatRequest, ChatResponse, Message, ToolResult
 from harness.model.protocols import Adapter
+from harness.platform.files import shipped_folder
 from harness.results import Blame, CellResult, RunResult, Severity, Verdict
 from harness.rules.rule import all_rules
 from harness.runner.backends import Backend, ReferenceBackend, ReplayBackend
 from harness.runner.cells import cells
 from harness.runner.suite_run import Run
 from harness.scenarios.load import load_paths
-from harness.scenarios.suite import shipped_folder
 from harness.stdio import adapter_specs
 from tests.examples import plain_http
 

@@ -22,8 +22,8 @@ from harness.cassettes.loopback_server import serve
 from harness.checks import gateway_traffic
 from harness.cli.main import main
 from harness.model.http import HttpRequest, HttpResponse
+from harness.platform.files import shipped_folder
 from harness.results import DetailCounts, RunResult, Verdict
-from harness.scenarios.suite import shipped_folder
 from tests.gateways.faults import FAULTS
 from tests.gateways.toy import Gate, Passing, free_port
 

@@ -9,8 +9,8 @@ import pytest
 
 from harness.checks import gateway_traffic
 from harness.model.http import HttpRequest, HttpResponse
+from harness.platform.files import shipped_folder
 from harness.results import Blame, Kind, RunResult, Verdict
-from harness.scenarios import suite
 from harness.scenarios.load import load_file
 from harness.scenarios.schema import Variant
 from tests.closing import closing
@@ -18,7 +18,7 @@ from tests.gateways.faults import FAULTS, Fault
 from tests.gateways.toy import Ends, JsonDict, Losing, Passing, ends
 from tests.gateways.translating import Translating
 
-_SHAPELESS = load_file(suite.shipped_folder("scenarios") / "body-html.yaml")
+_SHAPELESS = load_file(shipped_folder("scenarios") / "body-html.yaml")
 SCENARIOS = {scenario.id: scenario for scenario in (*gateway_traffic.scenarios(), _SHAPELESS)}
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import yaml
 
-from harness.scenarios.suite import shipped_folder
+from harness.platform.files import shipped_folder
 
 SEED = 20261010
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.cassettes.cassette_files import loads
-from harness.scenarios.suite import shipped_folder
+from harness.platform.files import shipped_folder
 from tests.hardness.commands import harness, within
 from tests.hardness.conftest import Figure
 

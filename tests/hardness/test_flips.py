@@ -10,7 +10,7 @@ import pytest
 from harness.cassettes.cassette import Cassette
 from harness.cassettes.cassette_files import loads
 from harness.model.errors import CassetteError
-from harness.scenarios.suite import shipped_folder
+from harness.platform.files import shipped_folder
 from tests.hardness.conftest import Figure
 
 SEED = 20261011

@@ -10,13 +10,13 @@ from harness.apis.registry import targets_for
 from harness.model.messages import ChatRequest, ChatResponse, Message, Role, StopReason, Text, Usage
 from harness.model.protocols import Adapter, Capability, Endpoint
 from harness.platform.environment import hidden_variables
+from harness.platform.files import shipped_folder
 from harness.results import Verdict
 from harness.rules.rule import all_rules
 from harness.runner.backends import ReferenceBackend
 from harness.runner.cells import cells
 from harness.runner.suite_run import Run
 from harness.scenarios.load import load_paths
-from harness.scenarios.suite import shipped_folder
 
 POISON = {
     "ANTHROPIC_API_KEY": "sk-ant-real",

@@ -13,9 +13,9 @@ from harness.apis.response_rules import Subject
 from harness.cassettes.library import CassetteLibrary
 from harness.cli.main import main
 from harness.model.protocols import Capability
+from harness.platform.files import shipped_folder
 from harness.results import Severity
 from harness.rules.rule import all_rules
-from harness.scenarios import suite
 from tests.cli.conftest import without_workers
 from tests.pytest_plugin.project import FORGETFUL, configure, play, play_apart, scenario
 
@@ -406,7 +406,7 @@ def test_streams_are_cut_elsewhere_as_often_as_configured(project: pytest.Pytest
 
 def test_warnings_are_shown_with_a_cell_that_passes(project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     (strict,) = (rule for rule in all_rules() if rule.id == "system-missing")
-    monkeypatch.setattr("harness.runner.plan.all_rules", lambda: [replace(strict, severity=Severity.WARNING)])
+    monkeypatch.setattr("harness.runner.suite_run.all_rules", lambda: [replace(strict, severity=Severity.WARNING)])
     configure(project, **SCENARIOS)
     done = play(project, "scenarios/prompted.yaml", "-rP")
     done.assert_outcomes(passed=2)
@@ -467,7 +467,7 @@ def test_a_library_user_gets_a_client_that_works_offline(project: pytest.Pyteste
 
 
 def test_the_settings_of_the_project_are_those_of_its_tests(pytester: pytest.Pytester) -> None:
-    scenario = (suite.shipped_folder("scenarios") / "call-single.yaml").read_text()
+    scenario = (shipped_folder("scenarios") / "call-single.yaml").read_text()
     pytester.makefile(".toml", pyproject='[tool]\nharness = {scenarios = ["llm"], targets = ["anthropic"]}\n')
     (pytester.path / "llm").mkdir()
     (pytester.path / "llm" / "call-single.yaml").write_text(scenario)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from harness.platform.files import shipped_folder
 from harness.results import Definition
 from harness.runner.shards import definitions
-from harness.scenarios import suite
 from harness.scenarios.load import load_file
 
 SCENARIO = """\
@@ -44,7 +44,7 @@ def test_a_scenario_of_ones_own_has_the_lines_of_its_id_and_of_its_turns(tmp_pat
 
 
 def test_a_shipped_scenario_is_no_file_of_whoever_plays_it() -> None:
-    scenario = load_file(suite.shipped_folder("scenarios") / "stream-provoked-interleaved-calls.yaml")
+    scenario = load_file(shipped_folder("scenarios") / "stream-provoked-interleaved-calls.yaml")
 
     made = definitions([scenario], {})[scenario.id]
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from harness.model.errors import ScenarioError
 from harness.model.messages import StopReason
 from harness.model.protocols import Capability
-from harness.scenarios import suite
+from harness.platform import files
 from harness.scenarios.load import digest, load_file, load_paths, problems, sent_digest
 from harness.scenarios.schema import Scenario
 from tests.scenarios.files import MINIMAL, WITH_TOOLS, changed, scenario, written
@@ -216,6 +216,6 @@ def test_any_content_loads_or_raises_a_scenario_error(tmp_path: Path, path: str,
 def test_an_installed_package_has_them_inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = tmp_path / "site-packages" / "harness"
     (package / "_shipped" / "scenarios").mkdir(parents=True)
-    monkeypatch.setattr(suite, "_PACKAGE", package)
-    assert suite.shipped_folder("scenarios") == package / "_shipped" / "scenarios"
-    assert suite.shipped_folder("cassettes") == tmp_path / "site-packages" / "cassettes"
+    monkeypatch.setattr(files, "_PACKAGE", package)
+    assert files.shipped_folder("scenarios") == package / "_shipped" / "scenarios"
+    assert files.shipped_folder("cassettes") == tmp_path / "site-packages" / "cassettes"

@@ -34,9 +34,9 @@ from harness.model.messages import (
     ToolResult,
     Usage,
 )
+from harness.platform.files import shipped_folder
 from harness.scenarios.canonical import history, settings_of, system_of, tools, user_message
 from harness.scenarios.load import load_paths
-from harness.scenarios.suite import shipped_folder
 from harness.stdio import protocol, serving
 from harness.stdio.protocol import ToolParams, from_json, json_schema, to_json
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from harness.apis.fact_files import FactSelection
 from harness.cassettes.loopback_server import serve
+from harness.platform.files import shipped_folder
 from harness.runner.serve_router import ServeRouter
 from harness.runner.served_session import SessionOptions, cut_rewrite
-from harness.scenarios import suite
 from harness.scenarios.load import load_file
 
 AGENT = '''
@@ -137,7 +137,7 @@ PACE = 0.002
 def serving(*, recut: int | None = None) -> Generator[str, None, None]:
     """Its origin. Below `/SCENARIO/SESSION` there is a conversation, whose streams come in pieces: an event each, or
     cut in the way of a number."""
-    found = load_file(suite.shipped_folder("scenarios") / f"{SCENARIO}.yaml")
+    found = load_file(shipped_folder("scenarios") / f"{SCENARIO}.yaml")
     ways = None if recut is None else (lambda _: [cut_rewrite(recut)])
     reception = ServeRouter([found], {}, SessionOptions(fact_selection=FactSelection(), pace=PACE, ways=ways), print)
     with serve(reception) as server:
