@@ -7,8 +7,7 @@ means the JSON object that the command prints to stdout.
 from __future__ import annotations
 
 from harness.apis.api import Api
-from harness.apis.claude_cli.checks import FACTS, violations
-from harness.apis.claude_cli.requests import model_of, recognises, view
+from harness.apis.claude_cli.requests import FACTS, model_of, recognises, view, violations
 from harness.apis.claude_cli.responses import build, build_stream, fail, read, refuse, stream_error, stream_of
 from harness.apis.profiles import OWN, ApiTerms, Profile, Services, ShippedTarget, Traits
 
