@@ -23,7 +23,7 @@ from harness.adapters.anthropic.requests import encode as encode_for_anthropic
 from harness.adapters.gemini.requests import encode as encode_for_gemini
 from harness.adapters.openai_responses import SDK
 from harness.bridge.openai_messages import Memory, completion_request
-from harness.model.errors import RECOGNISED_CLIENT, Unsupported
+from harness.model.errors import RECOGNISED_CLIENT, MissingDependency, Unsupported
 from harness.model.messages import ChatRequest, NamedTool, Role, Text, ToolChoice
 from harness.platform.environment import importing_sdk
 
@@ -565,8 +565,11 @@ def _gemini(request: ChatRequest, _memory: Memory, model: str, names: frozenset[
 
 
 def _responses(request: ChatRequest, _memory: Memory, model: str, names: frozenset[str]) -> dict[str, Any]:
-    with importing_sdk(RESPONSES.name, SDK, "openai"):
-        from harness.adapters.openai_responses.requests import encode  # noqa: PLC0415 - imports the SDK
+    try:
+        with importing_sdk(RESPONSES.name, SDK, "openai"):
+            from harness.adapters.openai_responses.requests import encode  # noqa: PLC0415 - imports the SDK
+    except MissingDependency as error:
+        raise Unsupported(RECOGNISED_CLIENT, "messages in the format of OpenAI Responses", str(error)) from error
     made = without(encode(request, model), "model")
     return made if "store" in names else without(made, "store", "include")
 

@@ -305,10 +305,10 @@ class FunctionDrive:
 @contextmanager
 def entered(runner: asyncio.Runner, client: Any) -> Generator[object]:
     """Return a client, inside its context if it is a context manager."""
-    if hasattr(client, "__enter__"):
+    if hasattr(cast("object", type(client)), "__enter__"):
         with client as entered:
             yield entered
-    elif hasattr(client, "__aenter__"):
+    elif hasattr(cast("object", type(client)), "__aenter__"):
         entered_client = runner.run(client.__aenter__())
         try:
             yield entered_client

@@ -215,7 +215,26 @@ def try_to_make(value: Callable[..., object], api: str) -> tuple[Callable[[str, 
                 raise
             except Exception as error:  # noqa: BLE001 - the user's constructor may fail in any way
                 failed = failed or error
+        if (without := _make_without_model(make, base_url)) is not None:
+            return without[0], without[1], models[0]
     raise failed or AssertionError
+
+
+def _make_without_model(
+    make: Callable[[str, str, str], object], base_url: str
+) -> tuple[Callable[[str, str, str], object], object] | None:
+    """Return the function that makes a client without a model, and the client, if its constructor takes either a base
+    URL or a model. Its method gets the model then.
+    """
+
+    def without(url: str, key: str, _model: str) -> object:
+        return make(url, key, "")
+
+    try:
+        client = without(base_url, "no-key", "")
+    except Exception:  # noqa: BLE001 - the user's constructor may fail in any way
+        return None
+    return without, client
 
 
 KNOWN_PARAMETERS = frozenset(
@@ -441,7 +460,7 @@ def public_methods(client: object) -> list[str]:
 
 
 _SENDS_NO_CONVERSATION = re.compile(
-    r"(set|get|add|append|register|count|with)_|\w*batch|model_(construct|parametrized|validate)"
+    r"a?(set|get|add|append|register|count|with)_|\w*batch|model_(construct|parametrized|validate)"
 )
 """Start of the names of methods that change a client, or that send several conversations at once."""
 

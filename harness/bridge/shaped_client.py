@@ -57,6 +57,7 @@ from harness.model.errors import (
     RECOGNISED_CLIENT,
     ChatError,
     HarnessError,
+    MalformedResponse,
     Unsupported,
     provider_error,
 )
@@ -169,6 +170,8 @@ class ShapedClient:
                 yield Finish(self._mark_unpassed(event.response)) if isinstance(event, Finish) else event
 
     def _read(self, answer: object, request: ChatRequest) -> ChatResponse:
+        if isinstance(answer, str) and self._shape.is_sdk:  # its caller reads fields, which a page of HTML lacks
+            raise MalformedResponse(f"the client returned a text in place of an answer: {answer[:80]!r}")
         hint, source = self._shape.messages_hint, self._shape.whole.module
         return read_answer(answer, request, self._memory, self._api, hint=hint, source=source)
 
@@ -188,9 +191,9 @@ class ShapedClient:
 
     def _open(self, base_url: str, api_key: str, model: str) -> object:
         client = _in_loop(self._runner, lambda: self._shape.make(base_url, api_key, model))
-        if self._shape.whole.path and hasattr(client, "__aenter__"):
+        if self._shape.whole.path and hasattr(type(client), "__aenter__"):
             return self._run(cast("Any", client).__aenter__())
-        if self._shape.whole.path and hasattr(client, "__enter__"):
+        if self._shape.whole.path and hasattr(type(client), "__enter__"):
             return self._opened.enter_context(cast("AbstractContextManager[object]", client))
         return client
 

@@ -398,7 +398,7 @@ def _client_question(name: str, shape: ClientShape, seen: _Seen) -> str:
         return _OWN_JSON.format(name=name) if is_own else ""
     if _takes_functions(shape):
         return _RUNS_TOOLS.format(name=name)
-    if shape.is_guess:
+    if shape.is_guess and not name.endswith(f".{'.'.join(shape.whole.path)}"):
         return _WHICH_METHOD.format(name=name, called=shape.sentence.partition(" (")[0])
     return f"{name} looks like a client, but {seen.reason}"
 
@@ -527,7 +527,8 @@ def _probe(send: Callable[[str], object], base: str = _BASE_PATH) -> _Seen:
     if not requests:
         hint = f" {_NAME_CALL}" if failure else f" Its HTTP client must be one of {_HTTP_CLIENTS}."
         return _Seen(None, reason=f"it sent no request{failure}.{hint}", failure=of_library)
-    first = requests[0]
+    local = (each for each in requests if each.url.startswith(server.origin))
+    first = next(local, requests[0])  # a library may also report its use to its makers
     path = urlsplit(first.url).path
     if path == base and first.url.startswith(server.origin) and re.search(rb'"(messages|input)":', first.body):
         wire = _api_of_body(first)

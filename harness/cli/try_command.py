@@ -41,6 +41,7 @@ from harness.cli.settings import combine_options, fact_options
 from harness.cli.suite_checks import accepting_model, exceeded_limit, other_models
 from harness.model.errors import UsageError
 from harness.model.http import HttpResponse
+from harness.platform.exceptions import shorten
 from harness.plugins import ADAPTERS
 from harness.reports import finding_causes
 from harness.reports.words import count
@@ -465,7 +466,7 @@ def _try_program(command: str) -> Recognition | int:
     ended, result, has_tools = _run_program(command)
     if ended.is_adapter:
         return Recognition(f"{adapter_specs.COMMAND_PREFIX}{command}", "an adapter that reads and writes JSON lines")
-    for line in ended.printed.splitlines()[-_MAX_PRINTED_LINES:]:
+    for line in _lines_to_show(ended.printed):
         print_error(f"  {line}")
     if not result.cells:
         _without_requests(command, ended)
@@ -487,6 +488,15 @@ def _try_program(command: str) -> Recognition | int:
     typer.echo(finding_causes.render(result, on_screen(Presentation())), nl=False)
     typer.echo(f"More: harness serve call-single --command {shlex.quote(command)}; harness help serve")
     return result.exit_code
+
+
+def _lines_to_show(printed: str) -> list[str]:
+    """Return the last lines of a program's output, without the lines that Node.js prints below an error's message."""
+    lines = [each for each in printed.splitlines() if each.strip() and not _BELOW_ERROR.match(each)]
+    return [shorten(each, _MAX_LINE_CHARACTERS) for each in lines[-_MAX_PRINTED_LINES:]]
+
+
+_BELOW_ERROR = re.compile(r"\s+at .*\d\)?$|Node\.js v\d")
 
 
 def _run_again(command: str, result: RunResult) -> RunResult:
@@ -584,6 +594,8 @@ _PIECE_SECONDS = 0.05
 def _without_requests(command: str, ended: EndedProgram) -> NoReturn:
     if ended.note and (variable := missing_variable(ended.printed)):
         raise UsageError(f"{command}: it {variable_question(variable, f'--command {shlex.quote(command)}')}")
+    if ended.note and _BROKE_OFF.search(ended.printed):
+        raise UsageError(f"{command}: it failed before it sent a request{ended.note}. Its last lines are above.")
     raise UsageError(
         f"{command}: it sent no request to OPENAI_BASE_URL, ANTHROPIC_BASE_URL, GEMINI_BASE_URL, LLM_BASE_URL or a "
         f"similar variable, which pointed to the reference server{ended.note}. Which variable holds its base URL?"
@@ -591,6 +603,10 @@ def _without_requests(command: str, ended: EndedProgram) -> NoReturn:
 
 
 _MAX_PRINTED_LINES = 5
+_MAX_LINE_CHARACTERS = 200
+_BROKE_OFF = re.compile(r"^(Traceback \(most recent|\s+at \S.*:\d+\)?$)", re.MULTILINE)
+"""Output of a program that ended with an exception, in Python or in Node.js."""
+
 _PROGRAM_SECONDS = 20.0
 """Time limit for a program."""
 

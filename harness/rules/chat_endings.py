@@ -344,8 +344,15 @@ def _other_error_violation(evidence: Evidence, chat: int, wanted: ExpectedEnding
         kind=kind,
         raised=made.error if made.crashed else None,
         case=f"{wanted.ending}: {made.error}",
-        remedy=f"raise {expected}" if expected else "fix the line that the message names: it fails on a valid answer",
+        remedy=f"raise {expected}" if expected else _remedy_of_crash(made.origin, "cannot read the client's answer"),
     )
+
+
+def _remedy_of_crash(origin: ExceptionOrigin | None, failing: str) -> str:
+    """Return what to do about an exception. The bridge, which is part of harness, cannot be corrected by the user."""
+    if origin is not None and origin.raiser.startswith("the bridge"):
+        return f"harness {failing}, which need not be a bug of the client: write a function or an adapter that does"
+    return "fix the line that the message names: it fails on valid data"
 
 
 def _is_incomplete(wanted: ExpectedEnding) -> bool:
@@ -373,7 +380,7 @@ def _unsent_violation(made: Chat) -> RuleViolation:
         rule="chat-failure",
         raised=made.error if made.crashed else None,
         case=f"unsent: {origin.error}",
-        remedy=_TO_SERVER if lost else "fix the line that the message names, so that the request is sent",
+        remedy=_TO_SERVER if lost else _remedy_of_crash(origin, "cannot call the client"),
     )
 
 

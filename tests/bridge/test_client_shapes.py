@@ -2077,3 +2077,37 @@ def test_the_caller_of_an_sdk_chooses_ids_that_its_server_accepts(
 
     with closing(ShapedClient(recognise(Resource, "mine", method), endpoint, "gpt")) as client:
         assert len(client.chat(request).text) == expected
+
+
+class EitherAddressOrModel:
+    """A client whose constructor takes a base URL or a model, and whose attributes are those of another object."""
+
+    def __init__(self, model: str | None = None, base_url: str | None = None) -> None:
+        if model and base_url:
+            raise ValueError("either a model or a base URL")
+
+    def __getattr__(self, name: str) -> Any:
+        return SimpleNamespace()
+
+    async def acount_tokens(self, messages: list[Any], tools: Any = None) -> int: ...
+
+    def talk(self, messages: list[Any], model: str) -> str:
+        return model
+
+
+def test_a_constructor_may_take_either_a_base_url_or_a_model(connect: Connect) -> None:
+    assert recognise(EitherAddressOrModel, "mine").whole.path == ("talk",)
+    assert connect(EitherAddressOrModel, "gpt-4.1").chat(REQUEST).text == "gpt-4.1"
+
+
+@pytest.mark.parametrize(("path", "is_answer"), [(("chat", "completions", "create"), False), ((), True)])
+def test_the_method_of_an_sdk_never_returns_a_text(path: tuple[str, ...], is_answer: bool) -> None:
+    def create(messages: list[Any], model: str) -> str:
+        return "<html>Bad gateway</html>"
+
+    sdk = SimpleNamespace(chat=SimpleNamespace(completions=SimpleNamespace(create=create)))
+
+    client = ShapedClient(recognise(sdk if path else create, "mine"), HERE, "gpt")
+    expected = nullcontext() if is_answer else pytest.raises(MalformedResponse, match="a text in place of an answer")
+    with closing(client), expected:
+        assert client.chat(REQUEST).text.startswith("<html>")

@@ -15,6 +15,7 @@ import pytest
 from harness import bridge
 from harness.model.messages import ChatRequest, ChatResponse
 from harness.model.protocols import Adapter, Endpoint
+from harness.results import Finding
 from tests.broken.playing import played
 
 LIBRARY = """
@@ -78,6 +79,11 @@ BODY = '{"model": "gpt-5.1", "messages": [{"role": "user", "content": "How cold 
 
 def message(library: Any, asked: str) -> str:
     """Return the message of `chat-failure` for a chat of the wrapper."""
+    return failure(library, asked).message
+
+
+def failure(library: Any, asked: str) -> Finding:
+    """Return the finding of `chat-failure` for a chat of the wrapper."""
 
     def wrap(adapter: Adapter) -> Adapter:
         def connect(endpoint: Endpoint, _model: str) -> Client:
@@ -86,7 +92,7 @@ def message(library: Any, asked: str) -> str:
         return replace(adapter, connect=connect)
 
     (found,) = [each for each in played("call-single", "openai-chat", wrap).findings if each.rule == "chat-failure"]
-    return found.message
+    return found
 
 
 def test_an_early_exception_keeps_its_class_and_line(library: Any) -> None:
@@ -147,3 +153,11 @@ def test_a_connection_that_fails_says_that_nothing_came_in() -> None:
 
     assert " before anything is sent" in found.message
     assert found.message.endswith("no request arrived at `endpoint.base_url`: does the client use it?")
+
+
+@pytest.mark.parametrize(
+    ("asked", "remedy"),
+    [("wrapper", "fix the line that the message names"), ("bridge", "harness cannot call the client")],
+)
+def test_the_user_is_not_asked_to_correct_the_bridge(library: Any, asked: str, remedy: str) -> None:
+    assert str(failure(library, asked).remedy).startswith(remedy)

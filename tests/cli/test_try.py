@@ -142,6 +142,11 @@ def extract(text, base_url):
     return httpx2.post(base_url + "/chat/completions", json=body).json()["choices"][0]["message"]["content"]
 
 
+def reporting(messages, base_url):
+    httpx2.get("https://reports.example.com/use")
+    return httpx2.post(f"{base_url}/chat/completions", json={"model": "gpt", "messages": messages}).json()
+
+
 def silent(messages, base_url):
     return "I ask nobody."
 
@@ -305,6 +310,10 @@ def test_a_client_whose_requests_cannot_be_intercepted_is_not_called_without_a_b
 
 def test_a_module_may_define_an_object_of_an_imported_class(project: Path) -> None:
     assert "called as made_here:bot.chat(messages, tools" in recognise_here("made_here").sentence
+
+
+def test_a_library_may_report_its_use_before_its_first_request(project: Path) -> None:
+    assert recognise_here("own_client:reporting").spec == "client@openai-chat own_client:reporting"
 
 
 def test_the_sample_is_played_with_the_service_that_a_client_calls(harness: Command, project: Path) -> None:
@@ -954,3 +963,11 @@ def test_a_loop_to_which_little_applies_is_told_why(
 )
 def test_a_library_fails_itself_only_if_it_does_not_fit_another_one(error: str, text: str, expected: bool) -> None:
     assert is_mismatch(ExceptionOrigin("the library chain", error, text, "")) is expected
+
+
+def test_a_program_that_fails_at_once_is_not_asked_for_its_base_url(harness: Command) -> None:
+    failing = harness("try", "--command", f"{sys.executable} -c \"raise KeyError('model')\"")
+
+    assert failing.code == 2
+    assert "it failed before it sent a request, then it ended with exit code 1." in failing.err
+    assert "  KeyError: 'model'\n" in failing.err
