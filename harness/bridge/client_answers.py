@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import inspect
 import json
 import re
@@ -129,6 +130,18 @@ def _keep_instance(found: ChatResponse, request: ChatRequest, memory: Memory, ow
     """Keep the client's own message for the next request, if an answer has one."""
     if own is not None:
         memory.keep(request, found.message, own)
+
+
+def keep_own_message(  # noqa: PLR0913, PLR0917 - what is known about the client and its API
+    item: object, found: ChatResponse, request: ChatRequest, memory: Memory, api: str, hint: object
+) -> None:
+    """Keep the client's own message in the last item of its stream, if it is the whole answer `found`."""
+    own = _own_message(item, hint, api) if own_classes(hint) else None
+    with contextlib.suppress(Exception):  # a piece of an answer may be no answer
+        if own is not None and _text_and_calls(read_answer(own, request, Memory(), api).message) == _text_and_calls(
+            found.message
+        ):
+            memory.keep(request, found.message, own)
 
 
 def _of_blocks(body: JSON, answer: object, request: ChatRequest) -> ChatResponse:

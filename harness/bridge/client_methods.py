@@ -188,12 +188,15 @@ def default_base_url(value: object, provider_url: str) -> str:
 
 
 def default_model(value: object) -> str | None:
-    """Return the default model of a method, of a constructor, or of its configuration class, if there is one."""
+    """Return the default model of a method or constructor, if it has one."""
+    method = method_of((), value)
+    return method.preset.get(first(MODELS, method.names) or "", "").removeprefix(prefix_of(method)) or None
+
+
+def configured_model(value: object) -> str | None:
+    """Return the default model of a constructor or of its configuration class, if there is one."""
     config = _config(value)
-    for method in (method_of((), each) for each in (value, config[1] if config else None) if each is not None):
-        if default := method.preset.get(first(MODELS, method.names) or "", ""):
-            return default.removeprefix(prefix_of(method)) or None
-    return None
+    return default_model(value) or (default_model(config[1]) if config is not None else None)
 
 
 def try_to_make(value: Callable[..., object], api: str) -> tuple[Callable[[str, str, str], object], object, str]:

@@ -16,7 +16,14 @@ from typing import Any, cast
 
 from harness.adapters.openai_chat.servers import with_accepted_ids
 from harness.bridge.call_log import BoundMethod, call
-from harness.bridge.client_answers import READS_CALLS, events_of, has_calls_field, read_answer, read_stream
+from harness.bridge.client_answers import (
+    READS_CALLS,
+    events_of,
+    has_calls_field,
+    keep_own_message,
+    read_answer,
+    read_stream,
+)
 from harness.bridge.client_formats import (
     ANTHROPIC,
     ERROR_FLAG,
@@ -165,8 +172,11 @@ class ShapedClient:
                 return
             yield from map(TextDelta, texts)
             items = cast("Iterable[object]", [answer] if isinstance(answer, str | Mapping) else answer)
-            items = _with_final_answer(items, self._client)
-            for event in read_stream(items, request, self._memory, self._api):
+            last = _LastItem(_with_final_answer(items, self._client))
+            for event in read_stream(last, request, self._memory, self._api):
+                if isinstance(event, Finish):
+                    hint = self._shape.messages_hint
+                    keep_own_message(last.item, event.response, request, self._memory, self._api, hint)
                 yield Finish(self._mark_unpassed(event.response)) if isinstance(event, Finish) else event
 
     def _read(self, answer: object, request: ChatRequest) -> ChatResponse:
@@ -313,6 +323,18 @@ class ShapedClient:
                 yield self._runner.run(wait_for(anext(every)))
             except StopAsyncIteration:
                 return
+
+
+class _LastItem(Iterator[object]):
+    """An iterator that remembers its last item."""
+
+    def __init__(self, items: Iterator[object]) -> None:
+        self._items = items
+        self.item: object = None
+
+    def __next__(self) -> object:
+        self.item = next(self._items)
+        return self.item
 
 
 def _is_whole(answer: object) -> bool:

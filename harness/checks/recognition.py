@@ -134,7 +134,7 @@ def recognise_here(name: str, api: str = "") -> Recognition:
             if not method and (drive := make_drive(value, first_api)) is not None:
                 found = _class_loop(name, drive, lambda api, make=make_drive: cast("Drive", make(value, api)))
                 sentence = found.sentence + _provider_note(value, found.spec)
-                return replace(found, sentence=sentence, default_model=client_methods.default_model(value))
+                return replace(found, sentence=sentence, default_model=client_methods.configured_model(value))
         found = _client(name, client_shapes.recognise(value, name, method, api), api)
         return replace(found, sentence=found.sentence + _provider_note(value, found.spec))
     except PluginError as error:

@@ -1559,6 +1559,53 @@ def test_the_whole_answer_of_a_stream_may_come_another_way(kind: type, text: str
     assert (finish.response.text, [each.id for each in finish.response.tool_calls]) == (text, ["call_1"])
 
 
+@dataclass
+class Entry:
+    """A message of a client's own class, with state that harness does not know."""
+
+    role: str
+    content: str
+    tool_calls: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    tool_call_id: str = ""
+    state: str = ""
+
+
+class Chunked:
+    """A client whose stream ends with a chunk that has its message."""
+
+    def __init__(self) -> None:
+        self.sent: list[Entry] = []
+
+    def chat(self, messages: list[Entry]) -> Entry:
+        return Entry("assistant", "Hello")
+
+    def stream(self, messages: list[Entry]) -> Iterator[Any]:
+        self.sent = messages
+        yield SimpleNamespace(content="Hello", message=None)
+        yield SimpleNamespace(content="", message=Entry("assistant", "Hello", [CALL], state="signed"))
+
+
+@pytest.mark.parametrize("text", ["Hello", "Bye"])
+def test_the_message_at_the_end_of_a_stream_is_sent_back_if_it_is_the_whole_answer(text: str, connect: Connect) -> None:
+    made: list[Chunked] = []
+
+    def make(base_url: str, api_key: str) -> Chunked:
+        made.append(Chunked())
+        return made[-1]
+
+    client = connect(make)
+    finish = [*client.stream(REQUEST)][-1]
+    assert isinstance(finish, Finish)
+    answer = finish.response.message
+    if text != "Hello":  # the caller changed the message
+        answer = Message(Role.ASSISTANT, (Text(text), *answer.tool_calls))
+    results = Message(Role.USER, (ToolResult("call_1", "sunny", "weather"),))
+    list(client.stream(replace(REQUEST, messages=(*REQUEST.messages, answer, results))))
+
+    (sent,) = [each for each in made[-1].sent if each.role == "assistant"]
+    assert (sent.state, sent.content) == (("signed", "Hello") if text == "Hello" else ("", text))
+
+
 def test_what_a_client_says_it_does_not_support_is_no_failure(connect: Connect) -> None:
     def chat(messages: list[Any], response_format: Any = None) -> str:
         if response_format:
