@@ -327,7 +327,8 @@ def _with_methods(
     raise unknown_client(
         name,
         f"none of its methods ({methods}) takes messages (a parameter {known} ...) or a prompt. Which one sends a "
-        f"conversation? Write a function 'def chat(messages, tools=None)' that calls it, and name that function",
+        f"conversation? Write a function 'def chat(messages, tools=None)' that calls it, and name that function. If it "
+        f"runs tools itself, write a loop of about ten lines: harness help loops",
     )
 
 

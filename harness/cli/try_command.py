@@ -319,10 +319,11 @@ class _Trial:
         timer.cancel()
         if sampled.unplayed:
             done = len(sampled.cells)
-            total = count(done + sampled.unplayed, "cell")
+            total_cells = done + sampled.unplayed
+            total = count(total_cells, "cell")
             late = _LATE.format(spent=spent) if seconds == _LEAST_SECONDS else ""
             typer.echo(f"The time is up: {done} of the sample's {total} were run{late}. 'harness check' runs more.")
-            if done <= sampled.unplayed and sampled.exit_code != 1:
+            if done * _VERDICT_SHARE < total_cells and sampled.exit_code != 1:
                 sampled = replace(sampled, stopped="too few cells were run to tell")
         lacking = sum(cell.verdict is Verdict.NOT_APPLICABLE for cell in sampled.cells)
         if self.shows and lacking > len(sampled.cells) // 2:
@@ -350,6 +351,9 @@ _LEAST_CELLS, _LEAST_SECONDS = 4, 3.0
 """Number of cells to start in any case, and the time for starting cells if loading took nearly all of it. Otherwise a
 library that Python has to compile first would get no verdict.
 """
+
+_VERDICT_SHARE = 3
+"""A sample of which fewer than one in this number of cells was run has no verdict. The first cells reveal the most."""
 
 _LATE = ", because loading took {spent:.0f} seconds (usually less the next time)"
 
