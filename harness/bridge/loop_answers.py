@@ -49,17 +49,19 @@ def application_answer(returned: Returned, request: ChatRequest, api: str, sourc
     if returned is None:
         return None
     given = {message.text for message in request.messages} | {request.system}
-    words = [each for each in _words(_jsonable(plain_answer(returned))) if each not in given]
+    value = _jsonable(plain_answer(returned))
+    words, flags = [each for each in _words(value) if each not in given], [*_error_fields(value)]
     read = _read(returned, request, api, source)
     if isinstance(returned, EventList) and (read is None or not read.text) and words:
         return None
-    text = "\n".join(filter(None, [read.text if read is not None else "", *words, "".join(words)]))
+    text = "\n".join(filter(None, [read.text if read is not None else "", *words, "".join(words), *flags]))
     if not text and _REPORTS_OTHERWISE.search(source):
         return None
     message = Message(Role.ASSISTANT, (Text(text),) if text else ())
     if read is None:
         return ChatResponse(message, StopReason.UNKNOWN, Usage(), reported={NO_STOP_REASON: True})
-    return replace(read, message=message)
+    stop_reason = StopReason.UNKNOWN if flags and read.stop_reason is StopReason.END_TURN else read.stop_reason
+    return replace(read, message=message, stop_reason=stop_reason)
 
 
 def _read(returned: Returned, request: ChatRequest, api: str, source: str) -> ChatResponse | None:
@@ -79,19 +81,27 @@ def _jsonable(value: object) -> JSON:
 
 
 def _words(value: JSON, key: str = "") -> Iterator[str]:
-    """Yield the texts in a value that an application may show, and a word for each field that reports an error."""
+    """Yield the texts in a value that an application may show."""
     if isinstance(value, Mapping):
         for name, each in cast("Mapping[str, JSON]", value).items():
             yield from _words(each, name)
     elif isinstance(value, list):
         for each in value:
             yield from _words(each, key)
-    elif _ERROR_FIELDS.search(key) and value:
-        yield str(value)
-    elif _SUCCESS_FIELDS.fullmatch(key) and value is False:
-        yield key
     elif isinstance(value, str) and value.strip() and not _NOT_SHOWN.search(key):
         yield value
+
+
+def _error_fields(value: JSON) -> Iterator[str]:
+    """Yield the fields in a value that report an error or an incomplete answer."""
+    if isinstance(value, list):
+        for each in value:
+            yield from _error_fields(each)
+    elif isinstance(value, Mapping):
+        for name, each in cast("Mapping[str, JSON]", value).items():
+            if (_ERROR_FIELDS.search(name) and each) or (_SUCCESS_FIELDS.fullmatch(name) and each is False):
+                yield f"{name}: {each}"
+            yield from _error_fields(each)
 
 
 _ERROR_FIELDS = re.compile("error|fail|problem|exception|warning|incomplete|truncated|refus|blocked", re.IGNORECASE)

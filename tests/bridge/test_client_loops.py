@@ -919,6 +919,18 @@ def test_what_an_application_may_show_is_the_answer(returned: object, text: str 
         assert bool(answer.text) is bool(text)
 
 
+@pytest.mark.parametrize("flag", [{"truncated": True}, {"complete": False}, {"error": {"code": 400}}])
+def test_a_field_may_report_what_the_stop_reason_does_not(flag: dict[str, object]) -> None:
+    request = ChatRequest("", (Message("user", "When does it open?"),))
+
+    answer = application_answer({"text": "It", "finish_reason": "stop", **flag}, request, "openai-chat", "")
+    usual = application_answer({"text": "It", "finish_reason": "stop"}, request, "openai-chat", "")
+
+    assert answer is not None
+    assert usual is not None
+    assert (answer.stop_reason, usual.stop_reason) == (StopReason.UNKNOWN, StopReason.END_TURN)
+
+
 def test_an_error_may_be_reported_by_a_handler() -> None:
     request = ChatRequest("", (Message("user", "When does it open?"),))
 
