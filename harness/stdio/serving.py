@@ -401,7 +401,9 @@ def _drive_result(answers: object) -> JSON:
         error = TypeError(f"drive returned a {type(answers).__name__}, not a list of ChatResponse")
         raise _AdapterRaised(error, of_chat=False)
     try:
-        checked = [None if each is None else check_response(each) for each in cast("Sequence[object]", answers)]
+        checked = [
+            None if each is None else check_response(each, "drive") for each in cast("Sequence[object]", answers)
+        ]
     except TypeError as error:
         raise _AdapterRaised(error, of_chat=False) from None
     return to_json(DriveResult(tuple(checked)), "the answers")

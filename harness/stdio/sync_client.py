@@ -159,10 +159,10 @@ _FIELDS: Mapping[type, Mapping[str, type]] = {
 }
 
 
-def check_response(response: object) -> ChatResponse:
+def check_response(response: object, method: str = "chat") -> ChatResponse:
     """Return the response if all its fields have the right type. Raises `TypeError` that names the wrong field."""
     if not isinstance(response, ChatResponse):
-        raise TypeError(f"chat returned a {type(response).__name__}, not a ChatResponse")
+        raise TypeError(f"{method} returned a {type(response).__name__}, not a ChatResponse")
     _expect(response.message, Message, "ChatResponse.message")
     _expect(response.message.role, Role, "Message.role")
     _expect(response.message.parts, (tuple, list), "Message.parts")

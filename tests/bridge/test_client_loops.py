@@ -602,6 +602,18 @@ class Session:
     def step(self, message: str | list[Output]):
         SEEN.extend((each.call.id, each.value) for each in message)
 """,
+    "a method that only adds the prompt, and one that sends it": """
+class Session:
+    def __init__(self, tools=None):
+        self.tools, self.prompts = tools, []
+    def add_user(self, text: str) -> None:
+        self.prompts.append(text)
+    def run(self) -> Reply:
+        return Reply("", [FIRST, SECOND] if self.prompts == ["Hello"] else [])
+    def submit(self, results: list[Output]) -> Reply:
+        SEEN.extend((each.call.id, each.value) for each in results)
+        return Reply("done")
+""",
 }
 
 

@@ -33,7 +33,7 @@ WRONG = {
     "html-empty": "loop-error: the answer cannot be read, but the loop returned an empty answer as if it were complete",
     "plain-returns-number": "loop-failed: the conversation broke off: it raises TypeError: drive returned a int, not a "
     "list of ChatResponse",
-    "plain-returns-text": "loop-failed: the conversation broke off: it raises TypeError: chat returned a str, not a "
+    "plain-returns-text": "loop-failed: the conversation broke off: it raises TypeError: drive returned a str, not a "
     "ChatResponse",
 }
 
