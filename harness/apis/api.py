@@ -293,9 +293,9 @@ class Api:
     def judge(self, request: HttpRequest, rule_set: RuleSet) -> list[Violation]:
         """Return the violations of a request. Never raises.
 
-        A limit with facts applies only if the rule set has one of its facts. A fact with conditions adds a violation
-        unless another violation is reported at the same place. A warning does not suppress an error. A limit that is
-        known only for the API's provider does not suppress a violation that applies at this server.
+        A limit that is based on facts applies only if the rule set has at least one of them. A fact with conditions
+        adds a violation unless an equally or more severe one is reported at the same place. Limits of the API's
+        provider that may not apply at this server do not suppress violations that do.
         """
         limits, refused = self._compiled_facts(rule_set).judge(request)
         found = self.supported_by_facts([*limits, *self.violations(request, rule_set)], rule_set)

@@ -41,7 +41,7 @@ class MinimalRequest:
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def with_key(self, request: HttpRequest, key: str) -> HttpRequest:
-        """Return the request with a key."""
+        """Return the request with this API key in its header."""
         headers = {**request.headers, self.key_header: self.scheme + key}
         return HttpRequest(request.method, request.url, headers, request.body)
 

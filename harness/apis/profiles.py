@@ -51,7 +51,9 @@ class RuleSet:
 
     @property
     def is_own(self) -> bool:
-        """Return whether the rules of the API's provider apply."""
+        """True if the rules of the API's own provider apply, at the provider itself or at a service that shares its
+        rules.
+        """
         return self.service == OWN or self.as_own
 
     @property

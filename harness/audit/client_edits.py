@@ -47,8 +47,10 @@ class UneditedTurn:
 
 
 def undo_edits(answer: ResponseView, place: TurnSlice, reissued: frozenset[str] = frozenset()) -> UneditedTurn:
-    """Undo the client's changes to `answer`. `reissued` contains encrypted contents that occur only in earlier events
-    of the answer's stream.
+    """Return the turn as it was before the recorded client changed `answer`, with the changes that it made.
+
+    `reissued` contains encrypted reasoning that occurs only in earlier events of the answer's stream. If the client
+    sends it back, that is no change.
     """
     working = _EditFinder(answer, place, reissued)
     items = (*working.original_items(), *working.following())

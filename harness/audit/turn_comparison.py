@@ -203,10 +203,11 @@ class Disagreement:
 
 
 class TurnComparison:
-    """Disagreements and allowances of one pair.
+    """Differences between the recorded and the produced request that follows a response.
 
-    `issued` holds the call ids of response i. `reissued` holds encrypted contents that occur only in earlier events of
-    its stream. `edits` counts the recorded client's changes.
+    `allowances` counts the differences that are permitted, by kind. `edits` counts the recorded client's own changes.
+    `issued` holds the call ids of the response. `reissued` holds encrypted contents that occur only in earlier events
+    of the response's stream.
     """
 
     def __init__(self, issued: frozenset[str], reissued: frozenset[str] = frozenset()) -> None:

@@ -131,11 +131,12 @@ def class_made_by(value: object, api: str) -> type | None:
 
 @dataclass(frozen=True, slots=True)
 class AgentDrive:
-    """Drive for a class that runs its tools itself.
+    """Tool loop (`drive` of an adapter) that uses a class which runs its tools itself.
 
-    `make` is the class, or a function that makes a client of it. `made_with` and `prompt_with` make the arguments for
-    tools of its constructor and of its method for a prompt. `registrar` registers a tool with a client. If the method
-    for a prompt only adds it to the conversation, `completing` is the method that then runs it.
+    `make` is the class, or a function that makes a client of it. `made_with` and `prompt_with` map parameters of the
+    constructor and of the prompt method to functions that build their tool arguments. `registrar` registers a tool with
+    a client. If the prompt method only adds the prompt to the conversation, `completing` is the method that then runs
+    it.
     """
 
     factory: type
@@ -154,7 +155,9 @@ class AgentDrive:
 
     @property
     def ignored(self) -> tuple[str, ...]:
-        """The rules that the class cannot satisfy: a function has no enumerations and no nested descriptions."""
+        """Ids of rules that the class cannot satisfy. Tools that are declared by a Python signature have no
+        enumerations and no nested descriptions, and the class may always request streams.
+        """
         found = ("loop-tools",) if self._is_by_signature else ()
         return (*found, "stream-requested") if self._streams else found
 
@@ -255,7 +258,9 @@ class FunctionDrive:
 
     @property
     def ignored(self) -> tuple[str, ...]:
-        """The rules that the function cannot satisfy: a Python function has no enumerations and no descriptions."""
+        """Ids of rules that the function cannot satisfy. Tools that are declared by a Python signature have no
+        enumerations and no descriptions of parameters.
+        """
         return ("loop-tools",) if self.registrar.is_by_signature else ()
 
     @property

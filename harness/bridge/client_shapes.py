@@ -343,9 +343,11 @@ def is_value_class(value: object) -> bool:
 
 
 def place_of_candidate(value: object, package: str) -> int | None:
-    """Return how likely a member of a package is a client, by its parameters: 0 for a base URL, 1 for a key, 2 for a
-    model, 3 for a function that takes messages. Return `None` if it is not a client or is imported from elsewhere.
-    A function that makes a client has the name of a class, as in `ChatOpenAI`.
+    """Return the rank of a class or function among the possible clients of a package. Lower ranks are more likely.
+    Return `None` if it is no client or is imported from another package.
+
+    The rank depends on the parameters: 0 for a base URL, 1 for a key, 2 for a model, 3 for a function that takes
+    messages. A function that makes a client has the name of a class, as in `ChatOpenAI`.
 
     Types are compared without `isinstance`, because that makes a lazy proxy load its object.
     """

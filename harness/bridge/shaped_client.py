@@ -1,4 +1,4 @@
-"""Adapters for clients of a known shape, which a wrapper would otherwise adapt."""
+"""Adapters for clients without a wrapper, whose methods and parameters have a known form."""
 
 from __future__ import annotations
 

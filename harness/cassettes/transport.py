@@ -147,7 +147,7 @@ BROKEN_OFF = (httpx2.RemoteProtocolError, httpx2.ReadError)
 
 
 def ending(failure: Exception | None, library: Any = httpx2) -> Ending:
-    """Return the ending of a body, given the exception raised while reading it."""
+    """Classify how a body ended, by the exception raised while reading it (`None`: the body is complete)."""
     if failure is None:
         return "complete"
     return "cut" if isinstance(failure, library.RemoteProtocolError) else "reset"

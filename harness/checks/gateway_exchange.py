@@ -186,11 +186,11 @@ def _states_nothing(_request: RequestView) -> bool:
 class GatewayDetail:
     """A detail that a gateway must preserve.
 
-    `id` is the rule id of its findings, and `name` its name in tables. `requirement` states what must hold, and
-    `because` the consequence of a loss. `of_answer` is set if the detail comes from the upstream's response, not from
-    the client's request. `check` yields nothing for an exchange without the detail. `stated` returns the request's
-    value for the detail, so that refused requests can be compared with accepted ones. `severity` is the maximum
-    severity of the findings.
+    `id` is the rule id of its findings, and `name` its name in tables. `requirement` describes the correct behaviour,
+    and `because` the consequence of a loss. `of_answer` is set if the detail comes from the upstream's response, not
+    from the client's request. `check` yields nothing for an exchange without the detail. `stated` returns the detail's
+    value in a request, for the comparison of refused requests with accepted ones. `severity` is the maximum severity of
+    the findings.
     """
 
     id: str
@@ -263,7 +263,7 @@ def response_detail(
 
 
 def preserved_detail(*, same: bool) -> DetailResult:
-    """Return the outcome of a detail that reaches the other end, either unchanged (`same`) or translated."""
+    """Return the result for a detail that the gateway passed on, either unchanged (`same`) or translated."""
     return DetailResult(DetailOutcome.PRESERVED if same else DetailOutcome.TRANSLATED)
 
 

@@ -305,16 +305,15 @@ _Z = 1.959963984540054
 
 
 def rate(name: str, target: str, tries: Iterable[bool]) -> Rate:
-    """Return the share of successful tries with its Wilson interval, which stays between 0 and 1 even for few tries.
-
-    `tries` must not be empty.
+    """Return the share of successful tries and its confidence interval, computed by Wilson's method. The interval stays
+    between 0 and 1 even for few tries. `tries` must not be empty.
     """
     every = list(tries)
-    run_check, hits = len(every), sum(every)
-    share, square = hits / run_check, _Z * _Z
-    centre = (share + square / (2 * run_check)) / (1 + square / run_check)
-    reach = _Z * sqrt(share * (1 - share) / run_check + square / (4 * run_check * run_check)) / (1 + square / run_check)
-    return Rate(name, target, hits, run_check, round(max(centre - reach, 0.0), 4), round(min(centre + reach, 1.0), 4))
+    total, hits = len(every), sum(every)
+    share, square = hits / total, _Z * _Z
+    centre = (share + square / (2 * total)) / (1 + square / total)
+    reach = _Z * sqrt(share * (1 - share) / total + square / (4 * total * total)) / (1 + square / total)
+    return Rate(name, target, hits, total, round(max(centre - reach, 0.0), 4), round(min(centre + reach, 1.0), 4))
 
 
 @dataclass(slots=True)

@@ -159,7 +159,7 @@ def exceeded_limit(cell: CellResult) -> Finding | None:
 
 
 def other_models(api: str, model: str) -> Iterator[str]:
-    """Yield a current model for each other profile of the API: the one with the longest context."""
+    """Yield one current model for each other profile of the API: the one with the longest context."""
     wire = registry.api(api)
     own = wire.profile_for(model).name
     known = [each for each in models(api) if not each.deprecated and each.context]

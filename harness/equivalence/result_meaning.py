@@ -288,7 +288,9 @@ def _strings(value: JSON) -> list[str]:
 
 
 def same_medium(view: MediaView, part: Image | File) -> bool:
-    """Return whether a medium on the wire is the given one, by bytes and type or by URI."""
+    """Return whether an image or file in a request is the given one. Data is compared by bytes and media type, and
+    other media by URI.
+    """
     if part.data is not None:
         return view.data == part.data and _kind(view.media_type) == _kind(part.media_type)
     return view.uri == part.uri

@@ -40,11 +40,11 @@ _DEPENDS_ON = {
 
 @dataclass(frozen=True)
 class Branch:
-    """The instances of one JSON type that satisfy all `keywords`. Keyword values are JSON values, forms, or tuples
-    and maps of forms.
+    """The instances of one JSON type that satisfy all `keywords`. Keyword values are JSON values, forms, or tuples and
+    maps of forms.
 
-    `says_open` is set if the schema explicitly allows additional properties. That is also the default, but an API must
-    not override it if it is explicit.
+    `says_open` is set if the schema sets `additionalProperties` to true. That is also the default, but an API may only
+    close an object whose schema leaves it out.
     """
 
     keywords: Mapping[str, Any]
@@ -61,7 +61,9 @@ class Branch:
         return canonical(dict(self.comparable))
 
     def covers(self, other: Branch) -> bool:
-        """Return whether this branch obviously includes all instances of `other`."""
+        """Return whether this branch is certain to include all instances of `other`. False may also mean that this is
+        unknown.
+        """
         return self.comparable.items() <= other.comparable.items() and all(
             self.comparable.get(name) == other.comparable.get(name)
             for keyword in self.comparable

@@ -310,7 +310,7 @@ def _with_names(case: Branch, base: dict[str, JSON], inside: Sequence[NormalForm
 
 
 def at_random(form: NormalForm, above: Sequence[NormalForm], random: Random) -> JSON:
-    """Return a random value that is an instance of a form or close to one of its bounds."""
+    """Return a random value that satisfies a schema in normal form, or that is just outside one of its bounds."""
     form, above = resolve_cycle(form, above)
     cases = [(kind, case) for kind in KINDS for case in form.kinds.get(kind, ())]
     if not cases or len(above) > _MAX_DEPTH:

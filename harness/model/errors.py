@@ -222,7 +222,9 @@ class ChatError(HarnessError):
 
 
 RECOGNISED_CLIENT = "recognised client"
-"""Name of the adapter in `Unsupported` for a client without a wrapper. Its capabilities were guessed."""
+"""Adapter name in `Unsupported` for a client that was recognised by its methods. It has no wrapper, so its capabilities
+are guesses.
+"""
 
 
 @dataclass

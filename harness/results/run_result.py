@@ -142,7 +142,7 @@ Origin: TypeAlias = Literal["reference", "provider", "server"]
 
 
 class Verdict(StrEnum):
-    """The verdict of a cell."""
+    """The way in which a cell ended."""
 
     PASS = "pass"  # noqa: S105 - a verdict
     NOTE = "note"

@@ -89,8 +89,8 @@ def _shorten(every: Iterable[MessageRecord], redactor: Redactor) -> Iterator[Mes
 
 
 def fit_exchanges(exchanges: Iterable[ExchangeRecord], max_characters: int) -> tuple[ExchangeRecord, ...]:
-    """Return the exchanges in a total of about `max_characters` characters. Exchanges beyond this limit are returned
-    without bodies.
+    """Limit the bodies of the exchanges to about `max_characters` characters in total. Exchanges beyond the limit are
+    kept without bodies.
     """
     left, kept = max_characters, list[ExchangeRecord]()
     for each in exchanges:

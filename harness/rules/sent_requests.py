@@ -223,7 +223,9 @@ def _settings_without_parameter(evidence: Evidence) -> frozenset[JSON]:
 
 
 def thinking_violations(req: ClientRequest, effort: str | None, budget: int | None = None) -> Iterator[RuleViolation]:
-    """Report missing reasoning, or a different effort or token budget. Either may be sent in place of the other."""
+    """Report a request without the requested reasoning, or with another effort or token budget. An API may replace an
+    effort by a budget, and a budget by an effort.
+    """
     sent = req.view.effort
     if "thinking" not in req.view.settings and sent is None:
         message = "reasoning was requested, but the request does not ask for it"

@@ -169,7 +169,7 @@ class Backend(ABC):
     def connect(
         self, target: Target, end: Responder, url: str, keep: ExchangeStore | None = None
     ) -> Generator[tuple[Endpoint, ExchangeLog], None, None]:
-        """Connect a target's adapter to a responder, and yield its endpoint and its exchange log.
+        """Connect a target's adapter to a responder. Yield the endpoint for the adapter and the log of its exchanges.
 
         `url` is the base URL under which exchanges are recorded, regardless of where requests are sent.
         """

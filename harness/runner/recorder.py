@@ -250,7 +250,7 @@ class CassetteState(StrEnum):
     UNUSED = "unused"
     """Its scenario exists, but no cell uses it."""
     ORPHANED = "orphaned"
-    """Its scenario does not exist."""
+    """Its scenario no longer exists."""
     UNREADABLE = "unreadable"
 
 

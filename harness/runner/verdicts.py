@@ -244,7 +244,9 @@ def _unanswered_tool(execution: ToolExecution) -> Finding:
 
 def known_finding_ids(fact_selection: FactSelection = SHIPPED) -> frozenset[str]:
     """Return the ids of all possible findings: those of rules, limits and facts with conditions.
-    Raises `FactsError`.
+
+    Raises:
+        FactsError: a file of facts is invalid.
     """
     rules = all_rules()
     return frozenset(

@@ -120,8 +120,9 @@ class ProtoMessage:
 
 
 def cached_per_value(read: Callable[[Any, str], T]) -> Callable[[JSON, str], Sequence[T]]:
-    """Turn a function that reads one value into a reader of repeated fields. See
-    `harness.apis.jsonvalue.cached_per_element`."""
+    """Turn a function that reads one value into a cached reader of repeated fields. A single value is read as a list of
+    one. See `harness.apis.jsonvalue.cached_per_element`.
+    """
     of_list = cached_per_element(read)
 
     def of(value: JSON, pointer: str) -> Sequence[T]:

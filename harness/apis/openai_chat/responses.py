@@ -316,8 +316,8 @@ _WANTS_REASONING = re.compile(r"(.*/)?deepseek-v4\b.*", re.IGNORECASE)
 
 
 def mark_parts(parts: Iterable[PartView], model: str) -> tuple[PartView, ...]:
-    """Return the parts of a response with `returns` set if the API accepts them in later requests. Calls keep only the
-    fields whose state must be sent back.
+    """Set `returns` on the parts of a response: whether the client may send them back in later requests. Of a call's
+    additional fields, keep only the state that the client must send back.
     """
     found = tuple(parts)
     state = _STATE

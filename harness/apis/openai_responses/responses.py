@@ -28,7 +28,7 @@ STRING_FIELDS = {
     "response.mcp_call_arguments": "arguments",
     "response.custom_tool_call_input": "input",
 }
-"""Maps event families to the string of an item that their deltas extend."""
+"""Maps the common prefix of event types to the string field of the output item that their deltas extend."""
 
 TEXTS = {
     "response.output_text": ("content", "output_text", "text"),
@@ -36,7 +36,7 @@ TEXTS = {
     "response.reasoning_text": ("content", "reasoning_text", "text"),
     "response.reasoning_summary_text": ("summary", "summary_text", "text"),
 }
-"""Maps event families to the list, part type and string that their deltas extend."""
+"""Maps the common prefix of event types to the list, the part type and the string field that their deltas extend."""
 
 _PARTS = {"response.content_part": "content", "response.reasoning_summary_part": "summary"}
 """Maps event families to the list that they add a part to."""

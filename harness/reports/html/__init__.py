@@ -229,7 +229,7 @@ def request_pair(finding: Finding) -> tuple[FindingBody, ...]:
 
 
 def raw_streams(finding: Finding) -> tuple[FindingBody, ...]:
-    """Return the raw streams that the finding has."""
+    """Return the raw streams among the finding's exhibits."""
     return tuple(each for each in finding.exhibits if _is_stream(each))
 
 
