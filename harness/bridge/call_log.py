@@ -111,8 +111,8 @@ def log_joined(joined: object, join: Callable[..., object] | None) -> None:
 
 
 def _copy(value: object) -> object:
-    """Copy nested lists, tuples and dictionaries, but not the other objects in them. A dictionary that collects the
-    keys that are read has them in `as_read`.
+    """Copy nested lists, tuples and dictionaries, but not the other objects in them. A dictionary that records which
+    keys a client reads is replaced by its attribute `as_read`.
     """
     if isinstance(read := getattr(value, "as_read", None), dict):
         return cast("object", read)

@@ -145,7 +145,9 @@ def keep_own_message(  # noqa: PLR0913, PLR0917 - what is known about the client
 
 
 def _of_blocks(body: JSON, answer: object, request: ChatRequest) -> ChatResponse:
-    """Return the response of an answer in Anthropic's format, `body`. A list of blocks has no stop reason."""
+    """Convert an answer in Anthropic's format, given as `body`, to a response. A bare list of blocks has no stop
+    reason.
+    """
     found = _with_own_fields(_with_own_reason(anthropic_responses.read_response(body)), answer, request)
     has_reason = _object(body)["stop_reason"] is not None or _items(answer) is None
     return found if has_reason else _with_usual_reason(found)
@@ -415,7 +417,7 @@ _OWN_STOP_WORDS = {
     "max_tokens": "truncated|max_?length|max_?output|(token_)?limit|cut(_off)?|too_long",
     "refusal": "refused|(content_)?filtered|(content_)?filter|blocked|declined|moderat(ed|ion)",
 }
-"""Stop reason → words of clients that mean the same."""
+"""Stop reason → words that clients use for it."""
 
 
 def _text_in(values: Sequence[object]) -> object:
@@ -588,8 +590,8 @@ def _holds_native_answer(item: object, body: JSON, api: str) -> bool:
 
 
 def _join_call(calls: list[dict[str, Any]], call: dict[str, Any]) -> bool:
-    """Set the index of a call to that of the call that it continues, or to a new one, and add it to `calls`. Return
-    false, without adding it, if it adds nothing to them.
+    """Add a call to `calls`, with the index of the call that it continues or else with a new index. Return false, and
+    leave it out, if it only repeats a call of `calls`.
     """
     function = call["function"]
     known = [each for each in calls if call["id"] is not None and each["id"] == call["id"]]
@@ -784,7 +786,7 @@ def _with_usual_reason(answer: ChatResponse) -> ChatResponse:
 
 
 def _with_own_reason(answer: ChatResponse) -> ChatResponse:
-    """Return a response in the API's format with the meaning of its stop reason, if that is a word of the client."""
+    """Return the response, with an unknown stop reason replaced if it is a common word of clients for a known one."""
     if answer.stop_reason is not StopReason.UNKNOWN:
         return answer
     reason = stop_reason(answer.raw_stop_reason)

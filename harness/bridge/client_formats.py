@@ -358,7 +358,7 @@ _CHOICE_AS_NAME = re.compile(r"name\w*[\"']?\s*[:=]\s*\[?\s*[\w.]*(choice|mode)\
 """Code that sends a parameter for the tool choice as the name of a tool."""
 
 _REQUIRED_APIS = ("openai-chat", "openai-responses")
-"""APIs whose word for the choice of any tool is `required`. That of the others is `any`."""
+"""APIs that call the choice of any tool `required`. The other APIs call it `any`."""
 
 
 def lists_calls(hint: object) -> bool:

@@ -1,7 +1,7 @@
-"""Tool loops from classes and functions without a wrapper that run their tools.
+"""Tool loops made from classes and functions that run their tools themselves and have no wrapper.
 
-A class that runs its tools gets them as its annotations, its signatures and its source show: as functions, as objects
-of its own class, in a registry, or as declarations with a function that executes a call.
+The annotations, signatures and source of a class show how it takes its tools: as functions, as objects of its own
+class, in a registry, or as declarations with a function that executes a call.
 """
 
 from __future__ import annotations
@@ -60,21 +60,21 @@ from harness.model.protocols import PLAIN_LOOP, Capability, Conversation, Endpoi
 
 
 class ClassDrive(Protocol):
-    """Drive for a class."""
+    """A tool loop made from a class (see `harness.model.protocols.Drive`)."""
 
     @property
     def factory(self) -> type:
-        """The class of a client."""
+        """The class whose instances run the conversation."""
         ...
 
     @property
     def make(self) -> Callable[..., object]:
-        """The class, or a function that makes a client of it."""
+        """The class, or a function that creates its instances."""
         ...
 
     @property
     def api(self) -> str:
-        """The API of the client."""
+        """The API that the instances call."""
         ...
 
     @property
@@ -84,12 +84,11 @@ class ClassDrive(Protocol):
 
 
 def agent_drive(value: object, api: str) -> AgentDrive | FunctionDrive | None:
-    """Return a drive that runs conversations with a class or function that runs its tools itself. Return `None` for
-    others.
+    """Return a tool loop made from a class or function that runs its tools itself. Return `None` for other values.
 
-    The class has a method for a prompt. It gets its tools by its constructor, by the method for the prompt, or by a
-    method that registers a tool, of the class or of an object that its constructor creates. A function may make the
-    client. `api` is the API that it uses.
+    The class needs a method that takes a prompt. Its tools are arguments of that method or of the constructor.
+    Otherwise a method registers each tool, either of the class itself or of an object that its constructor creates.
+    `value` may also be a function that creates the client. `api` is the API that the client calls.
     """
     if inspect.isfunction(value) and (found := _function_drive(value, api)) is not None:
         return found
@@ -221,9 +220,9 @@ _REQUESTS_STREAM = re.compile(r"\bstream[\"']?\]?\s*[:=]\s*True\b|\.stream\(|str
 
 
 def _function_drive(value: Callable[..., object], api: str) -> FunctionDrive | None:
-    """Return a drive for a function that takes a prompt and runs tools. Return `None` for others.
+    """Return a tool loop made from a function that takes a prompt and runs tools. Return `None` for other functions.
 
-    Another function of its module registers the tools, in a list or dictionary of the module.
+    Another function of its module must register the tools, in a list or dictionary of the module.
     """
     run = method_of((), value)
     module = inspect.getmodule(value)
@@ -243,10 +242,9 @@ def _function_drive(value: Callable[..., object], api: str) -> FunctionDrive | N
 
 @dataclass(frozen=True, slots=True)
 class FunctionDrive:
-    """Drive for a function that runs the tools registered in its module.
+    """Tool loop made from a function that runs the tools registered in its module.
 
-    `registrar` registers a tool. `registries` are the names in `members` of the lists and dictionaries that then hold
-    it.
+    `registrar` registers a tool. `registries` are the names in `members` of the lists and dictionaries that store it.
     """
 
     function: Callable[..., object]
@@ -396,9 +394,10 @@ def client_with_system(
     conversation: Conversation,
     own: Mapping[str, object],
 ) -> tuple[object, dict[str, object]]:
-    """Return a new client, and the argument for the system prompt that its method takes if its constructor takes none.
+    """Create a client. Return it with the argument for the system prompt, if its method takes that prompt and its
+    constructor does not.
 
-    If neither takes one, the system prompt is set by a method of its own or as an attribute.
+    If neither takes the system prompt, it is set by another method or as an attribute.
     """
     made = method_of((), drive.make)
     system = _system_argument(made, conversation)
@@ -473,7 +472,7 @@ def _keeps_history(client: object, run: Method) -> bool:
 
 
 def prompt_methods(methods: Sequence[Method]) -> list[Method]:
-    """Return the methods that need a prompt and nothing else, except tools. The most usual name is first."""
+    """Return the methods that require only a prompt and perhaps tools. The most common name comes first."""
     found = [each for each in methods if _takes_only_a_prompt(each)]
     return sorted(found, key=lambda each: METHODS.index(each.path[0]) if each.path[0] in METHODS else len(METHODS))
 
@@ -503,7 +502,7 @@ def _takes_only_a_prompt(method: Method) -> bool:
 
 
 def takes_messages(methods: Sequence[Method]) -> bool:
-    """Return whether a usual method takes the whole conversation."""
+    """Return whether a method with a common name takes the whole conversation."""
     return any(first(SYNONYMS["messages"], each.names) for each in methods if each.path[0] in METHODS)
 
 
@@ -549,7 +548,7 @@ _SUBMITTING = re.compile(
     "submit|answer|repl(y|ies)|send|give|provide|resume|continue|respond|feed|post|push|supply|deliver|results?$|return"
     "|tool|complete|resolve|finish|proceed|step|next|ask|run|chat"
 )
-"""Names of methods that accept results, if a parameter of theirs is named like results."""
+"""Names of methods that accept results, if the name of one of their parameters means results."""
 
 _RESULTS = re.compile("((tool|function|call)_?)?(results|outputs|responses|returns|answers|values|observations)")
 
@@ -572,9 +571,10 @@ CALL_PARAMETERS: Mapping[str, tuple[str, ...]] = {
 
 
 def result_methods(methods: Sequence[Method], source: str) -> list[Method]:
-    """Return the methods that accept the results of all calls, or a result with its call.
+    """Return the methods that accept the results of all calls, or one result with its call.
 
-    One that the class itself calls may be a step of its own loop, so it needs a telling name.
+    A method that the class itself calls may be a step of its own loop. It is returned only if its name is that of a
+    method for results.
     """
     found = [each for each in methods if result_parameters(each) or results_parameter(each) is not None]
     return [each for each in found if RESULT_METHOD.search(each.path[0]) or f"self.{each.path[0]}(" not in source]

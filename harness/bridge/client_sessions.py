@@ -1,4 +1,4 @@
-"""Tool loops from classes without a wrapper that keep their history, and hand their calls to the caller."""
+"""Tool loops made from classes without a wrapper that keep their history and return tool calls to the caller."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ from harness.model.protocols import Capability, Conversation, Endpoint
 
 
 def session_drive(value: object, api: str) -> SessionDrive | None:
-    """Return a drive that runs conversations with a class that keeps its history. Return `None` for other values.
+    """Return a tool loop made from a class that keeps its history. Return `None` for other values.
 
-    The class has a method for a prompt, and a method that accepts the results of calls. A function may make the client.
-    `api` is the API that it uses.
+    The class needs a method for a prompt, and a method that accepts the results of calls. `value` may also be a
+    function that creates the client. `api` is the API that the client calls.
     """
     if (kind := class_made_by(value, api)) is not None:
         drive = session_drive(kind, api)
@@ -76,9 +76,8 @@ def _place_among_results(method: Method) -> tuple[bool, bool]:
 
 @dataclass(frozen=True, slots=True)
 class SessionDrive:
-    """Drive for a class that keeps its history, with its methods for a prompt, for results and for tools.
-
-    `make` is the class, or a function that makes a client of it.
+    """Tool loop made from a class that keeps its history, with its methods for a prompt, for results and for tools.
+    `make` is the class, or a function that creates its instances.
     """
 
     factory: type

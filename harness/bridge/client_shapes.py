@@ -104,9 +104,11 @@ class ClientShape:
         return replace(self, tool_form=form) if is_own else replace(self, form=form)
 
     def for_api(self, api: str) -> ClientShape:
-        """Return the shape of a client of this API. If its messages have OpenAI's format and it calls another API
-        itself, then what its methods accept as `**params` reaches that API unchanged. So they are given only the
-        parameters that they mention or that have the same name in both.
+        """Return the shape of the client for this API.
+
+        A client with messages in OpenAI's format may call another API itself. That API receives the client's `**params`
+        unchanged. Such a client gets only the parameters that its source mentions, or that have the same name in both
+        APIs.
         """
         is_openai = self.is_sdk or self.form is not OPENAI or api in OPENAI_APIS
         if is_openai or not _CALLS_ANOTHER_API.search(self.whole.module):

@@ -1,4 +1,4 @@
-"""Tools in the form in which a third-party class takes those that it runs: functions, objects, registries."""
+"""Conversion of tools to arguments of third-party classes that run their tools: functions, objects or registries."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ class ClassSource:
 
     @property
     def runs_tools(self) -> bool:
-        """Return whether the class calls something with the arguments of a call. A caller may use the rest of the
-        module.
+        """Return whether the class passes the arguments of a call to a function. Code outside the class is ignored,
+        because the caller may use it to run the tools.
         """
         return runs_tools(self.source)
 
@@ -75,7 +75,7 @@ class ClassSource:
 
 
 def runs_tools(source: str) -> bool:
-    """Return whether code calls something with the arguments of a call."""
+    """Return whether code passes the arguments of a call to a function."""
     return _RUNS_TOOLS.search(source) is not None
 
 
@@ -110,10 +110,10 @@ TOOL_PARAMETERS = frozenset({*SYNONYMS["tools"], *_FUNCTION_MAPS, *_REGISTRIES})
 
 
 def tool_arguments(method: Method, place: ClassSource, *, only_if_clear: bool) -> dict[str, ToolArgument]:
-    """Return functions that make the arguments for tools of a method, if it gets tools that it can run.
+    """Return a function for each parameter of a method that takes tools to run. The function builds the argument.
 
-    With `only_if_clear`, the annotations must show that it runs them. Other code may belong to a client that hands
-    its calls to the caller.
+    With `only_if_clear`, the annotations must show that the method runs the tools. Without them, it may be a client
+    that returns its calls to the caller.
     """
     executors = [each for each in sorted(method.names) if EXECUTORS.fullmatch(each) and _may_call(method, each)]
     found = {name: made for name in sorted(method.names) if (made := _clear_argument(name, method, place))}
@@ -174,7 +174,7 @@ def _clear_argument(name: str, method: Method, place: ClassSource) -> ToolArgume
 
 
 def _likely_argument(name: str, method: Method, place: ClassSource) -> ToolArgument | None:
-    """Return the function that makes an argument without a telling annotation, if the source shows that tools run."""
+    """Return the function that builds an argument whose annotation is too general, if the source shows that tools run."""
     hint = method.hints.get(name)
     is_mapping, of_dicts = _is_mapping(name, hint, place), re.search(r"\[.*\b[dD]ict|Mapping\[.*\]\]", str(hint))
     if place.runs_tools and (pairs := _pairs_argument(name, hint, place)) is not None:
@@ -256,8 +256,8 @@ def own_classes_in(hint: object) -> list[type]:
 
 
 def _replacements(name: str, place: ClassSource) -> list[type]:
-    """Return the class that a constructor instantiates in place of an argument, or the only one with the methods that
-    the class calls on it.
+    """Return the class that a constructor instantiates if the argument is missing. If there is none, return the class
+    of the module that has all methods which the class calls on the argument.
     """
     made = re.search(rf"\b{name}\s+(?:or|if\s+{name}\s+is\s+not\s+None\s+else)\s+(\w+)\(", place.source)
     made = made or re.search(rf"\b(\w+)\(\)\s+if\s+(?:{name}\s+is\s+None|not\s+{name})\b", place.source)
@@ -441,10 +441,10 @@ class _CallableTool(Declaration):
 
 
 def _part(parts: Mapping[str, Any], name: str) -> Any:
-    """Return the part of a tool that a parameter or a key of this name means.
+    """Return the part of a tool that the name of a parameter or key means.
 
     Raises:
-        KeyError: The name has no such meaning.
+        KeyError: the name means no part.
     """
     meaning = next((key for key, names in _TOOL_PARTS.items() if name in names), name)
     return parts[meaning]
@@ -530,7 +530,7 @@ def _tested_maker(make: _ToolMaker) -> _ToolMaker | None:
 
 @dataclass(frozen=True, slots=True)
 class _Constructed:
-    """Makes tools by a constructor, whose parameters are known by their meaning."""
+    """Creates tools with a constructor whose parameters were recognised by their names."""
 
     kind: type
     named: Mapping[str, str]
@@ -545,7 +545,9 @@ class _Constructed:
 
 @dataclass(frozen=True, slots=True)
 class _Derived:
-    """Makes tools by a subclass, which has the parts of the tool as attributes and a method that runs it."""
+    """Creates tools as instances of a subclass. It has the parts of the tool as attributes, and a method that runs the
+    tool.
+    """
 
     kind: type
     running: Sequence[str]

@@ -353,7 +353,9 @@ def _check_instances(messages: Sequence[object], hint: object) -> None:
 
 
 _WORDS_BEFORE = 12
-"""Number of characters before a word that show that the text is a literal of the client's source."""
+"""Length of the text before a phrase that must also be in the client's source, so that the phrase counts as the
+client's own.
+"""
 
 _STATUS = re.compile(r"\b([45]\d\d)\b")
 

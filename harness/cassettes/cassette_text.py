@@ -214,7 +214,7 @@ def indent_body(body: str | bytes) -> tuple[str, str] | None:
 
 
 def exact(body: bytes, name: object) -> bytes:
-    """Restore a body that `indented` reformatted.
+    """Restore a body that `indent_body` reformatted.
 
     Raises:
         ValueError: `name` is not a known format, or the body is not valid JSON.

@@ -49,12 +49,12 @@ def search(  # noqa: PLR0913, PLR0917 - what is run, how much of it, and how
     variants: Sequence[Variant] = VARIANTS,
     database: FilePath | None = None,
 ) -> list[FoundCause]:
-    """Run `count` conversations that Hypothesis draws. Return the causes of their failures, each with its smallest
+    """Run `count` conversations that Hypothesis generates. Return the causes of their failures, each with its smallest
     conversation.
 
-    The first of `plays` runs most conversations. About every twentieth one is streamed and run by another one. The same
-    `seed` gives the same conversations. In the folder `database`, Hypothesis keeps conversations that failed; the next
-    search runs them first.
+    The first of `plays` runs most conversations. About every twentieth conversation is streamed, and run by one of the
+    others. The same `seed` gives the same conversations. Hypothesis stores conversations that failed in the folder
+    `database`; the next search runs them first.
 
     Raises:
         UsageError: Hypothesis is not installed.
@@ -137,10 +137,11 @@ class _Drawn:
 
 
 class _NewCause:
-    """The first cause that a search finds beside those that are known. Shrinking keeps to that cause.
+    """The first new cause that a search finds. Shrinking keeps to that cause.
 
-    `conversation` shows it first, and `causes` are all causes there. `count` conversations were run up to then.
-    Each smaller conversation is run once, because other choices of Hypothesis often lead to the same one.
+    `conversation` is the first that shows it, and `causes` are all causes in that conversation. `count` is the number
+    of conversations run up to then. Each smaller conversation is run once, because Hypothesis often generates the same
+    one twice.
     """
 
     def __init__(self, known: Container[CauseKey]) -> None:

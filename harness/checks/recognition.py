@@ -543,7 +543,9 @@ def _probe(send: Callable[[str], object], base: str = _BASE_PATH) -> _Seen:
 
 
 def is_mismatch(place: ExceptionOrigin) -> bool:
-    """Return whether a library failed because it does not fit another one, and not because of what it was given."""
+    """Return whether an exception shows that installed libraries are incompatible, rather than that an argument was
+    wrong.
+    """
     if place.error in ("ImportError", "ModuleNotFoundError"):
         return True
     refused = re.search(r"unexpected keyword argument '(\w+)'", place.text)

@@ -349,7 +349,7 @@ class ResponseMonitor:
 
 
 def _demonstrable_rules(reply: Reply, variant: Variant) -> Iterator[ResponseRule]:
-    """Yield the response rules whose keeping a response can demonstrate."""
+    """Yield the response rules that this response can show to be kept."""
     view = reply.view
     if reply.response.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return

@@ -353,7 +353,8 @@ library that Python has to compile first would get no verdict.
 """
 
 _VERDICT_SHARE = 3
-"""A sample of which fewer than one in this number of cells was run has no verdict. The first cells reveal the most."""
+"""Reciprocal of the share of cells that must have run before the sample has a verdict. The first cells reveal the most.
+"""
 
 _LATE = ", because loading took {spent:.0f} seconds (usually less the next time)"
 
@@ -527,7 +528,8 @@ def _without_report_of_error(
 ) -> Iterator[CellResult]:
     """Yield the conversation whose first request failed, with a finding, if the program did not report the failure.
 
-    It did if it `failed` with an exit code, or printed something that it did not print when it `ended` normally.
+    An exit code in `failed` counts as a report, and so does output that is missing in `ended`, the run without a
+    failure.
     """
     printed, usual = ({*map(str.strip, each.printed.splitlines())} for each in (failed, ended))
     if failed.note or printed - usual - {"", "undefined", "null", "None"}:

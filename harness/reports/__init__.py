@@ -1,4 +1,4 @@
-"""Reports of a run. `BUILT_IN` maps each to its module and attribute."""
+"""Reports of a run. `BUILT_IN` maps the name of each report to its module and attribute."""
 
 from __future__ import annotations
 
