@@ -174,7 +174,9 @@ def _clear_argument(name: str, method: Method, place: ClassSource) -> ToolArgume
 
 
 def _likely_argument(name: str, method: Method, place: ClassSource) -> ToolArgument | None:
-    """Return the function that builds an argument whose annotation is too general, if the source shows that tools run."""
+    """Return the function that builds an argument whose annotation is too general, if the source shows that it runs
+    tools.
+    """
     hint = method.hints.get(name)
     is_mapping, of_dicts = _is_mapping(name, hint, place), re.search(r"\[.*\b[dD]ict|Mapping\[.*\]\]", str(hint))
     if place.runs_tools and (pairs := _pairs_argument(name, hint, place)) is not None:
