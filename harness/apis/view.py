@@ -336,6 +336,15 @@ class RequestView:
         """Tool results in their order."""
         return tuple(part for turn in self.turns for part in turn.parts if isinstance(part, ResultView))
 
+    @property
+    def enables_reasoning(self) -> bool:
+        """Return whether the request itself enables reasoning, or asks for reasoning in encrypted form."""
+        found = self.settings.get("thinking")
+        value = None if found is None else found.value
+        words = [*value.values()] if isinstance(value, Mapping) else [value]
+        is_off = any(each in ("disabled", "none", 0) for each in words)
+        return (value is not None and not is_off) or "reasoning.encrypted_content" in (self.included or ())
+
 
 @dataclass(frozen=True, slots=True)
 class ErrorView:

@@ -51,11 +51,11 @@ from harness.bridge.client_tools import (
     tool_arguments,
     tool_parameters,
 )
-from harness.bridge.loop_answers import EventList, application_answer
+from harness.bridge.loop_answers import EventList, answer_attributes, application_answer, changed_attributes
 from harness.bridge.openai_messages import Memory
 from harness.bridge.shaped_client import wait_for
 from harness.model.errors import RECOGNISED_CLIENT, Unsupported
-from harness.model.messages import ChatRequest, ChatResponse, Message, Text, Tool
+from harness.model.messages import JSON, ChatRequest, ChatResponse, Message, Text, ThinkingSettings, Tool
 from harness.model.protocols import PLAIN_LOOP, Capability, Conversation, Endpoint
 
 
@@ -174,6 +174,7 @@ class AgentDrive:
     def capabilities(self) -> frozenset[Capability]:
         """The capabilities of the loop."""
         found = LoopSettings(self.sending, self.api).capabilities
+        found |= {Capability.THINKING} if takes_thinking(self) else set[Capability]()
         return found | {Capability.STREAMING} if self._streams else found
 
     @property
@@ -205,13 +206,14 @@ class AgentDrive:
         answers: list[ChatResponse | None] = []
         with asyncio.Runner() as runner, entered(runner, client) as opened:
             for turn in conversation.turns:
-                given = {prompt: prompt_text(turn)}
+                given, before = {prompt: prompt_text(turn)}, answer_attributes(opened)
                 if self.completing is None:
                     returned = call_method(runner, opened, self.prompt, given | per_call)
                 else:
                     call_method(runner, opened, self.prompt, given)
                     returned = call_method(runner, opened, self.completing, per_call)
-                answers.append(answer_of_turn(returned, turn, conversation, self.api, self.prompt.module))
+                changed = changed_attributes(before, answer_attributes(opened))
+                answers.append(answer_of_turn(returned, turn, conversation, self.api, self.prompt.module, changed))
         return answers
 
 
@@ -409,6 +411,7 @@ def client_with_system(
     has_limit = conversation.max_tokens is not None and "max_tokens" not in setters
     limit = {_limit_argument(drive): conversation.max_tokens} if has_limit else {}
     own = {**system, **{name: each for name, each in limit.items() if name in made.names}, **own}
+    own |= thinking_argument(made, conversation.thinking)
     client = make_client(drive.make, endpoint.base_url, endpoint.api_key, model, api=drive.api, **own)
     for name in limit.keys() - made.names:
         setattr(client, name, limit[name])
@@ -417,16 +420,49 @@ def client_with_system(
         if values[key] is not None:
             changed = call(BoundMethod(client, (setter,)), values[key])
             client = changed if isinstance(changed, type(client)) else client
+    per_call = thinking_argument(drive.sending, conversation.thinking)
     if system or not conversation.system or "system" in setters:
-        return client, {}
-    if per_call := _system_argument(drive.sending, conversation):
-        return client, {**per_call}
+        return client, per_call
+    if of_call := _system_argument(drive.sending, conversation):
+        return client, per_call | of_call
     attribute = system_attribute(client, drive.sending.module)
     if attribute is None:
         raise Unsupported(RECOGNISED_CLIENT, "system", "it has no such argument")
     setattr(client, attribute, conversation.system)
-    return client, {}
+    return client, per_call
 
+
+def takes_thinking(drive: ClassDrive) -> bool:
+    """Return whether a class takes an amount of reasoning, by its constructor or by its method for a prompt."""
+    names = method_of((), drive.make).names | drive.sending.names
+    return any(first(known, names) for known in _THINKING.values())
+
+
+def thinking_argument(method: Method, thinking: ThinkingSettings | None) -> dict[str, object]:
+    """Return the argument for an amount of reasoning, as a number of tokens or as an effort; `{}` if there is none.
+
+    Raises:
+        Unsupported: the method takes only the other kind of amount.
+    """
+    names = {kind: first(known, method.names) for kind, known in _THINKING.items()}
+    if thinking is None or not any(names.values()):
+        return {}
+    values = {"budget": thinking.budget_tokens, "effort": thinking.effort}
+    found: dict[str, object] = {
+        name: values[kind] for kind, name in names.items() if name is not None and values[kind] is not None
+    }
+    if not found:
+        raise Unsupported(
+            RECOGNISED_CLIENT, "this amount of reasoning", f"it takes {next(filter(None, names.values()))}"
+        )
+    return found
+
+
+_THINKING: Mapping[str, tuple[str, ...]] = {
+    "budget": ("thinking_budget", "thinking_tokens", "budget_tokens", "thinking_budget_tokens", "reasoning_budget"),
+    "effort": ("reasoning_effort", "effort", "thinking_effort", "thinking_level", "reasoning_level"),
+}
+"""Maps a kind of amount of reasoning to the names of parameters for it."""
 
 _SETTING_METHODS: Mapping[str, tuple[str, ...]] = {
     "model": MODELS,
@@ -522,12 +558,20 @@ def _whole(runner: asyncio.Runner, answer: object) -> object:
     return EventList([*cast("Iterator[object]", answer)]) if isinstance(answer, Iterator) else answer
 
 
-def answer_of_turn(
-    returned: object, turn: Message, conversation: Conversation, api: str, source: str
+def answer_of_turn(  # noqa: PLR0913, PLR0917 - the answer and what is known about its turn
+    returned: object,
+    turn: Message,
+    conversation: Conversation,
+    api: str,
+    source: str,
+    changed: Mapping[str, JSON] | None = None,
 ) -> ChatResponse | None:
-    """Return what the application gets for a turn, or `None` if that is not known. `source` is the loop's code."""
+    """Return what the application gets for a turn, or `None` if that is not known.
+
+    `source` is the loop's code, and `changed` are the attributes of its object that the turn changed.
+    """
     request = ChatRequest("", (turn,), system=conversation.system, response_format=conversation.response_format)
-    return application_answer(returned, request, api, source)
+    return application_answer(returned, request, api, source, changed)
 
 
 async def _collect(items: AsyncIterator[object]) -> list[object]:

@@ -43,7 +43,7 @@ from harness.bridge.client_tools import (
     source_of_class,
     tool_parameters,
 )
-from harness.bridge.loop_answers import plain_answer
+from harness.bridge.loop_answers import answer_attributes, changed_attributes, plain_answer
 from harness.model.errors import RECOGNISED_CLIENT, Unsupported
 from harness.model.messages import ChatResponse, ToolCall
 from harness.model.protocols import Capability, Conversation, Endpoint
@@ -132,6 +132,7 @@ class SessionDrive:
         answers: list[ChatResponse | None] = []
         with asyncio.Runner() as runner, entered(runner, client) as opened:
             for turn in conversation.turns:
+                before = answer_attributes(opened)
                 arguments = {prompt: prompt_text(turn), **system, **settings, **({} if made_with else per_call)}
                 answer = call_method(runner, opened, self.prompt, arguments)
                 answer = self._resume(runner, opened) if is_added else answer
@@ -140,7 +141,8 @@ class SessionDrive:
                     if not calls:
                         break
                     answer = self._submit(runner, opened, conversation, calls)
-                answers.append(answer_of_turn(answer, turn, conversation, self.api, self.prompt.module))
+                changed = changed_attributes(before, answer_attributes(opened))
+                answers.append(answer_of_turn(answer, turn, conversation, self.api, self.prompt.module, changed))
         return answers
 
     def _tools(self, conversation: Conversation) -> list[dict[str, Any]] | None:

@@ -39,13 +39,22 @@ def plain_answer(returned: Returned) -> object:
     return list(returned.items) if isinstance(returned, EventList) else returned
 
 
-def application_answer(returned: Returned, request: ChatRequest, api: str, source: str) -> ChatResponse | None:
+def application_answer(
+    returned: Returned,
+    request: ChatRequest,
+    api: str,
+    source: str,
+    attributes: Mapping[str, JSON] | None = None,
+) -> ChatResponse | None:
     """Return what an application gets for a turn, or `None` if that is not known.
 
-    `returned` is the value that the method for a prompt returned, and `request` has that prompt. The text of the
+    `returned` is the value that the method for a prompt returned, and `request` has that prompt. `attributes` are those
+    that the method changed in its object, as from `changed_attributes`: they add to a returned text. The text of the
     response has all texts in the value, because it is not known which of them the application shows. If there is none,
     but the code may report errors in another way, such as by an event, the answer is not known.
     """
+    if attributes and (returned is None or isinstance(returned, str)):
+        returned = {"text": returned or "", **attributes}
     if returned is None:
         return None
     given = {message.text for message in request.messages} | {request.system}
@@ -62,6 +71,28 @@ def application_answer(returned: Returned, request: ChatRequest, api: str, sourc
         return ChatResponse(message, StopReason.UNKNOWN, Usage(), reported={NO_STOP_REASON: True})
     stop_reason = StopReason.UNKNOWN if flags and read.stop_reason is StopReason.END_TURN else read.stop_reason
     return replace(read, message=message, stop_reason=stop_reason)
+
+
+def answer_attributes(client: object) -> dict[str, JSON]:
+    """Return the attributes of an object that describe its last answer: the stop reason, token counts, a refusal or an
+    error. A prefix such as `last_` is left out of their names.
+    """
+    found: dict[str, JSON] = {}
+    for name in dir(client):
+        if (match := _ANSWER_ATTRIBUTE.fullmatch(name)) is not None:
+            with contextlib.suppress(Exception):  # a property of third-party code may fail in any way
+                value = getattr(client, name)
+                if not callable(value):
+                    found[match[1]] = jsonable(value)
+    return found
+
+
+def changed_attributes(before: Mapping[str, JSON], after: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Return the attributes of an object that a call changed. One that it did not change says nothing about it."""
+    return {name: value for name, value in after.items() if value is not None and value != before.get(name)}
+
+
+_ANSWER_ATTRIBUTE = re.compile("(?:last_|total_)?(finish_reason|stop_reason|usage|refusal|error|truncated|incomplete)")
 
 
 def _read(returned: Returned, request: ChatRequest, api: str, source: str) -> ChatResponse | None:

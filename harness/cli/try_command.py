@@ -57,13 +57,15 @@ if TYPE_CHECKING:
     from harness.cli.endpoint_checks import GatewayProbe
 
 _SAMPLED_IDS = """
-call-parallel-same-tool system-changed json-mode call-parallel-different-tools call-after-text system-with-tools
+call-parallel-same-tool system-changed json-mode call-parallel-different-tools call-sequential call-after-text
+system-with-tools
 history-two-turns user-messages-in-order stop-max-tokens choice-named choice-required call-results-reordered
 stream-parallel-long-arguments stream-provoked-interleaved-calls text-provoked-blocks settings-sampling settings-stop
-json-mode-with-tools json-with-tools thinking-tool-loop result-error result-boolean call-identical-twice
+json-mode-with-tools json-with-tools thinking-tool-loop thinking-budget
+result-error result-boolean call-identical-twice
 arguments-empty-values arguments-escapes call-without-parameters schema-optional result-long json-schema choice-none
 stream-cut-in-arguments stream-split-characters error-in-tool-loop arguments-large-integers error-400
-history-long-conversation call-sequential usage-cached-prompt result-empty-text result-null system-multiline
+history-long-conversation usage-cached-prompt result-empty-text result-null system-multiline
 image-from-user stop-refusal call-malformed body-html error-429
 """
 

@@ -26,7 +26,7 @@ from harness.apis.profiles import Profile, RuleSet
 from harness.apis.view import CacheDiagnosis, ModelStep, Prefix, Provocation, RequestView, ResponseView, WireError
 from harness.model.http import EXHAUSTED, Delivery, Ending, HttpRequest, HttpResponse
 from harness.model.messages import JSON
-from harness.scenarios.schema import FaultSpec, Scenario
+from harness.scenarios.schema import FaultSpec, Scenario, StepSpec
 
 _CACHE_LOOKBACK_BLOCKS = 20
 """Number of blocks before a cache mark in which Anthropic looks for a prefix that an earlier request wrote."""
@@ -249,7 +249,7 @@ class ScriptSession:
         names = request.renamed_tools(self._scenario.uncommon_names)
         return ModelStep(
             step.text,
-            step.thinking,
+            self._thinking(step, request),
             tuple((names.get(name, name), arguments) for name, arguments in step.named_calls),
             step.refusal,
             step.stop,
@@ -263,6 +263,14 @@ class ScriptSession:
             self._prefixes.diagnosis(body, self._wire.server_endpoints.compared),
             request.included,
         )
+
+    def _thinking(self, step: StepSpec, request: RequestView) -> str | None:
+        """Return the reasoning of an answer. If the scenario does not enable reasoning, the request must enable it."""
+        if self._scenario.settings.thinking is not None:
+            return step.thinking
+        if step.thinking is None and "thinking" not in request.settings:
+            return None
+        return (step.thinking or _THOUGHT) if request.enables_reasoning else None
 
     def _answers(self, step: ModelStep, seed: str, view: RequestView, request: HttpRequest) -> HttpResponse:
         """Return the response. If the request asks for several and the API supports that, return them combined."""
@@ -287,6 +295,9 @@ class ScriptSession:
         if Provocation.RAW_LINE_SEPARATORS in step.provocations:
             return response
         return replace(response, body=separators_escaped(response.body))
+
+
+_THOUGHT = "The question needs a moment of thought."
 
 
 def _unread(error: WireError) -> HttpResponse:

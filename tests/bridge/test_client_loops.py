@@ -14,7 +14,7 @@ import pytest
 
 from harness.bridge.client_loops import AgentDrive, agent_drive
 from harness.bridge.client_sessions import SessionDrive, session_drive
-from harness.bridge.loop_answers import EventList, application_answer
+from harness.bridge.loop_answers import EventList, answer_attributes, application_answer, changed_attributes
 from harness.model.errors import Unsupported
 from harness.model.messages import (
     ChatRequest,
@@ -24,6 +24,7 @@ from harness.model.messages import (
     Role,
     StopReason,
     Text,
+    ThinkingSettings,
     ToolCall,
     ToolResult,
 )
@@ -957,3 +958,74 @@ def test_the_stop_reason_and_the_counts_are_those_that_the_application_gets() ->
 
     assert answer is not None
     assert (answer.stop_reason, answer.usage.input_tokens, answer.usage.output_tokens) == (StopReason.MAX_TOKENS, 3, 2)
+
+
+@dataclass
+class Assistant:
+    last_finish_reason: str | None = None
+    last_usage: dict[str, int] | None = None
+    last_refusal: str | None = None
+    usage_limit: int = 9
+
+
+def test_what_a_call_changes_in_its_object_is_part_of_the_answer() -> None:
+    request = ChatRequest("", (Message("user", "When does it open?"),))
+    assistant = Assistant()
+    before = answer_attributes(assistant)
+    assistant.last_finish_reason, assistant.last_usage = "length", {"prompt_tokens": 3, "completion_tokens": 2}
+
+    changed = changed_attributes(before, answer_attributes(assistant))
+    answer = application_answer("It opens", request, "openai-chat", "", changed)
+
+    assert answer is not None
+    assert (answer.stop_reason, answer.usage.input_tokens, answer.usage.output_tokens) == (StopReason.MAX_TOKENS, 3, 2)
+
+
+def test_a_refusal_may_be_an_attribute_of_the_object() -> None:
+    request = ChatRequest("", (Message("user", "When does it open?"),))
+
+    answer = application_answer("", request, "openai-chat", "", {"refusal": "I cannot help."})
+
+    assert answer is not None
+    assert "I cannot help." in answer.text
+
+
+def test_an_attribute_that_a_call_did_not_change_tells_nothing_about_it() -> None:
+    assistant = Assistant("stop", {"prompt_tokens": 0, "completion_tokens": 0})
+
+    assert changed_attributes(answer_attributes(assistant), answer_attributes(assistant)) == {}
+
+
+REASONING = """
+class Agent:
+    def __init__(self, functions, {parameter}=0):
+        self.functions, self.amount = functions, {parameter}
+    def run(self, prompt):
+        SEEN.append(self.amount)
+        SEEN.append(self.functions[0](**args))
+"""
+
+
+@pytest.mark.parametrize(
+    ("parameter", "setting", "sent"),
+    [("thinking_budget", {"budget_tokens": 2000}, 2000), ("reasoning_effort", {"effort": "low"}, "low")],
+)
+def test_an_agent_gets_an_amount_of_reasoning_by_its_own_parameter(
+    load: Load, parameter: str, setting: dict[str, Any], sent: object
+) -> None:
+    module = load(REASONING.replace("{parameter}", parameter))
+    drive = agent_drive(module.Agent, "anthropic")
+    assert isinstance(drive, AgentDrive)
+    assert Capability.THINKING in drive.capabilities
+
+    drive(HERE, "claude-haiku-4-5", conversation(thinking=ThinkingSettings(**setting)))
+
+    assert module.SEEN[0] == sent
+
+
+def test_an_agent_is_given_no_other_kind_of_reasoning(load: Load) -> None:
+    drive = agent_drive(load(REASONING.replace("{parameter}", "thinking_budget")).Agent, "anthropic")
+    assert drive is not None
+
+    with pytest.raises(Unsupported, match="thinking_budget"):
+        drive(HERE, "claude-haiku-4-5", conversation(thinking=ThinkingSettings("low")))

@@ -18,7 +18,7 @@ from harness.model.http import EXHAUSTED, HttpResponse
 from harness.model.messages import StopReason, Usage
 from harness.reference_server.script_session import ScriptSession
 from harness.scenarios.schema import Scenario
-from tests.scenarios.files import WITH_TOOLS, scenario
+from tests.scenarios.files import WITH_TOOLS, changed, scenario
 
 MODELS = {
     "anthropic": "claude-opus-5-5",
@@ -148,6 +148,37 @@ def test_two_conversations_get_the_same_bytes(serving: Serving, tools: Scenario,
             bodies.append([first.content, post(answered(api, first.json())).content])
     assert bodies[0] == bodies[1]
     assert bodies[0][0] != bodies[0][1]
+
+
+REASONING: dict[str, tuple[dict[str, Any], bool]] = {
+    "anthropic, adaptive": ({"thinking": {"type": "adaptive"}, "max_tokens": 4000}, True),
+    "openai-responses, an effort": ({"reasoning": {"effort": "low"}}, True),
+    "openai-responses, no effort": ({"reasoning": {"effort": "none"}}, False),
+    "openai-responses, its encrypted form": ({"include": ["reasoning.encrypted_content"]}, False),
+    "gemini, a level": ({"generationConfig": {"thinkingConfig": {"thinkingLevel": "low"}}}, True),
+}
+
+
+@pytest.mark.parametrize("name", REASONING)
+def test_a_request_that_enables_reasoning_gets_some(serving: Serving, tools: Scenario, name: str) -> None:
+    api, fields, expected = name.partition(",")[0], *REASONING[name]
+    with serving(api, tools) as post:
+        answer = post(FIRST[api] | fields)
+    assert answer.status_code == 200, answer.text
+    read = registry.api(api).read(plain(answer))
+    assert any(getattr(part, "kind", "") in ("thinking", "reasoning", "thought") for part in read.parts) is expected
+
+
+def test_reasoning_of_a_scenario_is_sent_to_those_who_ask_for_its_encrypted_form(
+    serving: Serving, tmp_path: Path
+) -> None:
+    reasoning = scenario(tmp_path, changed(WITH_TOOLS, "turns.0.model.0.thinking", "It depends on the weather."))
+    with serving("openai-responses", reasoning) as post:
+        without = post(FIRST["openai-responses"])
+    with serving("openai-responses", reasoning) as post:
+        answer = post(FIRST["openai-responses"] | {"include": ["reasoning.encrypted_content"]})
+    assert [item["type"] for item in without.json()["output"]] == ["function_call"]
+    assert [item["type"] for item in answer.json()["output"]] == ["reasoning", "function_call"]
 
 
 def streaming(api: str, body: dict[str, Any]) -> dict[str, Any]:
