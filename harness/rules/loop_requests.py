@@ -229,13 +229,15 @@ def missing_messages(given: LoopInputs) -> Iterator[RuleViolation]:
 
 def _missing_texts(req: ClientRequest, role: str, wanted: list[str]) -> Iterator[RuleViolation]:
     sent = texts(req.view, role)
-    at = 0
-    for text in (each.strip() for each in wanted):
-        place = next((index for index in range(at, len(sent)) if text in sent[index]), None)
-        if text and place is None:
+    at, start = 0, 0  # after the last match: a text that is wanted twice must be sent twice
+    for text in filter(None, map(str.strip, wanted)):
+        places = ((index, each.find(text, start if index == at else 0)) for index, each in enumerate(sent[at:], at))
+        found = next(((index, place) for index, place in places if place >= 0), None)
+        if found is None:
             who = "the user" if role == "user" else "the model"
             yield req.reading.violation(f"what {who} wrote is not in the request", "", [*sent], text)
-        at = at if place is None else place
+        else:
+            at, start = found[0], found[1] + len(text)
 
 
 def _missing_media(req: ClientRequest, scenario: Scenario, turn: int) -> Iterator[RuleViolation]:

@@ -29,6 +29,7 @@ RIGHT = (
     "cut-raises",
     "cut-ends",
     "cut-asks-again",
+    "repeats",
 )
 WRONG = {
     "tool-of-another": "loop-failed",
@@ -39,6 +40,7 @@ WRONG = {
     "system-as-user": "loop-system",
     "system-repeated": "loop-system",
     "history-dropped": "loop-history",
+    "repeats-dropped": "loop-history",
     "arguments-dropped": "arguments-changed",
     "tools-dropped-later": "loop-tools",
     "description-dropped": "loop-tools",
@@ -156,7 +158,32 @@ LONGER = f"""{SCENARIO}
     model: [{{{{text: You are welcome.}}}}]
 """
 
-OTHERS = {"own-tool": OWN_TOOL, "ends-with-call": ENDING, "trims": LONGER, "trims-in-a-turn": LONGER}
+REPEATS = """
+version: 1
+id: {way}
+title: A model that gives the same answer twice
+covers: [tools]
+requires: [system-prompt, tools, history]
+system: You are terse.
+settings: {{max_tokens: 300}}
+tools: [{{name: get_weather}}]
+turns:
+  - user: "{way}: Is the first lamp on?"
+    model: [{{text: It is.}}]
+  - user: And the second?
+    model: [{{text: It is.}}]
+  - user: Thank you.
+    model: [{{text: You are welcome.}}]
+"""
+
+OTHERS = {
+    "own-tool": OWN_TOOL,
+    "ends-with-call": ENDING,
+    "trims": LONGER,
+    "trims-in-a-turn": LONGER,
+    "repeats": REPEATS,
+    "repeats-dropped": REPEATS,
+}
 """The scenarios of ways that are not played by the one of two turns."""
 
 
@@ -197,6 +224,13 @@ def reordered(body: Body) -> Body:
 def without_first_turn(body: Body) -> Body:
     asked = [at for at, message in enumerate(body["messages"]) if message["role"] == "user"]
     return body if len(asked) < 2 else {**body, "messages": [body["messages"][0], *body["messages"][asked[1] :]]}
+
+
+def without_repeats(body: Body) -> Body:
+    """Leave out each answer that the model has already given."""
+    given = [each["content"] if each["role"] == "assistant" else None for each in body["messages"]]
+    kept = [each for at, each in enumerate(body["messages"]) if given[at] is None or given[at] not in given[:at]]
+    return {**body, "messages": kept}
 
 
 def repeated_system(message: Body) -> Body:
@@ -259,6 +293,7 @@ BODIES: dict[str, Callable[[Body], Body]] = {
     "system-as-user": of("developer", role="user"),
     "system-repeated": messages(repeated_system),
     "history-dropped": without_first_turn,
+    "repeats-dropped": without_repeats,
     "arguments-dropped": messages(rewritten),
     "tools-dropped-later": lambda body: body if len(body["messages"]) < 4 else {**body, "tools": body["tools"][:0]},
     "description-dropped": function(lambda tool: {**tool, "description": ""}),
