@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from harness.apis.jsonvalue import canonical, equal, loads, walk
+from harness.apis.jsonvalue import canonical, equal, loads, loads_or_none, walk
 from harness.apis.view import JsonView, MediaView, OpaqueView, RequestView, ResultView, SystemView, TextView, WireError
 from harness.model.messages import JSON, File, Image, Opaque, Text, ToolResult
 
@@ -66,18 +66,21 @@ _SUCCESS_MARKS = {"is_error": False, "isError": False, "success": True, "ok": Tr
 _OBJECT = re.compile(r"[\[{]")
 
 
-def contains_result(view: ResultView, result: ToolResult, request: RequestView, *, alone: bool = False) -> bool:
+def contains_result(
+    view: ResultView, result: ToolResult, request: RequestView, *, alone: bool = False, decode: bool = False
+) -> bool:
     """Return whether the payload has the tool's result: equal text, equal JSON, equal media.
 
-    The text of an error may be part of a longer text, unless it must be `alone`. Media that an API does not accept
-    inside a result may be in a user turn (openai-chat-result-text-only).
+    The text of an error may be part of a longer text, unless it must be `alone`. With `decode`, a text may be sent as a
+    JSON string. Media that an API does not accept inside a result may be in a user turn (openai-chat-result-text-only).
     """
     if isinstance(result.content, tuple):
         given_files = any(isinstance(part, File) for part in result.content)
-        return _contains_parts(view if given_files else _with_texts(view), result, result.content, request)
+        shown = view if given_files else _with_texts(view)
+        return _contains_parts(shown, result, result.content, request, decode=decode)
     if any(isinstance(part, MediaView | OpaqueView) for part in view.payload):
         return False
-    readings = [*_readings(view, result.name, is_error=result.is_error)]
+    readings = [*_readings(view, result.name, is_error=result.is_error, decode=decode)]
     is_mentioned = result.is_error and not alone and _is_mentioned(readings, result.content)
     return is_mentioned or _occurs(readings, result.content)
 
@@ -108,7 +111,7 @@ def is_sent_by_item(view: ResultView, result: ToolResult) -> bool:
 def is_plain_result(view: ResultView, result: ToolResult) -> bool:
     """Return whether the payload is exactly the tool's text, without a key such as `error` around it."""
     words = result.text if isinstance(result.content, tuple) else result.content
-    for reading in _readings(view, result.name, is_error=False):
+    for reading in _readings(view, result.name, is_error=False, decode=False):
         if _means(reading, words):
             return True
         if isinstance(reading, dict) and "error" in reading:
@@ -122,15 +125,22 @@ def core_text(view: ResultView) -> str | None:
     """
     if any(isinstance(part, MediaView | OpaqueView) for part in view.payload):
         return None
-    *_, innermost = _readings(view, view.name, is_error=None)
+    *_, innermost = _readings(view, view.name, is_error=None, decode=False)
     if _is_nothing(innermost):
         return ""
     return innermost if isinstance(innermost, str) else canonical(innermost)
 
 
-def _readings(view: ResultView, name: str | None, *, is_error: bool | None) -> Iterator[JSON]:
+def is_nothing(result: ToolResult) -> bool:
+    """Return whether a tool returned `None`, an empty text or no parts."""
+    content = result.content
+    return all(part == Text("") for part in content) if isinstance(content, tuple) else content in (None, "")
+
+
+def _readings(view: ResultView, name: str | None, *, is_error: bool | None, decode: bool) -> Iterator[JSON]:
     """Yield the possible interpretations of a payload, from the outside to the inside: text, JSON in text, wrapped
-    values."""
+    values. With `decode`, also yield the text of a JSON string.
+    """
     values = [part.value for part in view.payload if isinstance(part, JsonView)]
     texts = [part.text for part in view.payload if isinstance(part, TextView)]
     value: JSON = "".join(texts)
@@ -142,14 +152,15 @@ def _readings(view: ResultView, name: str | None, *, is_error: bool | None) -> I
     if values and isinstance(value, dict) and len(value) == 1 and not value.keys() & WRAPPERS:
         value = next(iter(value.values()))
         yield value
-    while (inner := _inner_value(value, name, is_error=is_error)) is not None:
+    while (inner := _inner_value(value, name, is_error=is_error, decode=decode)) is not None:
         value = inner[0]
         yield value
 
 
-def _inner_value(value: JSON, name: str | None, *, is_error: bool | None) -> tuple[JSON] | None:
+def _inner_value(value: JSON, name: str | None, *, is_error: bool | None, decode: bool) -> tuple[JSON] | None:
     if isinstance(value, str):
-        read = _parse(value)
+        decoded = loads_or_none(value) if decode else None
+        read = decoded if isinstance(decoded, str) else _parse(value)
         return None if read is None else (read,)
     if isinstance(value, dict):
         return _unwrap(value, name, is_error=is_error)
@@ -258,7 +269,12 @@ def _json_in(text: str) -> Iterator[JSON]:
 
 
 def _contains_parts(
-    view: ResultView, result: ToolResult, content: tuple[Text | Image | File | Opaque, ...], request: RequestView
+    view: ResultView,
+    result: ToolResult,
+    content: tuple[Text | Image | File | Opaque, ...],
+    request: RequestView,
+    *,
+    decode: bool,
 ) -> bool:
     inside = [part for part in view.payload if isinstance(part, MediaView)]
     outside = [part for turn in request.turns for part in turn.parts if isinstance(part, MediaView)]
@@ -266,7 +282,7 @@ def _contains_parts(
     if not all(any(same_medium(medium, part) for medium in inside or outside) for part in wanted):
         return False
     given = [part.text for part in content if isinstance(part, Text)]
-    readings = [*_readings(view, result.name, is_error=result.is_error)]
+    readings = [*_readings(view, result.name, is_error=result.is_error, decode=decode)]
     tellings = {"".join(_strings(reading)) for reading in readings}
     moved = wanted and not inside  # if the media had to move, a note may follow the result's own text
     for text in joined_texts(given):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from harness.apis.jsonvalue import equal
 from harness.apis.response_rules import Subject
 from harness.apis.view import CallView, RequestView, ResponseView, ResultView
-from harness.equivalence.result_meaning import contains_result
+from harness.equivalence.result_meaning import contains_result, is_nothing
 from harness.model.messages import SYNTHESISED_ID, ChatResponse, ToolCall, ToolResult
 from harness.results import Kind, ServedTranscript, Severity
 from harness.rules.evidence import ClientRequest, Evidence, ExpectedCall
@@ -87,7 +87,8 @@ def _match(evidence: Evidence, req: ClientRequest) -> Sequence[tuple[ExpectedCal
 class MatchedResult:
     """A call with a result: the result that the tool returned, and the first result on the wire.
 
-    `is_own` is true if the two are equal. `taken_from` is the call whose result was sent by mistake, if any.
+    `is_own` is true if the two have the same meaning. `taken_from` is the call whose result was sent by mistake, if
+    any.
     """
 
     expected: ExpectedCall
@@ -105,17 +106,22 @@ def matched_results(evidence: Evidence, req: ClientRequest) -> Sequence[MatchedR
 def _match_results(evidence: Evidence, req: ClientRequest) -> Sequence[MatchedResult]:
     pairing = evidence.pairing(req.view)
     found: list[MatchedResult] = []
+    is_loop = isinstance(evidence.transcript, ServedTranscript)
     for one, call in matched_calls(evidence, req):
         results = pairing.of(call) if call is not None else ()
         if one.result is None or not results:
             continue
         taken_from: ExpectedCall | None = None
-        is_own = contains_result(results[0], one.result, req.view)
+        is_own = contains_result(results[0], one.result, req.view, decode=is_loop)
         if not is_own:
             others = ((other, other.result) for other, _ in matched_calls(evidence, req) if other is not one)
             given = ((other, result) for other, result in others if result is not None)
             # a short error may occur in another result by chance
-            taken_from = next((o for o, r in given if contains_result(results[0], r, req.view, alone=True)), None)
+            taken_from = next(
+                (o for o, r in given if contains_result(results[0], r, req.view, alone=True, decode=is_loop)), None
+            )
+            # some providers refuse an empty text, so loops write a text of their own
+            is_own = is_loop and taken_from is None and not one.result.is_error and is_nothing(one.result)
         found.append(MatchedResult(one, one.result, results[0], is_own, taken_from))
     return found
 

@@ -10,12 +10,12 @@ from harness.apis.response_rules import Subject
 from harness.apis.view import CallView, JsonView, MediaView, OpaqueView, ResultView, TextView, WireError
 from harness.equivalence import request_meaning
 from harness.equivalence.request_meaning import tool_families, tool_family
-from harness.equivalence.result_meaning import is_plain_result, is_sent_by_item
+from harness.equivalence.result_meaning import core_text, is_plain_result, is_sent_by_item
 from harness.equivalence.schema_changes import change
 from harness.model.messages import JSON, Text, ToolResult
-from harness.results import Kind, Severity
+from harness.results import Kind, ServedTranscript, Severity
 from harness.rules.call_matching import MatchedResult, is_named, matched_calls, matched_results, program_results
-from harness.rules.evidence import ChatExchange, ClientRequest, Evidence, ExpectedCall
+from harness.rules.evidence import ChatExchange, ClientRequest, Evidence, ExpectedCall, ViolationFields
 from harness.rules.instructions import schema_tool
 from harness.rules.rule import RuleTable, RuleViolation
 
@@ -232,20 +232,15 @@ def _answers(evidence: Evidence) -> Iterator[tuple[int, MatchedResult]]:
     remedy="send the tool's return value unchanged, as the content of {result}",
 )
 def _result_changed(evidence: Evidence) -> Iterator[RuleViolation]:
+    is_loop = isinstance(evidence.transcript, ServedTranscript)
     for req in evidence.client_requests:
         for answer in matched_results(evidence, req):
             if answer.is_own or answer.taken_from is not None:
                 continue  # reported by result-swapped
-            itemised = is_sent_by_item(answer.view, answer.given)
-            fault = "is sent as one part for each list item" if itemised else "differs from what the tool returned"
+            fault, fields = _fault_of_result(answer, is_loop=is_loop)
             message = f"the result of {answer.expected.name} ({answer.view.call_id or 'without id'}) {fault}"
-            # the effect on models is unknown
             yield req.reading.violation(
-                message,
-                answer.view.pointer,
-                shown_payload(answer.view),
-                shown_result(answer.given),
-                kind=Kind.CONVENTION if itemised else None,
+                message, answer.view.pointer, shown_payload(answer.view), shown_result(answer.given), **fields
             )
         for one, view in program_results(evidence, req):
             shown = shown_payload(view)
@@ -253,6 +248,26 @@ def _result_changed(evidence: Evidence) -> Iterator[RuleViolation]:
             if fault:
                 yield req.reading.violation(f"the result of {one.name} is {fault}", view.pointer, shown)
 
+
+def _fault_of_result(answer: MatchedResult, *, is_loop: bool) -> tuple[str, ViolationFields]:
+    """Describe how a result differs, and return the fields of its violation. A loop may report the failure of a tool in
+    its own words.
+    """
+    if is_sent_by_item(answer.view, answer.given):
+        return "is sent as one part for each list item", {"kind": Kind.CONVENTION}  # the effect on models is unknown
+    if not is_loop or not answer.given.is_error:
+        return "differs from what the tool returned", {}
+    text = core_text(answer.view) or ""
+    in_words = " " in text and not text.startswith(("{", "["))
+    if answer.view.error_mark is not None or in_words or _FAILURE.search(text):
+        return "does not contain the error of the tool", {"severity": Severity.WARNING, "remedy": _REMEDY_OF_ERROR}
+    return "does not report that the tool failed", {"remedy": _REMEDY_OF_ERROR}
+
+
+_REMEDY_OF_ERROR = "send the error's text as the result of a tool that failed"
+
+
+_FAILURE = re.compile("error|fail|exception", re.IGNORECASE)
 
 _PRINTED_OBJECT = re.compile(r"\[object [A-Z]\w*\]|<[\w.<> ]+ at 0x[0-9a-fA-F]+>")
 """Text that JavaScript and Python print for objects without a text form."""

@@ -95,7 +95,7 @@ def test_what_is_wrong_is_found_by_what_it_is(played: Cells, way: str) -> None:
 
 @pytest.mark.parametrize("way", NOTED)
 def test_what_costs_more_is_noted(played: Cells, way: str) -> None:
-    assert played[way].verdict is Verdict.NOTE
+    assert played[way].verdict in (Verdict.NOTE, Verdict.WARN)
     assert {finding.rule for finding in played[way].findings} == NOTED[way], said(played[way])
 
 

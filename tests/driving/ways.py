@@ -23,6 +23,8 @@ RIGHT = (
     "framed",
     "reordered",
     "wrapped",
+    "encoded",
+    "names-nothing",
     "titled",
     "asked-again",
     "ends-with-call",
@@ -35,6 +37,10 @@ WRONG = {
     "tool-of-another": "loop-failed",
     "swapped": "result-swapped",
     "zipped": "result-swapped",
+    "fills-nothing": "result-swapped",
+    "encoded-otherwise": "result-changed",
+    "replaces-text": "result-changed",
+    "hides-error": "result-changed",
     "id-lost": "result-orphan",
     "system-dropped": "loop-system",
     "system-as-user": "loop-system",
@@ -67,7 +73,11 @@ WRONG = {
 AT_ONCE = ("right", "zipped")
 """The ways that run the tools of a response at once."""
 
-NOTED = {"dated": {"prefix-changed"}, "trims": {"prefix-changed", "loop-history"}}
+NOTED = {
+    "dated": {"prefix-changed"},
+    "trims": {"prefix-changed", "loop-history"},
+    "words-error": {"result-changed"},
+}
 """The rules of each way that works, and costs more than it has to, or leaves out old turns."""
 
 SCENARIO = """
@@ -176,7 +186,10 @@ turns:
     model: [{{text: You are welcome.}}]
 """
 
+EMPTY = SCENARIO.replace("return: {{temp_c: 18}}", 'return: ""')
+
 OTHERS = {
+    **dict.fromkeys(("names-nothing", "fills-nothing"), EMPTY),
     "own-tool": OWN_TOOL,
     "ends-with-call": ENDING,
     "trims": LONGER,
@@ -253,6 +266,18 @@ def wrapped(message: Body) -> Body:
     return {**message, "content": json.dumps({"status": "success", "output": json.loads(message["content"])})}
 
 
+def content(change: Callable[[str], str]) -> Callable[[Body], Body]:
+    """The body with the text of each result changed."""
+    return messages(
+        lambda message: {**message, "content": change(message["content"])} if message["role"] == "tool" else message
+    )
+
+
+def failure(words: str) -> Callable[[Body], Body]:
+    """The body with other words for a tool that failed."""
+    return content(lambda text: words if text.startswith("The tool could not") else text)
+
+
 def framed(body: Body) -> Body:
     own = {"name": "think", "description": "Think.", "parameters": {"type": "object", "properties": {}}}
     words = {"developer": "I am an agent.\n\n{}\n\nToday is Monday.", "user": "<question>{}</question>"}
@@ -305,6 +330,15 @@ BODIES: dict[str, Callable[[Body], Body]] = {
     "finishes": finishing,
     "reordered": reordered,
     "wrapped": messages(wrapped),
+    "encoded": content(json.dumps),
+    "encoded-otherwise": content(lambda text: json.dumps(text.replace("18", "19"))),
+    "names-nothing": content(lambda text: text or "(nothing found)"),
+    "fills-nothing": content(lambda text: text or '{"temp_c": 31}'),
+    "replaces-text": content(
+        lambda text: text.replace('{"temp_c": 18}', "").replace('{"temp_c":18}', "") or "(nothing found)"
+    ),
+    "hides-error": failure("null"),
+    "words-error": failure("Something went wrong with this tool."),
     "trims": lambda body: trimmed(body, "user"),
     "trims-in-a-turn": lambda body: trimmed(body, "tool"),
 }
