@@ -42,7 +42,7 @@ def _script(made: Reproduction, file: str, claim: ScriptClaim, redirect: str | N
     returned = reader(claim, made.returned_values()) if claim.reads and is_short else None
     read = _READERS.get(claim.subject, "")
     end = _end(made, claim, returned or read.format(read=_reader(made, code) if read else "", count="{count}"))
-    may_raise = claim.subject in ("error", "no error", "status")
+    may_raise = claim.subject in ("error", "no error", "status", "whole calls")
     lean = is_short and claim.subject not in ("no error", "status")  # an exception must not be the short answer's
     given = made.answers(first)
     answers = [(*each[:2], body_code(each[2], is_short=lean)) for each in given]
@@ -154,6 +154,8 @@ def _end(made: Reproduction, claim: ScriptClaim, returned: str) -> str:
     right = f"{name} {'==' if claim.is_right else '!='} {value}"
     if claim.subject == "reason":
         right = f"str({name}).lower() in {value}"
+    if claim.subject == "whole calls":  # an exception is right, too
+        code, right = f"[] if error else {code}", f"error or {right}"
     shown = f"repr({name})" if claim.subject == "text" else name
     return _assertion(f"{name} = {code}\nprint('{name}:', {shown})", right, says)
 

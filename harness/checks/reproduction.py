@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from types import ModuleType
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -74,6 +75,7 @@ class Reproduction:
     results of a loop's tools, by name. `redirects` are the HTTP clients that a client without a base URL may use.
     `keys` are the environment variables that may hold its key. `is_mended` returns whether the finding disappears if
     the wrong request has this body instead. `response` is what the adapter returned for the answer with the fault.
+    `conversation` is the scenario as JSON.
 
     `owns_loop` is set if the library runs its own loop. `fact` is the provider's rule that a request breaks, if there
     is one.
@@ -97,6 +99,7 @@ class Reproduction:
     keys: Sequence[str] = ()
     is_mended: Callable[[JSON], bool] = lambda _: True
     response: ChatResponse | None = None
+    conversation: JSON = None
 
     @property
     def title(self) -> str:
@@ -187,21 +190,33 @@ class Reproduction:
 
     def _of_request(self, reading: ParsedExchange) -> Iterator[ScriptClaim]:
         body, finding = loads(reading.exchange.request.body), self.finding
-        is_text = isinstance(finding.expected, str) and " " in finding.expected
-        if is_text and not finding.pointer and finding.actual is None:
-            yield ScriptClaim("has", finding.expected)
-        lacking = _differences(body, _right_request(finding))
-        pointer = finding.pointer or next((at for at, each in lacking if self.is_mended(_put(body, at, each))), None)
-        if pointer is None:
-            return
-        wrong, actual = resolve(body, pointer), finding.actual
-        places = [(pointer, wrong)]
-        if isinstance(actual, dict | list) and (inner := _inside(wrong, actual)):
-            places.append((pointer + inner, actual))
-        for place, value in places:
-            right = _right_value(finding, value)
-            steps = tuple(int(each) if each.isdigit() else each for each in keys(place))
-            yield ScriptClaim("sent", value if right is None else right, is_right=right is not None, path=steps)
+        text, right = self.lost_text, _right_request(finding)
+        if text is not None:
+            yield ScriptClaim("has", text)
+        lacking = (at for at, each in _differences(body, right) if self.is_mended(_put(body, at, each)))
+        for pointer in chain(filter(None, [finding.pointer]), islice(lacking, 1)):
+            wrong, actual = resolve(body, pointer), finding.actual
+            places = [(pointer, wrong)]
+            if isinstance(actual, dict | list) and (inner := _inside(wrong, actual)):
+                places.append((pointer + inner, actual))
+            for place, value in places:
+                yield from _claims_of_place(finding, place, value, right)
+
+    @property
+    def lost_text(self) -> str | None:
+        """The text of the conversation that the wrong request lacks, or `None`. A finding may show it with its role
+        before it, which is not sent.
+        """
+        reading, finding = self.reading, self.finding
+        if reading is None or finding.pointer or not isinstance(finding.expected, str):
+            return None
+        right = _right_request(finding)
+        sent = _to_json(loads(reading.exchange.request.body))
+        known = _to_json(self.conversation if right is None else right)
+        texts = [finding.expected, finding.expected.partition(": ")[2]]
+        return next(
+            (each for each in texts if _to_json(each)[1:-1] in known and _to_json(each)[1:-1] not in sent), None
+        )
 
     def _of_answer(self, view: ResponseView) -> Iterator[ScriptClaim]:
         rule = self.finding.rule
@@ -292,16 +307,32 @@ def _inside(value: JSON, wanted: JSON) -> str:
     return ""
 
 
+def _claims_of_place(finding: Finding, place: str, wrong: JSON, right_request: JSON) -> Iterator[ScriptClaim]:
+    """Yield the claim about the value at a place of a request, if there is one that a correct request meets."""
+    steps = tuple(int(each) if each.isdigit() else each for each in keys(place))
+    known = resolve(right_request, place) if right_request is not None else None
+    right = _right_value(finding, wrong)
+    if right is not None and (right_request is None or right == known):
+        yield ScriptClaim("sent", right, path=steps)
+    elif right_request is None or wrong != known:
+        yield ScriptClaim("sent", wrong, is_right=False, path=steps)
+
+
 def _right_value(finding: Finding, value: JSON) -> JSON:
     """Return the right value for the place of a wrong one. Return `None` if the finding does not contain it, but only
-    describes it in words.
+    describes it in words, or if other texts mean the same.
     """
     expected = finding.expected
     if finding.actual != value or expected is None:
         return None
     if isinstance(expected, list) and len(expected) == 1 and not isinstance(value, list):
         expected = expected[0]
-    return expected if type(expected) is type(value) and " " not in str(expected) else None
+    is_free = isinstance(expected, str) and (" " in expected or expected.startswith(("{", "[")))
+    return expected if type(expected) is type(value) and not is_free else None
+
+
+def _to_json(value: JSON) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 _KEY_HEADERS = {"anthropic": "x-api-key: ", "gemini": "x-goog-api-key: "}
@@ -379,9 +410,12 @@ def issue_text(made: Reproduction, printed: str, script: str, language: str) -> 
     parts = [f"# {made.subject}: {made.title}"]
     place = f" `{finding.pointer}` of the request is `{_short(wrong)}`." if is_request and finding.pointer else ""
     of = f"Request {number}: " if is_request else f"Answer {number}: " if number > 1 else ""
-    parts.append(f"**What happens.** {sentence(of + made.title)}{place}")
     words = isinstance(finding.expected, str) and (" " in finding.expected or finding.rule == "stop-reason")
-    expected = "" if finding.expected is None or words else f" Expected: `{_short(finding.expected)}`."
+    right = made.lost_text if is_request and made.lost_text else None if words else finding.expected
+    expected = "" if right is None else f" Expected: `{_short(right)}`."
+    is_shown = not is_request and finding.actual is not None and expected
+    returned = f" Returned: `{_short(finding.actual)}`." if is_shown else ""
+    parts.append(f"**What happens.** {sentence(of + made.title)}{place}{returned}")
     status = reading.response and reading.response.error and meant_status(reading.response.error) if reading else None
     if status is not None and finding.rule == "chat-failure":
         expected, advice = "", f"Raise an exception with the status {status}."

@@ -233,6 +233,7 @@ def _reproduction(
         registry.api(cell.target.api).key_variables if found is None else (),
         partial(_is_mended, played, finding),
         _response(played, finding),
+        cell.scenario.model_dump(mode="json", by_alias=True),
     )
 
 

@@ -182,6 +182,121 @@ def test_a_script_fails_with_the_fault_and_passes_without_it(
     assert mended.returncode == 0, mended.stderr
 
 
+RIGHT = """
+import json
+from types import SimpleNamespace as Namespace
+
+import httpx2
+
+
+class Refused(Exception):
+    def __init__(self, answer):
+        super().__init__(answer.text)
+        self.status_code = answer.status_code
+
+
+class Client:
+    def __init__(self, base_url, api_key, model):
+        self.http, self.model = httpx2.Client(base_url=base_url, timeout=60), model
+
+    def chat(self, messages, tools=None, **options):
+        sent = [self.message(dict(each)) for each in messages]
+        body = {"model": self.model, "messages": sent, **options}
+        if tools:
+            body["tools"] = [*tools]
+        answer = self.http.post("chat/completions", json=body, headers={"authorization": "Bearer none"})
+        if answer.status_code >= 400:
+            raise Refused(answer)
+        answer = answer.json()
+        choice, usage = answer["choices"][0], answer["usage"]
+        message = choice["message"]
+        return Namespace(
+            text=message["content"] or message.get("refusal") or "",
+            tool_calls=[self.call(each) for each in message.get("tool_calls") or []],
+            finish_reason=choice["finish_reason"],
+            usage=Namespace(input_tokens=usage["prompt_tokens"], output_tokens=usage["completion_tokens"]),
+        )
+
+    def message(self, message):
+        return message
+
+    def call(self, call):
+        arguments = json.loads(call["function"]["arguments"] or "{}")
+        return Namespace(id=call["id"], name=call["function"]["name"], arguments=arguments)
+
+    def close(self):
+        self.http.close()
+"""
+MESSAGE, PARSED = "        return message\n", 'json.loads(call["function"]["arguments"] or "{}")'
+FAULTS = {
+    "a lost text": (
+        "call-after-text",
+        MESSAGE,
+        MESSAGE.replace("message\n", "message | ({'content': None} if message.get('tool_calls') else {})\n"),
+    ),
+    "a lost system prompt": (
+        "system-plain",
+        "for each in messages]",
+        "for each in messages if each['role'] != 'system']",
+    ),
+    "a changed text": (
+        "history-two-turns",
+        MESSAGE,
+        "        message['content'] = message['content'].upper()\n" + MESSAGE,
+    ),
+    "another role": (
+        "system-plain",
+        MESSAGE,
+        "        message['role'] = message['role'].replace('system', 'user')\n" + MESSAGE,
+    ),
+    "a changed result": (
+        "result-json-text",
+        MESSAGE,
+        "        if message['role'] == 'tool':\n            message['content'] = message['content'].upper()\n"
+        + MESSAGE,
+    ),
+    "a lost result": ("call-parallel-same-tool", '"messages": sent', '"messages": [*sent[:3], *sent[4:]]'),
+    "a cut id": (
+        "call-single",
+        MESSAGE,
+        "        if 'tool_call_id' in message:\n            message['tool_call_id'] = message['tool_call_id'][:9]\n"
+        + MESSAGE,
+    ),
+    "a lost tool": ("call-parallel-different-tools", "[*tools]", "[*tools][:1]"),
+    "a lost setting": ("json-mode", "**options}", "**{}}"),
+    "a changed schema": ("schema-enums", "[*tools]", "json.loads(json.dumps([*tools]).replace('enum', 'enumeration'))"),
+    "a cut answer": ("history-two-turns", 'text=message["content"]', 'text=(message["content"] or "")[:9]'),
+    "a lost refusal": ("stop-refusal", ' or message.get("refusal")', ""),
+    "another stop reason": ("stop-max-tokens", '=choice["finish_reason"]', '="stop"'),
+    "another count": ("history-two-turns", '=usage["prompt_tokens"]', "=1"),
+    "an empty call": ("call-truncated", PARSED, "{}"),
+    "other arguments": (
+        "call-single",
+        PARSED,
+        PARSED.replace("json.loads", "dict.fromkeys").replace('"{}")', '"{}", 1)'),
+    ),
+    "a lost status": ("error-400", "= answer.status_code", "= 500"),
+    "no error": ("error-400", "raise Refused(answer)", 'return Namespace(text="", tool_calls=[])'),
+}
+
+
+@pytest.mark.parametrize(("scenario", "right", "wrong"), FAULTS.values(), ids=[*FAULTS])
+def test_a_script_passes_when_the_fault_is_mended(
+    harness: Command, folder: Path, scenario: str, right: str, wrong: str
+) -> None:
+    assert right in RIGHT
+    (folder / "own_client.py").write_text(RIGHT.replace(right, wrong))
+    name = f"reproduce_{scenario.replace('-', '_')}.py"
+
+    done = harness("reproduce", scenario, *TARGET)
+
+    assert (done.code, name in done.out) == (0, True), done.out + done.err
+    assert run(folder, name).stderr.splitlines()[-1].startswith("AssertionError: ")
+    (folder / "own_client.py").write_text(RIGHT)
+    mended = run(folder, name)
+    assert mended.returncode == 0, (folder / name).read_text() + mended.stdout + mended.stderr
+
+
 def test_a_client_is_copied_into_the_script_for_the_maintainers_of_its_library(harness: Command, folder: Path) -> None:
     (folder / "own_client.py").write_text(LOSES_OWN)
 
