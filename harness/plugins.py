@@ -70,7 +70,9 @@ class PluginGroup(Generic[T]):
         module, _, class_name = self.type.partition(":")
         if not isinstance(value, getattr(importlib.import_module(module), class_name)):
             shown = shorten(_ADDRESS.sub("", repr(value)), 100)
-            raise PluginError(self.kind, name, f"expected {class_name}, got {shown}.")
+            is_own_code = self.kind == "adapter" and (callable(value) or type(value).__module__ != "builtins")
+            hint = f" Is it a client? harness try {name}" if is_own_code and ":" in name else ""
+            raise PluginError(self.kind, name, f"expected {class_name}, got {shown}.{hint}")
         return cast("T", value)
 
     def modules(self) -> dict[str, str]:

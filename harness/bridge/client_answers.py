@@ -32,6 +32,7 @@ from harness.bridge.completions import (
     NO_REFUSAL,
     NO_STOP_REASON,
     NO_USAGE,
+    OWN_COUNTS,
     completion,
     events,
     response,
@@ -51,6 +52,7 @@ from harness.model.messages import (
     TextDelta,
     ToolCallEnd,
     ToolCallStart,
+    Usage,
 )
 from harness.platform.environment import importing_sdk
 
@@ -123,7 +125,7 @@ def read_answer(  # noqa: PLR0913 - what is known about the client and its API
     found = _with_native_message(found, answer, request, api, kept)
     if kept is None and not own_classes(hint):
         _keep_with_fields(found, answer, request, memory, source)
-    return _without(found, lacks)
+    return _without(found, {**lacks, OWN_COUNTS: found.usage != Usage()})
 
 
 def _keep_instance(found: ChatResponse, request: ChatRequest, memory: Memory, own: object | None) -> None:
@@ -344,7 +346,7 @@ def as_completion(answer: object) -> object:
         raise MalformedResponse(f"the client returned {type(answer).__name__}, with no text and no tool calls")
     made = [_call(each) for each in calls]
     reason = _reason_in(found)
-    used = _plain_fields(found.get("usage"))
+    counts = _counts_in(found)
     refusal = found.get("refusal")
     seen = completion(
         text if isinstance(text, str) else json.dumps(jsonable(text), ensure_ascii=False),
@@ -352,10 +354,30 @@ def as_completion(answer: object) -> object:
         reason=reason,
         model=found.get("model"),
         refusal=refusal if isinstance(refusal, str) else None,
-        read=used.get("prompt_tokens", used.get("input_tokens")),
-        written=used.get("completion_tokens", used.get("output_tokens")),
+        read=counts[0],
+        written=counts[1],
     )
     return {**seen, "has_refusal": "refusal" in found}
+
+
+def _counts_in(found: Mapping[str, Any]) -> tuple[int | None, int | None]:
+    """Return the counts of input and output tokens in the usage of an answer or, without it, among its own fields.
+
+    Own fields that are all 0 count as absent, because 0 is also their usual default.
+    """
+    used = _plain_fields(found.get("usage"))
+    own = [next((used[name] for name in names if name in used), None) for names in (_INPUT_COUNTS, _OUTPUT_COUNTS)]
+    if own == [None, None]:
+        counts = {snake(key).lower(): each for key, each in found.items() if type(each) is int}
+        own = [next(filter(None, map(counts.get, names)), None) for names in (_INPUT_COUNTS, _OUTPUT_COUNTS)]
+    return own[0], own[1]
+
+
+_INPUT_COUNTS = ("prompt_tokens", "input_tokens", "prompt_token_count", "input_token_count", "tokens_in", "in_tokens")
+_OUTPUT_COUNTS = (
+    *("completion_tokens", "output_tokens", "candidates_token_count", "output_token_count"),
+    *("completion_token_count", "tokens_out", "out_tokens"),
+)
 
 
 def _calls_in(found: Mapping[str, Any]) -> list[object]:
@@ -576,6 +598,7 @@ def _own_events(items: Iterable[object], request: ChatRequest, api: str) -> Iter
 
     for event in events(chunks(), request, parsed=api == ANTHROPIC.name):
         lacks = {NO_REFUSAL: not has_refusal, NO_USAGE: not has_usage, NO_STOP_REASON: reason is None}
+        lacks[OWN_COUNTS] = has_usage
         answer = whole or (_without(event.response, lacks) if isinstance(event, Finish) else None)
         if isinstance(event, Finish) and answer is not None and any(map(_is_opaque, parts)):
             answer = replace(answer, message=_message_of(_joined_texts(parts), request))
@@ -807,8 +830,8 @@ def _with_own_fields(native: ChatResponse, answer: object, request: ChatRequest)
 
 
 def _without(answer: ChatResponse, lacks: Mapping[str, bool]) -> ChatResponse:
-    """Return the response with the fields in `lacks`, which the client does not provide, marked in `reported`. A raw
-    stop reason that the client did not provide is removed.
+    """Return the response with `lacks` in `reported`: mostly what the client does not provide. A raw stop reason that
+    the client did not provide is removed.
     """
     raw = None if lacks[NO_STOP_REASON] else answer.raw_stop_reason
     missing: dict[str, JSON] = {key: True for key, is_missing in lacks.items() if is_missing}

@@ -35,11 +35,13 @@ from harness.model.messages import (
 
 EMPTY_ARGUMENTS, UNREADABLE_CALLS, INDICES = "empty-arguments", "unreadable-calls", "indices"
 NO_STOP_REASON, NO_USAGE, NO_REFUSAL, NO_SETTINGS = "no-stop-reason", "no-usage", "no-refusal", "no-settings"
+OWN_COUNTS = "own-counts"
 """Keys of `ChatResponse.reported`.
 
 Their values are the positions of calls with empty arguments, the calls whose arguments are not a JSON object, the
 indices of streamed calls, `True` if the library returns no stop reason, no token counts or no refusals, and the names
-of the settings that cannot be passed to it.
+of the settings that cannot be passed to it. `OWN_COUNTS` is `True` if the token counts are those of a client's own
+object, which may count as the API does.
 """
 
 _STOP_REASONS = {

@@ -17,9 +17,10 @@ If the client takes no base URL, append the URL that it uses. Its requests to th
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
@@ -167,8 +168,31 @@ def _loop(kind: str, api_name: str | None, what: str) -> Adapter:
     wire = _driven_api(DRIVE, api_name, what)
     class_drive = agent_drive(value, wire.name) or session_drive(value, wire.name)
     if class_drive is None:
+        _check_drive(value, what)
         return Loop(name, wire.name, cast("Drive", value)).adapter()
     return Loop(name, wire.name, _redirected_drive(wire, class_drive, value), class_drive.capabilities).adapter()
+
+
+def _check_drive(value: Callable[..., object], what: str) -> None:
+    """Raise `PluginError` if a value cannot be called as a drive, or if it is a class whose constructor needs other
+    arguments. Such a class is usually a client.
+    """
+    try:
+        signature = inspect.signature(value)
+    except (TypeError, ValueError):  # a function in C
+        return
+    required = [each for each in signature.parameters.values() if each.default is each.empty]
+    try:
+        signature.bind(*range(_DRIVE_ARGUMENTS))
+        fits = not inspect.isclass(value) or len(required) == _DRIVE_ARGUMENTS
+    except TypeError:
+        fits = False
+    if not fits:
+        raise PluginError("conversation", what, f"{_NO_LOOP} harness try {what}")
+
+
+_DRIVE_ARGUMENTS = 3
+_NO_LOOP = f"it is no tool loop that harness recognises: it does not take the arguments of {_DRIVE}. Is it a client?"
 
 
 def _redirected_drive(wire: Api, drive: Drive, value: object) -> Drive:
