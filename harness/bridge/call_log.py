@@ -48,7 +48,7 @@ class BoundMethod:
     client: object
     path: tuple[str, ...]
 
-    def __call__(self, *args: object, **kwargs: object) -> object:
+    def __call__(self, /, *args: object, **kwargs: object) -> object:
         """Call the method."""
         found: Any = self.client
         for name in self.path:

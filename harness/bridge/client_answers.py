@@ -97,7 +97,9 @@ def read_answer(  # noqa: PLR0913 - what is known about the client and its API
         *before, answer = items
         is_part = isinstance(answer, str) or _kind_of(answer) in ("end", "call")
         if is_part or not all(isinstance(each, str) for each in before):
-            return _whole(read_stream(items, request, memory, api))
+            whole = _whole(read_stream(items, request, memory, api))
+            keep_own_message(answer, whole, request, memory, api, hint)
+            return whole
     body = _native_body(answer, api) or jsonable(answer)
     if _is_anthropic(body):
         found = _of_blocks(body, answer, request)
@@ -138,7 +140,12 @@ def keep_own_message(  # noqa: PLR0913, PLR0917 - what is known about the client
     item: object, found: ChatResponse, request: ChatRequest, memory: Memory, api: str, hint: object
 ) -> None:
     """Keep the client's own message in the last item of its stream, if it is the whole answer `found`."""
-    own = _own_message(item, hint, api) if own_classes(hint) else None
+    own = _own_message(item, hint, api)
+    if not own_classes(hint):
+        is_whole = _object(jsonable(own)).get("content") == found.message.text
+        if own is not None and is_whole and "message" in _plain_fields(item):
+            memory.keep(request, found.message, own)
+        return
     with contextlib.suppress(Exception):  # a piece of an answer may be no answer
         if own is not None and _text_and_calls(read_answer(own, request, Memory(), api).message) == _text_and_calls(
             found.message

@@ -120,7 +120,7 @@ def class_made_by(value: object, api: str) -> type | None:
     if not inspect.isfunction(value):
         return None
     method = method_of((), value)
-    takes_input = any(first(SYNONYMS[key], method.names) for key in ("prompt", "messages", "contents"))
+    takes_input = method.prompt or any(first(SYNONYMS[key], method.names) for key in ("messages", "contents"))
     if takes_input or not constructor_names(value).keys() & {"base_url", "api_key", "model"}:
         return None
     with suppress(Exception):  # third-party code may fail in any way
@@ -202,7 +202,7 @@ class AgentDrive:
                 self.registrar(client, tool, self.api)
         per_call |= {name: make(conversation.tools, self.api) for name, make in self.prompt_with.items()}
         per_call |= LoopSettings(self.sending, self.api).arguments(conversation, model)
-        prompt = str(first(SYNONYMS["prompt"], self.prompt.names))
+        prompt = str(self.prompt.prompt)
         answers: list[ChatResponse | None] = []
         with asyncio.Runner() as runner, entered(runner, client) as opened:
             for turn in conversation.turns:
@@ -297,7 +297,7 @@ class FunctionDrive:
             cast("dict[str, object] | list[object]", self.members[each]).clear()
         for tool in conversation.tools:
             self.registrar(SimpleNamespace(**self.members), tool, self.api)
-        prompt = str(first(SYNONYMS["prompt"], self.prompt.names))
+        prompt = str(self.prompt.prompt)
         answers: list[ChatResponse | None] = []
         with asyncio.Runner() as runner:
             for turn in conversation.turns:
@@ -409,6 +409,8 @@ def client_with_system(
         if not first(known, made.names) and (setter := _setting_method(drive.factory, known)) is not None
     }
     has_limit = conversation.max_tokens is not None and "max_tokens" not in setters
+    if has_limit and conversation.thinking is None and takes_budget(drive):
+        raise Unsupported(RECOGNISED_CLIENT, "max_tokens", "its reasoning has a number of tokens of its own")
     limit = {_limit_argument(drive): conversation.max_tokens} if has_limit else {}
     own = {**system, **{name: each for name, each in limit.items() if name in made.names}, **own}
     own |= thinking_argument(made, conversation.thinking)
@@ -436,6 +438,13 @@ def takes_thinking(drive: ClassDrive) -> bool:
     """Return whether a class takes an amount of reasoning, by its constructor or by its method for a prompt."""
     names = method_of((), drive.make).names | drive.sending.names
     return any(first(known, names) for known in _THINKING.values())
+
+
+def takes_budget(drive: ClassDrive) -> bool:
+    """Return whether a class takes a number of tokens for reasoning, or sends one of its own."""
+    names = method_of((), drive.make).names | drive.sending.names
+    is_sent = re.search(r"budget_?tokens|thinking_?budget", drive.sending.module, re.IGNORECASE)
+    return first(_THINKING["budget"], names) is not None or is_sent is not None
 
 
 def thinking_argument(method: Method, thinking: ThinkingSettings | None) -> dict[str, object]:
@@ -516,7 +525,7 @@ def prompt_methods(methods: Sequence[Method]) -> list[Method]:
 def adding_methods(methods: Sequence[Method]) -> list[Method]:
     """Return the methods that add the prompt of a user to the conversation and send nothing."""
     named = [each for each in methods if _ADDING.fullmatch(each.path[0])]
-    prompts = [(each, first(SYNONYMS["prompt"], each.names)) for each in named]
+    prompts = [(each, each.prompt) for each in named]
     return [each for each, prompt in prompts if prompt is not None and each.required <= {"self", prompt}]
 
 
@@ -531,9 +540,10 @@ def resuming_method(methods: Sequence[Method]) -> Method | None:
 
 
 def _takes_only_a_prompt(method: Method) -> bool:
-    prompt = first(SYNONYMS["prompt"], method.names)
+    prompt = method.prompt
     others = {name for name in method.required if name in TOOL_PARAMETERS or EXECUTORS.fullmatch(name)}
     is_other = RESULT_METHOD.search(method.path[0]) or _SETTERS.match(method.path[0]) or declares_tools(method)
+    is_other = is_other or (method.path[0] == "handle" and not method.sends_requests)
     return prompt is not None and method.required <= {"self", prompt, *others} and not is_other
 
 
@@ -542,7 +552,7 @@ def takes_messages(methods: Sequence[Method]) -> bool:
     return any(first(SYNONYMS["messages"], each.names) for each in methods if each.path[0] in METHODS)
 
 
-_SETTERS = re.compile("set_|add_|load|append|register|remember|count|estimate|handle$")
+_SETTERS = re.compile("set_|add_|load|append|register|remember|count|estimate")
 
 
 def call_method(runner: asyncio.Runner, client: object, method: Method, arguments: Mapping[str, object]) -> object:

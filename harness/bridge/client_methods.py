@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import importlib
 import inspect
 import re
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, is_dataclass, replace
 from enum import Enum
 from functools import cached_property, lru_cache, partial
 from itertools import chain
@@ -94,6 +96,7 @@ class Method:
         """Return the name of the parameter for an argument of this message format, or `None` if the method has none."""
         known = SYNONYMS["contents" if name == form.messages == "contents" else name] if name in SYNONYMS else (name,)
         found = first(known, self.names) or (self.only_list if name == form.messages else None)
+        found = found or (self.prompt if name == "prompt" else None)
         return found or (known[0] if self.is_open else None)
 
     def without_open_parameters(self, api: str) -> Method:
@@ -105,6 +108,38 @@ class Method:
         mentioned = {name for name in _OPENAI_PARAMETERS if re.search(rf"[\"']{name}[\"']", self.source)}
         same = _ANTHROPIC_SETTINGS if api == ANTHROPIC.name else frozenset[str]()
         return replace(self, names=self.names | mentioned | same, is_open=False)
+
+    @property
+    def prompt(self) -> str | None:
+        """The parameter for the text of the user.
+
+        If none has a usual name, it is the only required parameter of a method that sends a request.
+        """
+        usual = first(SYNONYMS["prompt"], self.names)
+        unknown = self.required - KNOWN_PARAMETERS - {"self", *SYNONYMS["messages"]}
+        if usual is not None or len(unknown) != 1:
+            return usual
+        name = next(iter(unknown))
+        is_text = self.hints.get(name, str) is str and self.annotations.get(name, "str").strip("'") in _TEXTS
+        return name if is_text and self.sends_requests else None
+
+    @property
+    def has_usual_prompt(self) -> bool:
+        """Return whether the parameter for the text of the user has a usual name."""
+        return first(SYNONYMS["prompt"], self.names) is not None
+
+    @property
+    def sends_requests(self) -> bool:
+        """Return whether the method sends a request, itself or by another function of its module."""
+        known, left, seen = functions_in(self.module), [self.source], set[str]()
+        while left:
+            source = left.pop()
+            if _SENDS.search(source):
+                return True
+            called = {*_CALLED.findall(source)} & known.keys() - seen
+            seen |= called
+            left += [known[each] for each in called]
+        return False
 
     @property
     def prompt_list(self) -> str | None:
@@ -171,6 +206,26 @@ class Method:
         name = next(iter(unknown)) if len(unknown) == 1 else None
         is_list = name is not None and item_class(self.hints.get(name)) not in (None, str)
         return name if is_list or first(SYNONYMS["tools"], self.names) else None
+
+
+_TEXTS = ("str", "<class 'str'>", str(inspect.Parameter.empty))
+_CALLED = re.compile(r"\b(\w+)\(")
+_SENDS = re.compile(
+    r"\.(create|stream|parse|post|request|urlopen|generate_content\w*|send_message\w*|a?completion|complete)\(|\burlopen\("
+)
+"""Code that sends a request by an SDK or an HTTP client."""
+
+
+@lru_cache(maxsize=64)
+def functions_in(source: str) -> Mapping[str, str]:
+    """Return the sources of the functions and methods that the source of a module defines, by name."""
+    try:
+        nodes = [
+            each for each in ast.walk(ast.parse(source)) if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)
+        ]
+    except SyntaxError:
+        return {}
+    return {each.name: "\n".join(source.splitlines()[each.lineno - 1 : each.end_lineno]) for each in nodes}
 
 
 _LIST_OF_LISTS = re.compile(r"(?:[\w.]*\.)?(?:list|List|Sequence|Iterable)\[(?:[\w.]*\.)?(?:list|List|Sequence)\[")
@@ -324,6 +379,8 @@ def make_client(
     arguments |= dict.fromkeys(method.required & {*SYNONYMS["system"], *SYNONYMS["tools"]} - arguments.keys())
     if config is not None and "base_url" not in arguments:
         arguments[config[0]] = make_client(config[1], base_url, api_key, model)
+    unknown = method.required - arguments.keys() - {*PROVIDERS, *BASE_URLS, *KEYS, *MODELS}
+    arguments |= _example_arguments(method, unknown)
     if missing := sorted(method.required - arguments.keys()):
         name = getattr(factory, "__name__", "it")
         raise unknown_client(
@@ -335,6 +392,26 @@ def make_client(
     if name not in arguments or arguments[name] != model:
         return call(factory, **arguments)
     return _call_with_prefixes(partial(call, factory, **arguments), str(name), model, api)
+
+
+def _example_arguments(method: Method, names: AbstractSet[str]) -> dict[str, object]:
+    """Return simple values for those parameters of a constructor whose annotations are classes of simple fields."""
+    hints = {name: method.hints[name] for name in names if inspect.isclass(method.hints.get(name))}
+    found = {name: _example(cast("type", hint)) for name, hint in hints.items() if is_dataclass(hint)}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _example(kind: type) -> object | None:
+    """Return an instance of a dataclass with a simple value in each required field, or `None` if that fails."""
+    method = method_of((), kind)
+    values = {name: _SIMPLE_VALUES.get(method.hints.get(name)) for name in method.required}
+    with contextlib.suppress(Exception):  # the user's class may reject any value
+        return kind(**values) if None not in values.values() else None
+    return None
+
+
+_SIMPLE_VALUES: Mapping[object, object] = {str: "example", int: 1, float: 1.0, bool: False}
+"""Type → a value for a field about which nothing else is known."""
 
 
 def _call_with_prefixes(make: Callable[..., object], name: str, model: str, api: str) -> object:

@@ -127,7 +127,7 @@ class SessionDrive:
             for tool in conversation.tools:
                 Registrar(self.declaring, tool_parameters(self.declaring))(client, tool, self.api)
         settings = LoopSettings(self.prompt, self.api).arguments(conversation, model)
-        prompt = str(first(SYNONYMS["prompt"], self.prompt.names))
+        prompt = str(self.prompt.prompt)
         is_added = self.prompt in adding_methods(self.methods)
         answers: list[ChatResponse | None] = []
         with asyncio.Runner() as runner, entered(runner, client) as opened:

@@ -203,7 +203,7 @@ class ClientShape:
         return self.whole.parameter(argument, self.form) is not None
 
 
-_CALLS_ANOTHER_API = re.compile(r"\.messages\.(create|stream)\b|/messages\b|generate_?[cC]ontent")
+_CALLS_ANOTHER_API = re.compile(r"\.messages\.(create|stream)\b|/messages\b|[gG]enerate_?[cC]ontent")
 
 _READS_ERROR_FLAG = re.compile(rf"get\([\"']{ERROR_FLAG}[\"']|\w\[[\"']{ERROR_FLAG}[\"']\](?!\s*=[^=])")
 
@@ -370,8 +370,10 @@ _RESOURCE = "chat"
 
 
 def _first_fitting(client: object, paths: Iterable[tuple[str, ...]]) -> Method | None:
-    """Return the first method that takes messages, or else the first one that takes a prompt."""
-    of_prompt = None
+    """Return the first method that takes messages, or else the first one that takes a prompt, preferably one with a
+    usual name.
+    """
+    of_prompts: list[Method] = []
     for path in paths:
         if (function := attribute_of(client, path)) is None:
             continue
@@ -379,8 +381,8 @@ def _first_fitting(client: object, paths: Iterable[tuple[str, ...]]) -> Method |
         form = _form(method)
         if form not in (None, PROMPT):
             return method
-        of_prompt = of_prompt or (method if form is PROMPT else None)
-    return of_prompt
+        of_prompts += [method] if form is PROMPT else []
+    return min(of_prompts, key=lambda each: not each.has_usual_prompt, default=None)
 
 
 def _with_parameters_of_client(method: Method, client: object) -> Method:
@@ -436,7 +438,7 @@ def _form(method: Method) -> Form | None:
     missing = method.required - KNOWN_PARAMETERS - {*SYNONYMS["messages"]}
     if first(SYNONYMS["messages"], method.names) and not missing:
         return OPENAI
-    if first(SYNONYMS["prompt"], method.names) and missing <= {*SYNONYMS["prompt"]}:
+    if method.prompt is not None and missing <= {*SYNONYMS["prompt"], method.prompt}:
         return PROMPT
     return OPENAI if method.only_list is not None else None
 

@@ -115,8 +115,9 @@ def tool_arguments(method: Method, place: ClassSource, *, only_if_clear: bool) -
     With `only_if_clear`, the annotations must show that the method runs the tools. Without them, it may be a client
     that returns its calls to the caller.
     """
-    executors = [each for each in sorted(method.names) if EXECUTORS.fullmatch(each) and _may_call(method, each)]
-    found = {name: made for name in sorted(method.names) if (made := _clear_argument(name, method, place))}
+    names = sorted(method.names - {"self"})
+    executors = [each for each in names if EXECUTORS.fullmatch(each) and _may_call(method, each)]
+    found = {name: made for name in names if (made := _clear_argument(name, method, place))}
     if not found and executors:
         found = dict.fromkeys(method.names & {*SYNONYMS["tools"]}, _declarations_of(place.module))
         found |= {name: _ExecutorArgument(own_classes_in(method.hints.get(name))) for name in executors[:1]}
@@ -458,6 +459,8 @@ def _parts_of(tool: ConversationTool, hint: str = "") -> dict[str, Any]:
         "handler": _as_handler(tool, hint),
         "description": tool.description,
         "parameters": tool.parameters,
+        "properties": tool.parameters.get("properties") or {},
+        "required": tool.parameters.get("required") or [],
         "declaration": Declaration(_declaration(tool, OPENAI.name)),
     }
 
@@ -473,6 +476,8 @@ _TOOL_PARTS: Mapping[str, tuple[str, ...]] = {
         *("parameters", "schema", "input_schema", "json_schema", "params", "parameters_schema", "args_schema"),
         *("parameters_json_schema", "arguments_schema"),
     ),
+    "properties": ("properties", "props", "parameter_properties"),
+    "required": ("required", "required_parameters"),
     "declaration": ("spec", "definition", "declaration", "tool_spec", "tool_definition"),
 }
 """Maps the parts of a tool with its function to the names of parameters, fields and keys for them."""
@@ -505,8 +510,10 @@ def _tool_maker(kind: type, place: ClassSource) -> _ToolMaker | None:
     others = [each for each in place.classes if each is not kind and _implements(each, kind)] if running else []
     for each in (kind, *others):
         if {"name", "handler"} <= (named := tool_parameters(made := method_of((), each))).keys():
-            is_whole = made.required <= {*named.values()} and {"parameters", "declaration"} & named.keys()
-            return _tested_maker(_Constructed(each, named, str(made.hints.get(named["handler"])))) if is_whole else None
+            is_whole = made.required <= {*named.values()} and {"parameters", "properties", "declaration"} & named.keys()
+            in_part = not {"parameters", "declaration"} & named.keys()
+            maker = _Constructed(each, named, str(made.hints.get(named["handler"])), is_by_signature=in_part)
+            return _tested_maker(maker) if is_whole else None
         if named.keys() == {"handler"} and made.required <= {named["handler"]}:
             return _tested_maker(_Constructed(each, named, "", is_by_signature=True))
     return _tested_maker(_Derived(kind, running)) if has_name and running else None
@@ -604,6 +611,15 @@ class Registrar:
         """Return whether a tool is described by the signature of its function."""
         return self.make is None and not self.named.keys() & {"parameters", "declaration"}
 
+    @property
+    def _takes_types(self) -> bool:
+        """Return whether the method takes the type of each parameter of the tool as a keyword argument."""
+        return (
+            self.is_by_signature
+            and self.method.is_open
+            and re.search(r"[\"']type[\"']", self.method.source) is not None
+        )
+
     def __call__(self, client: object, tool: ConversationTool, api: str) -> None:
         """Register a tool with a client of an API."""
         register = BoundMethod(client, (*self.path, *self.method.path))
@@ -614,9 +630,16 @@ class Registrar:
         parts = _parts_of(tool, hint)
         function = _as_function(tool, hint) if self.is_by_signature else parts["handler"]
         parts |= {"handler": function, "declaration": declarations([tool], api, self.method.module)[0]}
-        made = call(register, **{name: parts[part] for part, name in self.named.items()})
+        types = _types_of(tool) if self._takes_types else {}
+        made = call(register, **{name: parts[part] for part, name in self.named.items()}, **types)
         if self.is_decorator:
             cast("Callable[..., object]", made)(function)
+
+
+def _types_of(tool: ConversationTool) -> dict[str, object]:
+    """Return the JSON type of each parameter of a tool."""
+    properties = cast("dict[str, Any]", tool.parameters.get("properties") or {})
+    return {name: schema["type"] for name, schema in properties.items() if isinstance(schema.get("type"), str)}
 
 
 _REGISTERING = re.compile(
@@ -663,7 +686,7 @@ def _by_object(method: Method, kind: type | None) -> Registrar | None:
 def _by_function(method: Method, _kind: type | None) -> Registrar | None:
     """Return a method that takes a function. Its other parameters have defaults."""
     named = tool_parameters(method)
-    is_fitting = "handler" in named and _REGISTERING.match(method.path[0])
+    is_fitting = "handler" in named and (_REGISTERING.match(method.path[0]) or "description" in named)
     is_fitting = is_fitting and method.required <= {"self", *named.values()}
     return Registrar(method, named) if is_fitting else None
 

@@ -34,6 +34,7 @@ from harness.apis import registry
 from harness.apis.api import Api
 from harness.apis.view import WireError
 from harness.bridge import client_formats, client_methods, client_shapes
+from harness.bridge.call_log import logged_calls
 from harness.bridge.client_formats import ANTHROPIC, GEMINI, OPENAI, PROMPT, RESPONSES
 from harness.bridge.client_loops import AgentDrive, FunctionDrive, agent_drive
 from harness.bridge.client_methods import TRIED_MODELS
@@ -42,7 +43,7 @@ from harness.bridge.client_shapes import OPENAI_APIS, ClientShape
 from harness.bridge.shaped_client import ShapedClient
 from harness.cassettes.client_patches import intercept_requests, is_local
 from harness.cassettes.loopback_server import serve
-from harness.model.errors import HarnessError, PluginError, Unsupported
+from harness.model.errors import HarnessError, MalformedResponse, PluginError, Unsupported
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import ChatRequest, Message, Role, Text, Tool, ToolResult
 from harness.model.protocols import Adapter, Conversation, ConversationTool, Drive, Endpoint, Loop
@@ -71,7 +72,8 @@ class Recognition:
     `ignored` names rules that a client of this shape cannot satisfy. `model` is set if a client always uses the same
     one, and `default_model` if it accepts others. If the object was not recognised, `question` explains why and may ask
     for more information. If a library raises an exception before any request is sent, `failure` describes it.
-    `service_target` is the target of the compatible service that the client calls by default.
+    `service_target` is the target of the compatible service that the client calls by default. `command` is set instead
+    of `spec` if the code has prompts, tools or an answer format of its own: it runs the code as a program.
     """
 
     spec: str = ""
@@ -82,6 +84,7 @@ class Recognition:
     default_model: str | None = None
     failure: str = ""
     service_target: str = ""
+    command: str = ""
 
 
 def recognise(name: str, api: str = "") -> Recognition:
@@ -366,6 +369,7 @@ def _client(name: str, shape: ClientShape, api: str) -> Recognition:
         return Recognition(sentence=f"a client, called as {shape.sentence}", failure=seen.failure)
     if question := _client_question(name, shape, seen):
         return Recognition(question=question)
+    own_parts = _own_parts(shape, seen)
     shape = shape.for_api(str(seen.api))
     format_name = (shape.tool_form or shape.form).name
     is_own = shape.is_sdk or format_name not in FOREIGN_FORMS or shape.form is tried[0].form is RESPONSES
@@ -388,14 +392,16 @@ def _client(name: str, shape: ClientShape, api: str) -> Recognition:
     model = None if seen.model == shape.model else seen.model
     default = shape.model if shape.model != TRIED_MODELS[0] else None
     spec = f"{kind}@{seen.api}{place} {name}"
+    if own_parts:
+        sentence = f"code of {seen.api} with {own_parts} of its own, called as {shape.sentence} and run as a program"
+        return Recognition(sentence=sentence, command=shlex.join([*_RUN_ONCE, spec, shape.model]))
     return Recognition(spec, sentence, "", ignored, model, default, service_target=service_target)
 
 
 def _client_question(name: str, shape: ClientShape, seen: _Seen) -> str:
-    """Return a question if the client sent no request, or if it asks for JSON of its own."""
+    """Return a question if the client sent no request."""
     if seen.api is not None:
-        is_own = shape.form is PROMPT and not shape.takes("response_format") and _asks_for_json(seen)
-        return _OWN_JSON.format(name=name) if is_own else ""
+        return ""
     if _takes_functions(shape):
         return _RUNS_TOOLS.format(name=name)
     if shape.is_guess and not name.endswith(f".{'.'.join(shape.whole.path)}"):
@@ -407,19 +413,38 @@ def _takes_functions(shape: ClientShape) -> bool:
     return "Callable" in str(shape.whole.hints.get(shape.whole.parameter("tools", shape.form) or ""))
 
 
-def _asks_for_json(seen: _Seen) -> bool:
-    """Return whether the request asks for JSON, which harness did not ask for."""
+def _own_parts(shape: ClientShape, seen: _Seen) -> str:
+    """Return what a request has that harness did not ask for: tools, or a format of the answer. The answers of the
+    suite fit neither.
+    """
+    if shape.form is not PROMPT or shape.takes("response_format") or shape.takes("tools"):
+        return ""
     with contextlib.suppress(WireError):
         view = registry.api(str(seen.api)).view(HttpRequest("POST", "http://127.0.0.1/", {}, seen.body))
-        return view.response_format is not None
-    return False
+        return "tools" if view.tools else "an answer format" if view.response_format is not None else ""
+    return ""
 
 
-_OWN_JSON = (
-    "{name} takes a text and asks for JSON with a schema of its own, so the answers of harness do not fit. Name the "
-    "class or function below it that sends messages, or a program that uses it: harness try --command 'python "
-    "my_program.py'."
-)
+_RUN_ONCE = (sys.executable, "-m", "harness.checks.recognition", "--run")
+
+
+def run_once(spec: str, model: str) -> None:
+    """Call a recognised client once with a text, and print what it returns. Its base URL is that of the environment."""
+    adapter = adapter_specs.adapter(spec)
+    base_url = os.environ["ANTHROPIC_BASE_URL"] + registry.api(adapter.api).base_path  # the only one without a version
+    client = adapter.connect(Endpoint(base_url, NO_KEY), model)
+    request = ChatRequest(model, (Message(Role.USER, (Text(_OWN_INPUT),)),))
+    with logged_calls(lambda: 0) as calls:
+        try:
+            client.chat(request)
+        except MalformedResponse:  # it need not be an answer of a model
+            if not calls or calls[-1].result is None:
+                raise
+    returned = calls[-1].awaited if calls[-1].is_awaited else calls[-1].result
+    sys.stdout.write(f"{returned}\n")
+
+
+_OWN_INPUT = "Crème brûlée for 4: heat 1½ cups of cream, add 5 yolks and 80 g of sugar. Then bake it at 150 °C."
 
 
 def _service_target(shape: ClientShape, seen: _Seen) -> str:
@@ -713,6 +738,9 @@ def _is_description(line: str) -> bool:
 
 
 if __name__ == "__main__":
+    if sys.argv[1] == "--run":
+        run_once(*sys.argv[2:])
+        sys.exit()
     with redirect_stdout(sys.stderr):
         found = recognise_here(sys.argv[1], sys.argv[3])
     Path(sys.argv[2]).write_text(json.dumps(asdict(found)), encoding="utf-8")

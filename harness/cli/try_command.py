@@ -208,6 +208,9 @@ def try_(args: TryOptions) -> int:
         found = _recognise(args)
     if found.question:
         raise UsageError(found.question)
+    if found.command:
+        code = _try_program(found.command, str(args.subject), found.sentence)
+        return code if isinstance(code, int) else 1
     if args.api is not None and _api_of(found.spec) is None and wrappers.find(found.spec) is None:
         raise UsageError(f"--api {args.api}: an adapter declares its API itself. Leave the option out.")
     typer.echo(f"{args.subject or args.command}: recognised as {found.sentence}.")
@@ -462,15 +465,17 @@ def _api_of(spec: str) -> str | None:
     return found[1] if found else None
 
 
-def _try_program(command: str) -> Recognition | int:
+def _try_program(command: str, subject: str = "", sentence: str = "a program that calls a model") -> Recognition | int:
     """Run a command with the reference server as its provider, and return the exit code of the result.
+
+    If the command calls Python code, `subject` is the name of that code, and `sentence` describes it.
 
     If the command speaks the adapter protocol, return it as an adapter instead. If the program broke off, or the server
     refused a request, run it again, because the first defect hides the others: with a server that tolerates the limits
     that were exceeded, or without parallel calls.
     """
     began = time.monotonic()
-    ended, result, has_tools = _run_program(command)
+    ended, result, has_tools = _run_program(command, is_first=not subject)
     if ended.is_adapter:
         return Recognition(f"{adapter_specs.COMMAND_PREFIX}{command}", "an adapter that reads and writes JSON lines")
     for line in _lines_to_show(ended.printed):
@@ -490,11 +495,16 @@ def _try_program(command: str) -> Recognition | int:
         _, other, _ = _run_program(command, "cut call", is_first=False, tolerated=tolerated)
         result = replace(result, cells=[*result.cells, *(each for each in other.cells if _uses_cut_call(each))])
     conversations = count(len(result.cells), "conversation")
-    typer.echo(f"{command}: recognised as a program that calls a model; {conversations} run{ended.note}.")
-    typer.echo("Otherwise: for an adapter, it must respond to 'describe' ('harness help stdio').")
+    typer.echo(f"{subject or command}: recognised as {sentence}; {conversations} run{ended.note}.")
+    typer.echo(f"Otherwise: {_OTHERWISE_CODE if subject else _OTHERWISE_PROGRAM}")
     typer.echo(finding_causes.render(result, on_screen(Presentation())), nl=False)
-    typer.echo(f"More: harness serve call-single --command {shlex.quote(command)}; harness help serve")
+    if not subject:
+        typer.echo(f"More: harness serve call-single --command {shlex.quote(command)}; harness help serve")
     return result.exit_code
+
+
+_OTHERWISE_PROGRAM = "for an adapter, it must respond to 'describe' ('harness help stdio')."
+_OTHERWISE_CODE = "name the MODULE:CLASS.METHOD that sends messages, or a program: harness try --command COMMAND."
 
 
 def _lines_to_show(printed: str) -> list[str]:

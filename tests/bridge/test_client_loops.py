@@ -1029,3 +1029,78 @@ def test_an_agent_is_given_no_other_kind_of_reasoning(load: Load) -> None:
 
     with pytest.raises(Unsupported, match="thinking_budget"):
         drive(HERE, "claude-haiku-4-5", conversation(thinking=ThinkingSettings("low")))
+
+
+OWN_NAMES = """
+import httpx2
+
+class Agent:
+    def __init__(self):
+        self.known = {}
+    def teach(self, fn, description, **params):
+        self.known[fn.__name__] = fn, {"properties": {key: {"type": kind} for key, kind in params.items()}}
+    def forget(self, wish):
+        self.known.pop(wish)
+    def tend(self, wish):
+        return self._send(wish)
+    def _send(self, wish):
+        for fn, schema in self.known.values():
+            SEEN.append(schema)
+            SEEN.append(fn(**args))
+        return wish or httpx2.post("")
+"""
+
+
+def test_the_method_that_sends_a_request_takes_the_prompt_whatever_its_name_is(load: Load) -> None:
+    module = load(OWN_NAMES)
+    drive = agent_drive(module.Agent, "openai-chat")
+    assert isinstance(drive, AgentDrive)
+    assert (drive.prompt.path, drive.prompt.prompt) == (("tend",), "wish")
+
+    drive(HERE, "model", conversation())
+
+    assert module.SEEN == [{"properties": {"city": {"type": "string"}}}, "sunny in Paris"]
+
+
+OWN_PROPERTIES = """
+@dataclass
+class Skill:
+    name: str
+    func: Callable[..., Any]
+    description: str = ""
+    properties: dict = field(default_factory=dict)
+
+class Agent:
+    def __init__(self, skills: Sequence[Skill] = ()):
+        self.skills = skills
+    def run(self, prompt):
+        SEEN.extend([skill.properties, skill.func(**args)] for skill in self.skills)
+"""
+
+
+def test_a_tool_may_take_the_properties_of_its_schema(load: Load) -> None:
+    module = load(OWN_PROPERTIES)
+    drive = agent_drive(module.Agent, "openai-chat")
+    assert isinstance(drive, AgentDrive)
+
+    drive(HERE, "model", conversation())
+
+    assert module.SEEN == [[{"city": {"type": "string"}}, "sunny in Paris"]]
+    assert "loop-tools" in drive.ignored  # what is required is the client's own
+
+
+BUDGET = """
+class Agent:
+    def __init__(self, functions, thinking_budget=2000, max_tokens=6000):
+        self.functions = functions
+    def run(self, prompt):
+        return self.functions[0](**args)
+"""
+
+
+def test_an_agent_whose_reasoning_has_its_own_budget_gets_no_small_limit(load: Load) -> None:
+    drive = agent_drive(load(BUDGET).Agent, "anthropic")
+    assert drive is not None
+
+    with pytest.raises(Unsupported, match="max_tokens"):
+        drive(HERE, "claude-haiku-4-5", conversation(max_tokens=64))

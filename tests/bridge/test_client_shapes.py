@@ -966,10 +966,36 @@ def test_open_parameters_of_another_api_get_no_openai_settings() -> None:
         def complete(self, messages: list[Any], tools: list[Any] | None = None, **params: Any) -> Any:
             return self.sdk.messages.create(messages=messages, output_config=params.pop("response_format"), **params)
 
+    def talk(messages: list[Any], **config: Any) -> Any:
+        return [messages, {"generationConfig": config}, "/v1beta/models/gemini:streamGenerateContent"]
+
+    assert not recognise(talk, "mine").for_api("gemini").takes("max_tokens")
     shapes = [recognise(each, "mine").for_api("anthropic") for each in (Claude, Translating)]
     taken = [[each.takes(name) for name in ("response_format", "stop", "temperature")] for each in shapes]
     assert taken == [[False, False, True], [True, False, True]]
     assert recognise(Claude, "mine").for_api("openai-chat").takes("response_format")
+
+
+@dataclass
+class Delta:
+    text: str
+
+
+@dataclass
+class End:
+    finish: str
+    message: dict[str, Any]
+
+
+def test_the_last_event_may_have_the_message_to_send_back() -> None:
+    own = {"role": "assistant", "content": "Hi", "parts": [{"text": "Hi", "thoughtSignature": "c2ln"}]}
+    memory, other = Memory(), Memory()
+
+    answer = read_answer(iter([Delta("Hi"), End("STOP", own)]), REQUEST, memory, "gemini")
+    read_answer(iter([Delta("Hi"), End("STOP", {**own, "content": "Ho"})]), REQUEST, other, "gemini")
+
+    assert memory.own(len(REQUEST.messages), answer.message) is own
+    assert other.own(len(REQUEST.messages), answer.message) is None
 
 
 def test_the_code_of_a_method_shows_the_form_of_tools_and_results() -> None:
@@ -1366,6 +1392,25 @@ def test_a_factory_without_the_first_provider_makes_the_next_one() -> None:
     made: Any = recognise(make, "mine:make").make(HERE.base_url, "no-key", "m")
 
     assert made.url.startswith("c")
+
+
+@dataclass
+class Sheet:
+    name: str
+    age: int
+
+
+def test_a_constructor_gets_a_simple_object_of_its_own_class() -> None:
+    class Character:
+        def __init__(self, sheet: Sheet, base_url: str) -> None:
+            self.sheet = sheet
+
+        def chat(self, messages: list[dict[str, Any]]) -> str:
+            return f"{self.sheet.name}: {messages}"
+
+    made: Any = recognise(Character, "mine:Character").make(HERE.base_url, "no-key", "m")
+
+    assert made.sheet == Sheet("example", 1)
 
 
 def test_an_object_for_the_provider_must_be_made_by_the_user() -> None:

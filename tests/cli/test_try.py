@@ -344,7 +344,6 @@ def test_the_sample_is_played_with_the_service_that_a_client_calls(harness: Comm
             "which of its methods sends a conversation? own_client:Guessed.keep(messages) does not.",
         ),
         ("own_client:Factory", "its constructor needs kind"),
-        ("own_client:extract", "takes a text and asks for JSON with a schema of its own, so the answers of harness do"),
         ("takes_functions.py", "takes functions as tools. Does it run them itself? If so, name a program"),
         (
             "openai",
@@ -569,6 +568,40 @@ def test_a_cell_that_takes_too_long_is_stopped(harness: Command, folder: Path, m
 
     assert re.search("The time is up: [0-2] of the sample's 4", done.out), done.out
     assert time.monotonic() - began < 40
+
+
+READING = """
+import httpx2
+
+SCHEMA = {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}
+
+def read_recipe(page: str, *, base_url, api_key="none", model="gpt-4.1"):
+    form = {"type": "json_schema", "json_schema": {"name": "recipe", "schema": SCHEMA}}
+    body = {"model": model, "messages": [{"role": "user", "content": page}], "response_format": form}
+    headers = {"authorization": "Bearer " + api_key}
+    answer = httpx2.post(base_url + "/chat/completions", json=body, headers=headers)
+    CHECK
+    return answer.json()["choices"][0]["message"]["content"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("check", "code", "text"),
+    [
+        ("answer.raise_for_status()", 0, "Nothing is wrong"),
+        ("if answer.status_code != 200: return ''", 1, "answered with an error (status 400)"),
+    ],
+)
+def test_a_function_with_an_answer_format_of_its_own_is_run_as_a_program(
+    harness: Command, folder: Path, check: str, code: int, text: str
+) -> None:
+    (folder / "reading.py").write_text(READING.replace("CHECK", check))
+
+    done = harness("try", "reading:read_recipe")
+
+    assert done.code == code, done.out + done.err
+    assert "recognised as code of openai-chat with an answer format of its own" in done.out
+    assert text in done.out
 
 
 def test_a_program_is_played_with_its_own_prompts_and_tools(harness: Command, folder: Path) -> None:
