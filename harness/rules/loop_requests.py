@@ -14,7 +14,7 @@ from harness.equivalence import request_meaning
 from harness.equivalence.request_meaning import is_model_name
 from harness.equivalence.result_meaning import same_medium
 from harness.equivalence.schema_changes import change
-from harness.model.messages import File, Image, JsonSchema, StopReason, Text
+from harness.model.messages import JSON, File, Image, JsonSchema, StopReason, Text
 from harness.model.protocols import Capability
 from harness.results import DrivenTranscript, ServedTranscript, Severity, ToolRun
 from harness.rules.evidence import ClientRequest, Evidence
@@ -187,15 +187,36 @@ _MIN_LINE = 12
 """Minimum number of characters of a line that is not repeated by chance."""
 
 
+def missing_tools(given: LoopInputs) -> Iterator[RuleViolation]:
+    """Report a tool that a request does not declare. Without any declarations the model cannot call a tool, which is
+    right if the caller forbids calls, or if the loop wants a final answer.
+    """
+    for req, turn in given.client_requests:
+        sent = [tool.name for tool in req.view.tools if tool.kind == "function"]
+        if not sent and (given.settings.tool_choice == "none" or _ends_turn(given, req, turn)):
+            continue
+        if given.tools and not sent:
+            names: list[JSON] = [tool.name for tool in given.tools]
+            yield req.reading.violation("the request declares no tools", "", None, names)
+            continue
+        for tool in given.tools:
+            if tool.name not in sent:
+                yield req.reading.violation(f"the tool {tool.name} is not declared", "", [*sent], tool.name)
+
+
+def _ends_turn(given: LoopInputs, req: ClientRequest, turn: int) -> bool:
+    """Return whether a request, but not the first, is the last of its turn, so that the loop runs no calls after it."""
+    indices = [other.index for other, number in given.client_requests if number == turn]
+    return min(indices) < req.index == max(indices) and not given.scenario.turns[turn].ends_with_call
+
+
 def changed_tools(given: LoopInputs) -> Iterator[RuleViolation]:
-    """Report a tool that is missing or changed."""
+    """Report a declared tool that differs from the caller's."""
     for req, _ in given.client_requests:
         sent = {tool.name: tool for tool in req.view.tools if tool.kind == "function"}
         for tool in given.tools:
             view = sent.get(tool.name)
             if view is None:
-                if sent or given.settings.tool_choice != "none":  # without declarations the model cannot call anything
-                    yield req.reading.violation(f"the tool {tool.name} is not declared", "", [*sent], tool.name)
                 continue
             if tool.description.strip() not in (view.description or ""):
                 message = f"the description of {tool.name} was changed"

@@ -29,6 +29,7 @@ from harness.rules.loop_requests import (
     may_end_here,
     missing_messages,
     missing_system_prompt,
+    missing_tools,
 )
 from harness.rules.rule import RuleTable, RuleViolation
 from harness.scenarios.canonical import settings_of
@@ -64,10 +65,16 @@ _loop_rule(
     remedy="put the system prompt into {system} once, in each request",
 )(missing_system_prompt)
 _loop_rule(
+    "loop-tools-declared",
+    "Each request of a loop declares all tools. A request for the final answer may declare none.",
+    because="the model cannot call the tool, or the provider refuses the calls of earlier answers",
+    remedy="declare all tools in {tools} of each request, also after results",
+)(missing_tools)
+_loop_rule(
     "loop-tools",
-    "Each request of a loop declares its tools unchanged.",
-    because="the model cannot call a tool, or reads a wrong description of it",
-    remedy="declare all tools in {tools} of each request, with their names, descriptions and schemas unchanged",
+    "A loop declares its tools with their descriptions and schemas unchanged.",
+    because="the model reads a wrong description of a tool",
+    remedy="declare the tools in {tools} with their descriptions and schemas unchanged",
 )(changed_tools)
 _loop_rule(
     "loop-history",
@@ -452,7 +459,8 @@ def _unfinished_script(evidence: Evidence) -> Iterator[RuleViolation]:
     remedy="declare the tool in {tools} under the scenario's name, or name the client's own tool in the scenario",
 )
 def _missing_tools(evidence: Evidence) -> Iterator[RuleViolation]:
-    """Report tools of the scenario that a client never declares. The rule `loop-tools` covers loops."""
+    """Report tools of the scenario that a client never declares. The rule `loop-tools-declared` covers
+    loops."""
     transcript, scenario = evidence.transcript, evidence.transcript.scenario
     if not isinstance(transcript, ServedTranscript) or isinstance(transcript, DrivenTranscript) or scenario is None:
         return

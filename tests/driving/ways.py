@@ -48,7 +48,9 @@ WRONG = {
     "history-dropped": "loop-history",
     "repeats-dropped": "loop-history",
     "arguments-dropped": "arguments-changed",
-    "tools-dropped-later": "loop-tools",
+    "tools-dropped-later": "loop-tools-declared",
+    "tools-dropped-in-turn": "loop-tools-declared",
+    "tool-replaced": "loop-tools-declared",
     "description-dropped": "loop-tools",
     "schema-thinned": "loop-tools",
     "bound-dropped": "loop-settings",
@@ -77,6 +79,7 @@ NOTED = {
     "dated": {"prefix-changed"},
     "trims": {"prefix-changed", "loop-history"},
     "words-error": {"result-changed"},
+    "last-without-tools": {"prefix-changed"},
 }
 """The rules of each way that works, and costs more than it has to, or leaves out old turns."""
 
@@ -186,10 +189,31 @@ turns:
     model: [{{text: You are welcome.}}]
 """
 
+ROUNDS = """
+version: 1
+id: {way}
+title: A turn with two rounds of calls
+covers: [tools]
+requires: [system-prompt, tools]
+system: You are terse.
+settings: {{max_tokens: 300}}
+tools:
+  - name: get_weather
+    parameters: {{type: object, properties: {{city: {{type: string}}}}, required: [city]}}
+    results: [{{when: {{city: Paris}}, return: 18}}, {{when: {{city: Tokyo}}, return: 31}}]
+turns:
+  - user: "{way}: Is it warmer in Tokyo than in Paris?"
+    model:
+      - calls: [{{get_weather: {{city: Paris}}}}]
+      - calls: [{{get_weather: {{city: Tokyo}}}}]
+      - text: Yes.
+"""
+
 EMPTY = SCENARIO.replace("return: {{temp_c: 18}}", 'return: ""')
 
 OTHERS = {
     **dict.fromkeys(("names-nothing", "fills-nothing"), EMPTY),
+    **dict.fromkeys(("tools-dropped-in-turn", "last-without-tools", "tool-replaced"), ROUNDS),
     "own-tool": OWN_TOOL,
     "ends-with-call": ENDING,
     "trims": LONGER,
@@ -278,11 +302,25 @@ def failure(words: str) -> Callable[[Body], Body]:
     return content(lambda text: words if text.startswith("The tool could not") else text)
 
 
+def results(body: Body) -> int:
+    return sum(message["role"] == "tool" for message in body["messages"])
+
+
+def without_tools_after(count: int) -> Callable[[Body], Body]:
+    """The body without its tools once it has as many results."""
+    return lambda body: body if results(body) < count else {key: body[key] for key in body if key != "tools"}
+
+
+THINK = {
+    "type": "function",
+    "function": {"name": "think", "description": "Think.", "parameters": {"type": "object", "properties": {}}},
+}
+
+
 def framed(body: Body) -> Body:
-    own = {"name": "think", "description": "Think.", "parameters": {"type": "object", "properties": {}}}
     words = {"developer": "I am an agent.\n\n{}\n\nToday is Monday.", "user": "<question>{}</question>"}
     told = messages(lambda each: {**each, "content": words.get(each["role"], "{}").format(each["content"])})
-    return {**told(body), "tools": [*body["tools"], {"type": "function", "function": own}]}
+    return {**told(body), "tools": [*body["tools"], THINK]}
 
 
 def dated(body: Body) -> Body:
@@ -321,6 +359,9 @@ BODIES: dict[str, Callable[[Body], Body]] = {
     "repeats-dropped": without_repeats,
     "arguments-dropped": messages(rewritten),
     "tools-dropped-later": lambda body: body if len(body["messages"]) < 4 else {**body, "tools": body["tools"][:0]},
+    "tools-dropped-in-turn": without_tools_after(1),
+    "last-without-tools": without_tools_after(2),
+    "tool-replaced": lambda body: {**body, "tools": [THINK]} if results(body) else body,
     "description-dropped": function(lambda tool: {**tool, "description": ""}),
     "schema-thinned": function(lambda tool: {**tool, "parameters": {"type": "object"}}),
     "bound-dropped": lambda body: {key: value for key, value in body.items() if key != "max_completion_tokens"},
