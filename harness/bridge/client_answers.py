@@ -282,8 +282,9 @@ def read_stream(
     """
     every = iter(items)
     first = next(every, None)
-    if first is None:
-        raise MalformedResponse("the client returned a stream without a single item")
+    if first is None:  # the caller gets neither a text nor an error
+        lacks = {NO_REFUSAL: True, NO_USAGE: True, NO_STOP_REASON: True}
+        return iter([Finish(_without(read_answer("", request, memory, api), lacks))])
     items, body = chain([first], every), jsonable(first)
     if isinstance(body, dict) and len(body) == 1 and "choices" in _object(body.get("data")):
         items, body = (_plain_fields(each)["data"] for each in items), body["data"]

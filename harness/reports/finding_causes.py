@@ -140,7 +140,7 @@ def causes(run: RunResult, severity: Severity) -> list[Cause]:
 
 
 def _key(cell: CellResult, finding: Finding) -> _Key:
-    what = finding.rule, finding.kind, finding.severity, finding.blame, finding.raised or finding.case
+    what = finding.rule, finding.kind, finding.severity, finding.blame, finding.case or finding.raised
     return *what, cell.api, general_pointer(finding)
 
 

@@ -172,6 +172,11 @@ class Transcript:
     handled: tuple[tuple[str, ...], ...] = ()
     printed: str = ""
 
+    @property
+    def is_recognised_client(self) -> bool:
+        """Return whether the code is a client without an adapter. Its name is then MODULE:ATTRIBUTE."""
+        return ":" in self.adapter
+
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingTranscript(Transcript):

@@ -201,7 +201,8 @@ def _response_violation(evidence: Evidence, chat: int, wanted: ExpectedEnding) -
     rule = "stream-cut" if wanted.ending == "cut" else "chat-failure"
     message = f"{why} and the adapter returns a response"
     case = f"{wanted.ending}: a response"
-    remedy = f"raise {_names(wanted)} instead of returning a response"
+    is_client = evidence.transcript.is_recognised_client
+    remedy = f"raise {'an exception' if is_client else _names(wanted)} instead of returning a response"
     return RuleViolation(
         message, wanted.exchange, "", "a response", _names(wanted), rule=rule, case=case, remedy=remedy
     )
@@ -316,7 +317,13 @@ def _other_error_violation(evidence: Evidence, chat: int, wanted: ExpectedEnding
     if unasked is not None:
         message = f"{unasked}, and {raised}{made.words}"
         return RuleViolation(message, wanted.exchange, "", made.error, rule="chat-failure", blame=Blame.PROVIDER)
+    is_cut_call = made.error in _OWN_ERRORS and evidence.transcript.is_recognised_client and _ends_in_call(wanted)
     match wanted.ending:
+        case "answered" if is_cut_call:
+            message = (
+                "the answer reached its token limit inside a call; right is the answer without this call, or an error "
+                f"that says that it was cut, and {raised}"
+            )
         case "answered":
             message = f"{raised}, although the answer is valid"
         case "unsent":
@@ -332,7 +339,7 @@ def _other_error_violation(evidence: Evidence, chat: int, wanted: ExpectedEnding
     expected = _names(wanted) if wanted.errors else None
     # any exception shows the caller that the answer is broken or incomplete; its class is a convention
     is_own = made.error == ChatError.__name__ and not made.crashed
-    is_own = is_own and (wanted.failure is not None or _is_incomplete(wanted))
+    is_own = is_cut_call or (is_own and (wanted.failure is not None or _is_incomplete(wanted)))
     kind = Kind.CONVENTION if is_own or wanted.ending in ("unanswered", "cut", "unreadable") else None
     return RuleViolation(
         f"{message}{made.words}",
@@ -343,9 +350,21 @@ def _other_error_violation(evidence: Evidence, chat: int, wanted: ExpectedEnding
         rule=rule,
         kind=kind,
         raised=made.error if made.crashed else None,
-        case=f"{wanted.ending}: {made.error}",
+        case=f"{wanted.ending}: {made.error}{made.origin.line if made.origin else ''}",
         remedy=f"raise {expected}" if expected else _remedy_of_crash(made.origin, "cannot read the client's answer"),
     )
+
+
+_OWN_ERRORS = (ChatError.__name__, MalformedResponse.__name__)
+"""Names of the error classes for exceptions of a client that report no status."""
+
+
+def _ends_in_call(wanted: ExpectedEnding) -> bool:
+    """Return whether the answer reached its token limit inside the arguments of a call."""
+    view = wanted.reading.response if wanted.reading else None
+    if view is None or view.stop_reason is not StopReason.MAX_TOKENS:
+        return False
+    return any(call.malformed is not None for call in view.calls)
 
 
 def _remedy_of_crash(origin: ExceptionOrigin | None, failing: str) -> str:
@@ -379,7 +398,7 @@ def _unsent_violation(made: Chat) -> RuleViolation:
         actual=origin.error,
         rule="chat-failure",
         raised=made.error if made.crashed else None,
-        case=f"unsent: {origin.error}",
+        case=f"unsent: {origin.error}{origin.line}",
         remedy=_TO_SERVER if lost else _remedy_of_crash(origin, "cannot call the client"),
     )
 

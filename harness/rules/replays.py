@@ -223,7 +223,8 @@ def _whole_differences(evidence: Evidence, chat: Chat, whole: Chat) -> list[Resp
     if chat.response is None or whole.response is None:
         return [ResponseDifference("whether it fails", _error_text(whole), None)]
     found = _compare_responses(evidence, whole.response, chat.response)
-    return [replace(each, kind=Kind.LOSS) if _is_lost_count(each) else each for each in found]
+    has_counts = chat.response.reported.get("no-usage") is not True  # a client's stream may consist of texts
+    return [replace(each, kind=Kind.LOSS) if has_counts and _is_lost_count(each) else each for each in found]
 
 
 def _is_lost_count(difference: ResponseDifference) -> bool:

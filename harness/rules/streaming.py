@@ -380,7 +380,13 @@ def _truncated_calls(evidence: Evidence) -> Iterator[RuleViolation]:
                     f"the arguments of {call.name} ({call.id or 'without id'}) are cut short or malformed, and {how} "
                     "(response body)"
                 )
-                yield reading.response_violation(message, call.arguments_pointer, call.malformed, "no call")
+                remedy = _CUT_CALL_OF_CLIENT if evidence.transcript.is_recognised_client else None
+                yield reading.response_violation(
+                    message, call.arguments_pointer, call.malformed, "no call", remedy=remedy
+                )
+
+
+_CUT_CALL_OF_CLIENT = "return the answer without this call, or raise an error that says that it was cut"
 
 
 def _how_accepted(call: CallView, given: list[CallView], ended: list[CallFromEvents]) -> str | None:

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.results import RunResult
+from harness.reports import finding_causes
+from harness.results import RunResult, Severity, Verdict
 from tests.cli.conftest import Command
 
 CLIENT = '''
+import json
 from dataclasses import dataclass, field
 
 import httpx2
@@ -57,6 +59,73 @@ class Miscounting(Client):
 class Uncounted(Client):
     def counts(self, usage):
         return ()
+
+
+class OwnError(RuntimeError):
+    pass
+
+
+class Streaming(Client):
+    def stream(self, messages, tools=None):
+        body = {"model": self.model, "messages": messages, "stream": True, **({"tools": tools} if tools else {})}
+        body["stream_options"] = {"include_usage": True}
+        with self.http.stream("POST", "/chat/completions", json=body) as response:
+            if response.status_code >= 400:
+                raise OwnError(f"{response.status_code}: {response.read()}")
+            for line in response.iter_lines():
+                if line.startswith("data: {"):
+                    for choice in json.loads(line[6:])["choices"]:
+                        if choice["delta"].get("content"):
+                            yield choice["delta"]["content"]
+
+
+class Empty(Client):
+    """Returns an empty call in place of one that was cut."""
+
+    def complete(self, messages, tools=None):
+        reply = super().complete(messages, tools)
+        reply.tool_calls = [Call(each.id, each.name, self.read(each.arguments)) for each in reply.tool_calls]
+        return reply
+
+    def read(self, arguments):
+        try:
+            return json.loads(arguments)
+        except ValueError:
+            return {}
+
+
+class Raising(Empty):
+    def read(self, arguments):
+        try:
+            return json.loads(arguments)
+        except ValueError as error:
+            raise OwnError(f"the arguments are cut: {arguments}") from error
+
+
+class Dropping(Raising):
+    def complete(self, messages, tools=None):
+        try:
+            return super().complete(messages, tools)
+        except OwnError:
+            return Reply("", [])
+
+
+class Silent(Client):
+    """Returns an empty answer in place of an error."""
+
+    def complete(self, messages, tools=None):
+        try:
+            return super().complete(messages, tools)
+        except httpx2.HTTPStatusError:
+            return Reply("", [])
+
+
+class TwoDefects(Client):
+    def complete(self, messages, tools=None):
+        reply = super().complete(messages, tools)
+        if reply.tool_calls:
+            raise LookupError("first")
+        raise LookupError("second")
 
 
 def chat(messages, tools=None):
@@ -115,3 +184,50 @@ def test_a_client_is_neither_a_loop_nor_an_adapter(harness: Command, project: Pa
     assert as_agent.err.endswith(f"Is it a client? harness try {name}\n")
     assert (as_adapter.code, as_adapter.out) == (2, "")
     assert as_adapter.err.endswith(f"Is it a client? harness try {name}\n")
+
+
+def test_an_empty_stream_of_a_refusal_is_a_lost_refusal(harness: Command, project: Path) -> None:
+    run = played(harness, project, "Streaming", "stop-refusal", "--variant=stream")
+
+    rules = {each.rule: each for cell in run.cells for each in cell.findings}
+    assert {each.rule for each in rules.values() if each.fails} == {"response-refusal"}, found(run)
+    assert rules["response-refusal"].message == "the adapter returns no refusal, and the answer has one"
+    assert not rules["stop-reason"].fails
+
+
+@pytest.mark.parametrize(
+    ("client", "verdict", "start"),
+    [
+        ("Empty", Verdict.FAIL, "truncated-call: the arguments of send_letter "),
+        (
+            "Raising",
+            Verdict.NOTE,
+            "chat-failure: the answer reached its token limit inside a call; right ",
+        ),
+        ("Dropping", Verdict.NOTE, "stop-reason: "),
+    ],
+)
+def test_a_client_may_raise_its_own_error_for_a_cut_call(
+    harness: Command, project: Path, client: str, verdict: Verdict, start: str
+) -> None:
+    (cell,) = played(harness, project, client, "call-truncated", "--variant=whole").cells
+
+    assert cell.verdict is verdict, cell.findings
+    assert any(f"{each.rule}: {each.message}".startswith(start) for each in cell.findings), cell.findings
+    remedies = {each.rule: each.remedy for each in cell.findings}
+    cut = "return the answer without this call, or raise an error that says that it was cut"
+    assert remedies.get("truncated-call", cut) == cut
+
+
+def test_a_client_is_not_asked_for_an_error_class_of_harness(harness: Command, project: Path) -> None:
+    (cell,) = played(harness, project, "Silent", "error-500", "--variant=whole").cells
+
+    assert cell.findings[0].remedy == "raise an exception instead of returning a response"
+
+
+def test_exceptions_of_two_lines_are_two_causes(harness: Command, project: Path) -> None:
+    run = played(harness, project, "TwoDefects", "call-single", "system-plain", "--variant=whole")
+
+    made = finding_causes.causes(run, Severity.ERROR)
+    assert [each.cells for each in made] == [1, 1]
+    assert [each.message.rpartition(": ")[2] for each in made] == ["first", "second"]
