@@ -71,10 +71,10 @@ class Browser:
             message["sessionId"] = self._session
         self._out.write(json.dumps(message).encode() + b"\0")
         while True:
-            told = self._told()
-            if told.get("id") == self._number:
-                assert "error" not in told, told
-                return told["result"]
+            reply = self._read_reply()
+            if reply.get("id") == self._number:
+                assert "error" not in reply, reply
+                return reply["result"]
 
     def open(self, page: Path, fragment: str = "", *, width: int = 1440, dark: bool = False) -> None:
         """Show a file, and wait until it is there and its script has unpacked the data, or cannot run."""
@@ -84,16 +84,18 @@ class Browser:
         self.ask("Page.navigate", url="about:blank")  # else another fragment of one file would be no new page
         self.requests, self.complaints = [], []
         self.ask("Page.navigate", url=page.as_uri() + fragment)
-        while self._told().get("method") != "Page.loadEventFired" or self.evaluate("location.protocol") != "file:":
+        while (
+            self._read_reply().get("method") != "Page.loadEventFired" or self.evaluate("location.protocol") != "file:"
+        ):
             pass
         while not self.complaints and not self.evaluate(_READY):
             pass
 
     def evaluate(self, expression: str) -> Any:
         """The value of an expression in the page."""
-        told = self.ask("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
-        assert "exceptionDetails" not in told, told
-        return told["result"].get("value")
+        reply = self.ask("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in reply, reply
+        return reply["result"].get("value")
 
     def press(self, key: str) -> None:
         """Press a key."""
@@ -114,18 +116,18 @@ class Browser:
         self._out.close()
         os.close(self._in)
 
-    def _told(self) -> dict[str, Any]:
+    def _read_reply(self) -> dict[str, Any]:
         while b"\0" not in self._read:
             more = os.read(self._in, 1 << 16)
             assert more, "the browser has ended"
             self._read += more
         data, _, self._read = self._read.partition(b"\0")
-        told: dict[str, Any] = json.loads(data)
-        match told.get("method"):
+        reply: dict[str, Any] = json.loads(data)
+        match reply.get("method"):
             case "Network.requestWillBeSent":
-                self.requests.append(told["params"]["request"]["url"])
+                self.requests.append(reply["params"]["request"]["url"])
             case "Runtime.exceptionThrown":
-                self.complaints.append(str(told["params"]["exceptionDetails"]))
+                self.complaints.append(str(reply["params"]["exceptionDetails"]))
             case "Log.entryAdded":
-                self.complaints.append(told["params"]["entry"]["text"])
-        return told
+                self.complaints.append(reply["params"]["entry"]["text"])
+        return reply

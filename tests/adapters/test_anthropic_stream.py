@@ -85,12 +85,12 @@ def call(index: int, *fragments: str, name: str = "f", **fields: Any) -> list[di
     ]
 
 
-def played(*events: Any, cuts: tuple[int, ...] = ()) -> list[StreamEvent]:
+def stream_events(*events: Any, cuts: tuple[int, ...] = ()) -> list[StreamEvent]:
     return Player(ADAPTER, MODEL).stream(*cut(sse(*events), cuts))
 
 
 def answered(*events: Any, reason: str = "end_turn") -> list[StreamEvent]:
-    return played(begin(), *events, settle(reason), STOP)
+    return stream_events(begin(), *events, settle(reason), STOP)
 
 
 def broken(*events: Any) -> tuple[list[StreamEvent], errors.ChatError]:
@@ -190,7 +190,7 @@ def test_unknown_blocks_are_kept_without_events() -> None:
     ],
 )
 def test_usage_of_the_end_overrides_that_of_the_start(counts: dict[str, Any], usage: Usage) -> None:
-    finish = played(begin(), *text(0, "Hi"), settle(output_tokens=4), settle(**counts), STOP)[-1]
+    finish = stream_events(begin(), *text(0, "Hi"), settle(output_tokens=4), settle(**counts), STOP)[-1]
     assert isinstance(finish, Finish)
     assert finish.response.usage == (usage if counts else Usage(9, 4, 2))
 

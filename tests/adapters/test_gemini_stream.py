@@ -52,7 +52,7 @@ def array(*said: Any) -> bytes:
     return f"[{','.join(json.dumps(each, ensure_ascii=False, indent=2) + chr(10) for each in said)}]".encode()
 
 
-def played(*said: Any, encode: Any = sse) -> list[StreamEvent]:
+def stream_events(*said: Any, encode: Any = sse) -> list[StreamEvent]:
     return Player(ADAPTER, MODEL).stream(encode(*said))
 
 
@@ -65,7 +65,7 @@ def broken(body: bytes) -> tuple[list[StreamEvent], errors.ChatError]:
 
 @pytest.mark.parametrize("encode", [sse, array])
 def test_text_arrives_in_its_pieces_and_is_one_part_in_the_end(encode: Any) -> None:
-    events = played(
+    events = stream_events(
         chunk({"text": "Grüß "}),
         chunk({"text": ""}),
         chunk({"text": "dich"}, {"text": "!"}, finish="STOP"),
@@ -91,7 +91,7 @@ def test_calls_without_ids_are_named_alike_in_events_and_answer() -> None:
 
 
 def test_thoughts_are_apart_from_text() -> None:
-    events = played(
+    events = stream_events(
         chunk({"text": "Let ", "thought": True}),
         chunk({"text": "me", "thought": True}),
         chunk({"text": "So", "thought": False}, {"text": "!"}, finish="STOP"),
@@ -104,7 +104,7 @@ def test_thoughts_are_apart_from_text() -> None:
 
 
 def test_a_signed_part_is_never_joined() -> None:
-    events = played(
+    events = stream_events(
         chunk({"text": "a"}, {"text": "b", "thoughtSignature": "s1"}),
         chunk({"text": "c"}),
         chunk({"text": "", "thoughtSignature": "s2"}, finish="STOP"),
@@ -121,7 +121,7 @@ def test_a_signed_part_is_never_joined() -> None:
 def test_parts_without_a_delta_are_in_the_answer() -> None:
     picture = {"inlineData": {"mimeType": "image/png", "data": "iVBORw=="}}
     code = {"executableCode": {"language": "PYTHON", "code": "1"}}
-    events = played(chunk(picture), chunk(code, {"brandNew": 1}, finish="STOP"))
+    events = stream_events(chunk(picture), chunk(code, {"brandNew": 1}, finish="STOP"))
     assert events[:-1] == []
     assert response(events).message.parts == (
         Image("image/png", b"\x89PNG"),
@@ -133,14 +133,14 @@ def test_parts_without_a_delta_are_in_the_answer() -> None:
 def test_only_the_first_candidate_is_read() -> None:
     second = {"index": 1, "content": {"parts": [{"text": "no"}]}, "finishReason": "SAFETY"}
     first = chunk({"text": "yes"}, finish="STOP")["candidates"][0]
-    events = played({"candidates": [second, first]}, {"candidates": [second]})
+    events = stream_events({"candidates": [second, first]}, {"candidates": [second]})
     assert events[:-1] == [TextDelta("yes")]
     assert response(events).stop_reason is StopReason.END_TURN
 
 
 @pytest.mark.parametrize("said", [[], [chunk({"text": "a"})]])
 def test_a_block_ends_a_stream(said: list[Any]) -> None:
-    finish = played(*said, {"promptFeedback": {"blockReason": "OTHER"}})[-1]
+    finish = stream_events(*said, {"promptFeedback": {"blockReason": "OTHER"}})[-1]
     assert isinstance(finish, Finish)
     assert finish.response.stop_reason is StopReason.REFUSAL
     assert finish.response.raw_stop_reason == "OTHER"
@@ -157,7 +157,7 @@ def test_a_block_ends_a_stream(said: list[Any]) -> None:
     ],
 )
 def test_an_incomplete_call_is_malformed(call: dict[str, Any]) -> None:
-    events = played(chunk({"functionCall": call}, finish="STOP"))
+    events = stream_events(chunk({"functionCall": call}, finish="STOP"))
     assert events[:-1] == []
     answer = response(events)
     assert answer.message.parts == (Opaque("gemini", {"functionCall": call}),)

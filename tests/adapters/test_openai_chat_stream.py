@@ -31,7 +31,7 @@ USAGE = {"prompt_tokens": 9, "completion_tokens": 5, "prompt_tokens_details": {"
 
 
 @pytest.fixture
-def play() -> Player:
+def player() -> Player:
     return Player(ADAPTER, "gpt-5.6")
 
 
@@ -67,14 +67,14 @@ def stream(*chunks: dict[str, Any], end: str | None = "tool_calls", done: bool =
 # --- what arrives -----------------------------------------------------------------------------------------------------
 
 
-def test_options_of_the_stream_are_merged_with_that_for_usage(play: Player) -> None:
+def test_options_of_the_stream_are_merged_with_that_for_usage(player: Player) -> None:
     metadata = {API: {"stream_options": {"include_obfuscation": False}}}
-    play.stream(stream(chunk(content="Hi")), request=asked(provider_metadata=metadata))
-    assert play.server.body["stream_options"] == {"include_usage": True, "include_obfuscation": False}
+    player.stream(stream(chunk(content="Hi")), request=asked(provider_metadata=metadata))
+    assert player.server.body["stream_options"] == {"include_usage": True, "include_obfuscation": False}
 
 
-def test_reasoning_refusals_and_fields_of_another_day_are_kept(play: Player) -> None:
-    events = play.stream(
+def test_reasoning_refusals_and_fields_of_another_day_are_kept(player: Player) -> None:
+    events = player.stream(
         stream(
             chunk(reasoning_content="Let me ", role="assistant"),
             chunk(reasoning_content="see.", content=""),
@@ -137,21 +137,21 @@ DETAILS = {
 
 
 @pytest.mark.parametrize("name", DETAILS)
-def test_reasoning_details_fold_to_what_a_whole_answer_has(play: Player, name: str) -> None:
+def test_reasoning_details_fold_to_what_a_whole_answer_has(player: Player, name: str) -> None:
     pieces, whole = DETAILS[name]
-    events = play.stream(stream(*(chunk(reasoning_details=[piece]) for piece in pieces), end="stop"))
+    events = player.stream(stream(*(chunk(reasoning_details=[piece]) for piece in pieces), end="stop"))
     assert response(events).message.parts == (Opaque(API, {"reasoning_details": whole}),)
 
 
-def test_lists_of_other_fields_only_grow(play: Player) -> None:
+def test_lists_of_other_fields_only_grow(player: Player) -> None:
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}, "index": 0}
-    events = play.stream(stream(chunk(images=[image]), chunk(images=[image]), end="stop"))
+    events = player.stream(stream(chunk(images=[image]), chunk(images=[image]), end="stop"))
     assert response(events).message.parts == (Opaque(RECEIVED, {"images": [image, image]}),)
 
 
-def test_content_may_turn_from_text_to_parts_and_back(play: Player) -> None:
+def test_content_may_turn_from_text_to_parts_and_back(player: Player) -> None:
     other = {"type": "reference", "reference_ids": [1]}
-    events = play.stream(
+    events = player.stream(
         stream(
             chunk(content="A"), chunk(content=[other, {"type": "text", "text": "B"}]), chunk(content="C"), end="stop"
         )
@@ -232,19 +232,19 @@ DIALECTS = {
 
 
 @pytest.mark.parametrize("name", DIALECTS)
-def test_dialects_give_the_same_calls(play: Player, name: str) -> None:
+def test_dialects_give_the_same_calls(player: Player, name: str) -> None:
     wanted, pieces = DIALECTS[name]
-    events = play.stream(stream(*map(calls, pieces)))
+    events = player.stream(stream(*map(calls, pieces)))
     made = response(events).tool_calls
     assert [(one.id, one.name, one.arguments) for one in made] == wanted
-    assert response(play.stream(stream(calls(*pieces)))).tool_calls == made
+    assert response(player.stream(stream(calls(*pieces)))).tool_calls == made
 
 
 @pytest.mark.parametrize("empty", [None, ""])
 @pytest.mark.parametrize("indexes", [(0, 1, 2), (0, 0, 0), (None, None, None)])
-def test_calls_without_an_id_get_one(play: Player, empty: str | None, indexes: Sequence[int | None]) -> None:
+def test_calls_without_an_id_get_one(player: Player, empty: str | None, indexes: Sequence[int | None]) -> None:
     first, second, third = indexes
-    events = play.stream(
+    events = player.stream(
         stream(
             calls(piece(first, empty, "now", '{"zone":')),
             calls(piece(first, empty, "now", '"UTC"}')),
@@ -262,12 +262,12 @@ def test_calls_without_an_id_get_one(play: Player, empty: str | None, indexes: S
     assert all(one.provider_metadata["harness"] == {SYNTHESISED_ID: True} for one in answer.tool_calls)
 
 
-def test_a_synthesised_id_equals_that_of_the_whole_response(play: Player) -> None:
+def test_a_synthesised_id_equals_that_of_the_whole_response(player: Player) -> None:
     history = (Message.user("?"), Message(Role.ASSISTANT, (ToolCall("call_1", "now", {}),)), Message.user("!"))
     body = stream(
         calls(piece(0, "", "now", '{"cut')), calls(piece(1, "", "now", "{}")), calls(piece(2, "call_x", "now", "{}"))
     )
-    events = play.stream(body, request=asked(*history))
+    events = player.stream(body, request=asked(*history))
     ids = [call_id for call_id, _ in started(events)]
     assert len({"call_1", *ids}) == 4
     answer = response(events)
@@ -275,16 +275,16 @@ def test_a_synthesised_id_equals_that_of_the_whole_response(play: Player) -> Non
     assert answer.stop_reason is StopReason.MALFORMED_CALL
 
 
-def test_an_id_that_comes_too_late_changes_nothing(play: Player) -> None:
-    events = play.stream(stream(calls(piece(0, None, "now", "{")), calls(piece(0, "call_late", "now", "}"))))
+def test_an_id_that_comes_too_late_changes_nothing(player: Player) -> None:
+    events = player.stream(stream(calls(piece(0, None, "now", "{")), calls(piece(0, "call_late", "now", "}"))))
     ((call_id, _),) = started(events)
     assert call_id != "call_late"
     assert [one.id for one in response(events).tool_calls] == [call_id]
 
 
-def test_calls_of_other_kinds_stay_opaque(play: Player) -> None:
+def test_calls_of_other_kinds_stay_opaque(player: Player) -> None:
     custom = {"index": 0, "id": "call_c", "type": "custom", "custom": {"name": "sh", "input": "ls"}}
-    events = play.stream(stream(calls(custom), calls(piece(1, "call_a", "now", ""))))
+    events = player.stream(stream(calls(custom), calls(piece(1, "call_a", "now", ""))))
     answer = response(events)
     assert started(events) == [("call_a", "now")]
     assert answer.message.parts[0] == Opaque(API, {key: value for key, value in custom.items() if key != "index"})
@@ -292,7 +292,7 @@ def test_calls_of_other_kinds_stay_opaque(play: Player) -> None:
 
 
 @pytest.mark.parametrize("where", ["first", "every", "last", "with choices", "in parts", "never"])
-def test_usage_may_come_anywhere(play: Player, where: str) -> None:
+def test_usage_may_come_anywhere(player: Player, where: str) -> None:
     early = {"prompt_tokens": 9, "completion_tokens": 0}
     chunks = [chunk(content="A"), chunk(content="B"), chunk("stop")]
     match where:
@@ -311,15 +311,15 @@ def test_usage_may_come_anywhere(play: Player, where: str) -> None:
             chunks.append(chunk("stop", USAGE, content=""))
         case _:
             pass
-    usage = response(play.stream(b"".join(map(event, chunks)) + DONE)).usage
+    usage = response(player.stream(b"".join(map(event, chunks)) + DONE)).usage
     assert usage == (Usage() if where == "never" else Usage(9, 5, cache_read_tokens=4))
 
 
-def test_other_choices_are_ignored(play: Player) -> None:
+def test_other_choices_are_ignored(player: Player) -> None:
     other = chunk("length", content="no")
     other["choices"][0]["index"] = 1
     bare = {"model": None, "choices": None, "prompt_filter_results": []}
-    answer = response(play.stream(event(bare) + event(other) + stream(chunk(content="yes"), other, end="stop")))
+    answer = response(player.stream(event(bare) + event(other) + stream(chunk(content="yes"), other, end="stop")))
     assert (answer.text, answer.raw_stop_reason, answer.model) == ("yes", "stop", "gpt-5.6-x")
 
 
@@ -329,20 +329,20 @@ def test_other_choices_are_ignored(play: Player) -> None:
 CALL = [calls(piece(0, "call_a", "now", '{"a":')), calls(piece(0, arguments="12}"))]
 
 
-def test_a_finish_reason_or_the_sentinel_is_an_end(play: Player) -> None:
-    assert response(play.stream(stream(*CALL, done=False))).tool_calls[0].arguments == {"a": 12}
-    unsaid = response(play.stream(stream(*CALL, end=None)))
+def test_a_finish_reason_or_the_sentinel_is_an_end(player: Player) -> None:
+    assert response(player.stream(stream(*CALL, done=False))).tool_calls[0].arguments == {"a": 12}
+    unsaid = response(player.stream(stream(*CALL, end=None)))
     assert (unsaid.tool_calls[0].arguments, unsaid.stop_reason) == ({"a": 12}, StopReason.UNKNOWN)
 
 
-def test_nothing_is_read_after_the_sentinel(play: Player) -> None:
-    assert response(play.stream(stream(*CALL) + b"data: nonsense\n\n", failure=httpx2.ReadError("reset"))).tool_calls
+def test_nothing_is_read_after_the_sentinel(player: Player) -> None:
+    assert response(player.stream(stream(*CALL) + b"data: nonsense\n\n", failure=httpx2.ReadError("reset"))).tool_calls
 
 
 # --- arguments that are none ------------------------------------------------------------------------------------------
 
 
-def test_a_call_without_a_name_is_malformed(play: Player) -> None:
-    events = play.stream(stream(calls(piece(0, "call_a", "", "{}")), calls(piece(1, "call_b", "now", "{}"))))
+def test_a_call_without_a_name_is_malformed(player: Player) -> None:
+    events = player.stream(stream(calls(piece(0, "call_a", "", "{}")), calls(piece(1, "call_b", "now", "{}"))))
     assert started(events) == [("call_b", "now")]
     assert response(events).stop_reason is StopReason.MALFORMED_CALL

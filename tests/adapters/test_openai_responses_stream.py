@@ -40,7 +40,7 @@ REASONING: dict[str, Any] = {
 
 
 @pytest.fixture
-def play() -> Player:
+def player() -> Player:
     return Player(ADAPTER, "gpt-5.6")
 
 
@@ -115,8 +115,8 @@ PARALLEL = stream(*BEGUN, end(HI, PARIS, NOW))
 # --- what arrives -----------------------------------------------------------------------------------------------------
 
 
-def test_several_items_are_open_at_once(play: Player) -> None:
-    events = play.stream(PARALLEL)
+def test_several_items_are_open_at_once(player: Player) -> None:
+    events = player.stream(PARALLEL)
     assert events[:-1] == [
         TextDelta("Let me "),
         TextDelta("see."),
@@ -129,30 +129,30 @@ def test_several_items_are_open_at_once(play: Player) -> None:
         ToolCallEnd(0),
     ]
     answer = response(events)
-    assert answer == play.chat(end(HI, PARIS, NOW)["response"])
+    assert answer == player.chat(end(HI, PARIS, NOW)["response"])
     assert answer.tool_calls[0].arguments == {"city": "São Paulo é\u2028😀"}
     assert (answer.stop_reason, answer.usage) == (StopReason.TOOL_USE, Usage(9, 5, reasoning_tokens=3))
 
 
-def test_items_without_an_index_are_distinguished_by_id(play: Player) -> None:
+def test_items_without_an_index_are_distinguished_by_id(player: Player) -> None:
     lines = [{key: value for key, value in one.items() if key != "output_index"} for one in BEGUN]
-    events = play.stream(stream(*lines, end(HI, PARIS, NOW)))
-    assert events[:-1] == play.stream(PARALLEL)[:-1]
-    assert response(play.stream(stream(*lines, end()))).tool_calls[0].id == "call_a"
+    events = player.stream(stream(*lines, end(HI, PARIS, NOW)))
+    assert events[:-1] == player.stream(PARALLEL)[:-1]
+    assert response(player.stream(stream(*lines, end()))).tool_calls[0].id == "call_a"
 
 
-def test_ids_of_items_may_change_from_event_to_event(play: Player) -> None:
+def test_ids_of_items_may_change_from_event_to_event(player: Player) -> None:
     names = (f"x{number}" for number in count())
     lines = [{**one, "item_id": next(names)} if "item_id" in one else one for one in BEGUN]
     renamed = [{**one, "item": {**one["item"], "id": next(names)}} if "item" in one else one for one in lines]
-    wanted = play.stream(PARALLEL)
-    assert play.stream(stream(*renamed, end(HI, PARIS, NOW)))[:-1] == wanted[:-1]
+    wanted = player.stream(PARALLEL)
+    assert player.stream(stream(*renamed, end(HI, PARIS, NOW)))[:-1] == wanted[:-1]
 
 
-def test_reasoning_goes_back_as_its_last_event_has_it(play: Player) -> None:
+def test_reasoning_goes_back_as_its_last_event_has_it(player: Player) -> None:
     begun = {**REASONING, "encrypted_content": "incomplete"}
     repeated = {**REASONING, "encrypted_content": "encrypted anew"}
-    events = play.stream(
+    events = player.stream(
         stream(
             added(0, begun),
             delta("reasoning_summary_text", 0, REASONING, "Fir", summary_index=0),
@@ -173,22 +173,22 @@ def test_reasoning_goes_back_as_its_last_event_has_it(play: Player) -> None:
     assert response(events).message.parts[0] == Thinking("First.\n\nThen.", {API: REASONING})
 
 
-def test_reasoning_in_plain_text_arrives_too(play: Player) -> None:
+def test_reasoning_in_plain_text_arrives_too(player: Player) -> None:
     item = {"type": "reasoning", "id": "rs_1", "summary": [], "content": [{"type": "reasoning_text", "text": "Hm."}]}
     bare = {key: value for key, value in item.items() if key != "id"}
     for lines in (
         [added(0, item), delta("reasoning_text", 0, item, "Hm.", content_index=0), done(0, item)],
         [done(0, bare)],
     ):
-        events = play.stream(stream(*lines, end()))
+        events = player.stream(stream(*lines, end()))
         assert thinking(events) == "Hm."
         assert response(events).message.parts[0] == Thinking("Hm.", {API: lines[-1]["item"]})
 
 
-def test_refusals_and_unknown_items_are_kept(play: Player) -> None:
+def test_refusals_and_unknown_items_are_kept(player: Player) -> None:
     refusal = message({"type": "refusal", "refusal": "No."})
     search = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
-    events = play.stream(
+    events = player.stream(
         stream(
             added(0, search),
             {"type": "response.web_search_call.searching", "output_index": 0, "item_id": "ws_1"},
@@ -225,26 +225,26 @@ def test_refusals_and_unknown_items_are_kept(play: Player) -> None:
         ),
     ],
 )
-def test_dialects_give_the_same_answer(play: Player, lines: list[dict[str, Any]]) -> None:
-    answer = response(play.stream(stream(*lines) + b"data: [DONE]\n\n"))
+def test_dialects_give_the_same_answer(player: Player, lines: list[dict[str, Any]]) -> None:
+    answer = response(player.stream(stream(*lines) + b"data: [DONE]\n\n"))
     assert answer.text == "Let me see."
     assert sorted((one.id, one.name) for one in answer.tool_calls) == [("call_a", "get_weather"), ("call_b", "now")]
     assert answer.stop_reason is StopReason.TOOL_USE
 
 
-def test_arguments_are_those_of_the_last_event(play: Player) -> None:
+def test_arguments_are_those_of_the_last_event(player: Player) -> None:
     item = call(arguments='{"a":12}')
-    events = play.stream(stream(added(0, item), *arguments(0, item, '{"a":'), done(0, item), end()))
+    events = player.stream(stream(added(0, item), *arguments(0, item, '{"a":'), done(0, item), end()))
     assert response(events).tool_calls[0].arguments == {"a": 12}
     spaced = call(arguments='{"a": 12}')
-    events = play.stream(stream(added(0, item), *arguments(0, item, '{"a":12}'), done(0, spaced), end()))
+    events = player.stream(stream(added(0, item), *arguments(0, item, '{"a":12}'), done(0, spaced), end()))
     assert response(events).tool_calls[0].arguments == {"a": 12}
 
 
-def test_a_call_without_an_id_gets_that_of_the_whole_answer(play: Player) -> None:
+def test_a_call_without_an_id_gets_that_of_the_whole_answer(player: Player) -> None:
     history = (Message.user("?"), Message(Role.ASSISTANT, (ToolCall("call_1", "now", {}),)))
     one, other = call(None, item_id="x"), call("", "then")
-    events = play.stream(
+    events = player.stream(
         stream(added(0, one), *arguments(0, one, "{}"), done(0, one), added(1, other), done(1, other), end(one, other)),
         request=asked(*history),
     )
@@ -256,13 +256,13 @@ def test_a_call_without_an_id_gets_that_of_the_whole_answer(play: Player) -> Non
 # --- how streams end --------------------------------------------------------------------------------------------------
 
 
-def test_an_item_without_any_end_is_a_cut_stream(play: Player) -> None:
+def test_an_item_without_any_end_is_a_cut_stream(player: Player) -> None:
     with pytest.raises(errors.MalformedResponse):
-        play.stream(stream(added(0, HI), delta("output_text", 0, HI, "Let"), end()))
-    assert not any(isinstance(one, Finish) for one in play.seen)
+        player.stream(stream(added(0, HI), delta("output_text", 0, HI, "Let"), end()))
+    assert not any(isinstance(one, Finish) for one in player.seen)
 
 
-def test_a_failed_response_is_the_same_error_when_it_comes_whole(play: Player) -> None:
+def test_a_failed_response_is_the_same_error_when_it_comes_whole(player: Player) -> None:
     with pytest.raises(errors.RateLimited) as caught:
-        play.chat(end(kind="failed", error={"code": "rate_limit_exceeded", "message": "S."})["response"])
+        player.chat(end(kind="failed", error={"code": "rate_limit_exceeded", "message": "S."})["response"])
     assert (caught.value.code, caught.value.message) == ("rate_limit_exceeded", "S.")

@@ -62,12 +62,12 @@ def base_urls(origin: str) -> dict[str, str]:
     return {target.name: origin + PATHS[target.api] for target in SERVED}
 
 
-def run(stages: Backend, *, targets: tuple[str, ...] = (), recorder: Recorder | None = None) -> RunResult:
+def run(backend: Backend, *, targets: tuple[str, ...] = (), recorder: Recorder | None = None) -> RunResult:
     chosen = [served for served in SERVED if not targets or served.name in targets]
     adapters = [adapter_specs.adapter(name) for name in dict.fromkeys(served.adapter for served in chosen)]
     scenarios = [scenario for scenario in load_paths([shipped_folder("scenarios")]) if scenario.id in SCENARIOS]
     made = targets_for(adapters, targets, {})
-    return Run(stages, all_rules(), recorder=recorder)(cells(scenarios, made, ["whole"]))
+    return Run(backend, all_rules(), recorder=recorder)(cells(scenarios, made, ["whole"]))
 
 
 def findings(result: RunResult) -> list[tuple[str, str, Finding]]:
@@ -116,9 +116,9 @@ def test_what_was_recorded_replays_without_the_server(recorded: Recorded) -> Non
 
     assert replayed.pop(REFUSED) is Verdict.MISSING
     assert replayed == {cell: verdict for cell, verdict in verdicts(recorded.result).items() if cell != REFUSED}
-    played = [cell for cell in recorded.replayed.cells if cell.provenance]
-    assert {cell.provenance.origin for cell in played if cell.provenance} == {"server"}
-    assert all(cell.provenance.recorded_at for cell in played if cell.provenance)
+    answered = [cell for cell in recorded.replayed.cells if cell.provenance]
+    assert {cell.provenance.origin for cell in answered if cell.provenance} == {"server"}
+    assert all(cell.provenance.recorded_at for cell in answered if cell.provenance)
 
 
 def test_its_departures_are_found(recorded: Recorded) -> None:

@@ -30,7 +30,7 @@ from harness.runner.suite_run import Run
 from harness.runner.tool_loop import run_scenario
 from harness.scenarios.schema import Variant
 from harness.stdio import adapter_specs
-from tests.stages import InProcess, shipped_scenarios
+from tests.backends import InProcess, shipped_scenarios
 from tests.traffic import needs_traffic
 from tests.traffic import recorded as traffic
 
@@ -48,8 +48,8 @@ def of(name: str) -> Target:
     return registry.target_for(shipped, adapter_specs.adapter(shipped.adapter), {})
 
 
-def played(played_on: Target, *scenarios: str, variant: Variant = "whole") -> list[CellResult]:
-    found = [Cell(shipped_scenarios()[each], played_on, variant) for each in scenarios]
+def run_cells(at_target: Target, *scenarios: str, variant: Variant = "whole") -> list[CellResult]:
+    found = [Cell(shipped_scenarios()[each], at_target, variant) for each in scenarios]
     return [*Run(InProcess(), all_rules())(found).cells]
 
 
@@ -65,7 +65,7 @@ def test_a_live_run_at_the_address_of_a_server_has_its_rules() -> None:
 def test_the_shipped_adapter_passes_at_every_server(name: str) -> None:
     first = NAMES.index(name)  # each server plays other two of the sample
     whole, stream = (SAMPLE[(first + step) % len(SAMPLE)] for step in (0, 5))
-    cells = [*played(of(name), whole), *played(of(name), stream, variant="stream")]
+    cells = [*run_cells(of(name), whole), *run_cells(of(name), stream, variant="stream")]
     assert {cell.verdict for cell in cells} <= {Verdict.PASS, Verdict.WARN, Verdict.NOT_APPLICABLE}
     assert any(cell.verdict is Verdict.PASS for cell in cells)
 
@@ -78,7 +78,7 @@ def test_a_server_whose_streams_were_recorded_sends_no_chunks_of_others() -> Non
 
 
 def test_a_refusal_applies_to_no_server_whose_messages_have_no_field_for_it() -> None:
-    verdicts = {name: played(of(name), "stop-refusal")[0].verdict for name in ("mistral", "groq", "openrouter")}
+    verdicts = {name: run_cells(of(name), "stop-refusal")[0].verdict for name in ("mistral", "groq", "openrouter")}
 
     assert verdicts == {
         "mistral": Verdict.NOT_APPLICABLE,
@@ -106,8 +106,8 @@ def test_an_adapter_that_sends_every_server_what_openai_takes_is_found(name: str
         return server.adapter.connect(replace(endpoint, server=None), model)
 
     blind = replace(server, adapter=replace(server.adapter, connect=connect))
-    assert rule in {finding.rule for cell in played(blind, scenario) for finding in cell.findings}
-    assert played(server, scenario)[0].verdict in (Verdict.PASS, Verdict.NOT_APPLICABLE)
+    assert rule in {finding.rule for cell in run_cells(blind, scenario) for finding in cell.findings}
+    assert run_cells(server, scenario)[0].verdict in (Verdict.PASS, Verdict.NOT_APPLICABLE)
 
 
 def test_an_adapter_that_drops_the_reasoning_which_a_server_wants_back_is_found() -> None:
@@ -131,9 +131,9 @@ def test_an_adapter_that_drops_the_reasoning_which_a_server_wants_back_is_found(
         return Forgetful(server.adapter.connect(endpoint, model))
 
     forgetful = replace(server, adapter=replace(server.adapter, connect=connect))
-    found = {finding.rule for cell in played(forgetful, "call-single") for finding in cell.findings}
+    found = {finding.rule for cell in run_cells(forgetful, "call-single") for finding in cell.findings}
     assert "opaque-state-lost" in found
-    assert played(server, "call-single")[0].verdict is Verdict.PASS
+    assert run_cells(server, "call-single")[0].verdict is Verdict.PASS
 
 
 @pytest.mark.parametrize(
@@ -177,13 +177,13 @@ def meets(fact: Fact, response: HttpResponse) -> bool:
 def answered_by(name: str) -> list[HttpResponse]:
     """What the reference server answers for a target: a text, two calls, and a refusal, whole and streamed."""
     found: list[HttpResponse] = []
-    played_on = replace(of(name), adapter=adapter_specs.adapter("openai-chat"))
+    at_target = replace(of(name), adapter=adapter_specs.adapter("openai-chat"))
     for scenario, variant in product(("system-plain", "call-parallel-twice"), ("whole", "stream")):
-        cell = Cell(shipped_scenarios()[scenario], played_on, variant)
+        cell = Cell(shipped_scenarios()[scenario], at_target, variant)
         with InProcess().open_cell(cell) as environment:
-            run_scenario(cell.scenario, played_on, environment.endpoint, lambda _: None, variant)
+            run_scenario(cell.scenario, at_target, environment.endpoint, lambda _: None, variant)
         found += [each.response for each in environment.log.exchanges if each.response]
-    profile = played_on.profile
+    profile = at_target.profile
     session = ScriptSession(shipped_scenarios()["system-plain"], registry.api("openai-chat"), "", profile)
     found.append(
         session(

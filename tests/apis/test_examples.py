@@ -82,8 +82,8 @@ def recorded(example: JudgedExample) -> dict[str, Any]:
     body = api.build(ModelStep(text="ok"), example.id, "a-model", example.rule_set.profile)
     at = dt.datetime.combine(day_of(example.fact), dt.time(12), dt.UTC)
     headers = {"content-type": "application/json", "date": at.strftime("%a, %d %b %Y %H:%M:%S GMT")}
-    told = {name: value for name, value in body.items() if name not in ("created", "created_at")}
-    response = HttpResponse(200, headers, json.dumps(told).encode())
+    reported = {name: value for name, value in body.items() if name not in ("created", "created_at")}
+    response = HttpResponse(200, headers, json.dumps(reported).encode())
     return {
         "version": 1,
         "interactions": [

@@ -26,7 +26,7 @@ WITH_WORDS = {
     "openai-responses": {400, 401, 403, 404, 429, 500, 503},
     "gemini": set(STATUSES),
 }
-"""The statuses that the words of an API tell apart; all others are told as 400 or 500."""
+"""The statuses that the words of an API tell apart; all others become 400 or 500."""
 
 STEP = ModelStep(text="It is 18 °C in Paris, and raining in Tokyo.", calls=(("get_weather", {"city": "Paris"}),))
 

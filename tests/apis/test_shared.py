@@ -63,7 +63,7 @@ TOO_LONG = "Invalid 'messages[{}].tool_calls[{}].id': string too long, but got a
 
 
 @pytest.mark.parametrize(
-    ("words", "pointer", "value", "told"),
+    ("words", "pointer", "value", "reported"),
     [
         (TOO_LONG.format(4, 0, 86), "/messages/1/tool_calls/2/id", "x" * 70, TOO_LONG.format(1, 2, 70)),
         (
@@ -80,5 +80,5 @@ TOO_LONG = "Invalid 'messages[{}].tool_calls[{}].id': string too long, but got a
         ("it is refused", "", None, "it is refused"),
     ],
 )
-def test_place_and_length_are_those_of_the_request(words: str, pointer: str, value: JSON, told: str) -> None:
-    assert adapt_words(words, pointer, value) == told
+def test_place_and_length_are_those_of_the_request(words: str, pointer: str, value: JSON, reported: str) -> None:
+    assert adapt_words(words, pointer, value) == reported

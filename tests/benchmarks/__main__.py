@@ -13,11 +13,11 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from tests.backends import shipped_targets
 from tests.benchmarks import growth, speed, starts
 from tests.benchmarks.bare import SDKS
 from tests.benchmarks.contenders import FLOOR, JUDGED, NO_KEEPALIVE, contenders
 from tests.benchmarks.conversations import Conversation
-from tests.stages import shipped_targets
 
 MEMORY = Path("/dev/shm")
 

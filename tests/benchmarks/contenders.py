@@ -89,12 +89,12 @@ def lead(converse: Converse, conversations: Sequence[Conversation]) -> None:
 def timed(work: Callable[[], object]) -> Round:
     """`work` in seconds of the processor, which no other process on the machine affects."""
 
-    def play() -> float:
+    def measure() -> float:
         begin = time.process_time()
         work()
         return time.process_time() - begin
 
-    return play
+    return measure
 
 
 def floor(field: Field) -> Generator[Round, None, None]:
@@ -103,11 +103,11 @@ def floor(field: Field) -> Generator[Round, None, None]:
         converse = field.sdk(client)
         recorded = field.recorded(field.conversations)
 
-        def play() -> float:
+        def measure() -> float:
             canned.bodies.extend(recorded)
             return timed(lambda: lead(converse, field.conversations))()
 
-        yield play
+        yield measure
 
 
 def alone(field: Field) -> Generator[Round, None, None]:
@@ -200,11 +200,11 @@ def pytest_recording(field: Field) -> Generator[Round, None, None]:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "pytest_recording.plugin"]
     command += ["-c", os.devnull, "--rootdir", str(field.folder), str(HERE / "suite.py")]
 
-    def play() -> float:
+    def measure() -> float:
         subprocess.run(command, env=environment, cwd=field.folder, check=True, stdout=subprocess.DEVNULL)
         return float(clock.read_text())
 
-    yield play
+    yield measure
 
 
 def contenders() -> list[Contender]:

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from harness.cassettes.library import CassetteLibrary
+from tests.backends import shipped_targets
 from tests.benchmarks import many
 from tests.benchmarks.contenders import JUDGED, ROOT, Field, contenders, ready
 from tests.benchmarks.conversations import Conversation
 from tests.benchmarks.recordings import record
-from tests.stages import shipped_targets
 
 TARGET = "openai-chat"
 PLAYERS = {"conversations": 0, "one process": 1, "two processes": 2}
@@ -53,14 +53,16 @@ def cells(folder: Path, sizes: Sequence[int]) -> list[Growth]:
 def _measured(player: str, size: int, folder: Path, times: int = 1) -> Growth:
     command = [sys.executable, "-m", "tests.benchmarks.growth", player, str(size), str(folder), str(times)]
     done = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
-    told: dict[str, Any] = json.loads(done.stdout)
-    return Growth(player, size, told["seconds"] / size * 1000, told["peak_megabytes"], told["forks_megabytes"])
+    reported: dict[str, Any] = json.loads(done.stdout)
+    return Growth(
+        player, size, reported["seconds"] / size * 1000, reported["peak_megabytes"], reported["forks_megabytes"]
+    )
 
 
 def _seconds(player: str, size: int, folder: Path, times: int) -> float:
     """The fastest of some runs."""
     if processes := PLAYERS[player]:
-        return min(many.played(many.some_cells(size), folder, processes) for _ in range(times))
+        return min(many.run_seconds(many.some_cells(size), folder, processes) for _ in range(times))
     chosen = [Conversation(number) for number in range(size)]
     (judged,) = (each for each in contenders() if each.name == JUDGED)
     with ready(judged, Field(shipped_targets()[TARGET], chosen, CassetteLibrary(folder), folder)) as play:

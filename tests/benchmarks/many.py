@@ -16,11 +16,11 @@ from harness.runner.cells import Cell, cells
 from harness.runner.suite_run import Plan
 from harness.scenarios.load import digest
 from harness.scenarios.schema import Scenario
+from tests.backends import shipped_scenarios, shipped_targets
 from tests.benchmarks.contenders import ROOT
-from tests.stages import shipped_scenarios, shipped_targets
 
 CHOSEN = ("call-parallel-same-tool", "call-single", "error-429", "json-schema-nested", "system-changed")
-"""Of several subjects; each is played with every target that sends requests, whole and streamed."""
+"""Of several subjects; each is run with every target that sends requests, whole and streamed."""
 
 
 class Shared(CassetteLibrary):
@@ -53,8 +53,8 @@ def _cells() -> Iterator[Cell]:
         copy += 1
 
 
-def played(chosen: Sequence[Cell], folder: Path, processes: int) -> float:
-    """Play cells and write the JSON and the terminal's report into a folder; seconds of the processor, with those of
+def run_seconds(chosen: Sequence[Cell], folder: Path, processes: int) -> float:
+    """Run cells and write the JSON and the terminal's report into a folder; seconds of the processor, with those of
     all processes."""
     run = Plan(mode="replay", libraries=[Shared(ROOT / "cassettes")]).run(list(shipped_targets().values()))
     begin = _seconds()

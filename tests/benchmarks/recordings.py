@@ -14,8 +14,8 @@ from harness.runner.cells import cells
 from harness.runner.recorder import Recorder
 from harness.runner.suite_run import Run
 from harness.scenarios.schema import Scenario
+from tests.backends import InProcess
 from tests.benchmarks.conversations import Conversation
-from tests.stages import InProcess
 
 
 def record(folder: Path, conversations: Sequence[Conversation], targets: Sequence[Target]) -> CassetteLibrary:

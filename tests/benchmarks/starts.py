@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.backends import shipped_scenarios, shipped_targets
 from tests.benchmarks.contenders import ROOT
 from tests.benchmarks.recordings import record_scenarios
-from tests.stages import shipped_scenarios, shipped_targets
 
 SCENARIO = "call-single"
 

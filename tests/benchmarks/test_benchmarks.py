@@ -2,10 +2,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.backends import shipped_targets
 from tests.benchmarks import many, speed
 from tests.benchmarks.contenders import contenders
 from tests.benchmarks.conversations import Conversation
-from tests.stages import shipped_targets
 
 IN_PROCESS = [each for each in contenders() if not each.name.startswith("pytest")]
 
@@ -20,4 +20,4 @@ def test_all_contenders_lead_the_same_conversations_to_the_same_answers(tmp_path
 
 
 def test_many_cells_are_made_of_the_shipped_recordings(tmp_path: Path) -> None:
-    assert many.played(many.some_cells(6), tmp_path, 1) > 0
+    assert many.run_seconds(many.some_cells(6), tmp_path, 1) > 0

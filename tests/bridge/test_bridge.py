@@ -58,7 +58,7 @@ def call(arguments: str, call_id: str | None = "a") -> dict[str, Any]:
     return {"id": call_id, "type": "function", "function": {"name": "look", "arguments": arguments}}
 
 
-def test_a_conversation_is_told_as_messages() -> None:
+def test_a_conversation_becomes_messages() -> None:
     results = [ToolResult("a", "look", {"x": None}), ToolResult("b", "look", "gone", is_error=True)]
     request = ChatRequest("m", [Message("user", "Hi"), ANSWER, Message("user", [*results, Text("And?")])], "Be kind.")
 
@@ -144,8 +144,8 @@ def test_an_answer_is_read_from_a_dictionary_and_from_objects() -> None:
     usage = {"prompt_tokens": 5, "completion_tokens": 7, "completion_tokens_details": {"reasoning_tokens": 3}}
     as_objects = SimpleNamespace(**completion(message, usage=SimpleNamespace(**usage)))  # type: ignore[arg-type]
 
-    for told in (completion(message, usage=usage), as_objects):
-        answer = bridge.response(told, ASKED)
+    for events_of in (completion(message, usage=usage), as_objects):
+        answer = bridge.response(events_of, ASKED)
         assert [type(part) for part in answer.message.parts] == [Thinking, Text, ToolCall]
         assert answer.tool_calls[0].arguments == {"n": 1}
         assert (answer.stop_reason, answer.raw_stop_reason, answer.model) == (StopReason.TOOL_USE, "stop", "m-1")
@@ -229,9 +229,9 @@ def test_refusals_and_answers_that_are_none() -> None:
     assert bridge.response(completion({"refusal": "No."}), ASKED).stop_reason is StopReason.REFUSAL
     assert bridge.stop_reason("MAX_TOKENS") is StopReason.MAX_TOKENS
     assert bridge.stop_reason(None) is StopReason.UNKNOWN
-    for told in ({"choices": []}, {"error": "x"}):
+    for events_of in ({"choices": []}, {"error": "x"}):
         with pytest.raises(MalformedResponse):
-            bridge.response(told, ASKED)
+            bridge.response(events_of, ASKED)
 
 
 def test_the_library_gets_its_own_message_back() -> None:
@@ -315,12 +315,12 @@ def piece(index: int | None, call_id: str | None, name: str | None, text: str) -
     return {"index": index, "id": call_id, "function": {"name": name, "arguments": text}}
 
 
-def told(*chunks: dict[str, Any]) -> list[StreamEvent]:
+def events_of(*chunks: dict[str, Any]) -> list[StreamEvent]:
     return list(bridge.events(chunks, ASKED))
 
 
 def test_chunks_are_events_and_the_whole_answer_is_the_last() -> None:
-    *events, finish = told(
+    *events, finish = events_of(
         chunk(reasoning_content="hm"),
         chunk(content="Let "),
         chunk(content="me."),
@@ -391,7 +391,7 @@ def test_a_chunk_may_have_the_arguments_of_a_call_as_an_object() -> None:
 
 @pytest.mark.parametrize("index", [0, None])
 def test_ids_separate_calls_with_equal_indices(index: int | None) -> None:
-    events = told(
+    events = events_of(
         chunk(tool_calls=[piece(index, "a", "look", "{}")]),
         chunk(tool_calls=[piece(index, "b", "look", "{}")]),
         chunk("tool_calls"),
@@ -403,7 +403,7 @@ def test_ids_separate_calls_with_equal_indices(index: int | None) -> None:
 
 
 def test_a_streamed_call_without_an_id_is_marked() -> None:
-    *events, finish = told(
+    *events, finish = events_of(
         chunk(tool_calls=[piece(0, None, "look", '{"n"')]),
         chunk(tool_calls=[piece(0, None, None, ": 1}")]),
         chunk("tool_calls"),
@@ -439,10 +439,10 @@ def test_a_cut_call_has_no_end_and_the_stream_ends() -> None:
     cut = chunk(tool_calls=[piece(0, "a", "look", '{"n"')])
 
     for ending in ([chunk("length")], []):
-        events = told(cut, *ending)
+        events = events_of(cut, *ending)
         assert not [event for event in events if isinstance(event, ToolCallEnd)]
         assert isinstance(events[-1], Finish)
-    finish = told(cut)[-1]
+    finish = events_of(cut)[-1]
     assert isinstance(finish, Finish)
     assert finish.response.stop_reason is StopReason.UNKNOWN
 
@@ -463,7 +463,7 @@ def raised(error: Exception, cause: Exception | None = None) -> ChatError:
     return caught.value
 
 
-def test_failures_are_told_by_their_status() -> None:
+def test_failures_are_recognised_by_their_status() -> None:
     response = SimpleNamespace(headers={"retry-after": "1.5"})
     limited = raised(StatusError(status_code=429, response=response, body={"error": {"type": "rate_limit_error"}}))
 
@@ -537,11 +537,11 @@ def test_a_response_whose_own_sdk_trips_over_it_has_no_body() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "events_of"),
     [("Client error '400'", "too long"), ("400: too long", "400: too long")],
     ids=["silent", "quoting"],
 )
-def test_the_providers_message_is_reported(text: str, told: str) -> None:
+def test_the_providers_message_is_reported(text: str, events_of: str) -> None:
     response = SimpleNamespace(status_code=400, headers={}, json=lambda: {"error": {"message": "too long"}})
     error = RuntimeError(text)
     vars(error)["response"] = response
@@ -549,7 +549,7 @@ def test_the_providers_message_is_reported(text: str, told: str) -> None:
     failure = raised(error)
 
     assert isinstance(failure, ProviderError)
-    assert failure.message == told
+    assert failure.message == events_of
 
 
 def test_a_crash_stays_a_crash() -> None:

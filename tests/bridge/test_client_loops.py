@@ -749,7 +749,7 @@ def test_a_function_without_such_a_registry_is_no_loop(load: Load) -> None:
 
 
 @pytest.mark.parametrize("streams", [True, False])
-def test_an_agent_that_may_stream_is_also_played_with_streams(load: Load, streams: bool) -> None:
+def test_an_agent_that_may_stream_is_also_run_with_streams(load: Load, streams: bool) -> None:
     module = load(f"""
 class Agent:
     def __init__(self, tools: list[Callable]):

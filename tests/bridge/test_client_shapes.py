@@ -217,7 +217,7 @@ def test_tools_go_in_the_form_of_openai() -> None:
 
 
 @pytest.mark.parametrize(
-    ("read", "told"),
+    ("read", "answered"),
     [
         (lambda tool: [tool["name"], tool["description"], tool["parameters"]], ["look", "Looks.", NO_ARGUMENTS]),
         (lambda tool: [tool.get("name"), tool["input_schema"], tool.get("strict")], ["look", NO_ARGUMENTS, None]),
@@ -225,12 +225,14 @@ def test_tools_go_in_the_form_of_openai() -> None:
         (lambda tool: [tool.get("function", tool)["name"], len({**tool})], ["look", 2]),
     ],
 )
-def test_a_tool_may_be_read_with_or_without_its_enclosing_object(read: Callable[[Any], Any], told: list[Any]) -> None:
+def test_a_tool_may_be_read_with_or_without_its_enclosing_object(
+    read: Callable[[Any], Any], answered: list[Any]
+) -> None:
     def chat(messages: list[Any], tools: list[Any]) -> str:
         return json.dumps(read(tools[0]))
 
     request = ChatRequest("gpt", REQUEST.messages, tools=(LOOK,))
-    assert json.loads(ShapedClient(recognise(chat, "mine:chat"), HERE, "gpt").chat(request).text) == told
+    assert json.loads(ShapedClient(recognise(chat, "mine:chat"), HERE, "gpt").chat(request).text) == answered
 
 
 def test_a_key_that_no_tool_has_is_missing() -> None:
@@ -690,7 +692,7 @@ class Turn(BaseModel):
     tool_calls: list[OwnCall] = []
 
 
-class Told(BaseModel):
+class OwnAnswer(BaseModel):
     """An answer of a client, with a message of its own class."""
 
     message: Turn
@@ -700,9 +702,9 @@ def test_messages_of_pydantic_models_go_back_as_they_came() -> None:
     seen: list[Turn] = []
     own = Turn(role=Speaker.ASSISTANT, tool_calls=[OwnCall("call_1", "weather", {"city": "Paris"})])
 
-    def chat(messages: list[Turn]) -> Told:
+    def chat(messages: list[Turn]) -> OwnAnswer:
         seen.extend(messages)
-        return Told(message=own)
+        return OwnAnswer(message=own)
 
     client = ShapedClient(recognise(chat, "mine:chat"), HERE, "gpt")
     answer = client.chat(REQUEST)
@@ -1857,8 +1859,8 @@ def test_a_tool_may_be_copied_into_its_enclosing_object() -> None:
     def chat(messages: list[Any], tools: list[Any]) -> str:
         return json.dumps([{"type": "function", "function": dict(each)} for each in tools])
 
-    told = ShapedClient(recognise(chat, "mine"), HERE, "gpt").chat(replace(REQUEST, tools=(LOOK,)))
-    assert json.loads(told.text)[0]["function"]["name"] == "look"
+    answered = ShapedClient(recognise(chat, "mine"), HERE, "gpt").chat(replace(REQUEST, tools=(LOOK,)))
+    assert json.loads(answered.text)[0]["function"]["name"] == "look"
 
 
 @dataclass

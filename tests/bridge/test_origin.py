@@ -16,7 +16,7 @@ from harness import bridge
 from harness.model.messages import ChatRequest, ChatResponse
 from harness.model.protocols import Adapter, Endpoint
 from harness.results import Finding
-from tests.broken.playing import played
+from tests.broken.running import run_cell
 
 LIBRARY = """
 import json
@@ -91,7 +91,7 @@ def failure(library: Any, asked: str) -> Finding:
 
         return replace(adapter, connect=connect)
 
-    (found,) = [each for each in played("call-single", "openai-chat", wrap).findings if each.rule == "chat-failure"]
+    (found,) = [each for each in run_cell("call-single", "openai-chat", wrap).findings if each.rule == "chat-failure"]
     return found
 
 
@@ -148,7 +148,7 @@ def test_a_connection_that_fails_says_that_nothing_came_in() -> None:
         return replace(adapter, connect=connect)
 
     (found,) = [
-        each for each in played("call-single", "openai-chat", elsewhere).findings if each.rule == "chat-failure"
+        each for each in run_cell("call-single", "openai-chat", elsewhere).findings if each.rule == "chat-failure"
     ]
 
     assert " before anything is sent" in found.message

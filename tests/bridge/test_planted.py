@@ -27,9 +27,9 @@ from harness.model.messages import (
 from harness.model.protocols import Adapter, ChatClient, Endpoint
 from harness.results import CellResult, Kind, Severity, Verdict
 from harness.runner.suite_run import Run
+from tests.backends import InProcess
 from tests.broken.fault import Wrap, answers, finishes, sends
-from tests.broken.playing import RULES, cell, played, said
-from tests.stages import InProcess
+from tests.broken.running import RULES, cell, run_cell, said
 
 Edit = Callable[[dict[str, Any]], None]
 """Changes a choice, with its message or delta, that the library returns."""
@@ -48,9 +48,9 @@ class Library:
         response = self._http.post(self._url, headers=self._headers, json=body)
         if not response.is_success:
             raise provider_error(response.status_code, response.text)
-        told = response.json()
-        self._edit(told["choices"][0])
-        return told
+        reported = response.json()
+        self._edit(reported["choices"][0])
+        return reported
 
     def stream(self, **body: Any) -> Iterator[dict[str, Any]]:
         body |= {"stream": True, "stream_options": {"include_usage": True}}
@@ -143,13 +143,13 @@ PLANTED = [
 ]
 
 
-def _played(scenario: str, variant: Any, wrap: Wrap) -> CellResult:
-    return played(scenario, "openai-chat", wrap, variant=variant)
+def _run(scenario: str, variant: Any, wrap: Wrap) -> CellResult:
+    return run_cell(scenario, "openai-chat", wrap, variant=variant)
 
 
 @pytest.mark.parametrize(("scenario", "variant", "planted", "rule"), PLANTED)
 def test_a_library_is_red_for_its_own_fault(scenario: str, variant: str, planted: Wrap, rule: str) -> None:
-    result = _played(scenario, variant, planted)
+    result = _run(scenario, variant, planted)
     errors = {finding.rule for finding in result.findings if finding.severity is Severity.ERROR}
     assert rule in errors, said(result.findings) or result.reason
     assert result.verdict is Verdict.FAIL
@@ -157,13 +157,13 @@ def test_a_library_is_red_for_its_own_fault(scenario: str, variant: str, planted
 
 @pytest.mark.parametrize(("scenario", "variant", "_planted", "rule"), PLANTED)
 def test_the_right_library_is_not(scenario: str, variant: str, _planted: Wrap, rule: str) -> None:
-    result = _played(scenario, variant, wrapped())
+    result = _run(scenario, variant, wrapped())
     assert rule not in {finding.rule for finding in result.findings}, said(result.findings)
     assert not [finding for finding in result.findings if finding.severity is Severity.ERROR], said(result.findings)
 
 
 def test_a_cut_call_from_a_library_is_a_warning() -> None:
-    result = _played("call-truncated", "whole", wrapped())
+    result = _run("call-truncated", "whole", wrapped())
     found = [finding for finding in result.findings if finding.rule == "library-cut-call"]
     assert [finding.severity for finding in found] == [Severity.WARNING]
     assert "cut by max_tokens" in found[0].message
@@ -175,7 +175,7 @@ def _says_it(_api: str, body: dict[str, Any]) -> None:
 
 
 def test_an_absent_metadata_field_is_no_fault() -> None:
-    result = _played("json-mode-unmentioned", "whole", wrapped())
+    result = _run("json-mode-unmentioned", "whole", wrapped())
     assert {(finding.rule, finding.kind) for finding in result.findings} == {
         ("openai-chat-json-word", Kind.CONVENTION),
         ("chat-refused", Kind.CONVENTION),
@@ -183,7 +183,7 @@ def test_an_absent_metadata_field_is_no_fault() -> None:
 
 
 def test_a_word_of_the_callers_that_a_library_loses_is() -> None:
-    result = _played("json-mode", "whole", lambda adapter: sends(_says_it)(wrapped()(adapter)))
+    result = _run("json-mode", "whole", lambda adapter: sends(_says_it)(wrapped()(adapter)))
     limits = [finding.kind for finding in result.findings if finding.rule == "openai-chat-json-word"]
     assert limits == [Kind.LIMIT], said(result.findings)
 
@@ -195,7 +195,7 @@ def _worded(word: str) -> Wrap:
 
 @pytest.mark.parametrize(("word", "kind"), [("stop", Kind.CONVENTION), ("end_turn", Kind.LOSS)])
 def test_a_lost_stop_sequence_is_found(word: str, kind: Kind) -> None:
-    result = played("stop-sequence", "anthropic", _worded(word))
+    result = run_cell("stop-sequence", "anthropic", _worded(word))
     assert [(finding.rule, finding.kind) for finding in result.findings] == [("stop-reason", kind)]
 
 
@@ -209,7 +209,7 @@ def test_only_settings_that_a_client_can_take_are_lost(missing: tuple[str, ...],
 
     reported: dict[str, JSON] = {"no-settings": [*missing]}
     named = answers(lambda answer: replace(answer, reported={**answer.reported, **reported}))
-    result = played("settings-sampling", "gemini-2.5", lambda adapter: named(sends(drop)(adapter)))
+    result = run_cell("settings-sampling", "gemini-2.5", lambda adapter: named(sends(drop)(adapter)))
 
     found = [finding for finding in result.findings if finding.rule == "setting-lost"]
     assert {finding.case for finding in found} == lost, said(result.findings)
@@ -222,18 +222,18 @@ def test_a_client_that_has_only_texts_may_return_a_refusal_as_one(reported: dict
         message = replace(answer.message, parts=parts)
         return replace(answer, message=message, stop_reason=StopReason.END_TURN, reported=reported)
 
-    result = played("stop-refusal", "openai-chat", answers(as_text))
+    result = run_cell("stop-refusal", "openai-chat", answers(as_text))
     found = {finding.kind for finding in result.findings if finding.rule in ("response-text", "stop-reason")}
     assert found == kind, said(result.findings)
 
 
-def test_a_client_that_drops_refusals_is_told_so_once() -> None:
+def test_lost_refusals_of_a_client_are_reported_once() -> None:
     def without(answer: ChatResponse) -> ChatResponse:
         parts = tuple(part for part in answer.message.parts if not isinstance(part, Refusal))
         message = replace(answer.message, parts=parts)
         return replace(answer, message=message, stop_reason=StopReason.END_TURN, reported={"no-refusal": True})
 
-    result = played("stop-refusal", "openai-chat", answers(without))
+    result = run_cell("stop-refusal", "openai-chat", answers(without))
     assert {each.rule for each in result.findings if each.kind is Kind.LOSS} == {"response-refusal"}
 
 
@@ -241,7 +241,7 @@ def test_a_stream_that_fails_shows_no_need_of_token_counts() -> None:
     def uncounted(_api: str, body: dict[str, Any]) -> None:
         body.pop("stream_options", None)
 
-    result = played("stream-cut-in-arguments", "openai-chat", sends(uncounted), variant="stream")
+    result = run_cell("stream-cut-in-arguments", "openai-chat", sends(uncounted), variant="stream")
     assert {each.kind for each in result.findings if each.rule == "stream-requested"} == {Kind.CONVENTION}
 
 
@@ -262,7 +262,7 @@ def test_a_client_without_token_counts_need_not_request_them(reported: dict[str,
 
     ended = finishes(lambda answer: replace(answer, usage=Usage(), reported=reported))
     wrap = sends(uncounted)
-    result = played("stream-split-characters", "openai-chat", lambda each: ended(wrap(each)), variant="stream")
+    result = run_cell("stream-split-characters", "openai-chat", lambda each: ended(wrap(each)), variant="stream")
     assert {finding.kind for finding in result.findings if finding.rule == "stream-requested"} == {kind}
 
 
@@ -277,7 +277,7 @@ def _joined_to_the_first(answer: ChatResponse) -> ChatResponse:
 
 
 def test_arguments_that_are_joined_to_another_call_are_shown_once() -> None:
-    result = played("call-parallel-same-tool", "openai-chat", finishes(_joined_to_the_first), variant="stream")
+    result = run_cell("call-parallel-same-tool", "openai-chat", finishes(_joined_to_the_first), variant="stream")
     shown = [each for each in result.findings if each.severity is Severity.ERROR and each.follows is None]
     assert "response-calls" in {each.rule for each in shown}, said(result.findings)
     assert "stop-reason" not in {each.rule for each in shown}, said(result.findings)
@@ -295,7 +295,7 @@ def _without_last_call(answer: ChatResponse) -> ChatResponse:
 
 
 def test_a_call_with_readable_arguments_is_reported_as_missing() -> None:
-    result = played("call-truncated-parallel", "anthropic", answers(_without_last_call))
+    result = run_cell("call-truncated-parallel", "anthropic", answers(_without_last_call))
     found = next(each for each in result.findings if each.rule == "response-calls")
     assert found.message == "the answer has 1 call, but the adapter returns 0"
 
@@ -303,7 +303,7 @@ def test_a_call_with_readable_arguments_is_reported_as_missing() -> None:
 @pytest.mark.parametrize(("reported", "kind"), [({"no-stop-reason": True}, Kind.CONVENTION), ({}, Kind.LOSS)])
 def test_no_stop_reason_is_less_than_a_wrong_one(reported: dict[str, Any], kind: Kind) -> None:
     ended = answers(lambda answer: replace(answer, stop_reason=StopReason.END_TURN, reported=reported))
-    result = played("stop-max-tokens", "openai-chat", ended)
+    result = run_cell("stop-max-tokens", "openai-chat", ended)
     assert [finding.kind for finding in result.findings if finding.rule == "stop-reason"] == [kind]
 
 
@@ -328,6 +328,6 @@ def _raised(reason: StopReason, error: Exception) -> Wrap:
     ],
 )
 def test_an_incomplete_answer_may_become_an_error_of_the_client(scenario: str, raised: Wrap, kind: Kind) -> None:
-    result = played(scenario, "openai-chat", raised)
+    result = run_cell(scenario, "openai-chat", raised)
     found = {each.kind for each in result.findings if each.rule == "chat-failure"}
     assert found == {kind}, said(result.findings)

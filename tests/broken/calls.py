@@ -225,11 +225,11 @@ def remembered(messages: tuple[Message, ...]) -> tuple[Message, ...]:
         for result in message.tool_results:
             first.setdefault(asked[result.call_id], result)
 
-    def told(result: ToolResult) -> ToolResult:
+    def with_first_content(result: ToolResult) -> ToolResult:
         kept = first[asked[result.call_id]]
         return replace(result, content=kept.content, is_error=kept.is_error)
 
-    return tuple(_with_results(message, [*map(told, message.tool_results)]) for message in messages)
+    return tuple(_with_results(message, [*map(with_first_content, message.tool_results)]) for message in messages)
 
 
 def _by_order(messages: tuple[Message, ...]) -> tuple[Message, ...]:

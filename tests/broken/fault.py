@@ -17,8 +17,8 @@ from harness.model.protocols import Adapter, Capability, ChatClient, Endpoint, S
 from harness.results import Blame, Finding, Severity
 from harness.runner.backends import Backend
 from harness.scenarios.schema import Variant
+from tests.backends import InProcess
 from tests.broken.places import Place
-from tests.stages import InProcess
 
 ALL = ("anthropic", "openai-chat", "openai-responses", "gemini-3", "gemini-2.5")
 FORCING = ("anthropic-opus-5", *ALL[1:])
@@ -83,7 +83,7 @@ class Fault:
     scenario: str
     wrap: Wrap
     targets: tuple[str, ...] = ALL
-    stages: Callable[[], Backend] = InProcess
+    backend: Callable[[], Backend] = InProcess
     variant: Variant = "whole"
     recuts: int = 0
 

@@ -25,10 +25,10 @@ from harness.results import CellResult
 from harness.runner.backends import GeneratedBackend
 from harness.runner.cells import Cell
 from harness.runner.suite_run import Run
+from tests.backends import InProcess, generated_cell, shipped_targets
 from tests.broken.fault import Expected, Fault
 from tests.broken.faults import FAULTS
-from tests.broken.playing import RULES
-from tests.stages import InProcess, generated_cell, shipped_targets
+from tests.broken.running import RULES
 
 LEAST_SHARE, MOST_LINES = 0.85, 15
 
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
     chosen = [
-        each for each in FAULTS if each[1].stages is InProcess and each[1].name in (options.names or [each[1].name])
+        each for each in FAULTS if each[1].backend is InProcess and each[1].name in (options.names or [each[1].name])
     ]
     found, lengths = 0, list[int]()
     for expected, fault in chosen:
@@ -64,16 +64,16 @@ def searched(expected: Expected, fault: Fault, target: Target, most: int, seed: 
         Run(GeneratedBackend(), RULES, recuts=fault.recuts, strict=True) as run,
     ):
 
-        def play(cell: Cell) -> CellResult:
+        def run_one(cell: Cell) -> CellResult:
             return run([cell], jobs=1).cells[0]
 
         for number in range(most):
             cell = generated_cell(broken, f"{seed}/{number}", fault.variant)
-            result = play(cell)
+            result = run_one(cell)
             if shown := _shown(expected, result):
                 if shown not in causes_of(result):  # a warning, which is not searched for
                     return number + 1, 0
-                found = shrink_cause(cell, shown, play, seconds=60)  # retries may really wait
+                found = shrink_cause(cell, shown, run_one, seconds=60)  # retries may really wait
                 return number + 1, len(text_of(found.scenario).splitlines())
     return 0, 0
 

@@ -230,13 +230,13 @@ def _turn_per_result(_api: str, body: dict[str, Any]) -> None:
 
 
 def _reads_as_system_text(request: ChatRequest) -> ChatRequest:
-    """What was read in earlier turns is told in the system prompt, and its results leave the conversation."""
+    """What was read in earlier turns goes into the system prompt, and its results leave the conversation."""
     turn = max(at for at, message in enumerate(request.messages) if message.role is Role.USER and message.text)
     reads = [result for message in request.messages[:turn] for result in message.tool_results]
     reads = [result for result in reads if result.name == "read_file"]
-    told = "".join(f"\n\nYou have read:\n{read.text}" for read in reads)
+    reported = "".join(f"\n\nYou have read:\n{read.text}" for read in reads)
     without = edited_parts(request, lambda part: None if part in reads else part)
-    return replace(without, system=f"{request.system}{told}")
+    return replace(without, system=f"{request.system}{reported}")
 
 
 class _MarksOnce(Wrapped):

@@ -39,6 +39,7 @@ from harness.model.messages import (
 )
 from harness.model.protocols import Capability
 from harness.results import Blame, Severity
+from tests.backends import InProcess
 from tests.broken.fault import (
     GEMINI,
     OPENAI,
@@ -59,7 +60,6 @@ from tests.broken.fault import (
 )
 from tests.broken.places import BODY, RESPONSE_ARGUMENTS, RESPONSE_CALL, RESPONSE_TEXT, TEXT, everywhere
 from tests.broken.requests import texts
-from tests.stages import InProcess
 
 
 def first_call_only(response: ChatResponse) -> ChatResponse:
@@ -311,7 +311,7 @@ FAULTS: Table = {
     ],
     Expected("iteration-bound", None, None): [Fault("answer-repeated", "call-single", client(_Repeating))],
     Expected("model-choice", None, None, severity=Severity.WARNING, blame=Blame.MODEL): [
-        Fault("call-of-a-free-model-lost", "call-parallel-same-tool", answers(first_call_only), stages=live)
+        Fault("call-of-a-free-model-lost", "call-parallel-same-tool", answers(first_call_only), backend=live)
     ],
     Expected("one-request-per-chat", BODY): [
         streamed("529-retried-streamed", "error-529", retrying(Overloaded)),

@@ -33,6 +33,7 @@ from harness.model.messages import (
     Usage,
 )
 from harness.model.protocols import Adapter, ChatClient, Endpoint, StreamingChatClient
+from tests.backends import InProcess
 from tests.broken.fault import (
     GEMINI,
     OPENAI,
@@ -58,7 +59,6 @@ from tests.broken.places import (
     Place,
     everywhere,
 )
-from tests.stages import InProcess
 
 Events = list[StreamEvent]
 

@@ -10,15 +10,15 @@ from harness.results import Blame, CellResult, Kind, Verdict
 from harness.runner.cells import VARIANTS, absent
 from harness.runner.suite_run import Run
 from harness.scenarios.schema import Variant
+from tests.backends import InProcess, shipped_scenarios, shipped_targets
 from tests.broken.calls import AUDITED
 from tests.broken.fault import OPENAI, Expected, Fault
 from tests.broken.faults import FAULTS
-from tests.broken.playing import RULES, audited, cell, in_python, played, said
 from tests.broken.responses import refused
+from tests.broken.running import RULES, audited, cell, in_python, run_cell, said
 from tests.broken.streams import Habits, naive
 from tests.broken.test_replay import REPLAYED
 from tests.driving.ways import WRONG
-from tests.stages import InProcess, shipped_scenarios, shipped_targets
 
 CASES = [
     pytest.param(expected, fault, target, id=f"{fault.name}-{target}")
@@ -26,10 +26,10 @@ CASES = [
     for target in fault.played_on
 ]
 TWINS = {
-    (fault.scenario, target, fault.stages, fault.variant, fault.recuts): (expected, fault)
+    (fault.scenario, target, fault.backend, fault.variant, fault.recuts): (expected, fault)
     for expected, fault in FAULTS
     for target in fault.played_on
-    if fault.stages is not InProcess or fault.recuts
+    if fault.backend is not InProcess or fault.recuts
 }
 """Cells of shipped adapters that `test_shipped_adapters_raise_nothing` does not play, each once."""
 
@@ -62,7 +62,7 @@ PROVED_ELSEWHERE = {
 
 @pytest.mark.parametrize(("expected", "fault", "target"), CASES)
 def test_a_broken_adapter_is_caught(expected: Expected, fault: Fault, target: str) -> None:
-    result = played(fault.scenario, target, fault.wrap, fault.stages(), variant=fault.variant, recuts=fault.recuts)
+    result = run_cell(fault.scenario, target, fault.wrap, fault.backend(), variant=fault.variant, recuts=fault.recuts)
     assert expected.found_in(result.findings, result.api), said(result.findings)
     assert result.verdict not in (Verdict.PASS, Verdict.NOT_APPLICABLE)
     assert in_python(result.findings) == []
@@ -73,7 +73,7 @@ def test_a_broken_adapter_is_caught(expected: Expected, fault: Fault, target: st
     [pytest.param(*each, key[1], id=f"{each[1].name}-{key[1]}") for key, each in TWINS.items()],
 )
 def test_the_shipped_adapter_in_its_place_is_not(expected: Expected, fault: Fault, target: str) -> None:
-    result = played(fault.scenario, target, stages=fault.stages(), variant=fault.variant, recuts=fault.recuts)
+    result = run_cell(fault.scenario, target, backend=fault.backend(), variant=fault.variant, recuts=fault.recuts)
     assert not [each for each in result.findings if each.blame is Blame.ADAPTER or each.rule == expected.rule], said(
         result.findings
     )
@@ -90,7 +90,7 @@ def test_an_audit_sees_it_in_the_exchanges_alone(target: str) -> None:
 @pytest.mark.parametrize(("status", "target"), [(400, "anthropic"), (429, "openai-responses"), (500, "gemini-3")])
 def test_a_refusal_without_a_reason_is_the_providers(status: int, target: str) -> None:
     refusing = InProcess(lambda request, _: refused(request, status), scripted=False)
-    result = played("system-plain", target, stages=refusing)
+    result = run_cell("system-plain", target, backend=refusing)
     assert [(finding.rule, finding.blame) for finding in result.findings] == [("chat-refused", Blame.PROVIDER)]
 
 
@@ -118,7 +118,7 @@ def test_shipped_adapters_raise_nothing(variant: Variant) -> None:
     for each in shipped_scenarios():
         turn = [next(targets) for _ in shipped_targets()]
         able = (target for target in turn if absent(cell(each, target, variant=variant), "reference") is None)
-        results.append(played(each, next(able, turn[0]), variant=variant))
+        results.append(run_cell(each, next(able, turn[0]), variant=variant))
         next(targets)
     for result in results:
         assert result.findings == (), f"{result.scenario} {result.target} {variant}: {said(result.findings)}"

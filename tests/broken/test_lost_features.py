@@ -26,7 +26,7 @@ from harness.reports.published_reports import FEATURES
 from harness.results import Verdict
 from harness.runner.cells import absent
 from tests.broken.fault import Wrap, answers, asks, edited_message, edited_parts
-from tests.broken.playing import cell, played
+from tests.broken.running import cell, run_cell
 
 TARGETS = ("anthropic-opus-5", "openai-chat", "openai-responses", "gemini-3")
 """One target for each API. It has every feature of its API."""
@@ -161,9 +161,9 @@ def test_a_name_that_is_replaced_and_given_back_passes(target: str) -> None:
     def replaced(adapter: Adapter) -> Adapter:
         return answers(with_the_names_given)(asks(with_other_names)(adapter))
 
-    assert played("tool-name-uncommon", target, replaced).verdict is Verdict.PASS
+    assert run_cell("tool-name-uncommon", target, replaced).verdict is Verdict.PASS
 
 
 @pytest.mark.parametrize(("feature", "target"), CASES)
 def test_a_lost_feature_fails(feature: str, target: str) -> None:
-    assert played(FEATURES[feature][0], target, LOSSES[feature]).verdict is Verdict.FAIL
+    assert run_cell(FEATURES[feature][0], target, LOSSES[feature]).verdict is Verdict.FAIL

@@ -18,14 +18,14 @@ from harness.runner.backends import ReplayBackend
 from harness.runner.cells import Cell
 from harness.runner.recorder import Recorder
 from harness.runner.suite_run import Run
+from tests.backends import InProcess, shipped_targets
 from tests.broken.calls import contents
 from tests.broken.fault import ALL, Expected, Fault, Table, Wrap, answers, arrives, asks, posts, sends
 from tests.broken.places import BODY, RESULT_CONTENT, TOOL
-from tests.broken.playing import RULES, cell
 from tests.broken.requests import tools, twice_versioned
 from tests.broken.responses import without_calls
+from tests.broken.running import RULES, cell
 from tests.cli.conftest import without_workers
-from tests.stages import InProcess, shipped_targets
 
 REPLAYED: Table = {
     Expected("path-unknown", BODY, 0): [Fault("version-twice-since", "call-not-needed", posts(twice_versioned))],
@@ -104,13 +104,13 @@ def test_a_setting_that_nobody_gave_is_a_note_whatever_else_is_wrong(
     library = CassetteLibrary(tmp_path)
     Run(InProcess(), RULES, recorder=Recorder(library))([cell(scenario, "gemini-3")])
     result = replayed(library, scenario, "gemini-3", wrap)
-    told = [each for each in result.findings if each.rule == "recorded-request"]
-    assert {each.kind for each in told if f"settings.{setting}" in each.message} == {kind}, told
-    assert scenario != "call-single" or Kind.LOSS in {each.kind for each in told if "description" in each.message}
+    reported = [each for each in result.findings if each.rule == "recorded-request"]
+    assert {each.kind for each in reported if f"settings.{setting}" in each.message} == {kind}, reported
+    assert scenario != "call-single" or Kind.LOSS in {each.kind for each in reported if "description" in each.message}
 
 
 def under_output(*, as_it_is: bool) -> Wrap:
-    """Results are told as their JSON text under a key, or one of them is another."""
+    """Results are sent as their JSON text under a key, or one of them is another."""
 
     def sent(_api: str, body: dict[str, Any]) -> None:
         for part in (part for content in body["contents"] for part in content["parts"]):
@@ -122,9 +122,7 @@ def under_output(*, as_it_is: bool) -> Wrap:
 
 
 @pytest.mark.parametrize(("as_it_is", "rules"), [(True, set[str]()), (False, {"result-changed"})])
-def test_what_is_told_otherwise_is_no_fault_of_its_own_beside_one(
-    tmp_path: Path, as_it_is: bool, rules: set[str]
-) -> None:
+def test_a_differing_request_is_no_second_finding(tmp_path: Path, as_it_is: bool, rules: set[str]) -> None:
     library = CassetteLibrary(tmp_path)
     Run(InProcess(), RULES, recorder=Recorder(library))([cell("schema-enums", "gemini-3")])
     wrap = beside(lambda adapter: DESCRIBED(under_output(as_it_is=as_it_is)(adapter)), lambda request: request)

@@ -27,7 +27,7 @@ STREAM = b'event: a\ndata: {"text": "18 \xc2\xb0C \xe2\x80\xa8"}\n\ndata: [DONE]
 
 
 class Kept:
-    """Keeps exchanges in a list, and answers by their bodies the requests whose answers it is told of."""
+    """Keeps exchanges in a list, and answers by their bodies the requests whose answers it knows."""
 
     def __init__(self, known: Mapping[bytes, HttpResponse] | None = None) -> None:
         self.exchanges: list[tuple[HttpRequest, HttpResponse]] = []

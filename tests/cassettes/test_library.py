@@ -107,7 +107,7 @@ def laid_as_before(library: CassetteLibrary) -> Path:
     return path.rename(place)
 
 
-def test_a_cassette_that_lies_as_before_is_played_and_replaced_there(tmp_path: Path) -> None:
+def test_a_cassette_in_the_old_layout_is_replayed_and_replaced_in_place(tmp_path: Path) -> None:
     library = CassetteLibrary(tmp_path)
     before = laid_as_before(library)
     assert library.load("openai-chat", "weather", "whole") == cassette("Paris?")
@@ -193,10 +193,10 @@ def test_a_claim_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     CassetteLock(
         tmp_path / "file", [tmp_path / "file" / "one.yaml"]
-    ).release()  # whoever records there is told why it fails
+    ).release()  # whoever records there gets the reason for the failure
 
 
-def test_a_journal_that_cannot_be_removed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_journal_that_cannot_be_removed_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     library = CassetteLibrary(tmp_path)
 
     def refuse(path: Path, missing_ok: bool = False) -> None:

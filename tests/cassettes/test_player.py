@@ -31,7 +31,7 @@ def test_spelling_and_host_do_not_matter() -> None:
     assert player.answer(sent) == (response("re: b"), request("b"))
 
 
-def test_equal_requests_are_played_in_order() -> None:
+def test_equal_requests_are_replayed_in_order() -> None:
     one, two = cassette("a", "a").interactions
     player = Player(Cassette((one, replace(two, response=response("second")))))
     assert [player.answer(request("a"))[0] for _ in range(2)] == [response("re: a"), response("second")]
@@ -56,7 +56,7 @@ def bad(_request: HttpRequest, response: HttpResponse) -> bool:
     return b"bad" in response.body
 
 
-def test_a_failure_is_played_again_for_who_retries() -> None:
+def test_a_failure_is_replayed_again_for_a_client_that_retries() -> None:
     player = Player(cassette("bad", "b"), bad)
     assert [player.answer(request("bad")) for _ in range(3)] == [(response("re: bad"), request("bad"))] * 3
     assert player.answer(request("b")) == (response("re: b"), request("b"))
@@ -70,22 +70,22 @@ def test_a_retry_that_was_recorded_gets_its_own_response() -> None:
     assert EXHAUSTED in player.answer(request("bad"))[0].headers
 
 
-def test_neither_an_answer_nor_the_failure_of_another_request_is_played_again() -> None:
+def test_neither_an_answer_nor_the_failure_of_another_request_is_repeated() -> None:
     player = Player(cassette("a", "bad"), bad)
     assert player.answer(request("a"))[0] == response("re: a")
     assert player.answer(request("a"))[0] == response("re: bad")
     assert EXHAUSTED in player.answer(request("other"))[0].headers
 
 
-def test_pieces_and_endings_are_played_and_pauses_are_not() -> None:
+def test_pieces_and_endings_are_replayed_and_pauses_are_not() -> None:
     [interaction] = cassette("a").interactions
     delivery = Delivery((1, 5), 60.0, "reset")
     player = Player(Cassette((replace(interaction, response=replace(response("re: a"), delivery=delivery)),)))
-    played, _ = player.answer(request("a"))
-    assert played == replace(response("re: a"), delivery=Delivery((1, 5), 0.0, "reset"))
+    replayed, _ = player.answer(request("a"))
+    assert replayed == replace(response("re: a"), delivery=Delivery((1, 5), 0.0, "reset"))
 
 
-def test_unplayed_exchanges_are_counted() -> None:
+def test_unused_exchanges_are_counted() -> None:
     player = Player(cassette("a", "b"))
     assert player.unplayed == 2
     player.answer(request("b"))

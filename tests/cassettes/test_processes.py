@@ -178,7 +178,7 @@ def test_an_answer_that_is_reset_is_no_answer() -> None:
         HandlerRunner(lambda _: response).run(Command(("claude",)), 1)
 
 
-def test_the_adapter_takes_a_played_out_cassette_for_a_failure() -> None:
+def test_the_adapter_takes_an_exhausted_cassette_for_a_failure() -> None:
     runner = HandlerRunner(lambda _: HttpResponse(500, {}, b"nothing left"))
     client = ADAPTER.connect(Endpoint("process://local", "", processes=runner), "claude-opus-5-5")
     assert isinstance(client, ChatClient)

@@ -197,7 +197,7 @@ def test_what_is_no_cassette_is_refused_with_file_place_and_way_out(data: bytes,
     assert str(refusal.value) == message.format(restore="Restore the file from version control or record it again.")
 
 
-def test_nesting_without_bound_is_told_whoever_stops_at_it() -> None:
+def test_unbounded_nesting_is_reported_by_every_parser() -> None:
     """libyaml does itself since 0.2.6, at the place where it stops."""
     with pytest.raises(CassetteError, match=r"column 10?01\): nested more than 100 levels deep, as no cassette is"):
         loads(b"[" * 30_000, "x.yaml")

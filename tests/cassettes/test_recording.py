@@ -43,12 +43,12 @@ def broken_off(library: CassetteLibrary, *questions: str, force: bool = False) -
 def test_an_incomplete_recording_leaves_the_cassette_as_it_was_and_what_was_answered(tmp_path: Path) -> None:
     library = CassetteLibrary(tmp_path)
     library.save(cassette("old"))
-    told = broken_off(library, "new").notes
+    reported = broken_off(library, "new").notes
     assert library.load("openai-chat", "weather", "whole") == cassette("old")
     [journal] = library.journals()
     assert read_journal(journal).interactions == cassette("new").interactions
     place = tmp_path / "weather" / "openai-chat.yaml"
-    assert told == [
+    assert reported == [
         (
             f"{place} is not complete. Its responses so far (1 exchange) are in openai-chat.yaml.journal, and "
             "the next recording of the cell reuses them. To request them again, delete the file."

@@ -30,7 +30,7 @@ def pieces(response: HttpResponse) -> list[bytes]:
     return response.delivery.pieces(response.body)
 
 
-def told(response: HttpResponse, way: str) -> HttpResponse:
+def recut_named(response: HttpResponse, way: str) -> HttpResponse:
     """The response in the way that has these words."""
     for number in range(12):
         again, words = recut(response, number, "seed")
@@ -71,28 +71,28 @@ def test_the_first_numbers_go_through_the_ways_of_an_event_stream() -> None:
 
 def test_each_way_does_what_its_words_say() -> None:
     body = stream(BODY)
-    assert pieces(told(body, "each byte by itself")) == [bytes([byte]) for byte in BODY]
-    inside = told(body, "cut inside every multi-byte character")
+    assert pieces(recut_named(body, "each byte by itself")) == [bytes([byte]) for byte in BODY]
+    inside = recut_named(body, "cut inside every multi-byte character")
     assert inside.body == BODY
     assert inside.delivery.cuts == tuple(at for at, byte in enumerate(BODY) if byte & 0xC0 == 0x80)
-    crlf = told(body, "CRLF line ends, each cut in two")
+    crlf = recut_named(body, "CRLF line ends, each cut in two")
     assert crlf.body == BODY.replace(b"\r", b"").replace(b"\n", b"\r\n")
     assert all(piece.startswith(b"\n") for piece in pieces(crlf)[1:])
     assert len(pieces(crlf)) == 8
-    assert [list(events(piece)) for piece in pieces(told(body, "each event by itself"))] == [
+    assert [list(events(piece)) for piece in pieces(recut_named(body, "each event by itself"))] == [
         [event] for event in events(BODY)
     ]
-    assert pieces(told(body, "keep-alive comments between the events, each by itself"))[::2] == [
+    assert pieces(recut_named(body, "keep-alive comments between the events, each by itself"))[::2] == [
         b": keep-alive\n\n",
         b": keep-alive\n\n",
         b": keep-alive\n\n",
     ]
-    cr = told(body, "CR line ends, cut behind each")
+    cr = recut_named(body, "CR line ends, cut behind each")
     assert cr.body == BODY.replace(b"\r\n", b"\n").replace(b"\n", b"\r")
     assert all(piece.endswith(b"\r") for piece in pieces(cr))
-    marked = told(body, "a byte order mark in front, in three pieces")
+    marked = recut_named(body, "a byte order mark in front, in three pieces")
     assert pieces(marked) == [b"\xef", b"\xbb", b"\xbf" + BODY]
-    lines = told(body, "data in several lines with CRLF line ends, each cut in two")
+    lines = recut_named(body, "data in several lines with CRLF line ends, each cut in two")
     assert lines.body == crlf.body.replace(b"data: {", b"data: {\r\ndata: ")
     assert len(pieces(lines)) == 10
 
@@ -100,14 +100,14 @@ def test_each_way_does_what_its_words_say() -> None:
 def test_only_separators_change_their_spelling_and_only_in_json() -> None:
     way = "U+2028, U+2029 and U+0085 raw where they were escaped, and the other way round"
     body = 'data: {"t": "\\u2028 \\\\u2028 \\\\\\u2029 \u0085 \\n \\u00e9"}\n\ndata: \\u2028\n\n: "\\u2028"\n\n'
-    assert told(stream(body.encode()), way).body.decode() == (
+    assert recut_named(stream(body.encode()), way).body.decode() == (
         'data: {"t": "\u2028 \\\\u2028 \\\\\u2029 \\u0085 \\n \\u00e9"}\n\ndata: \\u2028\n\n: "\\u2028"\n\n'
     )
 
 
 def test_an_error_that_stands_bare_behind_the_events_is_not_torn_by_comments() -> None:
     body = b'data: {"n": 1}\n\n{"error":\n\n{"code": 503}}\n\n'
-    assert told(stream(body), "keep-alive comments between the events, each by itself").body == (
+    assert recut_named(stream(body), "keep-alive comments between the events, each by itself").body == (
         b": keep-alive\n\n" + body
     )
 
@@ -115,12 +115,14 @@ def test_an_error_that_stands_bare_behind_the_events_is_not_torn_by_comments() -
 def test_the_ways_of_a_json_array() -> None:
     array = HttpResponse(200, JSON, ARRAY)
     elements = [ARRAY[1 : ARRAY.index(b",\r\n")], b'{"n": 1}']
-    crlf = told(array, "CRLF between the elements, each cut in two")
+    crlf = recut_named(array, "CRLF between the elements, each cut in two")
     assert crlf.body == b"[\r\n" + elements[0] + b"\r\n,\r\n" + elements[1] + b"\r\n]"
     assert [piece[-1:] for piece in pieces(crlf)] == [b"\r"] * 4 + [b"]"]
-    assert pieces(told(array, "each element by itself")) == [b"[" + elements[0], b",\r\n" + elements[1], b"\n]"]
-    assert told(array, "no white space between the elements").body == b"[" + elements[0] + b"," + elements[1] + b"]"
-    spaced = told(array, "other white space between the elements")
+    assert pieces(recut_named(array, "each element by itself")) == [b"[" + elements[0], b",\r\n" + elements[1], b"\n]"]
+    assert (
+        recut_named(array, "no white space between the elements").body == b"[" + elements[0] + b"," + elements[1] + b"]"
+    )
+    spaced = recut_named(array, "other white space between the elements")
     assert (spaced.body != ARRAY, json.loads(spaced.body)) == (True, json.loads(ARRAY))
 
 

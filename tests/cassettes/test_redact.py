@@ -245,7 +245,7 @@ PLANTED_HEADERS = {
 }
 
 
-def test_nothing_planted_reaches_the_disk_the_journal_or_what_is_told(tmp_path: Path) -> None:
+def test_no_planted_secret_reaches_the_disk_the_journal_or_the_output(tmp_path: Path) -> None:
     library = CassetteLibrary(tmp_path)
     redactor = Redactor(SECRETS, shaped=True)
     answer = {

@@ -71,7 +71,7 @@ def stored(*exchanges: tuple[HttpRequest, HttpResponse]) -> str:
         ),
     ],
 )
-def test_the_value_of_a_variable_is_told_by_its_name(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+def test_a_secret_variable_is_recognised_by_its_name(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     monkeypatch.setenv(name, value)
 
     assert SECRET not in stored((chat(f"use {SECRET}"), answer(f"used {SECRET}")))
@@ -109,7 +109,7 @@ HEADERS = (
 
 
 @pytest.mark.parametrize("name", HEADERS)
-def test_the_value_of_a_header_is_told_by_its_name(name: str) -> None:
+def test_a_secret_header_is_recognised_by_its_name(name: str) -> None:
     sent = replace(chat(f"use {SECRET}"), headers={name: f"sid={SECRET}" if name == "cookie" else SECRET})
 
     assert SECRET not in stored((sent, answer(SECRET)))
@@ -124,14 +124,14 @@ def test_the_value_of_another_header_stays_where_it_is_repeated() -> None:
 @pytest.mark.parametrize(
     "name", ["client_secret", "refresh_token", "code", "jwt", "X-Amz-Signature", "sig", "apiKey", "X-Goog-Signature"]
 )
-def test_the_value_of_a_parameter_is_told_by_its_name(name: str) -> None:
+def test_a_secret_parameter_is_recognised_by_its_name(name: str) -> None:
     sent = HttpRequest("GET", f"{TOOL}?{name}={SECRET}&limit=3")
     moved = HttpResponse(302, {"location": f"{TOOL}?{name}={SECRET}&limit=3"})
 
-    told = stored((sent, moved), (chat(f"use {SECRET}"), answer("Done.")))
+    reported = stored((sent, moved), (chat(f"use {SECRET}"), answer("Done.")))
 
-    assert SECRET not in told
-    assert told.count("limit=3") == 2
+    assert SECRET not in reported
+    assert reported.count("limit=3") == 2
 
 
 @pytest.mark.parametrize(
@@ -169,12 +169,14 @@ def pieces_of(said: str) -> list[str]:
 @pytest.mark.parametrize("said", SHAPES.values(), ids=SHAPES)
 @pytest.mark.parametrize("nested", [False, True])
 def test_what_has_the_shape_of_a_key_goes_from_prompts_and_results(said: str, nested: bool) -> None:
-    told = json.dumps({"result": said}) if nested else f"it is {said}, they say"
-    deltas = [{"choices": [{"index": 0, "delta": {"content": told[at : at + 9]}}]} for at in range(0, len(told), 9)]
+    reported = json.dumps({"result": said}) if nested else f"it is {said}, they say"
+    deltas = [
+        {"choices": [{"index": 0, "delta": {"content": reported[at : at + 9]}}]} for at in range(0, len(reported), 9)
+    ]
     stream = "".join(f"data: {json.dumps(each)}\n\n" for each in deltas).encode()
 
-    for response in (answer(told), HttpResponse(200, {"content-type": "text/event-stream"}, stream, Delivery())):
-        clean = stored((chat(told), response))
+    for response in (answer(reported), HttpResponse(200, {"content-type": "text/event-stream"}, stream, Delivery())):
+        clean = stored((chat(reported), response))
 
         flat = clean.replace("\\n", " ").replace("\n", "")
         assert "REDACTED" in clean
@@ -251,20 +253,20 @@ def test_of_an_exchange_that_brings_tokens_only_the_form_stays(name: str) -> Non
     random_parts = [part for part in _words(request.body + response.body) if len(part) >= 12 and not part.isalpha()]
     brought = random_parts[-1]
 
-    told = stored((request, response), (chat(f"use {brought}"), answer("Done.")))
+    reported = stored((request, response), (chat(f"use {brought}"), answer("Done.")))
 
     assert brings_tokens(Interaction(request, response))
-    assert not [part for part in random_parts if part in told]
-    assert "use REDACTED" in told
+    assert not [part for part in random_parts if part in reported]
+    assert "use REDACTED" in reported
     for form in ("grant_type=refresh_token", "expires_in", "Action=AssumeRole", "SecretAccessKey"):
-        assert (form in told) == (form.encode() in request.body + response.body)
+        assert (form in reported) == (form.encode() in request.body + response.body)
 
 
 def _words(body: bytes) -> list[str]:
     return "".join(letter if letter.isalnum() else " " for letter in body.decode()).split()
 
 
-def test_fields_of_other_services_are_told_by_their_names_and_played_whatever_they_hold() -> None:
+def test_fields_of_other_services_are_recognised_by_name_and_replayed_with_any_value() -> None:
     def asked(secret: str) -> HttpRequest:
         return HttpRequest("POST", TOOL, {}, json.dumps({"apiKey": secret, "name": "Ada", "key": "name"}).encode())
 
@@ -274,11 +276,11 @@ def test_fields_of_other_services_are_told_by_their_names_and_played_whatever_th
     assert SECRET not in data
     assert "short" not in data
     assert data.count("Ada") == 2
-    playing = TapePlayer(loads(data.encode(), "a.yaml"), lambda _: True, redactor)
-    found = playing.handle(asked("another"))
+    player = TapePlayer(loads(data.encode(), "a.yaml"), lambda _: True, redactor)
+    found = player.handle(asked("another"))
     assert found is not None
     assert found.status == 200
-    assert playing.exchanges[0].differences == ()
+    assert player.exchanges[0].differences == ()
     assert not brings_tokens(Interaction(asked(SECRET), response))
     count = HttpRequest(
         "POST", "https://api.anthropic.com/v1/messages/count_tokens", {}, b'{"model": "claude-fable-5"}'

@@ -35,8 +35,8 @@ def gzipped(request: httpx2.Request) -> httpx2.Response:
 def test_what_no_exchange_is_left_for_is_refused_in_the_form_that_is_asked_for() -> None:
     """Gemini's streams that are asked for without `alt=sse` are arrays, be they errors."""
     wire = registry.api("gemini")
-    told = stream_converter(wire, wire.profile_for("gemini-3.6-flash"), "seed")
-    handler = replaying(Player(cassette()), log(), told)
+    reported = stream_converter(wire, wire.profile_for("gemini-3.6-flash"), "seed")
+    handler = replaying(Player(cassette()), log(), reported)
     asked = HttpRequest("POST", f"{BASE}/v1beta/models/gemini-3.6-flash:streamGenerateContent", {}, b"{}")
 
     plain, array = (json.loads(handler(each).body) for each in (replace(asked, url=f"{asked.url}?alt=sse"), asked))

@@ -202,25 +202,25 @@ def stored(tmp_path: Path) -> Path:
     return path
 
 
-def _play(path: Path) -> Any:
+def _replay(path: Path) -> Any:
     match_on = ("method", "scheme", "host", "port", "path", "query", "body")
     return vcr.VCR(record_mode="none", match_on=match_on).use_cassette(str(path))
 
 
-def test_plain_vcrpy_plays_it_for_httpx2(stored: Path) -> None:
-    with _play(stored) as playing, httpx2.Client() as client:
+def test_plain_vcrpy_replays_it_for_httpx2(stored: Path) -> None:
+    with _replay(stored) as replaying, httpx2.Client() as client:
         for question, body in (("Tokyo?", response("re: Tokyo?").body), ("Oslo?", STREAM)):
             sent = request(question)
             answer = client.request(sent.method, sent.url, headers=dict(sent.headers), content=sent.body)
             assert (answer.status_code, answer.content) == (200, body)
-        assert playing.play_count == 2
+        assert replaying.play_count == 2
 
 
-def test_plain_vcrpy_plays_it_for_urllib_however_the_json_is_spelled(stored: Path) -> None:
+def test_plain_vcrpy_replays_it_for_urllib_with_any_spelling_of_the_json(stored: Path) -> None:
     sent = request("Paris?")
     spelled = json.dumps(json.loads(sent.body), indent=3, sort_keys=True).encode()
     call = urllib.request.Request(sent.url, spelled, dict(sent.headers), method="POST")  # noqa: S310 - played back
-    with _play(stored), urllib.request.urlopen(call) as answer:  # noqa: S310
+    with _replay(stored), urllib.request.urlopen(call) as answer:  # noqa: S310
         assert answer.read() == response("re: Paris?").body
 
 

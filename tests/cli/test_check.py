@@ -1,4 +1,4 @@
-"""`harness check`, through the public command: what is played, the scorecard, what capabilities come to."""
+"""`harness check`, through the public command: what is run, the scorecard, what capabilities come to."""
 
 from __future__ import annotations
 
@@ -101,14 +101,14 @@ def test_a_declared_capability_that_fails_is_named(scorecard: Scorecard) -> None
     assert "Declared, but does not work vision (untrue): none of 1 cell passed." in scorecard.words
 
 
-def test_what_was_not_played_is_said_with_the_way_to_it(scorecard: Scorecard) -> None:
+def test_omitted_parts_are_listed_with_their_options(scorecard: Scorecard) -> None:
     scenarios, streams = scorecard.said.not_played
 
     said = re.fullmatch(r"(\d+) of (\d+) scenarios, since this was a sample\. --all adds them: (.+)\.", scenarios)
     assert said is not None, scenarios
     left_out, total, added = said.groups()
-    played = {cell.scenario for cell in scorecard.run.cells}
-    assert (int(left_out), int(total)) == (int(total) - len(played), len(load_paths([shipped_folder("scenarios")])))
+    ids = {cell.scenario for cell in scorecard.run.cells}
+    assert (int(left_out), int(total)) == (int(total) - len(ids), len(load_paths([shipped_folder("scenarios")])))
     assert sum(int(each.split()[1]) for each in added.split(", ")) == int(left_out)
     assert streams == "streamed answers: the adapter does not declare 'streaming'."
     assert {cell.scenario for cell in scorecard.run.cells} <= SAMPLE

@@ -41,7 +41,7 @@ def test_an_option_takes_the_same_kind_of_value_in_every_command() -> None:
         if command not in NARROWER.get(option, ()):
             values.setdefault(option, {}).setdefault(value, set()).add(command)
 
-    assert {option: told for option, told in values.items() if len(told) > 1} == {}
+    assert {option: reported for option, reported in values.items() if len(reported) > 1} == {}
 
 
 def test_the_version_is_that_of_the_package(harness: Command) -> None:
@@ -200,8 +200,8 @@ def test_names_and_commands_import_only_what_they_need_and_the_garbage_collector
     command = [sys.executable, "-c", FORKS, *words]
     ended = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
 
-    told = [line.split() for line in ended.stderr.splitlines()]
-    plain, providers, rules, run = ({*each[5:]} for each in told)
+    reported = [line.split() for line in ended.stderr.splitlines()]
+    plain, providers, rules, run = ({*each[5:]} for each in reported)
     assert plain - {"__future__", "errno", "contextvars", "_contextvars"} == {
         "harness",
         "harness.cli",
@@ -210,7 +210,7 @@ def test_names_and_commands_import_only_what_they_need_and_the_garbage_collector
     assert providers & SDKS == set()
     assert rules & (SDKS | {"harness.cli.check", "harness.cli.run", "harness.cli.execution", "rich"}) == set()
     assert run & ({"anthropic", "google.genai"} | LATE) == set()
-    assert told[-1][:5] == ["0", "0", "20000", "True", "0"]
+    assert reported[-1][:5] == ["0", "0", "20000", "True", "0"]
     package, names = ended.stdout.splitlines()
     assert {*package.split()} - {"__future__", "errno"} == {"harness"}
     assert {name.partition(".")[0] for name in names.split()} - {*sys.stdlib_module_names} == {

@@ -140,9 +140,9 @@ def test_the_next_generation_is_a_file_of_facts(
     harness: Command, tmp_path: Path, facts: str | None, issued_by: str
 ) -> None:
     (tmp_path / "next.yaml").write_text(facts or "api: gemini\nfacts: []\n")
-    played = ["--mode", "reference", "--target", "gemini-3", "--model", "gemini-3=gemini-5-flash"]
+    options = ["--mode", "reference", "--target", "gemini-3", "--model", "gemini-3=gemini-5-flash"]
     report = json.loads(
-        harness("run", "-k", "call-single", *played, "--facts", str(tmp_path / "next.yaml"), "--report", "json").out
+        harness("run", "-k", "call-single", *options, "--facts", str(tmp_path / "next.yaml"), "--report", "json").out
     )
 
     (issuer,) = (each for each in report["differences"] if each["aspect"] == "who issues a call's id")

@@ -1,4 +1,4 @@
-"""Cells that other processes play: what comes back is what would have been played here, and what is wrong is said."""
+"""Cells that other processes run: what comes back is what would have been run here, and what is wrong is said."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from harness.results import RunResult
 from harness.runner import executors
 from harness.runner.cells import Cell, cells
 from harness.runner.suite_run import Plan
+from tests.backends import shipped_scenarios, shipped_targets
 from tests.cli.conftest import Command
-from tests.stages import shipped_scenarios, shipped_targets
 
 SOME = ("call-single", "json-mode", "system-plain")
 ADDRESS = "dask://127.0.0.1:8786"
@@ -37,11 +37,11 @@ class Sending(Executor):
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         sent = pickle.dumps((fn, args))
 
-        def play() -> Any:
+        def run_task() -> Any:
             there, given = pickle.loads(sent)  # noqa: S301 - ours
             return pickle.loads(pickle.dumps(there(*given)))  # noqa: S301 - the same
 
-        return self._pool.submit(play)
+        return self._pool.submit(run_task)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         self._pool.shutdown(wait, cancel_futures=cancel_futures)
@@ -235,7 +235,7 @@ def cluster() -> Generator[str]:
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
-def test_a_worker_of_dask_plays_the_same_run(harness: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dask_worker_gives_the_same_result(harness: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ("run", *SOME, "--target=openai-chat", "--target=claude-cli")
     monkeypatch.setattr(executors, "CHUNK_CELLS", 2)
     with cluster() as address:

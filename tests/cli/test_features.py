@@ -9,8 +9,8 @@ import pytest
 
 from harness.reports.published_reports import FEATURES
 from harness.runner import suite_run
+from tests.backends import shipped_scenarios
 from tests.cli.conftest import Command
-from tests.stages import shipped_scenarios
 
 LOSING = """
 from dataclasses import replace

@@ -26,9 +26,9 @@ from harness.runner.suite_run import Run
 from harness.scenarios.load import load_paths
 from harness.scenarios.schema import Scenario
 from harness.stdio.workers import TIMEOUT_HINT
+from tests.backends import shipped_scenarios, shipped_targets
 from tests.broken.fault import Wrapped, client, sends
 from tests.cli.conftest import Command
-from tests.stages import shipped_scenarios, shipped_targets
 
 BROKEN = """
 from dataclasses import replace
@@ -81,7 +81,7 @@ def test_each_fault_is_shown_by_a_small_conversation(
 
 
 @pytest.mark.parametrize("command", [("run", "--adapter"), ("try",)])
-def test_other_commands_play_generated_conversations(harness: Command, command: tuple[str, ...]) -> None:
+def test_other_commands_run_generated_conversations(harness: Command, command: tuple[str, ...]) -> None:
     done = harness(*command, "gemini", "--generate", "2", "--seed", "3")
 
     assert done.code == 0
@@ -99,7 +99,7 @@ LOOP = replace(RIGHT, drive=lambda endpoint, model, given: drive(endpoint, model
 
 
 @pytest.mark.usefixtures("in_process")
-def test_loops_play_generated_conversations(harness: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loops_run_generated_conversations(harness: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "broken_loop.py").write_text(BROKEN_LOOP)
     monkeypatch.chdir(tmp_path)
     few = ("--generate", "2", "--seed", "4")
@@ -111,15 +111,15 @@ def test_loops_play_generated_conversations(harness: Command, tmp_path: Path, mo
     assert [path.name for path in Path("found/tool-runner").iterdir()] == ["generated-loop-system.yaml"]
 
 
-def test_about_every_twentieth_conversation_is_played_with_recuts() -> None:
-    played: list[str] = []
+def test_about_every_twentieth_conversation_is_run_with_recuts() -> None:
+    ran: list[str] = []
 
     def noting(mark: str) -> Callable[[Cell], CellResult]:
-        return lambda cell: played.append(mark) or cell.result()
+        return lambda cell: ran.append(mark) or cell.result()
 
     assert search(shipped_targets()["openai-chat"], 60, 0, [noting("once"), *[noting("with recuts")] * 3]) == []
-    assert len(played) == 60
-    assert 1 <= played.count("with recuts") <= 8
+    assert len(ran) == 60
+    assert 1 <= ran.count("with recuts") <= 8
 
 
 class Endless(Wrapped):
@@ -146,10 +146,10 @@ def test_an_adapter_that_retries_for_ever_ends_the_search(monkeypatch: pytest.Mo
 def test_a_conversation_that_reaches_the_time_limit_is_slow() -> None:
     cell, slow = Cell(shipped_scenarios()["call-single"], shipped_targets()["openai-chat"], "whole"), SlowPlays()
     late = replace(cell.result(Verdict.ERROR), reason=f"the adapter did not come back within 3 seconds{TIMEOUT_HINT}")
-    play = slow.count_slow(lambda _cell: late)
+    run_one = slow.count_slow(lambda _cell: late)
 
-    assert [play(cell).verdict for _ in range(MAX_SLOW_PLAYS)] == [Verdict.ERROR] * MAX_SLOW_PLAYS
-    assert play(cell) == cell.result()
+    assert [run_one(cell).verdict for _ in range(MAX_SLOW_PLAYS)] == [Verdict.ERROR] * MAX_SLOW_PLAYS
+    assert run_one(cell) == cell.result()
 
 
 @pytest.mark.usefixtures("in_process")
@@ -162,18 +162,18 @@ def test_a_search_that_ends_early_does_not_claim_all_conversations(
     assert "fewer than 3 conversations, 0 causes of failures (seed 0)\nStopped early" in done.out
 
 
-def test_what_failed_is_played_first_in_the_next_search(tmp_path: Path) -> None:
+def test_failed_conversations_run_first_in_the_next_search(tmp_path: Path) -> None:
     def failing(count: int) -> list[bool]:
         """Whether each conversation failed."""
-        played: list[bool] = []
+        ran: list[bool] = []
 
-        def play(cell: Cell) -> CellResult:
-            played.append(bool(cell.scenario.system))
+        def run_one(cell: Cell) -> CellResult:
+            ran.append(bool(cell.scenario.system))
             finding = Finding("system-missing", Kind.LOSS, Severity.ERROR, Blame.ADAPTER, "no system prompt")
-            return replace(cell.result(), findings=(finding,) * played[-1])
+            return replace(cell.result(), findings=(finding,) * ran[-1])
 
-        assert len(search(shipped_targets()["openai-chat"], count, 4, [play], database=tmp_path)) == 1
-        return played
+        assert len(search(shipped_targets()["openai-chat"], count, 4, [run_one], database=tmp_path)) == 1
+        return ran
 
     first, *others = failing(40)
     assert (first, any(others)) == (False, True)

@@ -136,7 +136,7 @@ def test_the_front_documents_are_short() -> None:
 @pytest.mark.parametrize(
     "text", [*blocks(README, "yaml"), blocks(topics()["scenarios"], "yaml")[0]], ids=["README", "topic"]
 )
-def test_the_scenario_that_is_shown_can_be_played(harness: Command, folder: Path, text: str) -> None:
+def test_the_scenario_in_the_help_can_be_run(harness: Command, folder: Path, text: str) -> None:
     name = re.findall(r"^id: (\S+)", text, re.MULTILINE)[0] + ".yaml"
     (folder / name).write_text(text, encoding="utf-8")
 

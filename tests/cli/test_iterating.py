@@ -38,17 +38,17 @@ def red(folder: Path) -> Path:
     return folder
 
 
-def played(report: str) -> list[str]:
+def scenarios_of(report: str) -> list[str]:
     return [cell["scenario"] for cell in json.loads(report)["cells"]]
 
 
 def run(harness: Command, *words: str, scenarios: Sequence[str] = SCENARIOS) -> tuple[int, list[str], str]:
-    """The exit code, the scenarios that were played, and what was said."""
+    """The exit code, the scenarios that were run, and what was said."""
     outcome = harness("run", *scenarios, *ANTHROPIC, "--report=json", *words)
-    return outcome.code, played(outcome.out), outcome.err
+    return outcome.code, scenarios_of(outcome.out), outcome.err
 
 
-def test_only_what_failed_is_played_again_until_it_passes(harness: Command, red: Path) -> None:
+def test_only_failed_cells_run_again_until_they_pass(harness: Command, red: Path) -> None:
     assert red.is_dir()
     assert run(harness)[0] == 0
     assert not (red / ".harness").exists()
@@ -62,8 +62,8 @@ def test_only_what_failed_is_played_again_until_it_passes(harness: Command, red:
 
     assert again == (1, FAILING, "--last-failed: 2 of 4 cells, which failed when last run.\n")
     assert one_is_mended == (0, FAILING[:1], "--last-failed: 1 of 2 cells, which failed when last run.\n")
-    told = "--last-failed: none of these cells failed when it was last run; 3 cells to run.\n"
-    assert other == (0, [*SCENARIOS[:3]], told)
+    reported = "--last-failed: none of these cells failed when it was last run; 3 cells to run.\n"
+    assert other == (0, [*SCENARIOS[:3]], reported)
     assert last == (0, FAILING[1:], "--last-failed: 1 of 4 cells, which failed when last run.\n")
     assert none == (0, [*SCENARIOS], "--last-failed: no failure is known here; 4 cells to run.\n")
     assert (red / ".harness" / ".gitignore").read_text() == "*\n"
@@ -98,7 +98,7 @@ def test_failures_that_cannot_be_kept_are_no_failure(harness: Command, red: Path
     assert said == "harness: .harness/last-failed.json: File exists: failures are not stored for --last-failed.\n"
 
 
-def test_a_run_stops_early_and_counts_unplayed_cells(harness: Command, red: Path) -> None:
+def test_a_run_stops_early_and_counts_the_other_cells(harness: Command, red: Path) -> None:
     assert red.is_dir()
     facts = "--facts=ours.yaml"
 

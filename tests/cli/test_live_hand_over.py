@@ -12,8 +12,8 @@ from harness.cassettes.loopback_server import serve
 from harness.model.http import HttpRequest, HttpResponse
 from harness.reference_server.script_session import ScriptSession
 from harness.runner.hand_over import hand_over_cells
+from tests.backends import shipped_scenarios, shipped_targets
 from tests.cli.conftest import Command
-from tests.stages import shipped_scenarios, shipped_targets
 
 
 @pytest.mark.parametrize("variant", ["whole", "stream"])

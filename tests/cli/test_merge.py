@@ -1,4 +1,4 @@
-"""`--shard` and `harness merge`: what several machines have played is what one would have."""
+"""`--shard` and `harness merge`: what several machines have run is what one would have."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from harness.model.errors import UsageError
 from harness.results import RunResult
 from harness.runner.cells import cells
 from harness.runner.shards import Shard
+from tests.backends import shipped_scenarios, shipped_targets
 from tests.cli.conftest import NO_SUCH_TOOL, Command
-from tests.stages import shipped_scenarios, shipped_targets
 
 KNOWN = """\
 - {scenario: '*', target: anthropic, rule: 'anthropic-ours-no-weather', reason: known}
 - {scenario: '*', target: openai-chat, rule: usage, reason: never seen}
-- {scenario: nowhere, target: '*', rule: usage, reason: not played}
+- {scenario: nowhere, target: '*', rule: usage, reason: not run}
 """
 WORDS = ("run", "--mode=reference", "call-after-text", "call-single", "json-mode", "--variant=whole", "-n1")
 CHOSEN = (*WORDS, "--target=anthropic", "--target=openai-chat", "--facts=ours.yaml", "--expected-failures=known.yaml")
 
 
 @pytest.fixture(scope="module")
-def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def shard_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a whole run and its two shards, as JSON and as archives."""
     folder = tmp_path_factory.mktemp("shards")
     with pytest.MonkeyPatch.context() as patch:
@@ -42,8 +42,8 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def shards(played: Path, folder: Path) -> Path:
-    for file in played.iterdir():
+def shards(shard_runs: Path, folder: Path) -> Path:
+    for file in shard_runs.iterdir():
         (folder / file.name).write_bytes(file.read_bytes())
     return folder
 

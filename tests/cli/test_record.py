@@ -18,8 +18,8 @@ from harness.reports.words import money
 from harness.runner.cells import Cell, not_applicable
 from harness.runner.costs import estimate
 from harness.scenarios.load import load_file
+from tests.backends import shipped_scenarios, shipped_targets
 from tests.cli.conftest import Command
-from tests.stages import shipped_scenarios, shipped_targets
 
 KEY = "sk-ant-not-a-real-key-0123456789"
 
@@ -59,7 +59,7 @@ def test_a_recording_from_a_provider_says_so_and_holds_no_key(
     harness: Command, folder: Path, provider: tuple[Provider, str]
 ) -> None:
     outcome = harness("record", "call-single", "--target", "anthropic", "--base-url", f"anthropic={provider[1]}")
-    played = harness("run", "call-single", "--target", "anthropic")
+    replayed = harness("run", "call-single", "--target", "anthropic")
 
     places = [folder / "cassettes" / "call-single" / name for name in ("anthropic.yaml", "anthropic.stream.yaml")]
     cassettes = [place.read_text() for place in places]
@@ -69,7 +69,7 @@ def test_a_recording_from_a_provider_says_so_and_holds_no_key(
     address = provider[1].rpartition("/")[0]
     assert all(f"origin: server\n  note: Recorded from {address}, not from the provider." in each for each in cassettes)
     assert all(f"\n  versions:\n    anthropic: {version('anthropic')}\n  recorded_from:" in each for each in cassettes)
-    assert f"Recorded from {address}, not from the provider: 2 cells of anthropic (claude-opus-5-5," in played.out
+    assert f"Recorded from {address}, not from the provider: 2 cells of anthropic (claude-opus-5-5," in replayed.out
 
 
 def test_a_cell_whose_chat_failed_is_said_to_be_unrecorded(

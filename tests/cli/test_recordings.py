@@ -333,8 +333,10 @@ def test_a_possible_secret_is_refused_with_its_place(place: Place, folder: Path)
 
     assert refused.code == 2
     assert left == 0o600
-    told = " ".join(refused.out.split())
-    assert f"The responses so far are in {journal}, which only you may read. To delete them: rm '{journal}'." in told
+    reported = " ".join(refused.out.split())
+    assert (
+        f"The responses so far are in {journal}, which only you may read. To delete them: rm '{journal}'." in reported
+    )
     assert "a/openai-chat request 0 /messages/0/content (The password)" in " ".join(refused.out.split())
     assert "--allow-secret 'a/openai-chat request 0 /messages/0/content'" in " ".join(refused.out.split())
     assert allowed.code == 0
@@ -356,7 +358,9 @@ def test_a_key_in_a_scenario_is_refused_before_sending(place: Place, folder: Pat
     recorded = place("scenarios/a.yaml")
 
     assert refused.code == 2
-    told = " ".join(refused.out.split())
-    assert f"nothing was sent: the scenario has what looks like a key, at {place_of}. No cassette stores one" in told
+    reported = " ".join(refused.out.split())
+    assert (
+        f"nothing was sent: the scenario has what looks like a key, at {place_of}. No cassette stores one" in reported
+    )
     assert recorded.code == 0
     assert place.provider.asked == ["a 1", "a 2"]

@@ -41,12 +41,12 @@ def test_only_an_archive_has_conversations(kept: Path) -> None:
     assert all("conversation" not in cell for cell in cells(kept / "json"))
     assert all(cell["conversation"]["exchanges"] for cell in cells(kept / "archive"))
 
-    (told,) = (
+    (reported,) = (
         cell["conversation"]
         for cell in cells(kept / "archive")
         if (cell["target"], cell["variant"]) == ("gemini-3", "whole")
     )
-    assert [(each["by"], each["what"]) for each in told["said"]] == [
+    assert [(each["by"], each["what"]) for each in reported["said"]] == [
         ("user", "text"),
         ("assistant", "call"),
         ("assistant", "call"),
@@ -54,7 +54,7 @@ def test_only_an_archive_has_conversations(kept: Path) -> None:
         ("tool", "result"),
         ("assistant", "text"),
     ]
-    first, second = told["exchanges"]
+    first, second = reported["exchanges"]
     assert first["request"].startswith("POST http")
     assert "functionCall" in first["received"]
     assert json.loads(second["sent"])["contents"][:1] == json.loads(first["sent"])["contents"]
@@ -181,14 +181,14 @@ def timeless(text: str) -> str:
 
 
 @pytest.mark.parametrize(("report", "name"), [("terminal", "compare.txt"), ("markdown", "compare.md")])
-def test_what_got_worse_is_told_as_it_is_kept(harness: Command, runs: Path, report: str, name: str) -> None:
+def test_worse_results_are_reported_as_stored(harness: Command, runs: Path, report: str, name: str) -> None:
     outcome = harness("compare", str(runs / "before.json"), str(runs / "after.json"), "--report", report)
 
     assert (outcome.code, outcome.err) == (1, "")
     assert timeless(outcome.out) == (GOLDEN / name).read_text(encoding="utf-8")
 
 
-def test_what_got_better_and_what_is_the_same_is_told(harness: Command, runs: Path) -> None:
+def test_better_and_unchanged_results_are_reported(harness: Command, runs: Path) -> None:
     better = harness("compare", str(runs / "after.json"), str(runs / "before.json"))
     same = harness("compare", str(runs / "after.json"), str(runs / "after.json"))
 

@@ -332,8 +332,8 @@ def test_a_loop_is_copied_into_the_script_without_what_is_of_harness(harness: Co
 
 def test_a_cell_of_a_saved_run_is_reproduced(harness: Command, folder: Path) -> None:
     (folder / "own_client.py").write_text(CUTS_IDS)
-    played = ("run", "call-single", "--mode", "reference", "--report", "json:run.json", *TARGET)
-    assert harness(*played).code == 1
+    command = ("run", "call-single", "--mode", "reference", "--report", "json:run.json", *TARGET)
+    assert harness(*command).code == 1
 
     done = harness("reproduce", "call-single", "--from", "run.json")
     assert (done.code, "reproduce_call_single.py" in done.out) == (0, True), done.err

@@ -176,10 +176,10 @@ def test_with_the_network_shut_a_replay_runs_and_a_server_is_missed(cassettes: P
 
 @pytest.mark.skipif(not shipped_folder("cassettes").is_dir(), reason="no cassettes are shipped with this checkout")
 def test_shipped_scenarios_pass_strictly_from_any_folder(harness: Command) -> None:
-    played = harness("run", "--strict", "-n1", "-k", "call-")  # .ci/run plays all
+    result = harness("run", "--strict", "-n1", "-k", "call-")  # .ci/run runs all
 
-    assert played.code == 0, played.out + played.err
-    assert len(played.out.splitlines()) <= 60
+    assert result.code == 0, result.out + result.err
+    assert len(result.out.splitlines()) <= 60
 
 
 def test_sound_is_sent_by_the_models_that_are_made_for_it(harness: Command) -> None:

@@ -183,8 +183,8 @@ def test_every_report_says_that_a_recording_is_not_the_providers(
     sentence = f"Recorded from {origin}, not from the provider: 2 cells of anthropic"
     for kind in ("html", "junit", "markdown", "terminal"):
         assert sentence in " ".join((folder / f"{kind}.out").read_text().replace("\\", "").split())
-    played = json.loads((folder / "json.out").read_text())["cells"]
-    assert [(cell["provenance"]["origin"], cell["provenance"]["recorded_from"]) for cell in played] == [
+    finished = json.loads((folder / "json.out").read_text())["cells"]
+    assert [(cell["provenance"]["origin"], cell["provenance"]["recorded_from"]) for cell in finished] == [
         ("server", origin),
         ("server", origin),
     ]

@@ -102,7 +102,7 @@ def test_errors_are_reported_of_files_that_may_be_chosen(
 
 
 def test_all_servers_are_those_of_the_adapters(harness: Command) -> None:
-    played = harness("run", "call-single", "--adapter", "gemini", "--target", "all-servers")
-    assert (played.code, "2 cells" in played.out, "vertex" in played.out) == (0, True, True)
+    result = harness("run", "call-single", "--adapter", "gemini", "--target", "all-servers")
+    assert (result.code, "2 cells" in result.out, "vertex" in result.out) == (0, True, True)
     none = harness("run", "call-single", "--adapter", "claude-cli", "--target", "all-servers")
     assert (none.code, "all-servers: no compatible server" in none.err) == (2, True)

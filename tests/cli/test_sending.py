@@ -230,7 +230,7 @@ def test_what_was_paid_for_is_on_the_disk_before_the_end(place: Place, monkeypat
     assert begun != {Path("run.xml").read_text()}
 
 
-def test_a_scenario_that_has_changed_is_played_again(place: Place, folder: Path) -> None:
+def test_a_changed_scenario_is_run_again(place: Place, folder: Path) -> None:
     assert place("--report=json:run.json").code == 0
     file = folder / "scenarios" / "b.yaml"
     file.write_text(file.read_text().replace("A tool is called", "A tool is called once"))

@@ -214,8 +214,8 @@ def test_a_header_is_sent_and_shown_nowhere(
         assert main(["config"]) == 0
 
     assert seen == {(SECRET, SECRET, "Basic x" if typed else "Bearer not-a-key")}
-    told = "".join(capsys.readouterr()) + "".join((folder / each.partition(":")[2]).read_text() for each in reports)
-    assert SECRET not in told
+    reported = "".join(capsys.readouterr()) + "".join((folder / each.partition(":")[2]).read_text() for each in reports)
+    assert SECRET not in reported
     again = " ".join((folder / "terminal").read_text().split())
     assert ("--header 'X-Team-Key: VALUE' --header 'x-route: VALUE'" in again) is typed
 
@@ -236,9 +236,9 @@ def test_a_model_name_is_no_secret(
         words = ("--api", "openai-chat", "--model", "tide-model-2", "--only", "server-text", "--variant", "whole")
         assert main(["check", "server", f"{server.origin}/v1", *words]) == 1
 
-    told = " ".join(capsys.readouterr().out.split())
-    assert "tide-model-2 of anthropic is down for Bearer" in told
-    assert key not in told
+    reported = " ".join(capsys.readouterr().out.split())
+    assert "tide-model-2 of anthropic is down for Bearer" in reported
+    assert key not in reported
 
 
 @pytest.mark.parametrize(("written", "code"), [("", 0), ("strict = true", 1)])
@@ -334,8 +334,8 @@ def test_the_reference_server_is_there_for_everybody_to_check(folder: Path, caps
     run = RunResult.from_json(report.read_text())
     assert (code, run.exit_code) == (0, 0)
     assert {cell.verdict for cell in run.cells} == {Verdict.PASS, Verdict.NOT_APPLICABLE}
-    told = capsys.readouterr().out + server.out + server.err
-    assert not any(each in told for each in ("FAIL", "NOTHING RAN", "no client has sent"))
+    reported = capsys.readouterr().out + server.out + server.err
+    assert not any(each in reported for each in ("FAIL", "NOTHING RAN", "no client has sent"))
 
 
 def test_a_check_that_breaks_is_an_error_of_ours_and_not_the_end(

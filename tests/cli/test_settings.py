@@ -22,8 +22,8 @@ variants = ["whole"]
 """
 
 
-def cells(told: str) -> dict[str, str]:
-    return {cell["scenario"]: cell["verdict"] for cell in json.loads(told)["cells"]}
+def cells(reported: str) -> dict[str, str]:
+    return {cell["scenario"]: cell["verdict"] for cell in json.loads(reported)["cells"]}
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_settings_apply_in_subfolders_below_options(
     assert len(cells(harness("run", "call-parallel-same-tool", "--report=json").out)) == 1
 
 
-def test_a_project_adapter_is_played_and_checked_strictly(
+def test_a_project_adapter_is_run_and_checked_strictly(
     harness: Command, folder: Path, in_process: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(folder)
@@ -68,11 +68,11 @@ def test_a_project_adapter_is_played_and_checked_strictly(
     with (folder / "pyproject.toml").open("a") as file:
         file.write("strict = true\n")
 
-    played = harness("run", "--mode=reference")
+    result = harness("run", "--mode=reference")
     checked = harness("check", "--report=json")
 
     assert begun.code == 0, begun.err
-    assert "my-adapter" in played.out
+    assert "my-adapter" in result.out
     assert "--strict" in json.loads(harness("run", "--mode=reference", "--report=json").out)["invocation"]["rerun"]
     lenient = harness("run", "--mode=reference", "--no-strict", "--report=json")
     assert "--strict" not in json.loads(lenient.out)["invocation"]["rerun"]
@@ -86,12 +86,12 @@ def test_an_agent_can_be_named_in_the_settings(harness: Command, folder: Path) -
         '[tool.harness]\nconversations = ["tests.examples.runner_loop:drive"]\napi = "anthropic"\n'
     )
 
-    played = harness("run", "--mode=reference", "call-single", "--report=json")
-    told = harness("config").out
+    result = harness("run", "--mode=reference", "call-single", "--report=json")
+    reported = harness("config").out
 
-    assert {cell["adapter"] for cell in json.loads(played.out)["cells"]} == {"runner_loop"}
-    assert played.code == 0
-    assert re.search(r"^conversations +tests.examples.runner_loop:drive +pyproject.toml$", told, re.MULTILINE)
+    assert {cell["adapter"] for cell in json.loads(result.out)["cells"]} == {"runner_loop"}
+    assert result.code == 0
+    assert re.search(r"^conversations +tests.examples.runner_loop:drive +pyproject.toml$", reported, re.MULTILINE)
 
 
 def test_what_holds_is_shown_with_its_origin(harness: Command, mine: Path) -> None:
@@ -102,11 +102,11 @@ def test_what_holds_is_shown_with_its_origin(harness: Command, mine: Path) -> No
     rows = [re.split(r"  +", line) for line in harness("config").out.splitlines()]
 
     assert rows[0] == ["KEY", "VALUE", "FROM"]
-    told = {key: (value, origin) for key, value, origin in rows[1:]}
-    assert told["scenarios"] == ("llm", "pyproject.toml")
-    assert told["models"] == ("anthropic=x, gemini-3=gemini-3.6-pro", "pyproject.toml")
-    assert told["expected-failures"] == ("known.yaml", "pyproject.toml")
-    assert told["strict"] == ("false", "default")
+    reported = {key: (value, origin) for key, value, origin in rows[1:]}
+    assert reported["scenarios"] == ("llm", "pyproject.toml")
+    assert reported["models"] == ("anthropic=x, gemini-3=gemini-3.6-pro", "pyproject.toml")
+    assert reported["expected-failures"] == ("known.yaml", "pyproject.toml")
+    assert reported["strict"] == ("false", "default")
     assert harness("config").code == 0
 
 

@@ -21,7 +21,7 @@ FEW = (
 )
 
 
-def played(folder: Path) -> set[Verdict]:
+def verdicts(folder: Path) -> set[Verdict]:
     cells = RunResult.from_json((folder / "run.json").read_text()).cells
     return {cell.verdict for cell in cells if cell.verdict is not Verdict.NOT_APPLICABLE}
 
@@ -46,7 +46,7 @@ def test_a_starter_passes_as_it_stands(harness: Command, folder: Path, kind: str
     assert (written.code, written.err) == (0, "")
     assert written.out.startswith("my_")
     assert outcome.code == 0, outcome.out
-    assert played(folder) == {Verdict.PASS}
+    assert verdicts(folder) == {Verdict.PASS}
 
 
 @pytest.mark.parametrize("kind", ["adapter", "loop"])

@@ -16,8 +16,8 @@ from harness.apis import registry
 from harness.cassettes.cassette import REFERENCE_URL, Cassette
 from harness.cassettes.cassette_files import read
 from harness.model.http import HttpResponse
+from tests.backends import shipped_targets
 from tests.cli.conftest import Command
-from tests.stages import shipped_targets
 
 SECRET = "hunter-of-the-snark"
 KEYWORDS = ("$ref", "$dynamicRef", "$recursiveRef", "$id", "$schema")
@@ -97,8 +97,8 @@ def test_facts_of_a_stranger_open_nothing(harness: Command, folder: Path, trap: 
             "refuses": baited(FACT["refuses"], bait),
         }
         (folder / "ours.yaml").write_text(json.dumps({"api": "anthropic", "facts": [written]}))
-        played = ("call-single", "--target=anthropic", "--variant=whole", "--facts=ours.yaml", "--mode=reference")
-        for command in (("run", *played), ("list", "facts", "--facts=ours.yaml")):
+        options = ("call-single", "--target=anthropic", "--variant=whole", "--facts=ours.yaml", "--mode=reference")
+        for command in (("run", *options), ("list", "facts", "--facts=ours.yaml")):
             outcome = harness(*command)
             assert outcome.code == 0, outcome.err
             assert SECRET not in outcome.out + outcome.err
@@ -123,8 +123,10 @@ def test_a_cassette_and_an_answer_of_a_stranger_open_nothing(
             answered = baited(json.loads(each.response.body if each.response else b"{}"), bait)
             url = each.request.url.replace(REFERENCE_URL, wire.provider_url.removesuffix(wire.base_path))
             request = {"method": "POST", "uri": url, "headers": {}, "body": json.dumps(asked)}
-            told = {"status": {"code": 200, "message": "OK"}, "headers": {"content-type": ["application/json"]}}
-            interactions.append({"request": request, "response": {**told, "body": {"string": json.dumps(answered)}}})
+            reported = {"status": {"code": 200, "message": "OK"}, "headers": {"content-type": ["application/json"]}}
+            interactions.append(
+                {"request": request, "response": {**reported, "body": {"string": json.dumps(answered)}}}
+            )
             response = HttpResponse(200, {"content-type": "application/json"}, json.dumps(answered).encode())
             assert wire.check_response is not None
             departures = wire.check_response(response, wire.view(each.request))

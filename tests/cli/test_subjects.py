@@ -85,10 +85,10 @@ def again(out: str) -> list[str]:
 
 def test_an_expression_selects_checks_of_a_server(harness: Command, folder: Path, ends: Ends) -> None:
     named = ("server", ends.server, "--api", "openai-chat", "--model", MODEL)
-    told = harness("check", *named, "-k", "server-index or server-same-calls", "--report=json:run.json")
+    reported = harness("check", *named, "-k", "server-index or server-same-calls", "--report=json:run.json")
 
-    assert told.code == 1, told.out + told.err
-    assert "To be sent: about " in told.err
+    assert reported.code == 1, reported.out + reported.err
+    assert "To be sent: about " in reported.err
     assert {key[0] for key in cells(folder / "run.json")} == {"server-index", "server-same-calls"}  # one cause alone
     shown = harness("check", *named, "-k", "server-index or server-same-calls", "--variant=stream")
     assert again(shown.out) == ["check", *named, "--only=server-index,server-same-calls"]

@@ -26,7 +26,7 @@ from harness.platform.exceptions import ExceptionOrigin
 from harness.platform.files import shipped_folder
 from harness.runner.serve_router import BASE_PATH, ImprovisedRouter, example_value
 from harness.runner.served_session import SessionOptions
-from tests.broken.playing import cell
+from tests.broken.running import cell
 from tests.cli.conftest import Command
 from tests.cli.test_reproduce import started
 from tests.gateways.toy import Gate, free_port
@@ -316,7 +316,7 @@ def test_a_library_may_report_its_use_before_its_first_request(project: Path) ->
     assert recognise_here("own_client:reporting").spec == "client@openai-chat own_client:reporting"
 
 
-def test_the_sample_is_played_with_the_service_that_a_client_calls(harness: Command, project: Path) -> None:
+def test_the_sample_is_run_with_the_service_that_a_client_calls(harness: Command, project: Path) -> None:
     done = harness("try", "own_client:Groq")
 
     assert done.code == 0, done.out
@@ -439,7 +439,7 @@ def test_a_given_api_overrides_the_recognised_one(harness: Command, project: Pat
 
 
 @pytest.fixture
-def not_played(monkeypatch: pytest.MonkeyPatch) -> None:
+def without_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the subject is recognised."""
     monkeypatch.setattr(try_command, "play_check", lambda *_: 0)
 
@@ -533,7 +533,7 @@ def test_the_api_selects_an_adapter_of_a_library(
 
 
 @pytest.mark.usefixtures("first_cells_only")
-def test_the_first_cells_are_played_even_if_loading_took_all_the_time(harness: Command, project: Path) -> None:
+def test_the_first_cells_run_even_if_loading_took_all_the_time(harness: Command, project: Path) -> None:
     done = harness("try", "own_client:Client")
 
     cells = json.loads((project / ".harness" / "try.json").read_text())["cells"]
@@ -604,7 +604,7 @@ def test_a_function_with_an_answer_format_of_its_own_is_run_as_a_program(
     assert text in done.out
 
 
-def test_a_program_is_played_with_its_own_prompts_and_tools(harness: Command, folder: Path) -> None:
+def test_a_program_runs_with_its_own_prompts_and_tools(harness: Command, folder: Path) -> None:
     (folder / "program.py").write_text(PROGRAM)
 
     right = harness("try", "--command", f"{sys.executable} program.py")
@@ -972,7 +972,7 @@ def test_a_client_that_keeps_its_history_gets_results_by_its_second_method(
 
 
 @pytest.mark.usefixtures("apart")
-def test_a_loop_to_which_little_applies_is_told_why(
+def test_the_reason_why_little_applies_to_a_loop_is_printed(
     harness: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delitem(sys.modules, "own_session", raising=False)

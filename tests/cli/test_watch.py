@@ -1,4 +1,4 @@
-"""A run that is played again when its files are saved."""
+"""A run that is repeated when its files are saved."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def lines_until(running: subprocess.Popen[str], end: str) -> Iterator[str]:
     raise AssertionError(f"it has ended before it said {end!r}")
 
 
-def test_a_saved_file_is_played_again_until_ctrl_c(project: Path) -> None:
+def test_a_saved_file_is_run_again_until_ctrl_c(project: Path) -> None:
     code = (  # what a shell starts behind it ignores Ctrl-C
         "import signal, sys; from harness.cli.main import main\n"
         "if __name__ == '__main__':\n"

@@ -37,14 +37,14 @@ def body(conversation: Conversation, *, first: bool) -> dict[str, Any]:
 
 
 def content(turn: Message) -> list[dict[str, Any]]:
-    told: list[dict[str, Any]] = [
+    reported: list[dict[str, Any]] = [
         {"type": "text", "text": part.text} for part in turn.parts if isinstance(part, Text)
     ]  # what a library does that knows of texts and of pictures, and not of their order
     for part in turn.parts:
         if isinstance(part, Image):
             url = f"data:{part.media_type};base64,{base64.b64encode(part.data or b'').decode()}"
-            told.append({"type": "image_url", "image_url": {"url": url}})
-    return told
+            reported.append({"type": "image_url", "image_url": {"url": url}})
+    return reported
 
 
 def message(reply: httpx2.Response, ends: str | None = None) -> dict[str, Any]:
@@ -60,11 +60,11 @@ def message(reply: httpx2.Response, ends: str | None = None) -> dict[str, Any]:
             for piece in choice["delta"].get("tool_calls") or ():
                 call = calls.setdefault(piece["index"], {**piece, "function": {**piece["function"], "arguments": ""}})
                 call["function"]["arguments"] += piece["function"].get("arguments") or ""
-    told = {"role": "assistant", "content": text or None}
-    return {**told, "tool_calls": list(calls.values())} if calls else told
+    reported = {"role": "assistant", "content": text or None}
+    return {**reported, "tool_calls": list(calls.values())} if calls else reported
 
 
-def play(endpoint: Endpoint, model: str, conversation: Conversation, ends: str | None = None) -> None:
+def run_conversation(endpoint: Endpoint, model: str, conversation: Conversation, ends: str | None = None) -> None:
     chat: list[dict[str, Any]] = []
     run = {tool.name: tool.text for tool in conversation.tools}
     headers = {"authorization": f"Bearer {endpoint.api_key}"}
@@ -88,12 +88,14 @@ def play(endpoint: Endpoint, model: str, conversation: Conversation, ends: str |
 def unheard(endpoint: Endpoint, model: str, conversation: Conversation) -> None:
     """It takes the conversation for one of texts, in which nothing is asked of the model."""
     turns = tuple(Message.user(turn.text) for turn in conversation.turns)
-    play(endpoint, model, replace(conversation, turns=turns, tool_choice=None, response_format=None, stream=False))
+    run_conversation(
+        endpoint, model, replace(conversation, turns=turns, tool_choice=None, response_format=None, stream=False)
+    )
 
 
 def naive(endpoint: Endpoint, model: str, conversation: Conversation) -> None:
     """It takes a stream apart at empty lines that end as they mostly do."""
-    play(endpoint, model, conversation, "\n\n")
+    run_conversation(endpoint, model, conversation, "\n\n")
 
 
 def anew(endpoint: Endpoint, model: str, conversation: Conversation) -> None:
@@ -120,7 +122,7 @@ def impatient(endpoint: Endpoint, model: str, conversation: Conversation) -> Non
 
 
 CAN = PLAIN_LOOP | frozenset(map(Capability, MORE))
-CAPABLE = Loop("capable", "openai-chat", play, CAN)
+CAPABLE = Loop("capable", "openai-chat", run_conversation, CAN)
 DEAF = Loop("deaf", "openai-chat", unheard, CAN)
 NAIVE = Loop("naive", "openai-chat", naive, CAN)
 ANEW = Loop("anew", "openai-chat", anew, CAN)

@@ -57,7 +57,7 @@ turns:
 """
 
 
-def play(folder: Path, ways: list[str], loop: str) -> Cells:
+def run_ways(folder: Path, ways: list[str], loop: str) -> Cells:
     files = [folder / f"{way}.yaml" for way in ways]
     for file in files:
         file.write_text(scenario(file.stem), encoding="utf-8")
@@ -68,31 +68,31 @@ def play(folder: Path, ways: list[str], loop: str) -> Cells:
 
 
 @pytest.fixture(scope="session")
-def played(tmp_path_factory: pytest.TempPathFactory) -> Cells:
-    return once(tmp_path_factory, "answers", lambda folder: play(folder, [*RIGHT, *WRONG, "400-again"], "LOOP"))
+def results(tmp_path_factory: pytest.TempPathFactory) -> Cells:
+    return once(tmp_path_factory, "answers", lambda folder: run_ways(folder, [*RIGHT, *WRONG, "400-again"], "LOOP"))
 
 
 @pytest.mark.parametrize("way", RIGHT)
-def test_an_application_may_get_its_answer_in_any_way(played: Cells, way: str) -> None:
-    assert (played[way].verdict, [each.message for each in played[way].findings]) == (Verdict.PASS, [])
+def test_an_application_may_get_its_answer_in_any_way(results: Cells, way: str) -> None:
+    assert (results[way].verdict, [each.message for each in results[way].findings]) == (Verdict.PASS, [])
 
 
 @pytest.mark.parametrize("way", WRONG)
-def test_what_the_application_does_not_get_is_found(played: Cells, way: str) -> None:
-    causes = [each for each in played[way].findings if each.follows is None]
+def test_what_the_application_does_not_get_is_found(results: Cells, way: str) -> None:
+    causes = [each for each in results[way].findings if each.follows is None]
 
-    assert played[way].verdict is Verdict.FAIL
+    assert results[way].verdict is Verdict.FAIL
     assert f"{causes[0].rule}: {causes[0].message}".startswith(WRONG[way])
 
 
-def test_repeating_an_invalid_request_is_a_warning(played: Cells) -> None:
-    cell = played["400-again"]
+def test_repeating_an_invalid_request_is_a_warning(results: Cells) -> None:
+    cell = results["400-again"]
 
     assert cell.verdict is Verdict.WARN
     assert [each.message for each in cell.findings] == ["the same request is sent again after status 400"]
 
 
 def test_a_loop_that_returns_nothing_gets_no_scenario_about_its_answers(tmp_path: Path) -> None:
-    cells = play(tmp_path, ["max-right", "refusal-right", "400-raises"], "drive")
+    cells = run_ways(tmp_path, ["max-right", "refusal-right", "400-raises"], "drive")
 
     assert {each.verdict for each in cells.values()} == {Verdict.NOT_APPLICABLE}

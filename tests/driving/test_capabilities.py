@@ -75,7 +75,7 @@ def test_a_failure_that_has_a_tool_run_again_is_found(cells: Cells) -> None:
     assert [finding.rule for finding in cell.findings if finding.follows is None] == ["tool-run-again"]
 
 
-def test_streams_are_told_again_in_other_ways(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_streams_are_repeated_in_other_ways(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     without_workers(monkeypatch)
     report = tmp_path / "run.json"
     loops = [f"--conversation=tests.driving.capable:{name}" for name in ("CAPABLE", "NAIVE")]

@@ -42,8 +42,8 @@ def written(folder: Path, ways: Iterable[str]) -> list[str]:
     return [str(file) for file in files]
 
 
-def play(folder: Path, ways: Iterable[str], *words: str, patience: float = 0.01) -> tuple[int, str, Cells]:
-    """Play the ways. Calls that are run at once need `patience`: on a busy machine their results come late."""
+def run_ways(folder: Path, ways: Iterable[str], *words: str, patience: float = 0.01) -> tuple[int, str, Cells]:
+    """Run the ways. Calls that are run at once need `patience`: on a busy machine their results come late."""
     folder.mkdir(exist_ok=True)
     reports = [f"--report=json:{folder / 'run.json'}", f"--report=terminal:{folder / 'run.txt'}"]
     with pytest.MonkeyPatch.context() as patch:
@@ -56,14 +56,14 @@ def play(folder: Path, ways: Iterable[str], *words: str, patience: float = 0.01)
 
 
 @pytest.fixture(scope="session")
-def played(tmp_path_factory: pytest.TempPathFactory) -> Cells:
-    """The cells of all ways, by one loop: which it is, each is told by its user."""
+def results(tmp_path_factory: pytest.TempPathFactory) -> Cells:
+    """The cells of all ways, by one loop: which it is, each has its own user message."""
 
     def make(folder: Path) -> Cells:
         loop = (f"--conversation={LOOPS}:drive", "--api=openai-chat")
         ways = [each for each in (*RIGHT, *WRONG, *NOTED, "declines") if each not in AT_ONCE]
-        code, _, cells = play(folder, ways, *loop)
-        at_once, _, others = play(folder / "at-once", AT_ONCE, *loop, patience=0.5)
+        code, _, cells = run_ways(folder, ways, *loop)
+        at_once, _, others = run_ways(folder / "at-once", AT_ONCE, *loop, patience=0.5)
         assert (code, at_once) == (1, 1)
         return cells | others
 
@@ -80,27 +80,27 @@ def said(cell: CellResult) -> Sequence[str]:
 
 
 @pytest.mark.parametrize("way", RIGHT)
-def test_what_is_right_passes_be_it_unusual(played: Cells, way: str) -> None:
-    assert (played[way].verdict, said(played[way])) == (Verdict.PASS, [])
+def test_what_is_right_passes_be_it_unusual(results: Cells, way: str) -> None:
+    assert (results[way].verdict, said(results[way])) == (Verdict.PASS, [])
 
 
 @pytest.mark.parametrize("way", WRONG)
-def test_what_is_wrong_is_found_by_what_it_is(played: Cells, way: str) -> None:
-    causes = [finding.rule for finding in played[way].findings if finding.follows is None]
+def test_what_is_wrong_is_found_by_what_it_is(results: Cells, way: str) -> None:
+    causes = [finding.rule for finding in results[way].findings if finding.follows is None]
 
-    assert played[way].verdict is Verdict.FAIL
-    assert causes[:1] == [WRONG[way]], said(played[way])
-    assert {*causes} <= {WRONG[way], "openai-chat-tools-empty", "prefix-changed"}, said(played[way])
+    assert results[way].verdict is Verdict.FAIL
+    assert causes[:1] == [WRONG[way]], said(results[way])
+    assert {*causes} <= {WRONG[way], "openai-chat-tools-empty", "prefix-changed"}, said(results[way])
 
 
 @pytest.mark.parametrize("way", NOTED)
-def test_what_costs_more_is_noted(played: Cells, way: str) -> None:
-    assert played[way].verdict in (Verdict.NOTE, Verdict.WARN)
-    assert {finding.rule for finding in played[way].findings} == NOTED[way], said(played[way])
+def test_what_costs_more_is_noted(results: Cells, way: str) -> None:
+    assert results[way].verdict in (Verdict.NOTE, Verdict.WARN)
+    assert {finding.rule for finding in results[way].findings} == NOTED[way], said(results[way])
 
 
-def test_what_ends_the_loop_is_shown_with_what_it_said(played: Cells) -> None:
-    raises, exits = played["raises"], played["exits"]
+def test_what_ends_the_loop_is_shown_with_what_it_said(results: Cells) -> None:
+    raises, exits = results["raises"], results["exits"]
 
     assert re.fullmatch(
         r"the conversation broke off: it raises LookupError: no model of this name \(.*ways\.py, line \d+\)",
@@ -109,7 +109,7 @@ def test_what_ends_the_loop_is_shown_with_what_it_said(played: Cells) -> None:
     assert re.fullmatch(
         r"the conversation broke off: the library httpx2 raises InvalidURL: .* "
         r"\(httpx2/_\w+\.py, line \d+, called in .*ways\.py, line \d+\)",
-        played["library-raises"].findings[0].message,
+        results["library-raises"].findings[0].message,
     )
     assert raises.traceback is not None
     assert raises.traceback.endswith("LookupError: no model of this name\n")
@@ -117,8 +117,8 @@ def test_what_ends_the_loop_is_shown_with_what_it_said(played: Cells) -> None:
     assert exits.printed == "a last word\n"
 
 
-def test_declining_before_any_request_is_not_applicable(played: Cells) -> None:
-    cell = played["declines"]
+def test_declining_before_any_request_is_not_applicable(results: Cells) -> None:
+    cell = results["declines"]
 
     assert cell.verdict is Verdict.NOT_APPLICABLE
     assert cell.reason == (
@@ -127,7 +127,9 @@ def test_declining_before_any_request_is_not_applicable(played: Cells) -> None:
 
 
 def test_one_that_hangs_is_ended_and_the_line_is_shown(tmp_path: Path) -> None:
-    code, _, cells = play(tmp_path, ["hangs"], f"--conversation={LOOPS}:LOOP", "--variant=whole", "--cell-timeout=1")
+    code, _, cells = run_ways(
+        tmp_path, ["hangs"], f"--conversation={LOOPS}:LOOP", "--variant=whole", "--cell-timeout=1"
+    )
 
     assert code == 1
     (finding, unplayed) = sorted(cells["hangs"].findings, key=lambda each: each.rule)
@@ -141,17 +143,17 @@ def test_one_that_hangs_is_ended_and_the_line_is_shown(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("in_process")
 def test_a_loop_says_by_which_call_its_turns_end(tmp_path: Path) -> None:
-    code, _, cells = play(tmp_path / "said", ["finishes", "ends-with-call"], f"--conversation={LOOPS}:FINISHING")
+    code, _, cells = run_ways(tmp_path / "said", ["finishes", "ends-with-call"], f"--conversation={LOOPS}:FINISHING")
     assert (code, {each.verdict for each in cells.values()}) == (0, {Verdict.PASS})
 
-    code, text, _ = play(tmp_path / "unsaid", ["finishes"], f"--conversation={LOOPS}:LOOP", "--variant=whole")
+    code, text, _ = run_ways(tmp_path / "unsaid", ["finishes"], f"--conversation={LOOPS}:LOOP", "--variant=whole")
     assert code == 1
     assert "LookupError: the model has to call a tool" in text
 
 
 @pytest.mark.usefixtures("in_process")
 def test_the_commands_that_are_shown_ask_for_the_loop_again(tmp_path: Path) -> None:
-    _, text, _ = play(tmp_path, ["run-twice"], f"--conversation={LOOPS}:drive", "--target=openai-chat")
+    _, text, _ = run_ways(tmp_path, ["run-twice"], f"--conversation={LOOPS}:drive", "--target=openai-chat")
 
     again = f"run-twice.yaml --conversation {LOOPS}:drive --target openai-chat"
     assert re.search(rf"Look harness show --mode reference \S*{again}", text.replace("--variant whole ", ""))
@@ -172,7 +174,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Cells:
     def make(folder: Path) -> Cells:
         ways = ["right", "own-tool", "at-once", "agent-zips", "agent-endless", *AGENTS, "agent-declines"]
         words = ("arguments-large-integers", f"--agent-command={PROGRAM}", "--api=openai-chat")
-        return play(folder, ways, *words, patience=0.5)[2]
+        return run_ways(folder, ways, *words, patience=0.5)[2]
 
     return once(tmp_path_factory, "agents", make)
 

@@ -221,7 +221,7 @@ OTHERS = {
     "repeats": REPEATS,
     "repeats-dropped": REPEATS,
 }
-"""The scenarios of ways that are not played by the one of two turns."""
+"""The scenarios of ways that are not run by the one of two turns."""
 
 
 def messages(change: Callable[[Body], Body | None]) -> Callable[[Body], Body]:
@@ -251,11 +251,11 @@ def swapped(body: Body) -> Body:
 
 
 def reordered(body: Body) -> Body:
-    told = list(body["messages"])
-    tools = [at for at, message in enumerate(told) if message["role"] == "tool"][:2]
+    reported = list(body["messages"])
+    tools = [at for at, message in enumerate(reported) if message["role"] == "tool"][:2]
     if len(tools) == 2:
-        told[tools[0]], told[tools[1]] = told[tools[1]], told[tools[0]]
-    return {**body, "messages": told}
+        reported[tools[0]], reported[tools[1]] = reported[tools[1]], reported[tools[0]]
+    return {**body, "messages": reported}
 
 
 def without_first_turn(body: Body) -> Body:
@@ -319,8 +319,8 @@ THINK = {
 
 def framed(body: Body) -> Body:
     words = {"developer": "I am an agent.\n\n{}\n\nToday is Monday.", "user": "<question>{}</question>"}
-    told = messages(lambda each: {**each, "content": words.get(each["role"], "{}").format(each["content"])})
-    return {**told(body), "tools": [*body["tools"], THINK]}
+    reported = messages(lambda each: {**each, "content": words.get(each["role"], "{}").format(each["content"])})
+    return {**reported(body), "tools": [*body["tools"], THINK]}
 
 
 def dated(body: Body) -> Body:
@@ -432,7 +432,7 @@ KEPT: list[ConversationTool] = []
 """The tool of the conversation before."""
 
 
-def play(endpoint: Endpoint, model: str, conversation: Conversation) -> None:  # noqa: C901 - a branch for each way
+def run_way(endpoint: Endpoint, model: str, conversation: Conversation) -> None:  # noqa: C901 - a branch for each way
     way = conversation.turns[0].text.partition(":")[0]
     ended(way)
     (tool,) = conversation.tools
@@ -513,8 +513,8 @@ def cut(way: str, http: httpx2.Client, body: Body, calls: list[Body]) -> None:
 
 
 async def drive(endpoint: Endpoint, model: str, conversation: Conversation) -> None:
-    play(endpoint, model, conversation)
+    run_way(endpoint, model, conversation)
 
 
-LOOP = Loop("ways", "openai-chat", play, PLAIN_LOOP | {Capability.STREAMING})
-FINISHING = Loop("finishing", "openai-chat", play, PLAIN_LOOP, FinalCall("final_answer", "answer"))
+LOOP = Loop("ways", "openai-chat", run_way, PLAIN_LOOP | {Capability.STREAMING})
+FINISHING = Loop("finishing", "openai-chat", run_way, PLAIN_LOOP, FinalCall("final_answer", "answer"))

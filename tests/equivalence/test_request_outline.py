@@ -14,8 +14,8 @@ from harness.model.messages import ChatRequest
 from harness.rules.conversation_report import build_conversation
 from harness.rules.evidence import Evidence
 from harness.runner.cells import Cell
+from tests.backends import shipped_scenarios, shipped_targets
 from tests.rules.transcripts import transcript_of
-from tests.stages import shipped_scenarios, shipped_targets
 from tests.wrapped import Chat, chatting
 
 TARGETS = ("anthropic", "openai-chat", "openai-responses", "gemini-4", "gemini-3", "gemini-2.5")

@@ -27,10 +27,10 @@ FINE = (Verdict.PASS, Verdict.NOTE, Verdict.NOT_APPLICABLE)
 every_adapter = pytest.mark.parametrize("target", TARGETS)
 
 
-def run(target: str, stages: Backend, variants: Sequence[Variant] = ("whole", "stream")) -> RunResult:
+def run(target: str, backend: Backend, variants: Sequence[Variant] = ("whole", "stream")) -> RunResult:
     """Run every sixteenth scenario: the shipped adapters, whose readers these are, run all."""
     scenarios = load_paths([shipped_folder("scenarios")])[::16]
-    return Run(stages, all_rules())(cells(scenarios, targets_for([TARGETS[target]], [target], {}), variants))
+    return Run(backend, all_rules())(cells(scenarios, targets_for([TARGETS[target]], [target], {}), variants))
 
 
 def unclean(result: RunResult) -> list[tuple[str, str, str, list[str]]]:
@@ -46,8 +46,8 @@ def test_it_passes_a_sample_whole_and_streamed(target: str) -> None:
     result = run(target, ReferenceBackend())
 
     assert unclean(result) == []
-    played = [cell.variant for cell in result.cells if cell.verdict is Verdict.PASS]
-    assert min(played.count("whole"), played.count("stream")) > 5
+    passed = [cell.variant for cell in result.cells if cell.verdict is Verdict.PASS]
+    assert min(passed.count("whole"), passed.count("stream")) > 5
 
 
 @every_adapter
@@ -125,7 +125,7 @@ def ask(target: str) -> ChatRequest:
 def test_events_arrive_with_the_bytes(target: str) -> None:
     """The second half of the answer is sent once text of the first half has come out of the adapter."""
 
-    async def play() -> list[StreamEvent]:
+    async def converse() -> list[StreamEvent]:
         heard = asyncio.Event()
 
         async def serve(writer: asyncio.StreamWriter, whole: bytes) -> None:
@@ -142,7 +142,7 @@ def test_events_arrive_with_the_bytes(target: str) -> None:
                     heard.set()
         return seen
 
-    *before, last = asyncio.run(play())
+    *before, last = asyncio.run(converse())
     assert isinstance(last, Finish)
     assert last.response.text == "one two three four five six seven eight nine ten"
     assert [call.arguments for call in last.response.tool_calls] == [{"city": "Paris"}]
@@ -151,7 +151,7 @@ def test_events_arrive_with_the_bytes(target: str) -> None:
 
 @every_adapter
 def test_leaving_a_stream_closes_the_connection(target: str) -> None:
-    async def play() -> None:
+    async def converse() -> None:
         left = asyncio.Event()
 
         async def serve(writer: asyncio.StreamWriter, whole: bytes) -> None:
@@ -169,7 +169,7 @@ def test_leaving_a_stream_closes_the_connection(target: str) -> None:
                 assert not left.is_set()
             await left.wait()
 
-    asyncio.run(play())
+    asyncio.run(converse())
 
 
 def test_they_run_on_loopback() -> None:

@@ -19,12 +19,12 @@ SPEC = "tests.examples.plain_http:ADAPTER"
 FEW = {"call-parallel-same-tool", "result-parts", "system-plain"}
 
 
-def run(adapter: Adapter, stages: Backend, only: set[str] | None = None) -> RunResult:
+def run(adapter: Adapter, backend: Backend, only: set[str] | None = None) -> RunResult:
     """Run these scenarios, or every eighth one whose tools have names that OpenAI accepts as they are."""
     scenarios = [each for each in load_paths([shipped_folder("scenarios")]) if each.id != "tool-name-uncommon"]
     scenarios = scenarios[::8] if only is None else [scenario for scenario in scenarios if scenario.id in only]
     chosen = cells(scenarios, targets_for([adapter], ["openai-chat"], {}))
-    return Run(stages, all_rules())(chosen)
+    return Run(backend, all_rules())(chosen)
 
 
 def unclean(result: RunResult) -> list[tuple[str, str, list[str]]]:

@@ -15,7 +15,7 @@ HERE = Path(__file__).parent
 FEW = ("call-parallel-same-tool", "history-two-turns", "result-error")
 
 
-def played(folder: Path, *words: str) -> dict[str, CellResult]:
+def run_cells(folder: Path, *words: str) -> dict[str, CellResult]:
     """The cells of a few scenarios, by their names."""
     report = folder / "run.json"
     main(["run", "--mode=reference", "-n", "2", *words, f"--report=json:{report}", f"--report=terminal:{report}.txt"])
@@ -23,11 +23,11 @@ def played(folder: Path, *words: str) -> dict[str, CellResult]:
     return {f"{cell.scenario} {cell.variant}": cell for cell in cells if cell.verdict is not Verdict.NOT_APPLICABLE}
 
 
-def test_a_library_plays_by_its_own_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_library_runs_its_own_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     without_workers(monkeypatch)
     loop = ("--conversation=tests.examples.runner_loop:LOOP", "--target=anthropic")
 
-    cells = played(tmp_path, *FEW, "error-in-tool-loop", *loop)
+    cells = run_cells(tmp_path, *FEW, "error-in-tool-loop", *loop)
 
     assert [(name, finding.message) for name, cell in cells.items() for finding in cell.findings] == []
     assert len(cells) == len(FEW) + 1
@@ -44,7 +44,7 @@ def test_a_loop_is_declared_in_twenty_lines() -> None:
 def test_an_agent_that_rounds_integers_is_found(tmp_path: Path) -> None:
     program = f"--agent-command=node {HERE / 'agent.mjs'}"
 
-    cells = played(tmp_path, *FEW, "arguments-large-integers", program, "--target=anthropic")
+    cells = run_cells(tmp_path, *FEW, "arguments-large-integers", program, "--target=anthropic")
     rounded = cells.pop("arguments-large-integers whole")
 
     assert {name: cell.verdict for name, cell in cells.items()} == {f"{name} whole": Verdict.PASS for name in FEW}

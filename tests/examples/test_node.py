@@ -35,7 +35,7 @@ ROUNDED = {"npm-anthropic", "npm-gemini-3"}
 
 
 @pytest.fixture(scope="module")
-def played(tmp_path_factory: pytest.TempPathFactory) -> list[CellResult]:
+def results(tmp_path_factory: pytest.TempPathFactory) -> list[CellResult]:
     folder = tmp_path_factory.mktemp("node")
     for module in HERE.glob("*.mjs"):
         shutil.copy(module, folder)
@@ -47,15 +47,15 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> list[CellResult]:
     return list(RunResult.from_json((folder / "json").read_text()).cells)
 
 
-def test_all_four_are_played_whole_and_streamed(played: list[CellResult]) -> None:
-    passed = {(cell.api, cell.variant) for cell in played if cell.verdict is Verdict.PASS}
+def test_all_four_are_run_whole_and_streamed(results: list[CellResult]) -> None:
+    passed = {(cell.api, cell.variant) for cell in results if cell.verdict is Verdict.PASS}
 
     assert passed == {(api, variant) for api in APIS for variant in ("whole", "stream")}
-    assert len(played) > 60
+    assert len(results) > 60
 
 
-def test_what_fails_is_what_the_sdks_round(played: list[CellResult]) -> None:
-    failed = [cell for cell in played if cell.verdict not in (Verdict.PASS, Verdict.NOT_APPLICABLE)]
+def test_what_fails_is_what_the_sdks_round(results: list[CellResult]) -> None:
+    failed = [cell for cell in results if cell.verdict not in (Verdict.PASS, Verdict.NOT_APPLICABLE)]
 
     assert {(cell.scenario, cell.target) for cell in failed} == {("arguments-large-integers", name) for name in ROUNDED}
     first = failed[0].findings[0]

@@ -117,12 +117,12 @@ def harness(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Harness:
     return shown
 
 
-def played(shown: str) -> tuple[CellResult, ...]:
+def cells_of(shown: str) -> tuple[CellResult, ...]:
     return tuple(RunResult.from_json(shown).cells)
 
 
-def test_the_suite_plays_it_whole_and_streamed(harness: Harness) -> None:
-    cells = played(harness("run", "-k", "result or streaming", *SUITE))
+def test_the_suite_runs_it_whole_and_streamed(harness: Harness) -> None:
+    cells = cells_of(harness("run", "-k", "result or streaming", *SUITE))
     assert [(cell.scenario, cell.findings) for cell in cells if cell.findings] == []
     assert {cell.target for cell in cells} == {"relay"}
     assert sum(cell.verdict is Verdict.PASS for cell in cells) > 15
@@ -134,7 +134,7 @@ def test_the_suite_plays_it_whole_and_streamed(harness: Harness) -> None:
 
 
 def test_faults_of_its_adapters_and_its_limits_are_found(harness: Harness) -> None:
-    cells = played(harness("run", CALLS, "--mode", "reference", "--variant", "whole", *FAULTS, status=1))
+    cells = cells_of(harness("run", CALLS, "--mode", "reference", "--variant", "whole", *FAULTS, status=1))
 
     found = {cell.target: {finding.rule for finding in cell.findings} for cell in cells}
     assert found == {
@@ -164,7 +164,7 @@ def test_it_is_listed_with_all_others(harness: Harness) -> None:
 
 def test_it_is_recorded_replayed_and_audited(harness: Harness) -> None:
     harness("record", CALLS, "--from", "reference", "--target", "relay")
-    cells = played(harness("run", CALLS, "--target", "relay", "--report", "json"))
+    cells = cells_of(harness("run", CALLS, "--target", "relay", "--report", "json"))
     assert [(cell.variant, cell.verdict) for cell in cells] == [("whole", Verdict.PASS), ("stream", Verdict.PASS)]
 
     audit = harness("audit", "cassettes")
@@ -173,7 +173,7 @@ def test_it_is_recorded_replayed_and_audited(harness: Harness) -> None:
 
 
 def test_a_plain_run_ignores_installed_plugins(harness: Harness) -> None:
-    cells = played(harness("run", "narrow.yaml", "--mode", "reference", "--variant", "whole", "--report", "json"))
+    cells = cells_of(harness("run", "narrow.yaml", "--mode", "reference", "--variant", "whole", "--report", "json"))
     assert [cell.target for cell in cells] == [each.name for each in registry.shipped_targets()]
 
 
@@ -182,5 +182,5 @@ def test_its_key_reaches_no_output(harness: Harness) -> None:
 
 
 def test_scenarios_put_its_wire_parts_into_answers(harness: Harness) -> None:
-    cells = played(harness("run", "badge.yaml", "--mode", "reference", "--target", "relay", "--report", "json"))
+    cells = cells_of(harness("run", "badge.yaml", "--mode", "reference", "--target", "relay", "--report", "json"))
     assert [cell.verdict for cell in cells] == [Verdict.PASS, Verdict.PASS]

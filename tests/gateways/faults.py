@@ -119,7 +119,7 @@ def _swapped(body: JsonDict) -> None:
 
 
 def _without_system_turns(body: JsonDict) -> None:
-    """litellm issue 36917: a system turn in mid-conversation is left out, and nobody is told."""
+    """litellm issue 36917: a system turn in mid-conversation is left out without an error."""
     first, *rest = body["messages"]
     body["messages"] = [first, *(message for message in rest if message["role"] != "system")]
 
@@ -198,10 +198,10 @@ def _turning_tools() -> Edit:
 def _timed() -> Edit:
     minutes = count()
 
-    def told(body: JsonDict) -> None:
+    def with_time(body: JsonDict) -> None:
         body["system"] = f"{body['system']} It is 10:{next(minutes):02}."
 
-    return told
+    return with_time
 
 
 class _Unwaiting(Passing):
@@ -307,7 +307,7 @@ class Adding(Passing):
             body["content"] = [*self._blocks, *body["content"]]
             return replace(response, body=json.dumps(body).encode())
         first, *rest = response.body.decode().split("\n\n")
-        added = [_event(each) for at, block in enumerate(self._blocks) for each in _told(at, block)]
+        added = [_event(each) for at, block in enumerate(self._blocks) for each in _block_events(at, block)]
         return replace(response, body="\n\n".join([first, *added, *map(self._moved, rest)]).encode())
 
     def _moved(self, event: str) -> str:
@@ -322,7 +322,7 @@ def _event(value: JsonDict) -> str:
     return f"event: {value['type']}\ndata: {json.dumps(value)}"
 
 
-def _told(index: int, block: JsonDict) -> list[JsonDict]:
+def _block_events(index: int, block: JsonDict) -> list[JsonDict]:
     return [
         {"type": "content_block_start", "index": index, "content_block": block},
         {"type": "content_block_stop", "index": index},

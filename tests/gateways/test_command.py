@@ -131,7 +131,7 @@ def test_a_loss_is_shown_with_both_bodies(scorecard: Scorecard) -> None:
     assert "the client's request:" in scorecard.junit
 
 
-def test_the_command_that_plays_it_again_does(
+def test_the_command_that_repeats_a_cell_works(
     scorecard: Scorecard, front: Front, capsys: pytest.CaptureFixture[str]
 ) -> None:
     again = scorecard.words.partition("Run again ")[2].partition(" All answers")[0]
@@ -215,7 +215,7 @@ def test_unreached_upstream_error_quotes_both_ends(front: Front, scenario: str) 
     )
 
 
-def test_a_gateway_that_asks_for_another_model_is_told_of(front: Front) -> None:
+def test_a_gateway_that_requests_another_model_is_reported(front: Front) -> None:
     class Another(Passing):
         def request(self, request: HttpRequest) -> HttpRequest:
             body = request.body.replace(b"claude-opus-5-5", b"claude-opus-5")
@@ -294,10 +294,10 @@ class _Unauthorized(Passing):
 def test_unreached_upstream_does_not_stop_the_others(
     front: Front, tmp_path: Path, by_upstream: bool, said: str
 ) -> None:
-    played = ("--api", "anthropic", "--upstream", "anthropic", "--upstream", "anthropic-opus-5", "--variant", "whole")
+    options = ("--api", "anthropic", "--upstream", "anthropic", "--upstream", "anthropic-opus-5", "--variant", "whole")
     report = f"--report=json:{tmp_path / 'run.json'}"
 
-    code, _ = front.check(_Unauthorized(by_upstream=by_upstream), *played, report)
+    code, _ = front.check(_Unauthorized(by_upstream=by_upstream), *options, report)
 
     run = RunResult.from_json((tmp_path / "run.json").read_text())
     (finding,) = (each for cell in run.cells for each in cell.findings)
@@ -357,7 +357,7 @@ def test_waiting_for_the_gateway_ends_after_the_given_seconds() -> None:
     )
 
 
-def test_a_command_that_ends_is_told_with_what_it_printed() -> None:
+def test_the_output_of_a_command_that_ends_is_in_the_error() -> None:
     url, arrived = f"http://127.0.0.1:{free_port()}", io.StringIO()
     command = f"{sys.executable} -c 'raise SystemExit(\"no configuration\")'"
 

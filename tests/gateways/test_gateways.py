@@ -115,7 +115,7 @@ def test_a_faithful_gateway_is_clean(target: str, variant: Variant, both: Ends) 
     }
 
 
-def test_a_faithful_translation_is_told_as_one(both: Ends) -> None:
+def test_a_faithful_translation_is_reported_as_translated(both: Ends) -> None:
     run = both.check(Translating(), "openai-chat", [SCENARIOS[name] for name in _SAID], upstream="anthropic")
 
     assert _lost(run) == {}
@@ -128,9 +128,9 @@ def test_a_faithful_translation_is_told_as_one(both: Ends) -> None:
 
 
 def test_what_an_upstream_refuses_anyway_is_refused_and_no_loss(both: Ends) -> None:
-    """The model behind the gateway takes no forced choice: the client is told, and that is all there is to it."""
-    played = [SCENARIOS["call-single"], SCENARIOS["choice-required"]]
-    run = both.check(Translating(), "openai-chat", played, upstream="anthropic", variants=("whole",))
+    """The model behind the gateway takes no forced choice: the client gets an error, and nothing else is reported."""
+    chosen = [SCENARIOS["call-single"], SCENARIOS["choice-required"]]
+    run = both.check(Translating(), "openai-chat", chosen, upstream="anthropic", variants=("whole",))
 
     assert _lost(run) == {}
     assert run.check is not None
@@ -145,8 +145,8 @@ def test_refusal_of_what_the_upstream_accepts_is_a_warning(both: Ends) -> None:
             error = b'{"type": "error", "error": {"type": "invalid_request_error", "message": "no stop texts here"}}'
             return HttpResponse(400, {"content-type": "application/json"}, error)
 
-    played = [SCENARIOS["call-not-needed"], SCENARIOS["gateway-stop"]]
-    run = both.check(Declining(), "anthropic", played, variants=("whole",))
+    chosen = [SCENARIOS["call-not-needed"], SCENARIOS["gateway-stop"]]
+    run = both.check(Declining(), "anthropic", chosen, variants=("whole",))
 
     assert _lost(run) == {
         "gateway-refused": "the gateway refuses a request that anthropic accepts: HTTP 400: no stop texts here"

@@ -30,10 +30,10 @@ from harness.rules.rule import all_rules
 from harness.runner.cells import not_applicable
 from harness.scenarios.schema import Variant
 from harness.stdio.protocol import from_json, to_json
+from tests.backends import shipped_scenarios, shipped_targets
 from tests.broken.fault import ALL, Wrap, Wrapped, client, sends
-from tests.broken.playing import cell, played
+from tests.broken.running import cell, run_cell
 from tests.hardness.body_edits import NOTHING, OPERATORS, Edit, apply, at, edits, paths, unpacked
-from tests.stages import shipped_scenarios, shipped_targets
 
 TABLE = Path(__file__).with_name("equivalent_mutants.yaml")
 
@@ -158,7 +158,7 @@ def _value_of(document: Any) -> Any:
 
 
 class Recording:
-    """The bodies of each cell with shipped adapters. Cells are played when their bodies are needed."""
+    """The bodies of each cell with shipped adapters. Cells are run when their bodies are needed."""
 
     def __init__(self) -> None:
         self._bodies: dict[tuple[str, str, Variant], dict[Side, list[Any]]] = {}
@@ -200,14 +200,14 @@ class Recording:
                 sends(lambda _, body: requests.append(json.loads(json.dumps(body))))(adapter)
             )
 
-        result = played(scenario, target, wrap, variant=variant)
+        result = run_cell(scenario, target, wrap, variant=variant)
         assert result.verdict in (Verdict.PASS, Verdict.NOT_APPLICABLE), (scenario, target, variant, result.reason)
-        # a streamed cell is played again with whole responses, for comparison
+        # a streamed cell is repeated with whole responses, for comparison
         first = handed if variant == "whole" else [each for each in handed if "events" in each]
         return {"request": requests, "response" if variant == "whole" else "events": first}
 
 
-# --- playing ---
+# --- running ---
 
 
 def wrap_of(mutant: Mutant) -> Wrap:
@@ -271,7 +271,7 @@ class Score:
         """Play a mutant until a rule finds it. Return `None` if it changes nothing, or nothing that is allowed."""
         outcome = Outcome(mutant)
         for scenario, variant in islice(self._cells(mutant), self._cells_each):
-            result = played(scenario, mutant.target, wrap_of(mutant), variant=variant)
+            result = run_cell(scenario, mutant.target, wrap_of(mutant), variant=variant)
             errors = [each for each in result.findings if each.severity is not Severity.NOTE]
             if errors:
                 outcome.rules = tuple(sorted({each.rule for each in errors if each.follows is None}))
@@ -315,7 +315,7 @@ class Score:
 
 
 def _earlier(before: Any, body: Any) -> Any:
-    """Return the body before it unless a conversation starts: a streamed cell is played again with whole responses."""
+    """Return the body before it unless a conversation starts: a streamed cell is repeated with whole responses."""
     entries = next((key for key in ("messages", "input", "contents") if key in body), None)
     again = entries is not None and before is not None and len(before.get(entries, ())) >= len(body[entries])
     return None if again else before

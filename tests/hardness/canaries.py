@@ -102,7 +102,7 @@ SHAPES = {
     "a webhook of Slack": f"https://hooks.slack.com/services/T{_random('1', 8)}/B{_random('2', 8)}/{_random('3', 24)}",
     "a key of Groq, a token of Hugging Face": f"gsk_{_random('n', 52)} hf_{_random('o', 34, BASE62[:52])}",
 }
-"""Keys and accounts of others, which no run knows: they are told by their shape."""
+"""Keys and accounts of others, which no run knows: they are recognised by their form."""
 
 
 NAMES = ("APIKEY", "OPENAI_API_KEY_2", "GITHUB_PAT", "DB_PASS", "ADMIN_PWD", "SERVICE_AUTH", "SENTRY_DSN")

@@ -16,8 +16,8 @@ _KEY = "figure"
 @pytest.fixture
 def figure(record_property: Callable[[str, object], None]) -> Figure:
     def note(what: str, how_many: int, outcome: str, **details: object) -> None:
-        told = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in details.items())
-        record_property(_KEY, f"{what:44} {how_many:6}  {outcome}{f'  ({told})' if told else ''}")
+        reported = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in details.items())
+        record_property(_KEY, f"{what:44} {how_many:6}  {outcome}{f'  ({reported})' if reported else ''}")
 
     return note
 

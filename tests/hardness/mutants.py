@@ -1,4 +1,4 @@
-"""Changes of an adapter's code at random, each played through the whole suite: what survives is a change that no
+"""Changes of an adapter's code at random, each run through the whole suite: what survives is a change that no
 scenario and no rule has noticed.
 
 `python -m tests.hardness.mutants openai-chat --sample 150` prints the survivors. Most are code for other models, or say
@@ -161,11 +161,11 @@ def survives(mutant: Mutant | None, target: str) -> bool:
     """Whether the suite passes with it; `None` is the code as it stands."""
     child = os.fork()
     if child == 0:
-        os._exit(_played(mutant, target))
+        os._exit(_outcome(mutant, target))
     return os.waitpid(child, 0)[1] == 0
 
 
-def _played(mutant: Mutant | None, target: str) -> int:
+def _outcome(mutant: Mutant | None, target: str) -> int:
     signal.alarm(_SECONDS)
     nowhere = os.open(os.devnull, os.O_RDWR)
     for descriptor in (1, 2):

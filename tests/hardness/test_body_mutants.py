@@ -8,11 +8,11 @@ from itertools import islice
 import pytest
 
 from harness.rules.rule import all_rules
-from tests.broken import playing
+from tests.backends import shipped_scenarios
+from tests.broken import running
 from tests.broken.fault import ALL
 from tests.hardness.body_edits import Edit
 from tests.hardness.body_mutants import Mutant, Score
-from tests.stages import shipped_scenarios
 
 _SEED, _MUTANTS = 36, 16
 """Of each target."""
@@ -21,8 +21,8 @@ _SCENARIOS = ("call-parallel-different-tools", "image-from-user", "json-schema-n
 
 
 def _unexplained(score: Score, mutants: list[Mutant]) -> list[Mutant]:
-    played = islice((each for each in map(score.outcome, mutants) if each is not None), _MUTANTS)
-    return [each.mutant for each in played if each.survived and each.reason is None]
+    outcomes = islice((each for each in map(score.outcome, mutants) if each is not None), _MUTANTS)
+    return [each.mutant for each in outcomes if each.survived and each.reason is None]
 
 
 @pytest.mark.parametrize("target", ALL)
@@ -38,5 +38,5 @@ def test_each_survivor_of_a_sample_is_explained(target: str) -> None:
 def test_a_mutant_that_no_rule_finds_is_unexplained(monkeypatch: pytest.MonkeyPatch) -> None:
     score, mutant = Score(("call-not-needed",)), Mutant("openai-chat", "response", Edit("/usage/input_tokens", "other"))
     assert not _unexplained(score, [mutant])
-    monkeypatch.setattr(playing, "RULES", [each for each in all_rules() if each.id != "usage"])
+    monkeypatch.setattr(running, "RULES", [each for each in all_rules() if each.id != "usage"])
     assert _unexplained(score, [mutant]) == [mutant]

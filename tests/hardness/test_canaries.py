@@ -121,14 +121,14 @@ def plant(
     target: str,
     shown: Collection[str],
 ) -> dict[str, int]:
-    """Plant a canary in every place; how many cells were played of each. The scenarios `shown` are shown as well."""
+    """Plant a canary in every place; how many cells were run of each. The scenarios `shown` are shown as well."""
     for name in VARIABLES:
         monkeypatch.setenv(name, canary.secret if canary.known and canary.variable is None else OTHER)
     if canary.variable is not None:
         monkeypatch.setenv(canary.variable, canary.secret)
     monkeypatch.setenv("CANARY", canary.line)
     written = scenarios(out.folder / "scenarios", canary)
-    played = dict.fromkeys(PLACES, 0)
+    counts = dict.fromkeys(PLACES, 0)
     wire = registry.api(registry.target_named(target).api)
     origin = server.mount(Echo(target, written, canary))
     base = origin + wire.base_path
@@ -141,7 +141,7 @@ def plant(
         failed = [cell for cell in run["cells"] if cell["scenario"] in FAITHFUL and cell["verdict"] == "fail"]
         assert failed == [], "an adapter is not to blame for what an answer says"
         for place, scenario in IN_ANSWERS.items():
-            played[place] += sum(cell["scenario"] == scenario for cell in run["cells"])
+            counts[place] += sum(cell["scenario"] == scenario for cell in run["cells"])
         for scenario in shown:
             out.run("show", f"scenarios/{scenario}.yaml", *there, "--variant", "stream", "--mode", "live")
         # What is said of a replay is not looked through: it repeats what the scenario itself says.
@@ -153,16 +153,16 @@ def plant(
         odd = f"http://{secret}:{secret}@{base.partition('//')[2]}?token={secret}&x={secret}"
         there = ("--target", target, "--base-url", f"{target}={odd}")
         out.run("record", "scenarios/error-message.yaml", *there, *folder, *reports("address"))
-        played["base URL"] += len(json.loads((out.folder / "address.json").read_text())["cells"])
+        counts["base URL"] += len(json.loads((out.folder / "address.json").read_text())["cells"])
 
         for place, kind in (("sent along", "SENDING"), ("adapter", "RAISING")):
             spec = f"tests.hardness.leaky:{kind}_{ATTRIBUTES[target]}"
             there = ("--adapter", spec, "--base-url", f"leaky-{target}={base}", "--target", target)
             out.run("record", "scenarios/plain.yaml", *there, *folder, "--force", *reports(kind))
-            played[place] += len(json.loads((out.folder / f"{kind}.json").read_text())["cells"])
+            counts[place] += len(json.loads((out.folder / f"{kind}.json").read_text())["cells"])
     finally:
         server.unmount(origin)
-    return played
+    return counts
 
 
 def leaks(canary: Canary, out: Outputs) -> list[str]:
@@ -176,9 +176,9 @@ def test_a_canary_is_in_nothing_that_comes_out(
 ) -> None:
     canary, out = CANARIES[at], outputs("one")
 
-    played = plant(canary, out, server, monkeypatch, target=TARGETS[at % 4], shown=["tool-argument"])
+    counts = plant(canary, out, server, monkeypatch, target=TARGETS[at % 4], shown=["tool-argument"])
 
-    assert set(played.values()) == {2}
+    assert set(counts.values()) == {2}
     assert leaks(canary, out) == []
     assert any(out.journals)
 
@@ -190,23 +190,23 @@ def test_560_canaries_over_all_apis_whole_and_streamed(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    played = dict.fromkeys(PLACES, 0)
+    counts = dict.fromkeys(PLACES, 0)
     found: list[str] = []
     looked_at = 0
     for at, canary in enumerate(CANARIES):
         out = outputs(str(at))
         cells = plant(canary, out, server, monkeypatch, target=TARGETS[at % 4], shown=[SHOWN[at % len(SHOWN)]])
-        played = {place: count + cells[place] for place, count in played.items()}
+        counts = {place: count + cells[place] for place, count in counts.items()}
         found += leaks(canary, out)
         looked_at += len(out.all())
     count = len(CANARIES) * len(PLACES)
     lines = [f"{len(CANARIES)} kinds × {len(PLACES)} places = {count} canaries, whole and streamed"]
-    lines += [f"  {place:16} {cells} cells" for place, cells in played.items()]
+    lines += [f"  {place:16} {cells} cells" for place, cells in counts.items()]
     lines += [f"  {looked_at} outputs looked through: {len(found)} leaks", *found]
     with capsys.disabled():
         sys.stdout.write("\n" + "\n".join(lines) + "\n")
     assert count == 560
-    assert set(played.values()) == {len(CANARIES) * 2}
+    assert set(counts.values()) == {len(CANARIES) * 2}
     assert found == []
 
 
@@ -227,7 +227,7 @@ def test_the_deltas_of_a_redacted_answer_say_what_the_whole_says(size: int) -> N
             events = ({"index": 0, "delta": {"text": piece}} for piece in pieces)
             stream = redactor.body("".join(f"data: {json.dumps(event)}\n\n" for event in events).encode())
             whole = json.loads(redactor.body(json.dumps({"text": said}).encode()))["text"]
-            told = [json.loads(line[5:]) for line in stream.splitlines() if line]
-            assert "".join(event["delta"]["text"] for event in told) == whole, canary.kind
+            reported = [json.loads(line[5:]) for line in stream.splitlines() if line]
+            assert "".join(event["delta"]["text"] for event in reported) == whole, canary.kind
             assert left(canary, stream) is None
             assert left(canary, whole.encode()) is None

@@ -51,7 +51,7 @@ def reported(folder: Path, words: tuple[str, ...], environment: Mapping[str, str
 
 
 def same(folder: Path, scenarios: tuple[str, ...]) -> int:
-    """Play the scenarios in other ways in each mode; how many runs were held against the plain ones."""
+    """Run the scenarios in other ways in each mode; how many runs were held against the plain ones."""
     made = 0
     for mode in MODES:
         recorded = () if mode[1:] else ("--cassettes", str(ROOT / "cassettes"))  # else a scenario of one's own has none
@@ -71,10 +71,10 @@ def same(folder: Path, scenarios: tuple[str, ...]) -> int:
             (places[0], (*words, *reversed(files)), {}),
         ]
         for place, command, environment in different:
-            told = reported(place, command, environment)
+            result = reported(place, command, environment)
             if command != (*words, *files):  # what was typed is repeated as it was typed
-                told["invocation"]["selection"] = plain["invocation"]["selection"]
-            assert told == plain, (command, environment)
+                result["invocation"]["selection"] = plain["invocation"]["selection"]
+            assert result == plain, (command, environment)
             made += 1
     return made
 

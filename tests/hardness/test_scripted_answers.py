@@ -24,8 +24,8 @@ from harness.reference_server.script_session import ScriptSession
 from harness.runner.cells import Cell
 from harness.runner.tool_loop import run_scenario
 from harness.scenarios.schema import StepSpec
+from tests.backends import InProcess, generated_cell, shipped_targets
 from tests.broken.fault import ALL
-from tests.stages import InProcess, generated_cell, shipped_targets
 
 Edit = Callable[[HttpResponse], HttpResponse]
 

@@ -26,7 +26,7 @@ from harness.model.errors import MissingDependency, MissingKey, UnknownName, Usa
 from harness.model.messages import ChatRequest, Message
 from harness.model.protocols import Capability
 from harness.stdio import adapter_specs
-from tests.stages import every_target
+from tests.backends import every_target
 
 SECRET = "sk-very-secret"
 KEYS = {"ANTHROPIC_API_KEY": SECRET, "OPENAI_API_KEY": SECRET, "GEMINI_API_KEY": SECRET}

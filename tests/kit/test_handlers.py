@@ -49,18 +49,18 @@ Done: é
 """
 
 
-def played(handler: MessageHandler) -> None:
+def run_turn(handler: MessageHandler) -> None:
     Thread(ChatRequest("m", ())).send(Model(SCRIPT), "Add", add, handler)
 
 
 def test_the_console(capsys: pytest.CaptureFixture[str]) -> None:
-    played(ConsoleHandler())
+    run_turn(ConsoleHandler())
     assert capsys.readouterr().out == PRINTED
 
 
 def test_another_file(capsys: pytest.CaptureFixture[str]) -> None:
     file = io.StringIO()
-    played(ConsoleHandler(file=file))
+    run_turn(ConsoleHandler(file=file))
     assert file.getvalue() == PRINTED
     assert capsys.readouterr().out == ""
 
@@ -73,13 +73,13 @@ def test_the_console_says_what_ended_the_turn(capsys: pytest.CaptureFixture[str]
 
 def test_the_queue() -> None:
     queue: Queue[HandlerEvent] = Queue()
-    played(QueueHandler(queue))
+    run_turn(QueueHandler(queue))
     assert [queue.get_nowait() for _ in range(queue.qsize())] == EVENTS
 
 
 def test_the_collector(capsys: pytest.CaptureFixture[str]) -> None:
     handler = CollectingHandler()
-    played(handler)
+    run_turn(handler)
     assert handler.events == EVENTS
     assert handler.text == "Let me see.\nDone: é"
     assert capsys.readouterr().out == ""

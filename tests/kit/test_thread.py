@@ -192,8 +192,8 @@ def test_after_a_pause_the_history_is_sent_again(send: Send) -> None:
     assert [len(request.messages) for request in model.requests] == [1, 2, 4]
     assert model.requests[1].messages[-1] == paused.message
     assert model.requests[2].messages[:2] == model.requests[1].messages
-    told = [("text", "One so far."), ("pause", "One so far."), ("use", "c1"), ("result", "c1"), ("text", "Two.")]
-    assert handler.events == [*told, ("done", None)]
+    reported = [("text", "One so far."), ("pause", "One so far."), ("use", "c1"), ("result", "c1"), ("text", "Two.")]
+    assert handler.events == [*reported, ("done", None)]
 
 
 def test_pauses_count_towards_the_bound(send: Send) -> None:

@@ -88,7 +88,7 @@ def project(
 
 
 def configure(project: pytest.Pytester, **options: str) -> None:
-    """Write the configuration: the reference server and the forgetful adapter, unless told otherwise."""
+    """Write the configuration: the reference server and the forgetful adapter, unless configured differently."""
     chosen = {"harness_mode": "reference", "harness_adapters": "forgetful:ADAPTER", **options}
     lines = [f"{name} = {value}" for name, value in chosen.items() if value]
     project.makeini("\n".join(["[pytest]", "pythonpath = .", "testpaths = tests", *lines]))
@@ -97,11 +97,11 @@ def configure(project: pytest.Pytester, **options: str) -> None:
 PLUGIN = ("-p", "harness.pytest_plugin", "-p", "no:cacheprovider")
 
 
-def play(project: pytest.Pytester, *arguments: str) -> pytest.RunResult:
+def run_pytest(project: pytest.Pytester, *arguments: str) -> pytest.RunResult:
     """Run pytest inside this process, which has loaded all that takes long."""
     return project.runpytest_inprocess(*PLUGIN, *arguments)
 
 
-def play_apart(project: pytest.Pytester, *arguments: str) -> pytest.RunResult:
+def run_pytest_apart(project: pytest.Pytester, *arguments: str) -> pytest.RunResult:
     """Run pytest in a process of its own."""
     return project.runpytest_subprocess(*PLUGIN, *arguments)

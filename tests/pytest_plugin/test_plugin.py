@@ -17,7 +17,7 @@ from harness.platform.files import shipped_folder
 from harness.results import Severity
 from harness.rules.rule import all_rules
 from tests.cli.conftest import without_workers
-from tests.pytest_plugin.project import FORGETFUL, configure, play, play_apart, scenario
+from tests.pytest_plugin.project import FORGETFUL, configure, run_pytest, run_pytest_apart, scenario
 
 BOTH = ("whole", "stream")
 SCENARIOS = {"harness_scenarios": "scenarios"}
@@ -72,7 +72,7 @@ def test_the_harness_is_loaded_only_for_scenarios_and_then_as_it_is(
     (project.path / "conftest.py").write_text(REWRITTEN if test is LOADERS else "")
     (project.path / "tests" / "test_own.py").write_text(test)
     configure(project, **chosen)
-    play_apart(project, *asked).assert_outcomes(**outcomes)
+    run_pytest_apart(project, *asked).assert_outcomes(**outcomes)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_the_harness_is_loaded_only_for_scenarios_and_then_as_it_is(
     ],
     ids=["played", "seldom enough", "switched off"],
 )
-def test_cycles_are_looked_for_less_often_while_scenarios_are_played(
+def test_garbage_is_collected_less_often_while_scenarios_run(
     project: pytest.Pytester, before: tuple[int, int, int], chosen: dict[str, str], expected: tuple[int, int, int]
 ) -> None:
     (project.path / "tests" / "test_collector.py").write_text(
@@ -94,7 +94,7 @@ def test_cycles_are_looked_for_less_often_while_scenarios_are_played(
     usual = gc.get_threshold()
     gc.set_threshold(*before)
     try:
-        play(project, "tests", "scenarios", "-k", "collector").assert_outcomes(passed=1, deselected=5)
+        run_pytest(project, "tests", "scenarios", "-k", "collector").assert_outcomes(passed=1, deselected=5)
         assert gc.get_threshold() == before
     finally:
         gc.set_threshold(*usual)
@@ -103,13 +103,13 @@ def test_cycles_are_looked_for_less_often_while_scenarios_are_played(
 @pytest.mark.parametrize("given", [".", "scenarios/prompted.yaml", "tests scenarios", ""])
 def test_scenarios_are_collected_wherever_they_are_asked_for(project: pytest.Pytester, given: str) -> None:
     configure(project, **SCENARIOS)
-    done = play(project, *given.split(), "--collect-only")
+    done = run_pytest(project, *given.split(), "--collect-only")
     done.stdout.fnmatch_lines(["*<ScenarioFile prompted.yaml>", "*<CellItem forgetful[[]whole]>"])
 
 
 def test_each_cell_is_an_item_and_findings_are_the_text_of_a_failure(project: pytest.Pytester) -> None:
     configure(project, **SCENARIOS)
-    done = play(project)
+    done = run_pytest(project)
     done.assert_outcomes(passed=3, failed=2)
     words = "--mode reference --variant whole scenarios/prompted.yaml --target openai-chat --adapter forgetful:ADAPTER"
     done.stdout.fnmatch_lines(
@@ -146,7 +146,7 @@ def test_the_evidence_is_said_once_be_the_summary_as_long_as_it_may(
 ) -> None:
     monkeypatch.setenv("CI", "true")
     configure(project, **SCENARIOS)
-    done = play(project, "scenarios/prompted.yaml::forgetful[whole]", "-rA", "--junitxml=junit.xml")
+    done = run_pytest(project, "scenarios/prompted.yaml::forgetful[whole]", "-rA", "--junitxml=junit.xml")
     said = [line for line in done.stdout.lines if "blame: adapter" in line or "Be brief." in line]
     assert [line.partition(": the request has")[0] for line in said] == [
         "system-missing (loss, error, blame: adapter)",
@@ -159,7 +159,7 @@ def test_the_evidence_is_said_once_be_the_summary_as_long_as_it_may(
     assert (failure.text or "").count("Be brief.") == 1
 
 
-def test_what_failed_last_is_played_alone(project: pytest.Pytester) -> None:
+def test_only_the_last_failures_are_run(project: pytest.Pytester) -> None:
     configure(project, **SCENARIOS)
     project.runpytest_inprocess("-p", "harness.pytest_plugin").assert_outcomes(passed=3, failed=2)
     again = project.runpytest_inprocess("-p", "harness.pytest_plugin", "--lf")
@@ -167,24 +167,22 @@ def test_what_failed_last_is_played_alone(project: pytest.Pytester) -> None:
 
 
 @pytest.mark.usefixtures("workers")
-def test_what_owns_its_loop_is_played_as_an_adapter_is(
-    project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_tool_loop_runs_like_an_adapter(project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     without_workers(monkeypatch)
     (project.path / "looping.py").write_text(LOOP)
     configure(project, **SCENARIOS, harness_adapters="'drive@openai-chat looping:drive'")
-    done = play(project)
+    done = run_pytest(project)
     done.assert_outcomes(passed=2, failed=1)
     done.stdout.fnmatch_lines(["loop-system (loss, error, blame: client): the system prompt is nowhere in the request"])
 
 
-def test_scenarios_that_are_named_are_played_alone(project: pytest.Pytester) -> None:
+def test_only_named_scenarios_are_run(project: pytest.Pytester) -> None:
     configure(project, **SCENARIOS)
     scenario(project.path / "tests", "elsewhere")  # is left alone
-    play(project, "scenarios/plain.yaml").assert_outcomes(passed=2)
-    play(project, "scenarios/plain.yaml::forgetful").assert_outcomes(passed=2)
-    play(project, "scenarios/plain.yaml::forgetful[stream]").assert_outcomes(passed=1)
-    play(project, "tests").assert_outcomes(passed=1)
+    run_pytest(project, "scenarios/plain.yaml").assert_outcomes(passed=2)
+    run_pytest(project, "scenarios/plain.yaml::forgetful").assert_outcomes(passed=2)
+    run_pytest(project, "scenarios/plain.yaml::forgetful[stream]").assert_outcomes(passed=1)
+    run_pytest(project, "tests").assert_outcomes(passed=1)
 
 
 @pytest.mark.parametrize(
@@ -199,13 +197,13 @@ def test_k_selects_by_scenario_target_variant_and_subject(
     project: pytest.Pytester, expression: str, outcomes: dict[str, int]
 ) -> None:
     configure(project, **SCENARIOS)
-    play(project, "-k", expression).assert_outcomes(**outcomes)
+    run_pytest(project, "-k", expression).assert_outcomes(**outcomes)
 
 
 def test_cells_are_spread_over_processes_and_recorded_once(project: pytest.Pytester) -> None:
     chosen = {"harness_adapters": "forgetful:ADAPTER", "harness_cassettes": "cassettes"}
     configure(project, **_expect(project, "prompted", "call-missing"), **chosen)
-    done = play_apart(project, "-p", "xdist", "-n", "2", "--dist", "load", "--harness-record=all", "-v")
+    done = run_pytest_apart(project, "-p", "xdist", "-n", "2", "--dist", "load", "--harness-record=all", "-v")
     done.assert_outcomes(passed=3, failed=2)
     done.stdout.fnmatch_lines_random(
         ["*PASSED scenarios/plain.yaml::forgetful[[]whole]*", "*FAILED scenarios/prompted.yaml::forgetful[[]stream]*"]
@@ -217,7 +215,7 @@ def test_cells_are_spread_over_processes_and_recorded_once(project: pytest.Pytes
 
 def test_junit_has_the_findings_and_where_responses_came_from(project: pytest.Pytester) -> None:
     configure(project, **SCENARIOS)
-    play(project, "--junitxml", "junit.xml", "-o", "junit_family=xunit1")
+    run_pytest(project, "--junitxml", "junit.xml", "-o", "junit_family=xunit1")
     cases = {
         case.get("classname"): case
         for case in ET.parse(project.path / "junit.xml").iter("testcase")  # noqa: S314 - pytest wrote it
@@ -235,7 +233,7 @@ def test_junit_has_the_findings_and_where_responses_came_from(project: pytest.Py
 
 def test_a_missing_cassette_fails_and_says_what_to_do(project: pytest.Pytester) -> None:
     configure(project, **SCENARIOS, harness_mode="replay", harness_cassettes="cassettes")
-    done = play(project, "scenarios/plain.yaml")
+    done = run_pytest(project, "scenarios/plain.yaml")
     done.assert_outcomes(failed=2)
     item, cell = (
         "scenarios/plain.yaml::forgetful",
@@ -255,7 +253,7 @@ def test_a_missing_cassette_fails_and_says_what_to_do(project: pytest.Pytester) 
 def test_what_does_not_apply_is_skipped_with_its_reason(project: pytest.Pytester) -> None:
     scenario(project.path / "scenarios", "elsewhere", more="profiles: [gemini-2]")
     configure(project, **SCENARIOS)
-    done = play(project, "scenarios/elsewhere.yaml", "-rs")
+    done = run_pytest(project, "scenarios/elsewhere.yaml", "-rs")
     done.assert_outcomes(skipped=2)
     done.stdout.fnmatch_lines(["SKIPPED*not applicable: it is only for the profiles gemini-2*"])
 
@@ -268,25 +266,25 @@ def _expect(project: pytest.Pytester, pattern: str, rule: str = "system-missing"
 
 def test_an_expected_failure_xfails_with_its_reason(project: pytest.Pytester) -> None:
     configure(project, **_expect(project, "p*"))
-    done = play(project, "-rx")
+    done = run_pytest(project, "-rx")
     done.assert_outcomes(passed=3, xfailed=2)
     done.stdout.fnmatch_lines(["XFAIL scenarios/prompted.yaml::forgetful[[]whole]*known as #7*"])
 
 
 def test_an_expected_failure_of_one_variant_leaves_the_other_red(project: pytest.Pytester) -> None:
     configure(project, **_expect(project, "prompted", more=", variant: stream"))
-    done = play(project, "-rxf")
+    done = run_pytest(project, "-rxf")
     done.assert_outcomes(passed=3, xfailed=1, failed=1)
     done.stdout.fnmatch_lines(["XFAIL scenarios/prompted.yaml::forgetful[[]stream]*known as #7*"])
     configure(project, **_expect(project, "plain", "call-missing", more=", variant: stream"))
-    done = play(project, "scenarios/plain.yaml")
+    done = run_pytest(project, "scenarios/plain.yaml")
     done.assert_outcomes(passed=1, failed=1)
     done.stdout.fnmatch_lines(["expected failure that did not happen: call-missing in plain on forgetful[[]stream] (*"])
 
 
 def test_an_expected_failure_of_a_rule_that_there_is_not_is_a_usage_error(project: pytest.Pytester) -> None:
     configure(project, **_expect(project, "*", "sistem-missing"))
-    done = play(project)
+    done = run_pytest(project)
     assert done.ret == pytest.ExitCode.USAGE_ERROR
     done.stderr.fnmatch_lines(["ERROR: *known.yaml:1: *no rule 'sistem-missing'. The nearest id is 'system-missing'.*"])
 
@@ -294,14 +292,14 @@ def test_an_expected_failure_of_a_rule_that_there_is_not_is_a_usage_error(projec
 def test_facts_of_one_s_own_are_named_and_hold_on_the_day_that_is_asked_for(project: pytest.Pytester) -> None:
     (project.path / "ours.yaml").write_text(OURS)
     configure(project, **SCENARIOS, harness_facts="ours.yaml")
-    done = play(project, "scenarios/plain.yaml", "--junitxml=junit.xml")
+    done = run_pytest(project, "scenarios/plain.yaml", "--junitxml=junit.xml")
     done.assert_outcomes(failed=2)
     done.stdout.fnmatch_lines(
         ["harness: judged by the facts of *ours.yaml", "openai-chat-ours-no-user (limit, error, *"]
     )
     assert '<property name="facts" value="' in (project.path / "junit.xml").read_text()
     configure(project, **SCENARIOS, harness_facts="ours.yaml", harness_as_of="2026-10-31")
-    play(project, "scenarios/plain.yaml").assert_outcomes(passed=2)
+    run_pytest(project, "scenarios/plain.yaml").assert_outcomes(passed=2)
 
 
 def test_what_the_project_ignores_fails_nothing_and_is_named(project: pytest.Pytester) -> None:
@@ -309,12 +307,12 @@ def test_what_the_project_ignores_fails_nothing_and_is_named(project: pytest.Pyt
     settings = '[tool.harness]\nfacts = ["ours.yaml"]\nignore = ["{}", "chat-refused"]\n'
     (project.path / "pyproject.toml").write_text(settings.format("openai-chat-ours-*"))
     configure(project, **SCENARIOS)
-    done = play(project, "scenarios/plain.yaml", "--junitxml=junit.xml")
+    done = run_pytest(project, "scenarios/plain.yaml", "--junitxml=junit.xml")
     done.assert_outcomes(passed=2)
     done.stdout.fnmatch_lines(["harness: findings of these rules are ignored: openai-chat-ours-[*], chat-refused"])
     assert '<property name="ignored: openai-chat-ours-no-user" value="1"' in (project.path / "junit.xml").read_text()
     (project.path / "pyproject.toml").write_text(settings.format("openai-chat-our-*"))
-    done = play(project, "scenarios/plain.yaml")
+    done = run_pytest(project, "scenarios/plain.yaml")
     assert done.ret == pytest.ExitCode.USAGE_ERROR
     done.stderr.fnmatch_lines(["ERROR: pyproject.toml at tool.harness.ignore openai-chat-our-[*]: no finding has *"])
 
@@ -330,9 +328,9 @@ def test_a_recording_that_is_older_than_the_project_says_fails_where_it_is_stric
     (project.path / "pyproject.toml").write_text('[tool.harness]\nmax-age = "1d"\nvariants = ["whole"]\n')
     replay = {**SCENARIOS, "harness_mode": "replay", "harness_adapters": "openai-chat"}
     configure(project, **replay)
-    play(project, "scenarios/plain.yaml").assert_outcomes(passed=1)
+    run_pytest(project, "scenarios/plain.yaml").assert_outcomes(passed=1)
     configure(project, **replay, harness_strict="true")
-    strict = play(project, "scenarios/plain.yaml")
+    strict = run_pytest(project, "scenarios/plain.yaml")
     strict.assert_outcomes(failed=1)
     strict.stdout.fnmatch_lines(["cassette-old (loss, error, blame: cassette): recorded on 2026-01-02, * days ago: *"])
 
@@ -341,7 +339,7 @@ def test_a_scenario_that_cannot_be_read_is_an_error_with_its_place(project: pyte
     path = scenario(project.path / "scenarios", "wrong")
     path.write_text(path.read_text().replace("title:", "titel:"))
     configure(project, **SCENARIOS)
-    done = play(project)
+    done = run_pytest(project)
     done.assert_outcomes(errors=1)
     assert done.ret == pytest.ExitCode.INTERRUPTED
     done.stdout.fnmatch_lines(["*scenarios/wrong.yaml:4:1 at titel: *"])
@@ -370,7 +368,7 @@ def test_a_scenario_that_cannot_be_read_is_an_error_with_its_place(project: pyte
 )
 def test_a_wrong_option_is_a_usage_error(project: pytest.Pytester, options: dict[str, str], words: str) -> None:
     configure(project, **{**SCENARIOS, **options})
-    done = play(project)
+    done = run_pytest(project)
     assert done.ret == pytest.ExitCode.USAGE_ERROR
     done.stderr.fnmatch_lines([f"ERROR: {words}"])
     done.stderr.no_fnmatch_line("*Traceback*")
@@ -378,19 +376,19 @@ def test_a_wrong_option_is_a_usage_error(project: pytest.Pytester, options: dict
 
 def test_the_shipped_targets_are_the_default(project: pytest.Pytester) -> None:
     configure(project, **SCENARIOS, harness_adapters="", harness_targets="openai-chat anthropic")
-    done = play(project, "--collect-only", "-q", "scenarios/plain.yaml")
+    done = run_pytest(project, "--collect-only", "-q", "scenarios/plain.yaml")
     done.stdout.fnmatch_lines(
         [f"scenarios/plain.yaml::{target}[[]{variant}]" for target in ("openai-chat", "anthropic") for variant in BOTH]
     )
     configure(project, **SCENARIOS, harness_adapters="")
-    shown = play(project, "--collect-only", "-q", "scenarios/plain.yaml").stdout
+    shown = run_pytest(project, "--collect-only", "-q", "scenarios/plain.yaml").stdout
     commands = 1  # which cannot stream
     shown.fnmatch_lines([f"{2 * len(registry.targets()) - commands} tests collected*"])
 
 
-def test_a_variant_that_is_configured_is_played_alone(project: pytest.Pytester) -> None:
+def test_only_the_configured_variant_is_run(project: pytest.Pytester) -> None:
     configure(project, **SCENARIOS, harness_variants="stream")
-    done = play(project, "-v", "scenarios/plain.yaml")
+    done = run_pytest(project, "-v", "scenarios/plain.yaml")
     done.assert_outcomes(passed=1)
     done.stdout.fnmatch_lines(["scenarios/plain.yaml::forgetful[[]stream] PASSED*"])
 
@@ -399,7 +397,7 @@ def test_streams_are_cut_elsewhere_as_often_as_configured(project: pytest.Pytest
     noting = FORGETFUL.replace("def stream(self, request):", "def stream(self, request):\n        print('a stream')")
     project.makepyfile(noting=noting)
     configure(project, **SCENARIOS, harness_adapters="noting:ADAPTER", harness_recut="2")
-    done = play(project, "-rP", "scenarios/plain.yaml")
+    done = run_pytest(project, "-rP", "scenarios/plain.yaml")
     done.assert_outcomes(passed=2)
     assert done.stdout.lines.count("a stream") == 3
 
@@ -408,7 +406,7 @@ def test_warnings_are_shown_with_a_cell_that_passes(project: pytest.Pytester, mo
     (strict,) = (rule for rule in all_rules() if rule.id == "system-missing")
     monkeypatch.setattr("harness.runner.suite_run.all_rules", lambda: [replace(strict, severity=Severity.WARNING)])
     configure(project, **SCENARIOS)
-    done = play(project, "scenarios/prompted.yaml", "-rP")
+    done = run_pytest(project, "scenarios/prompted.yaml", "-rP")
     done.assert_outcomes(passed=2)
     done.stdout.fnmatch_lines(["*harness findings*", "system-missing (loss, warning, blame: adapter): *"])
 
@@ -420,7 +418,7 @@ def test_an_adapter_that_ends_its_process_or_hangs_fails_its_cell_alone(project:
     broken = FORGETFUL.replace("return self._client.chat", ends).replace("return self._client.stream", hangs)
     project.makepyfile(breaking=broken.replace('"forgetful"', '"breaking"'))
     configure(project, **SCENARIOS, harness_adapters="breaking:ADAPTER", harness_cell_timeout="3")
-    done = play(project, "scenarios")
+    done = run_pytest(project, "scenarios")
     done.assert_outcomes(passed=2, failed=2)
     done.stdout.fnmatch_lines_random(
         [
@@ -463,7 +461,7 @@ def test_a_scenario_that_does_not_exist(harness_client):
 def test_a_library_user_gets_a_client_that_works_offline(project: pytest.Pytester) -> None:
     (project.path / "tests" / "test_clients.py").write_text(CLIENTS)
     configure(project)
-    play(project, "tests/test_clients.py").assert_outcomes(passed=5)
+    run_pytest(project, "tests/test_clients.py").assert_outcomes(passed=5)
 
 
 def test_the_settings_of_the_project_are_those_of_its_tests(pytester: pytest.Pytester) -> None:
@@ -479,8 +477,8 @@ def test_the_settings_of_the_project_are_those_of_its_tests(pytester: pytest.Pyt
     missing.stdout.fnmatch_lines(
         ["*record it: *harness record --variant whole llm/call-single.yaml --target anthropic"]
     )
-    played = pytester.runpytest("-p", "no:cacheprovider", "--harness-mode=reference", "llm")
-    played.assert_outcomes(passed=2)
+    result = pytester.runpytest("-p", "no:cacheprovider", "--harness-mode=reference", "llm")
+    result.assert_outcomes(passed=2)
 
 
 @pytest.mark.parametrize(
@@ -496,12 +494,12 @@ def test_m_selects_by_what_a_cell_is_about_and_what_it_needs(
     project: pytest.Pytester, expression: str, outcomes: dict[str, int]
 ) -> None:
     configure(project, harness_scenarios="scenarios")
-    play(project, "--strict-markers", "-m", expression).assert_outcomes(**outcomes)
+    run_pytest(project, "--strict-markers", "-m", expression).assert_outcomes(**outcomes)
 
 
 def test_all_marks_are_listed(project: pytest.Pytester) -> None:
     configure(project, harness_scenarios="scenarios")
-    shown = play(project, "--markers").stdout.str()
+    shown = run_pytest(project, "--markers").stdout.str()
     names = [f"harness_{subject.value}" for subject in Subject] + [f"harness_needs_{each.value}" for each in Capability]
     assert [name for name in names if f"@pytest.mark.{name.replace('-', '_')}: " not in shown] == []
     assert "@pytest.mark.harness(scenario, target, adapter, api, variant): " in shown

@@ -11,7 +11,7 @@ from harness.apis import registry
 from harness.cassettes.loopback_server import serve
 from harness.reference_server.script_session import ScriptSession
 from harness.scenarios.load import load_file
-from tests.pytest_plugin.project import configure, play
+from tests.pytest_plugin.project import configure, run_pytest
 
 RECORDING = {"harness_scenarios": "scenarios", "harness_cassettes": "cassettes"}
 BOTH = "openai-chat forgetful:ADAPTER"
@@ -22,9 +22,9 @@ def written(project: pytest.Pytester) -> dict[str, int]:
     return {str(path.relative_to(root)): path.stat().st_mtime_ns for path in sorted(root.rglob("*.yaml"))}
 
 
-def test_what_is_missing_is_recorded_once_and_then_played(project: pytest.Pytester) -> None:
+def test_missing_cassettes_are_recorded_once_and_then_replayed(project: pytest.Pytester) -> None:
     configure(project, **RECORDING, harness_adapters=BOTH)
-    first = play(project, "--harness-record=missing")
+    first = run_pytest(project, "--harness-record=missing")
     first.assert_outcomes(passed=7, failed=2)
     first.stdout.fnmatch_lines(
         [
@@ -37,13 +37,15 @@ def test_what_is_missing_is_recorded_once_and_then_played(project: pytest.Pytest
     assert [*made] == [f"{name}/openai-chat{end}.yaml" for name in ("plain", "prompted") for end in (".stream", "")]
 
     configure(project, **RECORDING, harness_adapters="openai-chat", harness_mode="replay")
-    again = play(project, "--harness-record=missing")
+    again = run_pytest(project, "--harness-record=missing")
     again.assert_outcomes(passed=5)
     again.stdout.no_fnmatch_line("harness: *")
-    play(project, "--harness-mode=replay").assert_outcomes(passed=5)
+    run_pytest(project, "--harness-mode=replay").assert_outcomes(passed=5)
     assert written(project) == made
 
-    anew = play(project, "--harness-mode=reference", "--harness-record=all", "scenarios/plain.yaml::openai-chat[whole]")
+    anew = run_pytest(
+        project, "--harness-mode=reference", "--harness-record=all", "scenarios/plain.yaml::openai-chat[whole]"
+    )
     anew.stdout.fnmatch_lines(["harness: 1 cassette recorded: cassettes/plain/openai-chat.yaml"])
     changed = written(project)
     assert [name for name in made if made[name] != changed[name]] == ["plain/openai-chat.yaml"]
@@ -70,7 +72,7 @@ def test_from_a_provider_the_cost_is_said_before_and_after(
     settings = f'[tool.harness]\nbase-urls = {{openai-chat = "{provider}"}}\n'
     (project.path / "pyproject.toml").write_text(settings)
     configure(project, **RECORDING, harness_adapters="openai-chat", harness_mode="replay")
-    done = play(project, "--harness-record=missing", ONE)
+    done = run_pytest(project, "--harness-record=missing", ONE)
     done.assert_outcomes(passed=1)
     done.stdout.fnmatch_lines(
         [
@@ -83,14 +85,14 @@ def test_from_a_provider_the_cost_is_said_before_and_after(
     text = (project.path / "cassettes" / "plain" / "openai-chat.yaml").read_text()
     assert "origin: server" in text
     assert "sk-a-key-of-somebody" not in text
-    play(project, ONE).assert_outcomes(passed=1)
+    run_pytest(project, ONE).assert_outcomes(passed=1)
 
 
 def test_without_a_key_nothing_is_begun(project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in registry.api("openai-chat").key_variables:
         monkeypatch.delenv(name, raising=False)
     configure(project, **RECORDING, harness_adapters="openai-chat", harness_mode="replay")
-    done = play(project, "--harness-record=missing")
+    done = run_pytest(project, "--harness-record=missing")
     assert done.ret == pytest.ExitCode.USAGE_ERROR
     done.stderr.fnmatch_lines(["ERROR: *openai-chat*OPENAI_API_KEY*"])
     assert not Path(project.path / "cassettes" / "plain" / "openai-chat.yaml").exists()
@@ -101,4 +103,4 @@ def test_the_keys_of_other_tests_stay_where_they_are(project: pytest.Pytester, m
     usual = "import os\ndef test_usual():\n    assert os.environ['OPENAI_API_KEY'] == 'sk-of-another-test'\n"
     (project.path / "tests" / "test_usual.py").write_text(usual)
     configure(project, harness_scenarios="scenarios", harness_adapters="openai-chat")
-    play(project, "scenarios", "tests").assert_outcomes(passed=5)
+    run_pytest(project, "scenarios", "tests").assert_outcomes(passed=5)

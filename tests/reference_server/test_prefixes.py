@@ -13,10 +13,10 @@ from harness.apis import registry
 from harness.cassettes.cassette import REFERENCE_URL
 from harness.model.http import HttpRequest, HttpResponse
 from harness.reference_server.script_session import ScriptSession
+from tests.backends import shipped_scenarios
 from tests.broken.fault import Wrap
-from tests.broken.playing import played
 from tests.broken.prefixes import FAULTS
-from tests.stages import shipped_scenarios
+from tests.broken.running import run_cell
 
 Body = dict[str, Any]
 BETA = "thinking-binding-controls-2026-08-01"
@@ -42,8 +42,13 @@ def answers(api: str, model: str, last: Callable[[Body], None], headers: dict[st
 
 def _sent(session: ScriptSession, api: str, body: Body, headers: dict[str, str] | None) -> HttpResponse:
     path = {"anthropic": "/v1/messages", "openai-responses": "/v1/responses"}[api]
-    told = {"content-type": "application/json", "anthropic-version": "2023-06-01", "x-api-key": "k", **(headers or {})}
-    return session(HttpRequest("POST", REFERENCE_URL + path, told, json.dumps(body).encode()))
+    reported = {
+        "content-type": "application/json",
+        "anthropic-version": "2023-06-01",
+        "x-api-key": "k",
+        **(headers or {}),
+    }
+    return session(HttpRequest("POST", REFERENCE_URL + path, reported, json.dumps(body).encode()))
 
 
 def _tools(shape: Callable[[str, dict[str, Any]], Body]) -> list[Body]:
@@ -216,10 +221,10 @@ def test_a_changed_prefix_is_reported(
     model: str, behaviour: str | None, headers: dict[str, str], kind: str | None
 ) -> None:
     response = answers("anthropic", model, binding(behaviour, shortened), headers)
-    told = json.loads(response.body).get("input_transformations", [])
+    reported = json.loads(response.body).get("input_transformations", [])
     assert response.status == 200, response.body
     places = ["messages.3.content.0", "messages.5.content.0"] if kind else []
-    assert told == [{"type": kind, "path": place, "reason": "prefix_binding_mismatch"} for place in places]
+    assert reported == [{"type": kind, "path": place, "reason": "prefix_binding_mismatch"} for place in places]
 
 
 def test_an_account_that_asks_for_it_is_refused() -> None:
@@ -243,9 +248,9 @@ def test_reasoning_after_a_changed_prefix_is_dropped_and_reported(
     model: str, last: Callable[[Body], None], dropped: int
 ) -> None:
     response = answers("openai-responses", model, last)
-    told = json.loads(response.body).get("input_transformations", [])
+    reported = json.loads(response.body).get("input_transformations", [])
     assert response.status == 200, response.body
-    assert [(each["action"], each["reason"], each["id"][:3]) for each in told] == [
+    assert [(each["action"], each["reason"], each["id"][:3]) for each in reported] == [
         ("removed", "prefix_mismatch", "rs_")
     ] * dropped
 
@@ -254,7 +259,7 @@ def test_reasoning_after_a_changed_prefix_is_dropped_and_reported(
 def test_a_break_shows_in_the_cached_tokens(target: str) -> None:
     faults: dict[str, Wrap] = {fault.name: fault.wrap for faults in FAULTS.values() for fault in faults}
     kept, broken = (
-        played("usage-cached-prompt", target, wrap).spending for wrap in (None, faults["system-with-the-time"])
+        run_cell("usage-cached-prompt", target, wrap).spending for wrap in (None, faults["system-with-the-time"])
     )
     assert kept is not None
     assert broken is not None
@@ -315,8 +320,8 @@ def diagnosed(api: str, last: Callable[[Body], None], named: str | None = None) 
     last(body)
     response = _sent(session, api, {**body, **ASKS[api](named or first["id"])}, None)
     assert response.status == 200, response.body
-    told = json.loads(response.body)
-    return told["diagnostics"] if api == "anthropic" else told["prompt_cache_diagnostics"]
+    reported = json.loads(response.body)
+    return reported["diagnostics"] if api == "anthropic" else reported["prompt_cache_diagnostics"]
 
 
 @pytest.mark.parametrize(
@@ -332,12 +337,12 @@ def diagnosed(api: str, last: Callable[[Body], None], named: str | None = None) 
 def test_a_request_that_asks_learns_why_the_cache_was_missed(
     last: Callable[[Body], None], of_anthropic: str | None, of_openai: str | None
 ) -> None:
-    told = diagnosed("anthropic", last)
-    assert (told and told["cache_miss_reason"]["type"]) == of_anthropic
-    assert not told or told["cache_miss_reason"]["cache_missed_input_tokens"] >= 0
-    told = diagnosed("openai-responses", last)
-    assert told["type"] == ("cache_miss" if of_openai else "cache_hit")
-    assert told.get("reason") == of_openai
+    reported = diagnosed("anthropic", last)
+    assert (reported and reported["cache_miss_reason"]["type"]) == of_anthropic
+    assert not reported or reported["cache_miss_reason"]["cache_missed_input_tokens"] >= 0
+    reported = diagnosed("openai-responses", last)
+    assert reported["type"] == ("cache_miss" if of_openai else "cache_hit")
+    assert reported.get("reason") == of_openai
 
 
 def test_a_first_request_that_asks_has_nothing_to_compare() -> None:

@@ -116,7 +116,7 @@ apis = pytest.mark.parametrize("api", MODELS)
 
 
 @apis
-def test_script_is_played_until_it_is_exhausted(serving: Serving, tools: Scenario, api: str) -> None:
+def test_the_script_is_served_until_it_is_exhausted(serving: Serving, tools: Scenario, api: str) -> None:
     wire = registry.api(api)
     with serving(api, tools) as post:
         first = post(FIRST[api])

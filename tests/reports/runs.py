@@ -248,7 +248,7 @@ def hostile() -> RunResult:
     """A run all of whose texts are hostile, some of them very long."""
     long = "x" * 10_000 + HOSTILE
     body = json.dumps({HOSTILE: [{"id": long, "text": HOSTILE}], "big": 12345678901234567890, "one": 1.0})
-    told = ConversationRecord(
+    conversation_record = ConversationRecord(
         (MessageRecord(0, "user", "text", HOSTILE), MessageRecord(0, "assistant", "call", HOSTILE, HOSTILE, long)),
         (
             ExchangeRecord(0, f"POST {HOSTILE}", body, 200, body, chat=0),
@@ -269,7 +269,7 @@ def hostile() -> RunResult:
         HOSTILE,
         HOSTILE,
         found,
-        conversation=told,
+        conversation=conversation_record,
         covers=(HOSTILE,),
         reason=HOSTILE,
         printed=HOSTILE,
@@ -277,7 +277,7 @@ def hostile() -> RunResult:
     )
     return RunResult(
         "replay",
-        (bad, failed(long, HOSTILE, found), cell(HOSTILE, "javascript:alert(1)", conversation=told)),
+        (bad, failed(long, HOSTILE, found), cell(HOSTILE, "javascript:alert(1)", conversation=conversation_record)),
         (Difference(HOSTILE, HOSTILE, {HOSTILE: HOSTILE, "javascript:alert(1)": "x"}, differs=True),),
         (ExpectedFailure(HOSTILE, HOSTILE, HOSTILE, HOSTILE),),
         {HOSTILE: HOSTILE},
@@ -291,7 +291,7 @@ def hostile() -> RunResult:
 def talking() -> RunResult:
     """A conversation of two targets, one of which answers a call under another id."""
 
-    def told(id_: str, *meant: tuple[str, str, str]) -> ConversationRecord:
+    def conversation_record(id_: str, *meant: tuple[str, str, str]) -> ConversationRecord:
         asked = {"role": "user", "content": "Weather in Paris?"}
         answer = {"role": "assistant", "content": [{"type": "tool_use", "id": "call_1", "input": {"city": "Paris"}}]}
         result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": id_, "content": "18"}]}
@@ -333,9 +333,17 @@ def talking() -> RunResult:
     other = (("result of call 1", "19", "/contents/2"), ("tool choice", '"any"', "/toolConfig"))
     wrong = finding("result-id", pointer="/messages/2/content/0/tool_use_id", actual="call_2", expected="call_1")
     cells = (
-        failed("call-single", "anthropic", wrong, conversation=told("call_2", one), covers=("id-matching",)),
-        cell("call-single", "gemini-3", conversation=told("call_1", *other), covers=("id-matching",)),
-        cell("call-single", "gemini-3", variant="stream", conversation=told("call_1", *other), covers=("id-matching",)),
+        failed(
+            "call-single", "anthropic", wrong, conversation=conversation_record("call_2", one), covers=("id-matching",)
+        ),
+        cell("call-single", "gemini-3", conversation=conversation_record("call_1", *other), covers=("id-matching",)),
+        cell(
+            "call-single",
+            "gemini-3",
+            variant="stream",
+            conversation=conversation_record("call_1", *other),
+            covers=("id-matching",),
+        ),
         cell("json-mode", "anthropic", covers=("json-mode",)),
         skipped("thinking", "gemini-3", "thinking"),
     )

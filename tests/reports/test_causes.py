@@ -14,7 +14,7 @@ from harness.results import RunResult, Severity, Subject, Verdict
 from tests.reports.runs import cell, failed, finding
 
 
-def told(*cells: object) -> list[tuple[str, str, list[str]]]:
+def summaries(*cells: object) -> list[tuple[str, str, list[str]]]:
     """Each cause: its rule, how far it reaches, where it is."""
     found = causes(RunResult("replay", tuple(cells)), Severity.ERROR)  # pyright: ignore[reportArgumentType]
     return [(each.rule, each.extent, [f"{api} {at}" for api, at in each.at]) for each in found]
@@ -36,7 +36,7 @@ def test_a_general_pointer_has_no_indices(pointer: str | None, place: str) -> No
 
 
 def test_each_place_of_a_rule_is_a_cause() -> None:
-    assert told(
+    assert summaries(
         failed("a", "anthropic", finding(pointer="/messages/1")),
         failed("b", "anthropic", finding(pointer="/messages/7"), finding(pointer="/system")),
     ) == [
@@ -50,7 +50,7 @@ def test_causes_that_differ_in_their_api_are_joined() -> None:
         "a", "gemini-3", finding(pointer="/contents/1", message="the result of one call is sent as that of another")
     )
 
-    assert told(failed("a", "anthropic"), same) == [
+    assert summaries(failed("a", "anthropic"), same) == [
         (
             "result-swapped",
             "2 cells, which fail only for this",
@@ -58,7 +58,7 @@ def test_causes_that_differ_in_their_api_are_joined() -> None:
         )
     ]
     other = replace(same, findings=(finding(pointer="/contents/1", message="something else"),))
-    assert len(told(failed("a", "anthropic"), other)) == 2
+    assert len(summaries(failed("a", "anthropic"), other)) == 2
 
 
 def test_what_alone_fails_the_most_cells_comes_first() -> None:
@@ -66,7 +66,7 @@ def test_what_alone_fails_the_most_cells_comes_first() -> None:
 
     assert [
         rule
-        for rule, _, _ in told(
+        for rule, _, _ in summaries(
             failed("a", "anthropic", common, alone),
             failed("b", "anthropic", common, alone),
             failed("c", "anthropic", alone),
@@ -105,7 +105,7 @@ def test_the_feature_that_a_cell_counts_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("actual", "expected", "told"),
+    ("actual", "expected", "summaries"),
     [
         ("a", "b", [("actual", '"a"'), ("expected", '"b"')]),
         ({"role": "user"}, None, [("actual", '{"role": "user"}')]),
@@ -114,5 +114,5 @@ def test_the_feature_that_a_cell_counts_for() -> None:
         (None, None, []),
     ],
 )
-def test_unknown_expected_values_are_left_out(actual: Any, expected: Any, told: list[tuple[str, str]]) -> None:
-    assert values(finding(actual=actual, expected=expected)) == told
+def test_unknown_expected_values_are_left_out(actual: Any, expected: Any, summaries: list[tuple[str, str]]) -> None:
+    assert values(finding(actual=actual, expected=expected)) == summaries

@@ -216,7 +216,7 @@ def test_answers_of_other_models_or_from_elsewhere_are_stated() -> None:
     ]
 
 
-def test_a_run_that_was_not_played_to_its_end_says_so() -> None:
+def test_an_unfinished_run_is_marked() -> None:
     assert stated(replace(RUN, stopped="interrupted")) == [
         "The later run was not finished: cells that are gone or new may simply not have run."
     ]

@@ -10,10 +10,10 @@ from harness.apis import registry
 from harness.results import Kind
 from harness.runner.cells import Cell
 from harness.runner.suite_run import Run
+from tests.backends import InProcess, shipped_scenarios, shipped_targets
 from tests.broken.fault import Wrap
 from tests.broken.prefixes import FAULTS
 from tests.rules.transcripts import RULES
-from tests.stages import InProcess, shipped_scenarios, shipped_targets
 
 WRAPS: dict[str, tuple[Wrap, str]] = {
     fault.name: (fault.wrap, expected.case or "")

@@ -16,8 +16,8 @@ from harness.runner.cells import Cell
 from harness.runner.differences import observe
 from harness.runner.suite_run import Run
 from harness.scenarios.schema import ResultSpec, Scenario, TrimSpec
+from tests.backends import InProcess, shipped_scenarios
 from tests.rules.transcripts import RULES, transcript_of
-from tests.stages import InProcess, shipped_scenarios
 
 MODELS: Mapping[str, Any] = {
     "claude-fable-5-2": anthropic,
@@ -67,12 +67,12 @@ def test_the_scenario_is_blamed_for_what_it_asks(model: str, ask: Ask) -> None:
     refused = model == "claude-fable-5-2"
     assert result.verdict is {"claude-fable-5-2": Verdict.FAIL, "claude-opus-5": Verdict.PASS}.get(model, Verdict.NOTE)
     assert {each.blame for each in result.findings} <= {Blame.SCENARIO}, result.findings
-    told = [each for each in result.findings if "as the scenario asks-for-it asks" in each.message]
-    assert {each.severity for each in told} == {
+    reported = [each for each in result.findings if "as the scenario asks-for-it asks" in each.message]
+    assert {each.severity for each in reported} == {
         "claude-fable-5-2": {Severity.ERROR, Severity.NOTE},
         "claude-opus-5": set(),
     }.get(model, {Severity.NOTE})
-    assert ("anthropic-thinking-bound" in {each.rule for each in told}) == refused
+    assert ("anthropic-thinking-bound" in {each.rule for each in reported}) == refused
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -147,7 +147,7 @@ def test_verbatim_is_what_has_nothing_around_it(payload: list[Any], content: Any
     assert is_verbatim(view(*payload), given(content)) is verbatim
 
 
-def test_a_medium_by_reference_is_told_by_its_address() -> None:
+def test_a_medium_by_reference_is_identified_by_its_address() -> None:
     assert same_medium(
         MediaView(None, "/x", uri="https://example.org/a.png"), Image("image/png", uri="https://example.org/a.png")
     )

@@ -25,7 +25,7 @@ from harness.rules.evidence import Evidence
 KEY = "sk-a-key-of-somebody-0123456789"
 
 
-def told(*bodies: bytes, most: int = 10_000, chats: tuple[Chat, ...] = ()) -> ConversationRecord:
+def record_of(*bodies: bytes, most: int = 10_000, chats: tuple[Chat, ...] = ()) -> ConversationRecord:
     exchanges = tuple(
         Exchange(HttpRequest("POST", f"http://a.invalid/v1/messages?key={KEY}", {}, body), HttpResponse(200, {}, body))
         for body in bodies
@@ -38,7 +38,7 @@ def told(*bodies: bytes, most: int = 10_000, chats: tuple[Chat, ...] = ()) -> Co
 def test_a_key_is_cut_out_before_a_text_is_cut_short() -> None:
     body = json.dumps({"messages": [{"content": "x" * 960 + KEY + "y" * 3000}]}).encode()
 
-    (sent,) = told(body).exchanges
+    (sent,) = record_of(body).exchanges
 
     assert KEY[:8] not in str(sent)
     assert "REDACTED" in json.loads(sent.sent or "")["messages"][0]["content"]
@@ -47,19 +47,19 @@ def test_a_key_is_cut_out_before_a_text_is_cut_short() -> None:
 
 
 def test_what_is_no_json_is_a_text() -> None:
-    (sent,) = told(b"\xff<html>no").exchanges
+    (sent,) = record_of(b"\xff<html>no").exchanges
 
     assert json.loads(sent.sent or "") == "\ufffd<html>no"
 
 
 def test_half_of_a_surrogate_pair_can_be_written() -> None:
-    (sent,) = told(b'{"a": "\\ud83d"}').exchanges
+    (sent,) = record_of(b'{"a": "\\ud83d"}').exchanges
 
     assert (sent.sent or "").encode() == rb'{"a":"\\ud83d"}'
 
 
 def test_of_a_vector_its_beginning_is_kept() -> None:
-    (sent,) = told(json.dumps({"data": [{"embedding": [0.5] * 1536}]}).encode()).exchanges
+    (sent,) = record_of(json.dumps({"data": [{"embedding": [0.5] * 1536}]}).encode()).exchanges
 
     assert json.loads(sent.sent or "")["data"][0]["embedding"][63:] == [0.5, "[... 1472 more numbers]"]
 
@@ -67,7 +67,7 @@ def test_of_a_vector_its_beginning_is_kept() -> None:
 def test_there_is_room_for_so_much_and_the_exchanges_beyond_it_are_named() -> None:
     body = json.dumps({"messages": ["x" * 1000]}).encode()
 
-    kept = told(*[body] * 4, most=5000).exchanges
+    kept = record_of(*[body] * 4, most=5000).exchanges
 
     assert [each.left_out for each in kept] == [False, False, True, True]
     assert [each.status for each in kept] == [200] * 4
@@ -86,7 +86,7 @@ def asked(*messages: Message, system: str | None = None) -> ChatRequest:
 def test_a_key_that_is_cut_over_the_parts_of_a_message_is_no_key_any_more() -> None:
     chat = Chat(0, 0, asked(Message(Role.USER, (Text(f"it is {KEY[:14]}"), Text(f"{KEY[14:]}, keep it")))))
 
-    said = told(chats=(chat,)).said
+    said = record_of(chats=(chat,)).said
 
     assert "REDACTED" in "".join(each.text for each in said)
     assert KEY[:14] not in said[0].text
@@ -106,7 +106,7 @@ def test_each_thing_is_said_once_however_often_it_is_sent() -> None:
         ),
     )
 
-    assert [(each.chat, each.by, each.what, each.text, each.name, each.id) for each in told(chats=chats).said] == [
+    assert [(each.chat, each.by, each.what, each.text, each.name, each.id) for each in record_of(chats=chats).said] == [
         (0, "system", "text", "Be brief.", None, None),
         (0, "user", "text", "Go.", None, None),
         (0, "assistant", "call", '{"at": 1}', "look", "c1"),

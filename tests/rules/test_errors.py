@@ -30,8 +30,8 @@ from harness.model.messages import (
 from harness.results import Blame, Exchange, Finding, Kind, Severity, Transcript
 from harness.scenarios.schema import Expectation, Scenario, Variant
 from tests.broken.fault import rescues, sends
-from tests.broken.playing import played as faulty
-from tests.rules.transcripts import found, only, played, with_chat, with_exchange
+from tests.broken.running import run_cell as faulty
+from tests.rules.transcripts import found, only, transcript_for, with_chat, with_exchange
 
 NOTHING = ChatResponse(Message(Role.ASSISTANT, (Text(""),)), StopReason.END_TURN, Usage())
 
@@ -39,7 +39,7 @@ NOTHING = ChatResponse(Message(Role.ASSISTANT, (Text(""),)), StopReason.END_TURN
 @pytest.mark.parametrize("variant", ["whole", "stream"])
 @pytest.mark.parametrize("error", ["ServerError", "MalformedResponse", "KeyError"])
 def test_another_error_than_the_statuss(error: str, variant: Variant) -> None:
-    broken = with_chat(played("error-429", "gemini-2.5", variant), error=error, crashed=error == "KeyError")
+    broken = with_chat(transcript_for("error-429", "gemini-2.5", variant), error=error, crashed=error == "KeyError")
     finding = only(broken, "chat-failure")
     assert (finding.actual, finding.expected, finding.exchange) == (error, "RateLimited", 0)
 
@@ -52,7 +52,10 @@ def first(transcript: Transcript) -> Finding:
 
 @pytest.mark.parametrize(("variant", "other"), [("whole", "stream"), ("stream", "whole")])
 def test_an_answer_in_the_form_that_was_not_asked_for_is_the_providers(variant: Variant, other: Variant) -> None:
-    right, turned = played("system-absent", variant=variant), played("system-absent", variant=other).exchanges[0]
+    right, turned = (
+        transcript_for("system-absent", variant=variant),
+        transcript_for("system-absent", variant=other).exchanges[0],
+    )
     failing = with_chat(right, error="MalformedResponse", error_text="no JSON", response=None, events=())
     answered = with_exchange(failing, lambda each: replace(each, response=turned.response))
     finding = first(answered)
@@ -71,18 +74,18 @@ def swallowed(transcript: Transcript) -> Transcript:
 
 @pytest.mark.parametrize("scenario", ["error-429", "body-html", "body-invalid-json"])
 def test_a_failure_that_becomes_a_response(scenario: str) -> None:
-    finding = only(swallowed(played(scenario, variant="whole")), "chat-failure")
+    finding = only(swallowed(transcript_for(scenario, variant="whole")), "chat-failure")
     assert finding.actual == "a response"
 
 
 def test_a_failure_inside_a_stream_that_becomes_a_response() -> None:
-    findings = found(swallowed(played("stream-error-behind-text")))
+    findings = found(swallowed(transcript_for("stream-error-behind-text")))
     assert ("chat-failure", "a response") in [(finding.rule, finding.actual) for finding in findings]
     assert {finding.rule for finding in findings} <= {"chat-failure", "stream-life-cycle"}  # it has no Finish either
 
 
 def test_an_error_inside_a_stream_has_the_status_that_it_stands_for_or_the_responses() -> None:
-    failed = played("stream-error-behind-text")
+    failed = transcript_for("stream-error-behind-text")
     wanted = failed.chats[0].status
     assert found(with_chat(failed, status=200)) == []
     finding = only(with_chat(failed, status=400), "chat-failure")
@@ -97,7 +100,7 @@ def in_stream(error: dict[str, Any]) -> Callable[[Exchange], Exchange]:
 @pytest.mark.parametrize("error", ["Overloaded", "ServerError", "ProviderError"])
 def test_an_error_whose_code_says_nothing_is_any_of_the_providers(error: str) -> None:
     unheard_of = in_stream({"type": "volcano_error", "message": "it erupts"})
-    failed = with_exchange(with_chat(played("stream-error-at-start"), error=error, status=500), unheard_of)
+    failed = with_exchange(with_chat(transcript_for("stream-error-at-start"), error=error, status=500), unheard_of)
     assert [f for f in found(failed) if f.rule == "chat-failure"] == []
     finding = [f for f in found(with_chat(failed, error="MalformedResponse")) if f.rule == "chat-failure"]
     assert [f.expected for f in finding] == ["any ProviderError"]
@@ -105,19 +108,21 @@ def test_an_error_whose_code_says_nothing_is_any_of_the_providers(error: str) ->
 
 @pytest.mark.parametrize("variant", ["whole", "stream"])
 def test_a_body_that_nobody_can_read_is_malformed(variant: Variant) -> None:
-    finding = only(with_chat(played("body-html", variant=variant), error="ServerError", status=200), "chat-failure")
+    finding = only(
+        with_chat(transcript_for("body-html", variant=variant), error="ServerError", status=200), "chat-failure"
+    )
     assert "MalformedResponse" in str(finding.expected)
 
 
 def test_no_answer_is_a_connection_that_failed() -> None:
-    failed = played("error-429")
+    failed = transcript_for("error-429")
     silent = with_exchange(failed, lambda exchange: replace(exchange, response=None))
     assert only(silent, "chat-failure").expected == "ConnectionFailed"
     assert only(swallowed(replace(silent, variant="whole", exchanges=whole_exchanges(silent))), "chat-failure")
 
 
 def whole_exchanges(transcript: Transcript) -> tuple[Exchange, ...]:
-    asked = played("error-429", variant="whole").exchanges
+    asked = transcript_for("error-429", variant="whole").exchanges
     return tuple(replace(one, response=other.response) for one, other in zip(asked, transcript.exchanges, strict=True))
 
 
@@ -129,23 +134,23 @@ def without_expectations(transcript: Transcript, **changes: Any) -> Transcript:
 
 
 def test_a_failure_that_nobody_foresaw_is_the_providers() -> None:
-    assert found(without_expectations(played("error-529"))) == []  # it has faults
-    unforeseen = replace(without_expectations(played("error-529"), faults=[]), scripted=False)
+    assert found(without_expectations(transcript_for("error-529"))) == []  # it has faults
+    unforeseen = replace(without_expectations(transcript_for("error-529"), faults=[]), scripted=False)
     (finding,) = [f for f in found(unforeseen) if f.severity is Severity.ERROR]
     assert (finding.rule, finding.blame, finding.actual) == ("chat-refused", Blame.PROVIDER, 529)
-    cut = replace(without_expectations(played("connection-cut"), faults=[]), scripted=False)
+    cut = replace(without_expectations(transcript_for("connection-cut"), faults=[]), scripted=False)
     (finding,) = [f for f in found(cut) if f.severity is Severity.ERROR]
     assert (finding.rule, finding.blame) == ("chat-failure", Blame.PROVIDER)
 
 
 @pytest.mark.parametrize("seconds", [None, 0.0, 7.5])
 def test_the_time_to_wait_is_the_providers(seconds: float | None) -> None:
-    finding = only(with_chat(played("error-429-retry-after"), retry_after=seconds), "error-retry-after")
+    finding = only(with_chat(transcript_for("error-429-retry-after"), retry_after=seconds), "error-retry-after")
     assert (finding.actual, finding.expected) == (seconds, 7)
 
 
 def test_nobody_waits_who_was_not_asked_to() -> None:
-    finding = only(with_chat(played("error-429"), retry_after=1.0), "error-retry-after")
+    finding = only(with_chat(transcript_for("error-429"), retry_after=1.0), "error-retry-after")
     assert "asks for no wait" in finding.message
 
 
@@ -157,7 +162,7 @@ def test_a_date_to_wait_for_comes_nearer() -> None:
         headers = {**exchange.response.headers, "retry-after": tomorrow}
         return replace(exchange, response=replace(exchange.response, headers=headers))
 
-    limited = with_exchange(without_expectations(played("error-429")), dated)
+    limited = with_exchange(without_expectations(transcript_for("error-429")), dated)
     assert found(with_chat(limited, retry_after=86_395.0)) == []
     assert only(with_chat(limited, retry_after=86_400.0 / 2), "error-retry-after")
 
@@ -180,18 +185,18 @@ def expecting(transcript: Transcript, error: object) -> Transcript:
     ids=["name", "matcher", "status", "wait"],
 )
 def test_the_right_error_may_not_be_the_expected_one(error: object, path: str) -> None:
-    finding = only(expecting(played("error-429-retry-after"), error), "expectation")
+    finding = only(expecting(transcript_for("error-429-retry-after"), error), "expectation")
     assert finding.message.startswith(f"turn 0, expect.{path}: ")
     assert finding.exchange == 0
 
 
 @pytest.mark.parametrize("error", ["rate-limited", {"name": ["overloaded", "rate-limited"], "status": 429}])
 def test_the_expected_error(error: object) -> None:
-    assert found(expecting(played("error-429-retry-after"), error)) == []
+    assert found(expecting(transcript_for("error-429-retry-after"), error)) == []
 
 
 def test_an_expected_error_where_nothing_is_sent() -> None:
-    sent = played("system-plain", variant="whole")
+    sent = transcript_for("system-plain", variant="whole")
     refusing = with_chat(replace(sent, exchanges=()), response=None, error="Unsupported", error_text="no")
     assert only(refusing, "declared-and-declined").actual == "Unsupported"
     assert found(expecting(refusing, "unsupported")) == []
@@ -204,7 +209,7 @@ def test_a_redirect_is_no_answer() -> None:
     def elsewhere(exchange: Exchange) -> Exchange:
         return replace(exchange, response=HttpResponse(307, {"location": "https://elsewhere.example"}, b"<html>"))
 
-    redirected = with_exchange(without_expectations(played("body-html", variant="whole")), elsewhere)
+    redirected = with_exchange(without_expectations(transcript_for("body-html", variant="whole")), elsewhere)
     assert found(with_chat(redirected, error="ConnectionFailed")) == []
     assert only(with_chat(redirected, error="MalformedResponse"), "chat-failure").expected == "ConnectionFailed"
 

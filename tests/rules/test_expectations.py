@@ -1,4 +1,4 @@
-"""Expectations: what a handler was told of a turn, held against what the scenario says."""
+"""Expectations: the events of a handler, compared with those of the scenario."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from dataclasses import replace
 from harness.results import Transcript
 from harness.runner.cells import Cell
 from harness.scenarios.schema import Scenario
+from tests.backends import shipped_scenarios, shipped_targets
 from tests.rules.test_retries import again, retrying
-from tests.rules.transcripts import found, only, played, transcript_of
-from tests.stages import shipped_scenarios, shipped_targets
+from tests.rules.transcripts import found, only, transcript_for, transcript_of
 
 EVENTS = "seeds-terminal-assistant-events"
 
 
-def told_otherwise(transcript: Transcript) -> Transcript:
+def with_other_events(transcript: Transcript) -> Transcript:
     """The same with a handler that heard the first two events the other way round."""
     first, *others = transcript.handled
     return replace(transcript, handled=((first[1], first[0], *first[2:]), *others))
 
 
 def test_what_a_handler_hears_is_what_the_scenario_expects() -> None:
-    transcript = played(EVENTS)
+    transcript = transcript_for(EVENTS)
     assert found(transcript) == []
-    finding = only(told_otherwise(transcript), "expectation")
+    finding = only(with_other_events(transcript), "expectation")
     assert finding.message == "turn 0, expect.events: event 0 is 'call bash', not 'text'."
 
 
 def test_a_model_is_free_to_say_something_before_it_calls() -> None:
-    transcript = replace(told_otherwise(played(EVENTS)), scripted=False)
+    transcript = replace(with_other_events(transcript_for(EVENTS)), scripted=False)
     assert [finding.rule for finding in found(transcript)] == []
 
 

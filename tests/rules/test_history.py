@@ -12,7 +12,7 @@ import pytest
 from harness.results import Finding
 from harness.rules.conversation_history import RULES
 from harness.rules.evidence import Evidence
-from tests.rules.transcripts import played
+from tests.rules.transcripts import transcript_for
 
 (RULE,) = [rule for rule in RULES if rule.id == "text-changed"]
 
@@ -21,7 +21,7 @@ Messages = list[dict[str, Any]]
 
 def said(edit: Callable[[Messages], Messages]) -> Finding:
     """What the rule finds in the last request of a conversation without tools after its messages were edited."""
-    transcript = played("history-without-tools", "openai-chat", "whole")
+    transcript = transcript_for("history-without-tools", "openai-chat", "whole")
     *before, last = transcript.exchanges
     body = json.loads(last.request.body)
     body["messages"] = edit(body["messages"])
@@ -33,7 +33,7 @@ def said(edit: Callable[[Messages], Messages]) -> Finding:
 def given() -> Messages:
     """The messages of that request."""
     body: dict[str, Any] = json.loads(
-        played("history-without-tools", "openai-chat", "whole").exchanges[-1].request.body
+        transcript_for("history-without-tools", "openai-chat", "whole").exchanges[-1].request.body
     )
     return body["messages"]
 

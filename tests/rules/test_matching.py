@@ -32,7 +32,7 @@ def test_results_are_paired_by_id_whatever_their_order() -> None:
     assert pairing.orphans == ()
 
 
-def test_equal_calls_are_told_apart_by_identity() -> None:
+def test_equal_calls_are_distinguished_by_identity() -> None:
     first, second, one, two = call("a"), call("a"), result("a", "1"), result("a", "2")
     pairing = pair_results(request(first, one, second, two))
     assert pairing.of(first) == (one,)

@@ -12,14 +12,14 @@ import pytest
 from harness.results import Severity, Transcript
 from harness.rules.evidence import Evidence
 from harness.rules.opaque_state import RULES
-from tests.rules.transcripts import played
+from tests.rules.transcripts import transcript_for
 
 RULE = RULES[0]
 
 
 def talk(answered: dict[str, Any], sent: dict[str, Any], model: str = "gpt-5") -> Transcript:
     """A tool loop whose answer with calls, and the turn that carries them back, have further fields."""
-    transcript = played("call-single", "openai-chat", "whole")
+    transcript = transcript_for("call-single", "openai-chat", "whole")
     first, second, *others = transcript.exchanges
     assert first.response is not None
     body = json.loads(first.response.body)
@@ -68,7 +68,7 @@ def test_reasoning_has_to_return_where_the_dialect_wants_it() -> None:
 
 def without_the_first_message(said: str) -> Transcript:
     """The model says `said` beside its call, and the request that carries the call back leaves that message out."""
-    transcript = played("stream-empty-text", "openai-responses", "whole")
+    transcript = transcript_for("stream-empty-text", "openai-responses", "whole")
     first, second, *others = transcript.exchanges
     assert first.response is not None
     body, asked = json.loads(first.response.body), json.loads(second.request.body)
@@ -91,7 +91,7 @@ def test_the_phase_of_a_text_without_words_does_not_have_to_return(said: str, mi
 
 
 def test_what_stood_on_a_text_is_named() -> None:
-    transcript = played("call-after-text", "openai-responses", "whole")
+    transcript = transcript_for("call-after-text", "openai-responses", "whole")
     first, second, *others = transcript.exchanges
     asked = json.loads(second.request.body)
     for item in asked["input"]:
@@ -106,7 +106,7 @@ def test_what_stood_on_a_text_is_named() -> None:
 
 def unlabelled(phases: set[str]) -> list[tuple[Severity, str]]:
     """What is found where messages of these phases went back without."""
-    transcript = played("seeds-terminal-assistant-events", "openai-responses", "whole")
+    transcript = transcript_for("seeds-terminal-assistant-events", "openai-responses", "whole")
     *before, last = transcript.exchanges
     asked = json.loads(last.request.body)
     for item in asked["input"]:

@@ -15,7 +15,7 @@ from harness.rules.evidence import Evidence
 from harness.rules.rule import all_rules
 from harness.runner.cells import Cell
 from harness.runner.suite_run import Run
-from tests.stages import InProcess, shipped_scenarios, shipped_targets
+from tests.backends import InProcess, shipped_scenarios, shipped_targets
 from tests.traffic import needs_traffic, recorded
 
 MODELS = {

@@ -21,9 +21,9 @@ from harness.results import Blame, CellResult, Finding, Kind, Severity, Verdict
 from harness.runner.cells import Cell
 from harness.runner.suite_run import Run
 from harness.scenarios.schema import Scenario, Variant
+from tests.backends import InProcess, shipped_scenarios, shipped_targets
 from tests.broken.fault import Wrap, Wrapped, client, sends
 from tests.rules.transcripts import RULES, transcript_of
-from tests.stages import InProcess, shipped_scenarios, shipped_targets
 
 APIS = ("anthropic", "openai-responses")
 CHANGE = "; the tools are sent in a different order than in the previous request at /tools/0"
@@ -36,8 +36,8 @@ def dropped(body: dict[str, Any]) -> dict[str, Any]:
     """The first reasoning block of a request was withheld."""
     for item in body.get("input", ()):
         if item.get("type") == "reasoning":
-            told = {"type": "reasoning", "id": item["id"], "action": "removed", "reason": "prefix_mismatch"}
-            return {"input_transformations": [told]}
+            reported = {"type": "reasoning", "id": item["id"], "action": "removed", "reason": "prefix_mismatch"}
+            return {"input_transformations": [reported]}
     for index, message in enumerate(body.get("messages", ())):
         for at, block in enumerate(message["content"] if isinstance(message["content"], list) else ()):
             if block["type"] == "thinking":
@@ -52,13 +52,13 @@ def of_another_model(body: dict[str, Any]) -> dict[str, Any]:
 
 def missed(body: dict[str, Any]) -> dict[str, Any]:
     if "input" in body:
-        told = {"type": "cache_miss", "reason": "tools_changed", "cache_missed_tokens": 1200}
-        return {"prompt_cache_diagnostics": told}
-    told = {"type": "tools_changed", "cache_missed_input_tokens": 1200}
-    return {"diagnostics": {"cache_miss_reason": told}}
+        reported = {"type": "cache_miss", "reason": "tools_changed", "cache_missed_tokens": 1200}
+        return {"prompt_cache_diagnostics": reported}
+    reported = {"type": "tools_changed", "cache_missed_input_tokens": 1200}
+    return {"diagnostics": {"cache_miss_reason": reported}}
 
 
-def told_nothing(_body: dict[str, Any]) -> dict[str, Any]:
+def without_reports(_body: dict[str, Any]) -> dict[str, Any]:
     """The provider made a comparison, and found nothing."""
     held = {"type": "reasoning", "id": "rs_1", "action": "removed", "reason": "turn_boundary"}
     return {
@@ -126,10 +126,10 @@ def scenario() -> Scenario:
     )
 
 
-def played(name: str, stages: InProcess, wrap: Wrap | None = None, variant: Variant = "whole") -> CellResult:
+def run_on(name: str, backend: InProcess, wrap: Wrap | None = None, variant: Variant = "whole") -> CellResult:
     shipped = shipped_targets()[name]
     chosen = shipped if wrap is None else replace(shipped, adapter=wrap(shipped.adapter))
-    return Run(stages, RULES)([Cell(scenario(), chosen, variant)]).cells[0]
+    return Run(backend, RULES)([Cell(scenario(), chosen, variant)]).cells[0]
 
 
 def of(rule: str, result: CellResult) -> list[Finding]:
@@ -141,7 +141,7 @@ def of(rule: str, result: CellResult) -> list[Finding]:
 def test_reasoning_that_the_provider_withheld_is_lost_and_the_change_before_it_is_named(
     name: str, variant: Variant
 ) -> None:
-    result = played(name, reporting(dropped), reversed_later, variant)
+    result = run_on(name, reporting(dropped), reversed_later, variant)
     (finding,) = of("state-dropped", result)
     assert (finding.severity, finding.blame, finding.kind) == (Severity.ERROR, Blame.ADAPTER, Kind.LOSS)
     assert finding.message.endswith(CHANGE), finding.message
@@ -153,7 +153,7 @@ def test_reasoning_that_the_provider_withheld_is_lost_and_the_change_before_it_i
 
 @pytest.mark.parametrize("name", APIS)
 def test_reasoning_of_another_model_is_a_warning(name: str) -> None:
-    (finding,) = of("state-dropped", played(name, reporting(of_another_model), reversed_later))
+    (finding,) = of("state-dropped", run_on(name, reporting(of_another_model), reversed_later))
     assert finding.severity is Severity.WARNING
     assert "another model" in finding.remedy
 
@@ -178,11 +178,11 @@ def comparing() -> InProcess:
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("name", APIS)
 def test_a_cache_that_was_missed_is_a_note_with_its_tokens(name: str, variant: Variant) -> None:
-    (finding,) = of("cache-missed", played(name, comparing(), reversed_later, variant))
+    (finding,) = of("cache-missed", run_on(name, comparing(), reversed_later, variant))
     assert finding.kind is Kind.CONVENTION
     assert re.search(r"tools_changed, about [1-9]\d* tokens", finding.message)
     assert finding.message.endswith(CHANGE)
-    assert not of("cache-missed", played(name, comparing(), None, variant))
+    assert not of("cache-missed", run_on(name, comparing(), None, variant))
 
 
 def _keys_moved(_api: str, body: dict[str, Any]) -> None:
@@ -193,14 +193,14 @@ def _keys_moved(_api: str, body: dict[str, Any]) -> None:
 @pytest.mark.parametrize("report", [dropped, missed])
 @pytest.mark.parametrize("name", APIS)
 def test_an_adapter_that_sends_its_keys_in_another_order_is_right(name: str, report: Report) -> None:
-    result = played(name, reporting(report), sends(_keys_moved))
+    result = run_on(name, reporting(report), sends(_keys_moved))
     assert result.verdict is Verdict.PASS, result.findings
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("name", APIS)
 def test_a_report_without_a_loss_is_no_finding(name: str, variant: Variant) -> None:
-    result = played(name, reporting(told_nothing, always=True), None, variant)
+    result = run_on(name, reporting(without_reports, always=True), None, variant)
     assert result.verdict is Verdict.PASS, result.findings
 
 
@@ -235,7 +235,7 @@ def _drops_blocks(_api: str, body: dict[str, Any]) -> None:
 
 def test_reasoning_that_the_adapter_lets_the_provider_drop_is_lost() -> None:
     adapter = sends(_drops_blocks)(reversed_later(shipped_targets()["anthropic"].adapter))
-    (finding,) = of("state-dropped", played("anthropic", reporting(dropped), lambda _: adapter))
+    (finding,) = of("state-dropped", run_on("anthropic", reporting(dropped), lambda _: adapter))
     assert finding.severity is Severity.ERROR
 
 

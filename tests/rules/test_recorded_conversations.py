@@ -160,7 +160,7 @@ def continued(recording: Recording, change: Callable[[Body], None] | None = None
     return [(recording.first, recording.answer), (second, recording.answer)]
 
 
-def retold(recording: Recording, change: Callable[[Body], None]) -> list[tuple[Body, Body]]:
+def repeated_with(recording: Recording, change: Callable[[Body], None]) -> list[tuple[Body, Body]]:
     """Three requests, of which the last repeats the others and is changed."""
     exchanges = continued(recording)
     third = copy.deepcopy(exchanges[-1][0])
@@ -191,7 +191,9 @@ def test_a_conversation_is_found_by_its_contents_if_the_client_makes_the_ids(api
 @pytest.mark.parametrize("api", RECORDINGS)
 def test_the_last_result_of_the_request_before_may_be_the_changed_part(api: str) -> None:
     recording = RECORDINGS[api]
-    assert [each[:2] for each in recording.audited(*retold(recording, _shortens_the_first_result))] == [(2, "history")]
+    assert [each[:2] for each in recording.audited(*repeated_with(recording, _shortens_the_first_result))] == [
+        (2, "history")
+    ]
 
 
 @pytest.mark.parametrize("api", RECORDINGS)
@@ -220,7 +222,7 @@ def test_arguments_in_another_spelling_are_a_note(recording: Recording) -> None:
         changed = json.dumps(body).replace(r"{\"city\":\"Paris\"}", r"{\"city\": \"Paris\"}", 1)
         body.update(json.loads(changed))
 
-    ((index, case, _, severity),) = recording.audited(*retold(recording, respelled))
+    ((index, case, _, severity),) = recording.audited(*repeated_with(recording, respelled))
     assert (index, case, severity) == (2, "call-spelling", Severity.NOTE)
 
 
@@ -229,8 +231,8 @@ def test_a_conversation_of_two_days_is_compared_as_a_whole(recording: Recording)
     named = "created" if recording is CHAT else "created_at"
     days = (1795600000, 1795700000)
     for change, cases in ((None, []), (_asks_politely, [(1, "history")])):
-        told = zip(continued(recording, change), days, strict=True)
-        exchanges = (recording.exchange(request, {**answer, named: stamp}) for (request, answer), stamp in told)
+        reported = zip(continued(recording, change), days, strict=True)
+        exchanges = (recording.exchange(request, {**answer, named: stamp}) for (request, answer), stamp in reported)
         working = Audit([RULE])
         working.add("a.yaml", Cassette(tuple(Interaction(each.request, each.response) for each in exchanges)))
         found = [finding for cell in working.result().cells for finding in cell.findings]
@@ -275,9 +277,9 @@ def _answered(text: str) -> Body:
 def test_a_conversation_that_was_summarized_is_found_by_a_long_answer() -> None:
     text = "It is sunny in Paris at 18 degrees, and it stays like that until the end of the week, with little wind."
     summary = {"role": "user", "content": "So far: the user wants to travel, and asks about cities."}
-    told = [summary, {"role": "assistant", "content": text}, {"role": "user", "content": "And then?"}]
+    reported = [summary, {"role": "assistant", "content": text}, {"role": "user", "content": "And then?"}]
     for said, cases in ((text, [(1, "history")]), (text[:40], [])):
-        second = {**CHAT.first, "messages": [CHAT.first["messages"][0], *told]}
+        second = {**CHAT.first, "messages": [CHAT.first["messages"][0], *reported]}
         found = CHAT.audited((CHAT.first, _answered(said)), (second, _answered("Rain.")))
         assert [each[:2] for each in found] == cases
 
@@ -292,11 +294,11 @@ def test_after_a_trim_the_request_with_the_last_answer_is_the_earlier_one() -> N
         "messages": [*body["messages"], {"role": "assistant", "content": "The current weather is sunny."}, kept[0]],
     }
     trimmed = {**body, "messages": [body["messages"][0], *kept]}
-    told = [
+    reported = [
         {"role": "assistant", "content": "The current weather is warm."},
         {"role": "user", "content": ASKED.replace("Paris", "Oslo")},
     ]
-    last = {**trimmed, "messages": [*trimmed["messages"], *told]}
+    last = {**trimmed, "messages": [*trimmed["messages"], *reported]}
     found = CHAT.audited(
         first,
         (body, _answered("The current weather is sunny.")),

@@ -81,7 +81,7 @@ def test_what_somebody_else_has_to_mend_has_no_remedy_of_the_rules() -> None:
 
 
 @pytest.mark.parametrize(
-    ("condition", "told"),
+    ("condition", "reported"),
     [
         ({"at": "top_p", "there": True}, "leave out `top_p`"),
         ({"at": "store", "there": False}, "send `store`"),
@@ -96,10 +96,12 @@ def test_what_somebody_else_has_to_mend_has_no_remedy_of_the_rules() -> None:
         ({"header": "anthropic-beta", "is": "x"}, "send the header `anthropic-beta` other than `x`, or leave it out"),
     ],
 )
-def test_the_remedy_of_a_fact_is_what_no_longer_meets_its_first_condition(condition: dict[str, Any], told: str) -> None:
+def test_the_remedy_of_a_fact_is_what_no_longer_meets_its_first_condition(
+    condition: dict[str, Any], reported: str
+) -> None:
     evidence = [{"kind": "captured", "date": "2026-11-01", "address": "https://example.com"}]
     fact = Fact.model_validate(
         {"id": "an-example", "verdict": "refused", "says": "No.", "evidence": evidence, "when": [condition]}
     )
 
-    assert remedy(fact) == told
+    assert remedy(fact) == reported

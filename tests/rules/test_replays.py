@@ -1,4 +1,4 @@
-"""A streamed cell told in another way: what must be the same, what need not be, and where the difference is."""
+"""A streamed cell repeated in another form: what must be the same, what need not be, and where the difference is."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from harness.model.messages import (
 )
 from harness.results import Chat, Exchange, Finding, Kind, ReplayVariant, Severity, Transcript
 from harness.scenarios.schema import Variant
-from tests.rules.transcripts import found, given, only, played, with_exchange, with_parts
+from tests.rules.transcripts import found, given, only, transcript_for, with_exchange, with_parts
 
 CALLS = "call-after-text"
 OURS = ("the provider metadata of the message", "the API's own stop reason")
@@ -33,20 +33,22 @@ OURS = ("the provider metadata of the message", "the API's own stop reason")
 
 
 def recorded(target: str = "anthropic", scenario: str = CALLS) -> Transcript:
-    return played(scenario, target, "stream", 4)
+    return transcript_for(scenario, target, "stream", 4)
 
 
-def retold(transcript: Transcript, variant: Variant, edit: Callable[[Chat], Chat], *, times: int = 1) -> Transcript:
+def with_changed_variants(
+    transcript: Transcript, variant: Variant, edit: Callable[[Chat], Chat], *, times: int = 1
+) -> Transcript:
     """The transcript of which the first `times` replay_variants of a variant have another first chat."""
     left = times
     replay_variants: list[ReplayVariant] = []
-    for retelling in transcript.replay_variants:
-        if retelling.variant == variant and left:
+    for variant_run in transcript.replay_variants:
+        if variant_run.variant == variant and left:
             left -= 1
-            first, *others = retelling.chats
-            replay_variants.append(replace(retelling, chats=(edit(first), *others)))
+            first, *others = variant_run.chats
+            replay_variants.append(replace(variant_run, chats=(edit(first), *others)))
         else:
-            replay_variants.append(retelling)
+            replay_variants.append(variant_run)
     assert not left
     return replace(transcript, replay_variants=tuple(replay_variants))
 
@@ -112,7 +114,7 @@ DIFFERENT = [
 
 @pytest.mark.parametrize(("edit", "path"), DIFFERENT)
 def test_a_whole_answer_that_is_another(edit: Callable[[Chat], Chat], path: str) -> None:
-    mistaken = against_whole(retold(recorded(), "whole", edit))
+    mistaken = against_whole(with_changed_variants(recorded(), "whole", edit))
     finding = against_whole(streamed(recorded(), edit))
     way = "chat 0 has a different result when its stream is replayed as a whole body"
     assert f"{way}. It differs in " in finding.message
@@ -131,17 +133,17 @@ def test_a_whole_answer_that_is_another(edit: Callable[[Chat], Chat], path: str)
 
 @pytest.mark.parametrize(("edit", "path"), DIFFERENT)
 def test_an_answer_that_depends_on_the_cut(edit: Callable[[Chat], Chat], path: str) -> None:
-    finding = only(retold(recorded(), "stream", edit), "stream-recut")
+    finding = only(with_changed_variants(recorded(), "stream", edit), "stream-recut")
     assert "replayed in another way (each byte by itself)" in finding.message
     assert path in finding.message.rpartition(", as 1 of 4 ways do. It differs in ")[2]
 
 
 def test_a_whole_answer_that_fails() -> None:
     edit = lambda chat: replace(chat, response=None, error="MalformedResponse")  # noqa: E731
-    finding = against_whole(retold(recorded(), "whole", edit))
+    finding = against_whole(with_changed_variants(recorded(), "whole", edit))
     assert (finding.actual, finding.expected) == ("MalformedResponse", None)
     edit = lambda chat: replace(chat, response=None, error="MalformedResponse", error_text="no JSON")  # noqa: E731
-    assert against_whole(retold(recorded(), "whole", edit)).actual == "MalformedResponse: no JSON"
+    assert against_whole(with_changed_variants(recorded(), "whole", edit)).actual == "MalformedResponse: no JSON"
 
 
 SIGNED: dict[str, JSON] = {"gemini": {"thoughtSignature": "c2ln"}}
@@ -149,16 +151,16 @@ SIGNED: dict[str, JSON] = {"gemini": {"thoughtSignature": "c2ln"}}
 
 def telling(streamed: list[Any], whole: list[Any]) -> list[str]:
     """What is found where a stream came to some parts, and the whole body to others."""
-    transcript = played("system-plain")
+    transcript = transcript_for("system-plain")
     said = "".join(part.text for part in streamed if isinstance(part, Text))
     thought = "".join(part.text for part in streamed if isinstance(part, Thinking))
     response = with_parts(given(transcript), streamed)
     chat = replace(transcript.chats[0], response=response)
-    retelling = ReplayVariant("as a whole body", "whole", (replace(chat, response=with_parts(response, whole)),))
+    variant_run = ReplayVariant("as a whole body", "whole", (replace(chat, response=with_parts(response, whole)),))
     events = [kind(text) for kind, text in ((TextDelta, said),) if text]
     assert not thought or said
     broken = replace(
-        transcript, chats=(replace(chat, events=(*events, Finish(response))),), replay_variants=(retelling,)
+        transcript, chats=(replace(chat, events=(*events, Finish(response))),), replay_variants=(variant_run,)
     )
     return [
         finding.message.rpartition("It differs in ")[2]
@@ -203,7 +205,7 @@ UNCOUNTED = [
 
 @pytest.mark.parametrize(("edit", "path"), UNCOUNTED)
 def test_what_only_one_telling_offers_is_no_loss(edit: Callable[[Chat], Chat], path: str) -> None:
-    finding = only(retold(recorded(), "whole", edit), "stream-equals-whole")
+    finding = only(with_changed_variants(recorded(), "whole", edit), "stream-equals-whole")
     assert (finding.kind, finding.message.rpartition("It differs in ")[2]) == (Kind.CONVENTION, path)
 
 
@@ -214,8 +216,8 @@ def with_ids(*ids: str) -> Callable[[Chat], Chat]:
         left = iter(ids)
         assert chat.response
         parts = [replace(p, id=next(left)) if isinstance(p, ToolCall) else p for p in chat.response.message.parts]
-        told = iter(ids)
-        said = [replace(e, id=next(told)) if isinstance(e, ToolCallStart) else e for e in chat.events]
+        following = iter(ids)
+        said = [replace(e, id=next(following)) if isinstance(e, ToolCallStart) else e for e in chat.events]
         return replace(chat, response=with_parts(chat.response, parts), events=tuple(said))
 
     return renamed
@@ -225,10 +227,10 @@ def with_ids(*ids: str) -> Callable[[Chat], Chat]:
 def test_ids_that_no_api_issued_may_be_others_each_time_and_issued_ones_may_not(variant: Variant) -> None:
     made_up = recorded("gemini-2.5", "call-parallel-same-tool")
     rule = "stream-equals-whole" if variant == "whole" else "stream-recut"
-    assert found(retold(made_up, variant, with_ids("call_x81f", "call_77b2"))) == []
-    assert "the id of the call 2" in only(retold(made_up, variant, with_ids("one", "one")), rule).message
+    assert found(with_changed_variants(made_up, variant, with_ids("call_x81f", "call_77b2"))) == []
+    assert "the id of the call 2" in only(with_changed_variants(made_up, variant, with_ids("one", "one")), rule).message
     issued = recorded("openai-chat", "call-parallel-same-tool")
-    other = retold(issued, variant, with_ids("call_x81f", "call_77b2"))
+    other = with_changed_variants(issued, variant, with_ids("call_x81f", "call_77b2"))
     assert "the id of the call 1" in (against_whole(other) if variant == "whole" else only(other, rule)).message
 
 
@@ -237,7 +239,7 @@ def test_the_order_in_which_text_and_calls_come_is_ours() -> None:
         texts = [event for event in said if isinstance(event, TextDelta)]
         return [*(event for event in said[:-1] if event not in texts), *texts, said[-1]]
 
-    finding = only(retold(recorded(), "stream", events(text_last)), "stream-recut")
+    finding = only(with_changed_variants(recorded(), "stream", events(text_last)), "stream-recut")
     assert finding.kind is Kind.CONVENTION
     assert finding.message.endswith("It differs in the order of the events")
 
@@ -256,8 +258,8 @@ def test_the_order_in_which_text_and_calls_come_is_ours() -> None:
 def test_a_spelling_that_the_official_sdk_cannot_read_is_no_loss(target: str, way: str, kind: Kind) -> None:
     transcript = recorded(target)
     *others, last = transcript.replay_variants
-    told = tuple(replace(chat, response=None, error="MalformedResponse") for chat in last.chats)
-    broken = replace(transcript, replay_variants=(*others, replace(last, way=way, chats=told, shape="")))
+    following = tuple(replace(chat, response=None, error="MalformedResponse") for chat in last.chats)
+    broken = replace(transcript, replay_variants=(*others, replace(last, way=way, chats=following, shape="")))
     assert only(broken, "stream-recut").kind is kind
 
 
@@ -275,7 +277,7 @@ def test_the_pieces_of_events_make_no_difference() -> None:
                 cut.append(event)
         return cut
 
-    assert found(retold(recorded(), "stream", events(letters))) == []
+    assert found(with_changed_variants(recorded(), "stream", events(letters))) == []
 
 
 @pytest.mark.parametrize(
@@ -304,13 +306,13 @@ def test_the_pieces_of_events_make_no_difference() -> None:
     ],
 )
 def test_events_that_depend_on_the_cut(edit: Callable[[list[Any]], list[Any]], path: str) -> None:
-    finding = only(retold(recorded(), "stream", events(edit)), "stream-recut")
+    finding = only(with_changed_variants(recorded(), "stream", events(edit)), "stream-recut")
     assert finding.message.endswith(f". It differs in {path}")
 
 
 def failing(scenario: str) -> Transcript:
     """The transcript of a chat that failed, retold twice."""
-    transcript = played(scenario)
+    transcript = transcript_for(scenario)
     return replace(
         transcript, replay_variants=tuple(ReplayVariant("cut", "stream", transcript.chats) for _ in range(2))
     )
@@ -328,13 +330,13 @@ def failing(scenario: str) -> Transcript:
     ids=["class", "status", "no-wait", "another-wait", "none"],
 )
 def test_an_error_that_depends_on_the_cut(change: dict[str, Any], path: str) -> None:
-    broken = retold(failing("error-429-retry-after"), "stream", lambda chat: replace(chat, **change))
+    broken = with_changed_variants(failing("error-429-retry-after"), "stream", lambda chat: replace(chat, **change))
     finding = only(broken, "stream-recut")
     assert finding.message.endswith(f". It differs in {path}")
 
 
 def test_events_before_an_error_count_unless_the_connection_broke() -> None:
-    broken = retold(failing("connection-cut-clean"), "stream", events(lambda said: said[:-1]))
+    broken = with_changed_variants(failing("connection-cut-clean"), "stream", events(lambda said: said[:-1]))
     assert only(broken, "stream-recut").message.startswith("chat 0 has a different result")
 
     def reset(exchange: Exchange) -> Exchange:
@@ -342,6 +344,8 @@ def test_events_before_an_error_count_unless_the_connection_broke() -> None:
         return replace(exchange, response=replace(exchange.response, delivery=Delivery(ending="reset")))
 
     assert found(with_exchange(broken, reset)) == []
-    other = retold(failing("connection-cut-clean"), "stream", lambda chat: replace(chat, error="ConnectionFailed"))
+    other = with_changed_variants(
+        failing("connection-cut-clean"), "stream", lambda chat: replace(chat, error="ConnectionFailed")
+    )
     assert found(with_exchange(other, reset)) == []
     assert str(only(other, "stream-recut").expected).startswith("MalformedResponse: ")

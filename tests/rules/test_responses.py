@@ -12,8 +12,8 @@ from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import Refusal, StopReason, Text, ToolCall
 from harness.results import Kind, Transcript
 from harness.runner.cells import Cell
-from tests.rules.transcripts import found, given, only, played, transcript_of, with_chat, with_parts
-from tests.stages import InProcess, shipped_scenarios, shipped_targets
+from tests.backends import InProcess, shipped_scenarios, shipped_targets
+from tests.rules.transcripts import found, given, only, transcript_for, transcript_of, with_chat, with_parts
 
 CUT = '{"city": "Par'
 
@@ -42,17 +42,17 @@ def test_a_call_that_is_none_is_the_reason_though_the_api_says_that_all_is_well(
 
 @pytest.mark.parametrize("target", ["openai-chat", "openai-responses"])
 def test_the_words_of_a_refusal_may_be_text_beside_the_stop_reason(target: str) -> None:
-    transcript = played("stop-refusal", target, "whole")
+    transcript = transcript_for("stop-refusal", target, "whole")
     response = given(transcript)
     (refusal,) = response.message.parts
     assert isinstance(refusal, Refusal)
-    told = with_parts(response, [Text(refusal.text)])
-    finding = only(with_chat(transcript, response=told), "response-text")
+    reported = with_parts(response, [Text(refusal.text)])
+    finding = only(with_chat(transcript, response=reported), "response-text")
     assert finding.kind is Kind.CONVENTION
     assert finding.message == "a refusal is returned as text, with the stop reason of a refusal"
     other = only(with_chat(transcript, response=with_parts(response, [Text("No.")])), "response-text")
     assert (other.kind, other.message) == (Kind.LOSS, "the adapter returns a different text than the answer has")
-    answered = with_chat(transcript, response=replace(told, stop_reason=StopReason.END_TURN))
+    answered = with_chat(transcript, response=replace(reported, stop_reason=StopReason.END_TURN))
     assert {each.rule: each.kind for each in found(answered)}["response-text"] is Kind.LOSS
 
 
@@ -64,8 +64,8 @@ def test_the_words_of_a_refusal_may_be_text_beside_the_stop_reason(target: str) 
         ("anthropic", "the provider's stop reason 'refusal'"),
     ],
 )
-def test_a_stop_reason_that_is_none_of_a_refusal_is_told_with_the_refusal(target: str, said: str) -> None:
-    transcript = played("stop-refusal", target, "whole")
+def test_another_stop_reason_of_a_refusal_is_reported_with_the_refusal(target: str, said: str) -> None:
+    transcript = transcript_for("stop-refusal", target, "whole")
     response = given(transcript)
     ended = with_chat(transcript, response=replace(response, stop_reason=StopReason.END_TURN))
     (finding,) = (each for each in found(ended) if each.rule == "stop-reason")

@@ -20,8 +20,8 @@ from harness.runner.backends import ReplayBackend
 from harness.runner.cells import Cell
 from harness.runner.recorder import Recorder
 from harness.runner.suite_run import Run
+from tests.backends import InProcess, shipped_scenarios, shipped_targets
 from tests.rules.transcripts import RULES, found, only, transcript_of
-from tests.stages import InProcess, shipped_scenarios, shipped_targets
 from tests.wrapped import Chat, chatting
 
 Asking = Callable[[Chat, ChatRequest], ChatResponse]
@@ -120,7 +120,7 @@ def test_a_retry_is_the_same_request() -> None:
 
 
 def replayed(folder: Path, target: Target) -> list[Finding]:
-    """What is found where a cassette of the shipped adapter is played by another one."""
+    """What is found where a cassette of the shipped adapter is replayed by another one."""
     recorded, library = cell("error-529", shipped_targets()["anthropic"]), CassetteLibrary(folder)
     Run(InProcess(), RULES, recorder=Recorder(library))([recorded])
     return list(Run(ReplayBackend([library]), RULES)([cell("error-529", target)]).cells[0].findings)
@@ -139,7 +139,7 @@ def test_what_an_adapter_that_does_not_retry_recorded_fails_again_for_one_that_d
     assert [(f.rule, f.blame) for f in findings] == [("one-request-per-chat", Blame.ADAPTER)]
 
 
-def test_a_failure_is_not_played_for_ever(tmp_path: Path) -> None:
+def test_a_failure_is_not_replayed_forever(tmp_path: Path) -> None:
     findings = replayed(tmp_path, retrying("anthropic", again(7), declared=True))
     assert {f.rule for f in findings} == {"one-request-per-chat", "request-unexpected"}
 

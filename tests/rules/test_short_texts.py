@@ -12,8 +12,8 @@ from harness.runner.backends import GeneratedBackend
 from harness.runner.cells import Cell
 from harness.runner.suite_run import Run
 from harness.scenarios.schema import Scenario
-from tests.broken.playing import RULES
-from tests.stages import shipped_targets
+from tests.backends import shipped_targets
+from tests.broken.running import RULES
 
 TEXT_FILE = {"file": {"media_type": "text/plain", "data": "aGk="}}
 

@@ -11,14 +11,14 @@ from harness.results import CellResult, Finding, Kind, Verdict
 from harness.runner.cells import Cell
 from harness.runner.suite_run import Run
 from harness.stdio import adapter_specs
+from tests.backends import InProcess, shipped_scenarios
 from tests.broken.fault import Wrap, sends
 from tests.rules.transcripts import RULES
-from tests.stages import InProcess, shipped_scenarios
 
 SCENARIOS = ("system-plain", "system-with-tools", "json-mode-unmentioned")
 
 
-def played(scenario: str, model: str, wrap: Wrap | None = None) -> tuple[CellResult, str]:
+def run_with_model(scenario: str, model: str, wrap: Wrap | None = None) -> tuple[CellResult, str]:
     """The result of the Responses adapter with a model, and the place of its system prompt."""
     (shipped,) = (each for each in registry.targets() if each.name == "openai-responses")
     adapter = adapter_specs.adapter(shipped.adapter)
@@ -44,22 +44,22 @@ def of_rule(result: CellResult) -> list[Finding]:
 @pytest.mark.parametrize("model", ["gpt-6.2-astra", "gpt-6.2-sol", "gpt-6.2-astra-law"])
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_the_shipped_adapter_begins_the_input_with_it(scenario: str, model: str) -> None:
-    result, place = played(scenario, model)
+    result, place = run_with_model(scenario, model)
     assert result.verdict is Verdict.PASS, result.findings
     assert place == "input[].content (message:developer)"
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS[:2])
 def test_instructions_are_a_note_there_and_nothing_before(scenario: str) -> None:
-    result, place = played(scenario, "gpt-6.2-sol", sends(_as_instructions))
+    result, place = run_with_model(scenario, "gpt-6.2-sol", sends(_as_instructions))
     finding = of_rule(result)[0]
     assert (finding.kind, finding.pointer, finding.actual) == (Kind.CONVENTION, "/instructions", "instructions")
     assert result.verdict is Verdict.FAIL  # the run is strict
     assert place == "instructions, after the conversation"
-    result, place = played(scenario, "gpt-6-astra")
+    result, place = run_with_model(scenario, "gpt-6-astra")
     assert (result.verdict, place) == (Verdict.PASS, "instructions")
 
 
 def test_a_first_message_with_the_role_system_is_as_good() -> None:
-    result, _ = played("system-with-tools", "gpt-6.2-astra", sends(_as_system_role))
+    result, _ = run_with_model("system-with-tools", "gpt-6.2-astra", sends(_as_system_role))
     assert result.verdict is Verdict.PASS, result.findings

@@ -17,20 +17,20 @@ from harness.runner.backends import Backend
 from harness.runner.cells import Cell
 from harness.runner.suite_run import Run
 from harness.scenarios.schema import Scenario, Variant
-from tests.stages import InProcess, shipped_scenarios, shipped_targets
+from tests.backends import InProcess, shipped_scenarios, shipped_targets
 
 RULES = all_rules()
 
 
-def transcript_of(cell: Cell, stages: Backend | None = None, recuts: int = 0) -> Transcript:
-    """What one playing of a cell produces."""
+def transcript_of(cell: Cell, backend: Backend | None = None, recuts: int = 0) -> Transcript:
+    """What one run of a cell produces."""
     seen: list[Transcript] = []
 
     def note(evidence: Evidence) -> tuple[()]:
         seen.append(evidence.transcript)
         return ()
 
-    result = Run(stages or InProcess(), [Rule("note", Subject.RESPONSES, "", "", note, Kind.LOSS, "")], recuts=recuts)(
+    result = Run(backend or InProcess(), [Rule("note", Subject.RESPONSES, "", "", note, Kind.LOSS, "")], recuts=recuts)(
         [cell]
     )
     assert seen, result.cells[0].reason
@@ -38,7 +38,9 @@ def transcript_of(cell: Cell, stages: Backend | None = None, recuts: int = 0) ->
 
 
 @cache
-def played(scenario: str, target: str = "anthropic", variant: Variant = "stream", recuts: int = 0) -> Transcript:
+def transcript_for(
+    scenario: str, target: str = "anthropic", variant: Variant = "stream", recuts: int = 0
+) -> Transcript:
     """The transcript of a shipped scenario and adapter."""
     return transcript_of(Cell(shipped_scenarios()[scenario], shipped_targets()[target], variant), recuts=recuts)
 

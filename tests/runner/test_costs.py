@@ -23,7 +23,7 @@ from harness.runner.cells import Cell
 from harness.runner.costs import ModelInfo, models
 from harness.runner.suite_run import Run
 from harness.stdio import adapter_specs
-from tests.stages import InProcess, shipped_scenarios, shipped_targets
+from tests.backends import InProcess, shipped_scenarios, shipped_targets
 
 DAY = date(2026, 11, 20)
 USAGE = Usage(1000, 100, 600, 300, 40)
@@ -89,9 +89,9 @@ def test_the_price_is_that_of_the_day() -> None:
     assert before > after
 
 
-def one(scenario: str, target: str, stages: InProcess | None = None, variant: str = "whole") -> CellResult:
+def one(scenario: str, target: str, backend: InProcess | None = None, variant: str = "whole") -> CellResult:
     cell = Cell(shipped_scenarios()[scenario], shipped_targets()[target], variant)  # pyright: ignore[reportArgumentType]
-    return Run(stages or InProcess(), [])([cell]).cells[0]
+    return Run(backend or InProcess(), [])([cell]).cells[0]
 
 
 @pytest.mark.parametrize("target", ["anthropic", "openai-chat", "openai-responses", "gemini-4"])
@@ -156,7 +156,7 @@ def test_a_model_that_is_served_without_a_price_has_that_of_the_one_that_was_ask
         response = session(request)
         return replace(response, body=response.body.replace(b"claude-opus-5-5", b"internal-4711"))
 
-    spending, usual = (one("call-single", "anthropic", stages).spending for stages in (InProcess(provider), None))
+    spending, usual = (one("call-single", "anthropic", backend).spending for backend in (InProcess(provider), None))
 
     assert spending == usual
     assert spending is not None

@@ -22,8 +22,8 @@ from harness.runner.recorder import Recorder
 from harness.runner.suite_run import Run
 from harness.scenarios.schema import Scenario
 from harness.stdio import adapter_specs
+from tests.backends import InProcess, shipped_scenarios, shipped_targets
 from tests.scenarios.files import MINIMAL, scenario
-from tests.stages import InProcess, shipped_scenarios, shipped_targets
 from tests.wrapped import Chat, chatting
 
 Declines = Callable[[ChatRequest], object]

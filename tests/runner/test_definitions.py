@@ -43,7 +43,7 @@ def test_a_scenario_of_ones_own_has_the_lines_of_its_id_and_of_its_turns(tmp_pat
     assert [made.line_of(turn) for turn in (0, 1, 2, None)] == [14, 19, 5, 5]
 
 
-def test_a_shipped_scenario_is_no_file_of_whoever_plays_it() -> None:
+def test_a_shipped_scenario_is_not_a_file_of_the_user() -> None:
     scenario = load_file(shipped_folder("scenarios") / "stream-provoked-interleaved-calls.yaml")
 
     made = definitions([scenario], {})[scenario.id]

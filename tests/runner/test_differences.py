@@ -15,7 +15,7 @@ from harness.results import RunResult
 from harness.runner.cells import Cell, cells
 from harness.runner.differences import ASPECTS, NOT_OBSERVED, Observations, ObservedValues, difference_rows
 from harness.runner.suite_run import Run
-from tests.stages import InProcess, shipped_scenarios, shipped_targets
+from tests.backends import InProcess, shipped_scenarios, shipped_targets
 from tests.wrapped import Chat, chatting
 
 SCENARIOS = ("call-parallel-same-tool", "result-error", "system-changed", "json-mode", "choice-required")

@@ -17,7 +17,7 @@ from harness.results import Spending
 from harness.runner.cells import Cell
 from harness.runner.costs import estimate
 from harness.runner.suite_run import Run
-from tests.stages import InProcess, shipped_scenarios, shipped_targets
+from tests.backends import InProcess, shipped_scenarios, shipped_targets
 
 
 def cell(scenario: str, target: Target, variant: str = "whole") -> Cell:

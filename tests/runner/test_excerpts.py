@@ -23,8 +23,8 @@ from harness.runner.excerpts import (
 )
 from harness.scenarios.schema import Variant
 from tests.broken.fault import Wrap, answers, asks
-from tests.broken.playing import played as played_broken
-from tests.rules.transcripts import played
+from tests.broken.running import run_cell as run_broken
+from tests.rules.transcripts import transcript_for
 
 BODY = {
     "model": "m",
@@ -134,7 +134,7 @@ def test_of_a_long_stream_the_events_around_the_mark_are_shown() -> None:
 @pytest.mark.parametrize("target", ["anthropic", "openai-chat", "openai-responses", "gemini-4"])
 @pytest.mark.parametrize("variant", ["whole", "stream"])
 def test_every_api_has_its_streams_by_events(target: str, variant: Variant) -> None:
-    transcript = played("call-single", target, variant)
+    transcript = transcript_for("call-single", target, variant)
     reading = Evidence(transcript).readings[0]
 
     stream = raw_stream(transcript.api, reading)
@@ -182,7 +182,7 @@ def right(cell: CellResult) -> list[FindingBody]:
     ],
 )
 def test_the_right_request_has_what_is_missing_in_the_wrong_one(target: str, field: str) -> None:
-    cell = played_broken("system-plain", target, named(asks(says_it_as_the_user)))
+    cell = run_broken("system-plain", target, named(asks(says_it_as_the_user)))
 
     shown = right(cell)
 
@@ -193,7 +193,7 @@ def test_the_right_request_has_what_is_missing_in_the_wrong_one(target: str, fie
 
 
 def test_findings_about_an_answer_show_the_stream_and_no_request() -> None:
-    cell = played_broken("stream-empty-text", "anthropic", named(answers(without_text)), variant="stream")
+    cell = run_broken("stream-empty-text", "anthropic", named(answers(without_text)), variant="stream")
 
     assert cell.findings
     assert right(cell) == []
@@ -204,7 +204,7 @@ def test_where_the_shipped_adapter_sends_nothing_there_is_nothing_to_show() -> N
     def declines(_: object) -> Any:
         raise MalformedResponse("never")
 
-    cell = played_broken("system-plain", "anthropic", named(asks(declines)))
+    cell = run_broken("system-plain", "anthropic", named(asks(declines)))
 
     assert cell.findings
     assert right(cell) == []

@@ -106,15 +106,15 @@ VARIANTS: tuple[Variant, ...] = ("whole", "stream")
 STALE = (ExpectedFailure("call-*", "openai-*", "usage", "#1"),)
 
 
-def _stale(expected: list[ExpectedFailure], played: list[CellResult]) -> tuple[ExpectedFailure, ...]:
+def _stale(expected: list[ExpectedFailure], finished: list[CellResult]) -> tuple[ExpectedFailure, ...]:
     seen = Expectations(expected)
-    for cell in played:
+    for cell in finished:
         seen.see(cell, played=True)
     return seen.stale
 
 
 @pytest.mark.parametrize(
-    ("played", "found"),
+    ("finished", "found"),
     [
         ([cell("call-single", "openai-chat", "usage")], ()),
         ([cell("call-single", "openai-chat"), cell("call-twice", "openai-chat", "other", "usage")], ()),
@@ -122,15 +122,15 @@ def _stale(expected: list[ExpectedFailure], played: list[CellResult]) -> tuple[E
         ([cell("call-single", "openai-chat", "other")], STALE),
         ([cell("call-single", "openai-chat", "usage", severity=Severity.WARNING)], STALE),
         ([cell("call-single", "openai-chat"), cell("call-single", "gemini-3", "usage")], STALE),
-        ([cell("call-single", "gemini-3")], ()),  # its cells were not played
+        ([cell("call-single", "gemini-3")], ()),  # its cells were not run
         ([cell("Call-single", "openai-chat")], ()),  # case counts, on every system
         ([], ()),
     ],
 )
-def test_an_entry_is_stale_when_its_cells_are_played_without_the_finding(
-    played: list[CellResult], found: tuple[ExpectedFailure, ...]
+def test_an_entry_is_stale_if_its_cells_ran_without_the_finding(
+    finished: list[CellResult], found: tuple[ExpectedFailure, ...]
 ) -> None:
-    assert _stale([KNOWN], played) == found
+    assert _stale([KNOWN], finished) == found
 
 
 @pytest.mark.parametrize(
@@ -148,11 +148,11 @@ def test_an_entry_is_stale_when_its_cells_are_played_without_the_finding(
 def test_an_entry_is_stale_by_the_variant_that_it_names(
     variant: Variant | None, failing: Variant | None, found: bool
 ) -> None:
-    played = [
+    finished = [
         replace(cell("call-single", "openai-chat", *(["usage"] if each == failing else [])), variant=each)
         for each in VARIANTS
     ]
 
-    left = _stale([replace(KNOWN, variant=variant)], played)
+    left = _stale([replace(KNOWN, variant=variant)], finished)
 
     assert left == ((replace(STALE[0], variant=variant),) if found else ())

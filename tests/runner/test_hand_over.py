@@ -17,10 +17,10 @@ from harness.runner.cells import Cell
 from harness.runner.hand_over import CASES, HandOverCell, hand_over_cells
 from harness.runner.suite_run import Run
 from harness.scenarios.schema import Variant
+from tests.backends import InProcess, shipped_scenarios, shipped_targets
 from tests.broken.fault import Wrap, asks, asks_messages, asks_parts, sends
-from tests.broken.playing import RULES, said
+from tests.broken.running import RULES, said
 from tests.examples import plain_http
-from tests.stages import InProcess, shipped_scenarios, shipped_targets
 
 TARGETS = ("anthropic", "openai-chat", "openai-responses", "gemini-4", "gemini-2.5")
 
@@ -256,7 +256,7 @@ def _without_thinking(part: Part) -> Part:
     return Text("") if isinstance(part, Thinking) else part
 
 
-def _told(part: Part) -> Part:
+def _as_text(part: Part) -> Part:
     return Text(f"<thinking>{part.text}</thinking>") if isinstance(part, Thinking) else part
 
 
@@ -289,7 +289,7 @@ UNUSUAL: list[tuple[str, str, str, Wrap, str]] = [
     ("ids-illegal", "openai-chat", "anthropic", asks(_mapped), "translated"),
     ("ids-composite", "openai-responses", "gemini-4", asks(_mapped), "translated"),
     ("reasoning-results", "gemini-4", "anthropic", asks_parts(_without_thinking), "dropped"),
-    ("reasoning-past", "anthropic", "openai-responses", asks_parts(_told), "translated"),
+    ("reasoning-past", "anthropic", "openai-responses", asks_parts(_as_text), "translated"),
     ("unanswered", "openai-chat", "anthropic", asks_messages(_with_results), "translated"),
     ("unanswered", "anthropic", "gemini-4", asks_messages(_with_results), "translated"),
     ("refusal", "openai-chat", "anthropic", asks_messages(_without_refusals), "dropped"),

@@ -22,7 +22,7 @@ from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import JSON, ChatRequest, Message, Opaque, Part, Role, ToolCall
 from harness.model.protocols import ChatClient, Endpoint
 from harness.rules.opaque_state import foreign_state, texts_of
-from tests.stages import shipped_targets
+from tests.backends import shipped_targets
 from tests.traffic import FOLDERS, needs_traffic, recorded
 
 TARGETS = ("anthropic", "openai-chat", "openai-responses", "gemini-4")

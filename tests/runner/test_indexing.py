@@ -22,15 +22,15 @@ from harness.runner.recorder import Recorder
 from harness.runner.suite_run import Run
 from harness.runner.tool_loop import run_embeddings
 from harness.scenarios.schema import EmbeddingsSpec
+from tests.backends import InProcess, every_target, shipped_scenarios
 from tests.broken.embeddings import EMBEDDING, INDEX, SWITCHED, gives
-from tests.stages import InProcess, every_target, shipped_scenarios
 
 RULES = all_rules()
 MINE = ("here", "m", 2)
 
 
 class Provider:
-    """Makes vectors of two numbers, and fails as it is told to."""
+    """Makes vectors of two numbers, and fails as configured."""
 
     def __init__(self, raises: BaseException | None = None, vectors: Any = None) -> None:
         self.provider, self.model, self.dimensions = MINE
@@ -71,14 +71,14 @@ SPEC = EmbeddingsSpec.model_validate(
 )
 
 
-def played(made: EmbeddingProvider) -> tuple[tuple[EmbeddingCall, ...], list[int]]:
+def embed_all(made: EmbeddingProvider) -> tuple[tuple[EmbeddingCall, ...], list[int]]:
     begun: list[int] = []
     return run_embeddings(SPEC, adapter_of(made), Endpoint("", ""), begun.append), begun
 
 
 def test_an_index_is_made_and_queried() -> None:
     made = Provider()
-    steps, begun = played(made)
+    steps, begun = embed_all(made)
     asked = "these embeddings were made with 'm' of there (2 dimensions), and are now requested with 'm' of here"
     assert begun == [0, 1, 2, 3]
     assert steps[0] == EmbeddingCall(("a", "b"), MINE, ((1.0, 2.5), (1.0, 2.5)))
@@ -106,7 +106,7 @@ class _MyOwn(RateLimited):
 def test_what_a_provider_raises_is_noted_and_ends_the_cell(
     made: Provider, error: str, text: str, crashed: bool
 ) -> None:
-    steps, begun = played(made)
+    steps, begun = embed_all(made)
     assert begun == [0]
     (step,) = steps
     assert (step.traceback is not None) == crashed
@@ -120,7 +120,7 @@ def test_what_a_provider_raises_is_noted_and_ends_the_cell(
 def test_a_provider_that_cannot_say_what_it_is_has_crashed() -> None:
     made = Provider()
     del made.model
-    ((step,), _) = played(made)
+    ((step,), _) = embed_all(made)
     assert (step.declared, step.error, step.crashed) == (None, "AttributeError", True)
 
 
@@ -136,11 +136,11 @@ Wrap = Callable[[Adapter], Adapter]
 
 
 def run(
-    scenario: str, target: str, stages: Backend, wrap: Wrap | None = None, recorder: Recorder | None = None
+    scenario: str, target: str, backend: Backend, wrap: Wrap | None = None, recorder: Recorder | None = None
 ) -> CellResult:
     chosen = every_target()[target]
     made = chosen if wrap is None else replace(chosen, adapter=wrap(chosen.adapter))
-    return Run(stages, RULES, recorder=recorder)([Cell(shipped_scenarios()[scenario], made, "whole")]).cells[0]
+    return Run(backend, RULES, recorder=recorder)([Cell(shipped_scenarios()[scenario], made, "whole")]).cells[0]
 
 
 @pytest.mark.parametrize("target", EMBEDDING)
@@ -157,16 +157,16 @@ def test_what_is_recorded_is_replayed(scenario: str, target: str, tmp_path: Path
 
 
 @pytest.mark.parametrize("target", EMBEDDING)
-def test_another_text_than_was_recorded_is_told(target: str, tmp_path: Path) -> None:
+def test_a_text_that_differs_from_the_recorded_one_is_reported(target: str, tmp_path: Path) -> None:
     library = CassetteLibrary(tmp_path)
     run(INDEX, target, ReferenceBackend(), recorder=Recorder(library))
 
     replayed = run(INDEX, target, ReplayBackend([library]), gives(lambda texts: [text.strip() for text in texts]))
 
-    told = [each for each in replayed.findings if each.rule == "recorded-request"]
-    assert told
-    assert {each.severity for each in told} == {Severity.ERROR}
-    assert told[0].message.startswith("not the request that was recorded: texts[0].text: recorded ")
+    reported = [each for each in replayed.findings if each.rule == "recorded-request"]
+    assert reported
+    assert {each.severity for each in reported} == {Severity.ERROR}
+    assert reported[0].message.startswith("not the request that was recorded: texts[0].text: recorded ")
 
 
 @pytest.mark.parametrize("target", EMBEDDING)

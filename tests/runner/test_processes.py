@@ -18,7 +18,7 @@ from harness.cli.main import main
 from harness.results import CellResult
 from harness.runner.cells import Cell, cells
 from harness.runner.executors import CHUNK_CELLS, _chunks
-from tests.stages import every_target, shipped_scenarios, shipped_targets
+from tests.backends import every_target, shipped_scenarios, shipped_targets
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -80,11 +80,11 @@ def documents() -> list[str]:
     """What a seed draws, in any process."""
     drawn: list[str] = []
 
-    def play(cell: Cell) -> CellResult:
+    def run_one(cell: Cell) -> CellResult:
         drawn.append(cell.scenario.model_dump_json())
         return cell.result()
 
-    assert search(shipped_targets()["gemini-3"], 20, 7, [play]) == []
+    assert search(shipped_targets()["gemini-3"], 20, 7, [run_one]) == []
     return drawn
 
 
@@ -104,7 +104,7 @@ def test_a_run_is_the_same_by_one_process_and_by_several_that_hash_otherwise(
     words = ["run", "-k", "error-4 and openai-chat", "--mode", "reference", "--report", "terminal"]
     command = [sys.executable, "-c", DRAWING + FORKING, *words, "-n", "3", "--report", "json:run.json"]
     environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "29"}
-    played = subprocess.run(command, cwd=other, env=environment, capture_output=True, text=True, check=True)
+    finished = subprocess.run(command, cwd=other, env=environment, capture_output=True, text=True, check=True)
     monkeypatch.chdir(tmp_path)
     assert main([*words, "-n", "1", "--report", "json:run.json"]) == 0
 
@@ -113,7 +113,7 @@ def test_a_run_is_the_same_by_one_process_and_by_several_that_hash_otherwise(
     for each in (one, several):
         del each["timing"], each["checkout"]["project"]  # which has the name of its folder
     assert one == several
-    said = [re.sub(r"\(\d+\.\d s\)", "", each) for each in (capsys.readouterr().out, played.stdout)]
+    said = [re.sub(r"\(\d+\.\d s\)", "", each) for each in (capsys.readouterr().out, finished.stdout)]
     assert said[0] == said[1]
     assert json.loads((other / "drawn.json").read_text()) == documents()
 
@@ -182,7 +182,7 @@ def test_an_interrupted_run_ends_its_processes_and_keeps_its_report(tmp_path: Pa
         text=True,
         start_new_session=True,
     ) as run:
-        described, *forks = forks_of(run.pid, 3)  # the first one told what the adapter can do
+        described, *forks = forks_of(run.pid, 3)  # the first one described the adapter
         workers = [described, *(each for fork in forks for each in forks_of(int(fork), 1))]
         os.killpg(run.pid, signal.SIGINT)  # as a terminal does
         out, said = run.communicate()
@@ -232,9 +232,9 @@ def test_a_foreign_adapter_has_a_process_in_each_fork_and_breaks_its_cells_there
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(tmp_path)])}
     command = [sys.executable, "-c", FORKING, *words, "--report", "json:run.json"]
 
-    played = subprocess.run(command, cwd=tmp_path, env=environment, check=False)
+    finished = subprocess.run(command, cwd=tmp_path, env=environment, check=False)
 
-    assert played.returncode == 1
+    assert finished.returncode == 1
     cells = json.loads((tmp_path / "run.json").read_text())["cells"]
     broken = {cell["scenario"]: cell["reason"] for cell in cells if cell["verdict"] == "error"}
     assert broken.keys() == {"call-not-needed", "call-single"}

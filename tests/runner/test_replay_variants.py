@@ -1,4 +1,4 @@
-"""Retellings: what a streamed cell's answers are told again as, and that they reach the adapter."""
+"""Variants: the forms in which a streamed cell is repeated, and that they reach the adapter."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from harness.runner.cells import Cell
 from harness.runner.replay_variants import replay_variants
 from harness.runner.suite_run import Run
 from harness.scenarios.schema import Variant
+from tests.backends import InProcess, Provider, shipped_scenarios, shipped_targets
 from tests.broken.faults import FAULTS
-from tests.broken.playing import played
-from tests.stages import InProcess, Provider, shipped_scenarios, shipped_targets
+from tests.broken.running import run_cell
 from tests.wrapped import asynchronous, without_http_client
 
 
@@ -39,8 +39,8 @@ def transcript(
         return []
 
     rule = Rule("look", Subject.STREAMING, "It is looked at.", "us", check, Kind.LOSS, "")
-    stages = ReferenceBackend() if provider is None else InProcess(provider)
-    run = Run(stages, [rule], recuts=recuts)
+    backend = ReferenceBackend() if provider is None else InProcess(provider)
+    run = Run(backend, [rule], recuts=recuts)
     run([Cell(shipped_scenarios()[scenario], target, variant)])
     return seen[0]
 
@@ -57,7 +57,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("target", (shipped_targets() | WAYS).values(), ids=shipped_targets() | WAYS)
-def test_a_streamed_cell_is_told_again_whole_and_in_other_pieces(target: Target) -> None:
+def test_a_streamed_cell_is_repeated_whole_and_in_other_pieces(target: Target) -> None:
     assert transcript("call-parallel-same-tool", target, variant="whole", recuts=3).replay_variants == ()
     made = transcript("call-parallel-same-tool", target, recuts=3)
     shapes = [retelling.shape for retelling in made.replay_variants if retelling.shape]
@@ -97,7 +97,7 @@ def test_a_stream_of_a_body_that_no_server_gives_has_no_whole() -> None:
     assert transcript("call-single", target, provider=without_ids).replay_variants == ()
 
 
-def test_what_asks_more_often_than_the_cell_did_is_told_so(target: Target) -> None:
+def test_more_requests_than_in_the_original_run_are_reported(target: Target) -> None:
     scenario = shipped_scenarios()["call-single"]
     cell = Cell(scenario, target, "stream")
     made = transcript("call-single", target)
@@ -134,8 +134,8 @@ def test_the_answers_of_a_whole_cell_are_the_same_to_the_value(
     assert first.response is not None
     exchanges = (replace(first, response=edit(first.response)), last)
     beside = Evidence(replace(whole, exchanges=exchanges))
-    (told,) = replay_variants(cell, Evidence(streamed), InProcess(), (), beside)
-    assert (told.chats is whole.chats) is is_spared
+    (reported,) = replay_variants(cell, Evidence(streamed), InProcess(), (), beside)
+    assert (reported.chats is whole.chats) is is_spared
 
 
 @pytest.mark.parametrize(
@@ -165,10 +165,10 @@ def test_a_member_that_no_stream_has_and_that_holds_nothing_parts_no_answers(
 
     chats = tuple(with_annotations(chat) if kept else chat for chat in whole.chats)
     beside = Evidence(replace(whole, exchanges=tuple(map(edited, whole.exchanges)), chats=chats))
-    (told,) = replay_variants(cell, Evidence(streamed), InProcess(), (), beside)
-    assert (told.chats is chats) is is_spared
+    (reported,) = replay_variants(cell, Evidence(streamed), InProcess(), (), beside)
+    assert (reported.chats is chats) is is_spared
     if not is_spared:
-        assert [chat.response for chat in told.chats] == [chat.response for chat in whole.chats]
+        assert [chat.response for chat in reported.chats] == [chat.response for chat in whole.chats]
 
 
 def with_annotations(chat: Chat) -> Chat:
@@ -190,7 +190,7 @@ def with_annotations(chat: Chat) -> Chat:
 )
 def test_a_failing_recut_is_narrowed_to_one_cut_or_spelling(fault: str, way: str) -> None:
     broken = next(each for _, each in FAULTS if each.name == fault)
-    result = played(broken.scenario, broken.played_on[0], broken.wrap, variant="stream", recuts=broken.recuts)
+    result = run_cell(broken.scenario, broken.played_on[0], broken.wrap, variant="stream", recuts=broken.recuts)
 
     (message,) = (finding.message for finding in result.findings if finding.rule == "stream-recut")
     assert re.search(way, message)

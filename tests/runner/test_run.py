@@ -29,9 +29,9 @@ from harness.runner.recorder import Recorder
 from harness.runner.suite_run import EarlyStop, Run
 from harness.scenarios.schema import Scenario
 from harness.stdio.workers import RunCancelled
+from tests.backends import InProcess, shipped_scenarios, shipped_targets
 from tests.broken.fault import sends
 from tests.scenarios.files import MINIMAL, WITH_TOOLS, changed, scenario
-from tests.stages import InProcess, shipped_scenarios, shipped_targets
 from tests.wrapped import Chat, asynchronous, chatting, connecting, without_http_client
 
 Made = Callable[..., Scenario]
@@ -118,7 +118,7 @@ def test_not_applicable_by_the_profiles_that_the_scenario_names(made: Made, targ
     assert run_one(Run(InProcess(), []), made(profiles=["claude-opus-5-5"]), target).verdict is Verdict.PASS
 
 
-def test_what_a_client_s_own_tools_answer_no_adapter_can_play(made: Made, target: Target) -> None:
+def test_no_adapter_can_run_a_scenario_for_a_client_s_own_tools(made: Made, target: Target) -> None:
     city = {"type": "object", "properties": {"city": {"type": "string"}}}
     theirs = made(tools=[{"name": "get_weather", "parameters": city, "answered_by": "client"}])
     cell = run_one(Run(InProcess(), []), theirs, target)
@@ -196,7 +196,7 @@ def test_a_rule_that_breaks_breaks_its_cell_only(made: Made, target: Target) -> 
     assert is_located(result.cells[0].reason, "ZeroDivisionError: division by zero")
 
 
-def test_nothing_is_played_behind_the_last_failure_that_is_borne(made: Made, target: Target) -> None:
+def test_nothing_runs_after_the_last_permitted_failure(made: Made, target: Target) -> None:
     asked: list[str] = []
 
     def noting(inner: Chat, request: ChatRequest) -> ChatResponse:
@@ -208,15 +208,15 @@ def test_nothing_is_played_behind_the_last_failure_that_is_borne(made: Made, tar
     assert (len(asked), len(result.cells), result.unplayed) == (2, 2, 3)
 
 
-@pytest.mark.parametrize(("seconds", "least", "played"), [(60.0, 0, 3), (0.0, 0, 0), (0.0, 2, 2)])
+@pytest.mark.parametrize(("seconds", "least", "ran"), [(60.0, 0, 3), (0.0, 0, 0), (0.0, 2, 2)])
 def test_no_cell_but_the_first_ones_starts_late(
-    made: Made, target: Target, seconds: float, least: int, played: int
+    made: Made, target: Target, seconds: float, least: int, ran: int
 ) -> None:
     chosen = [Cell(made(), target, "whole")] * 3
 
     result = Run(InProcess(), all_rules())(chosen, jobs=1, stop=EarlyStop(seconds=seconds, min_cells=least))
 
-    assert (len(result.cells), result.unplayed) == (played, 3 - played)
+    assert (len(result.cells), result.unplayed) == (ran, 3 - ran)
 
 
 def test_a_cell_that_is_cancelled_ends_a_run_with_a_time_limit_and_breaks_one_without(
@@ -337,16 +337,16 @@ def test_a_limit_fails_where_it_is_certain_and_else_warns(made: Made, severity: 
     assert [(each.rule, each.severity) for each in cell.findings if each.kind is Kind.LIMIT] == [(rule, severity)]
 
 
-def test_the_variants_that_are_played(made: Made, target: Target) -> None:
+def test_the_variants_that_are_run(made: Made, target: Target) -> None:
     deaf = replace(target, adapter=replace(target.adapter, capabilities=frozenset({Capability.TOOLS})))
     streamed = made(variants=["stream"])
     assert [c.variant for c in cells([made()], [target], ["stream"])] == ["stream"]
     assert [c.variant for c in cells([streamed], [target])] == ["stream"]
     assert not cells([streamed], [target], ["whole"])
     assert [c.variant for c in cells([made()], [deaf])] == ["whole"]
-    (told,) = Run(InProcess(), [])(cells([streamed], [deaf])).cells
-    assert (told.variant, told.verdict) == ("stream", Verdict.NOT_APPLICABLE)
-    assert told.reason == "the adapter 'anthropic' does not have: streaming"
+    (reported,) = Run(InProcess(), [])(cells([streamed], [deaf])).cells
+    assert (reported.variant, reported.verdict) == ("stream", Verdict.NOT_APPLICABLE)
+    assert reported.reason == "the adapter 'anthropic' does not have: streaming"
 
 
 WAYS = [lambda target: target, without_http_client, asynchronous]

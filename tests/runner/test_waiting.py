@@ -10,9 +10,9 @@ from harness.cassettes import player
 from harness.model.errors import ProviderError
 from harness.model.messages import ChatRequest, ChatResponse
 from harness.model.protocols import Capability
+from tests.backends import InProcess
 from tests.broken.fault import Wrapped, client, declaring
-from tests.broken.playing import played
-from tests.stages import InProcess
+from tests.broken.running import run_cell
 
 
 class Clock:
@@ -44,7 +44,7 @@ def found(clock: Clock, scenario: str, wait: Callable[[ProviderError], float]) -
                 return super().chat(request)
 
     wrap = declaring(client(Retrying), Capability.RETRIES)
-    cell = played(scenario, "openai-chat", wrap, InProcess())
+    cell = run_cell(scenario, "openai-chat", wrap, InProcess())
     return [f"{each.rule}: {each.message}" for each in cell.findings]
 
 

@@ -41,19 +41,19 @@ def turns(*changes: dict[str, Any]) -> list[dict[str, Any]]:
 
 def test_a_turns_system_prompt_holds_from_there_on(tmp_path: Path) -> None:
     each = turns({}, {"system": "B"}, {}, {"system": None}, {}, {"system": ""})
-    played = scenario(tmp_path, {**MINIMAL, "system": "A", "requires": ["system-prompt", "history"], "turns": each})
-    assert [system_of(played, index) for index in range(6)] == ["A", "B", "B", None, None, ""]
+    loaded = scenario(tmp_path, {**MINIMAL, "system": "A", "requires": ["system-prompt", "history"], "turns": each})
+    assert [system_of(loaded, index) for index in range(6)] == ["A", "B", "B", None, None, ""]
 
 
 def test_a_turns_settings_hold_for_it_alone(tmp_path: Path) -> None:
     each = turns({}, {"settings": {"temperature": 0.5}}, {"settings": {}}, {})
-    played = scenario(tmp_path, {**MINIMAL, "requires": ["history"], "settings": {"max_tokens": 9}, "turns": each})
-    assert [settings_of(played, index).max_tokens for index in range(4)] == [9, None, None, 9]
-    assert settings_of(played, 1).temperature == 0.5
+    loaded = scenario(tmp_path, {**MINIMAL, "requires": ["history"], "settings": {"max_tokens": 9}, "turns": each})
+    assert [settings_of(loaded, index).max_tokens for index in range(4)] == [9, None, None, 9]
+    assert settings_of(loaded, 1).temperature == 0.5
 
 
 def test_a_history_becomes_messages(tmp_path: Path) -> None:
-    told = [
+    reported = [
         {"role": "user", "text": "Rome?"},
         {
             "role": "assistant",
@@ -72,7 +72,7 @@ def test_a_history_becomes_messages(tmp_path: Path) -> None:
         },
         {"role": "assistant", "text": "21", "metadata": {"gemini": {"thoughtSignature": "eA=="}}},
     ]
-    content = {**WITH_TOOLS, "requires": ["tools", "parallel-tool-calls", "history"], "history": told}
+    content = {**WITH_TOOLS, "requires": ["tools", "parallel-tool-calls", "history"], "history": reported}
     assert history(scenario(tmp_path, content)) == (
         Message.user("Rome?"),
         Message(
@@ -94,20 +94,20 @@ def test_a_history_becomes_messages(tmp_path: Path) -> None:
 
 def test_user_parts_keep_their_order(tmp_path: Path) -> None:
     parts = [{"text": "a"}, {"image": {"media_type": "image/png", "uri": "https://example.org/x.png"}}, {"text": "b"}]
-    played = scenario(tmp_path, {**MINIMAL, "requires": ["vision", "history"], "turns": turns({"user": parts}, {})})
+    loaded = scenario(tmp_path, {**MINIMAL, "requires": ["vision", "history"], "turns": turns({"user": parts}, {})})
     picture = Image("image/png", uri="https://example.org/x.png")
-    assert user_message(played.turns[0]) == Message(Role.USER, (Text("a"), picture, Text("b")))
-    assert user_message(played.turns[1]) == Message.user("x")
+    assert user_message(loaded.turns[0]) == Message(Role.USER, (Text("a"), picture, Text("b")))
+    assert user_message(loaded.turns[1]) == Message.user("x")
 
 
 def test_settings_in_canonical_words() -> None:
     schema = {"type": "object"}
-    told = {
+    reported = {
         "tool_choice": {"tool": "look"},
         "response_format": {"json_schema": schema, "name": "seen"},
         "thinking": {"effort": "high"},
     }
-    settings = Settings.model_validate(told)
+    settings = Settings.model_validate(reported)
     assert settings.choice() == NamedTool("look")
     assert settings.format() == JsonSchema({"type": "object"}, "seen")
     assert settings.reasoning() == ThinkingSettings("high", None)
@@ -180,15 +180,15 @@ def test_a_result_answers_as_many_calls_as_it_says_and_the_next_one_those_after(
     paris, rome = (ToolCall("", "get_weather", {"city": city}) for city in ("Paris", "Rome"))
     calls = [paris, rome, ToolCall("", "another", {"city": "Paris"}), paris, rome, paris, rome]
 
-    told: list[str] = []
+    reported: list[str] = []
     for at, call in enumerate(calls):
         if call.name == "get_weather":
             try:
-                told.append(f"{call.arguments['city']}: {answer(weather, call, calls[:at]).content}")
+                reported.append(f"{call.arguments['city']}: {answer(weather, call, calls[:at]).content}")
             except ToolFailure as raised:
-                told.append(f"{call.arguments['city']} raises {raised}")
+                reported.append(f"{call.arguments['city']} raises {raised}")
 
-    assert told == ["Paris: busy", "Rome raises worn out", "Paris: busy", "Rome: 18", "Paris: 18", "Rome: 18"]
+    assert reported == ["Paris: busy", "Rome raises worn out", "Paris: busy", "Rome: 18", "Paris: 18", "Rome: 18"]
 
 
 def test_the_calls_before_an_answer_are_those_that_are_made(tmp_path: Path) -> None:
@@ -197,8 +197,8 @@ def test_the_calls_before_an_answer_are_those_that_are_made(tmp_path: Path) -> N
         {"calls": [{"get_weather": {"city": "Rome"}}, {"get_weather": {"city": "Bonn"}}], "truncated": True},
         {"text": "18"},
     ]
-    played = changed(WITH_TOOLS, "turns.0.model", steps)
-    weather = scenario(tmp_path, {**played, "requires": ["tools", "parallel-tool-calls", "truncation"]})
+    loaded = changed(WITH_TOOLS, "turns.0.model", steps)
+    weather = scenario(tmp_path, {**loaded, "requires": ["tools", "parallel-tool-calls", "truncation"]})
     cities = [[call.arguments["city"] for call in called_before(weather, answers)] for answers in range(4)]
     assert cities == [[], ["Paris"], ["Paris", "Rome"], ["Paris", "Rome"]]
 
@@ -223,7 +223,7 @@ PARIS = {"get_weather": {"city": "Paris"}}
         ([{"raw": {"anthropic": []}, "text": "Hi"}], None, None),
     ],
 )  # fmt: skip
-def test_the_script_says_what_a_handler_is_told(
+def test_the_script_determines_the_events_of_a_handler(
     tmp_path: Path, steps: list[dict[str, Any]], error: str | None, events: list[str] | None
 ) -> None:
     base = scenario(tmp_path, WITH_TOOLS)
@@ -242,7 +242,7 @@ def test_a_turn_that_fails_is_done_with_its_error(tmp_path: Path) -> None:
     assert error.key == "turns[0].expect.events"
 
 
-def test_a_tool_that_fails_first_is_told_as_it_fails_in_each_turn(tmp_path: Path) -> None:
+def test_the_events_of_a_tool_that_fails_first_are_right_in_each_turn(tmp_path: Path) -> None:
     failing = changed(WITH_TOOLS, "tools.0.results", [{"error": "busy", "times": 1}, {"return": 18}])
     turn = failing["turns"][0]
     first = {**turn, "expect": {"events": ["call get_weather", "error get_weather", "text", "done"]}}

@@ -172,7 +172,7 @@ def test_a_mismatch_has_both_values() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "message"),
+    ("reported", "message"),
     [
         (["text", "done"], "event 1 is 'done', not 'call look'."),
         (["text", "call look", "error look", "text", "done"], "event 2 is 'error look', not 'result look'."),
@@ -181,14 +181,14 @@ def test_a_mismatch_has_both_values() -> None:
         ([], "event 0 is nothing, not 'text'."),
     ],
 )
-def test_events_must_match_completely(told: list[str], message: str) -> None:
+def test_events_must_match_completely(reported: list[str], message: str) -> None:
     wanted = ["text", "call look", "result look", "text", "done"]
-    assert found({"events": wanted}, events=told) == [Mismatch("events", [*told], [*wanted], message)]
+    assert found({"events": wanted}, events=reported) == [Mismatch("events", [*reported], [*wanted], message)]
     assert found({"events": wanted}, events=wanted) == []
 
 
 @pytest.mark.parametrize("word", ["Text", "call", "call ", "result", "finish", "done Error", "call a b", ""])
-def test_a_word_that_no_handler_is_told_is_refused(word: str) -> None:
+def test_a_word_that_is_no_handler_event_is_refused(word: str) -> None:
     with pytest.raises(ValueError, match="should match pattern"):
         Expectation.model_validate({"events": [word]})
 

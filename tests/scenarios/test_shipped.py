@@ -19,7 +19,7 @@ from harness.runner.cells import Cell, not_applicable
 from harness.scenarios.canonical import settings_of
 from harness.scenarios.load import load_paths, problems, scenario_files
 from harness.scenarios.schema import json_schema
-from tests.stages import shipped_scenarios, shipped_targets
+from tests.backends import shipped_scenarios, shipped_targets
 
 FOLDER = Path(__file__).resolve().parents[2] / "scenarios"
 FILES = scenario_files([FOLDER])

@@ -17,7 +17,7 @@ from harness.model.protocols import StreamingChatClient
 from harness.results import Exchange
 from harness.runner.cells import Cell
 from harness.scenarios.canonical import settings_of, system_of, tools
-from tests.stages import InProcess, shipped_scenarios
+from tests.backends import InProcess, shipped_scenarios
 
 Transport = Callable[[httpx2.Client], httpx2.BaseTransport]
 
@@ -44,7 +44,7 @@ class Connected:
 
 @contextmanager
 def connected(scenario: str, target: Target, through: Transport | None = None) -> Generator[Connected, None, None]:
-    """The target's adapter, connected `through` another transport if one is given, where `scenario` is played."""
+    """The target's adapter, connected `through` another transport if one is given, where `scenario` is run."""
     asked = shipped_scenarios()[scenario]
     with InProcess().open_cell(Cell(asked, target, "whole")) as environment:
         endpoint = environment.endpoint

@@ -17,8 +17,8 @@ from harness.kit.client import ChatGeneration
 from harness.kit.thread import Thread, run_tool
 from harness.model.messages import JSON, Message, Role, ToolCall, ToolResult
 from harness.model.protocols import ChatClient, Generation
+from tests.backends import every_target, shipped_scenarios, shipped_targets
 from tests.seeds.connected import Connected, connected
-from tests.stages import every_target, shipped_scenarios, shipped_targets
 
 
 @pytest.fixture(params=shipped_targets())

@@ -18,8 +18,8 @@ from harness.kit.workspace import Workspace
 from harness.model.messages import ArgumentsDelta, Message, StreamEvent, Tool, ToolCall, ToolCallStart, ToolResult
 from harness.scenarios.canonical import answer, tools, user_message
 from harness.scenarios.schema import Scenario
+from tests.backends import shipped_scenarios, shipped_targets
 from tests.seeds.connected import connected
-from tests.stages import shipped_scenarios, shipped_targets
 
 HEADER = "export const header = '<h1>{}</h1>';\n"
 LONG_WRITE = "seeds-code-generator-long-write"

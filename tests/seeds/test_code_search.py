@@ -29,8 +29,8 @@ from harness.model.messages import (
 )
 from harness.model.protocols import Capability, ChatClient
 from harness.scenarios.canonical import settings_of, system_of
+from tests.backends import shipped_scenarios, shipped_targets
 from tests.seeds.connected import Connected, connected
-from tests.stages import shipped_scenarios, shipped_targets
 
 PIPELINE = shipped_scenarios()["seeds-code-search-pipeline"]
 

@@ -17,9 +17,9 @@ from harness.model.messages import SYNTHESISED_ID, ToolCall, ToolResult
 from harness.model.protocols import Capability
 from harness.results import Verdict
 from harness.scenarios.canonical import system_of, user_message
-from tests.broken.playing import played
+from tests.backends import shipped_scenarios, shipped_targets
+from tests.broken.running import run_cell
 from tests.seeds.connected import connected
-from tests.stages import shipped_scenarios, shipped_targets
 
 
 @pytest.fixture(params=shipped_targets())
@@ -37,8 +37,8 @@ class Scene:
 
     def prompt(self) -> str:
         """The design's `buildSystemPrompt(sceneContext)`."""
-        told = "You are an autonomous 3D scene assistant. Work with the tools, and name the objects that you touch."
-        return f"{told}\n\nCURRENT SCENE:\n" + "".join(f"{line}\n" for line in self.lines or ["(empty)"])
+        reported = "You are an autonomous 3D scene assistant. Work with the tools, and name the objects that you touch."
+        return f"{reported}\n\nCURRENT SCENE:\n" + "".join(f"{line}\n" for line in self.lines or ["(empty)"])
 
 
 def edit(call: ToolCall, scene: Scene) -> ToolResult:
@@ -112,8 +112,8 @@ def test_a_call_id_reaches_events_tool_and_result(target: Target) -> None:
 def test_capabilities_decide_which_scenarios_apply(scenario: str, capability: Capability, target: Target) -> None:
     """The design's `SupportsVision()` and `SupportsThinking()`."""
     has = capability in target.adapter.capabilities - target.profile.lacks
-    assert played(scenario, target.name).verdict is (Verdict.PASS if has else Verdict.NOT_APPLICABLE)
-    without = played(
+    assert run_cell(scenario, target.name).verdict is (Verdict.PASS if has else Verdict.NOT_APPLICABLE)
+    without = run_cell(
         scenario, target.name, lambda adapter: replace(adapter, capabilities=adapter.capabilities - {capability})
     )
     assert without.verdict is Verdict.NOT_APPLICABLE

@@ -27,8 +27,8 @@ from harness.kit.thread import Thread
 from harness.model.messages import Message, ToolCall, ToolResult
 from harness.model.protocols import MessageHandler
 from harness.scenarios.canonical import event_word
+from tests.backends import shipped_scenarios, shipped_targets
 from tests.seeds.connected import Connected, connected
-from tests.stages import shipped_scenarios, shipped_targets
 
 EVENTS = shipped_scenarios()["seeds-terminal-assistant-events"]
 TEXT = str(EVENTS.turns[0].user)
@@ -64,7 +64,7 @@ def thread_of(made: Connected) -> tuple[Thread, State]:
     return Thread(made.template, state=state), state
 
 
-def told_of(handler: CollectingHandler) -> list[str]:
+def events_of_handler(handler: CollectingHandler) -> list[str]:
     return [event_word(event) for event in handler.events]
 
 
@@ -75,7 +75,7 @@ def test_a_handler_hears_text_calls_results_and_the_end_in_order(target: Target)
         thread.send(made.client, TEXT, run, handler)
     expected = EVENTS.turns[0].expect
     assert expected is not None
-    assert told_of(handler) == expected.events
+    assert events_of_handler(handler) == expected.events
     assert state.commands == ["go vet ./...", "go test ./..."]
     # events and history agree, down to the ids of the results
     calls = [call for message in thread.messages for call in message.tool_calls]
@@ -125,7 +125,7 @@ def test_messages_are_given_from_thread_to_thread(target: Target) -> None:
         assistant.send_message(TEXT, first)
         before = assistant.messages
         assistant.send_message(str(EVENTS.turns[1].user), second)
-    assert told_of(second) == ["text", "done"]
+    assert events_of_handler(second) == ["text", "done"]
     assert assistant.messages[: len(before)] == before
     assert len(assistant.messages) == len(before) + 2
     assert len(made.asked[-1].results) == 3

@@ -413,7 +413,7 @@ def _items(change: Callable[[Json], object]) -> Change:
 
 
 def _unbound(api: str, view: RequestView | None, response: HttpResponse) -> HttpResponse:
-    """What was cut is told as an answer that came to its end, as llama.cpp does."""
+    """A truncated answer looks complete, as llama.cpp does."""
     counting = _asks("Count from one to two hundred")
     if view is None or view.stream or not counting(view):
         return response

@@ -28,7 +28,7 @@ Change = Callable[[str, RequestView | None, HttpResponse], HttpResponse]
 @dataclass(frozen=True)
 class Fault:
     """A fault, the APIs that can have it, and the rules of which one at least has to find it. `seen_in` are checks that
-    have to be played for it, where it is not to be seen in the plainest."""
+    have to be run for it, where it is not to be seen in the plainest."""
 
     name: str
     change: Change
@@ -81,7 +81,7 @@ def spelled(api: str, sent: Iterable[Json], *, end: bool = True) -> bytes:
     return written + (b"data: [DONE]\n\n" if api == "openai-chat" and end else b"")
 
 
-def told(response: HttpResponse) -> list[Json]:
+def payloads(response: HttpResponse) -> list[Json]:
     return [json.loads(event.data) for event in events(response.body) if event.data != "[DONE]"]
 
 
@@ -91,7 +91,7 @@ def in_stream(change: Callable[[list[Json]], list[Json]], *, end: bool = True) -
     def changed(api: str, view: RequestView | None, response: HttpResponse) -> HttpResponse:
         if view is None or not view.stream or response.status != 200:
             return response
-        return replace(response, body=spelled(api, change(told(response)), end=end))
+        return replace(response, body=spelled(api, change(payloads(response)), end=end))
 
     return changed
 

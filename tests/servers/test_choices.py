@@ -28,16 +28,16 @@ def always(step: ModelStep, when: Callable[[RequestView], bool] = lambda view: T
 
 
 def counting(api: str, view: RequestView | None, response: HttpResponse) -> HttpResponse:
-    """The model is told the system prompt, whose tokens are counted, and does not follow it."""
-    told = instead(lambda view: "two and two" in said(view), ModelStep(text="Four."))(api, view, response)
+    """The model gets the system prompt, whose tokens are counted, and does not follow it."""
+    reported = instead(lambda view: "two and two" in said(view), ModelStep(text="Four."))(api, view, response)
     if view is None or view.stream or not view.system:
-        return told
-    body = json.loads(told.body)
+        return reported
+    body = json.loads(reported.body)
     body["usage"] |= {
         "prompt_tokens": body["usage"]["prompt_tokens"] + 20,
         "total_tokens": body["usage"]["total_tokens"] + 20,
     }
-    return HttpResponse(200, told.headers, json.dumps(body).encode())
+    return HttpResponse(200, reported.headers, json.dumps(body).encode())
 
 
 def flaky() -> Change:

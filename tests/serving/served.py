@@ -62,7 +62,7 @@ class Served:
         """Send a request and take whatever comes back."""
         return ask(self.url + path, body, headers, method)
 
-    def told(self, scenario: str, session: str) -> JsonDict:
+    def report(self, scenario: str, session: str) -> JsonDict:
         """The report of a session."""
         return self.ask(f"/_harness/{scenario}/{session}").json
 
@@ -169,11 +169,11 @@ def next_body(api: str, body: JsonDict, answer: JsonDict, results: Sequence[Any]
             return {**body, "messages": [*body["messages"], *turns]}
         case "openai-chat":
             message = answer["choices"][0]["message"]
-            told = [
+            report = [
                 {"role": "tool", "tool_call_id": call["id"], "content": text}
                 for call, text in zip(message["tool_calls"], said, strict=True)
             ]
-            return {**body, "messages": [*body["messages"], message, *told]}
+            return {**body, "messages": [*body["messages"], message, *report]}
         case "openai-responses":
             asked = [item for item in answer["output"] if item["type"] == "function_call"]
             outputs = [

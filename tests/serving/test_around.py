@@ -74,7 +74,7 @@ def test_what_is_sent_again_gets_the_same_answer(served: Served, api: str) -> No
     once, again = served.ask(path, body, KEYS[api]), served.ask(path, body, KEYS[api])
 
     assert (again.status, again.body) == (200, once.body)
-    assert served.told("call-single", f"again-{api}")["played"] == 1
+    assert served.report("call-single", f"again-{api}")["played"] == 1
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_nothing_is_answered_without_a_key(served: Served, api: str, status: int
     answer = served.ask(path, body, {"anthropic-version": "2023-06-01"})
 
     assert (answer.status, said in answer.body.decode()) == (status, True)
-    found = served.told("call-single", f"status_without_key-{api}")["findings"]
+    found = served.report("call-single", f"status_without_key-{api}")["findings"]
     assert [(each["rule"], each["message"]) for each in found] == [
         ("request-turned-away", f"POST {PATHS[api]} is refused: the request has no key")
     ]
@@ -107,7 +107,7 @@ def test_a_model_that_nobody_knows_is_refused(served: Served, api: str) -> None:
 
     assert answer.status == 404
     assert mine.status == 200
-    [found] = served.told("call-single", f"unknown-{api}")["findings"]
+    [found] = served.report("call-single", f"unknown-{api}")["findings"]
     assert found["message"] == f"POST {PATHS[api]} is refused: there is no model 'no-such-model'"
 
 
@@ -122,7 +122,7 @@ def test_exhausted_script_gives_an_error_that_sdks_do_not_retry(served: Served, 
     session = f"used-up-{api}"
     path, body = begin(served, api, session)
     first = served.ask(path, body, KEYS[api])
-    [call] = served.told("call-single", session)["calls"]
+    [call] = served.report("call-single", session)["calls"]
     more = next_body(api, body, first.json, [call["result"]["content"]])
     assert served.ask(path, more, KEYS[api]).status == 200
 
@@ -130,7 +130,7 @@ def test_exhausted_script_gives_an_error_that_sdks_do_not_retry(served: Served, 
 
     assert (beyond.status, beyond.headers["x-should-retry"]) == (400, "false")
     assert "harness: the script of scenario 'call-single' has no answer 3" in beyond.body.decode()
-    assert "request-unexpected" in {each["rule"] for each in served.told("call-single", session)["findings"]}
+    assert "request-unexpected" in {each["rule"] for each in served.report("call-single", session)["findings"]}
 
 
 def _other_words(api: str) -> dict[str, Any]:
@@ -208,7 +208,7 @@ def test_several_answers_to_one_question(served: Served) -> None:
 def test_responses_repeat_what_was_sent_and_are_kept(served: Served) -> None:
     path, body = begin(served, "openai-responses", "kept", instructions="Be brief.", metadata={"a": "b"})
     first = served.ask(path, body, KEYS["openai-responses"]).json
-    [call] = served.told("call-single", "kept")["calls"]
+    [call] = served.report("call-single", "kept")["calls"]
     output = {"type": "function_call_output", "call_id": call["id"], "output": json.dumps(call["result"]["content"])}
 
     more = {**body, "previous_response_id": first["id"], "input": [output]}
@@ -218,26 +218,26 @@ def test_responses_repeat_what_was_sent_and_are_kept(served: Served) -> None:
     assert (first["instructions"], first["metadata"], first["tools"]) == ("Be brief.", {"a": "b"}, body["tools"])
     assert last.status == 200
     assert (never.status, never.json["error"]["code"]) == (400, "previous_response_not_found")
-    told = served.told("call-single", "kept")
-    assert [each["rule"] for each in told["findings"]] == ["request-turned-away"]
-    assert told["played"] == 2
+    report = served.report("call-single", "kept")
+    assert [each["rule"] for each in report["findings"]] == ["request-turned-away"]
+    assert report["played"] == 2
 
 
 def test_wrong_result_is_found_in_server_kept_state(served: Served) -> None:
     path, body = begin(served, "openai-responses", "kept-wrong")
     first = served.ask(path, body, KEYS["openai-responses"]).json
-    [call] = served.told("call-single", "kept-wrong")["calls"]
+    [call] = served.report("call-single", "kept-wrong")["calls"]
     output = {"type": "function_call_output", "call_id": call["id"], "output": "another"}
 
     served.ask(path, {**body, "previous_response_id": first["id"], "input": [output]}, KEYS["openai-responses"])
 
-    assert "result-changed" in {each["rule"] for each in served.told("call-single", "kept-wrong")["findings"]}
+    assert "result-changed" in {each["rule"] for each in served.report("call-single", "kept-wrong")["findings"]}
 
 
 def test_threads_are_kept(served: Served) -> None:
     path, body = begin(served, "anthropic", "thread", thread={"type": "create"})
     first = served.ask(path, body, KEYS["anthropic"]).json
-    [call] = served.told("call-single", "thread")["calls"]
+    [call] = served.report("call-single", "thread")["calls"]
     block = {"type": "tool_result", "tool_use_id": call["id"], "content": json.dumps(call["result"]["content"])}
     turn = {"role": "user", "content": [block]}
 
@@ -250,24 +250,24 @@ def test_threads_are_kept(served: Served) -> None:
 
     assert last.status == 200
     assert (never.status, never.json["error"]["details"]["error_code"]) == (404, "thread_not_found")
-    assert [each["rule"] for each in served.told("call-single", "thread")["findings"]] == ["request-turned-away"]
+    assert [each["rule"] for each in served.report("call-single", "thread")["findings"]] == ["request-turned-away"]
 
 
 @pytest.mark.parametrize("api", APIS)
 def test_what_is_asked_beside_the_conversation_uses_up_no_answer(served: Served, api: str) -> None:
     path = f"/aside/beside-{api}{PATHS[api]}"
-    told = scenario(served, "aside")
-    title = {**told, "tools": [], "turns": [{"user": "Write a concise title for: Look at it."}]}
-    other = {**told, "tools": [], "turns": [{"user": "Is this a new topic?"}]}
+    report = scenario(served, "aside")
+    title = {**report, "tools": [], "turns": [{"user": "Write a concise title for: Look at it."}]}
+    other = {**report, "tools": [], "turns": [{"user": "Is this a new topic?"}]}
 
     first = served.ask(path, _without_tools(first_body(api, title)), KEYS[api])
     second = served.ask(path, _without_tools(first_body(api, other)), KEYS[api])
-    main = served.ask(path, first_body(api, told), KEYS[api])
+    main = served.ask(path, first_body(api, report), KEYS[api])
 
     assert "Looking" in first.body.decode()
     assert "As you like." in second.body.decode()
     assert main.status == 200
-    state = served.told("aside", f"beside-{api}")
+    state = served.report("aside", f"beside-{api}")
     assert (state["played"], state["requests"], len(state["calls"])) == (1, 3, 1)
     assert state["findings"] == []
 

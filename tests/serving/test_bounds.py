@@ -12,8 +12,8 @@ from harness.model.http import HttpRequest
 from harness.runner import serve_router
 from harness.runner.serve_router import ServeRouter
 from harness.runner.served_session import SessionOptions
+from tests.backends import shipped_scenarios
 from tests.serving.served import KEYS, first_body
-from tests.stages import shipped_scenarios
 
 SCENARIO = shipped_scenarios()["call-single"]
 CALL = {"name": SCENARIO.tools[0].name, "arguments": {"city": "Lisbon"}}

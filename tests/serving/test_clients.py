@@ -52,8 +52,8 @@ def served() -> Iterator[Served]:
 
 def turn(server: Served, name: str) -> tuple[list[dict[str, Any]], str]:
     """The tools of a scenario, and what its user says first."""
-    told = next(each for each in server.ask("/_harness/scenarios").json["scenarios"] if each["id"] == name)
-    return told["tools"], told["turns"][0]["user"]
+    report = next(each for each in server.ask("/_harness/scenarios").json["scenarios"] if each["id"] == name)
+    return report["tools"], report["turns"][0]["user"]
 
 
 def answer(server: Served, name: str, tool: str, arguments: Any) -> str:
@@ -69,9 +69,9 @@ def opened() -> Iterator[ExitStack]:
         yield stack
 
 
-def assert_played(server: Served, name: str, session: str) -> None:
-    told = server.told(name, session)
-    assert (told["verdict"], told["findings"], told["played"]) == ("pass", [], told["script"])
+def assert_completed(server: Served, name: str, session: str) -> None:
+    report = server.report(name, session)
+    assert (report["verdict"], report["findings"], report["played"]) == ("pass", [], report["script"])
 
 
 def test_the_tool_runner_of_anthropic(served: Served, opened: ExitStack) -> None:
@@ -97,7 +97,7 @@ def test_the_tool_runner_of_anthropic(served: Served, opened: ExitStack) -> None
     last = runner.until_done()
 
     assert last.content[-1].text == "18 °C and clear in Paris, 31 °C with thunder in Tokyo."
-    assert_played(served, PARALLEL, "runner")
+    assert_completed(served, PARALLEL, "runner")
 
 
 def test_openai_keeps_responses(served: Served, opened: ExitStack) -> None:
@@ -122,7 +122,7 @@ def test_openai_keeps_responses(served: Served, opened: ExitStack) -> None:
     )
 
     assert last.output_text == "18 °C and clear in Paris, 31 °C with thunder in Tokyo."
-    assert_played(served, PARALLEL, "sdk")
+    assert_completed(served, PARALLEL, "sdk")
 
 
 def test_automatic_calls_of_google(served: Served, opened: ExitStack) -> None:
@@ -130,8 +130,8 @@ def test_automatic_calls_of_google(served: Served, opened: ExitStack) -> None:
 
     def get_weather(city: str) -> dict[str, Any]:
         """Current weather in a city."""
-        told: dict[str, Any] = json.loads(answer(served, PARALLEL, "get_weather", {"city": city}))
-        return told
+        report: dict[str, Any] = json.loads(answer(served, PARALLEL, "get_weather", {"city": city}))
+        return report
 
     client = opened.enter_context(
         closing(genai.Client(api_key="k", http_options={"base_url": f"{served.url}/{PARALLEL}/automatic"}))
@@ -141,5 +141,5 @@ def test_automatic_calls_of_google(served: Served, opened: ExitStack) -> None:
     )
 
     assert said.text == "18 °C and clear in Paris, 31 °C with thunder in Tokyo."
-    assert_played(served, PARALLEL, "automatic")
+    assert_completed(served, PARALLEL, "automatic")
     assert client.models.count_tokens(model=MODELS["gemini"], contents="Hello.").total_tokens > 0

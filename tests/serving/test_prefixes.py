@@ -14,9 +14,9 @@ from harness.model.http import HttpRequest
 from harness.runner.serve_router import ServeRouter
 from harness.runner.served_session import SessionOptions
 from harness.scenarios.schema import Scenario
+from tests.backends import shipped_scenarios
 from tests.reference_server.test_prefixes import CONTINUED, FIRST, other_system, reversed_tools, shortened, unchanged
 from tests.serving.served import KEYS
-from tests.stages import shipped_scenarios
 
 Body = dict[str, Any]
 PATHS = {"anthropic": "messages", "openai-responses": "responses"}
@@ -38,10 +38,10 @@ def found(
         assert number == 3 or response.status == 200, response.body
         if number < 3:
             CONTINUED[api](body, json.loads(response.body))
-    told = server(HttpRequest("GET", f"{server.origin}/_harness/{scenario.id}/one", {}, b""))
+    reported = server(HttpRequest("GET", f"{server.origin}/_harness/{scenario.id}/one", {}, b""))
     return {
         (each["rule"], each["severity"])
-        for each in json.loads(told.body)["findings"]
+        for each in json.loads(reported.body)["findings"]
         if each["rule"] in {"prefix-changed", "anthropic-thinking-bound", "state-dropped"}
     }
 

@@ -1,4 +1,4 @@
-"""`harness serve`: what a client in any language is told and answered, and how it is judged."""
+"""`harness serve`: its responses to clients in any language, and its judgements."""
 
 from __future__ import annotations
 
@@ -37,23 +37,23 @@ def scenario(server: Served, name: str = PARALLEL) -> dict[str, Any]:
     return next(each for each in every if each["id"] == name)
 
 
-def play(server: Served, api: str, session: str, *, swapped: bool = False) -> dict[str, Any]:
-    """Play the scenario of two parallel calls with nothing but what the server tells; the last answer."""
+def run_client(server: Served, api: str, session: str, *, swapped: bool = False) -> dict[str, Any]:
+    """Run the scenario of two parallel calls with nothing but what the server tells; the last answer."""
     path = f"/{PARALLEL}/{session}{PATHS[api]}"
     body = first_body(api, scenario(server))
     answer = server.ask(path, body, KEYS[api])
     assert answer.status == 200, answer.body
-    results = [call["result"]["content"] for call in server.told(PARALLEL, session)["calls"]]
+    results = [call["result"]["content"] for call in server.report(PARALLEL, session)["calls"]]
     if swapped:
         results.reverse()
     last = server.ask(path, next_body(api, body, answer.json, results), KEYS[api])
     assert last.status == 200, last.body
-    told: dict[str, Any] = last.json
-    return told
+    report: dict[str, Any] = last.json
+    return report
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_a_tool_without_parameters_is_told_as_every_api_takes_it(served: Served, api: str) -> None:
+def test_a_tool_without_parameters_has_the_form_that_every_api_accepts(served: Served, api: str) -> None:
     """The AI SDK of Vercel passes on what it is given, and `{}` would be refused."""
     (tool,) = scenario(served, BARE)["tools"]
     answer = served.ask(f"/{BARE}/bare-{api}{PATHS[api]}", first_body(api, scenario(served, BARE)), KEYS[api])
@@ -63,12 +63,12 @@ def test_a_tool_without_parameters_is_told_as_every_api_takes_it(served: Served,
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_client_without_sdk_plays_from_the_described_scenario(served: Served, api: str) -> None:
-    play(served, api, f"right-{api}")
+def test_a_client_without_sdk_can_run_the_described_scenario(served: Served, api: str) -> None:
+    run_client(served, api, f"right-{api}")
 
-    told = served.told(PARALLEL, f"right-{api}")
-    assert (told["api"], told["verdict"], told["findings"]) == (api, "pass", [])
-    assert (told["played"], told["script"], told["requests"]) == (2, 2, 2)
+    report = served.report(PARALLEL, f"right-{api}")
+    assert (report["api"], report["verdict"], report["findings"]) == (api, "pass", [])
+    assert (report["played"], report["script"], report["requests"]) == (2, 2, 2)
 
 
 def test_cut_json_array_stream_is_invalid_json(served: Served) -> None:
@@ -85,11 +85,11 @@ def test_cut_json_array_stream_is_invalid_json(served: Served) -> None:
 
 @pytest.mark.parametrize("api", APIS)
 def test_swapped_results_are_found(served: Served, api: str) -> None:
-    play(served, api, f"swapped-{api}", swapped=True)
+    run_client(served, api, f"swapped-{api}", swapped=True)
 
-    told = served.told(PARALLEL, f"swapped-{api}")
-    assert told["verdict"] == "fail"
-    assert {each["rule"] for each in told["findings"]} == {"result-swapped"}
+    report = served.report(PARALLEL, f"swapped-{api}")
+    assert report["verdict"] == "fail"
+    assert {each["rule"] for each in report["findings"]} == {"result-swapped"}
 
 
 _SAID = ("parameters", "settings", "arguments", "content", "actual", "expected")
@@ -106,16 +106,16 @@ def _keys(value: object) -> set[str]:
             return set()
 
 
-def test_the_topic_has_all_keys_of_what_is_told_and_no_other(served: Served) -> None:
-    play(served, "openai-chat", "documented", swapped=True)
+def test_the_topic_has_exactly_the_keys_of_the_responses(served: Served) -> None:
+    run_client(served, "openai-chat", "documented", swapped=True)
     call = {"name": "get_weather", "arguments": {"city": "Tokyo"}}
     paths = ("scenarios", f"{PARALLEL}/documented", f"{PARALLEL}/unused")
-    told = [served.ask(f"/_harness/{path}") for path in paths]
-    told += [served.ask(f"/_harness/{PARALLEL}/any/call", each) for each in (call, b"no JSON")]
+    report = [served.ask(f"/_harness/{path}") for path in paths]
+    report += [served.ask(f"/_harness/{PARALLEL}/any/call", each) for each in (call, b"no JSON")]
 
     forms = topics()["serve"].partition("## Addresses for your tests")[2].partition("## How it behaves")[0]
     rare = {"raises", "way"}  # of a tool that raises, and of --recut
-    assert {key for each in told for key in _keys(each.json)} | rare == set(re.findall(r'"(\w+)"', forms))
+    assert {key for each in report for key in _keys(each.json)} | rare == set(re.findall(r'"(\w+)"', forms))
 
 
 def test_tools_can_ask_the_server_what_they_answer(served: Served) -> None:
@@ -160,11 +160,11 @@ def test_tool_that_fails_first_then_answers(served: Served) -> None:
         body = next_body("openai-chat", body, answer.json, [said])
     served.ask(f"/{FAILING}/s{PATHS['openai-chat']}", body, KEYS["openai-chat"])
 
-    told = served.told(FAILING, "s")
+    report = served.report(FAILING, "s")
     busy = {"content": "line busy", "is_error": True}
     assert answered == [busy, busy, {"content": {"meter": "W-204", "kwh": 5183}, "is_error": False}]
-    assert [call["result"] for call in told["calls"]] == answered
-    assert (told["verdict"], told["findings"], told["played"]) == ("pass", [], 4)
+    assert [call["result"] for call in report["calls"]] == answered
+    assert (report["verdict"], report["findings"], report["played"]) == ("pass", [], 4)
 
 
 @pytest.mark.parametrize(
@@ -192,8 +192,8 @@ def test_the_end_of_the_input_ends_it_with_the_verdict(tmp_path: Path) -> None:
     report, page, archive = (tmp_path / name for name in ("run.json", "page.html", "archive.json"))
     reports = (f"--report=json:{report}", f"--report=html:{page}", f"--report=archive:{archive}")
     with serving(PARALLEL, *reports) as server:
-        play(server, "anthropic", "good")
-        play(server, "openai-chat", "bad", swapped=True)
+        run_client(server, "anthropic", "good")
+        run_client(server, "openai-chat", "bad", swapped=True)
 
         assert server.end() == 1
 
@@ -215,8 +215,8 @@ def test_the_end_of_the_input_ends_it_with_the_verdict(tmp_path: Path) -> None:
 @pytest.mark.parametrize("is_signalled", [True, False])
 def test_a_client_that_stops_halfway_is_found_at_the_end(is_signalled: bool) -> None:
     with process(PARALLEL) as (running, url):
-        told = ask(f"{url}/_harness/scenarios").json["scenarios"][0]
-        ask(f"{url}/{PARALLEL}/1{PATHS['anthropic']}", first_body("anthropic", told), KEYS["anthropic"])
+        report = ask(f"{url}/_harness/scenarios").json["scenarios"][0]
+        ask(f"{url}/{PARALLEL}/1{PATHS['anthropic']}", first_body("anthropic", report), KEYS["anthropic"])
         assert ask(f"{url}/_harness/{PARALLEL}/1").json["verdict"] == "pass"
         if is_signalled:
             running.send_signal(signal.SIGTERM)
@@ -259,9 +259,9 @@ def test_any_result_of_the_clients_own_tool_is_accepted(tmp_path: Path) -> None:
                 onward["messages"][2]["content"][0]["tool_use_id"] = "toolu_other"
             server.ask(path, onward, KEYS["anthropic"])
 
-        assert server.told("own-shell", "answered")["verdict"] == "pass"
-        assert server.told("own-shell", "answered")["calls"][0]["result"] is None
-        assert server.told("own-shell", "lost")["verdict"] == "fail"
+        assert server.report("own-shell", "answered")["verdict"] == "pass"
+        assert server.report("own-shell", "answered")["calls"][0]["result"] is None
+        assert server.report("own-shell", "lost")["verdict"] == "fail"
         assert server.end() == 1
 
 
@@ -344,7 +344,7 @@ def prompted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 def converse(server: Served, name: str, session: str, *, system: str, forgets: str = "") -> list[str]:
-    """Play the scenario of two turns by OpenAI Chat; `forgets` is a text of the model that is not sent back. The
+    """Run the scenario of two turns by OpenAI Chat; `forgets` is a text of the model that is not sent back. The
     findings, as rules and messages."""
     tools = [{"type": "function", "function": tool} for tool in scenario(server, name)["tools"]]
     messages: list[Any] = [{"role": "system", "content": system}, {"role": "user", "content": "Warm in Paris?"}]
@@ -361,7 +361,7 @@ def converse(server: Served, name: str, session: str, *, system: str, forgets: s
     (call,) = ask()["tool_calls"]
     ask({"role": "tool", "tool_call_id": call["id"], "content": '{"temp_c": 18}'})
     ask({"role": "user", "content": "Thanks!"})
-    return [f"{each['rule']}: {each['message']}" for each in server.told(name, session)["findings"]]
+    return [f"{each['rule']}: {each['message']}" for each in server.report(name, session)["findings"]]
 
 
 def test_scenario_prompt_with_reworded_turns_passes(prompted: Served) -> None:
@@ -389,18 +389,18 @@ def test_missing_tools_are_named_with_those_that_arrived(prompted: Served) -> No
     body = {"model": "gpt-4o", "messages": [{"role": "user", "content": "Warm in Paris?"}], "tools": [tool]}
     prompted.ask(f"/{name}/lacks{CHAT}", body, KEYS["openai-chat"])
 
-    assert [each["message"] for each in prompted.told(name, "lacks")["findings"]] == [
+    assert [each["message"] for each in prompted.report(name, "lacks")["findings"]] == [
         "the scenario names the tool get_weather, but the client does not declare it; the tools that arrived: Weather"
     ]
 
 
 def cut_off(server: Served, session: str, onward: Callable[[dict[str, Any]], list[Any]]) -> list[str]:
-    """Play the scenario whose call is cut off; `onward` makes messages of the answer. The rules of the findings."""
+    """Run the scenario whose call is cut off; `onward` makes messages of the answer. The rules of the findings."""
     body = first_body("openai-chat", scenario(server, "call-truncated"))
     path = f"/call-truncated/{session}{CHAT}"
     message = server.ask(path, body, KEYS["openai-chat"]).json["choices"][0]["message"]
     server.ask(path, {**body, "messages": [*body["messages"], *onward(message)]}, KEYS["openai-chat"])
-    found = server.told("call-truncated", session)["findings"]
+    found = server.report("call-truncated", session)["findings"]
     return [each["rule"] for each in found]
 
 
@@ -463,19 +463,19 @@ def test_streams_of_a_session_vary_in_form_not_content() -> None:
             found.append((call["name"], json.loads(call["arguments"])))
             function = {key: call[key] for key in ("name", "arguments")}
             asked = {"role": "assistant", "tool_calls": [{"id": call["id"], "type": "function", "function": function}]}
-            (*_, told) = server.told(SHAPED, "one")["calls"]
-            content = json.dumps(told["result"]["content"])
+            (*_, report) = server.report(SHAPED, "one")["calls"]
+            content = json.dumps(report["result"]["content"])
             result = {"role": "tool", "tool_call_id": call["id"], "content": content}
             body = {**body, "messages": [*body["messages"], asked, result]}
-        told = server.told(SHAPED, "one")
+        report = server.report(SHAPED, "one")
 
     assert found == [
         ("find_customer", {"email": "ada@example.com"}),
         ("last_order", {"customer": "C-2209"}),
         ("track_parcel", {"parcel": "RR48-119"}),
     ]
-    assert told["findings"] == []
-    ways = [each["way"] for each in told["streamed"]]
+    assert report["findings"] == []
+    ways = [each["way"] for each in report["streamed"]]
     assert len({*ways}) == 3
     assert [each.startswith("in the chunks of some servers, ") for each in ways] == [True, False, True]
 
@@ -493,5 +493,5 @@ def test_call_of_a_broken_stream_needs_a_retry_first(served: Served, again: bool
     messages = [*body["messages"], {"role": "assistant", "content": None, "tool_calls": [call]}, result]
     served.ask(path, {**body, "messages": messages}, KEYS["openai-chat"])
 
-    found = [each["rule"] for each in served.told(CUT, f"broken-{again}")["findings"]]
+    found = [each["rule"] for each in served.report(CUT, f"broken-{again}")["findings"]]
     assert ("cut-call-answered" in found) is not again

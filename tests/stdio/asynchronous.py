@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.stages import shipped_targets
+from tests.backends import shipped_targets
 from tests.wrapped import asynchronous
 
 ADAPTER = asynchronous(shipped_targets()["openai-chat"]).adapter

@@ -68,7 +68,7 @@ def test_a_right_command_passes_with_failures_of_the_provider(cells: dict[str, C
     assert {cells[each].verdict.value for each in RIGHT} == {"pass"}
 
 
-def test_the_command_that_plays_again_names_the_adapter_command(folder: Path) -> None:
+def test_the_command_that_repeats_a_cell_names_the_adapter_command(folder: Path) -> None:
     text = " ".join((folder / "run.txt").read_text().split())
     again = re.search(r"Run again (harness run .*?) --target openai-chat", text)
     assert again

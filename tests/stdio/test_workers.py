@@ -55,10 +55,10 @@ RUN = ("run", "--mode=reference", "--variant=whole", "--adapter=tests.stdio.misb
 
 
 @pytest.fixture(scope="module")
-def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     """The cells of all ways, one after the other by one adapter, and of a stream by another one."""
 
-    def play(place: Path) -> dict[str, dict[str, Any]]:
+    def run_ways(place: Path) -> dict[str, dict[str, Any]]:
         files = {way: place / f"{way}.yaml" for way in (*BROKEN, *HARMLESS, "changes")}
         for way, file in files.items():
             file.write_text(SCENARIO.format(way=way))
@@ -73,25 +73,25 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]
         assert documents[0]["finished"] is True
         return {cell["scenario"]: cell for document in documents for cell in document["cells"]}
 
-    return once(tmp_path_factory, "workers", play)
+    return once(tmp_path_factory, "workers", run_ways)
 
 
 @pytest.mark.parametrize("way", BROKEN)
-def test_a_broken_process_fails_its_cell(played: dict[str, Any], way: str) -> None:
-    assert played[way]["verdict"] == "error"
-    assert re.fullmatch(BROKEN[way], played[way]["reason"], flags=re.DOTALL)
+def test_a_broken_process_fails_its_cell(results: dict[str, Any], way: str) -> None:
+    assert results[way]["verdict"] == "error"
+    assert re.fullmatch(BROKEN[way], results[way]["reason"], flags=re.DOTALL)
 
 
 @pytest.mark.parametrize("way", HARMLESS)
-def test_what_is_only_odd_passes(played: dict[str, Any], way: str) -> None:
-    assert (played[way]["verdict"], played[way]["reason"]) == ("pass", None)
+def test_what_is_only_odd_passes(results: dict[str, Any], way: str) -> None:
+    assert (results[way]["verdict"], results[way]["reason"]) == ("pass", None)
 
 
-def test_output_is_kept_with_its_cell_and_bounded(played: dict[str, Any]) -> None:
+def test_output_is_kept_with_its_cell_and_bounded(results: dict[str, Any]) -> None:
     once = "printed by Python\nand by its standard error\nwritten to the descriptor\nsaid by a child\n"
-    assert played["chatters"]["printed"] == 2 * once  # the cell has two chats
-    assert played["looks-around"]["printed"] is None
-    flood = played["floods"]["printed"]
+    assert results["chatters"]["printed"] == 2 * once  # the cell has two chats
+    assert results["looks-around"]["printed"] is None
+    flood = results["floods"]["printed"]
     assert flood.startswith("line 0\nline 1\n")
     assert flood.endswith("line 99999\n")
     assert re.search(r"\n\[\.\.\. \d+ bytes are left out \.\.\.\]\n", flood)
@@ -99,16 +99,16 @@ def test_output_is_kept_with_its_cell_and_bounded(played: dict[str, Any]) -> Non
 
 
 @pytest.mark.parametrize("way", ["leaves", "crashes", "hangs", "recurses", "long"])
-def test_the_traceback_is_kept_and_bounded(played: dict[str, Any], way: str) -> None:
-    traceback = played[way]["traceback"]
+def test_the_traceback_is_kept_and_bounded(results: dict[str, Any], way: str) -> None:
+    traceback = results[way]["traceback"]
 
     assert "misbehaving.py" in traceback
     assert len(traceback) <= 8000
     assert re.search("0x[0-9a-f]", traceback) is None
 
 
-def test_a_change_in_place_is_found_once_in_a_worker(played: dict[str, Any]) -> None:
-    (found,) = [each for each in played["changes"]["findings"] if each["rule"] == "request-changed-in-place"]
+def test_a_change_in_place_is_found_once_in_a_worker(results: dict[str, Any]) -> None:
+    (found,) = [each for each in results["changes"]["findings"] if each["rule"] == "request-changed-in-place"]
     assert "tools[0].parameters.changed" in found["message"]
 
 

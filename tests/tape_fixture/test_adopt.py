@@ -144,7 +144,7 @@ def write(path: Path, document: dict[str, Any]) -> None:
     path.write_text(yaml.safe_dump(document, sort_keys=False))
 
 
-def check(name: str, told: str) -> None:
+def check(name: str, reported: str) -> None:
     """Hold what was said against the golden text of that name."""
     blocks = dict(re.findall(r"^== (.+)\n((?:(?!^== ).*\n)*)", GOLDEN, re.MULTILINE))
-    assert told.strip() == blocks.get(name, "nothing").strip()
+    assert reported.strip() == blocks.get(name, "nothing").strip()

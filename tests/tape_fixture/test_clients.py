@@ -43,12 +43,12 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, "sk-of-the-environment-1234567890")
 
 
-def playing(path: Path) -> TapePlayer:
+def player_for(path: Path) -> TapePlayer:
     return TapePlayer(read(path), request_filter(()), redactor)
 
 
 @pytest.mark.parametrize("client", AGENTS)
-def test_a_client_is_recorded_and_played_to_when_nobody_is_there(client: str, origin: str, tmp_path: Path) -> None:
+def test_a_client_is_recorded_and_replayed_without_a_server(client: str, origin: str, tmp_path: Path) -> None:
     package, ending, agent = AGENTS[client]
     pytest.importorskip(package, reason=f"{package} is not installed, so nobody's agent uses it")
     recording, path = TapeRecorder(request_filter(())), tmp_path / "tape.yaml"
@@ -57,15 +57,15 @@ def test_a_client_is_recorded_and_played_to_when_nobody_is_there(client: str, or
     assert recording.save(path) == 2
     assert "1234567890" not in path.read_text()
 
-    played = playing(path)
-    with intercept_requests(played.handle):
+    player = player_for(path)
+    with intercept_requests(player.handle):
         assert agent(f"{GONE}/{SCENARIO}/{client}{ending}") == ANSWER
-    assert not played.unused
-    assert [each.differences for each in played.exchanges] == [(), ()]
+    assert not player.unused
+    assert [each.differences for each in player.exchanges] == [(), ()]
 
 
 @pytest.mark.parametrize("client", STREAMS)
-def test_a_stream_is_played_in_its_pieces(client: str, origin: str, tmp_path: Path) -> None:
+def test_a_stream_is_replayed_in_its_pieces(client: str, origin: str, tmp_path: Path) -> None:
     pytest.importorskip(client, reason=f"{client} is not installed, so nobody's agent uses it")
     recording, path = TapeRecorder(request_filter(())), tmp_path / "tape.yaml"
     with intercept_requests(recording.handle):
@@ -76,7 +76,7 @@ def test_a_stream_is_played_in_its_pieces(client: str, origin: str, tmp_path: Pa
     assert interaction.response.delivery.cuts == tuple(accumulate(map(len, recorded)))[:-1]
     assert len(recorded) > 5
 
-    with intercept_requests(playing(path).handle):
+    with intercept_requests(player_for(path).handle):
         assert STREAMS[client](f"{GONE}/{SCENARIO}/stream-{client}/v1") == recorded
 
 
@@ -120,7 +120,7 @@ def test_requests_at_once_get_their_own_answers_in_whatever_order(tmp_path: Path
         assert asyncio.run(ask(f"{server.origin}/v1", "abc")) == ["a", "b", "c"]
     recording.save(path)
     assert [json.loads(each.response.body)["said"] for each in read(path).interactions if each.response] == [*"abc"]
-    with intercept_requests(playing(path).handle):
+    with intercept_requests(player_for(path).handle):
         assert asyncio.run(ask(f"{GONE}/v1", "cab")) == ["c", "a", "b"]
 
 
@@ -128,16 +128,16 @@ def test_what_speaks_no_api_is_compared_as_it_is_spelled() -> None:
     sent = HttpRequest("POST", "https://api.weather.invalid/paris?key=mine&day=1", {}, b'{"a": 1, "b": 2}')
     recorded = Interaction(replace(sent, url=sent.url.replace("mine", "yours")), HttpResponse(200))
     for body, differs in ((b'{"b":2,"a":1}', []), (b'{"a": 1, "b": 3}', ["body /b: recorded 2, sent 3"])):
-        played = TapePlayer(Cassette((recorded,)), request_filter(()), redactor)
-        played.handle(replace(sent, body=body))
-        assert [each.message for each in played.exchanges[0].differences] == differs
-    played = TapePlayer(Cassette((recorded,)), request_filter(()), redactor)
-    played.handle(replace(sent, url=sent.url.replace("day=1", "day=2")))
-    assert [each.message for each in played.exchanges[0].differences] == ["query: recorded 'day=1', sent 'day=2'"]
-    played = TapePlayer(Cassette((recorded,)), request_filter(()), redactor)
-    played.handle(replace(sent, url=sent.url.replace("paris", "rome")))
-    assert played.exchanges[0].recorded is None
-    assert len(played.unused) == 1
+        player = TapePlayer(Cassette((recorded,)), request_filter(()), redactor)
+        player.handle(replace(sent, body=body))
+        assert [each.message for each in player.exchanges[0].differences] == differs
+    player = TapePlayer(Cassette((recorded,)), request_filter(()), redactor)
+    player.handle(replace(sent, url=sent.url.replace("day=1", "day=2")))
+    assert [each.message for each in player.exchanges[0].differences] == ["query: recorded 'day=1', sent 'day=2'"]
+    player = TapePlayer(Cassette((recorded,)), request_filter(()), redactor)
+    player.handle(replace(sent, url=sent.url.replace("paris", "rome")))
+    assert player.exchanges[0].recorded is None
+    assert len(player.unused) == 1
 
 
 def test_a_form_whose_parts_are_marked_anew_is_the_same() -> None:
@@ -150,10 +150,10 @@ def test_a_form_whose_parts_are_marked_anew_is_the_same() -> None:
     other = replace(
         form, headers={"content-type": 'multipart/form-data; boundary="xyz1"'}, body=form.body.replace(b"abc", b"xyz1")
     )
-    played = TapePlayer(Cassette((Interaction(form, HttpResponse(200)),)), request_filter(()), redactor)
-    played.handle(other)
-    assert played.exchanges[0].index == 0
-    assert not played.exchanges[0].differences
+    player = TapePlayer(Cassette((Interaction(form, HttpResponse(200)),)), request_filter(()), redactor)
+    player.handle(other)
+    assert player.exchanges[0].index == 0
+    assert not player.exchanges[0].differences
 
 
 ANTHROPIC = {"model": "claude-opus-5-5", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi."}]}
@@ -186,20 +186,20 @@ CHANGES = {
 def test_a_setting_counts_even_if_no_view_reads_it(change: str) -> None:
     url, before, now, expected = CHANGES[change]
     recorded = HttpRequest("POST", url, {}, json.dumps(before).encode())
-    played = TapePlayer(Cassette((Interaction(recorded, HttpResponse(200)),)), request_filter(()), redactor)
-    played.handle(replace(recorded, body=json.dumps(now).encode()))
-    assert [each.message for each in played.exchanges[0].differences if each.changes_meaning] == expected
+    player = TapePlayer(Cassette((Interaction(recorded, HttpResponse(200)),)), request_filter(()), redactor)
+    player.handle(replace(recorded, body=json.dumps(now).encode()))
+    assert [each.message for each in player.exchanges[0].differences if each.changes_meaning] == expected
 
 
 def test_a_question_that_is_asked_as_a_stream_now_is_another() -> None:
     whole = HttpRequest("POST", "https://api.openai.com/v1/chat/completions", {}, json.dumps(first()).encode())
-    played = TapePlayer(Cassette((Interaction(whole, HttpResponse(200)),)), request_filter(()), redactor)
-    played.handle(replace(whole, body=json.dumps(first(stream=True)).encode()))
-    (found,) = [each for each in played.exchanges[0].differences if each.changes_meaning]
+    player = TapePlayer(Cassette((Interaction(whole, HttpResponse(200)),)), request_filter(()), redactor)
+    player.handle(replace(whole, body=json.dumps(first(stream=True)).encode()))
+    (found,) = [each for each in player.exchanges[0].differences if each.changes_meaning]
     assert (found.pointer, found.message) == ("/stream", "stream: recorded false, sent true")
 
 
-def test_a_client_that_is_loaded_within_a_test_is_played_to_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_a_test_imports_is_replayed_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("requests", reason="requests is not installed, so nobody's agent uses it")
     for name in [each for each in sys.modules if each.partition(".")[0] in ("requests", "urllib3")]:
         monkeypatch.delitem(sys.modules, name)

@@ -45,7 +45,7 @@ def answers(model: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("model", "tools", "outcome", "told"),
+    ("model", "tools", "outcome", "reported"),
     [
         ("claude-fable-5-2", TOOLS, "passed", ""),
         ("claude-fable-5-2", TOOLS[::-1], "failed", "prefix-changed: the tools are sent in a different order"),
@@ -59,7 +59,7 @@ def test_a_changed_prefix_on_tape_is_as_grave_as_the_provider_takes_it(  # noqa:
     model: str,
     tools: list[dict[str, Any]],
     outcome: str,
-    told: str,
+    reported: str,
 ) -> None:
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     sent = bodies(model, tools)
@@ -74,5 +74,5 @@ def test_a_changed_prefix_on_tape_is_as_grave_as_the_provider_takes_it(  # noqa:
     (report,) = (each for each in done.getreports("pytest_runtest_logreport") if each.when == "call" or each.failed)
     assert report.outcome == outcome, report.longreprtext
     said = report.longreprtext + "".join(text for name, text in report.sections if "harness tape" in name)
-    assert told in said
-    assert ("prefix-changed" in said) is bool(told)
+    assert reported in said
+    assert ("prefix-changed" in said) is bool(reported)

@@ -1,4 +1,4 @@
-"""The fixture as a user has it: a project is recorded, changed, and played."""
+"""The fixture as a user has it: a project is recorded, changed, and replayed."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def origin() -> Iterator[str]:
 
 @dataclass
 class Done:
-    """A run of pytest: the outcome of each test, and what it was told when it was red, or in a section."""
+    """A run of pytest: the outcome of each test, and the message of a failed test or of a report section."""
 
     outcomes: dict[str, str]
-    told: dict[str, str]
+    messages: dict[str, str]
     code: int
 
 
@@ -54,18 +54,18 @@ class Project:
         own = ("-p", "harness.pytest_plugin", "-p", "no:cacheprovider", "-p", "no:xdist")
         done = self._pytester.inline_run(*own, *arguments)
         outcomes: dict[str, str] = {}
-        told: dict[str, str] = {}
+        messages: dict[str, str] = {}
         for report in done.getreports("pytest_runtest_logreport"):
             test = report.nodeid.rpartition("::")[2]
             if report.when == "call" or report.failed:
                 outcomes[test] = report.outcome if report.when == "call" else f"error at {report.when}"
             if report.failed:
                 crash = getattr(report.longrepr, "reprcrash", None)
-                told[test] = str(report.longrepr) if crash is None else crash.message.removeprefix("Failed: ")
+                messages[test] = str(report.longrepr) if crash is None else crash.message.removeprefix("Failed: ")
             if report.when == "call":
                 said = [text for name, text in report.sections if "harness tape" in name]
-                told[test] = "\n\n".join([*filter(None, [told.get(test)]), *said])
-        return Done(outcomes, told, int(done.ret))
+                messages[test] = "\n\n".join([*filter(None, [messages.get(test)]), *said])
+        return Done(outcomes, messages, int(done.ret))
 
     def test(self, text: str) -> None:
         (self.folder / "test_agent.py").write_text(text, encoding="utf-8")
@@ -99,7 +99,7 @@ def recorded(bare: Project, shelf: Path, origin: str, monkeypatch: pytest.Monkey
     return bare
 
 
-def test_what_was_recorded_is_played_without_key_and_server(recorded: Project) -> None:
+def test_a_recording_is_replayed_without_key_and_server(recorded: Project) -> None:
     assert recorded.run().outcomes == {"test_weather": "passed", "test_stream": "passed"}
     text = project.cassette(recorded.folder).read_text()
     assert KEY not in text
@@ -112,7 +112,7 @@ def test_a_fault_turns_the_test_red_and_is_named(recorded: Project, fault: Fault
     done = recorded.run("-k", fault.test)
     assert done.outcomes != {fault.test: "passed"}
     if fault.test == "test_weather":
-        check(fault.name, done.told[fault.test])
+        check(fault.name, done.messages[fault.test])
 
 
 @pytest.mark.parametrize("change", HARMLESS, ids=lambda each: each.name)
@@ -153,14 +153,14 @@ def test_what_a_lenient_server_takes_is_recorded_and_judged_without_keys_in_the_
     with serve(answer) as server:
         done = bare.run("--harness-record=missing", "-k", "weather", url=f"{server.origin}/s")
     assert done.outcomes == {"test_weather": "failed"}
-    check("broken while recording", done.told["test_weather"])
+    check("broken while recording", done.messages["test_weather"])
     assert KEY not in project.cassette(bare.folder).read_text()
 
 
 def test_a_test_without_a_cassette_names_the_command_that_records_it(bare: Project) -> None:
     done = bare.run("-k", "weather")
     assert done.outcomes == {"test_weather": "failed"}
-    check("no cassette", done.told["test_weather"].partition("\n\n")[2])
+    check("no cassette", done.messages["test_weather"].partition("\n\n")[2])
 
 
 def test_a_test_that_sends_nothing_needs_no_cassette(bare: Project) -> None:
@@ -216,8 +216,8 @@ def test_a_wrong_setting_is_named_with_what_there_is(bare: Project) -> None:
     for name in SETTINGS:
         test = f"test_{name.replace('-', '_')}"
         assert done.outcomes[test] == "error at setup"
-        told = done.told[test].replace(str(bare.folder), "FOLDER").replace(f"::{test}:", "::test_it:")
-        check(name, re.sub(r"Known: .{200,}", "Known: ….", told))
+        messages = done.messages[test].replace(str(bare.folder), "FOLDER").replace(f"::{test}:", "::test_it:")
+        check(name, re.sub(r"Known: .{200,}", "Known: ….", messages))
 
 
 def test_what_is_ignored_is_let_be(recorded: Project) -> None:
@@ -228,9 +228,9 @@ def test_what_is_ignored_is_let_be(recorded: Project) -> None:
     source.write_text(source.read_text().replace("mark.tape", f"mark.tape(ignore={ids})"))
     done = recorded.run("-k", "weather")
     assert done.outcomes == {"test_weather": "passed"}
-    assert done.told["test_weather"].startswith("result-missing (loss, warning)")
+    assert done.messages["test_weather"].startswith("result-missing (loss, warning)")
     source.write_text(source.read_text().replace(f"ignore={ids}", "judge=False"))
-    assert recorded.run("-k", "weather").told == {"test_weather": ""}
+    assert recorded.run("-k", "weather").messages == {"test_weather": ""}
 
 
 def test_a_place_that_changes_from_run_to_run_is_ignored_by_its_pointer(recorded: Project) -> None:
@@ -271,7 +271,7 @@ def test_two_tests_do_not_record_into_one_cassette(bare: Project, origin: str) -
     source.write_text(source.read_text().replace("mark.tape", "mark.tape('same')"))
     done = bare.run("--harness-record=all", url=f"{origin}/{SCENARIO}/same")
     assert done.outcomes == {"test_weather": "passed", "test_stream": "error at setup"}
-    check("cassette-of-two", done.told["test_stream"])
+    check("cassette-of-two", done.messages["test_stream"])
 
 
 def test_the_fixture_says_what_was_sent(recorded: Project) -> None:
@@ -301,7 +301,7 @@ def test_a_refusal_that_was_recorded_fails_nobody(bare: Project, origin: str) ->
     for words, url in ((("--harness-record=missing",), f"{origin}/{SCENARIO}/refused"), ((), GONE)):
         done = bare.run("-k", "weather", *words, url=url)
         assert done.outcomes == {"test_weather": "passed"}
-        assert "openai-chat-result-missing (limit, error)" in done.told["test_weather"]
+        assert "openai-chat-result-missing (limit, error)" in done.messages["test_weather"]
 
 
 def test_a_request_in_the_teardown_of_a_fixture_is_one_of_the_test(bare: Project, origin: str) -> None:
@@ -316,8 +316,8 @@ def test_a_request_in_the_teardown_of_a_fixture_is_one_of_the_test(bare: Project
     assert bare.run("-k", "weather").outcomes == {"test_weather": "passed"}
 
 
-def check(name: str, told: str) -> None:
+def check(name: str, messages: str) -> None:
     """Hold what was told against the golden text of that name."""
-    text = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:PORT", re.sub(r"call_\w{24}", "call_ID", told))
+    text = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:PORT", re.sub(r"call_\w{24}", "call_ID", messages))
     blocks = dict(re.findall(r"^== (.+)\n((?:(?!^== ).*\n)*)", GOLDEN, re.MULTILINE))
     assert text.strip() == blocks.get(name, "nothing").strip()

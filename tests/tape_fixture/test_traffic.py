@@ -1,4 +1,4 @@
-"""Real recordings of vcrpy's, of many projects, are played as they lie: every answer to the byte, nobody blamed."""
+"""Real recordings of vcrpy's, of many projects, are replayed unchanged: every answer byte for byte, without a finding."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ FILES = sorted(ROOT.rglob("*.yaml"))[::SAMPLE]
 
 
 @needs_traffic
-def test_what_vcrpy_recorded_is_played_to_the_byte_and_broken_for_nobody() -> None:
+def test_vcrpy_recordings_are_replayed_byte_for_byte() -> None:
     for file in FILES:
         cassette = read(file)
-        played = TapePlayer(cassette, request_filter(()), redactor)
-        with intercept_requests(played.handle), httpx2.Client() as client:
+        player = TapePlayer(cassette, request_filter(()), redactor)
+        with intercept_requests(player.handle), httpx2.Client() as client:
             for each in cassette.interactions:
                 sent, recorded = each.request, each.response
                 assert recorded is not None
                 answer = client.request(sent.method, sent.url, content=sent.body)
                 assert (answer.status_code, answer.content) == (recorded.status, recorded.body), file
-        assert not played.unused, file
-        assert not any(each.differences for each in played.exchanges), file
+        assert not player.unused, file
+        assert not any(each.differences for each in player.exchanges), file
         assert text(cassette, "Taken over.", str(file))
 
         audit = Audit(all_rules())
-        audit.add("today", Cassette(tuple(Interaction(each.request, each.response) for each in played.exchanges)))
+        audit.add("today", Cassette(tuple(Interaction(each.request, each.response) for each in player.exchanges)))
         found = [each for cell in audit.result().cells for each in cell.findings]
         assert not [each for each in found if each.severity is Severity.ERROR and each.outcome is not Outcome.REFUSED]

@@ -1,4 +1,4 @@
-"""What goes over the wire besides a plain question and a plain answer, by each client, recorded and played."""
+"""What goes over the wire besides a plain question and a plain answer, by each client, recorded and replayed."""
 
 from __future__ import annotations
 
@@ -88,10 +88,10 @@ def both(path: Path, send: Callable[[], object]) -> tuple[object, object, list[H
         live = send()
     recording.save(path)
     cassette = read(path)
-    played = TapePlayer(cassette, everything, redactor)
-    with intercept_requests(played.handle):
+    player = TapePlayer(cassette, everything, redactor)
+    with intercept_requests(player.handle):
         again = send()
-    assert not played.unused
+    assert not player.unused
     return live, again, [each.request for each in cassette.interactions]
 
 
@@ -166,7 +166,7 @@ def test_an_answer_that_cannot_be_unpacked_is_not_written(
     assert not path.exists()
 
 
-def test_what_cannot_be_recorded_is_told_before_anything_is_sent(
+def test_an_obstacle_to_recording_is_reported_before_anything_is_sent(
     pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pytestconfig.option, "harness_record", "all")

@@ -97,14 +97,14 @@ def _openapi(edit: Callable[[dict[str, Any]], dict[str, Any]]) -> Wrap:
     """The schema of the answer in proto's JSON, its keys in snake_case."""
 
     def snake(schema: dict[str, Any]) -> dict[str, Any]:
-        told = {"any_of" if key == "anyOf" else key: value for key, value in schema.items()}
-        told.pop("additionalProperties", None)
-        if "properties" in told:
-            told["property_ordering"] = [*told["properties"]]
-            told["properties"] = {name: snake(each) for name, each in told["properties"].items()}
-        if "items" in told:
-            told["items"] = snake(told["items"])
-        return told
+        changed = {"any_of" if key == "anyOf" else key: value for key, value in schema.items()}
+        changed.pop("additionalProperties", None)
+        if "properties" in changed:
+            changed["property_ordering"] = [*changed["properties"]]
+            changed["properties"] = {name: snake(each) for name, each in changed["properties"].items()}
+        if "items" in changed:
+            changed["items"] = snake(changed["items"])
+        return changed
 
     def sent(_api: str, body: dict[str, Any]) -> None:
         config = body["generationConfig"]
@@ -124,8 +124,8 @@ def _nulls(*, drops: bool) -> Wrap:
     return sends(sent)
 
 
-def _told(_: MalformedResponse, events: list[StreamEvent]) -> ChatResponse:
-    """What the events have told, as the answer."""
+def _from_events(_: MalformedResponse, events: list[StreamEvent]) -> ChatResponse:
+    """The answer that the events add up to."""
     text = "".join(event.text for event in events if isinstance(event, TextDelta))
     calls = [event for event in events if isinstance(event, ToolCallStart)]
     arguments = "".join(event.text for event in events if isinstance(event, ArgumentsDelta))
@@ -143,7 +143,7 @@ def _without_the_end(*, forgets: bool) -> Wrap:
             return replace(request, messages=(Message.user("Go on."), *request.messages[1:]))
 
     def wrap(adapter: Adapter) -> Adapter:
-        return client(Asking)(rescues(MalformedResponse, _told)(adapter))
+        return client(Asking)(rescues(MalformedResponse, _from_events)(adapter))
 
     return wrap
 
@@ -157,8 +157,8 @@ def _reminded(*, twice: bool) -> Wrap:
             if request.response_format is None:
                 return request
             first, *more = request.messages
-            told = Message.user(f"{first.text} Please.") if twice else first
-            return replace(request, messages=(Message.user(JSON_INSTRUCTION), told, *more))
+            changed = Message.user(f"{first.text} Please.") if twice else first
+            return replace(request, messages=(Message.user(JSON_INSTRUCTION), changed, *more))
 
     return client(Reminding)
 
@@ -178,7 +178,7 @@ def _in_front_of_results(text: str) -> Wrap:
 
 def _by_array(*, looks_inside: bool = True, mends: bool = False) -> Wrap:
     """A stream of Gemini's is asked for as a JSON array; an error is looked for inside of it, or as an object. What
-    ends too early, or in an error, is told so, or as if it had ended well."""
+    ends too early, or in an error, is returned with that error, or as a complete answer."""
 
     def wrap(adapter: Adapter) -> Adapter:
         def connect(endpoint: Endpoint, model: str) -> ChatClient:
@@ -310,25 +310,25 @@ def _lost(error: ChatError, _: list[StreamEvent]) -> NoReturn:
 
 
 def _waiting(rounded: Callable[[float], float]) -> Wrap:
-    """Of a time to wait in parts of a second whole seconds are told."""
+    """A fraction of a second is rounded to whole seconds."""
 
-    def told(error: ProviderError, _: list[StreamEvent]) -> NoReturn:
+    def changed(error: ProviderError, _: list[StreamEvent]) -> NoReturn:
         wait = error.retry_after
         raise provider_error(
             error.status, error.message, code=error.code, retry_after=None if wait is None else rounded(wait)
         ) from error
 
-    return rescues(ProviderError, told)
+    return rescues(ProviderError, changed)
 
 
 def _refusal_as_text(**changes: Any) -> Wrap:
     """The words of a refusal as text, as of libraries that have no part for them."""
 
-    def told(response: ChatResponse) -> ChatResponse:
+    def changed(response: ChatResponse) -> ChatResponse:
         parts = (Text(part.text) if isinstance(part, Refusal) else part for part in response.message.parts)
         return replace(response, message=replace(response.message, parts=tuple(parts)), **changes)
 
-    return answers(told)
+    return answers(changed)
 
 
 def _named_where_it_is_whole(name: str | None) -> Wrap:
@@ -423,7 +423,7 @@ FORMS = (
         "connection-cut-clean",
         ALL,
         rescues(MalformedResponse, _lost),
-        rescues(MalformedResponse, _told),
+        rescues(MalformedResponse, _from_events),
         "stream-cut",
         variant="stream",
     ),

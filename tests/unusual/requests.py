@@ -135,14 +135,14 @@ def _titled(*, drop: bool) -> Wrap:
     return sends(sent)
 
 
-def _told_in_a_frame(*, cut: bool, merged: bool) -> Wrap:
+def _sent_in_a_frame(*, cut: bool, merged: bool) -> Wrap:
     """The text of a file stands in one text part with the words that frame it, or in one string with all that the user
     says; or its last line is not there."""
 
     def sent(_api: str, body: dict[str, Any]) -> None:
         _, file, *rest = (part["text"] for part in body["messages"][0]["content"])
-        told = file.rpartition("2026")[0] if cut else file
-        framed = f'<file type="text/plain">\n{told}\n</file>'
+        content = file.rpartition("2026")[0] if cut else file
+        framed = f'<file type="text/plain">\n{content}\n</file>'
         texts = [{"type": "text", "text": text} for text in (framed, *rest)]
         body["messages"][0]["content"] = "\n\n".join((framed, *rest)) if merged else texts
 
@@ -175,7 +175,7 @@ def _last_output(*, drop: bool) -> Wrap:
 
 
 def _required_reversed(*, in_place: bool) -> Wrap:
-    """The required properties are told in another order, by changing a copy of the tools or the tools themselves."""
+    """The required properties are sent in another order, by changing a copy of the tools or the tools themselves."""
 
     def asked(request: ChatRequest) -> ChatRequest:
         own = request if in_place else replace(request, tools=deepcopy(request.tools))
@@ -265,8 +265,8 @@ FORMS = (
             name,
             "file-of-text",
             ("openai-chat",),
-            _told_in_a_frame(cut=False, merged=merged),
-            _told_in_a_frame(cut=True, merged=merged),
+            _sent_in_a_frame(cut=False, merged=merged),
+            _sent_in_a_frame(cut=True, merged=merged),
             "media-changed",
         )
         for name, merged in (("text-file-framed", False), ("text-file-in-one-string", True))

@@ -17,8 +17,8 @@ from harness.runner.cells import Cell
 from harness.runner.recorder import Recorder
 from harness.runner.suite_run import Run
 from harness.scenarios.load import load_paths
-from tests.broken.playing import RULES, said
-from tests.stages import InProcess, shipped_scenarios, shipped_targets
+from tests.backends import InProcess, shipped_scenarios, shipped_targets
+from tests.broken.running import RULES, said
 from tests.unusual import calls, libraries, requests, texts
 from tests.unusual.form import Form
 
@@ -33,11 +33,11 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> CassetteLibrary:
     return CassetteLibrary(tmp_path_factory.mktemp("cassettes"))
 
 
-def played(form: Form, target: Target, library: CassetteLibrary | None) -> CellResult:
+def run_form(form: Form, target: Target, library: CassetteLibrary | None) -> CellResult:
     """The cell of a form with this adapter: a replay if there is a library, or else in reference mode."""
     scenario = OWN.get(form.scenario) or shipped_scenarios()[form.scenario]
-    stages = InProcess() if library is None else ReplayBackend([library])
-    return Run(stages, RULES)([Cell(scenario, target, form.variant)]).cells[0]
+    backend = InProcess() if library is None else ReplayBackend([library])
+    return Run(backend, RULES)([Cell(scenario, target, form.variant)]).cells[0]
 
 
 def unusual(form: Form, target: Target, *, right: bool) -> Target:
@@ -56,7 +56,7 @@ def test_an_equal_form_passes_and_a_change_next_to_it_fails(form: Form, target: 
     scenario = OWN.get(form.scenario) or shipped_scenarios()[form.scenario]
     Run(InProcess(), RULES, recorder=Recorder(library))([Cell(scenario, shipped, form.variant)])
     for mode in MODES:
-        equal = played(form, unusual(form, shipped, right=True), library if mode == "replay" else None)
+        equal = run_form(form, unusual(form, shipped, right=True), library if mode == "replay" else None)
         noted = {finding.rule for finding in equal.findings}
         if mode == "replay" and form.notes:
             noted.discard("recorded-request")  # an extra that the recording does not have is noted as well
@@ -64,7 +64,7 @@ def test_an_equal_form_passes_and_a_change_next_to_it_fails(form: Form, target: 
         assert noted == form.notes | replayed, (mode, said(equal.findings))
         assert equal.verdict is (Verdict.NOTE if replayed else form.verdict), (mode, equal.reason)
 
-    changed = played(form, unusual(form, shipped, right=False), None)
+    changed = run_form(form, unusual(form, shipped, right=False), None)
     errors = {each.rule for each in changed.findings if each.severity is Severity.ERROR}
     assert form.rule in errors, said(changed.findings)
     assert changed.verdict is Verdict.FAIL

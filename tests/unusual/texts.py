@@ -21,14 +21,14 @@ def _halves(text: str, *, strips: bool) -> tuple[str, str]:
 
 
 def _thinking_aloud(*, shouts: bool) -> Wrap:
-    """Reasoning of another model as a text with marks around it; or what was said is told in capitals too."""
+    """Reasoning of another model as a text with marks around it; or its texts are also changed to capitals."""
 
-    def told(part: Part) -> Part:
+    def changed(part: Part) -> Part:
         if isinstance(part, Thinking):
             return Text(f"<think>\n{part.text}\n</think>")
         return replace(part, text=part.text.upper()) if shouts and isinstance(part, Text) else part
 
-    return asks_parts(told)
+    return asks_parts(changed)
 
 
 def _system_in_halves(*, strips: bool) -> Wrap:

@@ -42,7 +42,7 @@ const played = new Date(document.body.dataset.played), days = Math.floor((Date.n
 if (days > DAYS) {
   const line = document.querySelector('.stale');
   line.hidden = false;
-  line.textContent = `Stale: the oldest row was played ${days} days ago. Play it again: python -m tests.wrappers`;
+  line.textContent = `Stale: the oldest row was run ${days} days ago. Play it again: python -m tests.wrappers`;
 }
 """
 
@@ -59,7 +59,9 @@ def html(matrix: Row) -> str:
     """Return the page."""
     rows: list[Row] = matrix["rows"]
     oldest = min(each["played"] for each in rows)
-    features = sorted({name for each in rows for name, counts in each.get("features", {}).items() if _played(counts)})
+    features = sorted(
+        {name for each in rows for name, counts in each.get("features", {}).items() if _applicable(counts)}
+    )
     traced = Counter(cause["traced"]["origin"] for each in rows for cause in each.get("causes", ()) if cause["traced"])
     untraced = sum(cause["traced"] is None for each in rows for cause in each.get("causes", ()))
     origins = ", ".join(f"{traced[name]} × {words}" for name, words in ORIGINS.items() if traced[name])
@@ -109,12 +111,12 @@ def _anchor(row: Row) -> str:
 
 
 def _square(counted: dict[str, int], anchor: str) -> str:
-    played = _played(counted)
+    ran = _applicable(counted)
     red = counted.get("fail", 0) + counted.get("error", 0)
-    if not played:
+    if not ran:
         return "<td class=dim>–"
     kind = "fail" if red else "warn" if counted.get("warn") else "pass"
-    shown = f"{MARKS[kind]} {played - red}/{played}"
+    shown = f"{MARKS[kind]} {ran - red}/{ran}"
     return (
         f"<td><a class='v v-fail' href='#{anchor}'>{shown}</a>"
         if red
@@ -122,7 +124,7 @@ def _square(counted: dict[str, int], anchor: str) -> str:
     )
 
 
-def _played(counted: dict[str, int]) -> int:
+def _applicable(counted: dict[str, int]) -> int:
     return sum(number for verdict, number in counted.items() if verdict != "not-applicable")
 
 

@@ -176,7 +176,7 @@ def merged(path: Path, played: Sequence[Row]) -> Row:
     asked = ["git", "rev-parse", "--short", "HEAD"]
     commit = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False)
     traced = json.loads(TRACED.read_text(encoding="utf-8"))
-    for each in every:  # causes may have been traced since they were played
+    for each in every:  # causes may have been traced since they were run
         for cause in each.get("causes", ()):
             cause["traced"] = trace_of(traced, each["library"], cause["rule"], cause["message"])
     order = [each.library for each in WRAPPERS]

@@ -23,7 +23,7 @@ ORIGINS = {*page.ORIGINS}
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> Sequence[play.Row]:
-    """A row of a wrapper whose results are swapped, and one that could not be played."""
+    """A row of a wrapper whose results are swapped, and one that could not be run."""
     file = tmp_path_factory.mktemp("run") / "run.json"
     words = ["--adapter=tests.examples.swapped_results:ADAPTER", "--target=openai-chat", f"--report=json:{file}"]
     with pytest.MonkeyPatch.context() as patch:
@@ -31,9 +31,9 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Sequence[play.Row]:
         main(["run", "call-parallel-same-tool", "system-plain", "--mode=reference", "--variant=whole", *words])
     run = RunResult.from_json(file.read_text(encoding="utf-8"))
     about = {"library": "litellm", "adapter": "litellm-anthropic", "versions": {"litellm": "1.110.2"}, "command": "x"}
-    played = {"features": play.squares(run), "causes": play.described(run, "litellm")}
+    measured = {"features": play.squares(run), "causes": play.described(run, "litellm")}
     return [
-        {**about, "played": "2026-11-26", **played},
+        {**about, "played": "2026-11-26", **measured},
         {**about, "adapter": "litellm-openai", "played": "2026-10-01", "broken": "Error: <no> such thing"},
     ]
 

@@ -1,4 +1,4 @@
-"""The ready-made wrappers: named without being imported, short, and played with a stub of a library."""
+"""The ready-made wrappers: named without being imported, short, and run with a stub of a library."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def stream_chunk_builder(chunks):
 
 
 @pytest.mark.skipif(find_spec("litellm") is not None, reason="the real library is installed: tests.wrappers plays it")
-def test_a_wrapper_is_played_by_its_name_where_its_library_is_importable(
+def test_a_wrapper_runs_by_its_name_if_its_library_is_importable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     without_workers(monkeypatch)

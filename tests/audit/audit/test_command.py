@@ -151,15 +151,15 @@ def mixed(tmp_path: Path) -> Path:
 
 def test_an_audit_is_a_run_whose_cells_are_recordings(run: Run, mixed: Path) -> None:
     done = run(mixed, "--json")
-    told = RunResult.from_json(done.stdout)
-    assert done.exit_code == told.exit_code == 1
-    assert told.to_json() == done.stdout
-    assert {(Path(cell.scenario).name, cell.target): cell.verdict for cell in told.cells} == {
+    reported = RunResult.from_json(done.stdout)
+    assert done.exit_code == reported.exit_code == 1
+    assert reported.to_json() == done.stdout
+    assert {(Path(cell.scenario).name, cell.target): cell.verdict for cell in reported.cells} == {
         ("bad.yaml", "openai-chat"): Verdict.FAIL,
         ("good.yaml", "openai-chat"): Verdict.PASS,
         ("cut.yaml", "unread"): Verdict.MISSING,
     }
-    assert {finding.outcome for cell in told.cells for finding in cell.findings} == {Outcome.ACCEPTED}
+    assert {finding.outcome for cell in reported.cells for finding in cell.findings} == {Outcome.ACCEPTED}
 
 
 def test_junit_has_a_case_for_each_recording(run: Run, mixed: Path) -> None:
@@ -181,7 +181,7 @@ def test_markdown_has_counts_causes_and_unread_files(run: Run, mixed: Path) -> N
     assert "| openai-chat | 2 | 0 | 2 | 1 | 0 | 0 | 0 | 0 |" in text
     assert "bad.yaml, interaction 0 /messages/1/tool_calls/0" in text
     assert "### Not audited, since it cannot be read: 1 cassette" in text
-    assert "harness show" not in text  # nothing was played that could be played again
+    assert "harness show" not in text  # nothing was run that could be run again
 
 
 def test_the_fewest_exchanges_that_fail_are_saved_without_secrets(run: Run, tmp_path: Path) -> None:

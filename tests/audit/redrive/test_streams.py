@@ -126,21 +126,21 @@ def test_a_stream_that_is_not_what_chat_gives_disagrees(monkeypatch: pytest.Monk
     assert result.apis["openai-chat"].agreeing == 0
 
 
-class Tells(Passing):
+class ChangesEvents(Passing):
     """What it makes of a stream depends on how often it was asked, as on the cuts in one that loses track of them."""
 
     asks = 0
 
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
         self.asks += 1
-        return self.told(request)
+        return self.events_for(request)
 
-    def told(self, request: ChatRequest) -> Iterator[StreamEvent]:
+    def events_for(self, request: ChatRequest) -> Iterator[StreamEvent]:
         raise NotImplementedError
 
 
-class Shuffles(Tells):
-    def told(self, request: ChatRequest) -> Iterator[StreamEvent]:
+class Shuffles(ChangesEvents):
+    def events_for(self, request: ChatRequest) -> Iterator[StreamEvent]:
         for event in self.client.stream(request):
             if isinstance(event, Finish) and self.asks > 1:
                 text, *others = event.response.message.parts
@@ -150,24 +150,24 @@ class Shuffles(Tells):
                 yield event
 
 
-class Breaks(Tells):
-    def told(self, request: ChatRequest) -> Iterator[StreamEvent]:
+class Breaks(ChangesEvents):
+    def events_for(self, request: ChatRequest) -> Iterator[StreamEvent]:
         for event in self.client.stream(request):
             if isinstance(event, TextDelta) and self.asks > 1:
                 raise MalformedResponse("the second half of an ü")
             yield event
 
 
-class Endless(Tells):
-    def told(self, request: ChatRequest) -> Iterator[StreamEvent]:
+class Endless(ChangesEvents):
+    def events_for(self, request: ChatRequest) -> Iterator[StreamEvent]:
         events = self.client.stream(request)
         return (event for event in events if self.asks == 1 or not isinstance(event, Finish))
 
 
-class Remembers(Tells):
+class Remembers(ChangesEvents):
     """Its answers are the same, and its follow-ups are not."""
 
-    def told(self, request: ChatRequest) -> Iterator[StreamEvent]:
+    def events_for(self, request: ChatRequest) -> Iterator[StreamEvent]:
         return self.client.stream(request)
 
     def chat(self, request: ChatRequest) -> ChatResponse:
@@ -190,9 +190,9 @@ def test_stream_that_depends_on_its_cuts_disagrees(
     result = redriven(recuts=1)
     (found,) = result.disagreements
     assert (found.kind, found.pointer) == ("stream-recut", "/messages/1/content")
-    told = cast("dict[str, object]", found.produced)
-    assert told.pop("delivery") == "each byte by itself"
-    assert (found.recorded, told) == (recorded, produced)
+    events_for = cast("dict[str, object]", found.produced)
+    assert events_for.pop("delivery") == "each byte by itself"
+    assert (found.recorded, events_for) == (recorded, produced)
     assert result.apis["openai-chat"].agreeing == 0
 
 

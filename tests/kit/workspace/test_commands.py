@@ -63,9 +63,9 @@ def test_a_program_has_its_arguments_and_nothing_else_of_ours(place: Place, monk
 
     assert isinstance(result.content, dict)
     assert (result.content["exit_code"], result.is_error) == (3, False)
-    told, *rest = str(result.content["output"]).splitlines()
+    reported, *rest = str(result.content["output"]).splitlines()
     assert rest == ["no"]
-    assert json.loads(told) == {
+    assert json.loads(reported) == {
         "folder": str(place.root),
         "argv": arguments,
         "environment": {

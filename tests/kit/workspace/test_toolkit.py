@@ -19,7 +19,7 @@ PYTHON = {"python": Path(sys.executable)}
 
 
 class Model:
-    """Calls what it is told to, one call an answer, and then says that it is done."""
+    """Calls what the test requests, one call an answer, and then says that it is done."""
 
     def __init__(self, *calls: ToolCall) -> None:
         self.answers = [Message(Role.ASSISTANT, (call,)) for call in calls] + [

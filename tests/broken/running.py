@@ -20,8 +20,8 @@ from harness.runner.cells import Cell
 from harness.runner.suite_run import Run
 from harness.runner.tool_loop import run_scenario
 from harness.scenarios.schema import Variant
+from tests.backends import InProcess, shipped_scenarios, shipped_targets
 from tests.broken.fault import Wrap
-from tests.stages import InProcess, shipped_scenarios, shipped_targets
 
 RULES = all_rules()
 
@@ -33,17 +33,17 @@ def cell(scenario: str, target: str, wrap: Wrap | None = None, variant: Variant 
     return Cell(shipped_scenarios()[scenario], chosen, variant)
 
 
-def played(
+def run_cell(
     scenario: str,
     target: str,
     wrap: Wrap | None = None,
-    stages: Backend | None = None,
+    backend: Backend | None = None,
     *,
     variant: Variant = "whole",
     recuts: int = 0,
 ) -> CellResult:
     """The result of one cell, from the backend without sockets if no other is given."""
-    run = Run(stages or InProcess(), RULES, recuts=recuts, strict=True)
+    run = Run(backend or InProcess(), RULES, recuts=recuts, strict=True)
     return run([cell(scenario, target, wrap, variant)]).cells[0]
 
 

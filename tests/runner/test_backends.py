@@ -31,8 +31,8 @@ from harness.runner.live import LiveBackend
 from harness.runner.recorder import Recorder
 from harness.runner.suite_run import Run
 from harness.scenarios.schema import Scenario, TurnSpec
+from tests.backends import InProcess, shipped_targets
 from tests.scenarios.files import WITH_TOOLS, scenario
-from tests.stages import InProcess, shipped_targets
 from tests.wrapped import asynchronous, connecting, without_http_client
 
 KEY = "sk-ambient-7f3a9c"
@@ -118,23 +118,23 @@ class Spied:
         self.target = connecting(target, connect)  # type: ignore[arg-type]
 
 
-def run_one(stages: Backend, cell: Cell, *rules: Rule) -> CellResult:
-    return Run(stages, rules)([cell]).cells[0]
+def run_one(backend: Backend, cell: Cell, *rules: Rule) -> CellResult:
+    return Run(backend, rules)([cell]).cells[0]
 
 
 @ways
 @pytest.mark.parametrize("mode", ["replay", "reference"])
-def test_an_adapter_is_played_with_a_client_or_through_the_loopback_server(
+def test_an_adapter_runs_with_a_client_or_through_the_loopback_server(
     tools: Scenario, target: Target, library: CassetteLibrary, way: Callable[[Target], Target], mode: str
 ) -> None:
     spied, seen = Spied(way(target)), Seen()
-    played = run_one(
+    result = run_one(
         ReplayBackend([library]) if mode == "replay" else ReferenceBackend(),
         Cell(tools, spied.target, "whole"),
         seen.rule,
         *all_rules(),
     )
-    assert (played.verdict, played.findings) == (Verdict.PASS, ())
+    assert (result.verdict, result.findings) == (Verdict.PASS, ())
     (endpoint,) = spied.endpoints
     assert endpoint.api_key == "not-a-key"
     if way is WAYS[0]:
@@ -198,10 +198,10 @@ def test_the_environment_reaches_no_offline_run(
 ) -> None:
     cell = Cell(tools, way(shipped_targets()[name]), "whole")
     for backend in (ReferenceBackend(), ReplayBackend([library])):
-        result = Run(backend, all_rules())([cell])
-        (played,) = result.cells
-        assert (played.verdict, played.findings) == (Verdict.PASS, ())
-        assert KEY not in result.to_json()
+        finished = Run(backend, all_rules())([cell])
+        (result,) = finished.cells
+        assert (result.verdict, result.findings) == (Verdict.PASS, ())
+        assert KEY not in finished.to_json()
     assert trap.requests == []
     assert len(raw) == 2
     for request in raw:
@@ -209,7 +209,7 @@ def test_the_environment_reaches_no_offline_run(
         assert "x-ambient" not in request.headers
 
 
-def test_a_stage_says_where_its_answers_come_from(tools: Scenario, target: Target, library: CassetteLibrary) -> None:
+def test_an_environment_has_its_provenance(tools: Scenario, target: Target, library: CassetteLibrary) -> None:
     cell = Cell(tools, target, "whole")
     with ReferenceBackend() as reference, reference.open_cell(cell) as environment:
         assert (environment.scripted, environment.stale, environment.player) == (True, False, None)
@@ -268,10 +268,10 @@ def test_live_sends_the_key_to_the_provider_stores_it_nowhere_and_can_be_replaye
         CassetteLibrary(tmp_path),
         Cell(tools, way(target), "whole"),
     )
-    played = Run(live, [seen.rule], recorder=Recorder(paid))([cell]).cells[0]
-    assert (played.verdict, played.exchanges) == (Verdict.PASS, 2)
-    assert played.provenance is not None
-    assert (played.provenance.origin, played.provenance.recorded_from) == ("server", base.rpartition("/")[0])
+    result = Run(live, [seen.rule], recorder=Recorder(paid))([cell]).cells[0]
+    assert (result.verdict, result.exchanges) == (Verdict.PASS, 2)
+    assert result.provenance is not None
+    assert (result.provenance.origin, result.provenance.recorded_from) == ("server", base.rpartition("/")[0])
     assert [request.headers["authorization"] for request in requests] == [f"Bearer {KEY}"] * 2
     assert live.redactor().text(f"It is {KEY}.") == "It is REDACTED."
     assert [exchange.request.url for exchange in seen.exchanges] == [f"{base}/v1/messages"] * 2
@@ -306,5 +306,5 @@ def test_an_answer_that_is_late_since_the_run_was_stopped_is_awaited(
 
     monkeypatch.setattr(ScriptSession, "__call__", late)
     monkeypatch.setattr(client, "TIMEOUT_SECONDS", 0.05)
-    played = run_one(ReferenceBackend(), Cell(tools, target, "whole"), *all_rules())
-    assert played.verdict is Verdict.PASS
+    result = run_one(ReferenceBackend(), Cell(tools, target, "whole"), *all_rules())
+    assert result.verdict is Verdict.PASS

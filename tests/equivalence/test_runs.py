@@ -12,10 +12,10 @@ from harness.results import CellResult, Verdict
 from harness.runner.backends import ReplayBackend
 from harness.runner.recorder import Recorder
 from harness.runner.suite_run import Run
+from tests.backends import InProcess, shipped_scenarios
 from tests.broken.fault import Wrap
-from tests.broken.playing import RULES, cell, played, said
+from tests.broken.running import RULES, cell, run_cell, said
 from tests.equivalence.unusual import RIGHT, WRONG
-from tests.stages import InProcess, shipped_scenarios
 
 _ENDLESS = "schema-recursive"  # which nobody can write out
 SCENARIOS = sorted(
@@ -46,7 +46,7 @@ def replayed(library: CassetteLibrary, scenario: str, target: str, wrap: Wrap) -
 
 @pytest.mark.parametrize(("way", "target"), [*zip(RIGHT, cycle(TARGETS), strict=False)])
 def test_another_spelling_is_right(way: str, target: str) -> None:
-    results = [played(scenario, target, RIGHT[way]) for scenario in SCENARIOS]
+    results = [run_cell(scenario, target, RIGHT[way]) for scenario in SCENARIOS]
     assert {result.verdict for result in results} <= FINE, "\n".join(said(result.findings) for result in results)
 
 
@@ -59,7 +59,7 @@ def test_in_replay_another_spelling_is_at_most_a_warning(library: CassetteLibrar
 
 @pytest.mark.parametrize(("wrap", "scenario", "words", "target"), FOUND)
 def test_changed_schema_is_found_with_an_instance(wrap: Wrap, scenario: str, words: str, target: str) -> None:
-    result = played(scenario, target, wrap)
+    result = run_cell(scenario, target, wrap)
     messages = [each.message for each in result.findings if each.rule == "tool-declaration-changed"]
     assert result.verdict is Verdict.FAIL
     assert any(words in message for message in messages), messages
@@ -84,5 +84,5 @@ def test_shipped_adapters_need_no_search_for_instances(target: str, monkeypatch:
 
     _cached_change.cache_clear()
     monkeypatch.setattr(SchemaComparison, "_difference_at_level", searched)
-    results = [played(scenario, target) for scenario in SCENARIOS]
+    results = [run_cell(scenario, target) for scenario in SCENARIOS]
     assert {result.verdict for result in results} <= FINE

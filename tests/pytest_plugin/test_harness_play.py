@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.pytest_plugin.project import configure, play
+from tests.pytest_plugin.project import configure, run_pytest
 
 OWN = """
 import pytest
@@ -43,11 +43,11 @@ def test_contract(harness_play):
 
 
 @pytest.mark.usefixtures("workers")
-def test_a_test_plays_scenarios_with_adapters_that_it_brings(project: pytest.Pytester) -> None:
+def test_a_test_runs_scenarios_with_its_own_adapters(project: pytest.Pytester) -> None:
     (project.path / "tests" / "test_own.py").write_text(OWN)
     configure(project)
     (project.path / "pyproject.toml").write_text('[tool.harness]\nscenarios = ["scenarios"]\n')
-    done = play(project, "tests/test_own.py", "-m", "harness", "--strict-markers", "-rfs")
+    done = run_pytest(project, "tests/test_own.py", "-m", "harness", "--strict-markers", "-rfs")
     done.assert_outcomes(passed=7, failed=3, skipped=1)
     done.stdout.fnmatch_lines(
         [
@@ -62,14 +62,14 @@ def test_a_test_plays_scenarios_with_adapters_that_it_brings(project: pytest.Pyt
     done.stdout.no_fnmatch_line("*Traceback*")
 
 
-def test_a_test_is_played_with_each_adapter_of_the_project(project: pytest.Pytester) -> None:
+def test_a_test_runs_with_each_adapter_of_the_project(project: pytest.Pytester) -> None:
     (project.path / "tests" / "test_named.py").write_text(NAMED)
     configure(project, harness_adapters="openai-chat forgetful:ADAPTER")
-    done = play(project, "-v", "tests/test_named.py")
+    done = run_pytest(project, "-v", "tests/test_named.py")
     done.assert_outcomes(passed=4)
     for name in ("openai-chat", "forgetful:ADAPTER"):
         done.stdout.fnmatch_lines([f"*::test_adapters[[]{name}] PASSED*", f"*::test_contract[[]{name}] PASSED*"])
-    missing = play(project, "--harness-mode=replay", "tests/test_named.py::test_contract[openai-chat]")
+    missing = run_pytest(project, "--harness-mode=replay", "tests/test_named.py::test_contract[openai-chat]")
     missing.stdout.fnmatch_lines(
         [
             "not checked: *cassettes/plain/openai-chat.yaml: there is no such cassette.",
@@ -77,7 +77,7 @@ def test_a_test_is_played_with_each_adapter_of_the_project(project: pytest.Pytes
             "  or while it is tested:  pytest --harness-record=missing 'tests/test_named.py::*[[]openai-chat]'",
         ]
     )
-    recorded = play(project, "--harness-record=missing", "tests/test_named.py::test_contract[openai-chat]")
+    recorded = run_pytest(project, "--harness-record=missing", "tests/test_named.py::test_contract[openai-chat]")
     recorded.assert_outcomes(passed=1)
     recorded.stdout.fnmatch_lines(
         [
@@ -85,4 +85,4 @@ def test_a_test_is_played_with_each_adapter_of_the_project(project: pytest.Pytes
             "harness: 2 cassettes recorded: cassettes/plain/*",
         ]
     )
-    play(project, "--harness-mode=replay", "tests/test_named.py", "-k", "contract").assert_outcomes(passed=2)
+    run_pytest(project, "--harness-mode=replay", "tests/test_named.py", "-k", "contract").assert_outcomes(passed=2)

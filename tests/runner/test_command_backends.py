@@ -25,8 +25,8 @@ from harness.runner.live import LiveBackend
 from harness.runner.recorder import Recorder
 from harness.runner.suite_run import Run
 from harness.scenarios.schema import Scenario
+from tests.backends import every_target
 from tests.scenarios.files import MINIMAL, scenario
-from tests.stages import every_target
 
 KEY = "sk-ant-0123456789abcdefghij"
 CLAUDE = f"""#!{sys.executable}
@@ -51,9 +51,11 @@ def asked(tmp_path: Path) -> Scenario:
     return scenario(tmp_path, {**MINIMAL, "system": "Be brief.", "requires": ["system-prompt"]})
 
 
-def play(stages: Backend, scenario: Scenario, target: Target, library: CassetteLibrary | None = None) -> CellResult:
+def run_cell(
+    backend: Backend, scenario: Scenario, target: Target, library: CassetteLibrary | None = None
+) -> CellResult:
     recorder = Recorder(library) if library else None
-    return Run(stages, all_rules(), recorder=recorder)([Cell(scenario, target, "whole")]).cells[0]
+    return Run(backend, all_rules(), recorder=recorder)([Cell(scenario, target, "whole")]).cells[0]
 
 
 class Changing:
@@ -82,16 +84,16 @@ def changed(target: Target, change: Callable[[Command], Command]) -> Target:
 # --- offline ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_recorded_command_is_replayed_with_nothing_run(
+def test_a_recorded_command_is_replayed_without_a_process(
     asked: Scenario, target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     library = CassetteLibrary(tmp_path / "cassettes")
-    assert play(ReferenceBackend(), asked, target, library).verdict is Verdict.PASS
+    assert run_cell(ReferenceBackend(), asked, target, library).verdict is Verdict.PASS
     monkeypatch.setattr("subprocess.Popen", lambda *_, **__: pytest.fail("a command was run"))
 
-    played = play(ReplayBackend([library]), asked, target)
+    replayed = run_cell(ReplayBackend([library]), asked, target)
 
-    assert (played.verdict, played.findings, played.exchanges) == (Verdict.PASS, (), 1)
+    assert (replayed.verdict, replayed.findings, replayed.exchanges) == (Verdict.PASS, (), 1)
     (interaction,) = library.load("claude-cli", asked.id, "whole").interactions
     assert interaction.request.url == "process://local/claude"
     assert from_request(interaction.request).stdin == "Hello"
@@ -99,15 +101,15 @@ def test_a_recorded_command_is_replayed_with_nothing_run(
     assert json.loads(from_response(interaction.response).stdout)["result"] == "Hi"
 
 
-def test_another_command_than_the_recorded_one_is_told(asked: Scenario, target: Target, tmp_path: Path) -> None:
+def test_another_command_than_the_recorded_one_is_reported(asked: Scenario, target: Target, tmp_path: Path) -> None:
     library = CassetteLibrary(tmp_path / "cassettes")
-    play(ReferenceBackend(), asked, target, library)
+    run_cell(ReferenceBackend(), asked, target, library)
     other = changed(target, lambda command: replace(command, argv=(*command.argv[:-1], "Be verbose.")))
 
-    played = play(ReplayBackend([library]), asked, other)
+    replayed = run_cell(ReplayBackend([library]), asked, other)
 
-    assert played.verdict is Verdict.FAIL
-    (message,) = [found.message for found in played.findings if found.rule == "recorded-request"]
+    assert replayed.verdict is Verdict.FAIL
+    (message,) = [found.message for found in replayed.findings if found.rule == "recorded-request"]
     assert "Be brief." in message
     assert "Be verbose." in message
 
@@ -146,9 +148,9 @@ def with_prompt_among_arguments(command: Command) -> Command:
 def test_an_adapter_that_sends_another_command_is_caught(
     asked: Scenario, target: Target, change: Callable[[Command], Command], rules: set[str]
 ) -> None:
-    played = play(ReferenceBackend(), asked, changed(target, change))
+    replayed = run_cell(ReferenceBackend(), asked, changed(target, change))
 
-    assert rules <= {found.rule for found in played.findings}
+    assert rules <= {found.rule for found in replayed.findings}
 
 
 def test_an_adapter_that_runs_twice_is_caught(asked: Scenario, target: Target) -> None:
@@ -169,9 +171,9 @@ def test_an_adapter_that_runs_twice_is_caught(asked: Scenario, target: Target) -
         return Twice()
 
     adapter: Adapter = replace(target.adapter, connect=connect)
-    played = play(ReferenceBackend(), asked, replace(target, adapter=adapter))
+    replayed = run_cell(ReferenceBackend(), asked, replace(target, adapter=adapter))
 
-    assert "one-request-per-chat" in {found.rule for found in played.findings}
+    assert "one-request-per-chat" in {found.rule for found in replayed.findings}
 
 
 # --- for real ---------------------------------------------------------------------------------------------------------
@@ -188,12 +190,12 @@ def test_a_live_run_is_recorded_without_its_keys_and_replayed(
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
     library = CassetteLibrary(tmp_path / "cassettes")
 
-    assert play(LiveBackend({}), asked, target, library).verdict is Verdict.PASS
-    played = play(ReplayBackend([library]), asked, target)
+    assert run_cell(LiveBackend({}), asked, target, library).verdict is Verdict.PASS
+    replayed = run_cell(ReplayBackend([library]), asked, target)
 
-    assert (played.verdict, played.findings) == (Verdict.PASS, ())
-    assert played.provenance is not None
-    assert (played.provenance.origin, played.provenance.model_served) == ("provider", "claude-opus-5-5-20260101")
+    assert (replayed.verdict, replayed.findings) == (Verdict.PASS, ())
+    assert replayed.provenance is not None
+    assert (replayed.provenance.origin, replayed.provenance.model_served) == ("provider", "claude-opus-5-5-20260101")
     text = next(iter((tmp_path / "cassettes").rglob("*.yaml"))).read_text()
     assert KEY not in text
     assert "You said 'Hello'." in text
@@ -234,7 +236,7 @@ def test_what_a_command_is_sent_to_by_the_environment_is_no_provider(
     )
 
 
-def test_a_command_that_is_not_there_is_told_before_anything_runs(
+def test_a_missing_command_is_reported_before_anything_runs(
     target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))

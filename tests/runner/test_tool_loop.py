@@ -1,4 +1,4 @@
-"""One cell played through fake clients: what is asked, what is noted, and that the client is closed."""
+"""One cell run through fake clients: what is asked, what is noted, and that the client is closed."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def target(connect: Connect) -> Target:
     return Target("fake", adapter, "claude-opus-5-5", registry.api("anthropic").profile_for("claude-opus-5-5"), "fake")
 
 
-def played(
+def run_with(
     scenario: Scenario, client: Any, begin: Callable[[int], None] = lambda chat: None, variant: Variant = "whole"
 ) -> ScenarioRun:
     return run_scenario(
@@ -130,23 +130,23 @@ def either(request: pytest.FixtureRequest) -> Callable[[Client], Any]:
     return wrap
 
 
-def test_a_cell_is_played_and_noted(made: Made, either: Callable[[Client], Any]) -> None:
+def test_a_cell_is_run_and_recorded(made: Made, either: Callable[[Client], Any]) -> None:
     client = Client([says("", call(1, city="Paris")), says("18 degrees")])
     begun: list[tuple[int, int]] = []
-    playing = played(made(WITH_TOOLS), either(client), lambda chat: begun.append((chat, len(client.requests))))
+    outcome = run_with(made(WITH_TOOLS), either(client), lambda chat: begun.append((chat, len(client.requests))))
     assert client.events == ["chat", "chat", "close"]
-    assert begun == [(0, 0), (1, 1)]  # told before anything is sent
-    assert [(chat.turn, chat.step, chat.error) for chat in playing.chats] == [(0, 0, None), (0, 1, None)]
-    assert [chat.response for chat in playing.chats] == client.script
-    assert [chat.request for chat in playing.chats] == client.requests
-    (execution,) = playing.executions
+    assert begun == [(0, 0), (1, 1)]  # called before anything is sent
+    assert [(chat.turn, chat.step, chat.error) for chat in outcome.chats] == [(0, 0, None), (0, 1, None)]
+    assert [chat.response for chat in outcome.chats] == client.script
+    assert [chat.request for chat in outcome.chats] == client.requests
+    (execution,) = outcome.executions
     assert (execution.chat, execution.call, execution.result.content) == (0, call(1, city="Paris"), {"temp_c": 18})
     assert not execution.unanswered
 
 
 def test_an_asynchronous_client_lives_and_is_closed_in_one_event_loop(made: Made) -> None:
     client = AsyncClient(Client([says("", call(1, city="Paris")), says("18 degrees")]))
-    played(made(WITH_TOOLS), client)
+    run_with(made(WITH_TOOLS), client)
     assert len(client.loops) == 3
     assert len(set(client.loops)) == 1
     assert client.loops[0].is_closed()
@@ -156,11 +156,11 @@ def test_a_chat_error_ends_the_cell_and_is_noted(made: Made, either: Callable[[C
     more = changed(WITH_TOOLS, "turns.1", {"user": "And now?", "model": [{"text": "Fine"}]})
     content = {**more, "requires": ["tools", "history"]}
     client = Client([says("", call(1, city="Paris")), InvalidRequest(400, "no"), says("never asked")])
-    playing = played(made(content), either(client))
+    outcome = run_with(made(content), either(client))
     assert client.events == ["chat", "chat", "close"]
-    last = playing.chats[-1]
+    last = outcome.chats[-1]
     assert (last.response, last.error, last.error_text, last.crashed) == (None, "InvalidRequest", "HTTP 400: no", False)
-    assert len(playing.executions) == 1
+    assert len(outcome.executions) == 1
 
 
 def part(made: Part) -> ChatResponse:
@@ -168,11 +168,11 @@ def part(made: Part) -> ChatResponse:
 
 
 CRASHES: list[tuple[Any, str, str]] = [
-    (KeyError("id"), "KeyError", r"'id' \(.*test_play\.py, line \d+\)"),
+    (KeyError("id"), "KeyError", r"'id' \(.*test_tool_loop\.py, line \d+\)"),
     (
         lambda: replace(says(""), message=Message(cast("Any", "model"), "Hi")),
         "InvalidValue",
-        r"Message\.role: 'model' is not a role\. Allowed: 'user', 'assistant'\. \(.*test_play\.py, line \d+\)",
+        r"Message\.role: 'model' is not a role\. Allowed: 'user', 'assistant'\. \(.*test_tool_loop\.py, line \d+\)",
     ),
     (None, "TypeError", "chat returned a NoneType, not a ChatResponse"),
     (
@@ -194,7 +194,7 @@ def test_a_crash_is_noted_with_its_line_and_what_is_wrong(
     made: Made, either: Callable[[Client], Any], answer: Any, error: str, text: str
 ) -> None:
     client = Client([answer])
-    (chat,) = played(made(WITH_TOOLS), either(client)).chats
+    (chat,) = run_with(made(WITH_TOOLS), either(client)).chats
     assert (chat.error, chat.crashed, chat.response) == (error, True, None)
     assert re.fullmatch(text, chat.error_text or "")
     assert client.events == ["chat", "close"]
@@ -202,32 +202,32 @@ def test_a_crash_is_noted_with_its_line_and_what_is_wrong(
 
 def test_what_is_no_client_is_said_to_be_none(made: Made) -> None:
     with pytest.raises(TypeError, match="connect returned a str, and a client has to have chat and close"):
-        played(made(WITH_TOOLS), "a client")
+        run_with(made(WITH_TOOLS), "a client")
 
 
 def test_an_error_of_the_harness_passes_and_the_client_is_closed(made: Made, either: Callable[[Client], Any]) -> None:
     client = Client([CassetteError("c.yaml", "disk full")])
     with pytest.raises(CassetteError):
-        played(made(WITH_TOOLS), either(client))
+        run_with(made(WITH_TOOLS), either(client))
     assert client.events == ["chat", "close"]
 
 
 def test_a_streamed_cell_keeps_the_events(made: Made, either: Callable[[Client], Any]) -> None:
     client = Client([says("", call(1, city="Paris")), says("18 degrees")])
-    playing = played(made(WITH_TOOLS), either(client), variant="stream")
+    outcome = run_with(made(WITH_TOOLS), either(client), variant="stream")
     assert client.events == ["stream", "stream", "close"]
-    assert [chat.response for chat in playing.chats] == client.script
-    assert playing.chats[0].events == (
+    assert [chat.response for chat in outcome.chats] == client.script
+    assert outcome.chats[0].events == (
         TextDelta("So"),
         ToolCallStart(0, "c1", "get_weather"),
         ToolCallEnd(0),
         Finish(says("", call(1, city="Paris"))),
     )
-    assert [execution.call.id for execution in playing.executions] == ["c1"]
+    assert [execution.call.id for execution in outcome.executions] == ["c1"]
 
 
 def test_a_stream_that_breaks_off_keeps_what_came_before(made: Made, either: Callable[[Client], Any]) -> None:
-    (chat,) = played(made(WITH_TOOLS), either(Client([MalformedResponse("cut")])), variant="stream").chats
+    (chat,) = run_with(made(WITH_TOOLS), either(Client([MalformedResponse("cut")])), variant="stream").chats
     assert (chat.error, chat.crashed, chat.events) == ("MalformedResponse", False, (TextDelta("So"),))
 
 
@@ -236,7 +236,7 @@ def test_a_stream_without_an_end_is_said_to_have_none(made: Made) -> None:
         def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
             yield TextDelta("So")
 
-    (chat,) = played(made(WITH_TOOLS), Endless([]), variant="stream").chats
+    (chat,) = run_with(made(WITH_TOOLS), Endless([]), variant="stream").chats
     assert (chat.crashed, chat.events) == (True, (TextDelta("So"),))
     assert chat.error_text == "the stream ended without Finish, which is its last event"
 
@@ -245,7 +245,7 @@ def test_an_error_is_noted_by_its_canonical_class_with_what_the_provider_said(ma
     class TooFast(RateLimited):
         pass
 
-    (chat,) = played(made(WITH_TOOLS), Client([TooFast(429, "slow down", retry_after=7.5)])).chats
+    (chat,) = run_with(made(WITH_TOOLS), Client([TooFast(429, "slow down", retry_after=7.5)])).chats
     assert (chat.error, chat.status, chat.retry_after, chat.crashed) == ("RateLimited", 429, 7.5, False)
 
 
@@ -258,8 +258,8 @@ PARALLEL = changed(
 
 def sent_back(made: Made, content: dict[str, Any], *calls: ToolCall) -> list[str]:
     client = Client([says("", *calls), says("18")])
-    playing = played(made(content), client)
-    assert [execution.call for execution in playing.executions] == list(calls)  # tools run as called
+    outcome = run_with(made(content), client)
+    assert [execution.call for execution in outcome.executions] == list(calls)  # tools run as called
     return [result.call_id for result in client.requests[1].messages[-1].tool_results]
 
 
@@ -282,8 +282,8 @@ def test_an_order_for_another_number_of_calls_is_let_be(made: Made) -> None:
 def test_what_the_tools_answer(made: Made) -> None:
     content = changed(WITH_TOOLS, "tools.0.results", [{"when": {"city": "Paris"}, "raise": "station offline"}])
     client = Client([says("", call(1, city="Paris"), call(2, "nobody"), call(3, city="Rome")), says("Sorry")])
-    playing = played(made(content), client)
-    assert [(e.result.is_error, e.unanswered, e.result.content) for e in playing.executions] == [
+    outcome = run_with(made(content), client)
+    assert [(e.result.is_error, e.unanswered, e.result.content) for e in outcome.executions] == [
         (True, False, "station offline"),
         (True, False, "unknown tool 'nobody'. Known: get_weather."),
         (
@@ -317,7 +317,7 @@ TURNS = {
 
 def test_each_turn_has_its_system_prompt_and_settings_and_all_share_one_history(made: Made) -> None:
     client = Client([says("a"), says("{}"), says("c"), says("e")])
-    played(made(TURNS), client)
+    run_with(made(TURNS), client)
     assert [(r.system, r.response_format, r.max_tokens) for r in client.requests] == [
         ("One.", None, 7),
         ("Two.", JsonMode(), DEFAULT_MAX_TOKENS),
@@ -338,7 +338,7 @@ def test_each_turn_has_its_system_prompt_and_settings_and_all_share_one_history(
     assert len(client.requests[2].messages[6].parts) == 2
 
 
-def test_what_a_handler_was_told_is_noted_for_each_turn(made: Made, either: Callable[[Client], Any]) -> None:
+def test_the_events_of_a_handler_are_recorded_for_each_turn(made: Made, either: Callable[[Client], Any]) -> None:
     loop = {"user": "Go", "model": [{"calls": [{"get_weather": {"city": "Paris"}}]}] * 2}
     content = {
         **WITH_TOOLS,
@@ -352,7 +352,7 @@ def test_what_a_handler_was_told_is_noted_for_each_turn(made: Made, either: Call
     }
     first, second = says("So", call(1, city="Paris")), says("", call(2, "nobody"))
     client = Client([first, second, says("Fine"), RateLimited(429, "slow down")])
-    assert played(made(content), either(client)).handled == (
+    assert run_with(made(content), either(client)).handled == (
         ("text", "call get_weather", "result get_weather", "call nobody", "error nobody", "done iteration-limit"),
         ("text", "done"),
         ("done rate-limited",),
@@ -367,5 +367,5 @@ def test_the_loop_that_is_judged_is_the_one_that_ships(made: Made, monkeypatch: 
 
     client = Client([says("", call(1, city="Paris")), says("18")])
     monkeypatch.setattr("harness.kit.thread.run_tool", broken)
-    played(made(WITH_TOOLS), client)
+    run_with(made(WITH_TOOLS), client)
     assert [result.content for result in client.requests[1].messages[-1].tool_results] == ["something else"]
