@@ -88,7 +88,7 @@ class AdapterDriver:
     def __init__(self, api: Api) -> None:
         self._sent: list[HttpRequest] = []
         self._response = HttpResponse(200)
-        self._http = httpx2.Client(transport=HandlerTransport(self._play))
+        self._http = httpx2.Client(transport=HandlerTransport(self._respond))
         endpoint = Endpoint(api.provider_url, "key-of-nobody", self._http)
         self._client = cast("StreamingChatClient", plugins.adapter(api.targets[0].adapter).connect(endpoint, ""))
 
@@ -145,7 +145,7 @@ class AdapterDriver:
             case _:
                 raise MalformedResponse("the stream ended without Finish, which is its last event")
 
-    def _play(self, request: HttpRequest) -> HttpResponse:
+    def _respond(self, request: HttpRequest) -> HttpResponse:
         self._sent.append(request)
         return self._response
 

@@ -30,7 +30,7 @@ from harness.checks.gateway_traffic import (
     GatewayRun,
     Upstream,
     extras_unsupported,
-    play_cell,
+    run_through_gateway,
     with_extras,
 )
 from harness.equivalence.request_meaning import is_model_name
@@ -68,9 +68,9 @@ def conversation_of(run: GatewayRun, redactor: Redactor, max_characters: int) ->
     return ConversationRecord(words, fit_exchanges(_exchanges(run, redactor), left))
 
 
-def _exchanges(play_cell: GatewayRun, redactor: Redactor) -> Iterator[ExchangeRecord]:
+def _exchanges(gateway_run: GatewayRun, redactor: Redactor) -> Iterator[ExchangeRecord]:
     number = 0
-    for exchange in play_cell.exchanges:
+    for exchange in gateway_run.exchanges:
         ends = [("client to gateway", exchange.client), *(("gateway to upstream", each) for each in exchange.upstream)]
         for end, side in ends:
             number -= 1
@@ -181,7 +181,7 @@ class GatewayCheck:
             reason = f"it was not run, because no request of this gateway reaches {each.upstream.name}"
             return replace(result, verdict=Verdict.INCONCLUSIVE, reason=reason), JudgedRun()
         unexpected = len(self.upstream.unexpected)
-        what = play_cell(cell, each.way, self.endpoint, self.upstream)
+        what = run_through_gateway(cell, each.way, self.endpoint, self.upstream)
         declines = unsupported_reason(what.chats)
         if declines is not None:
             return replace(result, verdict=Verdict.NOT_APPLICABLE, reason=declines), JudgedRun()

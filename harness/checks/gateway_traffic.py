@@ -308,7 +308,7 @@ class GatewayRun:
         return transcript.turned_away if isinstance(transcript, ServedTranscript) else ()
 
 
-def play_cell(cell: Cell, way: ApiPair, endpoint: GatewayEndpoint, upstream: Upstream) -> GatewayRun:
+def run_through_gateway(cell: Cell, way: ApiPair, endpoint: GatewayEndpoint, upstream: Upstream) -> GatewayRun:
     """Run a cell.
 
     Raises:
@@ -327,9 +327,9 @@ def play_cell(cell: Cell, way: ApiPair, endpoint: GatewayEndpoint, upstream: Ups
     ):
         target = with_extras(cell.scenario.id, cell.target)
         direct = Endpoint(endpoint.url, endpoint.key, client)
-        playing = run_scenario(cell.scenario, target, direct, lambda _chat: None, cell.variant)
+        outcome = run_scenario(cell.scenario, target, direct, lambda _chat: None, cell.variant)
         found = gateway_exchanges(way, cell.scenario, log.exchanges, current.exchanges)
-        return GatewayRun(found, playing.chats, current.evidence)
+        return GatewayRun(found, outcome.chats, current.evidence)
 
 
 _SHOWN_OUTPUT_BYTES = 2000

@@ -29,7 +29,7 @@ from harness.stdio.workers import TIMEOUT_HINT
 CauseKey: TypeAlias = tuple[str, str]
 """Identity of a cause: the rule, and the case, exception or field in which it was broken."""
 
-PlayCell: TypeAlias = Callable[[Cell], CellResult]
+RunCell: TypeAlias = Callable[[Cell], CellResult]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +45,16 @@ def search(  # noqa: PLR0913, PLR0917 - what is run, how much of it, and how
     target: Target,
     count: int,
     seed: int,
-    plays: Sequence[PlayCell],
+    runners: Sequence[RunCell],
     variants: Sequence[Variant] = VARIANTS,
     database: FilePath | None = None,
 ) -> list[FoundCause]:
     """Run `count` conversations that Hypothesis generates. Return the causes of their failures, each with its smallest
     conversation.
 
-    The first of `plays` runs most conversations. About every twentieth conversation is streamed, and run by one of the
-    others. The same `seed` gives the same conversations. Hypothesis stores conversations that failed in the folder
-    `database`; the next search runs them first.
+    The first of `runners` runs most conversations. About every twentieth one is streamed, and run by one of the others.
+    The same `seed` gives the same conversations. Hypothesis stores conversations that failed in the folder `database`;
+    the next search runs them first.
 
     Raises:
         UsageError: Hypothesis is not installed.
@@ -71,9 +71,9 @@ def search(  # noqa: PLR0913, PLR0917 - what is run, how much of it, and how
 
     def drawn(random: Random) -> _Drawn | None:
         is_recut = random.randrange(20) == _RECUT
-        play = random.choice(plays[1:] or plays) if is_recut else plays[0]
+        run_cell = random.choice(runners[1:] or runners) if is_recut else runners[0]
         cell = conversation(target, random, "stream" if is_recut and "stream" in variants else random.choice(variants))
-        return cell and _Drawn(cell, play)
+        return cell and _Drawn(cell, run_cell)
 
     while left > 0:
         new = _NewCause(known)
@@ -85,9 +85,9 @@ def search(  # noqa: PLR0913, PLR0917 - what is run, how much of it, and how
         for key in new.causes:
             if key not in known:
                 shown = first if key == new.key else new.conversation
-                each = shrink_cause(shown.cell, key, shown.play)
+                each = shrink_cause(shown.cell, key, shown.run_cell)
                 found.append(each)
-                known |= {key, *causes_of(shown.play(Cell(each.scenario, target, each.variant)))}
+                known |= {key, *causes_of(shown.run_cell(Cell(each.scenario, target, each.variant)))}
     return found
 
 
@@ -95,9 +95,10 @@ _RECUT = 19
 """The last of 20 numbers, because Hypothesis shrinks towards the first."""
 
 
-class SlowPlays:
-    """Counts conversations that reach the limit of a cell's time or requests. After `MAX_SLOW_PLAYS`, no more are
-    run.
+class SlowConversations:
+    """Counts conversations that reach the limit of a cell's time or requests.
+
+    After `MAX_SLOW_CONVERSATIONS` of them, no more are run.
     """
 
     def __init__(self) -> None:
@@ -106,34 +107,34 @@ class SlowPlays:
     @property
     def are_too_many(self) -> bool:
         """Return whether the maximum is reached."""
-        return self._count >= MAX_SLOW_PLAYS
+        return self._count >= MAX_SLOW_CONVERSATIONS
 
-    def count_slow(self, play: PlayCell) -> PlayCell:
+    def count_slow(self, run_cell: RunCell) -> RunCell:
         """Return a function that runs a cell and counts it if it is slow.
 
         Once the maximum is reached, the function runs no cell and returns an empty result.
         """
 
-        def play_and_count(cell: Cell) -> CellResult:
+        def run_and_count(cell: Cell) -> CellResult:
             if self.are_too_many:
                 return cell.result()
-            result = play(cell)
+            result = run_cell(cell)
             texts = (result.reason or "", *(each.message for each in result.findings))
             self._count += any(TIMEOUT_HINT in text or TOO_MANY_REQUESTS in text for text in texts)
             return result
 
-        return play_and_count
+        return run_and_count
 
 
-MAX_SLOW_PLAYS = 5
+MAX_SLOW_CONVERSATIONS = 5
 
 
 class _Drawn:
     """A cell, and how it is run. Not a dataclass, because Hypothesis prints all fields of those, which is slow."""
 
-    def __init__(self, cell: Cell, play: PlayCell) -> None:
+    def __init__(self, cell: Cell, run_cell: RunCell) -> None:
         self.cell = cell
-        self.play = play
+        self.run_cell = run_cell
 
 
 class _NewCause:
@@ -150,18 +151,18 @@ class _NewCause:
         self.causes: Sequence[CauseKey] = ()
         self.conversation: _Drawn | None = None
         self.count = 0
-        self._shown: dict[tuple[str, Variant, PlayCell], bool] = {}
+        self._shown: dict[tuple[str, Variant, RunCell], bool] = {}
 
     def is_shown(self, drawn: _Drawn) -> bool:
         if self.key is None:
             self.count += 1
-            self.causes, self.conversation = causes_of(drawn.play(drawn.cell)), drawn
+            self.causes, self.conversation = causes_of(drawn.run_cell(drawn.cell)), drawn
             self.key = next((each for each in self.causes if each not in self._known), None)
             return self.key is not None
         text = drawn.cell.scenario.model_dump_json(exclude_unset=True, exclude={"id", "title"})
-        place = (text, drawn.cell.variant, drawn.play)
+        place = (text, drawn.cell.variant, drawn.run_cell)
         if place not in self._shown:
-            causes = causes_of(drawn.play(drawn.cell))
+            causes = causes_of(drawn.run_cell(drawn.cell))
             self._shown[place] = self.key in causes and all(each in self.causes for each in causes)
         return self._shown[place]
 
@@ -187,7 +188,7 @@ def _cell(scenario: Scenario, target: Target, variant: Variant) -> Cell | None:
 
 
 def shrink_cause(
-    cell: Cell, key: CauseKey, play: PlayCell, *, words: bool = True, seconds: float = math.inf
+    cell: Cell, key: CauseKey, run_cell: RunCell, *, words: bool = True, seconds: float = math.inf
 ) -> FoundCause:
     """Return the smallest conversation that shows a cause. It must not show any cause that the conversation of `cell`
     does not show.
@@ -204,7 +205,7 @@ def shrink_cause(
 
     def causes(scenario: Scenario | None) -> set[CauseKey]:
         smaller = scenario and _cell(scenario, cell.target, cell.variant)
-        return {*causes_of(play(smaller))} if smaller is not None else set()
+        return {*causes_of(run_cell(smaller))} if smaller is not None else set()
 
     whole = {name: value for name, value in document.items() if name not in kept}
     allowed = causes(scenario_of(whole))

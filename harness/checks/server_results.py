@@ -34,7 +34,7 @@ from harness.apis.response_rules import (
 from harness.apis.view import RequestView, WireError
 from harness.cassettes.redact import Redactor
 from harness.checks.server_session import (
-    PLAYS,
+    CHECK_FUNCTIONS,
     CheckFailure,
     CheckSession,
     Inapplicable,
@@ -84,7 +84,7 @@ def run_check(
     """Run a check once. Raises `RequestLimitReached`."""
     session = CheckSession(check, server, line, watch, stream=variant == "stream")
     try:
-        PLAYS[check.id](session)
+        CHECK_FUNCTIONS[check.id](session)
     except SessionEnded:
         pass
     except Inconclusive as reason:

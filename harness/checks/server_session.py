@@ -559,15 +559,15 @@ class ServerCheck(BaseModel):
         return None
 
 
-PLAYS: dict[str, Callable[[CheckSession], None]] = {}
+CHECK_FUNCTIONS: dict[str, Callable[[CheckSession], None]] = {}
 """Maps ids of checks to the functions that send the requests and record failures."""
 
 
-def plays(check: str) -> Callable[[Callable[[CheckSession], None]], Callable[[CheckSession], None]]:
+def check_function(check: str) -> Callable[[Callable[[CheckSession], None]], Callable[[CheckSession], None]]:
     """Return a decorator that registers a function as the one that runs a check."""
 
-    def register(play: Callable[[CheckSession], None]) -> Callable[[CheckSession], None]:
-        PLAYS[check] = play
-        return play
+    def register(function: Callable[[CheckSession], None]) -> Callable[[CheckSession], None]:
+        CHECK_FUNCTIONS[check] = function
+        return function
 
     return register

@@ -77,7 +77,9 @@ all cells, and the partial reports.
 def check_server(args: ServerOptions) -> int:
     """Check a server, write the reports, and return the exit code."""
     options = _completed_server(args)
-    result = _run_check(options, options.models or (), "live", lambda _by: RULES, partial(_play_server, args, options))
+    result = _run_check(
+        options, options.models or (), "live", lambda _by: RULES, partial(_check_server_cells, args, options)
+    )
     return 130 if result.stopped == INTERRUPTED else result.exit_code
 
 
@@ -89,7 +91,7 @@ def check_gateway(args: GatewayOptions) -> int:
     def known_ids(by: FactSelection) -> Collection[str]:
         return known_finding_ids(by) | gateway_findings.RULES
 
-    return _run_check(options, models, "reference", known_ids, partial(_play_gateway, args, options)).exit_code
+    return _run_check(options, models, "reference", known_ids, partial(_check_gateway_cells, args, options)).exit_code
 
 
 def _run_check(
@@ -97,7 +99,7 @@ def _run_check(
     models: Sequence[str],
     mode: Mode,
     known: Callable[[FactSelection], Collection[str]],
-    play: RunCheck,
+    check: RunCheck,
 ) -> RunResult:
     """Run a check and write its reports. `known` returns the ids that its findings can have."""
     redactor = Redactor.of_run([options.url], shaped=True, models=models, headers=headers_of(options))
@@ -118,7 +120,7 @@ def _run_check(
                     expected_failures.load(Path(file), known(by)) if file else [],
                     strict=bool(options.strict),
                 )
-                made = play(by, redactor, policy, conversations, reports)
+                made = check(by, redactor, policy, conversations, reports)
                 result = replace(made, facts=facts, checkout=current_checkout())
         except BaseException as error:
             reports.stop(error)
@@ -128,7 +130,7 @@ def _run_check(
     return result
 
 
-def _play_server(  # noqa: PLR0913, PLR0917 - the parts of a check
+def _check_server_cells(  # noqa: PLR0913, PLR0917 - the parts of a check
     args: ServerOptions,
     options: ServerOptions,
     by: FactSelection,
@@ -327,7 +329,7 @@ def _completed_gateway(args: GatewayOptions) -> GatewayOptions:
     return options
 
 
-def _play_gateway(  # noqa: PLR0913, PLR0917 - the parts of a check
+def _check_gateway_cells(  # noqa: PLR0913, PLR0917 - the parts of a check
     args: GatewayOptions,
     options: GatewayOptions,
     by: FactSelection,

@@ -52,7 +52,7 @@ from harness.runner.verdicts import known_finding_ids
 from harness.stdio.workers import ForeignAdapter, WorkerPool
 
 
-def play(options: EffectiveOptions, mode: Mode) -> int:
+def run_and_report(options: EffectiveOptions, mode: Mode) -> int:
     """Run the selected cells, write the reports, and return the exit code.
 
     Raises:
@@ -61,7 +61,7 @@ def play(options: EffectiveOptions, mode: Mode) -> int:
     options = complete_options(options, mode)
     libraries, named = cassette_libraries(options) if mode == "replay" else ([], None)
     with environment(mode):
-        return _play(options, mode, libraries, named, last_failed=LastFailed(settings().folder, mode))
+        return _run_with_options(options, mode, libraries, named, last_failed=LastFailed(settings().folder, mode))
 
 
 def play_check(options: EffectiveOptions, check: AdapterCheck, again: Rerun) -> int:
@@ -74,11 +74,11 @@ def play_check(options: EffectiveOptions, check: AdapterCheck, again: Rerun) -> 
     """
     options = replace(complete_options(options, "reference"), paths=options.paths)  # its own suite, not the project's
     with environment("reference"):
-        return _play(options, "reference", [], None, check=check, again=again)
+        return _run_with_options(options, "reference", [], None, check=check, again=again)
 
 
 def record(args: RecordOptions) -> int:
-    """Record the selected cells and return the exit code. Raises `UsageError` like `play`."""
+    """Record the selected cells and return the exit code. Raises `UsageError` like `run_and_report`."""
     if args.stale and args.missing:
         raise UsageError(
             "--stale: it selects cells that have a cassette, and --missing the others. Use only one of them."
@@ -98,7 +98,7 @@ def record(args: RecordOptions) -> int:
         CassetteLibrary(folder), args.force, args.max_requests, args.missing, outdated, tuple(args.allowed or ())
     )
     with environment(mode):
-        return _play(options, mode, [], str(folder), recorder=recorder)
+        return _run_with_options(options, mode, [], str(folder), recorder=recorder)
 
 
 def environment(mode: Mode) -> AbstractContextManager[None]:
@@ -108,7 +108,7 @@ def environment(mode: Mode) -> AbstractContextManager[None]:
     return contextlib.nullcontext() if mode == "live" else hidden_variables()
 
 
-def _play(  # noqa: PLR0913 - what distinguishes a run, a recording and a check
+def _run_with_options(  # noqa: PLR0913 - what distinguishes a run, a recording and a check
     options: EffectiveOptions,
     mode: Mode,
     libraries: Sequence[CassetteLibrary],
@@ -215,7 +215,7 @@ class Execution:
         plan = self._plan(selection, expected)
         run = plan.run(selection.targets)
         with lock_cassettes(self.recorder, selection.cells):
-            cells = self._to_play(selection, run, plan)
+            cells = self._cells_to_run(selection, run, plan)
             collector = run.collector(cells)
             described = self._describer(chosen, selection, cells, plan)
 
@@ -226,7 +226,7 @@ class Execution:
                 return replace(described(result), part=dealt and dealt.part(whole, expected, collector.observed))
 
             self.reports.begin(cells, lambda: collector.cells, complete)
-            result = self._play_cells(selection, cells, run, plan, collector, jobs)
+            result = self._run_cells(selection, cells, run, plan, collector, jobs)
             if self.check is not None:
 
                 def again(tried: Sequence[Cell]) -> Sequence[CellResult]:
@@ -260,7 +260,7 @@ class Execution:
             outdated=options.outdated,
         )
 
-    def _to_play(self, selection: Selection, run: Run, plan: Plan) -> Sequence[Cell]:
+    def _cells_to_run(self, selection: Selection, run: Run, plan: Plan) -> Sequence[Cell]:
         """Return the cells to record, or all cells without a recorder.
 
         For a recording, print notes about the existing cassettes and, if requests go to a provider, the expected cost.
@@ -298,7 +298,7 @@ class Execution:
 
         return describe
 
-    def _play_cells(  # noqa: PLR0913, PLR0917 - the parts of a run
+    def _run_cells(  # noqa: PLR0913, PLR0917 - the parts of a run
         self,
         selection: Selection,
         cells: Sequence[Cell],
@@ -316,8 +316,8 @@ class Execution:
             with _executor(options, self.mode, plan, selection.targets) as elsewhere:
                 check = self.check or AdapterCheck()
                 stop = EarlyStop(options.failure_limit, check.seconds, check.least_cells)
-                playing = partial(run, jobs=jobs, stop=stop, elsewhere=elsewhere, skip=resumed.cells)
-                return self._with_progress(playing, cells, collector)
+                start = partial(run, jobs=jobs, stop=stop, elsewhere=elsewhere, skip=resumed.cells)
+                return self._with_progress(start, cells, collector)
         except BaseException:
             if self.recorder is not None:
                 named = options.targets or options.adapters or options.models
@@ -341,7 +341,7 @@ class Execution:
         return found
 
     def _with_progress(
-        self, playing: Callable[..., RunResult], cells: Sequence[Cell], collector: ResultCollector
+        self, start: Callable[..., RunResult], cells: Sequence[Cell], collector: ResultCollector
     ) -> RunResult:
         is_live = self.mode == "live"
         try:
@@ -352,7 +352,7 @@ class Execution:
                         self.reports.update()
                     progress(cell)
 
-                return playing(cells, progress=finished, collector=collector)
+                return start(cells, progress=finished, collector=collector)
         finally:
             if self.last_failed is not None:
                 self.last_failed.store(collector.cells)

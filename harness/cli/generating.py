@@ -14,8 +14,8 @@ from typing import Any, cast
 import typer
 import yaml
 
-from harness.checks.generation import MAX_SLOW_PLAYS, SlowPlays, name_conversations, search
-from harness.cli.execution import cell_time_limit, environment, expected_failures_of, play
+from harness.checks.generation import MAX_SLOW_CONVERSATIONS, SlowConversations, name_conversations, search
+from harness.cli.execution import cell_time_limit, environment, expected_failures_of, run_and_report
 from harness.cli.options import GenerateOptions
 from harness.cli.selection import select
 from harness.cli.settings import EffectiveOptions, complete_options
@@ -71,17 +71,18 @@ def generate(options: EffectiveOptions, model: str | None = None, *, every: bool
         recutting = replace(options, recuts=max(options.recuts, RECUTS))
         ways = [generated_run(options, range(number, number + 1)) for number in range(recutting.recuts)]
         with contextlib.ExitStack() as stack:
-            plays = [partial(_play, stack.enter_context(run)) for run in (generated_run(options), *ways)]
+            runners = [partial(_run_generated, stack.enter_context(run)) for run in (generated_run(options), *ways)]
             for target in targets:
-                names, slow = variants(options.variants or (), "--variant"), SlowPlays()
+                names, slow = variants(options.variants or (), "--variant"), SlowConversations()
                 database = Path(folder or FOLDER) / ".hypothesis" / target.name
-                found = search(target, number, seed, [*map(slow.count_slow, plays)], names, database)
+                found = search(target, number, seed, [*map(slow.count_slow, runners)], names, database)
                 causes = f"{count(len(found), 'cause')} of failures"
                 played = ("fewer than " if slow.are_too_many else "") + count(number, "conversation")
                 typer.echo(f"{target.name}: {played}, {causes} (seed {seed})")
                 if slow.are_too_many:
                     typer.echo(
-                        f"Stopped early: {MAX_SLOW_PLAYS} conversations reached a cell's limit of time or requests."
+                        f"Stopped early: {MAX_SLOW_CONVERSATIONS} conversations reached a cell's limit of time or "
+                        "requests."
                     )
                 files += [
                     write(Path(folder or FOLDER) / target.name, scenario) for scenario in name_conversations(found)
@@ -90,14 +91,14 @@ def generate(options: EffectiveOptions, model: str | None = None, *, every: bool
         return 0
     typer.echo(f"The smallest conversation of each cause is in {folder or FOLDER} (--recut {recutting.recuts}):")
     names = [target.cassettes.partition("@")[0] for target in targets]
-    return play(replace(recutting, paths=[*map(str, files)], targets=names, words=None), "reference")
+    return run_and_report(replace(recutting, paths=[*map(str, files)], targets=names, words=None), "reference")
 
 
 RECUTS = 14
 """Number of ways to split the streams of generated conversations: those with a name, and some at random."""
 
 
-def _play(run: Run, cell: Cell) -> CellResult:
+def _run_generated(run: Run, cell: Cell) -> CellResult:
     return run([cell], jobs=1).cells[0]
 
 

@@ -106,14 +106,14 @@ def list_(  # noqa: PLR0913 - a parameter for each option
 
 def _features(adapters: list[str] | None, targets: list[str] | None) -> int:
     """Run the scenarios of all features against the reference server, and print which ones each adapter supports."""
-    from harness.cli.execution import play  # noqa: PLC0415 - other lists start faster
+    from harness.cli.execution import run_and_report  # noqa: PLC0415 - other lists start faster
     from harness.cli.options import RunOptions  # noqa: PLC0415 - other lists start faster
     from harness.cli.settings import combine_options  # noqa: PLC0415 - other lists start faster
     from harness.reports.published_reports import FEATURES  # noqa: PLC0415 - imports rich
 
     scenarios = [*dict.fromkeys(chain.from_iterable(FEATURES.values()))]
     options = RunOptions(paths=scenarios, adapters=adapters, targets=targets, reports=["features"])
-    return play(combine_options(options), "reference")
+    return run_and_report(combine_options(options), "reference")
 
 
 def _cassettes(folder: str | None, max_age: str | None, *, strict: bool) -> int:

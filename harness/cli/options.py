@@ -319,7 +319,7 @@ class LoopOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlayOptions(AdapterOptions, FindingOptions, ReportOptions):
+class SharedRunOptions(AdapterOptions, FindingOptions, ReportOptions):
     """Options shared by `run` and `record`."""
 
     paths: Paths = None
@@ -368,7 +368,7 @@ class GenerateOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions(GenerateOptions, PlayOptions, StrictOptions, LoopOptions):
+class RunOptions(GenerateOptions, SharedRunOptions, StrictOptions, LoopOptions):
     """Options of `run`."""
 
     hand_over: HandsOver = False
@@ -411,7 +411,7 @@ class RunOptions(GenerateOptions, PlayOptions, StrictOptions, LoopOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RecordOptions(PlayOptions):
+class RecordOptions(SharedRunOptions):
     """Options of `record`."""
 
     origin: Annotated[

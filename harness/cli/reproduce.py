@@ -43,7 +43,7 @@ from harness.cli.app import complete_scenarios
 from harness.cli.options import CellOptions, NoColour, StrictOptions, option
 from harness.cli.outputs import load_run
 from harness.cli.settings import EffectiveOptions, combine_options, complete_options
-from harness.cli.show import PlayedCell, play_cell
+from harness.cli.show import FinishedCell, run_selected_cell
 from harness.kit.thread import failure
 from harness.model.errors import UsageError
 from harness.model.http import HttpRequest, HttpResponse
@@ -111,16 +111,16 @@ def reproduce(args: ReproduceOptions) -> int:
     with execution.environment("reference"), tempfile.TemporaryDirectory() as folder:
         log = os.environ[CALL_LOG] = str(Path(folder) / "calls.jsonl")
         smaller = partial(_smaller, rules, Path(log))
-        played = play_cell(options, "reference", any_variant=any_variant, smaller=smaller)
-        finding = _finding(played, rules)
-        spec = (options.adapters or [played.cell.target.adapter.name])[0]
-        made = _reproduction(played, finding, spec, options, copied=args.copy_client)
-        program = _node_program(played, spec, Path(log))
-    name = f"reproduce_{played.cell.scenario.id.replace('-', '_')}"
+        finished = run_selected_cell(options, "reference", any_variant=any_variant, smaller=smaller)
+        finding = _finding(finished, rules)
+        spec = (options.adapters or [finished.cell.target.adapter.name])[0]
+        made = _reproduction(finished, finding, spec, options, copied=args.copy_client)
+        program = _node_program(finished, spec, Path(log))
+    name = f"reproduce_{finished.cell.scenario.id.replace('-', '_')}"
     typer.echo(f"{finding.message} ({finding.rule})")
     kind = ".py" if program is None else ".mjs"
     script, printed, reason = _first_shown(made, f"{name}{kind}", program)
-    wire = registry.api(played.cell.target.api)
+    wire = registry.api(finished.cell.target.api)
     curl = "" if script or made.calls or program is not None else curl_command(made, wire)
     texts = {
         kind: script,
@@ -168,47 +168,49 @@ def _failing(result: CellResult) -> list[Finding]:
     return [each for each in found if each.follows is None] or found
 
 
-def _finding(played: PlayedCell, rules: Sequence[str]) -> Finding:
+def _finding(finished: FinishedCell, rules: Sequence[str]) -> Finding:
     """Return the worst finding that makes a cell fail. With `rules`, consider only findings of these rules. Raises
     `UsageError`.
     """
-    result: CellResult = played.result
+    result: CellResult = finished.result
     found = [each for each in result.findings if each.fails and each.rule in (rules or [each.rule])]
     wrong = [each for each in found if each.follows is None] or found
-    if not wrong or played.evidence is None:
+    if not wrong or finished.evidence is None:
         named = f" of the rule {' or '.join(rules)}" if rules else ""
         raise UsageError(
-            f"{played.cell.scenario.id}: this cell has no failed finding{named}. 'harness show' prints its findings."
+            f"{finished.cell.scenario.id}: this cell has no failed finding{named}. 'harness show' prints its findings."
         )
     return wrong[0]
 
 
-def _smaller(rules: Sequence[str], log: Path, played: PlayedCell, play: Callable[[Cell], PlayedCell]) -> PlayedCell:
+def _smaller(
+    rules: Sequence[str], log: Path, finished: FinishedCell, run_cell: Callable[[Cell], FinishedCell]
+) -> FinishedCell:
     """Return the cell, replayed with the smallest scenario found that still has the finding. That scenario must not
     cause new failures.
     """
-    key, cell = cause_key(_finding(played, rules)), played.cell
+    key, cell = cause_key(_finding(finished, rules)), finished.cell
 
     def result(tried: Cell) -> CellResult:
         log.unlink(missing_ok=True)  # it has the calls of one run
-        return play(tried).result
+        return run_cell(tried).result
 
     with long_fragments():
         is_seen = key in causes_of(result(cell))
     with long_fragments() if is_seen else contextlib.nullcontext():
         found = shrink_cause(cell, key, result, words=False, seconds=_REDUCTION_SECONDS)
         log.unlink(missing_ok=True)
-        return play(replace(cell, scenario=found.scenario))
+        return run_cell(replace(cell, scenario=found.scenario))
 
 
 _REDUCTION_SECONDS = 8.0
 
 
 def _reproduction(
-    played: PlayedCell, finding: Finding, spec: str, options: EffectiveOptions, *, copied: bool
+    finished: FinishedCell, finding: Finding, spec: str, options: EffectiveOptions, *, copied: bool
 ) -> Reproduction:
-    cell = played.cell
-    readings = () if played.evidence is None else played.evidence.readings
+    cell = finished.cell
+    readings = () if finished.evidence is None else finished.evidence.readings
     found = _wrapper(spec)
     logged = _log_calls(cell, spec, [each.exchange.response for each in readings])
     client = _client_module(spec)  # which the calls have imported
@@ -225,30 +227,30 @@ def _reproduction(
         readings,
         logged.calls,
         logged.results,
-        isinstance(getattr(played.evidence, "transcript", None), DrivenTranscript),
+        isinstance(getattr(finished.evidence, "transcript", None), DrivenTranscript),
         provider_fact(finding, cell.target.api, readings),
         what_to_do(finding),
         options.as_of or dt.date.today().isoformat(),  # noqa: DTZ011 - the user's day
         _redirects(spec, logged.agent),
         registry.api(cell.target.api).key_variables if found is None else (),
-        partial(_is_mended, played, finding),
-        _response(played, finding),
+        partial(_is_mended, finished, finding),
+        _response(finished, finding),
         cell.scenario.model_dump(mode="json", by_alias=True),
     )
 
 
-def _response(played: PlayedCell, finding: Finding) -> ChatResponse | None:
+def _response(finished: FinishedCell, finding: Finding) -> ChatResponse | None:
     """Return the adapter's response for the exchange of a finding, or `None`."""
-    transcript, at = getattr(played.evidence, "transcript", None), finding.exchange
+    transcript, at = getattr(finished.evidence, "transcript", None), finding.exchange
     if transcript is None or at is None:
         return None
     chat = transcript.exchanges[at].chat
     return transcript.chats[chat].response if chat is not None and chat < len(transcript.chats) else None
 
 
-def _is_mended(played: PlayedCell, finding: Finding, body: JSON) -> bool:
+def _is_mended(finished: FinishedCell, finding: Finding, body: JSON) -> bool:
     """Return whether the finding disappears if the wrong request has this body instead."""
-    transcript, at = getattr(played.evidence, "transcript", None), finding.exchange
+    transcript, at = getattr(finished.evidence, "transcript", None), finding.exchange
     if transcript is None or at is None:
         return False
     exchange = transcript.exchanges[at]
@@ -266,16 +268,16 @@ def _wrapper(spec: str) -> tuple[wrappers.Wrapper, str] | None:
     return commands.get(spec) or wrappers.find(spec)
 
 
-def _node_program(played: PlayedCell, spec: str, log: Path) -> NodeProgram | None:
+def _node_program(finished: FinishedCell, spec: str, log: Path) -> NodeProgram | None:
     """Return the program of a wrapper for Node, with the calls that it made."""
     found = _wrapper(spec)
     if found is None or not isinstance(found[0], wrappers.NodeWrapper) or not log.exists():
         return None
     calls = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
     results: defaultdict[str, list[JSON]] = defaultdict(list)
-    transcript = None if played.evidence is None else played.evidence.transcript
+    transcript = None if finished.evidence is None else finished.evidence.transcript
     for each in transcript.runs if isinstance(transcript, DrivenTranscript) else ():
-        result = _tool_result(played.cell.scenario, ToolCall("", each.name, each.arguments), each.answers)
+        result = _tool_result(finished.cell.scenario, ToolCall("", each.name, each.arguments), each.answers)
         results[each.name].append(f"Error: {result.text}" if result.is_error else result.text)
     return NodeProgram(Path(found[0].module), found[1].lower(), calls, results)
 

@@ -81,7 +81,11 @@ def run(args: RunOptions) -> int:
     if generating.is_generated(args):
         return generating.generate(settings.combine_options(args), every=True)
     options, mode = settings.combine_options(args), args.mode or ("reference" if args.hand_over else "replay")
-    return watch.watch(options, mode, execution.play) if options.watch else execution.play(options, mode)
+    return (
+        watch.watch(options, mode, execution.run_and_report)
+        if options.watch
+        else execution.run_and_report(options, mode)
+    )
 
 
 def record(args: RecordOptions) -> int:
@@ -118,7 +122,7 @@ def shrink(args: ShrinkOptions) -> int:
     Exit codes as for 'harness run'; 2 if the cell does not fail.
     """
     from harness.checks.generation import causes_of, shrink_cause  # noqa: PLC0415 - see `run`
-    from harness.cli.execution import cell_time_limit, environment, play  # noqa: PLC0415
+    from harness.cli.execution import cell_time_limit, environment, run_and_report  # noqa: PLC0415
     from harness.cli.generating import generated_run, write  # noqa: PLC0415
     from harness.cli.selection import select  # noqa: PLC0415
     from harness.cli.settings import combine_options, complete_options  # noqa: PLC0415
@@ -143,4 +147,4 @@ def shrink(args: ShrinkOptions) -> int:
                 name = f"{cell.scenario.id}-small-{number}"[-80:].lstrip("-")
                 files.append(write(Path(args.save), small.scenario.model_copy(update={"id": name})))
                 typer.echo(f"{files[-1]}: {len(files[-1].read_text('utf-8').splitlines())} lines, for {key[0]}")
-    return play(replace(options, paths=[*map(str, files)], words=None, variants=[cell.variant]), "reference")
+    return run_and_report(replace(options, paths=[*map(str, files)], words=None, variants=[cell.variant]), "reference")

@@ -82,14 +82,14 @@ def show_cell(options: EffectiveOptions, mode: Mode) -> int:
     any_variant = not options.variants
     options = complete_options(options, mode)
     with execution.environment(mode), execution.redactor_of(options, mode).redact_exceptions():
-        played = play_cell(options, mode, any_variant=any_variant)
-    for line in lines(played.result, played.evidence, on_screen(Presentation(verbose=True))):
+        finished = run_selected_cell(options, mode, any_variant=any_variant)
+    for line in lines(finished.result, finished.evidence, on_screen(Presentation(verbose=True))):
         typer.echo(line)
-    return RunResult(mode, (played.result,)).exit_code
+    return RunResult(mode, (finished.result,)).exit_code
 
 
 @dataclass(frozen=True, slots=True)
-class PlayedCell:
+class FinishedCell:
     """A cell with its result and, if it ran, its evidence."""
 
     cell: Cell
@@ -97,19 +97,19 @@ class PlayedCell:
     evidence: Evidence | None
 
 
-ShrinkCell: TypeAlias = "Callable[[PlayedCell, Callable[[Cell], PlayedCell]], PlayedCell]"
+ShrinkCell: TypeAlias = "Callable[[FinishedCell, Callable[[Cell], FinishedCell]], FinishedCell]"
 """Function that returns the cell to show, given the one that was run. It can run further cells with its second
 argument.
 """
 
 
-def play_cell(
+def run_selected_cell(
     options: EffectiveOptions,
     mode: Mode,
     *,
     any_variant: bool,
     smaller: ShrinkCell | None = None,
-) -> PlayedCell:
+) -> FinishedCell:
     """Run the only cell that the completed options select. With `any_variant`, the whole variant is preferred to the
     streamed one. `smaller` may run further cells, and return another one.
 
@@ -135,11 +135,11 @@ def play_cell(
             outdated=options.outdated,
         )
 
-        def play(cell: Cell) -> PlayedCell:
-            return PlayedCell(cell, *plan.run(selection.targets).run_one(cell))
+        def run_cell(cell: Cell) -> FinishedCell:
+            return FinishedCell(cell, *plan.run(selection.targets).run_one(cell))
 
-        played = play(cells[0])
-        return played if smaller is None else smaller(played, play)
+        finished = run_cell(cells[0])
+        return finished if smaller is None else smaller(finished, run_cell)
 
 
 def lines(result: CellResult, evidence: Evidence | None, presentation: Presentation) -> list[str]:

@@ -15,7 +15,7 @@ import typer
 from harness.apis import registry
 from harness.checks.adapter_check import RECUTS, AdapterCheck
 from harness.cli.check import SuiteCheckOptions
-from harness.cli.execution import Execution, play, play_check
+from harness.cli.execution import Execution, play_check, run_and_report
 from harness.cli.generating import generate, is_generated
 from harness.cli.settings import combine_options, project_adapters, settings
 from harness.model.errors import UsageError
@@ -41,7 +41,7 @@ def check_suite(args: SuiteCheckOptions, **subject: Any) -> int:
     if is_generated(args):
         return generate(replace(options, adapters=chosen))
     if options.hand_over:
-        return play(replace(options, adapters=chosen, jobs=args.jobs), "reference")
+        return run_and_report(replace(options, adapters=chosen, jobs=args.jobs), "reference")
     streamed = not args.variants or "stream" in args.variants
     options = replace(options, adapters=chosen, jobs=args.jobs or "auto", recuts=RECUTS if streamed else 0)
     return play_check(options, AdapterCheck(args.everything, bool(args.targets)), with_accepting_model)

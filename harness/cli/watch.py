@@ -35,7 +35,7 @@ _MAX_NAMES = 3
 _INTERRUPTED = 130
 
 
-def watch(options: EffectiveOptions, mode: Mode, play: PlayRun) -> int:
+def watch(options: EffectiveOptions, mode: Mode, run: RunAndReport) -> int:
     """Repeat a run until Ctrl-C, and return the exit code of the last one.
 
     Raises:
@@ -49,7 +49,7 @@ def watch(options: EffectiveOptions, mode: Mode, play: PlayRun) -> int:
         try:
             while True:
                 before = watched.snapshot()
-                code = _play_once(wanted, mode, play)
+                code = _run_once(wanted, mode, run)
                 if code == _INTERRUPTED:
                     return code
                 files = ", ".join(count(number, kind) for kind, number in count_files(watched).items() if number)
@@ -96,9 +96,9 @@ def _print_changes(files: Sequence[Path], affected: Sequence[str] | None) -> Non
     print_error(f"-- {named} changed: {what}")
 
 
-def _play_once(options: EffectiveOptions, mode: Mode, play: PlayRun) -> int:
+def _run_once(options: EffectiveOptions, mode: Mode, run: RunAndReport) -> int:
     """Run in a new process and return its exit code."""
-    process = multiprocessing.get_context("spawn").Process(target=_play, args=(options, mode, play))
+    process = multiprocessing.get_context("spawn").Process(target=_run, args=(options, mode, run))
     process.start()
     try:
         process.join()
@@ -110,9 +110,9 @@ def _play_once(options: EffectiveOptions, mode: Mode, play: PlayRun) -> int:
     return process.exitcode or 0
 
 
-def _play(options: EffectiveOptions, mode: Mode, play: PlayRun) -> None:
+def _run(options: EffectiveOptions, mode: Mode, run: RunAndReport) -> None:
     try:
-        code = play(options, mode)
+        code = run(options, mode)
     except HarnessError as error:
         print_error(f"harness: {' '.join(str(error).split())}")
         code = 2
@@ -123,7 +123,7 @@ def _play(options: EffectiveOptions, mode: Mode, play: PlayRun) -> None:
     sys.exit(code)
 
 
-PlayRun: TypeAlias = Callable[[EffectiveOptions, Mode], int]
+RunAndReport: TypeAlias = Callable[[EffectiveOptions, Mode], int]
 
 Snapshot: TypeAlias = Mapping[Path, tuple[int, int]]
 """Modification time in nanoseconds and size of each file."""

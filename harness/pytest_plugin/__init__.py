@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from harness.apis.fact_files import FactSelection
     from harness.model.protocols import Adapter
     from harness.platform.project import Project
-    from harness.pytest_plugin.scenario_items import OfflineClients, ScenarioPlayer
+    from harness.pytest_plugin.scenario_items import OfflineClients, ScenarioRunner
     from harness.pytest_plugin.taping import Tape
 
 
@@ -225,9 +225,9 @@ def harness_adapter(request: pytest.FixtureRequest, harness_adapter_name: str) -
 
 
 @pytest.fixture
-def harness_play(request: pytest.FixtureRequest, harness_adapter: Adapter | str) -> ScenarioPlayer:
+def harness_play(request: pytest.FixtureRequest, harness_adapter: Adapter | str) -> ScenarioRunner:
     """Run scenarios with `harness_adapter`; see `harness.pytest_plugin.scenario_items`."""
-    return import_module("harness.pytest_plugin.scenario_items").ScenarioPlayer(request.node, harness_adapter)
+    return import_module("harness.pytest_plugin.scenario_items").ScenarioRunner(request.node, harness_adapter)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -120,7 +120,7 @@ class CellItem(pytest.Item):
         """Run the cell and report its verdict as the item's outcome."""
         shared = session_run(self.config)
         try:
-            judged, recorded = shared.play(self.cell)
+            judged, recorded = shared.run_cell(self.cell)
         except HarnessError as error:
             pytest.fail(str(error), pytrace=False)
         add_to_report(self, judged.result, recorded, shared.fact_selection)
@@ -175,7 +175,7 @@ def adapter(config: pytest.Config, spec: str) -> Adapter:
         pytest.fail(str(error), pytrace=False)
 
 
-class ScenarioPlayer:
+class ScenarioRunner:
     """The value of the fixture `harness_play`: runs scenarios with a test's adapter.
 
     An adapter that the test itself created runs in the test's process.
@@ -208,10 +208,10 @@ class ScenarioPlayer:
         wanted = variants([variant] if variant is not None else [], "harness_play")
         found = cells([load_file(file)], shared.targets_of(self._adapter, target), wanted)
         shared.announce(found)
-        return [self._play(shared, cell, file) for cell in found]
+        return [self._run_cell(shared, cell, file) for cell in found]
 
-    def _play(self, shared: SessionRun, cell: Cell, file: Path) -> CellResult:
-        judged, recorded = shared.play(cell, file)
+    def _run_cell(self, shared: SessionRun, cell: Cell, file: Path) -> CellResult:
+        judged, recorded = shared.run_cell(cell, file)
         add_to_report(self._item, judged.result, recorded, shared.fact_selection)
         if judged.result.verdict is not Verdict.NOT_APPLICABLE:
             end_item(self._item, judged.result, (), shared.invocation(cell, file))

@@ -75,7 +75,7 @@ class SessionRecording:
         """Return whether requests go to providers."""
         return self._plan.mode == "replay"
 
-    def play(self, cell: Cell) -> JudgedCell | None:
+    def record_cell(self, cell: Cell) -> JudgedCell | None:
         """Record and judge a cell. Return `None` if it already has a cassette or is excluded from recording.
 
         Raises:
@@ -87,7 +87,7 @@ class SessionRecording:
             run = self._plan_for([cell]).run([cell.target])
             run.survey_recordings([cell])
             with run:
-                return run.play_cell(cell)
+                return run.judge_cell(cell)
 
     def path(self, cell: Cell) -> Path:
         """Return the path of a cell's cassette."""
@@ -248,7 +248,7 @@ class SessionRun:
         """The run of the collected cells."""
         return self._plan.run(self.targets)
 
-    def play(self, cell: Cell, own: Path | None = None) -> tuple[JudgedCell, Path | None]:
+    def run_cell(self, cell: Cell, own: Path | None = None) -> tuple[JudgedCell, Path | None]:
         """Run a cell. Return its result, and the path of its cassette if it was recorded.
 
         `own` is the scenario's file if the scenario does not belong to the session. Environment variables that the run
@@ -257,13 +257,13 @@ class SessionRun:
         Raises:
             UsageError: the cell cannot be recorded, or its adapter cannot be connected.
         """
-        recorded = self.recording.play(cell) if self.recording is not None else None
+        recorded = self.recording.record_cell(cell) if self.recording is not None else None
         if self.recording is not None and recorded is not None:
             return recorded, self.recording.path(cell)
         plan = self._plan if own is None else replace(self._plan, own=self._plan.own | _own_ids([own]))
         run = self.run if own is None else plan.run([cell.target])
         with run:
-            return run.play_cell(cell), None
+            return run.judge_cell(cell), None
 
     def announce(self, cells: Sequence[Cell], *, check: bool = False) -> None:
         """Report the planned recordings. With `check`, raise `UsageError` for a cell that cannot be recorded."""
@@ -274,7 +274,7 @@ class SessionRun:
         """Return the result of all of the session's cells as one run. It is computed on first use."""
         if self._whole is None:
             with self.run:
-                judged = [replace(self.run.play_cell(cell), evidence=None) for cell in cells]
+                judged = [replace(self.run.judge_cell(cell), evidence=None) for cell in cells]
             self._whole = self.run.collect(judged)
         return self._whole
 

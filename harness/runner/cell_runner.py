@@ -302,10 +302,10 @@ def _write_cassette(tape: CellRecording, transcript: Transcript) -> None:
         raise CellNotRecorded(f"not recorded: {error}") from None
 
 
-def _transcript(cell: Cell, environment: CellEnvironment, playing: ScenarioRun, mode: Mode) -> Transcript:
+def _transcript(cell: Cell, environment: CellEnvironment, outcome: ScenarioRun, mode: Mode) -> Transcript:
     made = partial(Transcript)
-    if isinstance(playing, EmbeddingRun):
-        made = partial(EmbeddingTranscript, embedded=playing.embedded)
+    if isinstance(outcome, EmbeddingRun):
+        made = partial(EmbeddingTranscript, embedded=outcome.embedded)
     return made(
         api=cell.target.api,
         model=cell.target.model,
@@ -315,16 +315,16 @@ def _transcript(cell: Cell, environment: CellEnvironment, playing: ScenarioRun, 
         adapter=cell.target.adapter.name,
         variant=cell.variant,
         scenario=cell.scenario,
-        chats=playing.chats,
-        executions=playing.executions,
+        chats=outcome.chats,
+        executions=outcome.executions,
         scripted=environment.scripted,
         unplayed=environment.player.unplayed if environment.player else 0,
         stale=environment.stale,
         too_old=environment.too_old,
         recorded_by=environment.recorded_by,
         capabilities=cell.target.adapter.capabilities,
-        handled=playing.handled,
-        printed=playing.printed,
+        handled=outcome.handled,
+        printed=outcome.printed,
     )
 
 

@@ -190,7 +190,7 @@ def estimate(
     with ReplayBackend(()) as backend:
         for cell in cells:
             try:
-                estimator.play(cell, backend)
+                estimator.add_cell(cell, backend)
             except _LimitReached:
                 break
     return {target: Spending.sum_of(parts) for target, parts in estimator.parts.items()}
@@ -216,7 +216,7 @@ def plan_requests(cells: Sequence[Cell]) -> dict[CellKey, list[PlannedRequest]]:
     estimator = _Estimator({}, None)
     with ReplayBackend(()) as backend:
         for cell in cells:
-            estimator.play(cell, backend)
+            estimator.add_cell(cell, backend)
     return estimator.requests
 
 
@@ -228,7 +228,7 @@ class _Estimator:
         self._max_requests = max_requests
         self._begun = 0
 
-    def play(self, cell: Cell, backend: ReplayBackend) -> None:
+    def add_cell(self, cell: Cell, backend: ReplayBackend) -> None:
         """Run one cell against the script and add the estimated cost of its requests. Raises `_LimitReached`."""
         target = cell.target
         wire = registry.api(target.api)

@@ -115,8 +115,8 @@ def _replay(
     cell: Cell, backend: Backend, way: str, variant: Variant, answers: Sequence[_ResponsePair]
 ) -> ReplayVariant:
     with backend.endpoint(cell.target, _respond_in_order(answers, registry.api(cell.target.api))) as endpoint:
-        playing = run_scenario(cell.scenario, cell.target, endpoint, _ignore, variant)
-    return ReplayVariant(way, variant, playing.chats, playing.printed)
+        outcome = run_scenario(cell.scenario, cell.target, endpoint, _ignore, variant)
+    return ReplayVariant(way, variant, outcome.chats, outcome.printed)
 
 
 def _replay_stream(cell: Cell, backend: Backend, way: str, responses: Sequence[HttpResponse]) -> ReplayVariant:
@@ -135,18 +135,18 @@ class _Narrowing:
     def narrow(self, variant: ReplayVariant, rewritten: Sequence[tuple[HttpResponse, str]]) -> ReplayVariant:
         """Return the smallest variant that still differs."""
         for index, (response, way) in enumerate(rewritten):
-            if found := self._play(index, response, way):
+            if found := self._replay(index, response, way):
                 return self._with_fewest_cuts(index, response, way, found)
         return variant
 
     def _with_fewest_cuts(self, index: int, response: HttpResponse, way: str, variant: ReplayVariant) -> ReplayVariant:
         spelling, original = way.rpartition(", ")[0], self.plain[index]
-        if found := self._play(index, _with_cuts(response, ()), f"{spelling or way}, in one piece"):
+        if found := self._replay(index, _with_cuts(response, ()), f"{spelling or way}, in one piece"):
             return found
         cuts = response.delivery.cuts
         if response.body == original.body:
             spelling = ""
-        elif found := self._play(index, every := _with_cuts(original, range(1, len(original.body))), way):
+        elif found := self._replay(index, every := _with_cuts(original, range(1, len(original.body))), way):
             variant, response, spelling, cuts = found, every, "", every.delivery.cuts
         while len(cuts) > 1:
             middle = len(cuts) // 2
@@ -154,14 +154,14 @@ class _Narrowing:
                 first, *others = half
                 words = f"cut {len(half)} times" if others else f"cut {_cut_text(response.body, first)}"
                 words = f"{spelling}, {words}, answer {index}" if spelling else f"{words}, answer {index}"
-                if found := self._play(index, _with_cuts(response, half), words):
+                if found := self._replay(index, _with_cuts(response, half), words):
                     variant, cuts = found, half
                     break
             else:
                 break
         return variant
 
-    def _play(self, index: int, response: HttpResponse, way: str) -> ReplayVariant | None:
+    def _replay(self, index: int, response: HttpResponse, way: str) -> ReplayVariant | None:
         responses = [*self.plain[:index], response, *self.plain[index + 1 :]]
         variant = _replay_stream(self.cell, self.backend, way, responses)
         return variant if differs(self.evidence, variant) else None

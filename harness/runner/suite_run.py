@@ -291,7 +291,7 @@ class Run:
         targets = dict.fromkeys(cell.target.name for cell in cells)
         return ResultCollector(len(cells), targets, self._expected, self._scope)
 
-    def play_cell(self, cell: Cell) -> JudgedCell:
+    def judge_cell(self, cell: Cell) -> JudgedCell:
         """Run and judge a cell. The run's context must be open. The result is redacted, but the evidence is not.
 
         Raises:
@@ -339,7 +339,7 @@ class Run:
             UsageError: See `__call__`.
         """
         with self:
-            judged, redactor = self.play_cell(cell), self._backend.redactor()
+            judged, redactor = self.judge_cell(cell), self._backend.redactor()
         evidence = judged.evidence
         return judged.result, evidence and Evidence(redactor.result(evidence.transcript))
 
@@ -366,8 +366,8 @@ class Run:
         if processes > 1:
             elsewhere = partial(run_forked, self, processes)
         if elsewhere is not None:
-            with closing(elsewhere(cells)) as playing:
-                for number, judged in playing:
+            with closing(elsewhere(cells)) as results:
+                for number, judged in results:
                     done(number, self._raise_here(cells[number]) if judged is None else judged)
                     if stop.over:
                         break
@@ -408,7 +408,7 @@ class Run:
 
     def _without_evidence(self, cell: Cell) -> JudgedCell:
         """Run a cell and discard its evidence. Keeping the evidence of all cells would need too much memory."""
-        return replace(self.play_cell(cell), evidence=None)
+        return replace(self.judge_cell(cell), evidence=None)
 
     def _run_queue(self, left: Iterable[tuple[int, Cell]], done: OnCellDone) -> None:
         for number, cell in left:
@@ -433,8 +433,8 @@ class Run:
     ) -> None:
         with ThreadPoolExecutor(sum(number for _, number in lines), thread_name_prefix="harness-cell") as pool:
             try:
-                playing = [pool.submit(self._run_queue, left, done) for left, number in lines for _ in range(number)]
-                for thread in as_completed(playing):
+                futures = [pool.submit(self._run_queue, left, done) for left, number in lines for _ in range(number)]
+                for thread in as_completed(futures):
                     thread.result()
             except BaseException:
                 for left, _ in lines:

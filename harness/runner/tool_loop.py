@@ -339,8 +339,8 @@ def run_scenario(  # noqa: PLR0913, PLR0917 - the parts of a cell, and its envir
     adapter = target.adapter
     if isinstance(adapter, ForeignAdapter):
         with adapter.workers.lease(adapter) as lease:
-            playing = run_scenario(scenario, replace(target, adapter=lease.adapter), endpoint, begin, variant, handed)
-        return replace(playing, printed=lease.printed)
+            outcome = run_scenario(scenario, replace(target, adapter=lease.adapter), endpoint, begin, variant, handed)
+        return replace(outcome, printed=lease.printed)
     if scenario.embeddings is not None:
         return EmbeddingRun(embedded=run_embeddings(scenario.embeddings, adapter, endpoint, begin))
     stream = variant == "stream"

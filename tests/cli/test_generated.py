@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from harness.checks import generation
-from harness.checks.generation import MAX_SLOW_PLAYS, SlowPlays, search, smallest
+from harness.checks.generation import MAX_SLOW_CONVERSATIONS, SlowConversations, search, smallest
 from harness.checks.hypothesis_search import find
 from harness.cli.generating import write
 from harness.model.errors import ProviderError
@@ -133,7 +133,7 @@ class Endless(Wrapped):
 
 def test_an_adapter_that_retries_for_ever_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backends, "MAX_REQUESTS", 20)
-    shipped, slow = shipped_targets()["openai-chat"], SlowPlays()
+    shipped, slow = shipped_targets()["openai-chat"], SlowConversations()
     refused = sends(lambda _api, body: body.update(messages=[]))(shipped.adapter)
     endless = replace(shipped, adapter=client(Endless)(refused))
     with Run(backends.GeneratedBackend(), all_rules()) as run:
@@ -144,11 +144,14 @@ def test_an_adapter_that_retries_for_ever_ends_the_search(monkeypatch: pytest.Mo
 
 
 def test_a_conversation_that_reaches_the_time_limit_is_slow() -> None:
-    cell, slow = Cell(shipped_scenarios()["call-single"], shipped_targets()["openai-chat"], "whole"), SlowPlays()
+    cell, slow = (
+        Cell(shipped_scenarios()["call-single"], shipped_targets()["openai-chat"], "whole"),
+        SlowConversations(),
+    )
     late = replace(cell.result(Verdict.ERROR), reason=f"the adapter did not come back within 3 seconds{TIMEOUT_HINT}")
     run_one = slow.count_slow(lambda _cell: late)
 
-    assert [run_one(cell).verdict for _ in range(MAX_SLOW_PLAYS)] == [Verdict.ERROR] * MAX_SLOW_PLAYS
+    assert [run_one(cell).verdict for _ in range(MAX_SLOW_CONVERSATIONS)] == [Verdict.ERROR] * MAX_SLOW_CONVERSATIONS
     assert run_one(cell) == cell.result()
 
 

@@ -18,7 +18,7 @@ from harness.cassettes.loopback_server import serve
 from harness.cassettes.transport import Handler
 from harness.checks.server_check import ServerCheckRun
 from harness.checks.server_checks import CHECKS
-from harness.checks.server_session import PLAYS
+from harness.checks.server_session import CHECK_FUNCTIONS
 from harness.cli.explain import topics
 from harness.cli.main import main
 from harness.model.http import HttpRequest, HttpResponse
@@ -344,7 +344,7 @@ def test_a_check_that_breaks_is_an_error_of_ours_and_not_the_end(
     def broken(_talk: object) -> None:
         raise ZeroDivisionError("by mistake")
 
-    monkeypatch.setitem(PLAYS, "server-text", broken)
+    monkeypatch.setitem(CHECK_FUNCTIONS, "server-text", broken)
     report = folder / "run.json"
     assert (
         checked(faulty("openai-chat", unfaulted), "--only", "server-text,server-system", "--report", f"json:{report}")

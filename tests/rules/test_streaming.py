@@ -22,7 +22,7 @@ from tests.rules.transcripts import (
     found,
     given,
     only,
-    played,
+    transcript_for,
     with_events,
 )
 
@@ -103,27 +103,27 @@ LIFE_CYCLE = [
 
 @pytest.mark.parametrize(("edit", "said"), LIFE_CYCLE)
 def test_events_that_break_their_life_cycle(edit: Callable[[Events], object], said: str) -> None:
-    finding = only(with_events(played(CALLS), edit), "stream-life-cycle")
+    finding = only(with_events(transcript_for(CALLS), edit), "stream-life-cycle")
     assert said in finding.message
     assert (finding.exchange, finding.pointer) == (0, "")
 
 
 def test_another_order_of_all_the_events_is_ours_alone() -> None:
     """Numbers from one, ends that come where the calls start: nobody loses a piece by it."""
-    transcript = played("call-after-text")
+    transcript = transcript_for("call-after-text")
     for edit in (renumbered, without(ToolCallEnd), twice(ToolCallEnd), twice(Finish)):
         findings = found(with_events(transcript, edit))
         assert {(finding.rule, finding.kind) for finding in findings} == {("stream-life-cycle", Kind.CONVENTION)}
 
 
 def test_what_was_streamed_before_an_error_has_its_order_too() -> None:
-    broken = with_events(played("stream-error-in-arguments"), lambda events: [*events, ToolCallEnd(7)])
+    broken = with_events(transcript_for("stream-error-in-arguments"), lambda events: [*events, ToolCallEnd(7)])
     assert "the end of call 7, which has not started" in only(broken, "stream-life-cycle").message
 
 
 @pytest.mark.parametrize("edit", [without(TextDelta), twice(TextDelta)], ids=["lost", "doubled"])
 def test_text_that_does_not_add_up(edit: Callable[[Events], object]) -> None:
-    broken = with_events(played("call-after-text"), edit)
+    broken = with_events(transcript_for("call-after-text"), edit)
     finding = only(broken, "stream-text")
     assert finding.expected == given(broken).text
     assert finding.actual != finding.expected
@@ -131,7 +131,7 @@ def test_text_that_does_not_add_up(edit: Callable[[Events], object]) -> None:
 
 
 def test_thinking_that_does_not_add_up() -> None:
-    transcript = played(THOUGHT)
+    transcript = transcript_for(THOUGHT)
     assert any(isinstance(event, ThinkingDelta) for event in transcript.chats[0].events)
     finding = only(with_events(transcript, without(ThinkingDelta)), "stream-text")
     assert "thinking" in finding.message
@@ -143,7 +143,7 @@ def test_thinking_that_does_not_add_up() -> None:
     ids=["first-lost", "doubled", "last-lost"],
 )
 def test_arguments_that_do_not_add_up(edit: Callable[[Events], object]) -> None:
-    finding = only(with_events(played(CALLS), edit), "stream-arguments")
+    finding = only(with_events(transcript_for(CALLS), edit), "stream-arguments")
     assert isinstance(finding.expected, dict)
     assert finding.pointer
     assert finding.actual != json.dumps(finding.expected)
@@ -153,7 +153,7 @@ def test_arguments_of_one_call_under_the_number_of_another() -> None:
     def edit(events: Events) -> Events:
         return [replace(e, index=1 - e.index) if isinstance(e, ArgumentsDelta) else e for e in _both_open(events)]
 
-    findings = found(with_events(played(CALLS), edit))
+    findings = found(with_events(transcript_for(CALLS), edit))
     assert [finding.rule for finding in findings] == ["stream-arguments", "stream-arguments"]
 
 
@@ -163,7 +163,7 @@ def _both_open(events: Events) -> Events:
 
 
 def test_two_calls_may_be_open_at_once() -> None:
-    assert found(with_events(played(CALLS, "gemini-3"), _both_open)) == []
+    assert found(with_events(transcript_for(CALLS, "gemini-3"), _both_open)) == []
 
 
 @pytest.mark.parametrize("pieces", [[], [""], ["{", "}"], [" {} "]])
@@ -173,7 +173,7 @@ def test_no_arguments_may_come_as_nothing_or_as_an_empty_object(pieces: list[str
         at = place(rest, ToolCallEnd)
         return [*rest[:at], *(ArgumentsDelta(0, piece) for piece in pieces), *rest[at:]]
 
-    assert found(with_events(played("call-empty-arguments"), edit)) == []
+    assert found(with_events(transcript_for("call-empty-arguments"), edit)) == []
 
 
 def test_arguments_that_are_no_object_in_a_stream_that_fails_later() -> None:
@@ -181,12 +181,12 @@ def test_arguments_that_are_no_object_in_a_stream_that_fails_later() -> None:
         call = [ToolCallStart(0, "toolu_1", "get_weather"), ArgumentsDelta(0, '{"city": "Par'), ToolCallEnd(0)]
         return [*call, *events]
 
-    finding = only(with_events(played("stream-error-behind-text"), edit), "stream-arguments")
+    finding = only(with_events(transcript_for("stream-error-behind-text"), edit), "stream-arguments")
     assert finding.actual == '{"city": "Par'
 
 
 def test_calls_that_no_event_announces() -> None:
-    silent = with_events(played(CALLS), lambda events: [e for e in events if isinstance(e, TextDelta | Finish)])
+    silent = with_events(transcript_for(CALLS), lambda events: [e for e in events if isinstance(e, TextDelta | Finish)])
     findings = found(silent)
     assert [finding.rule for finding in findings] == ["stream-call-identity"] * 2
     assert "has no start event" in findings[0].message
@@ -206,7 +206,7 @@ def started(**changes: Any) -> Callable[[Events], None]:
     ids=["other-id", "no-id", "part-of-the-name"],
 )
 def test_a_call_that_starts_as_another(edit: Callable[[Events], None]) -> None:
-    transcript = played(CALLS)
+    transcript = transcript_for(CALLS)
     finding = only(with_events(transcript, edit), "stream-call-identity")
     call = given(transcript).tool_calls[0]
     assert finding.expected == f"{call.id} {call.name}"
@@ -218,6 +218,6 @@ def test_a_cut_call_has_no_end(target: str) -> None:
     def edit(events: Events) -> None:
         events.insert(-1, ToolCallEnd(0))
 
-    finding = only(with_events(played("call-truncated", target), edit), "truncated-call")
+    finding = only(with_events(transcript_for("call-truncated", target), edit), "truncated-call")
     assert "the events contain an end for it" in finding.message
     assert finding.pointer

@@ -18,7 +18,7 @@ from harness.apis.view import ModelStep, Provocation, RequestView
 from harness.checks.server_session import ServerUnderTest
 from harness.model.http import HttpResponse
 from harness.model.messages import JSON, ChatRequest, Message, StopReason
-from tests.servers.faulty import APIS, Json, reported, spelled
+from tests.servers.faulty import APIS, Json, payloads, spelled
 from tests.traffic import Recorded, needs_traffic, recorded
 
 DEPARTING = {
@@ -164,7 +164,7 @@ def test_whatever_stands_in_an_answer_it_is_read(api: str) -> None:
     plain = server.body_of(ChatRequest("toy-1", [Message.user("Hello.")], max_tokens=64))
     whole, stream = (wire.view(server.request(plain, stream=stream)) for stream in (False, True))
     body: JSON = wire.build(STEPS[2], "1", "toy-1", server.profile)
-    sent = reported(wire.build_stream(STEPS[2], "1", "toy-1", server.profile, stream))
+    sent = payloads(wire.build_stream(STEPS[2], "1", "toy-1", server.profile, stream))
     refusal = json.loads(wire.fail(400, None, "1").body)
     values = cycle(VALUES)
 

@@ -1,4 +1,4 @@
-"""Real recordings of vcrpy's, of many projects, are replayed unchanged: every answer byte for byte, without a finding."""
+"""Recordings of vcrpy from many projects are replayed unchanged: each answer byte for byte, without a finding."""
 
 from __future__ import annotations
 

@@ -15,8 +15,8 @@ from harness.checks.server_session import (
     CheckSession,
     Inconclusive,
     Reply,
+    check_function,
     conclusive,
-    plays,
 )
 from harness.equivalence.schema_changes import accepts
 from harness.model.messages import JSON, ChatRequest, JsonMode, JsonSchema, Message, NamedTool, StopReason
@@ -30,7 +30,7 @@ _LOST_TOKENS = 6
 """Minimum number of output tokens that shows that text was lost. The overhead of an empty answer is smaller."""
 
 
-@plays(PLAIN)
+@check_function(PLAIN)
 def _text(session: CheckSession) -> None:
     refused = "streams do not work" if session.stream else "a plain question is refused"
     reply = session.ask(session.question(), refused=refused)
@@ -52,7 +52,7 @@ _MAX_WORD_CHARACTERS = 12
 """Maximum characters of an English token."""
 
 
-@plays("server-length")
+@check_function("server-length")
 def _length(session: CheckSession) -> None:
     request = session.question(max_tokens=BOUND_TOKENS)
     reply = session.ask(request)
@@ -81,7 +81,7 @@ def _fills(reply: Reply) -> bool:
 _END = "FIVE"
 
 
-@plays("server-stop-sequence")
+@check_function("server-stop-sequence")
 def _stop(session: CheckSession) -> None:
     request = session.question(stop=[_END])
     reply = session.ask(request, refused="the server refuses a stop sequence")
@@ -130,14 +130,14 @@ PASSAGE = (
 )
 
 
-@plays("server-same-text")
+@check_function("server-same-text")
 def _same_text(session: CheckSession) -> None:
     request = session.question()
     message = "whole and streamed answers differ in their text"
     compare_variants(session, request, lambda reply: conclusive(reply).text.strip() == PASSAGE, message)
 
 
-@plays("server-same-calls")
+@check_function("server-same-calls")
 def _same_calls(session: CheckSession) -> None:
     request = session.question(tools=[WEATHER], tool_choice="auto")
     message = "whole and streamed answers differ in their calls"
@@ -164,7 +164,7 @@ def _check_refusal(session: CheckSession, reply: Reply, what: str, *, severity: 
 _NO_MODEL = "harness-no-such-model"
 
 
-@plays("server-error-model")
+@check_function("server-error-model")
 def _model(session: CheckSession) -> None:
     body = _body(session)
     named = {**body, "model": _NO_MODEL} if "model" in body else body
@@ -172,12 +172,12 @@ def _model(session: CheckSession) -> None:
     _check_refusal(session, session.send(named, model=_NO_MODEL), "an unknown model", severity=Severity.WARNING)
 
 
-@plays("server-error-json")
+@check_function("server-error-json")
 def _unreadable(session: CheckSession) -> None:
     _check_refusal(session, session.send(b'{"model": "x", "messages": ['), "a body that is not JSON")
 
 
-@plays("server-error-messages")
+@check_function("server-error-messages")
 def _nothing(session: CheckSession) -> None:
     least = session.server.api.minimal_request
     body = {key: value for key, value in _body(session).items() if least is None or key not in least.body}
@@ -196,13 +196,13 @@ def _check_survives(session: CheckSession, reply: Reply, what: str) -> None:
         session.record_try(f"accepts {what} silently", came_out=view.error is None)
 
 
-@plays("server-unknown-field")
+@check_function("server-unknown-field")
 def _unknown_field(session: CheckSession) -> None:
     reply = session.send({**_body(session), "harness_unknown_field": True})
     _check_survives(session, reply, "an unknown field")
 
 
-@plays("server-error-tool")
+@check_function("server-error-tool")
 def _check_undeclared(session: CheckSession) -> None:
     request = ChatRequest(
         session.server.model,
@@ -220,7 +220,7 @@ def _names(session: CheckSession, request: ChatRequest, refused: str) -> Sequenc
     return [call.name for call in conclusive(session.ask(request, refused=refused)).calls]
 
 
-@plays("server-choice-none")
+@check_function("server-choice-none")
 def _none(session: CheckSession) -> None:
     names = _names(
         session, session.question(tools=[WEATHER, TIME], tool_choice="none"), "the tool choice 'none' is refused"
@@ -230,7 +230,7 @@ def _none(session: CheckSession) -> None:
         session.fail(message, session.replies[-1], actual=[*names], expected=[])
 
 
-@plays("server-choice-required")
+@check_function("server-choice-required")
 def _check_required(session: CheckSession) -> None:
     names = _names(
         session,
@@ -241,7 +241,7 @@ def _check_required(session: CheckSession) -> None:
         session.fail("the request requires a call, and the answer has none", session.replies[-1])
 
 
-@plays("server-choice-named")
+@check_function("server-choice-named")
 def _check_named(session: CheckSession) -> None:
     names = _names(
         session,
@@ -253,7 +253,7 @@ def _check_named(session: CheckSession) -> None:
         session.fail(message, session.replies[-1], actual=[*names], expected=[TIME.name])
 
 
-@plays("server-choice-one-call")
+@check_function("server-choice-one-call")
 def _one(session: CheckSession) -> None:
     reply = session.ask(
         session.question(tools=[WEATHER, TIME], tool_choice="auto"),
@@ -282,12 +282,12 @@ def _json(session: CheckSession, request: ChatRequest, refused: str) -> JSON:
         raise Inconclusive("the answer is not JSON") from None
 
 
-@plays("server-json-mode")
+@check_function("server-json-mode")
 def _mode(session: CheckSession) -> None:
     _check_object(session, session.question(response_format=JsonMode()), "JSON mode is refused")
 
 
-@plays("server-json-mode-tools")
+@check_function("server-json-mode-tools")
 def _mode_with_tools(session: CheckSession) -> None:
     request = session.question(tools=[WEATHER], response_format=JsonMode())
     _check_object(session, request, "JSON mode is refused together with tools")
@@ -299,12 +299,12 @@ def _check_object(session: CheckSession, request: ChatRequest, refused: str) -> 
         session.fail("the answer is JSON, but not an object", session.replies[-1], actual=value)
 
 
-@plays("server-json-schema")
+@check_function("server-json-schema")
 def _schema(session: CheckSession) -> None:
     _check_schema(session, session.question(response_format=_ANIMAL), "a JSON schema for the answer is refused")
 
 
-@plays("server-json-schema-tools")
+@check_function("server-json-schema-tools")
 def _schema_with_tools(session: CheckSession) -> None:
     request = session.question(tools=[WEATHER], response_format=_ANIMAL)
     _check_schema(session, request, "a JSON schema for the answer is refused together with tools")

@@ -19,8 +19,8 @@ from harness.checks.server_session import (
     Inconclusive,
     Reply,
     SessionEnded,
+    check_function,
     conclusive,
-    plays,
 )
 from harness.equivalence.schema_changes import accepts
 from harness.model.messages import JSON, ChatRequest, Message, NamedTool, Role, Tool, ToolCall, ToolResult
@@ -42,7 +42,7 @@ def _first_call(session: CheckSession, reply: Reply, tool: Tool) -> CallView:
     return call
 
 
-@plays("server-call")
+@check_function("server-call")
 def _call(session: CheckSession) -> None:
     request = session.question(tools=[WEATHER], tool_choice="auto")
     first = session.ask(request)
@@ -57,7 +57,7 @@ def _call(session: CheckSession) -> None:
     session.send_text(second, "And what is it in Oslo? Use get_weather again.")
 
 
-@plays("server-parallel")
+@check_function("server-parallel")
 def _parallel(session: CheckSession) -> None:
     first = session.ask(session.question(tools=[WEATHER], tool_choice="auto"))
     conclusive(first)
@@ -69,7 +69,7 @@ def _parallel(session: CheckSession) -> None:
     session.send_results(first, results if in_order else results[::-1], refused=_OWN_IDS)
 
 
-@plays("server-no-arguments")
+@check_function("server-no-arguments")
 def _no_arguments(session: CheckSession) -> None:
     reply = session.ask(session.question(tools=[PING], tool_choice="auto"))
     call = _first_call(session, reply, PING)
@@ -78,7 +78,7 @@ def _no_arguments(session: CheckSession) -> None:
     session.send_results(reply, [(each, {"up": True}) for each in session.calls(reply)], refused=_OWN_IDS)
 
 
-@plays("server-different-calls")
+@check_function("server-different-calls")
 def _different(session: CheckSession) -> None:
     request = session.question(tools=[PING, WEATHER], tool_choice="auto")
     if session.stream:
@@ -130,7 +130,7 @@ _MAX_ROUNDING_ERROR = 129
 """Distance within which a number equals `NUMBER` after conversion to a double. Doubles of this size are 256 apart."""
 
 
-@plays("server-integers")
+@check_function("server-integers")
 def _integer(session: CheckSession) -> None:
     reply = session.ask(session.question(tools=[ORDER], tool_choice="auto"))
     call = _first_call(session, reply, ORDER)
@@ -164,7 +164,7 @@ def _twice(text: str) -> set[str]:
     return {json.dumps(text, ensure_ascii=escaped)[1:-1] for escaped in (True, False)}
 
 
-@plays("server-escapes")
+@check_function("server-escapes")
 def _escapes(session: CheckSession) -> None:
     reply, call, given = _saved_note(session, TEXT)
     if isinstance(given, str) and given in _twice(TEXT):
@@ -177,7 +177,7 @@ def _escapes(session: CheckSession) -> None:
         raise Inconclusive("the model wrote another text")
 
 
-@plays("server-strict-arguments")
+@check_function("server-strict-arguments")
 def _strict(session: CheckSession) -> None:
     forced = session.server.request_builder.keeps_schemas == "forced"
     choice = NamedTool(TABLE.name) if forced else "auto"
@@ -213,17 +213,17 @@ _MIN_PROMPT_TOKENS = 8
 """Minimum number of tokens that the system prompt adds to a request."""
 
 
-@plays("server-system")
+@check_function("server-system")
 def _system(session: CheckSession) -> None:
     _check_instruction(session, _FOLLOWED, (), "the system prompt is refused")
 
 
-@plays("server-developer")
+@check_function("server-developer")
 def _developer(session: CheckSession) -> None:
     _check_instruction(session, _OBEYED, ("developer",), "a developer message is refused")
 
 
-@plays("server-parts")
+@check_function("server-parts")
 def _parts(session: CheckSession) -> None:
     request = session.question()
     reply = session.ask(request, refused="a user message whose content is a list of parts is refused", way=["parted"])
@@ -236,7 +236,7 @@ def _parts(session: CheckSession) -> None:
 _STRINGS = "reads texts that are sent as plain strings"
 
 
-@plays("server-strings")
+@check_function("server-strings")
 def _plain(session: CheckSession) -> None:
     history = [Message.user("My animal is the otter."), Message(Role.ASSISTANT, "I shall remember it.")]
     request = ChatRequest(messages=[*history, Message.user(session.prompt)])
@@ -264,7 +264,7 @@ def _foreign_history_request(result: str, *, failed: bool, question: str) -> Cha
     )
 
 
-@plays("server-history")
+@check_function("server-history")
 def _history(session: CheckSession) -> None:
     request = _foreign_history_request("21 °C and dry", failed=False, question=session.prompt)
     plain = replace(request, messages=[request.messages[0], *request.messages[-2:]])
@@ -281,7 +281,7 @@ def _history(session: CheckSession) -> None:
 _NO = re.compile(r"\bno\b", re.IGNORECASE)
 
 
-@plays("server-result-error")
+@check_function("server-result-error")
 def _check_failed(session: CheckSession) -> None:
     request = _foreign_history_request("the station is offline", failed=True, question=session.prompt)
 
