@@ -92,7 +92,7 @@ def test_what_raises_there_raises_here(threads: Threads, monkeypatch: pytest.Mon
         raise MissingKey("openai-chat", ("OPENAI_API_KEY",))
 
     run = plan().run([*shipped_targets().values()])
-    monkeypatch.setattr("harness.runner.suite_run.Run.play_cell", failing)
+    monkeypatch.setattr("harness.runner.suite_run.Run.judge_cell", failing)
     with pytest.raises(MissingKey):
         run(some_cells(), elsewhere=partial(executors.run_sent, threads, plan()))
 

@@ -159,7 +159,7 @@ def test_a_conversation_that_reaches_the_time_limit_is_slow() -> None:
 def test_a_search_that_ends_early_does_not_claim_all_conversations(
     harness: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(generation, "MAX_SLOW_PLAYS", 0)
+    monkeypatch.setattr(generation, "MAX_SLOW_CONVERSATIONS", 0)
     done = harness("check", "adapter", "gemini", "--generate", "3")
 
     assert "fewer than 3 conversations, 0 causes of failures (seed 0)\nStopped early" in done.out
