@@ -45,7 +45,18 @@ from harness.platform.exceptions import shorten
 from harness.plugins import ADAPTERS
 from harness.reports import finding_causes
 from harness.reports.words import count
-from harness.results import Blame, CellResult, CheckResult, Finding, Kind, Presentation, RunResult, Severity, Verdict
+from harness.results import (
+    Blame,
+    CellResult,
+    CheckResult,
+    Finding,
+    Kind,
+    Presentation,
+    RunResult,
+    Severity,
+    Verdict,
+    verdict_of,
+)
 from harness.runner.cells import Cell, not_applicable
 from harness.runner.costs import models as current_models
 from harness.runner.serve_router import BASE_PATH, FirstAnswer, ImprovisedRouter
@@ -475,7 +486,7 @@ def _try_program(command: str, subject: str = "", sentence: str = "a program tha
     that were exceeded, or without parallel calls.
     """
     began = time.monotonic()
-    ended, result, has_tools = _run_program(command, is_first=not subject)
+    ended, result, router = _run_program(command, is_first=not subject)
     if ended.is_adapter:
         return Recognition(f"{adapter_specs.COMMAND_PREFIX}{command}", "an adapter that reads and writes JSON lines")
     for line in _lines_to_show(ended.printed):
@@ -485,15 +496,16 @@ def _try_program(command: str, subject: str = "", sentence: str = "a program tha
     if result.exit_code and (ended.note or _exceeded_limits(result)):
         result = replace(result, cells=[*result.cells, *_run_again(command, result).cells])
     tolerated = _exceeded_limits(result)
-    if has_tools and time.monotonic() - began < _LAST_START_SECONDS:
+    if router.has_tools and time.monotonic() - began < _LAST_START_SECONDS:
         _, other, _ = _run_program(command, "unknown tool", is_first=False, tolerated=tolerated)
         result = replace(result, cells=[*result.cells, *(each for each in other.cells if not _only_stopped(each))])
-    if not ended.note and time.monotonic() - began < _LAST_START_SECONDS:
-        failed, other, _ = _run_program(command, "error", is_first=False)
-        result = replace(result, cells=[*result.cells, *_without_report_of_error(other.cells, failed, ended)])
-    if has_tools and time.monotonic() - began < _LAST_START_SECONDS:
+    if router.has_tools and time.monotonic() - began < _LAST_START_SECONDS:
         _, other, _ = _run_program(command, "cut call", is_first=False, tolerated=tolerated)
         result = replace(result, cells=[*result.cells, *(each for each in other.cells if _uses_cut_call(each))])
+    left = _PROGRAM_SECONDS - (time.monotonic() - began)
+    if not ended.note and left > _PROGRAM_SECONDS - _LAST_START_SECONDS:
+        failed, other, router = _run_program(command, "error", is_first=False, seconds=left)
+        result = replace(result, cells=[*result.cells, *_after_error(other.cells, failed, ended, router.repeats)])
     conversations = count(len(result.cells), "conversation")
     typer.echo(f"{subject or command}: recognised as {sentence}; {conversations} run{ended.note}.")
     typer.echo(f"Otherwise: {_OTHERWISE_CODE if subject else _OTHERWISE_PROGRAM}")
@@ -535,32 +547,54 @@ def _only_stopped(cell: CellResult) -> bool:
     return {each.rule for each in cell.findings} == {"script-unplayed"}
 
 
-def _without_report_of_error(
-    cells: Sequence[CellResult], failed: EndedProgram, ended: EndedProgram
+def _after_error(
+    cells: Sequence[CellResult], failed: EndedProgram, ended: EndedProgram, repeats: int
 ) -> Iterator[CellResult]:
-    """Yield the conversation whose first request failed, with a finding, if the program did not report the failure.
+    """Yield the conversation whose first request failed, with findings, if the program repeated that request or did not
+    report the failure.
 
     An exit code in `failed` counts as a report, and so does output that is missing in `ended`, the run without a
-    failure.
+    failure. A program that got an answer to another request has nothing to report.
     """
-    printed, usual = ({*map(str.strip, each.printed.splitlines())} for each in (failed, ended))
-    if failed.note or printed - usual - {"", "undefined", "null", "None"}:
-        return
     for cell in cells[:1]:
-        finding = Finding(
-            rule="chat-failure",
-            kind=Kind.LOSS,
-            severity=Severity.ERROR,
-            blame=Blame.CLIENT,
-            message="the provider answered with an error (status 400), but the program ended with exit code 0 and "
-            "reported nothing",
-            exchange=0,
-            actual="exit code 0",
-            expected="an error",
-            of_response=True,
-            remedy="check the status of each answer, and report an error with its message",
-        )
-        yield replace(cell, verdict=Verdict.FAIL, findings=(finding,), reason=None)
+        findings = [_repeated_request(repeats)] if repeats else []
+        if not _new_lines(failed, ended) and any(each.rule == "script-unplayed" for each in cell.findings):
+            findings.append(_HIDDEN_ERROR)
+        if findings:
+            yield replace(cell, verdict=verdict_of(findings), findings=tuple(findings), reason=None)
+
+
+def _new_lines(other: EndedProgram, ended: EndedProgram) -> set[str]:
+    """Return the lines that only the other run printed, and how it ended if it failed."""
+    printed, usual = ({*map(str.strip, each.printed.splitlines())} for each in (other, ended))
+    return (printed | {other.note}) - usual - {"", "undefined", "null", "None"}
+
+
+_HIDDEN_ERROR = Finding(
+    rule="chat-failure",
+    kind=Kind.LOSS,
+    severity=Severity.ERROR,
+    blame=Blame.CLIENT,
+    message="the provider answered with an error (status 400), but the program ended with exit code 0 and reported "
+    "nothing",
+    exchange=0,
+    actual="exit code 0",
+    expected="an error",
+    of_response=True,
+    remedy="check the status of each answer, and report an error with its message",
+)
+
+
+def _repeated_request(repeats: int) -> Finding:
+    return Finding(
+        rule="loop-retry",
+        kind=Kind.LOSS,
+        severity=Severity.WARNING,
+        blame=Blame.CLIENT,
+        message=f"the same request is sent {count(repeats, 'more time')} after status 400",
+        exchange=0,
+        remedy="retry only after 408, 409, 429 and 5xx",
+    )
 
 
 def _uses_cut_call(cell: CellResult) -> bool:
@@ -569,6 +603,9 @@ def _uses_cut_call(cell: CellResult) -> bool:
 
 
 _MAX_TOLERANT_RUNS = 2
+
+_PROGRAM_SECONDS = 20.0
+"""Time limit for a program."""
 
 _LAST_START_SECONDS = 14.0
 """Time after which a program is not run again for an unknown tool, an error or a call that is cut off."""
@@ -580,17 +617,22 @@ def _exceeded_limits(result: RunResult) -> frozenset[str]:
 
 
 def _run_program(
-    command: str, answer: FirstAnswer = "two calls", *, is_first: bool = True, tolerated: frozenset[str] = frozenset()
-) -> tuple[EndedProgram, RunResult, bool]:
-    """Run a program against the reference server. Also return whether it declared tools."""
+    command: str,
+    answer: FirstAnswer = "two calls",
+    *,
+    is_first: bool = True,
+    tolerated: frozenset[str] = frozenset(),
+    seconds: float = _PROGRAM_SECONDS,
+) -> tuple[EndedProgram, RunResult, ImprovisedRouter]:
+    """Run a program against the reference server, for at most `seconds`."""
     terms = SessionOptions(fact_selection=fact_options(None, ()), ways=lambda _: [_in_pieces], tolerated=tolerated)
     router = ImprovisedRouter(terms, print_error, answer)
     with serve(router) as server:
         router.origin = server.origin
         own, base_url = keyless_environment(), server.origin + BASE_PATH
         environment = {**own, **program_variables(command, base_url, own), **variables_for(base_url)}
-        ended = run_program(command, environment, _PROGRAM_SECONDS, may_be_adapter=is_first)
-    return ended, router.run(), router.has_tools
+        ended = run_program(command, environment, seconds, may_be_adapter=is_first)
+    return ended, router.run(), router
 
 
 def _in_pieces(response: HttpResponse, _seed: str) -> tuple[HttpResponse, str]:
@@ -624,9 +666,6 @@ _MAX_PRINTED_LINES = 5
 _MAX_LINE_CHARACTERS = 200
 _BROKE_OFF = re.compile(r"^(Traceback \(most recent|\s+at \S.*:\d+\)?$)", re.MULTILINE)
 """Output of a program that ended with an exception, in Python or in Node.js."""
-
-_PROGRAM_SECONDS = 20.0
-"""Time limit for a program."""
 
 _RUNNERS = {".mjs": "node", ".js": "node", ".ts": "npx tsx"}
 """Suffix of a file → command that runs it."""

@@ -394,6 +394,9 @@ class ImprovisedRouter(ServeRouter):
         super().__init__([plain], {}, terms, notify)
         self._plain = plain
         self._improvised: dict[str, Scenario] = {}
+        self._failures: dict[tuple[str, bytes], HttpResponse] = {}
+        self.repeats = 0
+        """Number of requests that repeat a failed one unchanged. They fail again."""
 
     def _response(self, request: HttpRequest) -> HttpResponse:
         base = self.origin + BASE_PATH
@@ -401,8 +404,18 @@ class ImprovisedRouter(ServeRouter):
             request = replace(request, url=base + _with_one_version(request.url.removeprefix(base)))
         for wire in served_apis():
             if wire.recognises(replace(request, body=wire.least_body)):
-                return self._response_for(self._scenario_for(wire, request), "1", wire, request)
+                return self._response_from(wire, request)
         return self._to_conversation(request, self._plain, "1")
+
+    def _response_from(self, wire: Api, request: HttpRequest) -> HttpResponse:
+        key = (request.url, request.body)
+        if key in self._failures:
+            self.repeats += 1
+            return self._failures[key]
+        response = self._response_for(self._scenario_for(wire, request), "1", wire, request)
+        if self._first == "error" and response.status == HTTPStatus.BAD_REQUEST:
+            self._failures[key] = response
+        return response
 
     def _scenario_for(self, wire: Api, request: HttpRequest) -> Scenario:
         try:

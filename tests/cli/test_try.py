@@ -398,6 +398,13 @@ while True:
     try:
         answer = json.load(urllib.request.urlopen(request))
     except urllib.error.HTTPError as error:
+        if "retry" in sys.argv:
+            sys.argv.remove("retry")
+            continue
+        if "adapt" in sys.argv:
+            sys.argv.remove("adapt")
+            messages[0]["content"] = "You read."
+            continue
         if "ignore" in sys.argv:
             break
         if "report" in sys.argv:
@@ -602,6 +609,20 @@ def test_a_function_with_an_answer_format_of_its_own_is_run_as_a_program(
     assert done.code == code, done.out + done.err
     assert "recognised as code of openai-chat with an answer format of its own" in done.out
     assert text in done.out
+
+
+def test_a_program_may_send_another_request_after_an_error_but_not_the_same(harness: Command, folder: Path) -> None:
+    (folder / "program.py").write_text(PROGRAM)
+
+    repeated = harness("try", "--command", f"{sys.executable} program.py retry retry")
+    assert (repeated.code, "chat-failure" in repeated.out) == (0, False), repeated.out
+    assert "the same request is sent 2 more times after status 400 (loop-retry, 1 cell)" in repeated.out
+    hidden = harness("try", "--command", f"{sys.executable} program.py retry ignore")
+    assert hidden.code == 1
+    assert "(chat-failure, 1 cell)" in hidden.out
+    assert "(loop-retry, 1 cell)" in hidden.out
+    adapted = harness("try", "--command", f"{sys.executable} program.py adapt")
+    assert (adapted.code, "Nothing is wrong" in adapted.out) == (0, True), adapted.out
 
 
 def test_a_program_runs_with_its_own_prompts_and_tools(harness: Command, folder: Path) -> None:
