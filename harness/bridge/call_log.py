@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
 _T = TypeVar("_T")
@@ -17,8 +17,8 @@ class LoggedCall:
     """A logged library call. Its function uses only the library, not harness, so that a script can repeat the call.
 
     `before` is the number of requests that were sent before the call. `result` is the value that the function returned.
-    If `result` is awaitable, `awaited` is the value that it resolved to. `joined` is the message that the function
-    `join` built from the chunks of a stream.
+    If `result` is awaitable, `awaited` is the value that it resolved to. If it is a generator, `pieces` are the values
+    that it yielded. `joined` is the message that the function `join` built from the chunks of a stream.
     """
 
     function: Callable[..., object]
@@ -29,6 +29,7 @@ class LoggedCall:
     join: Callable[..., object] | None = None
     joined: object = None
     awaited: object = None
+    pieces: list[object] = field(default_factory=list[object])
 
     @property
     def is_stream(self) -> bool:
@@ -81,8 +82,16 @@ def call(function: Callable[..., _T], *args: Any, **kwargs: Any) -> _T:
     if logged is not None:
         if inspect.iscoroutine(result):
             result = cast("_T", _await(logged, result))
+        elif inspect.isgenerator(result):
+            result = cast("_T", _log_pieces(logged, cast("Iterator[object]", result)))
         logged.result = result
     return result
+
+
+def _log_pieces(logged: LoggedCall, result: Iterator[object]) -> Iterator[object]:
+    for piece in result:
+        logged.pieces.append(piece)
+        yield piece
 
 
 async def _await(logged: LoggedCall, result: Awaitable[object]) -> object:

@@ -47,7 +47,8 @@ class NodeProgram:
         name, _, model, *given = self.calls[chosen]
         given = [_without_metadata(each) for each in given] if is_short else given
         answers = [
-            [*each[:2], body_code(each[2], is_short=is_short)] for each in made.answers(0 if is_loop else at or 0)
+            [*each[:2], body_code("".join(each[2]), is_short=is_short)]
+            for each in made.answers(0 if is_loop else at or 0)
         ]
         arguments = [json.dumps(model), *(_code(each, 2) for each in given)]
         run = f", {_RUN.format(results=_code({key: [*each] for key, each in self.tools.items()}))}" if is_loop else ""

@@ -46,6 +46,7 @@ def _script(made: Reproduction, file: str, claim: ScriptClaim, redirect: str | N
     lean = is_short and claim.subject not in ("no error", "status")  # an exception must not be the short answer's
     given = made.answers(first)
     answers = [(*each[:2], body_code(each[2], is_short=lean)) for each in given]
+    stub = "ChunkStub" if any(isinstance(each[2], list) for each in given) else "ProviderStub"
     answer_text = ScriptCode(None, {}, width=_MAX_ANSWER_LINE).code(answers)
     imports, definitions = module_source(made.module, code.roots) if made.module else ([], [])
     source = "\n\n\n".join(definitions).replace("bridge.completion(", "answer_fields(")
@@ -54,7 +55,7 @@ def _script(made: Reproduction, file: str, claim: ScriptClaim, redirect: str | N
     text = "\n".join([source, *call, end])
     redirection = _REDIRECTIONS.get(redirect or "", ([], []))
     parts = [name for name in vars(script_parts) if re.search(rf"(?<![.\w]){name}\(", f"{answer_text}\n{text}")]
-    modules, helpers = module_source(script_parts, ["ProviderStub", *parts])
+    modules, helpers = module_source(script_parts, [stub, *parts])
     classes = [_EXCEPTION.format(name) for name in _EXCEPTIONS if re.search(rf"\b{name}\b", text)]
     before = [each for each in helpers if re.match(r"def (named_)?events", each)]
     keys = [] if "api_key" in text else [f'os.environ["{each}"] = "none"' for each in made.keys]
@@ -72,7 +73,7 @@ def _script(made: Reproduction, file: str, claim: ScriptClaim, redirect: str | N
         *(each for each in helpers if each not in before),
         *classes,
         source,
-        _START,
+        _START.format(stub=stub),
         endpoint,
         *redirection[1],
         "\n".join(call),
@@ -240,7 +241,7 @@ from __future__ import annotations
 '''
 
 _START = """
-server = ThreadingHTTPServer(("127.0.0.1", 0), ProviderStub)
+server = ThreadingHTTPServer(("127.0.0.1", 0), {stub})
 Thread(target=server.serve_forever, daemon=True).start()
 """
 

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from types import ModuleType
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -107,6 +107,9 @@ class Reproduction:
         view = None if self.reading is None else self.reading.response
         if self.finding.rule == "stop-reason" and view is not None and view.stop_reason is StopReason.REFUSAL:
             return "the model refuses, and the library reports a normal answer"
+        if self.finding.rule == "stream-recut":
+            way = re.search(r"another way \((.*?)\)(?:, as \d+ of \d+ ways do)?\. It differs", self.finding.message)
+            return f"the result depends on the chunks of the stream{f' ({way[1]})' if way else ''}"
         if self.finding.rule in _TITLES:
             return _TITLES[self.finding.rule]
         right, wrong = self.finding.expected, self.finding.actual
@@ -125,8 +128,9 @@ class Reproduction:
         `None` if the value is unknown.
         """
         call = self.calls[self.target_call()]
-        value = next((each for each in (call.joined, call.awaited, call.result) if each is not None), None)
-        if value is None or (call.is_stream and call.joined is None) or (call.is_awaited and call.awaited is None):
+        own_pieces = call.pieces if call.pieces and not any(map(_is_chunk, call.pieces)) else None
+        value = next((each for each in (call.joined, own_pieces, call.awaited, call.result) if each is not None), None)
+        if value is None or (value is call.result and (call.is_stream or call.is_awaited)):
             return None
         own, given = getattr(self.module, "openai_form", None), self.response
         names = [*dir(value), *getattr(value, "keys", tuple[str, ...])()]
@@ -149,9 +153,9 @@ class Reproduction:
         before = [place for place, each in enumerate(self.calls) if at is None or each.before <= at]
         return before[-1] if before else len(self.calls) - 1
 
-    def answers(self, first: int) -> list[tuple[int, dict[str, JSON], str]]:
+    def answers(self, first: int) -> list[tuple[int, dict[str, JSON], str | list[str]]]:
         """Return status, headers and body of each answer that the script's server sends, beginning with the exchange
-        `first`.
+        `first`. A body that arrives in several chunks is a list of them.
         """
         used = self.readings[first : self._last + 1] or self.readings[-1:]
         found = [_answer(each.exchange.response) for each in used if each.exchange.response is not None]
@@ -179,6 +183,8 @@ class Reproduction:
         if finding.rule in ("chat-failure", "stream-cut", "loop-failed"):
             yield ScriptClaim("no error")
             yield ScriptClaim("error")
+        elif finding.rule == "stream-recut" and self.response is None:
+            yield ScriptClaim("no error")
         elif view is not None:
             yield from self._of_answer(view)
 
@@ -226,14 +232,20 @@ class Reproduction:
         if rule in ("stop-reason", "response-refusal") and view.refusal:
             yield ScriptClaim("shown", view.refusal)
         count = next((name for start, name in _USAGE.items() if self.finding.message.startswith(start)), None)
+        is_cut = any(each.malformed is not None for each in view.calls)
         every = {
             "usage": ScriptClaim("usage", self.finding.expected, path=(count,)) if count else None,
-            "truncated-call": ScriptClaim("whole calls", calls),
+            "truncated-call": ScriptClaim("whole calls", calls) if is_cut else None,
             "response-calls": ScriptClaim("calls", calls),
             "response-text": ScriptClaim("text", view.text),
             "stop-reason": ScriptClaim("reason", [*dict.fromkeys([*own, *stop_words(view.stop_reason)])]),
         }
         yield from filter(None, [every[rule]] if rule in every else every.values())
+
+
+def _is_chunk(piece: object) -> bool:
+    """Return whether a piece of a stream is a chunk of the API, not an object of the client."""
+    return "choices" in (piece if isinstance(piece, dict) else dir(piece))
 
 
 _TITLES = {
@@ -243,11 +255,13 @@ _TITLES = {
 """Rule → the finding in the words of a library's maintainers."""
 
 
-def _answer(response: HttpResponse) -> tuple[int, dict[str, JSON], str]:
+def _answer(response: HttpResponse) -> tuple[int, dict[str, JSON], str | list[str]]:
     headers: dict[str, JSON] = {name: value for name, value in response.headers.items() if name in _HEADERS}
     if response.delivery.ending != "complete":
         headers["content-length"] = str(len(response.body) + 100)
-    return response.status, headers, response.body.decode("utf-8", "surrogateescape")
+    places = (0, *response.delivery.cuts, len(response.body))
+    chunks = [response.body[start:end].decode("utf-8", "surrogateescape") for start, end in pairwise(places)]
+    return response.status, headers, chunks if len(chunks) > 1 else chunks[0]
 
 
 def is_about_request(finding: Finding) -> bool:

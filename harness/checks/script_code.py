@@ -12,7 +12,7 @@ import json
 import re
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
 from types import ModuleType
@@ -275,11 +275,14 @@ _IGNORED = frozenset(
 """
 
 
-def body_code(text: str, *, is_short: bool) -> object:
-    """Return a body as the code that builds it: a JSON document, the events of a stream, or a string.
+def body_code(body: str | list[str], *, is_short: bool) -> object:
+    """Return a body as the code that builds it: a JSON document, the events of a stream, a string, or its chunks.
 
     With `is_short`, fields that clients ignore are left out.
     """
+    if not isinstance(body, str):
+        return body
+    text = body
     simple = shorten_answer if is_short else _whole
     with contextlib.suppress(ValueError):
         value = json.loads(text)
@@ -343,36 +346,68 @@ def reader(claim: ScriptClaim, made: tuple[Any, Any] | None) -> str | None:
         case _:
             calls = [plain(plain(each)["function"]) for each in message.get("tool_calls") or ()]
             given = [(each["name"], each["arguments"]) for each in calls]
-            return _calls_reader(answer, given, whole=subject != "calls")
+            names = {each[0] for each in cast("list[Any]", claim.value or [])}
+            return _calls_reader(answer, given, names, whole=subject != "calls")
+    if subject == "text" and isinstance(answer, list):
+        return _joined_reader(cast("list[object]", answer), str(wanted))
     places = ((path, value) for path, name, value in _places(answer) if part in name) if wanted else ()
     return next((path for path, value in places if isinstance(value, str | int) and value == wanted), None)
 
 
-def _calls_reader(answer: object, calls: list[tuple[str, Any]], *, whole: bool) -> str | None:
+def _joined_reader(pieces: list[object], text: str) -> str | None:
+    """Return an expression that joins the texts in the pieces of a stream, or `None` if none is found."""
+    names = dict.fromkeys(step for each in pieces for step, _, one in _members(each) if isinstance(one, str))
+    codes = ["''.join(each for each in answer if isinstance(each, str))"]
+    for step in names:
+        condition = f"{step[1:-1]} in each" if step.startswith("[") else f"hasattr(each, {step[1:]!r})"
+        codes.append(f"''.join(each{step} or '' for each in answer if {condition})")
+    for code in codes:
+        with contextlib.suppress(Exception):
+            if eval(code, {"answer": pieces}) == text:  # noqa: S307 - code that was just made
+                return code
+    return None
+
+
+def _calls_reader(answer: object, calls: list[tuple[str, Any]], names: Container[str], *, whole: bool) -> str | None:
     """Return an expression for the list of all calls as pairs of name and arguments, or `None` if none is found.
 
-    If `whole` is set, only calls with parsed arguments are in the list.
+    If `whole` is set, only calls with parsed arguments are in the list. If no list has exactly these `calls`, return
+    the expression for the pieces of a stream of which one is a call with one of the `names`.
     """
     wanted = [(name, _parse(args)) for name, args in calls]
     for path, _, value in _places(answer) if calls else ():
         items = cast("Sequence[object]", value) if isinstance(value, list | tuple) else ()
-        for item in items[:_MAX_CALLS]:
+        for item in [each for each in items if not isinstance(each, str)][:_MAX_CALLS]:
             inner = [*_places(item, "call", _MAX_CALLS - 1)]
             name = next((one for one, _, each in inner if each == wanted[0][0]), "")
             given = next(((one, each) for one, _, each in inner if _parse(each) == wanted[0][1]), None)
-            step = re.match(r"call(?:\.(\w+)|\[('[^']*')\])", name)
-            if given is None or step is None:
-                continue
-            args = f"json.loads({given[0]})" if isinstance(given[1], str) else given[0]
-            others = f"hasattr(call, {step[1]!r})" if step[1] else f"{step[2]} in call"
-            conditions = [others] if len(items) > len(calls) else []
-            conditions += [f"isinstance({given[0]}, dict)"] if whole else []
-            code = f"[({name}, {args}) for call in {path}{''.join(f' if {each}' for each in conditions)}]"
+            code = _list_code(path, name, given, is_mixed=len(items) > len(calls), whole=whole)
             with contextlib.suppress(Exception):
                 found = eval(code, {"answer": answer, "json": json})  # noqa: S307 - code that was just made
                 if found and found == [each for each in wanted if isinstance(each[1], dict) or not whole]:
                     return code
+    for piece in cast("list[object]", answer) if isinstance(answer, list) else ():
+        inner = [each for each in _places(piece, "call", _MAX_CALLS - 1) if not re.search(r"\[-?\d", each[0])]
+        name = next((one for one, _, each in inner if isinstance(each, str) and each in names), "")
+        given = next(((one, each) for one, key, each in inner if re.match("arg|input|param", key)), None)
+        if code := _list_code("answer", name, given, is_mixed=True, whole=whole):
+            return code
     return None
+
+
+def _list_code(path: str, name: str, given: tuple[str, object] | None, *, is_mixed: bool, whole: bool) -> str:
+    """Return the expression for the calls in the list at `path`, or an empty string if a call's parts are unknown.
+
+    `name` and `given` are the expressions for a call's name and arguments, with an example of the arguments. With
+    `is_mixed`, the list contains other objects, too.
+    """
+    step = re.match(r"call(?:\.(\w+)|\[('[^']*')\])", name)
+    if given is None or step is None:
+        return ""
+    args = f"json.loads({given[0]})" if isinstance(given[1], str) else given[0]
+    conditions = [f"hasattr(call, {step[1]!r})" if step[1] else f"{step[2]} in call"] if is_mixed else []
+    conditions += [f"isinstance({given[0]}, dict)"] if whole else []
+    return f"[({name}, {args}) for call in {path}{''.join(f' if {each}' for each in conditions)}]"
 
 
 def _parse(arguments: Any) -> Any:

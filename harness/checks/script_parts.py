@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import time
 from http.server import BaseHTTPRequestHandler
 from types import SimpleNamespace
 
@@ -28,6 +29,20 @@ class ProviderStub(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
+
+
+class ChunkStub(BaseHTTPRequestHandler):
+    def do_POST(self):
+        received.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+        status, headers, body = ANSWERS[min(len(received), len(ANSWERS)) - 1]
+        chunks = [each.encode("utf-8", "surrogateescape") for each in ([body] if isinstance(body, str) else body)]
+        self.send_response(status)
+        for name, value in {"content-length": str(sum(map(len, chunks))), **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        for chunk in chunks:
+            self.wfile.write(chunk)
+            time.sleep(0.02)
 
 
 def at(value, *steps):

@@ -33,6 +33,7 @@ from harness.apis import registry
 from harness.apis.server import long_fragments
 from harness.bridge.call_log import LoggedCall, logged_calls
 from harness.cassettes.loopback_server import serve
+from harness.checks.adapter_check import RECUTS
 from harness.checks.generation import cause_key, causes_of, shrink_cause
 from harness.checks.node_script import CALL_LOG, NodeProgram
 from harness.checks.python_script import python_scripts
@@ -51,8 +52,8 @@ from harness.model.messages import JSON, ChatResponse, ToolCall, ToolResult
 from harness.model.protocols import Endpoint
 from harness.platform.environment import installed_version
 from harness.reports.words import what_to_do
-from harness.results import CellResult, DrivenTranscript, Finding
-from harness.rules.evidence import Evidence
+from harness.results import CellResult, DrivenTranscript, Finding, ReplayVariant
+from harness.rules.evidence import Evidence, ParsedExchange
 from harness.rules.rule import all_rules
 from harness.runner.backends import NO_KEY
 from harness.runner.cells import Cell, conversation_for, with_final_calls
@@ -103,15 +104,17 @@ def reproduce(args: ReproduceOptions) -> int:
     Exit codes: 0 if a script or a `curl` command is written, 1 if only the issue is written, 2 for wrong usage.
     """
     rules = args.rules or []
+    recuts = RECUTS
     if args.saved is not None:
-        args, failed = _from_run(args, args.saved)
+        args, failed, recuts = _from_run(args, args.saved)
         rules = rules or failed
     any_variant = not args.variants
     options = complete_options(combine_options(args, paths=[args.cell], jobs="1", rules=None), "reference")
     with execution.environment("reference"), tempfile.TemporaryDirectory() as folder:
         log = os.environ[CALL_LOG] = str(Path(folder) / "calls.jsonl")
         smaller = partial(_smaller, rules, Path(log))
-        finished = run_selected_cell(options, "reference", any_variant=any_variant, smaller=smaller)
+        repeated = recuts if _RECUT in rules else 0
+        finished = run_selected_cell(options, "reference", any_variant=any_variant, recuts=repeated, smaller=smaller)
         finding = _finding(finished, rules)
         spec = (options.adapters or [finished.cell.target.adapter.name])[0]
         made = _reproduction(finished, finding, spec, options, copied=args.copy_client)
@@ -138,8 +141,14 @@ def reproduce(args: ReproduceOptions) -> int:
     return 0
 
 
-def _from_run(args: ReproduceOptions, file: Path) -> tuple[ReproduceOptions, list[str]]:
-    """Return the options that replay a failed cell of a saved run, and the rules that the cell failed."""
+_RECUT = "stream-recut"
+"""Rule about streams that arrive in other chunks."""
+
+
+def _from_run(args: ReproduceOptions, file: Path) -> tuple[ReproduceOptions, list[str], int]:
+    """Return the options that replay a failed cell of a saved run, and the rules that the cell failed. Also return the
+    number of other chunk boundaries with which the run repeated streams.
+    """
     run = load_run(file, "--from")
     cells = [each for each in run.cells if each.scenario == args.cell and any(one.fails for one in each.findings)]
     cells = [each for each in cells if each.variant in (args.variants or [each.variant])]
@@ -159,7 +168,8 @@ def _from_run(args: ReproduceOptions, file: Path) -> tuple[ReproduceOptions, lis
     chosen: dict[str, Any] = {name: values or None for name, values in given.items()}
     scenario = run.invocation.scenarios.get(args.cell, args.cell)
     failed = [each.rule for each in _failing(cells[0])]
-    return replace(args, cell=scenario, variants=[cells[0].variant], **chosen), failed
+    recuts = int(next(iter(run.invocation.recut[1:]), RECUTS))
+    return replace(args, cell=scenario, variants=[cells[0].variant], **chosen), failed, recuts
 
 
 def _failing(result: CellResult) -> list[Finding]:
@@ -210,7 +220,9 @@ def _reproduction(
     finished: FinishedCell, finding: Finding, spec: str, options: EffectiveOptions, *, copied: bool
 ) -> Reproduction:
     cell = finished.cell
-    readings = () if finished.evidence is None else finished.evidence.readings
+    readings, recut = () if finished.evidence is None else finished.evidence.readings, _recut(finished, finding)
+    if recut is not None:
+        readings = _with_responses(readings, recut.responses)
     found = _wrapper(spec)
     logged = _log_calls(cell, spec, [each.exchange.response for each in readings])
     client = _client_module(spec)  # which the calls have imported
@@ -234,18 +246,34 @@ def _reproduction(
         _redirects(spec, logged.agent),
         registry.api(cell.target.api).key_variables if found is None else (),
         partial(_is_mended, finished, finding),
-        _response(finished, finding),
+        _response(finished, finding, recut),
         cell.scenario.model_dump(mode="json", by_alias=True),
     )
 
 
-def _response(finished: FinishedCell, finding: Finding) -> ChatResponse | None:
+def _recut(finished: FinishedCell, finding: Finding) -> ReplayVariant | None:
+    """Return the variant of the streams whose result differs, as a finding of `stream-recut` reports, or `None`."""
+    variants = () if finished.evidence is None else finished.evidence.transcript.replay_variants
+    found = (each for each in variants if each.responses and f"({each.way})" in finding.message)
+    return next(found, None) if finding.rule == _RECUT else None
+
+
+def _with_responses(readings: Sequence[ParsedExchange], responses: Sequence[HttpResponse]) -> list[ParsedExchange]:
+    """Return the exchanges with other streams, which mean the same."""
+    left = iter(responses)
+    return [
+        replace(each, exchange=replace(each.exchange, response=each.exchange.response and next(left, None)))
+        for each in readings
+    ]
+
+
+def _response(finished: FinishedCell, finding: Finding, recut: ReplayVariant | None) -> ChatResponse | None:
     """Return the adapter's response for the exchange of a finding, or `None`."""
-    transcript, at = getattr(finished.evidence, "transcript", None), finding.exchange
-    if transcript is None or at is None:
+    if finished.evidence is None or finding.exchange is None:
         return None
-    chat = transcript.exchanges[at].chat
-    return transcript.chats[chat].response if chat is not None and chat < len(transcript.chats) else None
+    transcript = finished.evidence.transcript
+    chat, chats = transcript.exchanges[finding.exchange].chat, transcript.chats if recut is None else recut.chats
+    return chats[chat].response if chat is not None and chat < len(chats) else None
 
 
 def _is_mended(finished: FinishedCell, finding: Finding, body: JSON) -> bool:

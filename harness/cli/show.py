@@ -108,10 +108,12 @@ def run_selected_cell(
     mode: Mode,
     *,
     any_variant: bool,
+    recuts: int = 0,
     smaller: ShrinkCell | None = None,
 ) -> FinishedCell:
     """Run the only cell that the completed options select. With `any_variant`, the whole variant is preferred to the
-    streamed one. `smaller` may run further cells, and return another one.
+    streamed one. A streamed cell is repeated with `recuts` other chunk boundaries. `smaller` may run further cells, and
+    return another one.
 
     Raises:
         UsageError: the options select several cells, or one is wrong.
@@ -130,6 +132,7 @@ def run_selected_cell(
             libraries=libraries,
             own=frozenset(selection.files),
             base_urls=execution.base_urls_for(options.base_urls, mode, selection.targets),
+            recuts=recuts,
             strict=bool(options.strict),
             scope=options.scope,
             outdated=options.outdated,

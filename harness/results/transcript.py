@@ -96,7 +96,7 @@ class ReplayVariant:
 
     `variant` is `whole` if each stream was joined to one body, and `stream` if its bytes were sent in other chunks or
     another spelling. `way` is a phrase that describes the form. `shape` names the chunking, if it differs
-    (`harness.apis.api.StreamShape`). `printed` is as in `Transcript`.
+    (`harness.apis.api.StreamShape`). `printed` is as in `Transcript`. `responses` are the streams in the other form.
     """
 
     way: str
@@ -104,6 +104,7 @@ class ReplayVariant:
     chats: tuple[Chat, ...]
     printed: str = ""
     shape: str = ""
+    responses: tuple[HttpResponse, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,7 +116,8 @@ def _replay(
 ) -> ReplayVariant:
     with backend.endpoint(cell.target, _respond_in_order(answers, registry.api(cell.target.api))) as endpoint:
         outcome = run_scenario(cell.scenario, cell.target, endpoint, _ignore, variant)
-    return ReplayVariant(way, variant, outcome.chats, outcome.printed)
+    streams = tuple(answer.streamed for answer in answers) if variant == "stream" else ()
+    return ReplayVariant(way, variant, outcome.chats, outcome.printed, responses=streams)
 
 
 def _replay_stream(cell: Cell, backend: Backend, way: str, responses: Sequence[HttpResponse]) -> ReplayVariant:

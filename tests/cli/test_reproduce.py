@@ -184,6 +184,7 @@ def test_a_script_fails_with_the_fault_and_passes_without_it(
 
 RIGHT = """
 import json
+from dataclasses import dataclass
 from types import SimpleNamespace as Namespace
 
 import httpx2
@@ -193,6 +194,13 @@ class Refused(Exception):
     def __init__(self, answer):
         super().__init__(answer.text)
         self.status_code = answer.status_code
+
+
+@dataclass
+class Call:
+    id: str
+    name: str
+    arguments: dict
 
 
 class Client:
@@ -222,7 +230,7 @@ class Client:
 
     def call(self, call):
         arguments = json.loads(call["function"]["arguments"] or "{}")
-        return Namespace(id=call["id"], name=call["function"]["name"], arguments=arguments)
+        return Call(call["id"], call["function"]["name"], arguments)
 
     def close(self):
         self.http.close()
@@ -293,6 +301,79 @@ def test_a_script_passes_when_the_fault_is_mended(
     assert (done.code, name in done.out) == (0, True), done.out + done.err
     assert run(folder, name).stderr.splitlines()[-1].startswith("AssertionError: ")
     (folder / "own_client.py").write_text(RIGHT)
+    mended = run(folder, name)
+    assert mended.returncode == 0, (folder / name).read_text() + mended.stdout + mended.stderr
+
+
+STREAMS = RIGHT.replace(
+    "    def message",
+    """    def stream(self, messages, tools=None, **options):
+        body = {"model": self.model, "messages": [*messages], "stream": True, **options}
+        if tools:
+            body["tools"] = [*tools]
+        calls, ids = {}, []
+        with self.http.stream("POST", "chat/completions", json=body) as answer:
+            if answer.status_code >= 400:
+                answer.read()
+                raise Refused(answer)
+            for line in answer.iter_lines():
+                if not line.startswith("data: {"):
+                    continue
+                for choice in json.loads(line[6:])["choices"]:
+                    if choice["delta"].get("content"):
+                        yield choice["delta"]["content"]
+                    for piece in choice["delta"].get("tool_calls") or []:
+                        place = piece["index"]
+                        call = calls.setdefault(place, {"id": piece.get("id"), "function": {"arguments": ""}})
+                        call["function"].setdefault("name", piece["function"].get("name"))
+                        call["function"]["arguments"] += piece["function"].get("arguments") or ""
+        yield from map(self.call, calls.values())
+
+    def message""",
+)
+CHUNKED = {
+    "a lost call": ("stream-text-then-calls", "response-calls", "calls.values())", "[*calls.values()][1:])"),
+    "a lost text": (
+        "stream-text-then-calls",
+        "response-text",
+        'yield choice["delta"]["content"]',
+        'yield choice["delta"]["content"].upper()',
+    ),
+    "pieces without an index": (
+        "stream-provoked-interleaved-calls",
+        "chat-failure",
+        'place = piece["index"]',
+        'place = len(calls) if piece.get("id") else len(calls) - 1',
+    ),
+    "pieces that repeat the id": (
+        "call-parallel-same-tool",
+        "stream-recut",
+        'place = piece["index"]',
+        'place = len(calls) if piece.get("id") else len(calls) - 1',
+    ),
+    "lines that are cut": (
+        "stream-text-then-calls",
+        "stream-recut",
+        "in answer.iter_lines():",
+        "in (line for text in answer.iter_text() for line in text.splitlines()):",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CHUNKED)
+def test_a_script_sends_the_stream_that_is_read_wrongly(harness: Command, folder: Path, case: str) -> None:
+    scenario, rule, right, wrong = CHUNKED[case]
+    assert right in STREAMS
+    (folder / "own_client.py").write_text(STREAMS.replace(right, wrong))
+    words = ("--mode", "reference", "--recut", "1", "--report", "json:run.json", *TARGET)
+    assert harness("run", scenario, *words).code == 1
+    name = f"reproduce_{scenario.replace('-', '_')}.py"
+
+    done = harness("reproduce", scenario, "--variant", "stream", "--rule", rule, "--from", "run.json")
+
+    assert (done.code, name in done.out) == (0, True), done.out + done.err
+    assert run(folder, name).stderr.splitlines()[-1].startswith("AssertionError: ")
+    (folder / "own_client.py").write_text(STREAMS)
     mended = run(folder, name)
     assert mended.returncode == 0, (folder / name).read_text() + mended.stdout + mended.stderr
 
@@ -442,7 +523,11 @@ def test_requests_of_each_http_client_go_to_the_server_of_a_script(library: str,
     server = ["from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer", "from threading import Thread"]
     given = ["URL, BODY = 'https://models.example/v1', b'{}'", "ANSWERS, received = [(200, {}, '{}')], []"]
     post = [POST if library == "aiohttp" else "", POSTS[library], "assert received == [{}]"]
-    started = [*module_source(script_parts, ["ProviderStub"])[1], python_script._START, *moved]
+    started = [
+        *module_source(script_parts, ["ProviderStub"])[1],
+        python_script._START.format(stub="ProviderStub"),
+        *moved,
+    ]
     text = [*(f"import {each}" for each in names), *server, *imports, *given, *started, *post]
     script = tmp_path / "script.py"
     script.write_text("\n".join(text))
