@@ -59,7 +59,7 @@ from harness.results import (
 )
 from harness.runner.cells import Cell, not_applicable
 from harness.runner.costs import models as current_models
-from harness.runner.serve_router import BASE_PATH, FirstAnswer, ImprovisedRouter
+from harness.runner.serve_router import ANSWER, BASE_PATH, CUT_ANSWER, FirstAnswer, ImprovisedRouter
 from harness.runner.served_session import SessionOptions
 from harness.stdio import adapter_specs
 from harness.stdio.workers import WorkerPool
@@ -502,6 +502,9 @@ def _try_program(command: str, subject: str = "", sentence: str = "a program tha
     if router.has_tools and time.monotonic() - began < _LAST_START_SECONDS:
         _, other, _ = _run_program(command, "cut call", is_first=False, tolerated=tolerated)
         result = replace(result, cells=[*result.cells, *(each for each in other.cells if _uses_cut_call(each))])
+    if not (subject or ended.note) and ANSWER in ended.printed and time.monotonic() - began < _LAST_START_SECONDS:
+        cut, other, _ = _run_program(command, "cut text", is_first=False, tolerated=tolerated)
+        result = replace(result, cells=[*result.cells, *_without_report_of_cut(other.cells, cut, ended)])
     left = _PROGRAM_SECONDS - (time.monotonic() - began)
     if not ended.note and left > _PROGRAM_SECONDS - _LAST_START_SECONDS:
         failed, other, router = _run_program(command, "error", is_first=False, seconds=left)
@@ -564,6 +567,30 @@ def _after_error(
             yield replace(cell, verdict=verdict_of(findings), findings=tuple(findings), reason=None)
 
 
+def _without_report_of_cut(cells: Sequence[CellResult], cut: EndedProgram, ended: EndedProgram) -> Iterator[CellResult]:
+    """Yield the conversation whose final answer was cut off, with a finding, if the program printed nothing but what
+    there is of it.
+    """
+    usual = replace(ended, printed=ended.printed.replace(ANSWER, CUT_ANSWER))
+    if CUT_ANSWER in cut.printed and not _new_lines(cut, usual):
+        for cell in cells[:1]:
+            yield replace(cell, verdict=verdict_of([_CUT_ANSWER_SHOWN]), findings=(_CUT_ANSWER_SHOWN,), reason=None)
+
+
+_CUT_ANSWER_SHOWN = Finding(
+    rule="loop-stop-reason",
+    kind=Kind.LOSS,
+    severity=Severity.WARNING,
+    blame=Blame.CLIENT,
+    message="the model's answer was cut off by max_tokens, but the program printed it like a complete one, and ended "
+    "with exit code 0",
+    of_response=True,
+    actual=CUT_ANSWER,
+    expected="a message that the answer is incomplete",
+    remedy="check the stop reason of each answer, and tell the user if it is incomplete",
+)
+
+
 def _new_lines(other: EndedProgram, ended: EndedProgram) -> set[str]:
     """Return the lines that only the other run printed, and how it ended if it failed."""
     printed, usual = ({*map(str.strip, each.printed.splitlines())} for each in (other, ended))
@@ -608,7 +635,7 @@ _PROGRAM_SECONDS = 20.0
 """Time limit for a program."""
 
 _LAST_START_SECONDS = 14.0
-"""Time after which a program is not run again for an unknown tool, an error or a call that is cut off."""
+"""Time after which a program is not run again for an unknown tool, an error, or an answer that is cut off."""
 
 
 def _exceeded_limits(result: RunResult) -> frozenset[str]:

@@ -375,11 +375,18 @@ BASE_PATH = "/program/1"
 """Path of the base URL of all conversations."""
 
 _MAX_DEPTH = 6
-_ANSWER = "Done. The answer is 42."
+ANSWER = "Done. The answer is 42."
+"""The model's final answer, if the request asks for no format."""
+
+CUT_ANSWER = "Done. The answer is"
+"""The same answer, cut off by `max_tokens`."""
+
 _UNKNOWN_TOOL = "no_such_tool"
 
-FirstAnswer = Literal["two calls", "one call", "unknown tool", "cut call", "error"]
-"""Kind of the first answer of an improvised conversation with tools."""
+FirstAnswer = Literal["two calls", "one call", "unknown tool", "cut call", "cut text", "error"]
+"""Kind of the first answer of an improvised conversation with tools. With `cut text`, it has one call, and the final
+answer is cut off.
+"""
 
 
 class ImprovisedRouter(ServeRouter):
@@ -485,21 +492,23 @@ def improvised_scenario(
         script = [{"calls": [{_UNKNOWN_TOOL: {}}]}]
     if first == "cut call" and any(value for call in calls[:1] for value in call.values()):
         script = [{"calls": [calls[0]], "truncated": True}]
-    answer = _ANSWER
+    final: dict[str, JSON] = {"text": ANSWER}
     if view is not None and view.response_format is not None:
-        answer = json.dumps(example_value(view.response_format.schema or {"type": "object"}, {}))
+        final = {"text": json.dumps(example_value(view.response_format.schema or {"type": "object"}, {}))}
+    elif first == "cut text":
+        final = {"text": CUT_ANSWER, "stop": "max_tokens"}
     made = {
         "version": 1,
         "id": f"conversation-{number}",
         "title": "A conversation of the program",
         "covers": ["tools"],
         "requires": [*(["tools"] if calls else []), *(["parallel-tool-calls"] if calls and not one_call else [])],
-        "scripted": first in ("cut call", "error"),
+        "scripted": first in ("cut call", "cut text", "error"),
         "faults": [{"status": 400}] if first == "error" else [],
         "system_from": "client",
         "tools": tools,
         "undeclared_tools": [_UNKNOWN_TOOL] if calls and first == "unknown tool" else [],
-        "turns": [{"user": user or "Hello", "model": [*script, {"text": answer}]}],
+        "turns": [{"user": user or "Hello", "model": [*script, final]}],
     }
     return Scenario.model_validate_json(json.dumps(made))
 

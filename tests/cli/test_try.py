@@ -435,6 +435,10 @@ while True:
             content = json.dumps(json.dumps({"path": path}))
         messages.append({"role": "tool", "tool_call_id": own, "content": content})
 print("Done.")
+if "show" in sys.argv:
+    print(message["content"])
+if "exit" in sys.argv and answer["choices"][0]["finish_reason"] == "length":
+    sys.exit("The answer is incomplete.")
 """
 
 
@@ -609,6 +613,53 @@ def test_a_function_with_an_answer_format_of_its_own_is_run_as_a_program(
     assert done.code == code, done.out + done.err
     assert "recognised as code of openai-chat with an answer format of its own" in done.out
     assert text in done.out
+
+
+CHAT = """
+import json, os, sys, urllib.request
+
+body = {"model": "gpt-5.4", "messages": [{"role": "user", "content": "Hello."}]}
+headers = {"authorization": "Bearer " + os.environ["OPENAI_API_KEY"], "content-type": "application/json"}
+url = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
+answer = json.load(urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode(), headers)))
+choice = answer["choices"][0]
+text, is_cut = choice["message"]["content"], choice["finish_reason"] == "length"
+match sys.argv[1]:
+    case "marks" if is_cut:
+        print(text, "[...]")
+    case "warns" if is_cut:
+        print(text)
+        print("The answer is incomplete.", file=sys.stderr)
+    case "raw":
+        print(json.dumps(choice))
+    case "counts":
+        print(len(text))
+    case _:
+        print("Assistant: " + text)
+"""
+
+
+@pytest.mark.parametrize(
+    ("way", "is_found"), [("plain", True), ("marks", False), ("warns", False), ("raw", False), ("counts", False)]
+)
+def test_a_program_tells_its_user_if_an_answer_is_cut_off(
+    harness: Command, folder: Path, way: str, is_found: bool
+) -> None:
+    (folder / "chat.py").write_text(CHAT)
+
+    done = harness("try", "--command", f"{sys.executable} chat.py {way}")
+
+    assert done.code == 0
+    assert ("(loop-stop-reason, 1 cell)" in done.out, "Nothing is wrong" in done.out) == (is_found, not is_found)
+
+
+def test_the_answer_after_a_result_may_be_cut_off(harness: Command, folder: Path) -> None:
+    (folder / "program.py").write_text(PROGRAM)
+
+    shown = harness("try", "--command", f"{sys.executable} program.py show")
+    assert (shown.code, "(loop-stop-reason, 1 cell)" in shown.out) == (0, True), shown.out
+    failed = harness("try", "--command", f"{sys.executable} program.py show exit")
+    assert (failed.code, "Nothing is wrong" in failed.out) == (0, True), failed.out
 
 
 def test_a_program_may_send_another_request_after_an_error_but_not_the_same(harness: Command, folder: Path) -> None:
