@@ -63,7 +63,7 @@ def _parse_json(text: str, file: str) -> Any:
     try:
         return json.loads(text, object_pairs_hook=_reject_duplicates)
     except json.JSONDecodeError as error:
-        reason = f"not complete JSON: {error.msg}. The file was cut or edited. {RESTORE}"
+        reason = _incomplete(f"not complete JSON: {error.msg}", text)
         raise CassetteError(file, reason, f"line {error.lineno}, column {error.colno}") from None
     except (ValueError, RecursionError) as error:  # digits without end, brackets without end
         raise CassetteError(file, f"this JSON cannot be read: {str(error).rstrip('.')}. {RESTORE}") from None
@@ -76,7 +76,7 @@ def _parse_yaml(data: bytes, file: str) -> Any:
         builder.build(loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        incomplete = f"not complete YAML: {error.problem or error.context}. The file was cut or edited. {RESTORE}"
+        incomplete = _incomplete(f"not complete YAML: {error.problem or error.context}", data.decode())
         reason = _Builder.TOO_DEEP if error.problem == TOO_DEEP else incomplete
         raise CassetteError(file, reason, mark and _place(mark)) from None
     except (yaml.YAMLError, ValueError, OverflowError) as error:
@@ -85,6 +85,16 @@ def _parse_yaml(data: bytes, file: str) -> Any:
     finally:
         loader.dispose()
     return builder.value
+
+
+def _incomplete(reason: str, text: str) -> str:
+    """Return the reason why a text cannot be parsed. A text without the keys of a cassette never was one."""
+    if _CASSETTE_KEY.search(text):
+        return f"{reason}. The file was cut or edited. {RESTORE}"
+    return "this is no recording: a cassette is YAML or JSON with a list of `interactions`."
+
+
+_CASSETTE_KEY = re.compile(r"^[ {]*[\"']?(interactions|request|metadata|version)\b[\"']?\s*:", re.MULTILINE)
 
 
 class _Builder(Builder):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import errno
+import json
 import os
 import re
 import shutil
@@ -343,9 +344,15 @@ def load_run(path: Path, option: str = "") -> RunResult:
         raise UsageError(
             f"{named}: larger than {_MAX_RUN_BYTES >> 20} MiB, the most that the report of a run may have."
         )
+    named_as_other = f"{named}: this is not the report of a run. 'harness run --report json:{path.name}' writes one."
     try:
         return RunResult.from_json(data.decode())
-    except (ValueError, RecursionError):
+    except json.JSONDecodeError as error:
+        if not data.lstrip().startswith(b"{"):
+            raise UsageError(named_as_other) from None
         raise UsageError(
-            f"{named}: this is not the report of a run. 'harness run --report json:{path.name}' writes one."
+            f"{named}: this is not complete JSON (line {error.lineno}, column {error.colno}: {error.msg}), so the file "
+            f"was cut. 'harness run --report json:{path.name}' writes it again."
         ) from None
+    except (ValueError, RecursionError):
+        raise UsageError(named_as_other) from None

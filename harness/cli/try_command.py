@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 import shlex
 import threading
@@ -207,8 +208,7 @@ def try_(args: TryOptions) -> int:
     Prints how the subject was recognised, runs a sample of the suite, and prints three defects with the wrong and the
     right value. 'harness check' runs more. Exit codes as for 'harness run'.
     """
-    if (args.subject is None) == (args.command is None):
-        raise UsageError(_QUESTION)
+    _check_options(args)
     if args.subject is not None and "://" in args.subject:
         return _try_server(args, args.subject)
     if args.command is not None:
@@ -253,6 +253,13 @@ def try_(args: TryOptions) -> int:
     code = play_check(options, _MODEL_PROBE, trial.with_sample)
     typer.echo(f"More: {_check_command(found)}")
     return code
+
+
+def _check_options(args: TryOptions) -> None:
+    if (args.subject is None) == (args.command is None):
+        raise UsageError(_QUESTION)
+    if args.api is not None:
+        registry.api(args.api)
 
 
 def _correction(spec: str) -> str:
@@ -418,13 +425,26 @@ def _recognise(args: TryOptions) -> Recognition:
         kind, noun = (kind, "tool loop") if is_loop else (adapter_specs.CLIENT, "client")
         place = found.spec.partition(" ")[2] or name
         return Recognition(f"{kind}@{args.api} {place}", f"a {noun} of {args.api}, because of --api")
+    return _with_known_name(name, found)
+
+
+def _with_known_name(name: str, found: Recognition) -> Recognition:
+    """Return the recognition. If there is no such module, its question names what may be meant."""
     if _is_no_module(name, found):
-        known = ", ".join([*ADAPTERS.names(), *(each.library for each in wrappers.WRAPPERS)])
-        return Recognition(
-            question=f"{name} is neither a known name nor a module (a library must be installed where harness is). "
-            f"Name your client as MODULE:ATTRIBUTE, or one of: {known}."
-        )
+        return Recognition(question=_unknown_name(name))
+    module, _, attribute = name.rpartition(".")
+    if module and ":" not in name and f"no module {name!r}" in found.question:
+        return Recognition(question=f"there is no module {name}. Did you mean: harness try {module}:{attribute}")
     return found
+
+
+def _unknown_name(name: str) -> str:
+    """Return the question for a name that is neither a module nor a known name, with the known name that is like it."""
+    known = [*ADAPTERS.names(), *(each.library for each in wrappers.WRAPPERS)]
+    close = difflib.get_close_matches(name, known, n=1)
+    some = f"Name your client as MODULE:ATTRIBUTE, or one of: {', '.join(known)}."
+    rest = f"Did you mean {close[0]}?" if close else some
+    return f"{name} is neither a known name nor a module (a library must be installed where harness is). {rest}"
 
 
 def _question_about_path(name: str) -> str:
@@ -679,6 +699,8 @@ _PIECE_SECONDS = 0.05
 
 
 def _without_requests(command: str, ended: EndedProgram) -> NoReturn:
+    if ended.note.endswith(_NOT_FOUND):
+        raise UsageError(f"{command}: the shell did not find this command, or one that it runs (exit code 127).")
     if ended.note and (variable := missing_variable(ended.printed)):
         raise UsageError(f"{command}: it {variable_question(variable, f'--command {shlex.quote(command)}')}")
     if ended.note and _BROKE_OFF.search(ended.printed):
@@ -689,6 +711,7 @@ def _without_requests(command: str, ended: EndedProgram) -> NoReturn:
     )
 
 
+_NOT_FOUND = "exit code 127"
 _MAX_PRINTED_LINES = 5
 _MAX_LINE_CHARACTERS = 200
 _BROKE_OFF = re.compile(r"^(Traceback \(most recent|\s+at \S.*:\d+\)?$)", re.MULTILINE)
@@ -727,6 +750,9 @@ def _try_server(args: TryOptions, url: str) -> int:
     if probe is not None and probe.failure:
         raise UsageError(_GATEWAY_QUESTION.format(url=url, failure=probe.failure, port=_UPSTREAM_PORT))
     if model is None:
+        versioned = f"{url.rstrip('/')}/v1"
+        if not url.rstrip("/").endswith("/v1") and first_model(versioned) is not None:
+            raise UsageError(f"{url}: it lists no models there, but at {versioned}. Try: harness try {versioned}")
         raise UsageError(f"{url}: it lists no models at {url.rstrip('/')}/models. Name one, as in --model llama-4-8b.")
     typer.echo(f"{url}: recognised as a server of {api} with the model {model}. Otherwise: --api NAME, --model NAME.")
     if api == "openai-chat":

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path as FilePath
-from typing import Any
+from typing import Any, cast
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from harness.documents.document import MAX_BYTES, YamlDocument, read
+from harness.documents.document import MAX_BYTES, Path, YamlDocument, read
 from harness.documents.strict_models import describe, explain, hint, path_of
 from harness.model.errors import FileError, ScenarioError
+from harness.model.messages import JSON
 from harness.platform.files import read_file
 from harness.scenarios import validation
 from harness.scenarios.schema import Scenario
@@ -137,8 +139,7 @@ def _load(path: FilePath) -> tuple[Scenario | None, list[FileError]]:
     try:
         scenario = Scenario.model_validate_json(json.dumps(document.value))
     except ValidationError as error:
-        found = error.errors(include_url=False)
-        return None, _in_order(_explain(document, each) for each in found)
+        return None, _in_order(_explain(document, each) for each in _all_errors(document.value, error))
     errors = [
         hint(document, problem.path) or document.error(problem.path, problem.reason)
         for problem in validation.problems(scenario)
@@ -146,6 +147,54 @@ def _load(path: FilePath) -> tuple[Scenario | None, list[FileError]]:
     if path.stem != scenario.id:
         errors.append(document.error(("id",), f"the id must be the file's name, {path.stem!r}."))
     return scenario, _in_order(errors)
+
+
+def _all_errors(value: JSON, error: ValidationError) -> Iterator[ErrorDetails]:
+    """Yield the errors of a scenario. An unknown key hides the other errors of its mapping, so validate the value again
+    without it. Errors of that mapping then follow from the missing key.
+    """
+    found, rest, mappings = error.errors(include_url=False), copy.deepcopy(value), set[Path]()
+    yield from found
+    for _ in range(_MAX_UNKNOWN_KEYS):
+        unknown = [path_of(each) for each in found if _is_of_key(each)]
+        mappings |= {path[:-1] for path in unknown}
+        if not [path for path in unknown if _remove(rest, path)]:
+            return
+        try:
+            Scenario.model_validate_json(json.dumps(rest))
+        except ValidationError as other:
+            found = other.errors(include_url=False)
+            yield from (
+                each for each in found if _is_of_key(each) or not {path_of(each), path_of(each)[:-1]} & mappings
+            )
+        else:
+            return
+
+
+def _paths_around(error: ErrorDetails) -> tuple[Path, Path]:
+    """Return the path of an error, and that of the mapping with the key that it may be about."""
+    path = path_of(error)
+    return path, path[:-1]
+
+
+def _is_of_key(error: ErrorDetails) -> bool:
+    return bool(error.get("ctx", {}).get("at"))
+
+
+_MAX_UNKNOWN_KEYS = 20
+
+
+def _remove(value: JSON, path: Sequence[str | int]) -> bool:
+    """Remove the key at a path, and return whether it was there."""
+    for step in path[:-1]:
+        try:
+            value = cast("Any", value)[step]
+        except (LookupError, TypeError):
+            return False
+    return isinstance(value, dict) and value.pop(str(path[-1]), _NOTHING) is not _NOTHING
+
+
+_NOTHING = object()
 
 
 def _explain(document: YamlDocument, details: ErrorDetails) -> FileError:

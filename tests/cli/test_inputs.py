@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
+from harness.cassettes.loopback_server import serve
+from harness.model.http import HttpRequest, HttpResponse
 from harness.reports import finding_causes
 from harness.results import RunResult, Severity, Verdict
 from tests.cli.conftest import Command
@@ -231,3 +234,91 @@ def test_exceptions_of_two_lines_are_two_causes(harness: Command, project: Path)
     made = finding_causes.causes(run, Severity.ERROR)
     assert [each.cells for each in made] == [1, 1]
     assert [each.message.rpartition(": ")[2] for each in made] == ["first", "second"]
+
+
+def test_a_name_that_is_almost_right_gets_the_right_one(harness: Command, project: Path) -> None:
+    assert harness("try", "litelm").err.endswith(" Did you mean litellm?\n")
+    assert harness("try", "nowhere").err.endswith("openai-agents-js.\n")
+    dotted = harness("try", "own_replies.Client")
+    assert (dotted.code, dotted.err) == (
+        2,
+        "harness: there is no module own_replies.Client. Did you mean: harness try own_replies:Client\n",
+    )
+
+
+def test_an_unknown_api_is_reported_before_anything_is_called(harness: Command, project: Path) -> None:
+    for subject in ("own_replies:Client", "http://127.0.0.1:9/v1"):
+        done = harness("try", subject, "--api", "foo")
+        assert (done.code, done.out) == (2, "")
+        assert done.err.startswith("harness: unknown API 'foo'. Known: ")
+
+
+def test_a_command_that_the_shell_does_not_find_is_no_question_of_variables(harness: Command, folder: Path) -> None:
+    done = harness("try", "--command", "no-such-command --now")
+
+    assert done.code == 2
+    assert "no-such-command --now: the shell did not find this command, or one that it runs" in done.err
+    assert "BASE_URL" not in done.err
+
+
+def test_a_base_url_without_its_version_gets_the_one_that_answers(harness: Command, folder: Path) -> None:
+    def models(request: HttpRequest) -> HttpResponse:
+        is_there = urlsplit(request.url).path == "/v1/models"
+        body = b'{"data": [{"id": "toy-1"}]}' if is_there else b'{"error": {"message": "not found"}}'
+        return HttpResponse(200 if is_there else 404, {"content-type": "application/json"}, body)
+
+    with serve(models, 0) as server:
+        done = harness("try", server.origin)
+
+    assert (done.code, done.out) == (2, "")
+    assert done.err == (
+        f"harness: {server.origin}: it lists no models there, but at {server.origin}/v1. Try: harness try "
+        f"{server.origin}/v1\n"
+    )
+
+
+SCENARIO = """
+version: 1
+id: typos
+titel: Many mistakes
+covers: [system-prompt]
+requires: [sytem-prompt]
+systm: Hi.
+turns:
+  - usr: Hello.
+    modl: [{text: Paris.}]
+  - user: Hello.
+    model: [{txt: Paris., stp: max_tokens}]
+"""
+
+
+def test_all_mistakes_of_a_scenario_are_reported_at_once(harness: Command, folder: Path) -> None:
+    (folder / "typos.yaml").write_text(SCENARIO)
+    done = harness("validate", "typos.yaml")
+
+    places = [line.partition(" at ")[2].partition(":")[0] for line in done.out.splitlines()]
+    assert done.code == 2
+    assert places == [
+        *("titel", "requires[0]", "systm", "turns[0].usr", "turns[0].modl"),
+        *("turns[1].model[0].txt", "turns[1].model[0].stp"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "content", "expected"),
+    [
+        (("audit",), CLIENT, "this is no recording: a cassette is YAML or JSON with a list of `interactions`."),
+        (("audit",), "version: 1\ninteractions: [", "The file was cut or edited."),
+        (("report",), '{"mode": "reference", "cells": [', "this is not complete JSON (line 1, column 33: Expecting"),
+        (("report",), '{"a": 1}', "this is not the report of a run."),
+    ],
+)
+def test_a_file_of_another_kind_is_not_called_cut(
+    harness: Command, folder: Path, words: tuple[str, ...], content: str, expected: str
+) -> None:
+    (folder / "other.py").write_text(content)
+    done = harness(*words, "other.py")
+
+    assert done.code == 2
+    assert expected in done.err
+    assert ("cut or edited" in done.err) is ("cut or edited" in expected)
