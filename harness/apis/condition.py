@@ -11,7 +11,7 @@ from pydantic import Field, JsonValue, model_validator
 from harness.apis.jsonvalue import equal, type_of
 from harness.apis.schemas import image_side, json_bytes
 from harness.documents.json_schema import covers
-from harness.documents.strict_models import Pattern, Strict, misfit
+from harness.documents.strict_models import Pattern, Strict, model_error
 from harness.model.messages import JSON
 
 _OPERATORS = (
@@ -129,18 +129,20 @@ class Condition(Strict):
     def _says_one_thing(self) -> Condition:
         places = [name for name, value in (("at", self.at), ("schema", self.schemas), ("header", self.header)) if value]
         if len(places) != 1:
-            raise misfit("a condition has one of at, schema and header.")
+            raise model_error("a condition has one of at, schema and header.")
         if self.at is not None and _PATH.fullmatch(self.at) is None:
-            raise misfit(f"{self.at!r} is not a place. Write it as in tools[].function.name.", "at")
+            raise model_error(f"{self.at!r} is not a place. Write it as in tools[].function.name.", "at")
         given = sorted(self._given, key=_OPERATORS.index)
         if len(given) != 1:
-            raise misfit(f"a condition has one of {', '.join(_OPERATORS)}; this one has {', '.join(given) or 'none'}.")
+            raise model_error(
+                f"a condition has one of {', '.join(_OPERATORS)}; this one has {', '.join(given) or 'none'}."
+            )
         if (self.schemas is not None) is not (self.keyword is not None):
-            raise misfit("schema and keyword come together.")
+            raise model_error("schema and keyword come together.")
         if self.at is None and (self.every is not None or self.repeated or self.unknown is not None):
-            raise misfit("every, repeated and unknown are about a place in the body: write at.")
+            raise model_error("every, repeated and unknown are about a place in the body: write at.")
         if self.schemas is None and given[0] in _SCHEMA_OPERATORS:
-            raise misfit(f"{given[0]} is about a schema: write schema and keyword.")
+            raise model_error(f"{given[0]} is about a schema: write schema and keyword.")
         return self
 
 

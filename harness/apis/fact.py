@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, model_va
 
 from harness.apis.condition import Condition
 from harness.apis.matching import Conditions
-from harness.documents.strict_models import Strict, misfit
+from harness.documents.strict_models import Strict, model_error
 from harness.model.protocols import Capability
 
 FactVerdict = Literal["refused", "accepted", "behaviour"]
@@ -32,7 +32,7 @@ def _day(value: Any) -> Any:
     try:
         return dt.date.fromisoformat(value) if isinstance(value, str) else value
     except ValueError:
-        raise misfit(f"must be a day, as in 2026-09-22, not {value!r}.") from None
+        raise model_error(f"must be a day, as in 2026-09-22, not {value!r}.") from None
 
 
 Day = Annotated[dt.date, BeforeValidator(_day)]
@@ -40,7 +40,7 @@ Day = Annotated[dt.date, BeforeValidator(_day)]
 
 def _address(value: str) -> str:
     if not value.startswith(("https://", "http://")):
-        raise misfit(f"must be an address that begins with https:// or http://, not {value!r}.")
+        raise model_error(f"must be an address that begins with https:// or http://, not {value!r}.")
     return value
 
 
@@ -218,7 +218,7 @@ class Fact(Strict):
     @model_validator(mode="after")
     def _holds_for_some_time(self) -> Fact:
         if self.since and self.until and self.since > self.until:
-            raise misfit(f"it ends ({self.until}) before it begins ({self.since}).", "until")
+            raise model_error(f"it ends ({self.until}) before it begins ({self.since}).", "until")
         return self
 
     @cached_property

@@ -262,7 +262,7 @@ class FormatView:
 
 @dataclass(frozen=True, slots=True)
 class SettingView:
-    """A setting of a request."""
+    """The value of a setting in a request, such as `temperature`."""
 
     value: JSON
     pointer: str

@@ -39,7 +39,7 @@ from harness.cassettes.cassette import (
     loaded_delivery,
     stored_delivery,
 )
-from harness.cassettes.cassette_text import MAX_BYTES, RESTORE, exact, indent_body, parse
+from harness.cassettes.cassette_text import MAX_BYTES, RESTORE, indent_body, parse, restore_body
 from harness.cassettes.content_encoding import decode
 from harness.model.errors import CassetteError, CassetteMissing
 from harness.model.http import HttpRequest, HttpResponse
@@ -168,9 +168,9 @@ class _Reader:
         for key, name in names.items():
             try:
                 if key == "request":
-                    request = replace(request, body=exact(request.body, name))
+                    request = replace(request, body=restore_body(request.body, name))
                 elif key == "response" and response is not None:
-                    response = replace(response, body=exact(response.body, name))
+                    response = replace(response, body=restore_body(response.body, name))
                 else:
                     self._refuse(f"no body is called {_describe(key)}. {RESTORE}", place)
             except ValueError as error:

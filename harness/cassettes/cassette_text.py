@@ -223,7 +223,7 @@ def indent_body(body: str | bytes) -> tuple[str, str] | None:
     return None
 
 
-def exact(body: bytes, name: object) -> bytes:
+def restore_body(body: bytes, name: object) -> bytes:
     """Restore a body that `indent_body` reformatted.
 
     Raises:

@@ -133,7 +133,7 @@ class _Httpx2Stream(PieceStream, httpx2.SyncByteStream):
 
 def _deliver(response: HttpResponse) -> httpx2.Response:
     delivery = response.delivery
-    stream = _Httpx2Stream(delivery.pieces(response.body), delivery.pause, breaking(delivery.ending))
+    stream = _Httpx2Stream(delivery.pieces(response.body), delivery.pause, exception_for_ending(delivery.ending))
     return httpx2.Response(response.status, headers=dict(response.headers), stream=stream)
 
 
@@ -153,7 +153,7 @@ def ending(failure: Exception | None, library: Any = httpx2) -> Ending:
     return "cut" if isinstance(failure, library.RemoteProtocolError) else "reset"
 
 
-def breaking(ending: Ending, library: Any = httpx2) -> Any:
+def exception_for_ending(ending: Ending, library: Any = httpx2) -> Any:
     """Return the exception of httpx or httpx2 that corresponds to an ending, or `None` for a complete body."""
     match ending:
         case "complete":

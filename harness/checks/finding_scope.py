@@ -79,7 +79,7 @@ class FindingPolicy:
         """
         seen = Expectations(self.expected, self.scope)
         for cell in cells:
-            seen.see(cell, played=cell.verdict is not Verdict.NOT_APPLICABLE)
+            seen.add(cell, played=cell.verdict is not Verdict.NOT_APPLICABLE)
         return {
             "stale": seen.stale,
             "unmatched": seen.unmatched,

@@ -49,7 +49,7 @@ from harness.results import (
     Severity,
     Verdict,
 )
-from harness.rules.conversation_report import chat_messages, fit_exchanges, max_conversation_chars, shown_exchange
+from harness.rules.conversation_report import chat_messages, limit_bodies, max_conversation_chars, shown_exchange
 from harness.rules.evidence import Evidence
 from harness.runner.cells import VARIANTS, Cell, cells, not_applicable
 from harness.runner.live import NO_SUCH_PATH, url_suggestion
@@ -65,7 +65,7 @@ def conversation_of(run: GatewayRun, redactor: Redactor, max_characters: int) ->
     """
     words = chat_messages(run.chats, redactor)
     left = max_characters - sum(len(each.text) for each in words)
-    return ConversationRecord(words, fit_exchanges(_exchanges(run, redactor), left))
+    return ConversationRecord(words, limit_bodies(_exchanges(run, redactor), left))
 
 
 def _exchanges(gateway_run: GatewayRun, redactor: Redactor) -> Iterator[ExchangeRecord]:
@@ -247,7 +247,7 @@ class GatewayCheck:
         error = exchange.client.response.error if exchange.client.response is not None else None
         reply = _sentence(error.message if error is not None else response.body.decode(errors="replace")[:200])
         answers = f"the gateway answers HTTP {response.status}"
-        turned = next(iter(what.turned_away), None)
+        turned = next(iter(what.rejected_requests), None)
         if turned is not None:
             return (
                 f"{answers}: {reply} The upstream rejects its {turned.request} with {_sentence(turned.answer)} The "

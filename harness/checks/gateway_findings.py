@@ -307,7 +307,7 @@ def _limits(run: GatewayRun, direct: Callable[[], DirectRun]) -> Iterator[Findin
                 subject=Subject.LIMITS,
                 bodies=() if exchange is None else tuple(_bodies(exchange, result, of_answer=False)),
             )
-    for each in run.turned_away:
+    for each in run.rejected_requests:
         answer = f"{each.answer.rstrip('.')} ({each.reason})"
         message = f"the upstream rejects the gateway's request, {each.request}, with {answer}"
         yield Finding(TURNED_AWAY.id, Kind.LIMIT, Severity.ERROR, Blame.GATEWAY, message, source=SOURCE)

@@ -302,10 +302,10 @@ class GatewayRun:
     upstream: Evidence
 
     @property
-    def turned_away(self) -> tuple[RejectedRequest, ...]:
+    def rejected_requests(self) -> tuple[RejectedRequest, ...]:
         """Requests that the upstream rejected because of their headers or path."""
         transcript = self.upstream.transcript
-        return transcript.turned_away if isinstance(transcript, ServedTranscript) else ()
+        return transcript.rejected_requests if isinstance(transcript, ServedTranscript) else ()
 
 
 def run_through_gateway(cell: Cell, way: ApiPair, endpoint: GatewayEndpoint, upstream: Upstream) -> GatewayRun:
@@ -348,10 +348,10 @@ class GatewayProcess:
         """Raise `UsageError` with the output if the command has ended."""
         code = self._process.poll()
         if code is not None:
-            raise UsageError(f"--command {self.command!r}: it ended with exit code {code}.{self.last_words}")
+            raise UsageError(f"--command {self.command!r}: it ended with exit code {code}.{self.output_tail}")
 
     @property
-    def last_words(self) -> str:
+    def output_tail(self) -> str:
         """The end of the output as a sentence, or an empty string if there is no output."""
         self._printed.flush()
         size = self._printed.seek(0, os.SEEK_END)

@@ -16,7 +16,7 @@ from random import Random
 from typing import TypeAlias, TypeVar, cast
 
 from harness.apis.registry import Target
-from harness.checks.drawing import Document, draw, valid_scenario
+from harness.checks.random_conversations import Document, random_conversation, valid_scenario
 from harness.documents.document import Path
 from harness.model.errors import UsageError, install_command
 from harness.model.messages import JSON
@@ -172,7 +172,7 @@ def conversation(target: Target, random: Random, variant: Variant) -> Cell | Non
 
     Every choice is made by `random`.
     """
-    scenario = draw(target, random)
+    scenario = random_conversation(target, random)
     return scenario and _cell(scenario, target, variant)
 
 
@@ -214,7 +214,7 @@ def shrink_cause(
         found = causes(scenario_of(shrinking)) if time.monotonic() < end else set[CauseKey]()
         return key in found and found <= allowed
 
-    small = smallest(whole, shows, atomic=_ATOMIC if words else (*_ATOMIC, *_READABLE_MEMBERS))
+    small = shrink_value(whole, shows, atomic=_ATOMIC if words else (*_ATOMIC, *_READABLE_MEMBERS))
     scenario = scenario_of(small)
     if scenario is None:
         raise ValueError("a conversation that cannot be run")
@@ -271,7 +271,7 @@ MAX_TRIES = 1000
 """Default limit for the number of candidate values that are tried."""
 
 
-def smallest(
+def shrink_value(
     value: Value, fails: Callable[[Value], bool], tries: int = MAX_TRIES, atomic: Container[str | int] = ()
 ) -> Value:
     """Shrink a value as long as `fails` returns true, and return the result. No single removal can shrink it further,

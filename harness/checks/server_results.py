@@ -62,7 +62,7 @@ from harness.results import (
     Verdict,
     verdict_of,
 )
-from harness.rules.conversation_report import fit_exchanges, shown_exchange
+from harness.rules.conversation_report import limit_bodies, shown_exchange
 from harness.runner.excerpts import around, excerpt, json_lines, marked_line
 from harness.scenarios.schema import Variant
 
@@ -165,7 +165,7 @@ class ServerCellBuilder:
         exchanges = (
             shown_exchange(at, each.request, each.response, each.view, self.redactor) for at, each in enumerate(replies)
         )
-        return ConversationRecord(exchanges=fit_exchanges(exchanges, self.room))
+        return ConversationRecord(exchanges=limit_bodies(exchanges, self.room))
 
     def _failures(self, check: ServerCheck, attempts: Sequence[CheckAttempt]) -> Iterator[Finding]:
         before = 0

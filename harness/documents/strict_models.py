@@ -30,7 +30,7 @@ class Strict(BaseModel):
         known = _keys(cls)
         for key in value if isinstance(value, dict) else ():
             if key not in known:
-                raise misfit(str(UnknownName("key", key, [*known])), key)
+                raise model_error(str(UnknownName("key", key, [*known])), key)
         return value
 
 
@@ -39,7 +39,7 @@ def _keys(model: type[BaseModel]) -> dict[str, None]:
     return dict.fromkeys(field.alias or name for name, field in model.model_fields.items())
 
 
-def misfit(reason: str, *at: str | int) -> PydanticCustomError:
+def model_error(reason: str, *at: str | int) -> PydanticCustomError:
     """Create an error from a complete sentence. `at` is the path from the validated value to the mistake."""
     return PydanticCustomError("misfit", "{reason}", {"reason": reason, "at": at})
 
@@ -48,7 +48,7 @@ TEXT, NUMBER, LIST, MAPPING = "<text>", "<number>", "<list>", "<mapping>"
 """Tags of union members, which differ by JSON type. The angle brackets mark them in error locations."""
 
 
-def either(meant: str) -> Discriminator:
+def by_json_type(meant: str) -> Discriminator:
     """Return a discriminator that selects a union member by JSON type, so that errors refer only to that member.
     `meant` names the allowed values in error messages.
     """
@@ -69,7 +69,7 @@ def _compiles(pattern: str) -> str:
     try:
         re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
-        raise misfit(f"not a regular expression: {error}.") from None
+        raise model_error(f"not a regular expression: {error}.") from None
     return pattern
 
 
@@ -84,13 +84,13 @@ def _is_schema(schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
         fault = schema_error(schema, formats=True)
         lost = None if fault else lost_reference(schema)
     except RecursionError:
-        raise misfit("the schema is nested too deeply.") from None
+        raise model_error("the schema is nested too deeply.") from None
     if fault is not None:
         at, reason = fault
-        raise misfit(f"not a JSON Schema (draft 2020-12): {reason}.", *at) from None
+        raise model_error(f"not a JSON Schema (draft 2020-12): {reason}.", *at) from None
     if lost is not None:
         at, reference = lost
-        raise misfit(f"the reference {reference!r} has no target in this schema.", *at)
+        raise model_error(f"the reference {reference!r} has no target in this schema.", *at)
     return schema
 
 
@@ -100,7 +100,9 @@ SchemaObject = Annotated[dict[str, JsonValue], AfterValidator(_is_schema)]
 
 def _takes_an_object(schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
     if schema and schema.get("type") != "object":
-        raise misfit("the schema of arguments must have type: object at its root, or be {} for a tool without any.")
+        raise model_error(
+            "the schema of arguments must have type: object at its root, or be {} for a tool without any."
+        )
     return schema
 
 
@@ -113,14 +115,14 @@ _WORDS = frozenset({"null", "true", "false", "Null", "NULL", "True", "TRUE", "Fa
 _MAX_CHARACTERS = 60
 
 
-def flow(value: JSON) -> str:
+def one_line_yaml(value: JSON) -> str:
     """Return a value as YAML on one line, with long parts shortened."""
     match value:
         case dict():
-            text = ", ".join(f"{flow(key)}: {flow(item)}" for key, item in value.items())
+            text = ", ".join(f"{one_line_yaml(key)}: {one_line_yaml(item)}" for key, item in value.items())
             return f"{{{text}}}" if len(text) <= _MAX_CHARACTERS else "{…}"
         case list():
-            text = ", ".join(map(flow, value))
+            text = ", ".join(map(one_line_yaml, value))
             return f"[{text}]" if len(text) <= _MAX_CHARACTERS else "[…]"
         case str() if _PLAIN_SCALAR.fullmatch(value) and value not in _WORDS and len(value) <= _MAX_CHARACTERS:
             return value
@@ -228,18 +230,18 @@ def _call(document: YamlDocument, path: Path) -> _Found:
         return None
     calls = _value_at(document, path[: end + 1])
     if isinstance(calls, dict):
-        return path[: end + 1], f"calls is a list: write calls: {flow([calls])}."
+        return path[: end + 1], f"calls is a list: write calls: {one_line_yaml([calls])}."
     at = path[: end + 2]
     call = _value_at(document, at)
     if isinstance(call, str):
-        return at, f"a call is a pair of a tool and its arguments: write {flow({call: {}})}."
+        return at, f"a call is a pair of a tool and its arguments: write {one_line_yaml({call: {}})}."
     name = _name(call)
     if name is None or not isinstance(call, dict) or _tool_names(document) & call.keys():
         return None
     function = call.get("function")
     given = function if isinstance(function, dict) else call
     arguments = next((_object(given[key]) for key in _ARGUMENTS if key in given), None)
-    return at, f"a call is a pair of a tool and its arguments: write {flow({name: arguments or {}})}."
+    return at, f"a call is a pair of a tool and its arguments: write {one_line_yaml({name: arguments or {}})}."
 
 
 def _arguments(document: YamlDocument, path: Path) -> _Found:
@@ -249,7 +251,7 @@ def _arguments(document: YamlDocument, path: Path) -> _Found:
     arguments = _object(value) if isinstance(value, str) else None
     if arguments is None:
         return None
-    return path, f"arguments are a mapping, not JSON in a text: write {path[-1]}: {flow(arguments)}."
+    return path, f"arguments are a mapping, not JSON in a text: write {path[-1]}: {one_line_yaml(arguments)}."
 
 
 def _choice(document: YamlDocument, path: Path) -> _Found:
@@ -260,7 +262,7 @@ def _choice(document: YamlDocument, path: Path) -> _Found:
     meant = _convert_choice(_value_at(document, at))
     if meant is None:
         return None
-    return at, f"a choice is {', '.join(_CHOICES)} or {{tool: NAME}}: write tool_choice: {flow(meant)}."
+    return at, f"a choice is {', '.join(_CHOICES)} or {{tool: NAME}}: write tool_choice: {one_line_yaml(meant)}."
 
 
 def _convert_choice(value: JSON) -> JSON:
@@ -290,10 +292,10 @@ def _expectation(document: YamlDocument, path: Path) -> _Found:
             column = document.key_marks.get((*turn[:-1], at - 1, "model"), (0, 5))[1]
             return turn, f"expect belongs to the turn above: remove the dash and start it in column {column}."
     if place == "expectation" and key in _TEXT:
-        return path, f"{key} belongs under text: write text: {flow({str(key): _value_at(document, path)})}."
+        return path, f"{key} belongs under text: write text: {one_line_yaml({str(key): _value_at(document, path)})}."
     value = _value_at(document, path)
     if place == "expectation" and key == "text" and isinstance(value, str):
-        return path, f"text is a mapping of conditions: write text: {flow({'contains': value})}."
+        return path, f"text is a mapping of conditions: write text: {one_line_yaml({'contains': value})}."
     return None
 
 
@@ -305,9 +307,9 @@ def _tool(document: YamlDocument, path: Path) -> _Found:
     if len(path) == 2 and path[0] == "tools" and isinstance(value, str):
         return path, f"a tool is a mapping: write - name: {value}, with parameters and results."
     if path[-1:] == ("results",) and _place(path[:-1]) == "tool" and not isinstance(value, list):
-        return path, f"results is a list: write results: {flow([_result(value)])}."
+        return path, f"results is a list: write results: {one_line_yaml([_result(value)])}."
     if _place(path[:-1]) == "result" and isinstance(path[-1], int) and not isinstance(value, dict):
-        return path, f"a result is a mapping: write {flow(_result(value))}."
+        return path, f"a result is a mapping: write {one_line_yaml(_result(value))}."
     if path[-1:] == ("type",) and _place(path[:-1]) == "tool" and value == "function":
         return path, "every tool is a function: remove type."
     return None
@@ -322,9 +324,9 @@ def _model(document: YamlDocument, path: Path) -> _Found:
     value = _value_at(document, path)
     if path[-1:] == ("model",) and _place(path[:-1]) == "turn" and isinstance(value, str | dict):
         answer: JSON = {"text": value} if isinstance(value, str) else value
-        return path, f"model is a list of answers: write model: {flow([answer])}."
+        return path, f"model is a list of answers: write model: {one_line_yaml([answer])}."
     if _place(path[:-1]) == "answer" and isinstance(path[-1], int) and isinstance(value, str):
-        return path, f"an answer is a mapping: write {flow({'text': value})}."
+        return path, f"an answer is a mapping: write {one_line_yaml({'text': value})}."
     return None
 
 
@@ -335,7 +337,7 @@ def _renamed_or_moved(document: YamlDocument, path: Path) -> _Found:
     if place in ("scenario", "turn") and key in _SETTING_KEYS:
         value = _value_at(document, path)
         meant = _convert_choice(value) if key == "tool_choice" else None
-        return path, f"{key} belongs under settings: write settings: {flow({key: meant or value})}."
+        return path, f"{key} belongs under settings: write settings: {one_line_yaml({key: meant or value})}."
     called = _OTHER_NAMES.get(place, {}).get(key)
     if called is None:
         return None

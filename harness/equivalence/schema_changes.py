@@ -23,13 +23,13 @@ from harness.equivalence.schema_forms import (
     Acceptance,
     Branch,
     NormalForm,
-    anything,
-    nothing,
+    any_form,
+    no_form,
     nullable,
     read_form,
     resolve_cycle,
 )
-from harness.equivalence.schema_instances import at_random, candidates, of_case
+from harness.equivalence.schema_instances import candidates, of_case, random_instance
 from harness.model.messages import JSON
 
 _CONSTRUCTED = 5000
@@ -137,7 +137,7 @@ class SchemaComparison:
             keywords["required"] = sorted(given.required | forced)
         says_nothing = "additionalProperties" not in keywords and not given.says_open
         if says_nothing and "properties" in keywords and wire.is_closed:
-            keywords["additionalProperties"] = nothing()
+            keywords["additionalProperties"] = no_form()
         if self._openapi and given.is_closed and "additionalProperties" not in wire.keywords:
             del keywords["additionalProperties"]
         return Branch(keywords)
@@ -148,7 +148,7 @@ class SchemaComparison:
         accepted, sent = Acceptance(given, above), Acceptance(wire, above)
         random = Random(_SEED)  # noqa: S311 - nothing secret
         constructed = islice(chain(candidates(given, above), candidates(wire, above)), _CONSTRUCTED)
-        generated = (at_random(each, above, random) for _ in range(_GENERATED) for each in (given, wire))
+        generated = (random_instance(each, above, random) for _ in range(_GENERATED) for each in (given, wire))
         for value in chain(constructed, generated):
             one = accepted(value)
             if one != sent(value):
@@ -204,8 +204,8 @@ def _steps(
     if kind == "object" and "patternProperties" not in {**given.keywords, **wire.keywords}:
         for name in (*given.properties, *(name for name in wire.properties if name not in given.properties)):
             at = [join(pointer, "properties", name) for pointer in pointers]
-            here = given.properties.get(name) or replace(one or anything(), pointer=at[0])
-            there = wire.properties.get(name) or replace(other or anything(), pointer=at[1])
+            here = given.properties.get(name) or replace(one or any_form(), pointer=at[0])
+            there = wire.properties.get(name) or replace(other or any_form(), pointer=at[1])
             yield _InnerPair(_set_pointer(here, at[0]), _set_pointer(there, at[1]), name, name in forced)
     if kind == "object" and one is not None and other is not None:
         yield _InnerPair(_set_pointer(one, places[0]), _set_pointer(other, places[1]), None)
@@ -216,7 +216,7 @@ def _steps(
                 yield _InnerPair(here, there, at)
             if "items" in {**given.keywords, **wire.keywords}:
                 at = [join(pointer, "items") for pointer in pointers]
-                here, there = given.form("items") or anything(), wire.form("items") or anything()
+                here, there = given.form("items") or any_form(), wire.form("items") or any_form()
                 yield _InnerPair(_set_pointer(here, at[0]), _set_pointer(there, at[1]), len(tuples[0]))
 
 

@@ -125,12 +125,12 @@ class NormalForm:
         return cases[0] if len(cases) == 1 else None
 
 
-def anything(pointer: str = "") -> NormalForm:
+def any_form(pointer: str = "") -> NormalForm:
     """Return the form of the schema `true`."""
     return NormalForm({kind: (Branch({}),) for kind in KINDS}, pointer)
 
 
-def nothing(pointer: str = "") -> NormalForm:
+def no_form(pointer: str = "") -> NormalForm:
     """Return the form of the schema `false`."""
     return NormalForm({}, pointer)
 
@@ -299,7 +299,7 @@ class _Reading:
         self._read += 1
         pointer = self._document.pointer(schema)
         if not isinstance(schema, dict):
-            return nothing(pointer) if schema is False else anything(pointer)
+            return no_form(pointer) if schema is False else any_form(pointer)
         if self._read > MAX_FORMS or any(other is schema for other in within):
             raise UnreadableError("its references do not end")
         inside = (*within, schema)
@@ -329,7 +329,7 @@ class _Reading:
             is_open = kind == "object" and schema.get("additionalProperties") in (True, {})
             case = Branch(self._keywords(kind, schema, above, whole=kind not in names), is_open)
             if isinstance(values, list):
-                fit = Acceptance(NormalForm({kind: (case,)}), [anything()] * (len(above) - 1))
+                fit = Acceptance(NormalForm({kind: (case,)}), [any_form()] * (len(above) - 1))
                 own = [value for value in values if type_of(value) == kind and fit(value)]
                 found.extend(((kind, union([NormalForm({kind: (enum_branch(own),)})], "").kinds[kind]),) if own else ())
             else:
@@ -345,7 +345,7 @@ class _Reading:
         for name in _FORMS.get(kind, ()):
             if name in schema:
                 form = self.place(schema[name], above)
-                if form.key != anything().key:
+                if form.key != any_form().key:
                     keywords[name] = form
         if kind == "array" and as_list(schema.get("prefixItems")):
             keywords["prefixItems"] = tuple(self.place(each, above) for each in as_list(schema["prefixItems"]))
@@ -390,7 +390,7 @@ class _Reading:
             return one if one.keywords else other
         if "enum" in one.keywords or "enum" in other.keywords:
             rest, checks = (one, other) if "enum" in one.keywords else (other, one)
-            fits = Acceptance(NormalForm({kind: (checks,)}), [anything()] * MAX_DEPTH)
+            fits = Acceptance(NormalForm({kind: (checks,)}), [any_form()] * MAX_DEPTH)
             values = [value for value in rest.keywords["enum"] if fits(value)]
             return enum_branch(values) if values else None
         found = {**one.keywords, **other.keywords}

@@ -309,7 +309,7 @@ def _with_names(case: Branch, base: dict[str, JSON], inside: Sequence[NormalForm
     yield from ({**base, name: "a"} for name in names if isinstance(name, str))
 
 
-def at_random(form: NormalForm, above: Sequence[NormalForm], random: Random) -> JSON:
+def random_instance(form: NormalForm, above: Sequence[NormalForm], random: Random) -> JSON:
     """Return a random value that satisfies a schema in normal form, or that is just outside one of its bounds."""
     form, above = resolve_cycle(form, above)
     cases = [(kind, case) for kind in KINDS for case in form.kinds.get(kind, ())]
@@ -319,17 +319,17 @@ def at_random(form: NormalForm, above: Sequence[NormalForm], random: Random) -> 
     inside = (*above, form)
     options = [*case.keywords.get("oneOf", ()), *case.keywords.get("allOf", ())]
     if options and random.random() < 0.8:
-        values = [at_random(option, above, random) for option in options]
+        values = [random_instance(option, above, random) for option in options]
         if all(isinstance(value, dict) for value in values):
             chosen = random.sample(values, random.randint(1, len(values)))
             return {name: each for value in chosen if isinstance(value, dict) for name, each in value.items()}
         return random.choice(values)
     if kind == "object" and "enum" not in case.keywords:
         wanted = [name for name in case.properties if name in case.required or random.random() < 0.6]
-        return {name: at_random(case.properties[name], inside, random) for name in wanted}
+        return {name: random_instance(case.properties[name], inside, random) for name in wanted}
     items = case.form("items")
     if kind == "array" and items is not None and "enum" not in case.keywords:
-        return [at_random(items, inside, random) for _ in range(random.randint(0, 3))]
+        return [random_instance(items, inside, random) for _ in range(random.randint(0, 3))]
     return random.choice(
         [*case.keywords.get("enum", ()), *_boundary_values(kind, case, inside, 0), of_case(kind, case, inside)]
     )

@@ -219,15 +219,15 @@ class ServedTranscript(Transcript):
     The client ran the scenario, so there are no chats and no tool executions. The `chat` of an exchange is the index of
     the script's response that the client received, or `None` for another response. `script` is the number of responses
     in the script, `played` the number sent, and `beside` the number of requests that received another response. `ended`
-    is set if no more requests will come. `turned_away` holds rejected requests, which are not exchanges. `profiles` are
-    those of requested models other than `model`. `runs` holds the tool runs that harness could observe.
+    is set if no more requests will come. `rejected_requests` are not exchanges. `profiles` are those of requested
+    models other than `model`. `runs` holds the tool runs that harness could observe.
     """
 
     script: int = 0
     played: int = 0
     beside: int = 0
     ended: bool = True
-    turned_away: tuple[RejectedRequest, ...] = ()
+    rejected_requests: tuple[RejectedRequest, ...] = ()
     profiles: Mapping[str, Profile] = field(default_factory=dict[str, Profile])
     runs: tuple[ToolRun, ...] = ()
 

@@ -75,7 +75,7 @@ def build_conversation(
         _show_reading(number, each, evidence.transcript.chats, redactor, with_stream=with_streams)
         for number, each in zip(numbers, evidence.readings, strict=True)
     )
-    return ConversationRecord(tuple(words), fit_exchanges(exchanges, left))
+    return ConversationRecord(tuple(words), limit_bodies(exchanges, left))
 
 
 def chat_messages(chats: Sequence[Chat], redactor: Redactor) -> tuple[MessageRecord, ...]:
@@ -88,7 +88,7 @@ def _shorten(every: Iterable[MessageRecord], redactor: Redactor) -> Iterator[Mes
         yield replace(each, text=_text(each.text), name=each.name and _text(each.name), id=each.id and _text(each.id))
 
 
-def fit_exchanges(exchanges: Iterable[ExchangeRecord], max_characters: int) -> tuple[ExchangeRecord, ...]:
+def limit_bodies(exchanges: Iterable[ExchangeRecord], max_characters: int) -> tuple[ExchangeRecord, ...]:
     """Limit the bodies of the exchanges to about `max_characters` characters in total. Exchanges beyond the limit are
     kept without bodies.
     """

@@ -491,5 +491,5 @@ def _missing_tools(evidence: Evidence) -> Iterator[RuleViolation]:
 )
 def _refused_requests(evidence: Evidence) -> Iterator[RuleViolation]:
     transcript = evidence.transcript
-    for each in transcript.turned_away if isinstance(transcript, ServedTranscript) else ():
+    for each in transcript.rejected_requests if isinstance(transcript, ServedTranscript) else ():
         yield RuleViolation(f"{each.request} is refused: {each.reason}")

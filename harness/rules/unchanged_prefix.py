@@ -238,11 +238,11 @@ def refused_change_of_caller(evidence: Evidence, reading: ParsedExchange) -> Pre
 
 def sentence(change: PrefixChange, evidence: Evidence) -> str:
     """Return a sentence that describes a change that the caller requested."""
-    words = change_words(change) + as_the_scenario_asks(evidence)
+    words = change_words(change) + scenario_clause(evidence)
     return f"{words[:1].upper()}{words[1:]}."
 
 
-def as_the_scenario_asks(evidence: Evidence) -> str:
+def scenario_clause(evidence: Evidence) -> str:
     """Return a clause for a change that the caller requested."""
     scenario = evidence.transcript.scenario
     return f", as the scenario {scenario.id} asks" if scenario else ", as the caller requested"
@@ -372,7 +372,7 @@ def _violation(
     expected, actual = _show(before, one), _show(req, other)
     if change.kind == "tool-order":
         expected, actual = _tool_names(before), _tool_names(req)
-    message = change_words(change) + (as_the_scenario_asks(evidence) if as_asked else "")
+    message = change_words(change) + (scenario_clause(evidence) if as_asked else "")
     if change.by_spelling:
         place = other.pointer if other else ""
         return req.reading.violation(
@@ -543,6 +543,6 @@ def _change_since(evidence: Evidence, issuer: ParsedExchange | None, reading: Pa
     for with_callers in (False, True):
         for before, req in chain:
             for change in changes_between(evidence, before, req, with_callers=with_callers):
-                whose = as_the_scenario_asks(evidence) if with_callers else ""
+                whose = scenario_clause(evidence) if with_callers else ""
                 return f"{change_words(change)}{f' at {change.pointer}' if change.pointer else ''}{whose}", with_callers
     return "tools, system prompt and messages are unchanged, as far as they are recorded", False

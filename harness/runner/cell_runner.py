@@ -42,9 +42,9 @@ from harness.runner.cells import (
     HandedHistory,
     NoHistory,
     NotApplicableReason,
-    absent,
     conversation_for,
     not_applicable,
+    not_applicable_reason,
     with_final_calls,
 )
 from harness.runner.costs import Budget
@@ -122,7 +122,7 @@ class CellRunner:
 
     def _run_cell(self, cell: Cell) -> JudgedCell:
         result = cell.result()
-        absence = absent(cell, self._backend.mode)
+        absence = not_applicable_reason(cell, self._backend.mode)
         if absence is not None:
             return JudgedCell(absence.result(result))
         try:

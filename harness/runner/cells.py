@@ -272,7 +272,7 @@ def _entries(scenario: Scenario, api: str) -> Iterator[JSON]:
 
 def not_applicable(cell: Cell, mode: Mode) -> str | None:
     """Return why a cell cannot run in a mode, or `None` if it can."""
-    absence = absent(cell, mode)
+    absence = not_applicable_reason(cell, mode)
     return None if absence is None else absence.reason
 
 
@@ -288,7 +288,7 @@ class NotApplicableReason:
         return replace(result, verdict=Verdict.NOT_APPLICABLE, reason=self.reason, lacking=self.lacking)
 
 
-def absent(cell: Cell, mode: Mode) -> NotApplicableReason | None:
+def not_applicable_reason(cell: Cell, mode: Mode) -> NotApplicableReason | None:
     """Return why a cell cannot run in a mode and what lacks the feature, or `None` if it can run."""
     scenario, target = cell.scenario, cell.target
     if target.adapter.drive is not None and (reason := why_not_drivable(scenario, target.adapter.capabilities)):

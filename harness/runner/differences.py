@@ -432,9 +432,9 @@ class ObservedValues:
     def __init__(self, cells: Iterable[Observations] = ()) -> None:
         self._values: dict[str, set[str]] = {aspect.name: set() for aspect in ASPECTS}
         for each in cells:
-            self.see(each)
+            self.add(each)
 
-    def see(self, cell: Mapping[str, Iterable[str]]) -> None:
+    def add(self, cell: Mapping[str, Iterable[str]]) -> None:
         """Add the values of a cell."""
         for name, values in cell.items():
             self._values[name].update(values)

@@ -196,7 +196,7 @@ class Expectations:
         self._played: set[int] = set()
         self._happened: set[int] = set()
 
-    def see(self, cell: CellResult, *, played: bool) -> None:
+    def add(self, cell: CellResult, *, played: bool) -> None:
         """Add a cell of the run. `played` is set if all rules checked it."""
         for at, entry in enumerate(self._expected):
             if entry.covers(cell):

@@ -212,7 +212,7 @@ class ServedSession:
         self.ways: dict[int, str] = {}
         """Descriptions of the rewritten streams, by number of the request (from 1)."""
         self._tap = ExchangeLog(base, REFERENCE_URL)
-        self._turned_away: list[RejectedRequest] = []
+        self._rejected_requests: list[RejectedRequest] = []
         self._runs: list[ToolRun] = []
         self._beside = 0
         self._request_count = 0
@@ -231,7 +231,7 @@ class ServedSession:
             if served.reason is not None:
                 path = urlsplit(public.url).path.removeprefix(urlsplit(REFERENCE_URL).path)
                 answer = self._refusal(served.response)
-                self._turned_away.append(RejectedRequest(f"{request.method} {path}", served.reason, answer))
+                self._rejected_requests.append(RejectedRequest(f"{request.method} {path}", served.reason, answer))
             elif not served.again:
                 unpaced = replace(
                     served.response.delivery, cuts=(), pause=0.0
@@ -281,9 +281,9 @@ class ServedSession:
         return tuple(self._tap.exchanges)
 
     @property
-    def turned_away(self) -> tuple[RejectedRequest, ...]:
+    def rejected_requests(self) -> tuple[RejectedRequest, ...]:
         """The requests that were rejected for reasons unrelated to their chat, such as a missing key."""
-        return tuple(self._turned_away)
+        return tuple(self._rejected_requests)
 
     @property
     def progress(self) -> tuple[int, int]:
@@ -313,7 +313,7 @@ class ServedSession:
                 played=self._front.played,
                 beside=self._beside,
                 ended=ended,
-                turned_away=tuple(self._turned_away),
+                rejected_requests=tuple(self._rejected_requests),
                 profiles=dict(self._front.profiles),
                 runs=tuple(self._runs),
             )

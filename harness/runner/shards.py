@@ -173,10 +173,10 @@ def merge_shards(shards: Sequence[NamedResult]) -> RunResult:
     expectations = Expectations(whole.expected, Scope(first.rules, first.ignored))
     observed = {target: ObservedValues() for target in dict.fromkeys(cell.target for cell in cells)}
     for cell in cells:
-        expectations.see(cell, played=is_judged(cell))
+        expectations.add(cell, played=is_judged(cell))
     for _, _, part in parts:
         for target, values in part.observed.items():
-            observed[target].see(values)
+            observed[target].add(values)
     definitions = {name: each for _, run in shards for name, each in run.definitions.items()}
     return replace(
         first,

@@ -61,9 +61,9 @@ class ResultCollector:
         """Add the result of the cell with this number. Its evidence is discarded."""
         result = judged.result
         self._results[number] = result
-        self._expectations.see(result, played=is_judged(result))
+        self._expectations.add(result, played=is_judged(result))
         if judged.observations is not None:
-            self._observed[result.target].see(judged.observations)
+            self._observed[result.target].add(judged.observations)
 
     def keep(self, cells: Mapping[int, CellResult], observed: Values) -> None:
         """Add results of an earlier run, by their cell numbers in this run, and the values observed in that run."""
@@ -71,7 +71,7 @@ class ResultCollector:
             self.add(number, JudgedCell(result))
         for target, values in observed.items():
             if target in self._observed:
-                self._observed[target].see(values)
+                self._observed[target].add(values)
 
     @property
     def cells(self) -> tuple[CellResult, ...]:

@@ -23,7 +23,7 @@ from harness.documents.strict_models import (
     Pattern,
     SchemaObject,
     Strict,
-    either,
+    by_json_type,
 )
 from harness.model.messages import (
     JSON,
@@ -294,7 +294,7 @@ class Settings(Strict):
     tool_choice: (
         Annotated[
             Annotated[Literal["auto", "none", "required"], Tag(TEXT)] | Annotated[NamedToolSpec, Tag(MAPPING)],
-            either("auto, none, required or {tool: NAME}"),
+            by_json_type("auto, none, required or {tool: NAME}"),
         ]
         | None
     ) = Field(
@@ -305,7 +305,7 @@ class Settings(Strict):
     response_format: (
         Annotated[
             Annotated[Literal["json"], Tag(TEXT)] | Annotated[JsonSchemaSpec, Tag(MAPPING)],
-            either("json or {json_schema: SCHEMA}"),
+            by_json_type("json or {json_schema: SCHEMA}"),
         ]
         | None
     ) = Field(default=None, description="json: any JSON; {json_schema: SCHEMA}: JSON that conforms to the schema.")
@@ -337,7 +337,7 @@ class Settings(Strict):
 
 
 _Texts: TypeAlias = Annotated[
-    Annotated[str, Tag(TEXT)] | Annotated[list[str], Tag(LIST)], either("a text or a list of texts")
+    Annotated[str, Tag(TEXT)] | Annotated[list[str], Tag(LIST)], by_json_type("a text or a list of texts")
 ]
 
 
@@ -381,7 +381,7 @@ class ErrorMatcher(Strict):
 
     name: Annotated[
         Annotated[ErrorName, Tag(TEXT)] | Annotated[list[ErrorName], Field(min_length=1), Tag(LIST)],
-        either("an error's name or a list of names"),
+        by_json_type("an error's name or a list of names"),
     ] = Field(description="The error, or a list of accepted errors.")
     status: int | None = Field(default=None, description="The HTTP status of the error, or its equivalent.")
     retry_after: float | None = Field(
@@ -403,7 +403,7 @@ class Expectation(Strict):
             str,
             Annotated[
                 Annotated[int, Field(ge=0), Tag(NUMBER)] | Annotated[CountMatcher, Tag(MAPPING)],
-                either("a number or {min: …, max: …}"),
+                by_json_type("a number or {min: …, max: …}"),
             ],
         ]
         | None
@@ -414,7 +414,7 @@ class Expectation(Strict):
     error: (
         Annotated[
             Annotated[ErrorName, Tag(TEXT)] | Annotated[ErrorMatcher, Tag(MAPPING)],
-            either("an error's name or {name: NAME, status: …, retry_after: …}"),
+            by_json_type("an error's name or {name: NAME, status: …, retry_after: …}"),
         ]
         | None
     ) = Field(default=None, description="The turn ends in this error.")
@@ -522,7 +522,7 @@ class TurnSpec(Strict):
 
     user: Annotated[
         Annotated[str, Tag(TEXT)] | Annotated[list[UserPartSpec], Field(min_length=1), Tag(LIST)],
-        either("a text or a list of parts"),
+        by_json_type("a text or a list of parts"),
     ] = Field(description="The user message: a text, or parts.")
     model: list[StepSpec] = Field(min_length=1)
     expect: Expectation | None = None
@@ -562,7 +562,7 @@ class FaultSpec(Strict):
     )
     at: Annotated[
         Annotated[float, Field(ge=0, lt=1), Tag(NUMBER)] | Annotated[Literal["end"], Tag(TEXT)],
-        either("a number from 0 to below 1, or end"),
+        by_json_type("a number from 0 to below 1, or end"),
     ] = Field(
         default=0.5,
         description="Position of a stream_error or a broken connection: the fraction of the body's bytes that arrive. "

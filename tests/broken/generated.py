@@ -18,7 +18,7 @@ from unittest import mock
 import typer
 
 from harness.apis.registry import Target
-from harness.checks import drawing
+from harness.checks import random_conversations
 from harness.checks.generation import CauseKey, causes_of, shrink_cause
 from harness.cli.generating import text_of
 from harness.results import CellResult
@@ -57,10 +57,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def searched(expected: Expected, fault: Fault, target: Target, most: int, seed: int) -> tuple[int, int]:
     """The number of conversations until a fault is found, or 0, and the lines of the smallest; 0 for a warning."""
-    others = tuple(each for each in drawing.bases() if each[0].id != fault.scenario)
+    others = tuple(each for each in random_conversations.bases() if each[0].id != fault.scenario)
     broken = replace(target, adapter=fault.wrap(target.adapter))
     with (
-        mock.patch.object(drawing, "bases", return_value=others),
+        mock.patch.object(random_conversations, "bases", return_value=others),
         Run(GeneratedBackend(), RULES, recuts=fault.recuts, strict=True) as run,
     ):
 

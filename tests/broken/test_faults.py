@@ -7,7 +7,7 @@ from itertools import cycle
 import pytest
 
 from harness.results import Blame, CellResult, Kind, Verdict
-from harness.runner.cells import VARIANTS, absent
+from harness.runner.cells import VARIANTS, not_applicable_reason
 from harness.runner.suite_run import Run
 from harness.scenarios.schema import Variant
 from tests.backends import InProcess, shipped_scenarios, shipped_targets
@@ -117,7 +117,9 @@ def test_shipped_adapters_raise_nothing(variant: Variant) -> None:
     results: list[CellResult] = []
     for each in shipped_scenarios():
         turn = [next(targets) for _ in shipped_targets()]
-        able = (target for target in turn if absent(cell(each, target, variant=variant), "reference") is None)
+        able = (
+            target for target in turn if not_applicable_reason(cell(each, target, variant=variant), "reference") is None
+        )
         results.append(run_cell(each, next(able, turn[0]), variant=variant))
         next(targets)
     for result in results:

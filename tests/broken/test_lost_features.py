@@ -24,7 +24,7 @@ from harness.model.messages import (
 from harness.model.protocols import Adapter
 from harness.reports.published_reports import FEATURES
 from harness.results import Verdict
-from harness.runner.cells import absent
+from harness.runner.cells import not_applicable_reason
 from tests.broken.fault import Wrap, answers, asks, edited_message, edited_parts
 from tests.broken.running import cell, run_cell
 
@@ -148,7 +148,7 @@ CASES = [
     (name, target)
     for name in LOSSES
     for target in TARGETS
-    if (name, target) not in UNSEEN and absent(cell(FEATURES[name][0], target), "reference") is None
+    if (name, target) not in UNSEEN and not_applicable_reason(cell(FEATURES[name][0], target), "reference") is None
 ]
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from harness.checks import generation
-from harness.checks.generation import MAX_SLOW_CONVERSATIONS, SlowConversations, search, smallest
+from harness.checks.generation import MAX_SLOW_CONVERSATIONS, SlowConversations, search, shrink_value
 from harness.checks.hypothesis_search import find
 from harness.cli.generating import write
 from harness.model.errors import ProviderError
@@ -279,19 +279,19 @@ def test_only_a_failing_cell_is_shrunk(harness: Command, arguments: tuple[str, .
 def test_a_value_is_shrunk_while_it_fails(value: Any, fails: Callable[[Any], bool], small: Any) -> None:
     before = json.dumps(value)
 
-    assert smallest(value, fails) == small
+    assert shrink_value(value, fails) == small
     assert json.dumps(value) == before
 
 
 def test_shrinking_ends_after_a_number_of_tries_and_keeps_atomic_members() -> None:
     tried: list[object] = []
 
-    assert smallest({"a": ["x"] * 5, "b": "long"}, lambda value: not tried.append(value), tries=0) == {
+    assert shrink_value({"a": ["x"] * 5, "b": "long"}, lambda value: not tried.append(value), tries=0) == {
         "a": ["x"] * 5,
         "b": "long",
     }
     assert tried == []
-    assert smallest({"a": ["x"] * 5, "b": "long"}, lambda value: len(value) == 2, atomic=("a",)) == {
+    assert shrink_value({"a": ["x"] * 5, "b": "long"}, lambda value: len(value) == 2, atomic=("a",)) == {
         "a": ["x"] * 5,
         "b": "",
     }

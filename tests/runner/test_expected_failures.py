@@ -109,7 +109,7 @@ STALE = (ExpectedFailure("call-*", "openai-*", "usage", "#1"),)
 def _stale(expected: list[ExpectedFailure], finished: list[CellResult]) -> tuple[ExpectedFailure, ...]:
     seen = Expectations(expected)
     for cell in finished:
-        seen.see(cell, played=True)
+        seen.add(cell, played=True)
     return seen.stale
 
 

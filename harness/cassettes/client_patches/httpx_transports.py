@@ -12,7 +12,7 @@ from harness.cassettes.client_patches.connection_bytes import (
     StoreResponse,
     received_response,
 )
-from harness.cassettes.transport import PieceStream, breaking, ending, plain_request
+from harness.cassettes.transport import PieceStream, ending, exception_for_ending, plain_request
 from harness.model.http import HttpResponse
 
 
@@ -80,7 +80,7 @@ class _HttpxResponses:
 
     def to_library(self, response: HttpResponse) -> Any:
         """Convert a recorded response to a response of the library."""
-        broken = breaking(response.delivery.ending, self._library)
+        broken = exception_for_ending(response.delivery.ending, self._library)
         stream = self._stream(response.delivery.pieces(response.body), 0.0, broken)
         return self._library.Response(response.status, headers=dict(response.headers), stream=stream)
 

@@ -1,4 +1,4 @@
-"""Generation of random conversations that the contract and the capabilities of a target allow."""
+"""Random conversations that the contract and the capabilities of a target allow."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Document: TypeAlias = dict[str, Any]
 Item = TypeVar("Item")
 
 
-def draw(target: Target, random: Random) -> Scenario | None:
+def random_conversation(target: Target, random: Random) -> Scenario | None:
     """Return a random conversation, or `None` if the drawn conversation is not valid. Every choice is made by `random`.
 
     The only expectations are errors and events. Expectations of the shipped scenario that it is based on are removed,
