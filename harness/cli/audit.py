@@ -20,7 +20,7 @@ from harness.cassettes.cassette import Cassette
 from harness.cassettes.cassette_files import write_file
 from harness.cassettes.tape_player import load
 from harness.cassettes.tape_recorder import text
-from harness.checks.generation import smallest
+from harness.checks.generation import shrink_value
 from harness.cli.options import AllowedSecrets, AsOf, FactFiles, FindingOptions, ReportOptions, argument, option
 from harness.cli.outputs import annotate_errors, current_checkout, presentation_of, with_pipeline
 from harness.cli.settings import fact_files, fact_options, scope_for, settings
@@ -105,7 +105,7 @@ def _save(cell: CellResult, folder: Path, by: FactSelection) -> Iterator[str]:
         every: list[JSON] = [*range(len(whole.interactions))]
         if not shows(every, rule):
             continue  # only replaying the conversation shows it
-        few = smallest(every, partial(shows, rule=rule))
+        few = shrink_value(every, partial(shows, rule=rule))
         path = folder / f"{file.stem}-{rule}.yaml"
         note = f"Exchanges {', '.join(map(str, few))} of {file.name}, which are enough for {rule}; cut by harness."
         try:
