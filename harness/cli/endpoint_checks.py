@@ -381,7 +381,7 @@ def _open(options: GatewayOptions, pairs: Sequence[GatewayRoute], by: FactSelect
             try:
                 yield upstream
             except UsageError as error:
-                raise UsageError(f"{error}{started.last_words}") from None
+                raise UsageError(f"{error}{started.output_tail}") from None
 
 
 def _configuration(options: GatewayOptions, pairs: Sequence[GatewayRoute], origin: str) -> list[str]:
