@@ -441,7 +441,7 @@ FUNCTION_LISTS = ("functions", "function_declarations")
 
 SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "messages": ("messages", "msgs", "conversation", "chat_history", "history", "turns", "dialog", "transcript"),
-    "contents": ("contents", "messages", "history", "conversation"),
+    "contents": ("contents", "messages", "history", "conversation", "turns"),
     "prompt": (
         *("prompt", "question", "text", "query", "user_message", "user_input", "message", "user", "content"),
         *("task", "goal", "prompts", "questions"),
@@ -449,7 +449,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "system": ("system", "system_prompt", "system_instruction", "instructions", "system_message", "persona", "sp"),
     "tools": (
         *("tools", "tool_definitions", "tool_schemas", "tool_specs", "available_tools", "toolset", "toolbox"),
-        *("tool_list", "tool_defs", "function_schemas", "schemas", *FUNCTION_LISTS),
+        *("tool_list", "tool_defs", "function_schemas", "schemas", "abilities", *FUNCTION_LISTS),
     ),
     "tool_choice": ("tool_choice", "tool_mode"),
     "tool_config": ("tool_config", "tool_choice", "tool_mode"),

@@ -206,7 +206,7 @@ class AgentDrive:
         answers: list[ChatResponse | None] = []
         with asyncio.Runner() as runner, entered(runner, client) as opened:
             for turn in conversation.turns:
-                given, before = {prompt: prompt_text(turn)}, answer_attributes(opened)
+                given, before = {**self.prompt.examples, prompt: prompt_text(turn)}, answer_attributes(opened)
                 if self.completing is None:
                     returned = call_method(runner, opened, self.prompt, given | per_call)
                 else:
@@ -544,7 +544,7 @@ def _takes_only_a_prompt(method: Method) -> bool:
     others = {name for name in method.required if name in TOOL_PARAMETERS or EXECUTORS.fullmatch(name)}
     is_other = RESULT_METHOD.search(method.path[0]) or _SETTERS.match(method.path[0]) or declares_tools(method)
     is_other = is_other or (method.path[0] == "handle" and not method.sends_requests)
-    return prompt is not None and method.required <= {"self", prompt, *others} and not is_other
+    return prompt is not None and method.required <= {"self", prompt, *others, *method.examples} and not is_other
 
 
 def takes_messages(methods: Sequence[Method]) -> bool:

@@ -95,8 +95,9 @@ class Method:
     def parameter(self, name: str, form: Form) -> str | None:
         """Return the name of the parameter for an argument of this message format, or `None` if the method has none."""
         known = SYNONYMS["contents" if name == form.messages == "contents" else name] if name in SYNONYMS else (name,)
+        if name == "prompt":
+            return self.prompt or (known[0] if self.is_open else None)
         found = first(known, self.names) or (self.only_list if name == form.messages else None)
-        found = found or (self.prompt if name == "prompt" else None)
         return found or (known[0] if self.is_open else None)
 
     def without_open_parameters(self, api: str) -> Method:
@@ -115,13 +116,21 @@ class Method:
 
         If none has a usual name, it is the only required parameter of a method that sends a request.
         """
-        usual = first(SYNONYMS["prompt"], self.names)
-        unknown = self.required - KNOWN_PARAMETERS - {"self", *SYNONYMS["messages"]}
+        usual = first(SYNONYMS["prompt"], self.required) or first(SYNONYMS["prompt"], self.names)
+        unknown = self.required - KNOWN_PARAMETERS - _NAMING_PARAMETERS
+        unknown -= {"self", *SYNONYMS["messages"], *SYNONYMS["json_schema"]}
         if usual is not None or len(unknown) != 1:
             return usual
         name = next(iter(unknown))
-        is_text = self.hints.get(name, str) is str and self.annotations.get(name, "str").strip("'") in _TEXTS
+        is_text = str in members_of(self.hints.get(name, str)) or name not in self.hints
+        is_text = is_text and re.search(r"\bstr\b|_empty", self.annotations.get(name, "str")) is not None
         return name if is_text and self.sends_requests else None
+
+    @property
+    def examples(self) -> dict[str, object]:
+        """Values for required parameters that name something, such as the user or the channel of a message."""
+        names = self.required & _NAMING_PARAMETERS
+        return {name: 1 if self.hints.get(name) is int else "example" for name in names}
 
     @property
     def has_usual_prompt(self) -> bool:
@@ -182,7 +191,8 @@ class Method:
             rf"\bin {given}|[\"']?\w*[tT]ools[\"']?\]?\s*[:=]\s*(list\()?{given}(?!\s*[,)])", self.source
         )
         each = rf"[\"']function[\"']:\s*(dict\(|\{{\*\*)?(?P<one>\w+)[)}}\s]*\}}\s*for (?P=one) in {given}"
-        wraps = rf"function_?[dD]eclarations[\"']?\s*[:=]\s*(list\()?{given}|{each}"
+        converted = rf"\[[\w.]+\((?P<two>\w+)\)\s*for (?P=two) in {given}"
+        wraps = rf"function_?[dD]eclarations[\"']?\s*[:=]\s*((list\()?{given}|{converted})|{each}"
         return bool(re.search(wraps, self.source if is_read else self.class_source))
 
     def takes_choice_as_text(self, parameter: str) -> bool:
@@ -208,7 +218,14 @@ class Method:
         return name if is_list or first(SYNONYMS["tools"], self.names) else None
 
 
-_TEXTS = ("str", "<class 'str'>", str(inspect.Parameter.empty))
+_NAMING_PARAMETERS = frozenset(
+    [
+        *("user_id", "channel_id", "chat_id", "session_id", "conversation_id", "thread_id", "room_id", "customer_id"),
+        *("author", "channel", "chat", "session", "session_key", "username", "user_name", "speaker", "sender"),
+    ]
+)
+"""Names of parameters that name something and may have any value."""
+
 _CALLED = re.compile(r"\b(\w+)\(")
 _SENDS = re.compile(
     r"\.(create|stream|parse|post|request|urlopen|generate_content\w*|send_message\w*|a?completion|complete)\(|\burlopen\("

@@ -110,7 +110,7 @@ class ClientShape:
         unchanged. Such a client gets only the parameters that its source mentions, or that have the same name in both
         APIs.
         """
-        is_openai = self.is_sdk or self.form is not OPENAI or api in OPENAI_APIS
+        is_openai = self.is_sdk or self.form not in (OPENAI, GEMINI) or api in OPENAI_APIS
         if is_openai or not _CALLS_ANOTHER_API.search(self.whole.module):
             return self
         streamed = None if self.streamed is None else self.streamed.without_open_parameters(api)
@@ -154,6 +154,11 @@ class ClientShape:
         """Return whether the method was chosen only because of its parameters, not because of its name."""
         path = self.whole.path
         return bool(path) and not self.is_sdk and path[-1] not in (*METHODS, *_STREAMS, "__call__")
+
+    @property
+    def needs_schema(self) -> bool:
+        """Return whether the method takes a prompt and cannot be called without a schema of the answer."""
+        return self.form is PROMPT and first(SYNONYMS["json_schema"], self.whole.required) is not None
 
     @property
     def sentence(self) -> str:
@@ -438,7 +443,8 @@ def _form(method: Method) -> Form | None:
     missing = method.required - KNOWN_PARAMETERS - {*SYNONYMS["messages"]}
     if first(SYNONYMS["messages"], method.names) and not missing:
         return OPENAI
-    if method.prompt is not None and missing <= {*SYNONYMS["prompt"], method.prompt}:
+    known = {*SYNONYMS["prompt"], *SYNONYMS["json_schema"], method.prompt, *method.examples}
+    if method.prompt is not None and missing <= known:
         return PROMPT
     return OPENAI if method.only_list is not None else None
 

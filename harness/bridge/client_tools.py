@@ -745,7 +745,9 @@ def _calling(tool: ConversationTool, shape: inspect.Signature | None) -> Callabl
     def function(*args: Any, **kwargs: Any) -> str:
         if len(args) == 1 and not kwargs and isinstance(args[0], Mapping):
             return _AwaitableText(tool.text(cast("Mapping[str, Any]", args[0])))
-        found = shape.bind(*args, **kwargs).arguments if shape is not None and args else kwargs
+        # a third-party class may give its tools a context in front of the arguments
+        is_by_place = shape is not None and len(args) <= len(shape.parameters) and not kwargs
+        found = shape.bind(*args).arguments if shape is not None and is_by_place else kwargs
         return _AwaitableText(tool.text(found))
 
     return function

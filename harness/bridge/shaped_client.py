@@ -167,8 +167,9 @@ class ShapedClient:
                 answer = self._run(cast("Any", answer).__aenter__())
             if not hasattr(answer, "__iter__") and hasattr(answer, "__aiter__"):
                 answer = self._synchronous(cast("AsyncIterator[object]", answer))
-            if not hasattr(answer, "__iter__") or _is_whole(answer):
-                yield from events_of(self._mark_unpassed(self._read(answer, request)), texts)
+            if not hasattr(answer, "__iter__") or _is_whole(answer) or (texts and isinstance(answer, dict)):
+                whole = self._read(cast("object", answer), request)
+                yield from events_of(self._mark_unpassed(whole), texts)
                 return
             yield from map(TextDelta, texts)
             items = cast("Iterable[object]", [answer] if isinstance(answer, str | Mapping) else answer)
@@ -221,7 +222,8 @@ class ShapedClient:
             arguments = {name: kind(**arguments)}
         function = BoundMethod(client, method.path) if method.path else client
         try:
-            return self._run(call(cast("Callable[..., object]", function), **self._given, **arguments))
+            given = {**method.examples, **self._given, **arguments}
+            return self._run(call(cast("Callable[..., object]", function), **given))
         except (TypeError, AttributeError, KeyError, ValueError) as error:
             if not any(map(_has_content_parts, request.messages)):
                 raise

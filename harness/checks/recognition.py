@@ -32,7 +32,7 @@ from urllib.parse import urlsplit
 from harness import plugins
 from harness.apis import registry
 from harness.apis.api import Api
-from harness.apis.view import WireError
+from harness.apis.view import TextView, WireError
 from harness.bridge import client_formats, client_methods, client_shapes
 from harness.bridge.call_log import logged_calls
 from harness.bridge.client_formats import ANTHROPIC, GEMINI, OPENAI, PROMPT, RESPONSES
@@ -45,8 +45,8 @@ from harness.cassettes.client_patches import intercept_requests, is_local
 from harness.cassettes.loopback_server import serve
 from harness.model.errors import HarnessError, MalformedResponse, PluginError, Unsupported
 from harness.model.http import HttpRequest, HttpResponse
-from harness.model.messages import ChatRequest, Message, Role, Text, Tool, ToolResult
-from harness.model.protocols import Adapter, Conversation, ConversationTool, Drive, Endpoint, Loop
+from harness.model.messages import ChatRequest, JsonSchema, Message, Role, Text, Tool, ToolResult
+from harness.model.protocols import Adapter, Capability, Conversation, ConversationTool, Drive, Endpoint, Loop
 from harness.platform.environment import is_hidden
 from harness.platform.exceptions import ExceptionOrigin, exception_summary, origin, shorten
 from harness.runner.backends import NO_KEY
@@ -341,7 +341,7 @@ _NO_TOOL = (
 
 
 def _loop(name: str, drive: Drive, shown: str) -> Recognition:
-    conversation = Conversation(turns=(Message(Role.USER, (Text("Hello"),)),))
+    conversation = Conversation(turns=(Message(Role.USER, (Text(_HELLO),)),))
     seen = _probe(lambda url: drive(Endpoint(url, "no-key"), TRIED_MODELS[0], conversation))
     if seen.api is None:
         return Recognition(question=f"{name} looks like a tool loop, but {seen.reason} Name its API by --api.")
@@ -379,6 +379,8 @@ def _client(name: str, shape: ClientShape, api: str) -> Recognition:
         place, redirects = "" if seen.path == registry.api(seen.api).base_path else seen.path or "/", ""
     has_own_system = shape.has_default_system or (shape.form is PROMPT and not shape.takes("system"))
     ignored = ("system-when-absent",) if has_own_system else ()
+    ignored += ("text-changed",) if shape.form is PROMPT and not _has_bare_prompt(seen) else ()
+    ignored += ("setting-uninvited",) if shape.form is PROMPT else ()
     marks_errors = shape.marks_errors or shape.reads_error_flag
     has_no_flag = shape.form is OPENAI and seen.api not in OPENAI_APIS and not marks_errors
     ignored += ("error-flag",) if has_no_flag else ()
@@ -417,12 +419,22 @@ def _own_parts(shape: ClientShape, seen: _Seen) -> str:
     """Return what a request has that harness did not ask for: tools, or a format of the answer. The answers of the
     suite fit neither.
     """
+    if shape.needs_schema:
+        return "an answer format"
     if shape.form is not PROMPT or shape.takes("response_format") or shape.takes("tools"):
         return ""
     with contextlib.suppress(WireError):
         view = registry.api(str(seen.api)).view(HttpRequest("POST", "http://127.0.0.1/", {}, seen.body))
         return "tools" if view.tools else "an answer format" if view.response_format is not None else ""
     return ""
+
+
+def _has_bare_prompt(seen: _Seen) -> bool:
+    """Return whether a request has the prompt as a message of its own, without other words around it."""
+    with contextlib.suppress(WireError):
+        view = registry.api(str(seen.api)).view(HttpRequest("POST", "http://127.0.0.1/", {}, seen.body))
+        return any(isinstance(part, TextView) and part.text == _HELLO for turn in view.turns for part in turn.parts)
+    return True
 
 
 _RUN_ONCE = (sys.executable, "-m", "harness.checks.recognition", "--run")
@@ -433,7 +445,8 @@ def run_once(spec: str, model: str) -> None:
     adapter = adapter_specs.adapter(spec)
     base_url = os.environ["ANTHROPIC_BASE_URL"] + registry.api(adapter.api).base_path  # the only one without a version
     client = adapter.connect(Endpoint(base_url, NO_KEY), model)
-    request = ChatRequest(model, (Message(Role.USER, (Text(_OWN_INPUT),)),))
+    response_format = _EXAMPLE_FORMAT if Capability.JSON_SCHEMA in adapter.capabilities else None
+    request = ChatRequest(model, (Message(Role.USER, (Text(_OWN_INPUT),)),), response_format=response_format)
     with logged_calls(lambda: 0) as calls:
         try:
             client.chat(request)
@@ -443,6 +456,20 @@ def run_once(spec: str, model: str) -> None:
     returned = calls[-1].awaited if calls[-1].is_awaited else calls[-1].result
     sys.stdout.write(f"{returned}\n")
 
+
+_EXAMPLE_FORMAT = JsonSchema(
+    {
+        "type": "object",
+        "properties": {
+            "title": {"type": "string"},
+            "course": {"type": "string", "enum": ["starter", "main", "dessert"]},
+        },
+        "required": ["title", "course"],
+        "additionalProperties": False,
+    },
+    "recipe",
+)
+"""Schema for code that needs one."""
 
 _OWN_INPUT = "Crème brûlée for 4: heat 1½ cups of cream, add 5 yolks and 80 g of sugar. Then bake it at 150 °C."
 
@@ -480,16 +507,19 @@ _WHICH_METHOD = (
 FOREIGN_FORMS = (ANTHROPIC.name, GEMINI.name, RESPONSES.name)
 """Message formats other than that of OpenAI Chat."""
 
+_HELLO = "Hello"
 _TOOL = Tool("look", "Looks.", {"type": "object", "properties": {}})
 _ONE_TOOL = Conversation(
-    turns=(Message(Role.USER, (Text("Hello"),)),),
+    turns=(Message(Role.USER, (Text(_HELLO),)),),
     tools=(ConversationTool(_TOOL.name, _TOOL.description, _TOOL.parameters, lambda _: ToolResult("", "look", "")),),
 )
 
 
 def _send(shape: ClientShape, url: str) -> None:
     tools = (_TOOL,) if shape.takes("tools") else ()
-    request = ChatRequest(shape.model, (Message(Role.USER, (Text("Hello"),)),), tools=tools)
+    response_format = _EXAMPLE_FORMAT if shape.needs_schema else None
+    messages = (Message(Role.USER, (Text(_HELLO),)),)
+    request = ChatRequest(shape.model, messages, tools=tools, response_format=response_format)
     client = ShapedClient(shape, Endpoint(url, "no-key"), shape.model)
     try:
         client.chat(request)
@@ -504,7 +534,9 @@ def _is_passed_through(shape: ClientShape, seen: _Seen) -> bool:
         return form.name != seen.api
     if shape.form is not OPENAI or seen.api == OPENAI.name:
         return False
-    return bool(re.search(rb'"function"\s*:', seen.body)) or (seen.api == GEMINI.name and b'"parts"' not in seen.body)
+    if seen.api == GEMINI.name and not re.search(rb'"contents"\s*:\s*\[\s*\{[^\]}]*"parts"\s*:\s*\[\s*\{', seen.body):
+        return True
+    return bool(re.search(rb'"function"\s*:', seen.body))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1089,6 +1089,31 @@ def test_a_tool_may_take_the_properties_of_its_schema(load: Load) -> None:
     assert "loop-tools" in drive.ignored  # what is required is the client's own
 
 
+WITH_CONTEXT = """
+class Tool(Protocol):
+    name: str
+    description: str
+    parameters: dict
+    def invoke(self, context, **arguments): ...
+
+class Agent:
+    def __init__(self, tools: Sequence[Tool]):
+        self.tools = tools
+    def run(self, prompt, context=None):
+        SEEN.extend(tool.invoke(context, **args) for tool in self.tools)
+"""
+
+
+def test_a_tool_may_get_a_context_in_front_of_its_arguments(load: Load) -> None:
+    module = load(WITH_CONTEXT)
+    drive = agent_drive(module.Agent, "openai-chat")
+    assert drive is not None
+
+    drive(HERE, "model", conversation())
+
+    assert module.SEEN == ["sunny in Paris"]
+
+
 BUDGET = """
 class Agent:
     def __init__(self, functions, thinking_budget=2000, max_tokens=6000):

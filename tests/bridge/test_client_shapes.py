@@ -11,12 +11,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar, Literal, NamedTuple, Self, TypedDict, Unpack, cast
 
+import httpx2
 import pytest
 from pydantic import BaseModel
 
 from harness.bridge.call_log import logged_calls
 from harness.bridge.client_answers import as_completion, read_answer, read_stream
-from harness.bridge.client_formats import ANTHROPIC, as_annotated, choice_as_text, with_joined_texts
+from harness.bridge.client_formats import ANTHROPIC, GEMINI, as_annotated, choice_as_text, with_joined_texts
 from harness.bridge.client_loops import agent_drive
 from harness.bridge.client_methods import default_base_url, method_of, selectable_providers
 from harness.bridge.client_sessions import session_drive
@@ -998,6 +999,50 @@ def test_the_last_event_may_have_the_message_to_send_back() -> None:
 
     assert memory.own(len(REQUEST.messages), answer.message) is own
     assert other.own(len(REQUEST.messages), answer.message) is None
+
+
+def test_a_prompt_may_come_with_names_and_a_schema() -> None:
+    def on_message(channel_id: int, author: str, text: str) -> str:
+        return f"{channel_id} {author}: {text}"
+
+    def label(text: str, schema: dict[str, Any], question: str | None = None) -> str:
+        return json.dumps([text, schema, question])
+
+    def read(document: str | Path, schema: dict[str, Any]) -> str:
+        return httpx2.post("/chat/completions", json=[document, schema]).text
+
+    known, labelled, document = (recognise(each, "mine") for each in (on_message, label, read))
+
+    assert ShapedClient(known, HERE, "gpt").chat(replace(REQUEST, system=None)).text.startswith("1 example: ")
+    assert labelled.needs_schema
+    assert not known.needs_schema
+    assert (labelled.whole.prompt, document.whole.prompt) == ("text", "document")
+
+
+def test_a_whole_answer_does_not_repeat_the_text_that_a_callback_got() -> None:
+    def ask(messages: list[Any], on_text: Callable[[str], None] | None = None) -> dict[str, Any]:
+        if on_text is not None:
+            on_text("Hel")
+            on_text("lo")
+        return {"text": "Hello", "tool_calls": [], "stop": "end_turn"}
+
+    events = [*ShapedClient(recognise(ask, "mine"), HERE, "gpt").stream(replace(REQUEST, system=None))]
+
+    assert [each.text for each in events if isinstance(each, TextDelta)] == ["Hel", "lo"]
+
+
+def test_tools_may_be_declared_one_by_one() -> None:
+    def declaration(tool: dict[str, Any]) -> dict[str, Any]:
+        return {"name": tool["name"]}
+
+    def send(turns: list[Any], tools: list[Any] | None = None, **generation_config: Any) -> dict[str, Any]:
+        body = {"contents": turns, "tools": [{"functionDeclarations": [declaration(tool) for tool in tools or []]}]}
+        return {"text": json.dumps(body), "at": "/v1beta/models/gemini:generateContent"}
+
+    shape = recognise(send, "mine").with_format(GEMINI).for_api("gemini")
+
+    assert shape.whole.wraps_tools
+    assert not shape.takes("tool_config")
 
 
 def test_the_code_of_a_method_shows_the_form_of_tools_and_results() -> None:

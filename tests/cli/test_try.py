@@ -676,6 +676,36 @@ def test_a_program_may_send_another_request_after_an_error_but_not_the_same(harn
     assert (adapted.code, "Nothing is wrong" in adapted.out) == (0, True), adapted.out
 
 
+WORDED = """
+import httpx2
+
+def translate(text: str, base_url, model="gpt-4.1"):
+    body = {"model": model, "messages": [{"role": "user", "content": "In German: " + text}]}
+    answer = httpx2.post(base_url + "/chat/completions", json=body, headers={"authorization": "Bearer none"})
+    return answer.raise_for_status().json()["choices"][0]["message"]["content"]
+"""
+
+
+def test_a_client_may_put_words_around_its_prompt(harness: Command, folder: Path) -> None:
+    (folder / "worded.py").write_text(WORDED)
+
+    done = harness("try", "worded:translate")
+
+    assert done.code == 0, done.out + done.err
+    assert "--ignore text-changed" in done.out
+
+
+def test_a_function_that_needs_a_schema_gets_one(harness: Command, folder: Path) -> None:
+    code = READING.replace("CHECK", "answer.raise_for_status()")
+    code = code.replace("(page: str, *,", "(page: str, schema, *,").replace('"schema": SCHEMA', '"schema": schema')
+    (folder / "reading.py").write_text(code)
+
+    done = harness("try", "reading:read_recipe")
+
+    assert done.code == 0, done.out + done.err
+    assert "starter" in done.err
+
+
 def test_a_program_runs_with_its_own_prompts_and_tools(harness: Command, folder: Path) -> None:
     (folder / "program.py").write_text(PROGRAM)
 
