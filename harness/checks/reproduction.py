@@ -448,7 +448,8 @@ def issue_text(made: Reproduction, printed: str, script: str, language: str) -> 
     versions = ", ".join(f"{name} {number}" for name, number in made.versions.items()) or "not known"
     parts.append(f"**Versions.** {versions}. Seen on {made.today}, with answers of a local stub server.")
     if script:
-        parts.append(_fold("The script: it needs only the library", language, script.rstrip()))
+        title = "The command" if language == "sh" else "The script: it needs only the library"
+        parts.append(_fold(title, language, script.rstrip()))
     if is_request:
         parts.append(_fold("The request", "json", json.dumps(request, indent=2, ensure_ascii=False)))
     elif reading is not None and reading.exchange.response is not None and not script:

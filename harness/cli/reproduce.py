@@ -41,7 +41,7 @@ from harness.checks.reproduction import Reproduction, curl_command, issue_text, 
 from harness.checks.script_code import CannotWrite, RawCode, imported_modules
 from harness.cli import execution
 from harness.cli.app import complete_scenarios
-from harness.cli.options import CellOptions, NoColour, StrictOptions, option
+from harness.cli.options import CellOptions, LoopOptions, NoColour, StrictOptions, option
 from harness.cli.outputs import load_run
 from harness.cli.settings import EffectiveOptions, combine_options, complete_options
 from harness.cli.show import FinishedCell, run_selected_cell
@@ -64,7 +64,7 @@ from harness.stdio import adapter_specs
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReproduceOptions(StrictOptions, CellOptions):
+class ReproduceOptions(StrictOptions, CellOptions, LoopOptions):
     """Options of `reproduce`."""
 
     cell: Annotated[
@@ -134,6 +134,8 @@ def reproduce(args: ReproduceOptions) -> int:
     typer.echo(f"Written: {', '.join(map(str, (written, *others)))}")
     if not script:
         typer.echo(f"No script of the library's call: {reason}")
+        if made.finding.rule != _RECUT:
+            typer.echo(f"The requests and answers: {_show_command(finished, spec, options)}")
         return 0 if curl else 1
     runner = Path(sys.executable).name if program is None else "node"
     typer.echo(f"Run where the library is installed: {shlex.join([runner, str(written)])}")
@@ -156,9 +158,9 @@ def _from_run(args: ReproduceOptions, file: Path) -> tuple[ReproduceOptions, lis
     if not cells:
         raise UsageError(f"--from {file}: it has no cell of {args.cell!r} with a finding that fails it.")
     words = [*run.invocation.targets.get(cells[0].target, ("--target", cells[0].target))]
-    given: dict[str, list[str]] = {"adapters": [], "adapter_commands": [], "targets": [], "models": []}
+    given: dict[str, list[str]] = {each: [] for each in _NAMING}
     for name, value in zip(words[::2], words[1::2], strict=False):
-        field = f"{name.removeprefix('--').replace('-', '_')}s"
+        field = "agents" if name == "--agent-command" else f"{name.removeprefix('--').replace('-', '_')}s"
         if field not in given:
             raise UsageError(f"--from {file}: {name} of this run is not an option of reproduce.")
         given[field].append(value)
@@ -170,6 +172,18 @@ def _from_run(args: ReproduceOptions, file: Path) -> tuple[ReproduceOptions, lis
     failed = [each.rule for each in _failing(cells[0])]
     recuts = int(next(iter(run.invocation.recut[1:]), RECUTS))
     return replace(args, cell=scenario, variants=[cells[0].variant], **chosen), failed, recuts
+
+
+_NAMING = ("adapters", "adapter_commands", "conversations", "agents", "targets", "models")
+"""Options of a run that name an adapter, a tool loop, a target or a model."""
+
+
+def _show_command(finished: FinishedCell, spec: str, options: EffectiveOptions) -> str:
+    """Return the command that shows the requests and answers of a cell."""
+    given = {"--target": options.targets, "--model": options.models}
+    named = [word for name, values in given.items() for each in values or () for word in (name, each)]
+    words = ["--mode", "reference", "--variant", finished.cell.variant, *(options.paths or ())]
+    return shlex.join(["harness", "show", *words, *adapter_specs.option_for(spec), *named])
 
 
 def _failing(result: CellResult) -> list[Finding]:
@@ -229,7 +243,9 @@ def _reproduction(
     imported = _imported_packages(client, cell.target.api) if client is not None else []
     is_alone = copied or (client is not None and "site-packages" in str(client.__file__))
     return Reproduction(
-        (adapter_specs.client_of(spec) or spec) if found is None else f"{found[0].library}-{found[1].lower()}",
+        (adapter_specs.client_of(spec) or adapter_specs.option_for(spec)[1])
+        if found is None
+        else f"{found[0].library}-{found[1].lower()}",
         client if copied and client is not None else _module(spec),
         _packages(*found) if found is not None else imported if is_alone else [],
         _versions(found, cell.target.api, imported, logged.agent),
@@ -322,8 +338,10 @@ def _first_shown(made: Reproduction, file: str, program: NodeProgram | None) -> 
     """Run the possible scripts. Return the first one that shows the finding, with its output, or else the reason why
     there is none.
     """
+    if not made.calls and program is None and made.owns_loop:
+        return "", "", "for agents and programs, harness writes none."
     if not made.calls and program is None:
-        return "", "", f"how {made.subject} calls its library is not known ('harness help clients')."
+        return "", "", f"how {made.subject} calls its library is not known ('harness help try')."
     reason = ""
     try:
         for script in program.scripts(made, file) if program is not None else python_scripts(made, file):
@@ -483,6 +501,8 @@ def _log_calls(cell: Cell, spec: str, answers: Sequence[HttpResponse | None]) ->
 
     adapter = adapter_specs.adapter(spec)
     module = inspect.getmodule(getattr(adapter.drive, "func", adapter.drive))
+    if module is adapter_specs:  # an agent that harness recognises
+        return _Logged()
     as_text = module is not None and ".call(" not in inspect.getsource(module)
     scenario = with_final_calls(cell.scenario, adapter.final_call) if adapter.final_call else cell.scenario
     with serve(respond) as server, logged_calls(lambda: len(sent)) as calls, contextlib.suppress(Exception):
