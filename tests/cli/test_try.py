@@ -462,7 +462,7 @@ def first_cells_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(try_command, "_LEAST_SECONDS", 0.0)
 
 
-@pytest.mark.usefixtures("not_played")
+@pytest.mark.usefixtures("without_run")
 @pytest.mark.parametrize("name", ["openai-chat", "tests.examples.plain_http:ADAPTER"])
 def test_an_adapter_declares_its_api_itself(harness: Command, folder: Path, in_process: None, name: str) -> None:
     done = harness("try", name)
@@ -488,7 +488,7 @@ class Client:
 """
 
 
-@pytest.mark.usefixtures("apart", "not_played")
+@pytest.mark.usefixtures("apart", "without_run")
 def test_the_provider_of_a_client_for_several_is_named_and_may_be_chosen(harness: Command, folder: Path) -> None:
     (folder / "vendors.py").write_text(VENDORS)
 
@@ -500,7 +500,7 @@ def test_the_provider_of_a_client_for_several_is_named_and_may_be_chosen(harness
     assert "harness check adapter 'client@anthropic/v1 vendors:Client'" in other.out
 
 
-@pytest.mark.usefixtures("apart", "not_played")
+@pytest.mark.usefixtures("apart", "without_run")
 def test_the_api_of_a_loop_may_be_corrected(harness: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "own_agent", raising=False)
     (folder / "own_agent.py").write_text(KEYED_AGENT)
@@ -518,7 +518,7 @@ def test_the_api_of_a_loop_may_be_corrected(harness: Command, folder: Path, monk
     assert wrong.out.splitlines()[-1] == "More: harness check agent own_agent:Agent --api openai-chat"
 
 
-@pytest.mark.usefixtures("apart", "not_played")
+@pytest.mark.usefixtures("apart", "without_run")
 @pytest.mark.skipif(find_spec("litellm") is not None, reason="the real library is installed: tests.wrappers plays it")
 def test_the_api_selects_an_adapter_of_a_library(
     harness: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
