@@ -179,6 +179,8 @@ def _likely_argument(name: str, method: Method, place: ClassSource) -> ToolArgum
     tools.
     """
     hint = method.hints.get(name)
+    if (unpacked := _unpacked_argument(name, place)) is not None:
+        return unpacked
     is_mapping, of_dicts = _is_mapping(name, hint, place), re.search(r"\[.*\b[dD]ict|Mapping\[.*\]\]", str(hint))
     if place.runs_tools and (pairs := _pairs_argument(name, hint, place)) is not None:
         return pairs
@@ -193,6 +195,14 @@ def _likely_argument(name: str, method: Method, place: ClassSource) -> ToolArgum
     if not of_dicts and len(makers) == 1:
         return _ObjectsArgument(makers[0], is_mapping)
     return _ObjectsArgument(None, is_mapping) if place.runs_tools else None
+
+
+def _unpacked_argument(name: str, place: ClassSource) -> _UnpackedArgument | None:
+    """Return the function that makes an argument with dictionaries which the class unpacks into a method of its own."""
+    found = re.search(rf"\bfor (\w+) in \(?(?:self\.)?_?{name}\b[^:\n]*:\s+self\.(\w+)\(\*\*\1\)", place.source)
+    method = getattr(place.owner, found[2], None) if found else None
+    named = tool_parameters(method_of((), method)) if method is not None else {}
+    return _UnpackedArgument(named) if {"name", "handler"} <= named.keys() else None
 
 
 def _pairs_argument(name: str, hint: object, place: ClassSource) -> _PairsArgument | _TuplesArgument | None:
@@ -314,6 +324,16 @@ class _ObjectsArgument:
             [*map(self.make, tools)] if self.make else [_CallableTool(each, _declaration(each, api)) for each in tools]
         )
         return {each.name: one for each, one in zip(tools, made, strict=True)} if self.is_mapping else made
+
+
+@dataclass(frozen=True, slots=True)
+class _UnpackedArgument:
+    """Tools as a list of dictionaries. `named` maps the parts of a tool to their keys."""
+
+    named: Mapping[str, str]
+
+    def __call__(self, tools: _Tools, _api: str) -> object:
+        return [{name: _parts_of(tool)[part] for part, name in self.named.items()} for tool in tools]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1114,6 +1114,31 @@ def test_a_tool_may_get_a_context_in_front_of_its_arguments(load: Load) -> None:
     assert module.SEEN == ["sunny in Paris"]
 
 
+UNPACKED = """
+class Agent:
+    def __init__(self, tools=None):
+        self.specs, self.functions = [], {}
+        for t in tools or []:
+            self.add_tool(**t)
+    def add_tool(self, name, description, parameters, fn):
+        self.specs.append([name, description, parameters])
+        self.functions[name] = fn
+    def run(self, prompt):
+        SEEN.extend(self.specs)
+        SEEN.extend(fn(**args) for fn in self.functions.values())
+"""
+
+
+def test_tools_may_be_dictionaries_that_are_unpacked_into_a_method(load: Load) -> None:
+    module = load(UNPACKED)
+    drive = agent_drive(module.Agent, "openai-chat")
+    assert drive is not None
+
+    drive(HERE, "model", conversation())
+
+    assert module.SEEN == [["weather", "The weather.", SCHEMA], "sunny in Paris"]
+
+
 BUDGET = """
 class Agent:
     def __init__(self, functions, thinking_budget=2000, max_tokens=6000):
