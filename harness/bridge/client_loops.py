@@ -519,7 +519,8 @@ def _keeps_history(client: object, run: Method) -> bool:
 def prompt_methods(methods: Sequence[Method]) -> list[Method]:
     """Return the methods that require only a prompt and perhaps tools. The most common name comes first."""
     found = [each for each in methods if _takes_only_a_prompt(each)]
-    return sorted(found, key=lambda each: METHODS.index(each.path[0]) if each.path[0] in METHODS else len(METHODS))
+    places = {name: place for place, name in enumerate(METHODS)}
+    return sorted(found, key=lambda each: (not each.has_usual_prompt, places.get(each.path[0], len(METHODS))))
 
 
 def adding_methods(methods: Sequence[Method]) -> list[Method]:

@@ -1062,6 +1062,15 @@ def test_the_method_that_sends_a_request_takes_the_prompt_whatever_its_name_is(l
     assert module.SEEN == [{"properties": {"city": {"type": "string"}}}, "sunny in Paris"]
 
 
+def test_a_prompt_of_a_usual_name_comes_first(load: Load) -> None:
+    code = OWN_NAMES + "\n    def create(self, items):\n        return httpx2.post('', json=items)\n"
+    code += "    def respond(self, text):\n        return self.create([text])\n"
+    drive = agent_drive(load(code).Agent, "openai-chat")
+
+    assert isinstance(drive, AgentDrive)
+    assert drive.prompt.path == ("respond",)
+
+
 OWN_PROPERTIES = """
 @dataclass
 class Skill:
