@@ -221,7 +221,7 @@ def _finding_of(
         source=server.sources(about.source),
         of_response=True,
         subject=about.subject,
-        remedy=f"correct the server, if it is yours. The API's servers do this: {requirement}",
+        remedy=f"expected of a server of this API: {requirement}",
     )
 
 

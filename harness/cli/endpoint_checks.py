@@ -24,6 +24,7 @@ from harness.apis.fact_files import FactSelection
 from harness.apis.prices import price_version
 from harness.apis.profiles import ShippedTarget
 from harness.apis.response_rules import RESPONSE_RULES
+from harness.cassettes.client_patches import is_local
 from harness.cassettes.loopback_server import serve
 from harness.cassettes.redact import Redactor
 from harness.cassettes.redact.secret_patterns import display_url
@@ -49,7 +50,7 @@ from harness.model.protocols import Route
 from harness.platform import environment
 from harness.platform.environment import hidden_variables
 from harness.platform.project import NamedGateway, NamedServer
-from harness.reports.words import estimate_text, plain
+from harness.reports.words import count, estimate_text, plain
 from harness.results import CellResult, Invocation, Mode, RunResult
 from harness.runner import expected_failures
 from harness.runner.backends import NO_KEY
@@ -315,6 +316,9 @@ def _print_forecast(
 ) -> None:
     source = " ".join(part for pair in price_version().items() for part in pair) if price is None else "by --price"
     spending = estimate(server, selection, max_requests, price)
+    if spending.dollars is None and is_local(server.base_url):
+        typer.echo(f"To be sent: about {count(spending.requests, 'request')}, to this machine.", err=True)
+        return
     typer.echo(plain(f"To be sent: {estimate_text(spending)}; reasoning costs extra ({source})."), err=True)
 
 

@@ -35,6 +35,7 @@ from harness.cli.options import FactFiles, argument
 from harness.cli.settings import fact_files, fact_options
 from harness.model.errors import UnknownName, UsageError
 from harness.platform.files import read_shipped_yaml
+from harness.results import Kind, Severity
 from harness.rules.rule import Rule, all_rules
 
 _WIDTH = 100
@@ -173,7 +174,9 @@ def _limit(limit: Limit, facts: Mapping[str, Fact]) -> Iterator[str]:
 
 
 def _rule(rule: Rule) -> Iterator[str]:
-    yield f"{rule.id} (rule: {rule.kind}, {rule.severity}; feature: {rule.subject}; at fault: {rule.blame})"
+    is_note = rule.kind is Kind.CONVENTION and rule.severity is Severity.ERROR
+    degree = "a note without --strict" if is_note else rule.severity
+    yield f"{rule.id} (rule: {rule.kind}, {degree}; feature: {rule.subject}; at fault: {rule.blame})"
     yield from _wrap(rule.requirement)
     yield f"  why:      {rule.because}"
     yield from _remedies(rule)

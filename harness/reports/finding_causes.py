@@ -332,9 +332,9 @@ def _numbered_lines(run: RunResult, number: int, same: list[Cause]) -> Iterator[
     title = Text(words.plain_line(f"{_message(run, cause)} ({cause.rule}, {cells})"), style="bold")
     yield hanging(Text(str(number), style="bold"), title, width=1, by=0)
     values = dict(words.values(with_one_value(finding)))
-    side = side_of(finding)
+    side = side_of(finding) if "actual" in values else "at"
     shown = "  ".join(part for part in (words.place(finding), values.get("actual", "")) if part)
-    yield _cut(f"   {side:{_LABEL_WIDTH}}{shown}")
+    yield from [_cut(f"   {side:{_LABEL_WIDTH}}{shown}")] if shown else []
     if "expected" in values:
         yield _cut(f"   {'right':{_LABEL_WIDTH}}{values['expected']}")
     remedy = words.what_to_do(cause)

@@ -245,9 +245,8 @@ def _texts(evidence: Evidence) -> Iterator[RuleViolation]:
         missing, flawed = _first_difference(wanted[position:], sent[position:])
         if _is_system(req, flawed[1] if flawed else None):
             continue  # reported by system-in-message
-        message = "a text of the conversation is missing, changed or added"
         yield req.reading.violation(
-            message,
+            _text_message(missing, flawed),
             flawed[1].pointer if flawed else "",
             f"{flawed[0]}: {flawed[1].text}" if flawed else None,
             None if missing is None else f"{missing[0]}: {missing[1]}",
@@ -291,6 +290,15 @@ def _without_blanks(runs: _Runs[T], blank: AbstractSet[tuple[str, str]]) -> _Run
         if (role, part.text if isinstance(part, TextView) else part) not in blank
     )
     return [*_group_by_role(kept)]
+
+
+def _text_message(missing: tuple[str, str] | None, flawed: tuple[str, TextView] | None) -> str:
+    if flawed is None:
+        return "a text of the conversation is missing"
+    if missing is None:
+        return "the request has a text that is not in the conversation"
+    is_same_role = missing[0] == flawed[0]
+    return f"a text of the conversation {'was changed' if is_same_role else 'is missing, or has another place'}"
 
 
 def _text_case(missing: tuple[str, str] | None, flawed: tuple[str, TextView] | None) -> str:

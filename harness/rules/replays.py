@@ -309,8 +309,7 @@ def _values_at(place: str, response: ChatResponse, wire: ResponseView) -> tuple[
     subject=Subject.STREAMING,
     source="harness.results: ReplayVariant",
     because="the answer depends on the network; with a framing that official SDKs cannot parse it is only a note",
-    remedy="collect bytes until an event is complete, even if a chunk ends inside a character; a later chunk of a call "
-    "may repeat its id and name, so do not append them",
+    remedy="collect bytes until an event is complete, even if a chunk ends inside a character",
 )
 def _changed_by_variants(evidence: Evidence) -> Iterator[RuleViolation]:
     """Report the first variant whose result differs. Variants that an official SDK cannot parse are tried last."""
@@ -319,9 +318,32 @@ def _changed_by_variants(evidence: Evidence) -> Iterator[RuleViolation]:
     found = [(each, index, difference) for each in ways for index, difference in _first_difference(evidence, each)]
     if found:
         first, index, difference = found[0]
-        count = f", as {len(found)} of {len(recuts)} ways do" if len(recuts) > 1 else ""
+        count = f"; {len(found)} of {len(recuts)} forms do this" if len(recuts) > 1 else ""
         kind = Kind.CONVENTION if _is_disputed(evidence, first) else None
-        yield from _violations_of(evidence, index, f"in another way ({first.way}){count}", difference, kind)
+        message = f"the same stream gives another answer in another form ({first.way}{count}). It differs in {{places}}"
+        for violation in _violations_with(evidence, index, message, difference, kind):
+            yield replace(violation, remedy=_REMEDIES_OF_SHAPES.get(first.shape))
+
+
+_BY_INDEX = "key the pieces of a call by `index`, and do not append an id or a name that comes again"
+_FROM_EACH = "read arguments from each piece of a call, also if its first piece has all of them"
+
+_REMEDIES_OF_SHAPES = {
+    "repeated-ids": _BY_INDEX,
+    "empty-strings": "key the pieces of a call by `index`, and ignore an empty id or name in a later one",
+    "index-from-one": "key the pieces of a call by `index`, and do not expect that the first is 0",
+    "one-index": "start another call if a piece has a new id and a name, even if its `index` is the same",
+    "no-index": "add a piece without an index to the call with its id or, without one, to the last call",
+    "id-per-piece": "key the pieces of a call by `index`, and keep the id of its first piece",
+    "arguments-in-opening-piece": _FROM_EACH,
+    "whole-calls": _FROM_EACH,
+    "arguments-in-one-delta": _FROM_EACH,
+    "calls-in-the-last-chunk": "read calls from every chunk, also from the one with the stop reason",
+    "empty-arguments": "read empty arguments as {}",
+    "early-usage": "read the token counts of the last chunk that has some",
+    "output-tokens-alone": "keep the input tokens of the first event if the last one counts output tokens only",
+}
+"""Name of a form in which some servers stream calls → what a client has to do to read it."""
 
 
 def _is_disputed(evidence: Evidence, replayed: ReplayVariant) -> bool:
@@ -391,13 +413,20 @@ def _violations_of(
     evidence: Evidence, index: int, way: str, found: Sequence[ResponseDifference], kind: Kind | None = None
 ) -> Iterator[RuleViolation]:
     """Yield one violation for all losses of a chat, and one for all broken conventions."""
+    message = f"chat {index} has a different result when its stream is replayed {way}. It differs in {{places}}"
+    yield from _violations_with(evidence, index, message, found, kind)
+
+
+def _violations_with(
+    evidence: Evidence, index: int, message: str, found: Sequence[ResponseDifference], kind: Kind | None
+) -> Iterator[RuleViolation]:
+    """Yield the violations of `_violations_of` with a message in which `{places}` is replaced."""
     exchanges = evidence.exchanges(index)
     for each in Kind:
         of_kind = [contrast for contrast in found if contrast.kind is each]
         if of_kind:
             yield RuleViolation(
-                f"chat {index} has a different result when its stream is replayed {way}. It differs in "
-                f"{_join_words(_first_places(of_kind))}",
+                message.replace("{places}", _join_words(_first_places(of_kind))),
                 exchanges[-1].index if exchanges else None,
                 "" if exchanges else None,
                 _by_place([(contrast.place, contrast.other) for contrast in of_kind]),

@@ -164,9 +164,7 @@ def _all_errors(value: JSON, error: ValidationError) -> Iterator[ErrorDetails]:
             Scenario.model_validate_json(json.dumps(rest))
         except ValidationError as other:
             found = other.errors(include_url=False)
-            yield from (
-                each for each in found if _is_of_key(each) or not {path_of(each), path_of(each)[:-1]} & mappings
-            )
+            yield from (each for each in found if _is_of_key(each) or mappings.isdisjoint(_paths_around(each)))
         else:
             return
 

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from harness.apis import registry
 from harness.cassettes.loopback_server import serve
 from harness.model.http import HttpRequest, HttpResponse
 from harness.reports import finding_causes
@@ -121,6 +122,33 @@ class Silent(Client):
             return super().complete(messages, tools)
         except httpx2.HTTPStatusError:
             return Reply("", [])
+
+
+class Appending(Streaming):
+    """Appends each name that comes."""
+
+    def stream(self, messages, tools=None):
+        body = {"model": self.model, "messages": messages, "stream": True, "tools": tools or []}
+        body["stream_options"] = {"include_usage": True}
+        calls = {}
+        with self.http.stream("POST", "/chat/completions", json=body) as response:
+            for line in response.iter_lines():
+                for choice in json.loads(line[6:])["choices"] if line.startswith("data: {") else []:
+                    if choice["delta"].get("content"):
+                        yield choice["delta"]["content"]
+                    for piece in choice["delta"].get("tool_calls") or []:
+                        call = calls.setdefault(piece["index"], Call(piece.get("id"), "", ""))
+                        call.name += piece["function"].get("name") or ""
+                        call.arguments += piece["function"].get("arguments") or ""
+        yield from calls.values()
+
+
+class Dropper(Client):
+    def complete(self, messages, tools=None) -> Reply:
+        return super().complete([each for each in messages if each["role"] != "user"][-1:] or [FIRST], tools)
+
+
+FIRST = {"role": "user", "content": "Something else."}
 
 
 class TwoDefects(Client):
@@ -322,3 +350,35 @@ def test_a_file_of_another_kind_is_not_called_cut(
     assert done.code == 2
     assert expected in done.err
     assert ("cut or edited" in done.err) is ("cut or edited" in expected)
+
+
+FORMS = sorted({name for api in registry.apis() for name in api.stream_shapes})
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_the_forms_of_streams_are_explained(harness: Command, name: str) -> None:
+    done = harness("explain", name)
+
+    assert (done.code, done.err) == (0, "")
+    assert f"{name} (form of a stream)\n" in done.out
+
+
+def test_a_convention_is_explained_as_a_note(harness: Command) -> None:
+    first = harness("explain", "usage-offered").out.partition("\n")[0]
+
+    assert first.startswith("usage-offered (rule: convention, a note without --strict; ")
+    assert harness("explain", "text-changed").out.startswith("text-changed (rule: loss, error; ")
+
+
+def test_a_stream_that_depends_on_its_form_gets_the_remedy_of_that_form(harness: Command, project: Path) -> None:
+    run = played(harness, project, "Appending", "call-parallel-same-tool", "--variant=stream", "--recut=1")
+    (finding,) = (each for cell in run.cells for each in cell.findings if each.rule == "stream-recut")
+
+    assert finding.message.startswith("the same stream gives another answer in another form (in the chunks of some ")
+    assert finding.remedy == "key the pieces of a call by `index`, and do not append an id or a name that comes again"
+
+
+def test_a_dropped_text_is_called_missing(harness: Command, project: Path) -> None:
+    run = played(harness, project, "Dropper", "system-plain", "--variant=whole")
+
+    assert "text-changed: a text of the conversation is missing" in found(run)
