@@ -212,8 +212,13 @@ def _smaller(
 ) -> FinishedCell:
     """Return the cell, replayed with the smallest scenario found that still has the finding. That scenario must not
     cause new failures.
+
+    A cell whose stream lost a call is not reduced: the calls that are left show how the client returns a call.
     """
-    key, cell = cause_key(_finding(finished, rules)), finished.cell
+    finding, cell = _finding(finished, rules), finished.cell
+    key = cause_key(finding)
+    if cell.variant == "stream" and finding.rule == "response-calls":
+        return finished
 
     def result(tried: Cell) -> CellResult:
         log.unlink(missing_ok=True)  # it has the calls of one run
@@ -270,7 +275,8 @@ def _reproduction(
 def _recut(finished: FinishedCell, finding: Finding) -> ReplayVariant | None:
     """Return the variant of the streams whose result differs, as a finding of `stream-recut` reports, or `None`."""
     variants = () if finished.evidence is None else finished.evidence.transcript.replay_variants
-    found = (each for each in variants if each.responses and f"({each.way})" in finding.message)
+    shown = [each for each in variants if f"({each.way})" in finding.message or f"({each.way}; " in finding.message]
+    found = (each for each in shown if each.responses)
     return next(found, None) if finding.rule == _RECUT else None
 
 
