@@ -108,7 +108,7 @@ class Reproduction:
         if self.finding.rule == "stop-reason" and view is not None and view.stop_reason is StopReason.REFUSAL:
             return "the model refuses, and the library reports a normal answer"
         if self.finding.rule == "stream-recut":
-            way = re.search(r"another form \((.*?)(?:; \d+ of \d+ forms do this)?\)\. It differs", self.finding.message)
+            way = re.search(r"another form \((.*?)\)(?:, as \d+ of \d+ forms do)?\. It differs", self.finding.message)
             return f"the result depends on the chunks of the stream{f' ({way[1]})' if way else ''}"
         if self.finding.rule in _TITLES:
             return _TITLES[self.finding.rule]

@@ -275,8 +275,7 @@ def _reproduction(
 def _recut(finished: FinishedCell, finding: Finding) -> ReplayVariant | None:
     """Return the variant of the streams whose result differs, as a finding of `stream-recut` reports, or `None`."""
     variants = () if finished.evidence is None else finished.evidence.transcript.replay_variants
-    shown = [each for each in variants if f"({each.way})" in finding.message or f"({each.way}; " in finding.message]
-    found = (each for each in shown if each.responses)
+    found = (each for each in variants if each.responses and f"({each.way})" in finding.message)
     return next(found, None) if finding.rule == _RECUT else None
 
 

@@ -318,9 +318,9 @@ def _changed_by_variants(evidence: Evidence) -> Iterator[RuleViolation]:
     found = [(each, index, difference) for each in ways for index, difference in _first_difference(evidence, each)]
     if found:
         first, index, difference = found[0]
-        count = f"; {len(found)} of {len(recuts)} forms do this" if len(recuts) > 1 else ""
+        count = f", as {len(found)} of {len(recuts)} forms do" if len(recuts) > 1 else ""
         kind = Kind.CONVENTION if _is_disputed(evidence, first) else None
-        message = f"the same stream gives another answer in another form ({first.way}{count}). It differs in {{places}}"
+        message = f"the same stream gives another answer in another form ({first.way}){count}. It differs in {{places}}"
         for violation in _violations_with(evidence, index, message, difference, kind):
             yield replace(violation, remedy=_REMEDIES_OF_SHAPES.get(first.shape))
 

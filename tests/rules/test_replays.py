@@ -134,8 +134,8 @@ def test_a_whole_answer_that_is_another(edit: Callable[[Chat], Chat], path: str)
 @pytest.mark.parametrize(("edit", "path"), DIFFERENT)
 def test_an_answer_that_depends_on_the_cut(edit: Callable[[Chat], Chat], path: str) -> None:
     finding = only(with_changed_variants(recorded(), "stream", edit), "stream-recut")
-    start, _, places = finding.message.rpartition(" forms do this). It differs in ")
-    assert start.startswith("the same stream gives another answer in another form (each byte by itself; 1 of ")
+    start, _, places = finding.message.rpartition(" forms do. It differs in ")
+    assert start.startswith("the same stream gives another answer in another form (each byte by itself), as 1 of ")
     assert path in places
 
 
