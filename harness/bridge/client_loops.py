@@ -29,6 +29,8 @@ from harness.bridge.client_methods import (
     METHODS,
     MODELS,
     Method,
+    attribute_of,
+    call_with,
     constructor_names,
     make_client,
     method_of,
@@ -558,7 +560,8 @@ _SETTERS = re.compile("set_|add_|load|append|register|remember|count|estimate")
 
 def call_method(runner: asyncio.Runner, client: object, method: Method, arguments: Mapping[str, object]) -> object:
     """Call a method of a client, and return its answer. The items of an iterator are returned as `EventList`."""
-    return _whole(runner, call(BoundMethod(client, method.path), **arguments))
+    bound = BoundMethod(client, method.path)
+    return _whole(runner, call_with(bound, arguments, attribute_of(client, method.path)))
 
 
 def _whole(runner: asyncio.Runner, answer: object) -> object:

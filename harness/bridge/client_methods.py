@@ -76,7 +76,7 @@ class Method:
 
     If the method takes a single object that holds the messages, `packed` is its parameter and the class of that object.
     The names are then the fields of the class. `annotations` holds the source of the annotations, which `hints` lacks
-    if they name something that only type checkers import.
+    if they name something that only type checkers import. `variadic` is the name of `*values` in the signature.
     """
 
     path: tuple[str, ...]
@@ -91,6 +91,7 @@ class Method:
     class_source: str = ""
     packed: tuple[str, type] | None = None
     annotations: Mapping[str, str] = field(default_factory=dict[str, str])
+    variadic: str = ""
 
     def parameter(self, name: str, form: Form) -> str | None:
         """Return the name of the parameter for an argument of this message format, or `None` if the method has none."""
@@ -407,8 +408,8 @@ def make_client(
         )
     name = first(MODELS, method.names)
     if name not in arguments or arguments[name] != model:
-        return call(factory, **arguments)
-    return _call_with_prefixes(partial(call, factory, **arguments), str(name), model, api)
+        return call_with(factory, arguments)
+    return _call_with_prefixes(lambda **changed: call_with(factory, {**arguments, **changed}), str(name), model, api)
 
 
 def _example_arguments(method: Method, names: AbstractSet[str]) -> dict[str, object]:
@@ -613,7 +614,28 @@ def method_of(path: tuple[str, ...], value: object) -> Method:
         _keys_of_dictionaries(inspect.getmodule(value)) if has_provider else (),
         source_of(type(value.__self__) if inspect.ismethod(value) else value),
         annotations={each.name: str(each.annotation) for each in named},
+        variadic=next((each.name for each in parameters if each.kind is each.VAR_POSITIONAL), ""),
     )
+
+
+def call_with(
+    function: Callable[..., object], arguments: Mapping[str, object], described: Callable[..., object] | None = None
+) -> object:
+    """Call third-party code with arguments by name. The list for its `*values` is passed as single arguments.
+
+    `described` has the signature, if `function` itself does not show it.
+    """
+    signature = inspect.signature(described or function).parameters.values()
+    variadic = next((each.name for each in signature if each.kind is each.VAR_POSITIONAL), None)
+    if variadic not in arguments:
+        return call(function, **arguments)
+    by_name, by_place = dict(arguments), list[object]()
+    for each in signature:
+        if each.name == variadic:
+            by_place += cast("list[object]", by_name.pop(variadic))
+            break
+        by_place.append(by_name.pop(each.name, each.default))
+    return call(function, *by_place, **by_name)
 
 
 def _constructor_delegate(kind: type) -> Callable[..., object] | None:

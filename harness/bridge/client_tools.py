@@ -100,7 +100,7 @@ EXECUTORS = re.compile(
 
 _FUNCTION_MAPS = (
     *("functions", "handlers", "tool_functions", "tool_handlers", "callables", "implementations", "tool_map"),
-    *("function_map", "tools_map", "tool_impls", "impls", "available_functions"),
+    *("function_map", "tools_map", "tool_impls", "impls", "available_functions", "fns", "funcs"),
 )
 """Names of parameters for functions by their names, next to a parameter for declarations."""
 
@@ -115,7 +115,7 @@ def tool_arguments(method: Method, place: ClassSource, *, only_if_clear: bool) -
     With `only_if_clear`, the annotations must show that the method runs the tools. Without them, it may be a client
     that returns its calls to the caller.
     """
-    names = sorted(method.names - {"self"})
+    names = sorted({*method.names, method.variadic} - {"self", ""})
     executors = [each for each in names if EXECUTORS.fullmatch(each) and _may_call(method, each)]
     found = {name: made for name in names if (made := _clear_argument(name, method, place))}
     if not found and executors:
@@ -123,9 +123,7 @@ def tool_arguments(method: Method, place: ClassSource, *, only_if_clear: bool) -
         found |= {name: _ExecutorArgument(own_classes_in(method.hints.get(name))) for name in executors[:1]}
     if not found and not only_if_clear:
         found = {
-            name: made
-            for name in sorted(method.names & TOOL_PARAMETERS)
-            if (made := _likely_argument(name, method, place))
+            name: made for name in names if name in TOOL_PARAMETERS and (made := _likely_argument(name, method, place))
         }
     functions = {name: made for name, made in found.items() if isinstance(made, _FunctionsArgument)}
     declared = method.names & {*SYNONYMS["tools"]} - functions.keys()

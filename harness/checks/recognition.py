@@ -40,6 +40,7 @@ from harness.bridge.client_loops import AgentDrive, FunctionDrive, agent_drive
 from harness.bridge.client_methods import TRIED_MODELS
 from harness.bridge.client_sessions import SessionDrive, session_drive
 from harness.bridge.client_shapes import OPENAI_APIS, ClientShape
+from harness.bridge.client_tools import runs_tools
 from harness.bridge.shaped_client import ShapedClient
 from harness.cassettes.client_patches import intercept_requests, is_local
 from harness.cassettes.loopback_server import serve
@@ -331,13 +332,16 @@ def _class_loop(
     if b'"look"' in seen.body or Unsupported.__name__ in seen.reason:
         is_own = seen.model is not None and seen.model.rpartition("/")[2] != TRIED_MODELS[0]
         return replace(found, model=seen.model if is_own else None)
-    return Recognition(question=_NO_TOOL.format(name=name, reason=f": {seen.reason}" if seen.reason else "."))
+    lost = _LOST_TOOL.format(reason=f": {seen.reason}" if seen.reason else ".")
+    return Recognition(question=_NO_TOOL.format(name=name, reason=lost))
 
 
 _NO_TOOL = (
-    "{name} looks like a tool loop, but how it gets its tools is not clear. A tool that it got did not arrive in its "
-    "request{reason} Write a loop of about ten lines that gives it its tools: harness help loops."
+    "{name} looks like a tool loop, but how it gets its tools is not clear.{reason} Write a loop of about ten lines "
+    "that gives it its tools: harness help loops."
 )
+
+_LOST_TOOL = " A tool that it got did not arrive in its request{reason}"
 
 
 def _loop(name: str, drive: Drive, shown: str) -> Recognition:
@@ -370,6 +374,8 @@ def _client(name: str, shape: ClientShape, api: str) -> Recognition:
     if question := _client_question(name, shape, seen):
         return Recognition(question=question)
     own_parts = _own_parts(shape, seen)
+    if not own_parts and _runs_own_loop(shape):
+        return Recognition(question=_NO_TOOL.format(name=name, reason=""))
     shape = shape.for_api(str(seen.api))
     format_name = (shape.tool_form or shape.form).name
     is_own = shape.is_sdk or format_name not in FOREIGN_FORMS or shape.form is tried[0].form is RESPONSES
@@ -413,6 +419,17 @@ def _client_question(name: str, shape: ClientShape, seen: _Seen) -> str:
 
 def _takes_functions(shape: ClientShape) -> bool:
     return "Callable" in str(shape.whole.hints.get(shape.whole.parameter("tools", shape.form) or ""))
+
+
+def _runs_own_loop(shape: ClientShape) -> bool:
+    """Return whether a method that takes only a prompt belongs to a class that reads calls and runs them."""
+    takes_only_prompt = shape.form is PROMPT and not shape.takes("tools")
+    source = shape.whole.class_source
+    return takes_only_prompt and runs_tools(source) and _READS_CALLS.search(source) is not None
+
+
+_READS_CALLS = re.compile(r"tool_calls|tool_use|function_?call", re.IGNORECASE)
+"""Code that reads the calls of an answer, in any of the formats."""
 
 
 def _own_parts(shape: ClientShape, seen: _Seen) -> str:

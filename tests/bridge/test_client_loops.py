@@ -506,6 +506,19 @@ class Agent:
     def run(self, prompt):
         SEEN.append(self.tools["weather"](**args))
 """,
+    "one argument each, for the constructor": """
+class Agent:
+    def __init__(self, url="http://127.0.0.1:9", *functions, model="gpt"):
+        self.tools = {each.__name__: each for each in functions}
+    def run(self, prompt):
+        SEEN.append(self.tools["weather"](**args))
+""",
+    "one argument each, for the prompt": """
+class Agent:
+    def run(self, prompt, *fns):
+        known = {each.__name__: each for each in fns}
+        SEEN.append(known["weather"](**args))
+""",
 }
 
 

@@ -112,6 +112,15 @@ class Factory:
         pass
 
 
+class Steward(Client):
+    def ask(self, prompt):
+        answer = Client.chat(self, [{"role": "user", "content": prompt}])
+        for call in answer["choices"][0]["message"]["tool_calls"]:
+            getattr(self, call["function"]["name"])(**json.loads(call["function"]["arguments"]))
+
+    chat = None
+
+
 def make_groq(base_url, api_key, model):
     return Groq(model, base_url, api_key)
 
@@ -345,6 +354,10 @@ def test_the_sample_is_run_with_the_service_that_a_client_calls(harness: Command
         ),
         ("own_client:Factory", "its constructor needs kind"),
         ("takes_functions.py", "takes functions as tools. Does it run them itself? If so, name a program"),
+        (
+            "own_client:Steward",
+            "own_client:Steward looks like a tool loop, but how it gets its tools is not clear. Write a loop of about",
+        ),
         (
             "openai",
             "('harness list wrappers'). Which part of it do you use? harness try openai:OpenAI or harness try openai:",
