@@ -561,7 +561,8 @@ _SETTERS = re.compile("set_|add_|load|append|register|remember|count|estimate")
 def call_method(runner: asyncio.Runner, client: object, method: Method, arguments: Mapping[str, object]) -> object:
     """Call a method of a client, and return its answer. The items of an iterator are returned as `EventList`."""
     bound = BoundMethod(client, method.path)
-    return _whole(runner, call_with(bound, arguments, attribute_of(client, method.path)))
+    described = cast("Callable[..., object]", attribute_of(client, method.path))
+    return _whole(runner, call_with(bound, arguments, described))
 
 
 def _whole(runner: asyncio.Runner, answer: object) -> object:

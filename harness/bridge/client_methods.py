@@ -409,7 +409,11 @@ def make_client(
     name = first(MODELS, method.names)
     if name not in arguments or arguments[name] != model:
         return call_with(factory, arguments)
-    return _call_with_prefixes(lambda **changed: call_with(factory, {**arguments, **changed}), str(name), model, api)
+
+    def make(**changed: object) -> object:
+        return call_with(factory, {**arguments, **changed})
+
+    return _call_with_prefixes(make, str(name), model, api)
 
 
 def _example_arguments(method: Method, names: AbstractSet[str]) -> dict[str, object]:
@@ -625,17 +629,16 @@ def call_with(
 
     `described` has the signature, if `function` itself does not show it.
     """
-    signature = inspect.signature(described or function).parameters.values()
-    variadic = next((each.name for each in signature if each.kind is each.VAR_POSITIONAL), None)
-    if variadic not in arguments:
+    signature = [*inspect.signature(described or function).parameters.values()]
+    kinds = [each.kind for each in signature]
+    place = kinds.index(inspect.Parameter.VAR_POSITIONAL) if inspect.Parameter.VAR_POSITIONAL in kinds else None
+    if place is None or signature[place].name not in arguments:
         return call(function, **arguments)
-    by_name, by_place = dict(arguments), list[object]()
-    for each in signature:
-        if each.name == variadic:
-            by_place += cast("list[object]", by_name.pop(variadic))
-            break
-        by_place.append(by_name.pop(each.name, each.default))
-    return call(function, *by_place, **by_name)
+    by_place = [arguments.get(each.name, each.default) for each in signature[:place]]
+    values = cast("list[object]", arguments[signature[place].name])
+    placed = {each.name for each in signature[: place + 1]}
+    by_name = {name: value for name, value in arguments.items() if name not in placed}
+    return call(function, *by_place, *values, **by_name)
 
 
 def _constructor_delegate(kind: type) -> Callable[..., object] | None:

@@ -14,25 +14,23 @@ import os
 import pkgutil
 import re
 import shlex
-import signal
 import subprocess
 import sys
 import sysconfig
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from threading import Event, Thread
 from types import ModuleType
-from typing import IO, Any, cast
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from harness import plugins
 from harness.apis import registry
 from harness.apis.api import Api
-from harness.apis.view import TextView, WireError
+from harness.apis.view import RequestView, TextView, WireError
 from harness.bridge import client_formats, client_methods, client_shapes
 from harness.bridge.call_log import logged_calls
 from harness.bridge.client_formats import ANTHROPIC, GEMINI, OPENAI, PROMPT, RESPONSES
@@ -44,23 +42,19 @@ from harness.bridge.client_tools import runs_tools
 from harness.bridge.shaped_client import ShapedClient
 from harness.cassettes.client_patches import intercept_requests, is_local
 from harness.cassettes.loopback_server import serve
+from harness.checks.programs import keyless_environment, missing_variable, variable_question
 from harness.model.errors import HarnessError, MalformedResponse, PluginError, Unsupported
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import ChatRequest, JsonSchema, Message, Role, Text, Tool, ToolResult
 from harness.model.protocols import Adapter, Capability, Conversation, ConversationTool, Drive, Endpoint, Loop
-from harness.platform.environment import is_hidden
 from harness.platform.exceptions import ExceptionOrigin, exception_summary, origin, shorten
 from harness.runner.backends import NO_KEY
 from harness.runner.serve_router import served_apis
 from harness.stdio import adapter_specs
 from harness.stdio.adapter_specs import client_environment
-from harness.stdio.protocol import PROTOCOL
 
 _TIMEOUT_SECONDS = 90.0
 """Time limit for importing the code and for its first request."""
-
-_INPUT_SECONDS = 5.0
-"""Maximum time to wait for a program's first line of output before its standard input is closed."""
 
 _BASE_PATH = "/v1"
 _LOOP_PARAMETERS = 3
@@ -110,11 +104,6 @@ def recognise(name: str, api: str = "") -> Recognition:
             return Recognition(**json.loads(file.read_text(encoding="utf-8")))
     last = (done.stderr.strip() or done.stdout.strip() or "it printed nothing").splitlines()[-1]
     return Recognition(question=f"{name}: its process ended with exit code {done.returncode}: {last}")
-
-
-def keyless_environment() -> dict[str, str]:
-    """Return the environment without the variables that could lead third-party code to a provider."""
-    return {name: value for name, value in os.environ.items() if not is_hidden(name)}
 
 
 def recognise_here(name: str, api: str = "") -> Recognition:
@@ -283,28 +272,11 @@ def _may_be_client(value: object, name: str) -> bool:
     return True
 
 
-_MISSING_VARIABLE = re.compile(r"KeyError: '([A-Z][A-Z0-9_]+)'|\b([A-Z][A-Z0-9]*_[A-Z0-9_]*(?:KEY|TOKEN|URL|SECRET))\b")
-
-
-def missing_variable(text: str) -> str | None:
-    """Return the environment variable that an error message asks for, if it names one."""
-    found = _MISSING_VARIABLE.search(text)
-    return (found[1] or found[2]) if found else None
-
-
 def _with_variable(name: str, error: Exception) -> str:
     """Return the reason of an error. If an environment variable is missing, return the command that sets it instead."""
     reason = str(error) if isinstance(error, PluginError) else f"{name} failed: {exception_summary(error)}."
     variable = missing_variable(reason)
     return reason if variable is None else f"{name} {variable_question(variable, name)}"
-
-
-def variable_question(variable: str, subject: str) -> str:
-    """Return the text that names a missing environment variable, and the command that sets it and tries `subject`
-    again.
-    """
-    value = "https://api.openai.com/v1" if re.search("URL|BASE|HOST|ENDPOINT", variable) else "none"
-    return f"needs the environment variable {variable}. Set it: {variable}={value} harness try {subject}"
 
 
 def _is_loop(value: object) -> bool:
@@ -373,7 +345,8 @@ def _client(name: str, shape: ClientShape, api: str) -> Recognition:
         return Recognition(sentence=f"a client, called as {shape.sentence}", failure=seen.failure)
     if question := _client_question(name, shape, seen):
         return Recognition(question=question)
-    own_parts = _own_parts(shape, seen)
+    view = _view(seen)
+    own_parts = _own_parts(shape, view)
     if not own_parts and _runs_own_loop(shape):
         return Recognition(question=_NO_TOOL.format(name=name, reason=""))
     shape = shape.for_api(str(seen.api))
@@ -385,7 +358,7 @@ def _client(name: str, shape: ClientShape, api: str) -> Recognition:
         place, redirects = "" if seen.path == registry.api(seen.api).base_path else seen.path or "/", ""
     has_own_system = shape.has_default_system or (shape.form is PROMPT and not shape.takes("system"))
     ignored = ("system-when-absent",) if has_own_system else ()
-    ignored += ("text-changed",) if shape.form is PROMPT and not _has_bare_prompt(seen) else ()
+    ignored += ("text-changed",) if shape.form is PROMPT and not _has_bare_prompt(view) else ()
     ignored += ("setting-uninvited",) if shape.form is PROMPT else ()
     marks_errors = shape.marks_errors or shape.reads_error_flag
     has_no_flag = shape.form is OPENAI and seen.api not in OPENAI_APIS and not marks_errors
@@ -432,26 +405,28 @@ _READS_CALLS = re.compile(r"tool_calls|tool_use|function_?call", re.IGNORECASE)
 """Code that reads the calls of an answer, in any of the formats."""
 
 
-def _own_parts(shape: ClientShape, seen: _Seen) -> str:
+def _view(seen: _Seen) -> RequestView | None:
+    """Return the request of a client, or `None` if it is malformed."""
+    with contextlib.suppress(WireError):
+        return registry.api(str(seen.api)).view(HttpRequest("POST", "http://127.0.0.1/", {}, seen.body))
+    return None
+
+
+def _own_parts(shape: ClientShape, view: RequestView | None) -> str:
     """Return what a request has that harness did not ask for: tools, or a format of the answer. The answers of the
     suite fit neither.
     """
     if shape.needs_schema:
         return "an answer format"
-    if shape.form is not PROMPT or shape.takes("response_format") or shape.takes("tools"):
+    if view is None or shape.form is not PROMPT or shape.takes("response_format") or shape.takes("tools"):
         return ""
-    with contextlib.suppress(WireError):
-        view = registry.api(str(seen.api)).view(HttpRequest("POST", "http://127.0.0.1/", {}, seen.body))
-        return "tools" if view.tools else "an answer format" if view.response_format is not None else ""
-    return ""
+    return "tools" if view.tools else "an answer format" if view.response_format is not None else ""
 
 
-def _has_bare_prompt(seen: _Seen) -> bool:
+def _has_bare_prompt(view: RequestView | None) -> bool:
     """Return whether a request has the prompt as a message of its own, without other words around it."""
-    with contextlib.suppress(WireError):
-        view = registry.api(str(seen.api)).view(HttpRequest("POST", "http://127.0.0.1/", {}, seen.body))
-        return any(isinstance(part, TextView) and part.text == _HELLO for turn in view.turns for part in turn.parts)
-    return True
+    parts = [part for turn in view.turns for part in turn.parts] if view is not None else []
+    return view is None or any(isinstance(part, TextView) and part.text == _HELLO for part in parts)
 
 
 _RUN_ONCE = (sys.executable, "-m", "harness.checks.recognition", "--run")
@@ -665,125 +640,6 @@ def _expected_path(wire: Api, url: str, origin: str, base: str) -> str:
 
 def _signature(name: str, value: object) -> str:
     return f"{name.partition(':')[2]}{inspect.signature(cast('Callable[..., Any]', value))}"
-
-
-@dataclass(frozen=True, slots=True)
-class EndedProgram:
-    """A program that has ended. `note` explains an abnormal end. `is_adapter` is set if the program used the adapter
-    protocol.
-    """
-
-    is_adapter: bool
-    printed: str
-    note: str = ""
-
-
-_PREFIXES = {
-    "/v1": ("OPENAI", "LLM", "AI", "MODEL"),
-    "": ("ANTHROPIC", "CLAUDE", "GEMINI", "GOOGLE", "GOOGLE_GENAI"),
-}
-"""Ending of a base URL → prefixes of the variables for it."""
-
-_BASE_URL_NAMES = ("BASE_URL", "API_BASE", "API_BASE_URL", "API_URL", "API_ENDPOINT", "ENDPOINT")
-
-_SOURCE_SUFFIXES = (".py", ".js", ".mjs", ".cjs", ".ts")
-
-_VARIABLE_READ = re.compile(
-    r"(?:environ(?:\.get)?|getenv|process\.env)(?:\.|\s*[\[(]\s*[\"'`])([A-Z][A-Z0-9_]*)[\"'`]?\s*[\])]?\s*"
-    r"(?:(?:,|or\b|\?\?|\|\|)\s*[\"'`](https?://[^\"'`\s]+))?"
-)
-"""Code in Python or JavaScript that reads an environment variable, with the URL that is its default."""
-
-_PROVIDER_HOSTS = re.compile(r"openai|anthropic|googleapis|/v1\b|completions")
-
-
-def program_variables(command: str, base_url: str, known: Mapping[str, str]) -> dict[str, str]:
-    """Return the usual environment variables for the base URLs and keys of programs, and those that the script in a
-    command reads. All point to `base_url`, without the version.
-
-    A variable of a script is left out if it is set in `known`, or if its default is the URL of something else.
-    """
-    found = {
-        f"{prefix}_{name}": base_url + ending
-        for ending, prefixes in _PREFIXES.items()
-        for prefix in prefixes
-        for name in _BASE_URL_NAMES
-    }
-    found |= {f"{prefix}_API_KEY": NO_KEY for prefixes in _PREFIXES.values() for prefix in prefixes}
-    reads: list[tuple[str, str]] = _VARIABLE_READ.findall(_sources_of(command))
-    for name, default in reads:
-        if name in found or (name in known and not _PROVIDER_HOSTS.search(default)):
-            continue
-        if re.search("KEY|TOKEN", name):
-            found[name] = NO_KEY
-        elif re.search("URL|BASE$|HOST|ENDPOINT", name) and (not default or _PROVIDER_HOSTS.search(default)):
-            found[name] = base_url + (urlsplit(default).path.rstrip("/") if default else "/v1")
-    return found
-
-
-def _sources_of(command: str) -> str:
-    """Return the source of the scripts that a command names."""
-    with contextlib.suppress(ValueError, OSError):
-        files = [Path(word) for word in shlex.split(command) if word.endswith(_SOURCE_SUFFIXES)]
-        return "\n".join(each.read_text(encoding="utf-8", errors="replace") for each in files if each.is_file())
-    return ""
-
-
-def run_program(
-    command: str, environment: Mapping[str, str], seconds: float, *, may_be_adapter: bool = True
-) -> EndedProgram:
-    """Run a shell command until it ends, for at most `seconds`.
-
-    Its standard input receives the first message of the adapter protocol. Programs without input ignore it. If the
-    program may be an adapter, the input is closed only after its first output.
-    """
-    first = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "describe", "params": {"protocol": PROTOCOL}})
-    process = subprocess.Popen(  # noqa: S602 - the user's own
-        command,
-        shell=True,
-        env=dict(environment),
-        text=True,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
-    lines: list[str] = []
-    printed_once = Event()
-    reading = Thread(target=_collect, args=(process, lines, printed_once), daemon=True)
-    reading.start()
-    note = ""
-    with contextlib.suppress(OSError), cast("IO[str]", process.stdin) as given:  # it may have ended already
-        given.write(f"{first}\n")
-        given.flush()
-        printed_once.wait(
-            min(seconds, _INPUT_SECONDS) if may_be_adapter else 0.0
-        )  # an adapter ends with its input, and must answer before
-    try:
-        process.wait(seconds)
-        note = f", then it ended with exit code {process.returncode}" if process.returncode else ""
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        note = f", then it was stopped after {seconds:g} seconds"
-    reading.join(_INPUT_SECONDS)
-    return EndedProgram(any(map(_is_description, lines)), "".join(lines), note)
-
-
-def _collect(process: subprocess.Popen[str], lines: list[str], printed_once: Event) -> None:
-    with cast("IO[str]", process.stdout) as printed:
-        for line in printed:
-            lines.append(line)
-            printed_once.set()
-    printed_once.set()
-
-
-def _is_description(line: str) -> bool:
-    try:
-        message: Any = json.loads(line)
-        return "capabilities" in message["result"]
-    except (ValueError, LookupError, TypeError):
-        return False
 
 
 if __name__ == "__main__":

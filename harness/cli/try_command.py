@@ -8,65 +8,41 @@ import shlex
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
 from harness import wrappers
 from harness.apis import registry
-from harness.apis.response_rules import RESPONSE_RULES
-from harness.cassettes.loopback_server import serve
 from harness.checks.adapter_check import AdapterCheck, PlayCells, first_target_cells
 from harness.checks.recognition import (
-    EndedProgram,
     Recognition,
-    keyless_environment,
-    missing_variable,
-    program_variables,
     recognise,
-    run_program,
-    variable_question,
 )
-from harness.cli.check import GatewayOptions, ServerOptions
 from harness.cli.execution import Execution, play_check
 from harness.cli.generating import generate, is_generated
-from harness.cli.main import STARTED, print_error
+from harness.cli.main import STARTED
 from harness.cli.options import GenerateOptions, NoColour, argument, option
-from harness.cli.outputs import on_screen
-from harness.cli.serve import variables_for
-from harness.cli.settings import combine_options, fact_options
+from harness.cli.settings import combine_options
 from harness.cli.suite_checks import accepting_model, exceeded_limit, other_models
+from harness.cli.try_program import try_code, try_program
+from harness.cli.try_server import try_server
 from harness.model.errors import UsageError
-from harness.model.http import HttpResponse
-from harness.platform.exceptions import shorten
 from harness.plugins import ADAPTERS
-from harness.reports import finding_causes
 from harness.reports.words import count
 from harness.results import (
-    Blame,
-    CellResult,
     CheckResult,
-    Finding,
-    Kind,
-    Presentation,
     RunResult,
-    Severity,
     Verdict,
-    verdict_of,
 )
 from harness.runner.cells import Cell, not_applicable
 from harness.runner.costs import models as current_models
-from harness.runner.serve_router import ANSWER, BASE_PATH, CUT_ANSWER, FirstAnswer, ImprovisedRouter
-from harness.runner.served_session import SessionOptions
 from harness.stdio import adapter_specs
 from harness.stdio.workers import WorkerPool
-
-if TYPE_CHECKING:
-    from harness.cli.endpoint_checks import GatewayProbe
 
 _SAMPLED_IDS = """
 call-parallel-same-tool system-changed json-mode call-parallel-different-tools call-sequential call-after-text
@@ -210,18 +186,18 @@ def try_(args: TryOptions) -> int:
     """
     _check_options(args)
     if args.subject is not None and "://" in args.subject:
-        return _try_server(args, args.subject)
+        return try_server(args.subject, args.api or "openai-chat", args.models or ())
     if args.command is not None:
-        found = _try_program(args.command)
-        if isinstance(found, int):
-            return found
+        if (code := try_program(args.command)) is not None:
+            return code
+        spec = f"{adapter_specs.COMMAND_PREFIX}{args.command}"
+        found = Recognition(spec, "an adapter that reads and writes JSON lines")
     else:
         found = _recognise(args)
     if found.question:
         raise UsageError(found.question)
     if found.command:
-        code = _try_program(found.command, str(args.subject), found.sentence)
-        return code if isinstance(code, int) else 1
+        return try_code(found.command, str(args.subject), found.sentence)
     if args.api is not None and _api_of(found.spec) is None and wrappers.find(found.spec) is None:
         raise UsageError(f"--api {args.api}: an adapter declares its API itself. Leave the option out.")
     typer.echo(f"{args.subject or args.command}: recognised as {found.sentence}.")
@@ -496,227 +472,6 @@ def _api_of(spec: str) -> str | None:
     return found[1] if found else None
 
 
-def _try_program(command: str, subject: str = "", sentence: str = "a program that calls a model") -> Recognition | int:
-    """Run a command with the reference server as its provider, and return the exit code of the result.
-
-    If the command calls Python code, `subject` is the name of that code, and `sentence` describes it.
-
-    If the command speaks the adapter protocol, return it as an adapter instead. If the program broke off, or the server
-    refused a request, run it again, because the first defect hides the others: with a server that tolerates the limits
-    that were exceeded, or without parallel calls.
-    """
-    began = time.monotonic()
-    ended, result, router = _run_program(command, is_first=not subject)
-    if ended.is_adapter:
-        return Recognition(f"{adapter_specs.COMMAND_PREFIX}{command}", "an adapter that reads and writes JSON lines")
-    for line in _lines_to_show(ended.printed):
-        print_error(f"  {line}")
-    if not result.cells:
-        _without_requests(command, ended)
-    if result.exit_code and (ended.note or _exceeded_limits(result)):
-        result = replace(result, cells=[*result.cells, *_run_again(command, result).cells])
-    tolerated = _exceeded_limits(result)
-    if router.has_tools and time.monotonic() - began < _LAST_START_SECONDS:
-        _, other, _ = _run_program(command, "unknown tool", is_first=False, tolerated=tolerated)
-        result = replace(result, cells=[*result.cells, *(each for each in other.cells if not _only_stopped(each))])
-    if router.has_tools and time.monotonic() - began < _LAST_START_SECONDS:
-        _, other, _ = _run_program(command, "cut call", is_first=False, tolerated=tolerated)
-        result = replace(result, cells=[*result.cells, *(each for each in other.cells if _uses_cut_call(each))])
-    if not (subject or ended.note) and ANSWER in ended.printed and time.monotonic() - began < _LAST_START_SECONDS:
-        cut, other, _ = _run_program(command, "cut text", is_first=False, tolerated=tolerated)
-        result = replace(result, cells=[*result.cells, *_without_report_of_cut(other.cells, cut, ended)])
-    left = _PROGRAM_SECONDS - (time.monotonic() - began)
-    if not ended.note and left > _PROGRAM_SECONDS - _LAST_START_SECONDS:
-        failed, other, router = _run_program(command, "error", is_first=False, seconds=left)
-        result = replace(result, cells=[*result.cells, *_after_error(other.cells, failed, ended, router.repeats)])
-    conversations = count(len(result.cells), "conversation")
-    typer.echo(f"{subject or command}: recognised as {sentence}; {conversations} run{ended.note}.")
-    typer.echo(f"Otherwise: {_OTHERWISE_CODE if subject else _OTHERWISE_PROGRAM}")
-    typer.echo(finding_causes.render(result, on_screen(Presentation())), nl=False)
-    if not subject:
-        typer.echo(f"More: harness serve call-single --command {shlex.quote(command)}; harness help serve")
-    return result.exit_code
-
-
-_OTHERWISE_PROGRAM = "for an adapter, it must respond to 'describe' ('harness help stdio')."
-_OTHERWISE_CODE = "name the MODULE:CLASS.METHOD that sends messages, or a program: harness try --command COMMAND."
-
-
-def _lines_to_show(printed: str) -> list[str]:
-    """Return the last lines of a program's output, without the lines that Node.js prints below an error's message."""
-    lines = [each for each in printed.splitlines() if each.strip() and not _BELOW_ERROR.match(each)]
-    return [shorten(each, _MAX_LINE_CHARACTERS) for each in lines[-_MAX_PRINTED_LINES:]]
-
-
-_BELOW_ERROR = re.compile(r"\s+at .*\d\)?$|Node\.js v\d")
-
-
-def _run_again(command: str, result: RunResult) -> RunResult:
-    """Return the result of a run in which the program gets further than in the one with `result`."""
-    tolerated = frozenset[str]()
-    for _ in range(_MAX_TOLERANT_RUNS):
-        limits = _exceeded_limits(result) - tolerated
-        if not limits:
-            break
-        tolerated |= limits
-        ended, result, _ = _run_program(command, is_first=False, tolerated=tolerated)
-        if not ended.note and _exceeded_limits(result) <= tolerated:
-            return result
-    return _run_program(command, "one call", is_first=False, tolerated=tolerated)[1]
-
-
-def _only_stopped(cell: CellResult) -> bool:
-    """Return whether the only defect is that the program stopped, which it may do when a tool is unknown."""
-    return {each.rule for each in cell.findings} == {"script-unplayed"}
-
-
-def _after_error(
-    cells: Sequence[CellResult], failed: EndedProgram, ended: EndedProgram, repeats: int
-) -> Iterator[CellResult]:
-    """Yield the conversation whose first request failed, with findings, if the program repeated that request or did not
-    report the failure.
-
-    An exit code in `failed` counts as a report, and so does output that is missing in `ended`, the run without a
-    failure. A program that got an answer to another request has nothing to report.
-    """
-    for cell in cells[:1]:
-        findings = [_repeated_request(repeats)] if repeats else []
-        if not _new_lines(failed, ended) and any(each.rule == "script-unplayed" for each in cell.findings):
-            findings.append(_HIDDEN_ERROR)
-        if findings:
-            yield replace(cell, verdict=verdict_of(findings), findings=tuple(findings), reason=None)
-
-
-def _without_report_of_cut(cells: Sequence[CellResult], cut: EndedProgram, ended: EndedProgram) -> Iterator[CellResult]:
-    """Yield the conversation whose final answer was cut off, with a finding, if the program printed nothing but what
-    there is of it.
-    """
-    usual = replace(ended, printed=ended.printed.replace(ANSWER, CUT_ANSWER))
-    if CUT_ANSWER in cut.printed and not _new_lines(cut, usual):
-        for cell in cells[:1]:
-            yield replace(cell, verdict=verdict_of([_CUT_ANSWER_SHOWN]), findings=(_CUT_ANSWER_SHOWN,), reason=None)
-
-
-_CUT_ANSWER_SHOWN = Finding(
-    rule="loop-stop-reason",
-    kind=Kind.LOSS,
-    severity=Severity.WARNING,
-    blame=Blame.CLIENT,
-    message="the model's answer was cut off by max_tokens, but the program printed it like a complete one, and ended "
-    "with exit code 0",
-    of_response=True,
-    actual=CUT_ANSWER,
-    expected="a message that the answer is incomplete",
-    remedy="check the stop reason of each answer, and tell the user if it is incomplete",
-)
-
-
-def _new_lines(other: EndedProgram, ended: EndedProgram) -> set[str]:
-    """Return the lines that only the other run printed, and how it ended if it failed."""
-    printed, usual = ({*map(str.strip, each.printed.splitlines())} for each in (other, ended))
-    return (printed | {other.note}) - usual - {"", "undefined", "null", "None"}
-
-
-_HIDDEN_ERROR = Finding(
-    rule="chat-failure",
-    kind=Kind.LOSS,
-    severity=Severity.ERROR,
-    blame=Blame.CLIENT,
-    message="the provider answered with an error (status 400), but the program ended with exit code 0 and reported "
-    "nothing",
-    exchange=0,
-    actual="exit code 0",
-    expected="an error",
-    of_response=True,
-    remedy="check the status of each answer, and report an error with its message",
-)
-
-
-def _repeated_request(repeats: int) -> Finding:
-    return Finding(
-        rule="loop-retry",
-        kind=Kind.LOSS,
-        severity=Severity.WARNING,
-        blame=Blame.CLIENT,
-        message=f"the same request is sent {count(repeats, 'more time')} after status 400",
-        exchange=0,
-        remedy="retry only after 408, 409, 429 and 5xx",
-    )
-
-
-def _uses_cut_call(cell: CellResult) -> bool:
-    """Return whether the program used a call that was cut off. It may stop, or ask the model to go on."""
-    return any(each.rule in ("cut-call-run", "cut-call-answered") for each in cell.findings)
-
-
-_MAX_TOLERANT_RUNS = 2
-
-_PROGRAM_SECONDS = 20.0
-"""Time limit for a program."""
-
-_LAST_START_SECONDS = 14.0
-"""Time after which a program is not run again for an unknown tool, an error, or an answer that is cut off."""
-
-
-def _exceeded_limits(result: RunResult) -> frozenset[str]:
-    findings = (finding for cell in result.cells for finding in cell.findings)
-    return frozenset(each.rule for each in findings if each.kind is Kind.LIMIT)
-
-
-def _run_program(
-    command: str,
-    answer: FirstAnswer = "two calls",
-    *,
-    is_first: bool = True,
-    tolerated: frozenset[str] = frozenset(),
-    seconds: float = _PROGRAM_SECONDS,
-) -> tuple[EndedProgram, RunResult, ImprovisedRouter]:
-    """Run a program against the reference server, for at most `seconds`."""
-    terms = SessionOptions(fact_selection=fact_options(None, ()), ways=lambda _: [_in_pieces], tolerated=tolerated)
-    router = ImprovisedRouter(terms, print_error, answer)
-    with serve(router) as server:
-        router.origin = server.origin
-        own, base_url = keyless_environment(), server.origin + BASE_PATH
-        environment = {**own, **program_variables(command, base_url, own), **variables_for(base_url)}
-        ended = run_program(command, environment, seconds, may_be_adapter=is_first)
-    return ended, router.run(), router
-
-
-def _in_pieces(response: HttpResponse, _seed: str) -> tuple[HttpResponse, str]:
-    """Return the response in small chunks that end inside lines and characters. Pauses between them keep the client
-    from receiving several chunks at once.
-    """
-    body = response.body
-    characters = {place + 1 for place, byte in enumerate(body) if byte >= _FIRST_BYTE_OF_SEVERAL}
-    cuts = {*characters, *range(_PIECE_BYTES, len(body), _PIECE_BYTES), len(body)}
-    delivery = replace(response.delivery, cuts=tuple(sorted(cuts)), pause=_PIECE_SECONDS)
-    return replace(response, delivery=delivery), "in pieces"
-
-
-_FIRST_BYTE_OF_SEVERAL = 0xC0
-_PIECE_BYTES = 400
-_PIECE_SECONDS = 0.05
-
-
-def _without_requests(command: str, ended: EndedProgram) -> NoReturn:
-    if ended.note.endswith(_NOT_FOUND):
-        raise UsageError(f"{command}: the shell did not find this command, or one that it runs (exit code 127).")
-    if ended.note and (variable := missing_variable(ended.printed)):
-        raise UsageError(f"{command}: it {variable_question(variable, f'--command {shlex.quote(command)}')}")
-    if ended.note and _BROKE_OFF.search(ended.printed):
-        raise UsageError(f"{command}: it failed before it sent a request{ended.note}. Its last lines are above.")
-    raise UsageError(
-        f"{command}: it sent no request to OPENAI_BASE_URL, ANTHROPIC_BASE_URL, GEMINI_BASE_URL, LLM_BASE_URL or a "
-        f"similar variable, which pointed to the reference server{ended.note}. Which variable holds its base URL?"
-    )
-
-
-_NOT_FOUND = "exit code 127"
-_MAX_PRINTED_LINES = 5
-_MAX_LINE_CHARACTERS = 200
-_BROKE_OFF = re.compile(r"^(Traceback \(most recent|\s+at \S.*:\d+\)?$)", re.MULTILINE)
-"""Output of a program that ended with an exception, in Python or in Node.js."""
-
 _RUNNERS = {".mjs": "node", ".js": "node", ".ts": "npx tsx"}
 """Suffix of a file → command that runs it."""
 
@@ -737,78 +492,3 @@ def _check_command(found: Recognition) -> str:
         target += f"@{found.service_target}"
     words += ["--model", f"{target}={model}"] if (model := found.model or found.default_model) else []
     return shlex.join(["harness", "check", "adapter", *words])
-
-
-def _try_server(args: TryOptions, url: str) -> int:
-    from harness.cli.endpoint_checks import check_server, first_model, probe_gateway  # noqa: PLC0415 - only servers need it
-
-    api = args.api or "openai-chat"
-    model = args.models[0] if args.models else first_model(url)
-    probe = probe_gateway(url, model or _ASSUMED_MODEL, _UPSTREAM_PORT) if api == "openai-chat" else None
-    if probe is not None and probe.upstream is not None:
-        return _try_gateway(url, api, model, probe)
-    if probe is not None and probe.failure:
-        raise UsageError(_GATEWAY_QUESTION.format(url=url, failure=probe.failure, port=_UPSTREAM_PORT))
-    if model is None:
-        versioned = f"{url.rstrip('/')}/v1"
-        if not url.rstrip("/").endswith("/v1") and first_model(versioned) is not None:
-            raise UsageError(f"{url}: it lists no models there, but at {versioned}. Try: harness try {versioned}")
-        raise UsageError(f"{url}: it lists no models at {url.rstrip('/')}/models. Name one, as in --model llama-4-8b.")
-    typer.echo(f"{url}: recognised as a server of {api} with the model {model}. Otherwise: --api NAME, --model NAME.")
-    if api == "openai-chat":
-        typer.echo(_GATEWAY_HINT.format(port=_UPSTREAM_PORT))
-    code = check_server(
-        ServerOptions(url=url, api=api, models=[model], reports=["worst"], only=[*_SERVER_SAMPLE, *RESPONSE_RULES])
-    )
-    typer.echo(f"More: {shlex.join(['harness', 'check', 'server', url, '--api', api, '--model', model])}")
-    return code
-
-
-def _try_gateway(url: str, api: str, model: str | None, probe: GatewayProbe) -> int:
-    """Check a gateway whose upstream is the port of harness. Without a model, its client requests that of harness."""
-    from harness.cli.endpoint_checks import check_gateway  # noqa: PLC0415 - only servers need it
-
-    upstream = str(probe.upstream)
-    typer.echo(f"{url}: recognised as a gateway from {api} to {upstream}, which requests 127.0.0.1:{_UPSTREAM_PORT}.")
-    is_named = model is not None or probe.model != _ASSUMED_MODEL
-    options = GatewayOptions(
-        url=url,
-        api=api,
-        upstreams=[upstream],
-        upstream_port=_UPSTREAM_PORT,
-        models=[model or _ASSUMED_MODEL] if is_named else None,
-        upstream_models=[str(probe.model)] if is_named and probe.model else None,
-        reports=["worst"],
-    )
-    code = check_gateway(options)
-    words = ["harness", "check", "gateway", url, "--api", api, "--upstream", upstream]
-    words += ["--upstream-port", str(_UPSTREAM_PORT)]
-    words += [word for each in options.models or () for word in ("--model", each)]
-    words += [word for each in options.upstream_models or () for word in ("--upstream-model", each)]
-    typer.echo(f"More: {shlex.join(words)}")
-    return code
-
-
-_UPSTREAM_PORT = 8791
-"""Port on 127.0.0.1 where a gateway is expected to send its requests."""
-
-_ASSUMED_MODEL = "gpt-4.1-mini"
-"""Model to request from a gateway that lists none."""
-
-_GATEWAY_HINT = (
-    "If it is a gateway, start it with http://127.0.0.1:{port}/v1 (OpenAI) or http://127.0.0.1:{port} (others) as its\n"
-    "provider's base URL, and try it again. Then both ends are compared."
-)
-
-_SERVER_SAMPLE = (
-    *("server-text", "server-length", "server-same-calls", "server-call", "server-parallel", "server-escapes"),
-    *("server-choice-required", "server-choice-none", "server-json-mode", "server-json-schema", "server-system"),
-    *("server-history", "server-stop-sequence", "server-error-model", "server-error-json"),
-)
-"""Ids of the checks of a server. They send about 40 requests."""
-
-_GATEWAY_QUESTION = (
-    "{url}: a simple request results in {failure}. Is it a gateway that cannot reach its provider? Start it with "
-    "http://127.0.0.1:{port}/v1 (OpenAI) or http://127.0.0.1:{port} (others) as its provider's base URL, for example "
-    "in OPENAI_BASE_URL. Then: harness try {url}"
-)

@@ -17,9 +17,10 @@ from harness.apis import registry
 from harness.apis.fact_files import FactSelection
 from harness.cassettes.loopback_server import serve
 from harness.checks import gateway_traffic
-from harness.checks.recognition import is_mismatch, program_variables, recognise_here
+from harness.checks.programs import program_variables
+from harness.checks.recognition import is_mismatch, recognise_here
 from harness.checks.server_check import ScriptedServer
-from harness.cli import try_command
+from harness.cli import try_command, try_server
 from harness.cli.try_command import TrialCheck
 from harness.model.http import Delivery, HttpRequest, HttpResponse
 from harness.platform.exceptions import ExceptionOrigin
@@ -928,7 +929,7 @@ def test_a_gateway_that_requests_the_probed_port_is_checked_at_both_ends(
 ) -> None:
     port, gate = free_port(), Gate()
     gate.gateway.upstream = f"http://127.0.0.1:{port}"
-    monkeypatch.setattr(try_command, "_UPSTREAM_PORT", port)
+    monkeypatch.setattr(try_server, "_UPSTREAM_PORT", port)
     monkeypatch.setattr(gateway_traffic, "SHIPPED", (gateway_traffic.FIRST_SCENARIO, "system-plain", "json-mode"))
     monkeypatch.setattr(gateway_traffic, "own_folder", lambda: shipped_folder("scenarios") / "system-empty.yaml")
 

@@ -1,0 +1,166 @@
+"""Programs that call a model: their environment, and a run of them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event, Thread
+from typing import IO, Any, cast
+from urllib.parse import urlsplit
+
+from harness.platform.environment import is_hidden
+from harness.runner.backends import NO_KEY
+from harness.stdio.protocol import PROTOCOL
+
+
+def keyless_environment() -> dict[str, str]:
+    """Return the environment without the variables that could lead third-party code to a provider."""
+    return {name: value for name, value in os.environ.items() if not is_hidden(name)}
+
+
+_MISSING_VARIABLE = re.compile(r"KeyError: '([A-Z][A-Z0-9_]+)'|\b([A-Z][A-Z0-9]*_[A-Z0-9_]*(?:KEY|TOKEN|URL|SECRET))\b")
+
+
+def missing_variable(text: str) -> str | None:
+    """Return the environment variable that an error message asks for, if it names one."""
+    found = _MISSING_VARIABLE.search(text)
+    return (found[1] or found[2]) if found else None
+
+
+def variable_question(variable: str, subject: str) -> str:
+    """Return the text that names a missing environment variable, and the command that sets it and tries `subject`
+    again.
+    """
+    value = "https://api.openai.com/v1" if re.search("URL|BASE|HOST|ENDPOINT", variable) else "none"
+    return f"needs the environment variable {variable}. Set it: {variable}={value} harness try {subject}"
+
+
+@dataclass(frozen=True, slots=True)
+class EndedProgram:
+    """A program that has ended. `note` explains an abnormal end. `is_adapter` is set if the program used the adapter
+    protocol.
+    """
+
+    is_adapter: bool
+    printed: str
+    note: str = ""
+
+
+_PREFIXES = {
+    "/v1": ("OPENAI", "LLM", "AI", "MODEL"),
+    "": ("ANTHROPIC", "CLAUDE", "GEMINI", "GOOGLE", "GOOGLE_GENAI"),
+}
+"""Ending of a base URL → prefixes of the variables for it."""
+
+_BASE_URL_NAMES = ("BASE_URL", "API_BASE", "API_BASE_URL", "API_URL", "API_ENDPOINT", "ENDPOINT")
+
+_SOURCE_SUFFIXES = (".py", ".js", ".mjs", ".cjs", ".ts")
+
+_VARIABLE_READ = re.compile(
+    r"(?:environ(?:\.get)?|getenv|process\.env)(?:\.|\s*[\[(]\s*[\"'`])([A-Z][A-Z0-9_]*)[\"'`]?\s*[\])]?\s*"
+    r"(?:(?:,|or\b|\?\?|\|\|)\s*[\"'`](https?://[^\"'`\s]+))?"
+)
+"""Code in Python or JavaScript that reads an environment variable, with the URL that is its default."""
+
+_PROVIDER_HOSTS = re.compile(r"openai|anthropic|googleapis|/v1\b|completions")
+
+
+def program_variables(command: str, base_url: str, known: Mapping[str, str]) -> dict[str, str]:
+    """Return the usual environment variables for the base URLs and keys of programs, and those that the script in a
+    command reads. All point to `base_url`, without the version.
+
+    A variable of a script is left out if it is set in `known`, or if its default is the URL of something else.
+    """
+    found = {
+        f"{prefix}_{name}": base_url + ending
+        for ending, prefixes in _PREFIXES.items()
+        for prefix in prefixes
+        for name in _BASE_URL_NAMES
+    }
+    found |= {f"{prefix}_API_KEY": NO_KEY for prefixes in _PREFIXES.values() for prefix in prefixes}
+    reads: list[tuple[str, str]] = _VARIABLE_READ.findall(_sources_of(command))
+    for name, default in reads:
+        if name in found or (name in known and not _PROVIDER_HOSTS.search(default)):
+            continue
+        if re.search("KEY|TOKEN", name):
+            found[name] = NO_KEY
+        elif re.search("URL|BASE$|HOST|ENDPOINT", name) and (not default or _PROVIDER_HOSTS.search(default)):
+            found[name] = base_url + (urlsplit(default).path.rstrip("/") if default else "/v1")
+    return found
+
+
+def _sources_of(command: str) -> str:
+    """Return the source of the scripts that a command names."""
+    with contextlib.suppress(ValueError, OSError):
+        files = [Path(word) for word in shlex.split(command) if word.endswith(_SOURCE_SUFFIXES)]
+        return "\n".join(each.read_text(encoding="utf-8", errors="replace") for each in files if each.is_file())
+    return ""
+
+
+def run_program(
+    command: str, environment: Mapping[str, str], seconds: float, *, may_be_adapter: bool = True
+) -> EndedProgram:
+    """Run a shell command until it ends, for at most `seconds`.
+
+    Its standard input receives the first message of the adapter protocol. Programs without input ignore it. If the
+    program may be an adapter, the input is closed only after its first output.
+    """
+    first = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "describe", "params": {"protocol": PROTOCOL}})
+    process = subprocess.Popen(  # noqa: S602 - the user's own
+        command,
+        shell=True,
+        env=dict(environment),
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    lines: list[str] = []
+    printed_once = Event()
+    reading = Thread(target=_collect, args=(process, lines, printed_once), daemon=True)
+    reading.start()
+    note = ""
+    with contextlib.suppress(OSError), cast("IO[str]", process.stdin) as given:  # it may have ended already
+        given.write(f"{first}\n")
+        given.flush()
+        printed_once.wait(
+            min(seconds, _INPUT_SECONDS) if may_be_adapter else 0.0
+        )  # an adapter ends with its input, and must answer before
+    try:
+        process.wait(seconds)
+        note = f", then it ended with exit code {process.returncode}" if process.returncode else ""
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        note = f", then it was stopped after {seconds:g} seconds"
+    reading.join(_INPUT_SECONDS)
+    return EndedProgram(any(map(_is_description, lines)), "".join(lines), note)
+
+
+def _collect(process: subprocess.Popen[str], lines: list[str], printed_once: Event) -> None:
+    with cast("IO[str]", process.stdout) as printed:
+        for line in printed:
+            lines.append(line)
+            printed_once.set()
+    printed_once.set()
+
+
+def _is_description(line: str) -> bool:
+    try:
+        message: Any = json.loads(line)
+        return "capabilities" in message["result"]
+    except (ValueError, LookupError, TypeError):
+        return False
+
+
+_INPUT_SECONDS = 5.0
+"""Maximum time to wait for a program's first line of output before its standard input is closed."""

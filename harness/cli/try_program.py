@@ -1,0 +1,287 @@
+"""The part of `harness try` that runs a program against the reference server."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import typer
+
+from harness.cassettes.loopback_server import serve
+from harness.checks.programs import (
+    EndedProgram,
+    keyless_environment,
+    missing_variable,
+    program_variables,
+    run_program,
+    variable_question,
+)
+from harness.cli.main import print_error
+from harness.cli.outputs import on_screen
+from harness.cli.serve import variables_for
+from harness.cli.settings import fact_options
+from harness.model.errors import UsageError
+from harness.model.http import HttpResponse
+from harness.platform.exceptions import shorten
+from harness.reports import finding_causes
+from harness.reports.words import count
+from harness.results import (
+    Blame,
+    CellResult,
+    Finding,
+    Kind,
+    Presentation,
+    RunResult,
+    Severity,
+    verdict_of,
+)
+from harness.runner.serve_router import ANSWER, BASE_PATH, CUT_ANSWER, FirstAnswer, ImprovisedRouter
+from harness.runner.served_session import SessionOptions
+
+
+def try_program(command: str) -> int | None:
+    """Run a program against the reference server, print its worst defects, and return the exit code.
+
+    Return `None` if it uses the adapter protocol.
+    """
+    began = time.monotonic()
+    first = _run_program(command)
+    return None if first[0].is_adapter else _try_again(command, *first, began, "", "a program that calls a model")
+
+
+def try_code(command: str, name: str, sentence: str) -> int:
+    """Run a command that calls the Python object `name` once, print its worst defects, and return the exit code.
+
+    `sentence` describes the object.
+    """
+    began = time.monotonic()
+    return _try_again(command, *_run_program(command, is_first=False), began, name, sentence)
+
+
+def _try_again(  # noqa: PLR0913, PLR0917 - the first run, and what is known about its subject
+    command: str,
+    ended: EndedProgram,
+    result: RunResult,
+    router: ImprovisedRouter,
+    began: float,
+    subject: str,
+    sentence: str,
+) -> int:
+    """Run a command again with other answers, and print the defects of all its runs. Its first run began at `began`.
+
+    If the program broke off, or the server refused a request, the first defect hides the others. It is then run with a
+    server that tolerates the limits that were exceeded, or without parallel calls.
+    """
+    for line in _lines_to_show(ended.printed):
+        print_error(f"  {line}")
+    if not result.cells:
+        raise UsageError(_without_requests(subject or command, ended, is_code=bool(subject)))
+    if result.exit_code and (ended.note or _exceeded_limits(result)):
+        result = replace(result, cells=[*result.cells, *_run_again(command, result).cells])
+    tolerated = _exceeded_limits(result)
+    if router.has_tools and time.monotonic() - began < _LAST_START_SECONDS:
+        _, other, _ = _run_program(command, "unknown tool", is_first=False, tolerated=tolerated)
+        result = replace(result, cells=[*result.cells, *(each for each in other.cells if not _only_stopped(each))])
+    if router.has_tools and time.monotonic() - began < _LAST_START_SECONDS:
+        _, other, _ = _run_program(command, "cut call", is_first=False, tolerated=tolerated)
+        result = replace(result, cells=[*result.cells, *(each for each in other.cells if _uses_cut_call(each))])
+    if not (subject or ended.note) and ANSWER in ended.printed and time.monotonic() - began < _LAST_START_SECONDS:
+        cut, other, _ = _run_program(command, "cut text", is_first=False, tolerated=tolerated)
+        result = replace(result, cells=[*result.cells, *_without_report_of_cut(other.cells, cut, ended)])
+    left = _PROGRAM_SECONDS - (time.monotonic() - began)
+    if not ended.note and left > _PROGRAM_SECONDS - _LAST_START_SECONDS:
+        failed, other, router = _run_program(command, "error", is_first=False, seconds=left)
+        result = replace(result, cells=[*result.cells, *_after_error(other.cells, failed, ended, router.repeats)])
+    conversations = count(len(result.cells), "conversation")
+    typer.echo(f"{subject or command}: recognised as {sentence}; {conversations} run{ended.note}.")
+    typer.echo(f"Otherwise: {_OTHERWISE_CODE if subject else _OTHERWISE_PROGRAM}")
+    typer.echo(finding_causes.render(result, on_screen(Presentation())), nl=False)
+    if not subject:
+        typer.echo(f"More: harness serve call-single --command {shlex.quote(command)}; harness help serve")
+    return result.exit_code
+
+
+_OTHERWISE_PROGRAM = "for an adapter, it must respond to 'describe' ('harness help stdio')."
+_OTHERWISE_CODE = "name the MODULE:CLASS.METHOD that sends messages, or a program: harness try --command COMMAND."
+
+
+def _lines_to_show(printed: str) -> list[str]:
+    """Return the last lines of a program's output, without the lines that Node.js prints below an error's message."""
+    lines = [each for each in printed.splitlines() if each.strip() and not _BELOW_ERROR.match(each)]
+    return [shorten(each, _MAX_LINE_CHARACTERS) for each in lines[-_MAX_PRINTED_LINES:]]
+
+
+_BELOW_ERROR = re.compile(r"\s+at .*\d\)?$|Node\.js v\d")
+
+
+def _run_again(command: str, result: RunResult) -> RunResult:
+    """Return the result of a run in which the program gets further than in the one with `result`."""
+    tolerated = frozenset[str]()
+    for _ in range(_MAX_TOLERANT_RUNS):
+        limits = _exceeded_limits(result) - tolerated
+        if not limits:
+            break
+        tolerated |= limits
+        ended, result, _ = _run_program(command, is_first=False, tolerated=tolerated)
+        if not ended.note and _exceeded_limits(result) <= tolerated:
+            return result
+    return _run_program(command, "one call", is_first=False, tolerated=tolerated)[1]
+
+
+def _only_stopped(cell: CellResult) -> bool:
+    """Return whether the only defect is that the program stopped, which it may do when a tool is unknown."""
+    return {each.rule for each in cell.findings} == {"script-unplayed"}
+
+
+def _after_error(
+    cells: Sequence[CellResult], failed: EndedProgram, ended: EndedProgram, repeats: int
+) -> Iterator[CellResult]:
+    """Yield the conversation whose first request failed, with findings, if the program repeated that request or did not
+    report the failure.
+
+    An exit code in `failed` counts as a report, and so does output that is missing in `ended`, the run without a
+    failure. A program that got an answer to another request has nothing to report.
+    """
+    for cell in cells[:1]:
+        findings = [_repeated_request(repeats)] if repeats else []
+        if not _new_lines(failed, ended) and any(each.rule == "script-unplayed" for each in cell.findings):
+            findings.append(_HIDDEN_ERROR)
+        if findings:
+            yield replace(cell, verdict=verdict_of(findings), findings=tuple(findings), reason=None)
+
+
+def _without_report_of_cut(cells: Sequence[CellResult], cut: EndedProgram, ended: EndedProgram) -> Iterator[CellResult]:
+    """Yield the conversation whose final answer was cut off, with a finding, if the program printed nothing but what
+    there is of it.
+    """
+    usual = replace(ended, printed=ended.printed.replace(ANSWER, CUT_ANSWER))
+    if CUT_ANSWER in cut.printed and not _new_lines(cut, usual):
+        for cell in cells[:1]:
+            yield replace(cell, verdict=verdict_of([_CUT_ANSWER_SHOWN]), findings=(_CUT_ANSWER_SHOWN,), reason=None)
+
+
+_CUT_ANSWER_SHOWN = Finding(
+    rule="loop-stop-reason",
+    kind=Kind.LOSS,
+    severity=Severity.WARNING,
+    blame=Blame.CLIENT,
+    message="the model's answer was cut off by max_tokens, but the program printed it like a complete one, and ended "
+    "with exit code 0",
+    of_response=True,
+    actual=CUT_ANSWER,
+    expected="a message that the answer is incomplete",
+    remedy="check the stop reason of each answer, and tell the user if it is incomplete",
+)
+
+
+def _new_lines(other: EndedProgram, ended: EndedProgram) -> set[str]:
+    """Return the lines that only the other run printed, and how it ended if it failed."""
+    printed, usual = ({*map(str.strip, each.printed.splitlines())} for each in (other, ended))
+    return (printed | {other.note}) - usual - {"", "undefined", "null", "None"}
+
+
+_HIDDEN_ERROR = Finding(
+    rule="chat-failure",
+    kind=Kind.LOSS,
+    severity=Severity.ERROR,
+    blame=Blame.CLIENT,
+    message="the provider answered with an error (status 400), but the program ended with exit code 0 and reported "
+    "nothing",
+    exchange=0,
+    actual="exit code 0",
+    expected="an error",
+    of_response=True,
+    remedy="check the status of each answer, and report an error with its message",
+)
+
+
+def _repeated_request(repeats: int) -> Finding:
+    return Finding(
+        rule="loop-retry",
+        kind=Kind.LOSS,
+        severity=Severity.WARNING,
+        blame=Blame.CLIENT,
+        message=f"the same request is sent {count(repeats, 'more time')} after status 400",
+        exchange=0,
+        remedy="retry only after 408, 409, 429 and 5xx",
+    )
+
+
+def _uses_cut_call(cell: CellResult) -> bool:
+    """Return whether the program used a call that was cut off. It may stop, or ask the model to go on."""
+    return any(each.rule in ("cut-call-run", "cut-call-answered") for each in cell.findings)
+
+
+_MAX_TOLERANT_RUNS = 2
+
+_PROGRAM_SECONDS = 20.0
+"""Time limit for a program."""
+
+_LAST_START_SECONDS = 14.0
+"""Time after which a program is not run again for an unknown tool, an error, or an answer that is cut off."""
+
+
+def _exceeded_limits(result: RunResult) -> frozenset[str]:
+    findings = (finding for cell in result.cells for finding in cell.findings)
+    return frozenset(each.rule for each in findings if each.kind is Kind.LIMIT)
+
+
+def _run_program(
+    command: str,
+    answer: FirstAnswer = "two calls",
+    *,
+    is_first: bool = True,
+    tolerated: frozenset[str] = frozenset(),
+    seconds: float = _PROGRAM_SECONDS,
+) -> tuple[EndedProgram, RunResult, ImprovisedRouter]:
+    """Run a program against the reference server, for at most `seconds`."""
+    terms = SessionOptions(fact_selection=fact_options(None, ()), ways=lambda _: [_in_pieces], tolerated=tolerated)
+    router = ImprovisedRouter(terms, print_error, answer)
+    with serve(router) as server:
+        router.origin = server.origin
+        own, base_url = keyless_environment(), server.origin + BASE_PATH
+        environment = {**own, **program_variables(command, base_url, own), **variables_for(base_url)}
+        ended = run_program(command, environment, seconds, may_be_adapter=is_first)
+    return ended, router.run(), router
+
+
+def _in_pieces(response: HttpResponse, _seed: str) -> tuple[HttpResponse, str]:
+    """Return the response in small chunks that end inside lines and characters. Pauses between them keep the client
+    from receiving several chunks at once.
+    """
+    body = response.body
+    characters = {place + 1 for place, byte in enumerate(body) if byte >= _FIRST_BYTE_OF_SEVERAL}
+    cuts = {*characters, *range(_PIECE_BYTES, len(body), _PIECE_BYTES), len(body)}
+    delivery = replace(response.delivery, cuts=tuple(sorted(cuts)), pause=_PIECE_SECONDS)
+    return replace(response, delivery=delivery), "in pieces"
+
+
+_FIRST_BYTE_OF_SEVERAL = 0xC0
+_PIECE_BYTES = 400
+_PIECE_SECONDS = 0.05
+
+
+def _without_requests(name: str, ended: EndedProgram, *, is_code: bool) -> str:
+    """Return the error about a program, or about Python code, that sent no request."""
+    if ended.note.endswith(_NOT_FOUND):
+        return f"{name}: the shell did not find this command, or one that it runs (exit code 127)."
+    if ended.note and (variable := missing_variable(ended.printed)):
+        return f"{name}: it {variable_question(variable, name if is_code else f'--command {shlex.quote(name)}')}"
+    if ended.note and _BROKE_OFF.search(ended.printed):
+        return f"{name}: it failed before it sent a request{ended.note}. Its last lines are above."
+    if is_code:
+        return f"{name}: it sent no request{ended.note}. Write a program that uses it: harness try --command COMMAND."
+    return (
+        f"{name}: it sent no request to OPENAI_BASE_URL, ANTHROPIC_BASE_URL, GEMINI_BASE_URL, LLM_BASE_URL or a "
+        f"similar variable, which pointed to the reference server{ended.note}. Which variable holds its base URL?"
+    )
+
+
+_NOT_FOUND = "exit code 127"
+_MAX_PRINTED_LINES = 5
+_MAX_LINE_CHARACTERS = 200
+_BROKE_OFF = re.compile(r"^(Traceback \(most recent|\s+at \S.*:\d+\)?$)", re.MULTILINE)
+"""Output of a program that ended with an exception, in Python or in Node.js."""
