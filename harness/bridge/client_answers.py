@@ -179,7 +179,7 @@ def _with_native_message(
     The client's own message in `memory` is then kept for that message, which may have more parts.
     """
     values = _items(answer) or [*_plain_fields(answer).values()]
-    inner = [_items(each) for value in values for each in (value, _plain_fields(value).get("content"))]
+    inner = [_items(each) for value in values for each in (value, *_plain_fields(value).values())]
     lists = sorted(filter(None, inner), key=len, reverse=True)
     kinds = {RESPONSES.name: _OUTPUT_ITEMS, ANTHROPIC.name: _CONTENT_BLOCKS}.get(api, set[str]())
     for each in lists:
@@ -616,8 +616,10 @@ def _own_events(items: Iterable[object], request: ChatRequest, api: str) -> Iter
 def _holds_native_answer(item: object, body: JSON, api: str) -> bool:
     """Return whether an item of a stream is a whole answer that also has the content in the API's own format."""
     is_gemini = api == GEMINI.name and _native_body(item, api) is not None
-    is_native = is_gemini or (api == ANTHROPIC.name and _is_anthropic(body))
-    return isinstance(_object(body).get("output"), list) or (is_native and has_calls_field(item))
+    is_anthropic = api == ANTHROPIC.name and _is_anthropic(body)
+    is_message = is_anthropic and _object(body).get("type") == "message"
+    is_native = (is_gemini or is_anthropic) and has_calls_field(item)
+    return isinstance(_object(body).get("output"), list) or is_message or is_native
 
 
 def _join_call(calls: list[dict[str, Any]], call: dict[str, Any]) -> bool:

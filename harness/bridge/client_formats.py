@@ -27,15 +27,19 @@ from harness.model.errors import RECOGNISED_CLIENT, MissingDependency, Unsupport
 from harness.model.messages import ChatRequest, NamedTool, Role, Text, ToolChoice
 from harness.platform.environment import importing_sdk
 
+_SAID = ("text", "what", "body")
+"""Names of the content of a message that is no result of a tool."""
+
 _ALIASES = {
     "arguments": ("args", "input"),
     "parameters": ("schema", "input_schema", "json_schema"),
     "tool_call_id": ("call_id", "tool_use_id"),
-    "content": ("text", "what", "body", "result", "output"),
+    "content": (*_SAID, "result", "output", "value"),
     "tool_calls": ("calls", "function_calls", "tool_uses"),
     "role": ("who", "author", "speaker", "sender"),
     "id": ("call_id", "tool_call_id"),
     "name": ("tool", "tool_name", "function_name"),
+    "answered_call": ("call", "tool_call", "function_call", "tool_use"),
 }
 """Fields of OpenAI's messages, calls and tools → names of the same fields in third-party classes."""
 
@@ -149,7 +153,9 @@ def _with_joined_results(values: list[object], kind: object) -> list[object]:
     Also merge them if one of its classes maps the ids of calls to results.
     """
     hints = hints_of(kind)
-    listing = next((name for name, each in hints.items() if _CALL_IDS & hints_of(item_class(each)).keys()), None)
+    classes = [hints, *map(hints_of, _for_role([*members_of(kind)], "tool"))]
+    fields = [(name, each) for every in classes for name, each in every.items()]
+    listing = next((name for name, each in fields if _is_result_class(item_class(each))), None)
     mapping = _results_by_id(kind)
     if (listing is None or _CALL_IDS & hints.keys()) and mapping is None:
         return values
@@ -162,6 +168,14 @@ def _with_joined_results(values: list[object], kind: object) -> list[object]:
         else:
             found += [{"role": "tool", "content": "", listing: joined}] if is_result else joined
     return found
+
+
+def _is_result_class(kind: object) -> bool:
+    """Return whether a class is one for results: it has the id of a call, or a content and the call itself."""
+    hints = hints_of(kind)
+    calls = [each for name in _ALIASES["answered_call"] for each in members_of(hints.get(name))]
+    has_call = any({"name", *_ALIASES["name"]} & hints_of(each).keys() for each in calls)
+    return bool(_CALL_IDS & hints.keys()) or (has_call and bool({"content", *_ALIASES["content"]} & hints.keys()))
 
 
 def _results_by_id(kind: object) -> str | None:
@@ -260,18 +274,20 @@ class OwnFields(dict[str, Any]):
     def __init__(self, fields: Mapping[str, Any], own: Mapping[str, Any], flat: Mapping[str, Any]) -> None:
         super().__init__(fields)
         self._known = {**flat, **own}
+        others = {} if fields.get("role") == "tool" else {"content": _SAID}
+        self._aliases: Mapping[str, tuple[str, ...]] = {**_ALIASES, **others}
         self.as_read = {name: _as_read(value) for name, value in fields.items()}
 
     def __missing__(self, key: str) -> Any:
         if key not in self:
             raise KeyError(key)
-        names = (name for name, others in _ALIASES.items() if key in others and name in self._known)
+        names = (name for name, others in self._aliases.items() if key in others and name in self._known)
         value = self._known[key if key in self._known else next(names)]
         self.as_read[key] = _as_read(value)
         return value
 
     def __contains__(self, key: object) -> bool:
-        names = (name for name, others in _ALIASES.items() if key in others)
+        names = (name for name, others in self._aliases.items() if key in others)
         return super().__contains__(key) or key in self._known or any(name in self._known for name in names)
 
     def get(self, key: str, default: Any = None) -> Any:
@@ -423,6 +439,17 @@ def _call_class(kind: Callable[..., object]) -> type | None:
     classes = [each for each in members if inspect.isclass(each)]
     found = [each for each in classes if re.search(r"(^|_)(call|use)$", snake(each.__name__))]
     return found[0] if len(found) == 1 else None
+
+
+def with_answered_calls(messages: Sequence[Any], request: ChatRequest) -> list[Any]:
+    """Return messages in OpenAI's format, in which each result also has the call that it answers."""
+    calls = {call.id: call for message in request.messages for call in message.tool_calls}
+    found = list[Any]()
+    for each in messages:
+        call = calls.get(cast("dict[str, Any]", each).get("tool_call_id", "")) if isinstance(each, dict) else None
+        answered = {"id": call.id, "name": call.name, "arguments": call.arguments} if call is not None else None
+        found.append({**each, "answered_call": answered} if answered is not None else each)
+    return found
 
 
 def with_own_roles(messages: Sequence[Any], source: str) -> list[Any]:

@@ -76,7 +76,8 @@ class Method:
 
     If the method takes a single object that holds the messages, `packed` is its parameter and the class of that object.
     The names are then the fields of the class. `annotations` holds the source of the annotations, which `hints` lacks
-    if they name something that only type checkers import. `variadic` is the name of `*values` in the signature.
+    if they name something that only type checkers import. `variadic` is the name of `*values` in the signature,
+    and `switches` holds the parameters that are `True` or `False`, by their defaults or annotations.
     """
 
     path: tuple[str, ...]
@@ -92,6 +93,7 @@ class Method:
     packed: tuple[str, type] | None = None
     annotations: Mapping[str, str] = field(default_factory=dict[str, str])
     variadic: str = ""
+    switches: frozenset[str] = frozenset()
 
     def parameter(self, name: str, form: Form) -> str | None:
         """Return the name of the parameter for an argument of this message format, or `None` if the method has none."""
@@ -194,7 +196,11 @@ class Method:
         each = rf"[\"']function[\"']:\s*(dict\(|\{{\*\*)?(?P<one>\w+)[)}}\s]*\}}\s*for (?P=one) in {given}"
         converted = rf"\[[\w.]+\((?P<two>\w+)\)\s*for (?P=two) in {given}"
         wraps = rf"function_?[dD]eclarations[\"']?\s*[:=]\s*((list\()?{given}|{converted})|{each}"
-        return bool(re.search(wraps, self.source if is_read else self.class_source))
+        source = self.source if is_read else self.class_source
+        items = {found[1] for found in re.finditer(rf"\bfor (\w+) in {given}", source)}
+        reads_names = any(re.search(rf"\b{item}(\[|\.get\()[\"']name[\"']", source) for item in items)
+        makes_declarations = reads_names and re.search(r"function_?[dD]eclarations", source) is not None
+        return re.search(wraps, source) is not None or makes_declarations
 
     def takes_choice_as_text(self, parameter: str) -> bool:
         """Return whether the parameter for the tool choice takes a word or the name of a tool, not the API's object."""
@@ -202,7 +208,8 @@ class Method:
         if members:
             has_words = any(each is str or isinstance(each, str) or is_enum(each) for each in members)
             return has_words and dict not in members
-        return parameter == "tool_mode" or bool(re.search(rf"[\"']name[\"']:\s*{parameter}\b", self.module))
+        is_name, is_key = rf"[\"']name[\"']:\s*{parameter}\b", rf"(\}}|\b[A-Z_]+)\s*(\[|\.get\(){parameter}\b"
+        return parameter == "tool_mode" or bool(re.search(f"{is_name}|{is_key}", self.module))
 
     @property
     def takes_conversations(self) -> bool:
@@ -618,6 +625,9 @@ def method_of(path: tuple[str, ...], value: object) -> Method:
         _keys_of_dictionaries(inspect.getmodule(value)) if has_provider else (),
         source_of(type(value.__self__) if inspect.ismethod(value) else value),
         annotations={each.name: str(each.annotation) for each in named},
+        switches=frozenset(
+            each.name for each in named if isinstance(each.default, bool) or hints.get(each.name) is bool
+        ),
         variadic=next((each.name for each in parameters if each.kind is each.VAR_POSITIONAL), ""),
     )
 

@@ -323,7 +323,7 @@ def _with_methods(
     if whole is not None:
         streams = [_SDKS[whole.path][1]] if whole.path in _SDKS else [(*whole.path[:-1], each) for each in _STREAMS]
         found = ((path, each) for path in streams if callable(each := attribute_of(client, path)))
-        streamed = next((_with_parameters_of_client(method_of(path, each), client) for path, each in found), None)
+        streamed = next((_with_all_parameters(method_of(path, each), client) for path, each in found), None)
         return _shape(name, make, whole, streamed, own)
     if not others or inspect.ismodule(client):
         raise unknown_client(
@@ -382,7 +382,7 @@ def _first_fitting(client: object, paths: Iterable[tuple[str, ...]]) -> Method |
     for path in paths:
         if (function := attribute_of(client, path)) is None:
             continue
-        method = _with_parameters_of_client(with_parameters_of_delegate(client, method_of(path, function)), client)
+        method = _with_all_parameters(method_of(path, function), client)
         form = _form(method)
         if form not in (None, PROMPT):
             return method
@@ -390,10 +390,13 @@ def _first_fitting(client: object, paths: Iterable[tuple[str, ...]]) -> Method |
     return min(of_prompts, key=lambda each: not each.has_usual_prompt, default=None)
 
 
-def _with_parameters_of_client(method: Method, client: object) -> Method:
-    """Return a method with the parameters that its client takes for it: tools, if another method binds them, and
-    `max_tokens`, if the method takes any parameter and the client has an attribute of this name.
+def _with_all_parameters(method: Method, client: object) -> Method:
+    """Return a method with all parameters that it takes by way of another one.
+
+    These are the parameters of the method that gets its `**options`, and the tools, if another method binds them. If
+    the method takes any parameter, `max_tokens` is one of them if the client has an attribute of this name.
     """
+    method = with_parameters_of_delegate(client, method)
     names = method.names
     if (binder := tool_binder(client)) is not None and method.path not in _SDKS:
         names |= {"tools"} | ({"tools", "tool_choice"} & method_of((), binder).names)

@@ -41,6 +41,7 @@ from harness.bridge.client_formats import (
     item_class,
     members_of,
     own_classes,
+    with_answered_calls,
     with_joined_texts,
     with_own_fields,
     with_own_roles,
@@ -251,7 +252,7 @@ class ShapedClient:
         arguments |= dict.fromkeys(method.required & {*SYNONYMS["system"]} - arguments.keys(), "")
         given = method.parameter(form.messages, form)
         if form is OPENAI and given in arguments and not self._shape.is_sdk:
-            arguments[given] = self._own_messages(arguments[given], method.hints.get(given), method.module)
+            arguments[given] = self._own_messages(arguments[given], request, method.hints.get(given), method.module)
         if form is OPENAI and given in arguments and self._shape.passes_ids_on:
             arguments[given] = with_accepted_ids(arguments[given], self._server)
         typed = {given, tools}
@@ -272,16 +273,22 @@ class ShapedClient:
             return [*chain.from_iterable(lists)]
         if parameter == method.prompt_list:
             return [made]
+        if name == "thinking" and parameter in method.switches:
+            if made.get("type") != "adaptive":
+                raise Unsupported(
+                    RECOGNISED_CLIENT, "an amount of reasoning", f"{parameter} only switches it on or off"
+                )
+            return True
         if name in ("tool_choice", "tool_config") and method.takes_choice_as_text(parameter):
             return choice_as_text(request.tool_choice, method.hints.get(parameter), method.module, self._api)
         return made
 
-    def _own_messages(self, messages: list[Any], hint: object, source: str) -> list[Any]:
+    def _own_messages(self, messages: list[Any], request: ChatRequest, hint: object, source: str) -> list[Any]:
         """Return messages with the client's own roles, and with fields that it can read under its own names. The
-        client's own messages are returned unchanged.
+        client's own messages are returned unchanged. For a client with classes, a result also has its call.
         """
         if own_classes(hint):
-            return with_own_roles(messages, source)
+            return with_own_roles(with_answered_calls(messages, request), source)
         if self._api == ANTHROPIC.name and source and not READS_CALLS.search(source):
             foreign = (each for each in messages if "tool_calls" in each and not self._memory.has_kept(each))
             if next(foreign, None) is not None:

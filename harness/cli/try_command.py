@@ -35,7 +35,9 @@ from harness.model.errors import UsageError
 from harness.plugins import ADAPTERS
 from harness.reports.words import count
 from harness.results import (
+    CellResult,
     CheckResult,
+    Finding,
     RunResult,
     Verdict,
 )
@@ -46,15 +48,13 @@ from harness.stdio.workers import WorkerPool
 
 _SAMPLED_IDS = """
 call-parallel-same-tool system-changed json-mode call-parallel-different-tools call-sequential call-after-text
-system-with-tools
-history-two-turns user-messages-in-order stop-max-tokens choice-named choice-required call-results-reordered
-stream-parallel-long-arguments stream-provoked-interleaved-calls text-provoked-blocks settings-sampling settings-stop
-json-mode-with-tools json-with-tools thinking-tool-loop thinking-budget
-result-error result-boolean call-identical-twice
-arguments-empty-values arguments-escapes call-without-parameters schema-optional result-long json-schema choice-none
-stream-cut-in-arguments stream-split-characters error-in-tool-loop arguments-large-integers error-400
-history-long-conversation usage-cached-prompt result-empty-text result-null system-multiline
-image-from-user stop-refusal call-malformed body-html error-429
+system-with-tools history-two-turns user-messages-in-order stop-max-tokens choice-named choice-required
+call-results-reordered stream-parallel-long-arguments stream-provoked-interleaved-calls text-provoked-blocks
+settings-sampling settings-stop json-mode-with-tools json-with-tools thinking-tool-loop thinking-budget result-error
+result-boolean call-identical-twice arguments-empty-values arguments-escapes call-without-parameters schema-optional
+result-long json-schema choice-none stream-cut-in-arguments stream-error-behind-text stream-split-characters
+error-in-tool-loop arguments-large-integers error-400 history-long-conversation usage-cached-prompt
+result-empty-text result-null system-multiline image-from-user stop-refusal call-malformed body-html error-429
 """
 
 TRIAL_SAMPLE = tuple(_SAMPLED_IDS.split())
@@ -68,7 +68,9 @@ STREAMED_SAMPLE = frozenset(
         "stream-split-characters",
         "stream-parallel-long-arguments",
         "stream-cut-in-arguments",
+        "stream-error-behind-text",
         "stream-provoked-interleaved-calls",
+        "thinking-tool-loop",
     ]
 )
 """Ids of the scenarios that are also streamed."""
@@ -293,29 +295,28 @@ class _Trial:
     started: float
 
     def with_sample(self, execution: Execution, workers: WorkerPool, result: RunResult) -> RunResult:
-        """Run the sample with the chosen model, within the time limit.
-
-        If no model was chosen and the client's first request exceeds a limit, use the client's default model or another
-        one that accepts it. Only first requests count. A later one may exceed a limit because the client lost part of
-        an answer, which is a defect with any model.
-        """
-        limits = ((each, found) for each in result.cells if (found := exceeded_limit(each)) and not found.exchange)
-        cell, finding = next(limits, (None, None))
-        model = self.models[0] if self.models else None
-        if model is None and cell is not None and finding is not None and not execution.options.targets:
-            model = self.default or accepting_model(execution, workers, cell, finding)
+        """Run the sample with the chosen model, within the time limit. `result` is that of `_MODEL_PROBE`."""
+        target = result.cells[0].target if result.cells else ""
+        model, refused = self._choose_model(execution, workers, result, target)
         options = execution.options
-        target = result.cells[0].target if model is not None and result.cells else None
-        if target is not None:
+        if model is not None and target:
             options = replace(options, models=[f"{target}={model}"])
         spent = time.monotonic() - self.started
         seconds = max(_SECONDS - spent, _LEAST_SECONDS)
-        check = TrialCheck(target=target, is_fixed=self.is_fixed, seconds=seconds, least_cells=_LEAST_CELLS)
+        check = TrialCheck(
+            target=target if model is not None and target else None,
+            is_fixed=self.is_fixed,
+            seconds=seconds,
+            least_cells=_LEAST_CELLS,
+        )
         timer = threading.Timer(seconds + _EXTRA_SECONDS, workers.halt)
         timer.daemon = True
         timer.start()
         sampled = replace(execution, options=options, check=check).result(workers)
         timer.cancel()
+        if refused is not None:
+            typer.echo(_REFUSED.format(default=self.default, model=model))
+            sampled = replace(sampled, cells=[refused, *sampled.cells])
         if sampled.unplayed:
             done = len(sampled.cells)
             total_cells = done + sampled.unplayed
@@ -335,6 +336,35 @@ class _Trial:
         show = self.shows or sampled.invocation.show
         return replace(sampled, unplayed=0, invocation=replace(sampled.invocation, show=show))
 
+    def _choose_model(
+        self, execution: Execution, workers: WorkerPool, result: RunResult, target: str
+    ) -> tuple[str | None, CellResult | None]:
+        """Return the model for the sample, and the cell that shows that the client's default model refuses its request.
+
+        If no model was chosen and the client's first request exceeds a limit, use the client's default model or another
+        one that accepts it. If the default model refuses it, that is a defect, and another model is used, because the
+        same limit would hide all other defects. Only first requests count. A later one may exceed a limit because the
+        client lost part of an answer, which is a defect with any model.
+        """
+        if not self.models:
+            refused = None if execution.options.targets else _first_refusal(result)
+            return refused and (self.default or accepting_model(execution, workers, *refused)), None
+        model = self.models[0]
+        if model != self.default or self.is_fixed or not target:
+            return model, None
+        own = replace(execution.options, models=[f"{target}={model}"])
+        refused = _first_refusal(replace(execution, options=own).result(workers))
+        other = accepting_model(execution, workers, *refused) if refused is not None else None
+        return (model, None) if refused is None or other is None else (other, refused[0])
+
+
+def _first_refusal(result: RunResult) -> tuple[CellResult, Finding] | None:
+    """Return the first cell whose first request exceeds a limit of the provider, and the finding."""
+    found = ((each, finding) for each in result.cells if (finding := exceeded_limit(each)) and not finding.exchange)
+    return next(found, None)
+
+
+_REFUSED = "Its default model {default} refuses the first request, so the other requests are for {model}."
 
 _FEW_CELLS = (
     "{lacking} of the sample's {total} do not apply to what this method takes. To run them, name one that takes "

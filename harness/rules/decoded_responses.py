@@ -176,6 +176,7 @@ def _stop_reason(evidence: Evidence) -> Iterator[RuleViolation]:
             word = (given.raw_stop_reason or "").lower()
             one_word = word in _ENDS and wire.stop_reason is StopReason.STOP_SEQUENCE
             absent = given.reported.get("no-stop-reason") is True
+            is_general = (wire.stop_reason, given.stop_reason) == (StopReason.MALFORMED_CALL, StopReason.ERROR)
             is_of_refusal = bool(wire.refusal) and _has_text_only(given)  # `response-refusal` reports its loss
             message = (
                 f"the provider's stop reason {wire.raw_stop_reason!r}{_of_a_refusal(wire)} means "
@@ -187,7 +188,7 @@ def _stop_reason(evidence: Evidence) -> Iterator[RuleViolation]:
                 given.stop_reason.value,
                 wire.stop_reason.value,
                 kind=Kind.CONVENTION
-                if absent or is_of_refusal or (one_word and given.stop_reason is StopReason.END_TURN)
+                if absent or is_of_refusal or is_general or (one_word and given.stop_reason is StopReason.END_TURN)
                 else None,
                 case=f"{wire.stop_reason.value}: {given.stop_reason.value}",
             )

@@ -38,6 +38,7 @@ from harness.model.messages import (
     Text,
     TextDelta,
     Thinking,
+    ThinkingSettings,
     Tool,
     ToolCall,
     ToolCallStart,
@@ -426,6 +427,16 @@ def test_a_stream_may_end_with_the_answer_of_the_api(connect: Connect) -> None:
     assert (got.text, got.stop_reason, len(got.message.parts)) == ("Hi.", StopReason.REFUSAL, 2)
 
 
+def test_a_stream_may_end_with_the_message_of_anthropic() -> None:
+    message = {"type": "message", "role": "assistant", "content": [THOUGHT, USE], "stop_reason": "tool_use"}
+    whole = {**message, "id": "msg_1", "model": "claude", "usage": {"input_tokens": 3, "output_tokens": 4}}
+    *_, last = read_stream([whole], REQUEST, Memory(), "anthropic")
+
+    assert isinstance(last, Finish)
+    assert [type(each) for each in last.response.message.parts] == [Thinking, ToolCall]
+    assert last.response.usage.output_tokens == 4
+
+
 @dataclass
 class Config:
     """Settings of a client."""
@@ -604,6 +615,77 @@ def test_results_go_into_the_list_of_a_message_with_their_marks_of_errors() -> N
     assert Capability.VISION not in shape.capabilities
     assert [each.tool_results for each in seen] == [[OwnResult("a", "1"), OwnResult("b", "broken", is_error=True)]]
     assert (got.text, got.stop_reason) == ("Done.", StopReason.MAX_TOKENS)
+
+
+@dataclass
+class AnsweredCall:
+    name: str
+    args: dict[str, Any]
+    id: str = ""
+
+
+@dataclass
+class Done:
+    """What became of a call."""
+
+    call: AnsweredCall
+    value: Any
+
+
+@dataclass
+class Asked:
+    text: str
+
+
+@dataclass
+class Called:
+    text: str
+    calls: list[AnsweredCall]
+
+
+@dataclass
+class ToolTurn:
+    done: list[Done]
+
+
+def test_a_result_may_have_its_call() -> None:
+    seen: list[Any] = []
+
+    def chat(turns: Sequence[Asked | Called | ToolTurn]) -> Called:
+        seen.append(turns)
+        return Called("", [AnsweredCall("f", {"a": 1}, "c1"), AnsweredCall("f", {"a": 2}, "c2")])
+
+    with closing(ShapedClient(recognise(chat, "mine"), HERE, "gpt")) as client:
+        request = replace(REQUEST, system=None)
+        results = Message(Role.USER, (ToolResult("c1", "f", "one"), ToolResult("c2", "f", "two")))
+        client.chat(replace(request, messages=(*request.messages, client.chat(request).message, results)))
+
+    calls = [AnsweredCall("f", {"a": 1}, "c1"), AnsweredCall("f", {"a": 2}, "c2")]
+    assert seen[-1] == [Asked("Hello"), Called("", calls), ToolTurn([Done(calls[0], "one"), Done(calls[1], "two")])]
+
+
+def test_a_parameter_that_switches_reasoning_on_takes_no_amount() -> None:
+    def chat(messages: list[Any], thinking: bool = False) -> str:
+        return str(thinking)
+
+    shape = recognise(chat, "mine").with_format(ANTHROPIC)
+    small = replace(REQUEST, model="claude-opus-5-5", system=None, max_tokens=8192)
+    with closing(ShapedClient(shape, HERE, "claude-opus-5-5", "anthropic")) as client:
+        assert client.chat(replace(small, thinking=ThinkingSettings(effort="low"))).text == "True"
+        assert client.chat(small).text == "False"
+        amount = replace(small, model="claude-haiku-4-5", thinking=ThinkingSettings(budget_tokens=2000))
+        with pytest.raises(Unsupported, match="thinking only switches it"):
+            client.chat(amount)
+
+
+def test_only_a_result_has_an_output() -> None:
+    def chat(messages: list[Any]) -> str:
+        return str(["output" in each for each in messages])
+
+    said = Message(Role.ASSISTANT, (Text("Yes."),))
+    result = Message(Role.USER, (ToolResult("c1", "f", "one"),))
+    with closing(ShapedClient(recognise(chat, "mine"), HERE, "gpt")) as client:
+        assert client.chat(replace(REQUEST, system=None, messages=(said, result))).text == "[False, True]"
 
 
 def test_a_message_in_the_clients_own_form_goes_back_as_it_came() -> None:
@@ -1204,6 +1286,7 @@ CALLED = {
     [
         ("anthropic", ("", [USE], {"role": "assistant", "content": [THOUGHT, USE]}), 2),
         ("anthropic", SimpleNamespace(text="", calls=[CALL], blocks=[THOUGHT, USE], usage=None), 2),
+        ("anthropic", SimpleNamespace(message=SimpleNamespace(text="", calls=[CALL], blocks=[THOUGHT, USE])), 2),
         ("openai-responses", SimpleNamespace(text="", calls=[CALL], items=[REASONED, CALLED]), 2),
         ("openai-responses", ("", [REASONED, CALLED]), 2),
         # what the client shows is not what the API's format has: its own fields count
@@ -1538,6 +1621,22 @@ def test_a_client_that_wraps_functions_gets_them_bare(connect: Connect) -> None:
     assert sent[0]["function"]["name"] == "look"
 
 
+class Building(Wrapping):
+    """A client of Gemini that makes each declaration from the name of a function."""
+
+    def body(self, messages: Any, tools: Any) -> Any:
+        made = [{"name": each["name"], "description": each.get("description", "")} for each in tools]
+        return [{"functionDeclarations": made}]
+
+
+def test_a_client_that_makes_declarations_gets_functions_in_the_form_of_gemini(connect: Connect) -> None:
+    shape = recognise(Building, "mine").with_format(GEMINI)
+    with closing(ShapedClient(shape, HERE, "gemini", "gemini")) as client:
+        (sent,) = json.loads(client.chat(replace(REQUEST, system=None, tools=(LOOK,))).text)
+
+    assert sent == {"functionDeclarations": [{"name": "look", "description": "Looks."}]}
+
+
 class Choice(Enum):
     AUTO = "auto"
     ANY = "any"
@@ -1545,6 +1644,13 @@ class Choice(Enum):
 
 def _words(messages: list[Any], tools: list[Any], tool_choice: str | None = None) -> str:
     return str({"type": "tool", "name": tool_choice})
+
+
+def _key(messages: list[Any], tools: list[Any], tool_choice: str | None = None) -> str:
+    return {"auto": "AUTO", "required": "ANY"}[str(tool_choice)] if tool_choice in _MODES else _MODES[tool_choice]
+
+
+_MODES: dict[Any, str] = {"required": "REQUIRED"}
 
 
 def _listed(messages: list[Any], tools: list[Any], tool_mode: Literal["auto", "required"] = "auto") -> str:
@@ -1567,6 +1673,7 @@ NAMED = NamedTool("look")
     [
         (_words, "required", "{'type': 'tool', 'name': 'required'}"),
         (_words, NAMED, "{'type': 'tool', 'name': 'look'}"),
+        (_key, "required", "ANY"),
         (_listed, "required", "required"),
         (_enumerated, "required", "Choice.ANY"),
         (_given, NAMED, "{'type': 'function', 'function': {'name': 'look'}}"),
@@ -1793,6 +1900,23 @@ def test_a_method_that_passes_its_options_on_has_those_of_the_other_method() -> 
 
     shape = recognise(Client, "mine")
     assert (shape.takes("system"), shape.takes("tools")) == (True, False)
+
+
+def test_the_method_that_streams_may_pass_its_options_on_too() -> None:
+    class Client:
+        def complete(self, messages: list[Any], **options: Any) -> str:
+            return self.body(**options)
+
+        def stream(self, messages: list[Any], **options: Any) -> Iterator[str]:
+            yield self.body(**options)
+
+        def body(self, max_output_tokens: int = 5) -> str:
+            return str(max_output_tokens)
+
+    with closing(ShapedClient(recognise(Client, "mine"), HERE, "gpt")) as client:
+        *_, end = client.stream(replace(REQUEST, system=None, max_tokens=7))
+    assert isinstance(end, Finish)
+    assert end.response.text == "7"
 
 
 @pytest.mark.parametrize(

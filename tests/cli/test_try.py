@@ -798,6 +798,20 @@ def test_arguments_fit_the_schema_of_a_tool(schema: dict[str, object], value: ob
     assert example_value(schema, {}) == value  # type: ignore[arg-type] - JSON
 
 
+def test_a_default_model_that_refuses_tools_does_not_hide_the_other_defects(harness: Command, project: Path) -> None:
+    (project / "keyed.py").write_text(
+        "import own_client\n\n\nclass Client(own_client.Wrong):\n"
+        "    def __init__(self, base_url, api_key, model='gpt-5.5'):\n"
+        "        super().__init__(base_url, api_key, model)\n"
+    )
+    done = harness("try", "keyed:Client")
+
+    assert "Its default model gpt-5.5 refuses the first request, so the other requests are for gpt-" in done.out
+    for rule in ("result-orphan", "json-mode-ignored", "system-in-message"):
+        assert f"({rule}" in done.out
+    assert "4  Function tools with reasoning_effort are not supported for gpt-5.5" in done.out
+
+
 def test_the_model_is_the_one_that_is_named(harness: Command, project: Path) -> None:
     harness("try", "own_client:Wrong", "--model", "gpt-4.1")
 

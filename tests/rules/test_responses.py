@@ -38,6 +38,8 @@ def test_a_call_that_is_none_is_the_reason_though_the_api_says_that_all_is_well(
     assert found(transcript) == []
     believing = with_chat(transcript, response=replace(given(transcript), stop_reason=StopReason.TOOL_USE))
     assert only(believing, "stop-reason").expected == "malformed_call"
+    general = with_chat(transcript, response=replace(given(transcript), stop_reason=StopReason.ERROR))
+    assert only(general, "stop-reason").kind is Kind.CONVENTION
 
 
 @pytest.mark.parametrize("target", ["openai-chat", "openai-responses"])
