@@ -6,10 +6,12 @@ rules and APIs are used in every run.
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import pkgutil
 import re
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
@@ -172,7 +174,9 @@ def import_attribute(spec: str, kind: str) -> object:
     except ModuleNotFoundError as error:
         raise PluginError(kind, spec, _not_found(module, error, kind)) from error
     except AttributeError as error:
-        raise PluginError(kind, spec, f"{exceptions.exception_text(error)}{exceptions.source_line(error)}.") from error
+        hint = _did_you_mean(str(error.name), dir(error.obj)) if error.name in attribute.split(".") else ""
+        reason = f"{exceptions.exception_text(error)}{exceptions.source_line(error)}.{hint}"
+        raise PluginError(kind, spec, reason) from error
     except HarnessError:
         raise
     except (Exception, SystemExit) as error:  # a foreign module may fail in any way
@@ -182,12 +186,20 @@ def import_attribute(spec: str, kind: str) -> object:
 
 def _not_found(module: str, error: ModuleNotFoundError, kind: str) -> str:
     if f"{module}.".startswith(f"{error.name}."):
-        return f"no module {error.name!r}. Run from the folder that contains it, or add that folder to PYTHONPATH."
+        hint = _did_you_mean(module, [each.name for each in pkgutil.iter_modules([str(Path.cwd())])])
+        way_out = hint or " Run from the folder that contains it, or add that folder to PYTHONPATH."
+        return f"no module {error.name!r}.{way_out}"
     return (
         f"it imports {error.name!r}, which is not installed{exceptions.source_line(error)}. "
         f"Install it where harness is installed (the {kind} runs there; with uvx and pipx run: --with NAME), or "
         "correct the import."
     )
+
+
+def _did_you_mean(name: str, known: Sequence[str]) -> str:
+    """Return a question that names the known name which is most like a name, or an empty string."""
+    close = difflib.get_close_matches(name, [each for each in known if not each.startswith("_")], n=1)
+    return f" Did you mean {close[0]}?" if close else ""
 
 
 def entry_points_of(group: str) -> EntryPoints:

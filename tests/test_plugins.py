@@ -54,6 +54,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, st
         monkeypatch.delitem(sys.modules, name, raising=False)
 
     monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.chdir(tmp_path)
     return write
 
 
@@ -148,6 +149,8 @@ WAY_OUT = "Run from the folder that contains it, or add that folder to PYTHONPAT
     [
         ("no_such_module:ADAPTER", f"no module 'no_such_module'. {WAY_OUT}"),
         (f"{HERE}:NOBODY", f"module '{HERE}' has no attribute 'NOBODY'."),
+        (f"{HERE}:MIME", f"module '{HERE}' has no attribute 'MIME'. Did you mean MINE?"),
+        ("broken_by_as:ADAPTER", "no module 'broken_by_as'. Did you mean broken_by_us?"),
         (f"{HERE}:", f"module '{HERE}' has no attribute ''."),
         (f"{HERE}:Holder.nobody", "type object 'Holder' has no attribute 'nobody'."),
         (f"{HERE}:NOT_AN_ADAPTER", "expected Adapter, got 'text'."),
