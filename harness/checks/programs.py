@@ -16,6 +16,7 @@ from threading import Event, Thread
 from typing import IO, Any, cast
 from urllib.parse import urlsplit
 
+from harness.model.messages import JsonSchema
 from harness.platform.environment import is_hidden
 from harness.runner.backends import NO_KEY
 from harness.stdio.protocol import PROTOCOL
@@ -164,3 +165,21 @@ def _is_description(line: str) -> bool:
 
 _INPUT_SECONDS = 5.0
 """Maximum time to wait for a program's first line of output before its standard input is closed."""
+
+
+EXAMPLE_INPUT = "Crème brûlée for 4: heat 1½ cups of cream, add 5 yolks and 80 g of sugar. Then bake it at 150 °C."
+"""Text that code with prompts of its own is called with."""
+
+EXAMPLE_FORMAT = JsonSchema(
+    {
+        "type": "object",
+        "properties": {
+            "title": {"type": "string"},
+            "course": {"type": "string", "enum": ["starter", "main", "dessert"]},
+        },
+        "required": ["title", "course"],
+        "additionalProperties": False,
+    },
+    "recipe",
+)
+"""Schema for code that needs one."""

@@ -42,10 +42,16 @@ from harness.bridge.client_tools import runs_tools
 from harness.bridge.shaped_client import ShapedClient
 from harness.cassettes.client_patches import intercept_requests, is_local
 from harness.cassettes.loopback_server import serve
-from harness.checks.programs import keyless_environment, missing_variable, variable_question
+from harness.checks.programs import (
+    EXAMPLE_FORMAT,
+    EXAMPLE_INPUT,
+    keyless_environment,
+    missing_variable,
+    variable_question,
+)
 from harness.model.errors import HarnessError, MalformedResponse, PluginError, Unsupported
 from harness.model.http import HttpRequest, HttpResponse
-from harness.model.messages import ChatRequest, JsonSchema, Message, Role, Text, Tool, ToolResult
+from harness.model.messages import ChatRequest, Message, Role, Text, Tool, ToolResult
 from harness.model.protocols import Adapter, Capability, Conversation, ConversationTool, Drive, Endpoint, Loop
 from harness.platform.exceptions import ExceptionOrigin, exception_summary, origin, shorten
 from harness.runner.backends import NO_KEY
@@ -437,8 +443,8 @@ def run_once(spec: str, model: str) -> None:
     adapter = adapter_specs.adapter(spec)
     base_url = os.environ["ANTHROPIC_BASE_URL"] + registry.api(adapter.api).base_path  # the only one without a version
     client = adapter.connect(Endpoint(base_url, NO_KEY), model)
-    response_format = _EXAMPLE_FORMAT if Capability.JSON_SCHEMA in adapter.capabilities else None
-    request = ChatRequest(model, (Message(Role.USER, (Text(_OWN_INPUT),)),), response_format=response_format)
+    response_format = EXAMPLE_FORMAT if Capability.JSON_SCHEMA in adapter.capabilities else None
+    request = ChatRequest(model, (Message(Role.USER, (Text(EXAMPLE_INPUT),)),), response_format=response_format)
     with logged_calls(lambda: 0) as calls:
         try:
             client.chat(request)
@@ -447,23 +453,6 @@ def run_once(spec: str, model: str) -> None:
                 raise
     returned = calls[-1].awaited if calls[-1].is_awaited else calls[-1].result
     sys.stdout.write(f"{returned}\n")
-
-
-_EXAMPLE_FORMAT = JsonSchema(
-    {
-        "type": "object",
-        "properties": {
-            "title": {"type": "string"},
-            "course": {"type": "string", "enum": ["starter", "main", "dessert"]},
-        },
-        "required": ["title", "course"],
-        "additionalProperties": False,
-    },
-    "recipe",
-)
-"""Schema for code that needs one."""
-
-_OWN_INPUT = "Crème brûlée for 4: heat 1½ cups of cream, add 5 yolks and 80 g of sugar. Then bake it at 150 °C."
 
 
 def _service_target(shape: ClientShape, seen: _Seen) -> str:
@@ -509,7 +498,7 @@ _ONE_TOOL = Conversation(
 
 def _send(shape: ClientShape, url: str) -> None:
     tools = (_TOOL,) if shape.takes("tools") else ()
-    response_format = _EXAMPLE_FORMAT if shape.needs_schema else None
+    response_format = EXAMPLE_FORMAT if shape.needs_schema else None
     messages = (Message(Role.USER, (Text(_HELLO),)),)
     request = ChatRequest(shape.model, messages, tools=tools, response_format=response_format)
     client = ShapedClient(shape, Endpoint(url, "no-key"), shape.model)

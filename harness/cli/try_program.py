@@ -5,13 +5,18 @@ from __future__ import annotations
 import re
 import shlex
 import time
-from collections.abc import Iterator, Sequence
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any, cast
 
 import typer
 
+from harness.apis.jsonvalue import loads_or_none
 from harness.cassettes.loopback_server import serve
 from harness.checks.programs import (
+    EXAMPLE_FORMAT,
+    EXAMPLE_INPUT,
     EndedProgram,
     keyless_environment,
     missing_variable,
@@ -24,7 +29,8 @@ from harness.cli.outputs import on_screen
 from harness.cli.serve import variables_for
 from harness.cli.settings import fact_options
 from harness.model.errors import UsageError
-from harness.model.http import HttpResponse
+from harness.model.http import HttpRequest, HttpResponse
+from harness.model.messages import JSON
 from harness.platform.exceptions import shorten
 from harness.reports import finding_causes
 from harness.reports.words import count
@@ -58,7 +64,58 @@ def try_code(command: str, name: str, sentence: str) -> int:
     `sentence` describes the object.
     """
     began = time.monotonic()
-    return _try_again(command, *_run_program(command, is_first=False), began, name, sentence)
+    ended, result, router = _run_program(command, is_first=False)
+    findings = [] if router.first_request is None else [*_changes_of_input(router.first_request)]
+    if findings:
+        first, *others = result.cells
+        findings = [*first.findings, *findings]
+        changed = replace(first, verdict=verdict_of(findings), findings=tuple(findings), reason=None)
+        result = replace(result, cells=[changed, *others])
+    return _try_again(command, ended, result, router, began, name, sentence)
+
+
+def _changes_of_input(request: HttpRequest) -> Iterator[Finding]:
+    """Yield findings if characters of the given text, or words of the given schema, are missing in a request.
+
+    The code may send only a part of the text, or other words. So it is compared only if it is there but for some
+    characters.
+    """
+    keys, texts = _keys_and_texts(loads_or_none(request.body))
+    whole = " ".join(unicodedata.normalize("NFC", "\n".join(texts)).split())
+    without = "".join(re.escape(each) if each.isascii() else r".{0,8}?" for each in EXAMPLE_INPUT)
+    if EXAMPLE_INPUT not in whole and (found := re.search(without, whole)) is not None:
+        yield _changed_input("text-changed", "the text that it was given was changed", found[0], EXAMPLE_INPUT)
+    words = cast("Any", EXAMPLE_FORMAT.schema)["properties"][_ENUMERATED]["enum"]
+    if _ENUMERATED in keys and not {*words} <= {*re.findall(r"\w+", whole)}:
+        yield _changed_input("json-schema-changed", "the schema that it was given lost its enumeration", None, words)
+
+
+_ENUMERATED = "course"
+"""Property of the given schema that has an enumeration."""
+
+
+def _keys_and_texts(value: JSON) -> tuple[set[str], list[str]]:
+    """Return all keys and all texts in a JSON value."""
+    if isinstance(value, str):
+        return set(), [value]
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    found = [_keys_and_texts(each) for each in inner]
+    keys = {*value} if isinstance(value, Mapping) else set[str]()
+    return keys.union(*(each for each, _ in found)), [text for _, each in found for text in each]
+
+
+def _changed_input(rule: str, message: str, actual: JSON, expected: JSON) -> Finding:
+    return Finding(
+        rule=rule,
+        kind=Kind.LOSS,
+        severity=Severity.ERROR,
+        blame=Blame.CLIENT,
+        message=message,
+        exchange=0,
+        actual=actual,
+        expected=expected,
+        remedy="send what the function is given unchanged",
+    )
 
 
 def _try_again(  # noqa: PLR0913, PLR0917 - the first run, and what is known about its subject

@@ -402,6 +402,7 @@ class ImprovisedRouter(ServeRouter):
         self._plain = plain
         self._improvised: dict[str, Scenario] = {}
         self._failures: dict[tuple[str, bytes], HttpResponse] = {}
+        self.first_request: HttpRequest | None = None
         self.repeats = 0
         """Number of requests that repeat a failed one unchanged. They fail again."""
 
@@ -415,6 +416,7 @@ class ImprovisedRouter(ServeRouter):
         return self._to_conversation(request, self._plain, "1")
 
     def _response_from(self, wire: Api, request: HttpRequest) -> HttpResponse:
+        self.first_request = self.first_request or request
         key = (request.url, request.body)
         if key in self._failures:
             self.repeats += 1

@@ -720,6 +720,31 @@ def test_a_function_that_needs_a_schema_gets_one(harness: Command, folder: Path)
     assert "starter" in done.err
 
 
+STRIPPED = "{**schema, 'properties': {name: {'type': 'string'} for name in schema['properties']}}"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "text"),
+    [
+        ('"content": page', '"content": page.encode("ascii", "replace").decode()', "(text-changed, 1 cell)"),
+        ('"content": page', '"content": page[:20]', "Nothing is wrong"),
+        ('"schema": SCHEMA', f'"schema": {STRIPPED}', "the schema that it was given lost its enumeration"),
+        ('"schema": SCHEMA', '"schema": {**schema, "title": "Recipe"}', "Nothing is wrong"),
+    ],
+)
+def test_code_that_is_run_as_a_program_sends_what_it_is_given(
+    harness: Command, folder: Path, old: str, new: str, text: str
+) -> None:
+    code = READING.replace("CHECK", "answer.raise_for_status()").replace(old, new)
+    (folder / "reading.py").write_text(
+        code.replace("(page: str, *,", "(page: str, schema, *,") if "schema" in new else code
+    )
+
+    done = harness("try", "reading:read_recipe")
+
+    assert text in done.out, done.out + done.err
+
+
 def test_a_program_runs_with_its_own_prompts_and_tools(harness: Command, folder: Path) -> None:
     (folder / "program.py").write_text(PROGRAM)
 
