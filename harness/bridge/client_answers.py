@@ -112,7 +112,7 @@ def read_answer(  # noqa: PLR0913 - what is known about the client and its API
         is_content = not _is_gemini(jsonable(answer)) and found.raw_stop_reason is None
         return _with_usual_reason(found) if is_content else found
     if isinstance(body, dict) and isinstance(body.get("output"), list):
-        found = _of_responses().read_response(body, _OK, request.messages)
+        found = _with_fields_of_client(_of_responses().read_response(body, _OK, request.messages), body)
         return found if _items(answer) is None else _without(found, {NO_STOP_REASON: True})
     is_wire = isinstance(body, dict) and "choices" in body
     made = cast("dict[str, Any]", as_completion(answer))
@@ -374,7 +374,8 @@ def _counts_in(found: Mapping[str, Any]) -> tuple[int | None, int | None]:
     Own fields that are all 0 count as absent, because 0 is also their usual default.
     """
     used = _plain_fields(found.get("usage"))
-    own = [next((used[name] for name in names if name in used), None) for names in (_INPUT_COUNTS, _OUTPUT_COUNTS)]
+    known = (*_INPUT_COUNTS, "input", "prompt"), (*_OUTPUT_COUNTS, "output", "completion")
+    own = [next((used[name] for name in names if type(used.get(name)) is int), None) for names in known]
     if own == [None, None]:
         counts = {snake(key).lower(): each for key, each in found.items() if type(each) is int}
         own = [next(filter(None, map(counts.get, names)), None) for names in (_INPUT_COUNTS, _OUTPUT_COUNTS)]
@@ -825,6 +826,20 @@ def _with_own_reason(answer: ChatResponse) -> ChatResponse:
     reason = stop_reason(answer.raw_stop_reason)
     is_call = reason is StopReason.END_TURN and answer.tool_calls
     return replace(answer, stop_reason=StopReason.TOOL_USE if is_call else reason)
+
+
+def _with_fields_of_client(native: ChatResponse, fields: Mapping[str, Any]) -> ChatResponse:
+    """Return a response that was read from the output items of OpenAI Responses, with the client's own fields.
+
+    These are the stop reason and the token counts, if the client returns them under other names than the API.
+    """
+    if native.stop_reason is StopReason.UNKNOWN and (word := _reason_in(fields)) is not None:
+        native = replace(native, stop_reason=stop_reason(word))
+    counts = _counts_in(fields)
+    if native.usage.input_tokens is not None or counts == (None, None):
+        return native
+    usage = replace(native.usage, input_tokens=counts[0], output_tokens=counts[1])
+    return replace(native, usage=usage, reported={**native.reported, OWN_COUNTS: True})
 
 
 def _with_own_fields(native: ChatResponse, answer: object, request: ChatRequest) -> ChatResponse:

@@ -633,9 +633,10 @@ def result_methods(methods: Sequence[Method], source: str) -> list[Method]:
     """Return the methods that accept the results of all calls, or one result with its call.
 
     A method that the class itself calls may be a step of its own loop. It is returned only if its name is that of a
-    method for results.
+    method for results. A static method only makes a message, which the caller adds to the history.
     """
-    found = [each for each in methods if result_parameters(each) or results_parameter(each) is not None]
+    own = [each for each in methods if "self" in each.names]
+    found = [each for each in own if result_parameters(each) or results_parameter(each) is not None]
     return [each for each in found if RESULT_METHOD.search(each.path[0]) or f"self.{each.path[0]}(" not in source]
 
 

@@ -127,6 +127,7 @@ class Method:
         name = next(iter(unknown))
         is_text = str in members_of(self.hints.get(name, str)) or name not in self.hints
         is_text = is_text and re.search(r"\bstr\b|_empty", self.annotations.get(name, "str")) is not None
+        is_text = is_text and (str in members_of(self.hints.get(name)) or not _LISTS.search(name))
         return name if is_text and self.sends_requests else None
 
     @property
@@ -233,6 +234,9 @@ _NAMING_PARAMETERS = frozenset(
     ]
 )
 """Names of parameters that name something and may have any value."""
+
+_LISTS = re.compile(r"(^|_)(items|inputs|entries|parts|contents|dialogue)$")
+"""Names of parameters that are lists of messages, unless an annotation says otherwise."""
 
 _CALLED = re.compile(r"\b(\w+)\(")
 _SENDS = re.compile(

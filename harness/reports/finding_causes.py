@@ -13,7 +13,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, takewhile
 from typing import TypeAlias
 
 from rich.console import RenderableType
@@ -332,6 +332,8 @@ def _numbered_lines(run: RunResult, number: int, same: list[Cause]) -> Iterator[
     title = Text(words.plain_line(f"{_message(run, cause)} ({cause.rule}, {cells})"), style="bold")
     yield hanging(Text(str(number), style="bold"), title, width=1, by=0)
     values = dict(words.values(with_one_value(finding)))
+    if "actual" in values and "expected" in values:
+        values["actual"], values["expected"] = _from_difference(values["actual"], values["expected"])
     side = side_of(finding) if "actual" in values else "at"
     shown = "  ".join(part for part in (words.place(finding), values.get("actual", "")) if part)
     yield from [_cut(f"   {side:{_LABEL_WIDTH}}{shown}")] if shown else []
@@ -343,6 +345,19 @@ def _numbered_lines(run: RunResult, number: int, same: list[Cause]) -> Iterator[
     yield hanging("do", remedy.replace("the adapter", "the client"), width=_LABEL_WIDTH - 2, by=3)
     if command := _command_for(run, cause.rule, place.cells[0]):
         yield _command("see", command)
+
+
+def _from_difference(actual: str, expected: str) -> tuple[str, str]:
+    """Return two texts without the beginning that they share, if it is so long that the line may end before they
+    differ.
+    """
+    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(actual, expected, strict=False)))
+    start = shared - _SHARED_CHARACTERS
+    return (actual, expected) if start <= _SHARED_CHARACTERS else (f"…{actual[start:]}", f"…{expected[start:]}")
+
+
+_SHARED_CHARACTERS = 20
+"""Number of shared characters that are shown before a difference."""
 
 
 def _message(run: RunResult, cause: Cause) -> str:

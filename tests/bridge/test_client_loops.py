@@ -658,6 +658,15 @@ class Client:
     def ask(self, prompt):
         return prompt
 """,
+    "a client that keeps nothing, whose static method makes a message of a result": """
+class Client:
+    def respond(self, items, instructions=None, tools=None):
+        return self.http.post("/responses", json={"input": items})
+
+    @staticmethod
+    def tool_output(call, value):
+        return {"type": "function_call_output", "call_id": call["id"], "output": value}
+""",
     "a client whose tools have no function": """
 class Client:
     def __init__(self, tools: list[dict]):

@@ -427,6 +427,20 @@ def test_a_stream_may_end_with_the_answer_of_the_api(connect: Connect) -> None:
     assert (got.text, got.stop_reason, len(got.message.parts)) == ("Hi.", StopReason.REFUSAL, 2)
 
 
+def test_own_fields_beside_the_items_of_responses_count() -> None:
+    items = [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hi"}]}]
+    answer = {
+        "output": items,
+        "status": "incomplete",
+        "reason": "max_output_tokens",
+        "usage": {"input": 3, "output": 4},
+    }
+    got = read_answer(answer, REQUEST, Memory(), "openai-responses")
+
+    assert (got.text, got.stop_reason) == ("Hi", StopReason.MAX_TOKENS)
+    assert (got.usage.input_tokens, got.usage.output_tokens) == (3, 4)
+
+
 def test_a_stream_may_end_with_the_message_of_anthropic() -> None:
     message = {"type": "message", "role": "assistant", "content": [THOUGHT, USE], "stop_reason": "tool_use"}
     whole = {**message, "id": "msg_1", "model": "claude", "usage": {"input_tokens": 3, "output_tokens": 4}}

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from harness.reports.finding_causes import by_rule, causes, general_pointer
+from harness.reports.finding_causes import by_rule, causes, general_pointer, render
 from harness.reports.groups import feature
 from harness.reports.words import values
-from harness.results import RunResult, Severity, Subject, Verdict
+from harness.results import Presentation, RunResult, Severity, Subject, Verdict
 from tests.reports.runs import cell, failed, finding
 
 
@@ -91,6 +91,18 @@ def test_the_worst_cause_is_in_the_most_cells_or_responses() -> None:
     found = by_rule(RunResult("replay", cells))
 
     assert [same[0].rule for same in found] == ["server-index", "response-calls", "call-name", "result-swapped"]
+
+
+def test_long_values_are_shown_from_where_they_differ() -> None:
+    text = "The same beginning of two texts, which is longer than a line has room for, and then the "
+    long = finding("text-changed", actual=f"{text}end", expected=f"{text}rest")
+    short = finding("system-changed", actual="Be brief.", expected="Be short.")
+
+    lines = render(RunResult("replay", (failed("a", "anthropic", long, short),)), Presentation(width=120)).splitlines()
+
+    assert any(line.endswith('…m for, and then the end"') for line in lines), lines
+    assert any(line.endswith('…m for, and then the rest"') for line in lines)
+    assert any(line.endswith('"Be brief."') for line in lines)
 
 
 def test_the_feature_that_a_cell_counts_for() -> None:
