@@ -240,7 +240,9 @@ class Declaration(dict[str, Any]):
         self.as_read = {**fields}
 
     def __missing__(self, key: str) -> Any:
-        inner = cast("dict[str, Any]", dict[str, Any].get(self, "function", self))
+        alone = dict[str, Any].get(self, "functionDeclarations", ())
+        enclosed = alone[0] if len(alone) == 1 else self
+        inner = cast("dict[str, Any]", dict[str, Any].get(self, "function", enclosed))
         keys = _SCHEMA_KEYS if key in _SCHEMA_KEYS else (key,)
         found = next((each for each in keys if each in inner), None)
         if found is None and (keys is not _SCHEMA_KEYS or "name" not in inner):

@@ -34,6 +34,7 @@ from harness.bridge.client_methods import (
     constructor_names,
     make_client,
     method_of,
+    source_of,
     try_to_make,
 )
 from harness.bridge.client_shapes import keeps_history, system_attribute
@@ -94,25 +95,29 @@ def agent_drive(value: object, api: str) -> AgentDrive | FunctionDrive | None:
     """
     if inspect.isfunction(value) and (found := _function_drive(value, api)) is not None:
         return found
-    if (kind := class_made_by(value, api)) is not None:
-        drive = agent_drive(kind, api)
-        return replace(drive, make=cast("Any", value)) if isinstance(drive, AgentDrive) else None
-    if not inspect.isclass(value):
-        return None
-    made, methods = method_of((), value), public_methods(value)
+    kind = value if inspect.isclass(value) else class_made_by(value, api)
+    return None if kind is None else _class_drive(kind, cast("Callable[..., object]", value), api)
+
+
+def _class_drive(kind: type, make: Callable[..., object], api: str) -> AgentDrive | None:
+    """Return a tool loop made from a class that runs its tools itself, and from the class or function that makes it."""
+    made, methods = method_of((), make), public_methods(kind)
+    if make is not kind and made.is_open and not made.names & TOOL_PARAMETERS:
+        made = method_of((), kind)  # the function passes its options on to the class
     run, completing = next(iter(prompt_methods(methods)), None), None
     if run is None and (adders := adding_methods(methods)):
         run, completing = adders[0], resuming_method(methods)
     if run is None or (completing is None and run in adding_methods(methods)):
         return None
-    place = ClassSource(value, source_of_class(value), run.module)
+    source = source_of_class(kind) if make is kind else f"{source_of(make)}\n{source_of_class(kind)}"
+    place = ClassSource(kind, source, run.module)
     hands_over = bool(result_methods(methods, place.source)) or takes_messages(
         [each for each in methods if each is not run]
     )
     made_with, run_with = (tool_arguments(each, place, only_if_clear=hands_over) for each in (made, run))
-    registrar = None if hands_over or made_with or run_with else registrar_of(value, place)
+    registrar = None if hands_over or made_with or run_with else registrar_of(kind, place)
     gets_tools = made_with or run_with or registrar is not None
-    return AgentDrive(value, value, api, run, made_with, run_with, registrar, completing) if gets_tools else None
+    return AgentDrive(kind, make, api, run, made_with, run_with, registrar, completing) if gets_tools else None
 
 
 def class_made_by(value: object, api: str) -> type | None:

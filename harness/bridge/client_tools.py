@@ -82,7 +82,7 @@ def runs_tools(source: str) -> bool:
 _ARGUMENTS = r"(arguments|args|input|inputs|params|parameters|parsed|tool_args|tool_input)\b"
 
 _RUNS_TOOLS = re.compile(
-    rf"\*\*\(?((json\.)?loads\(|[\w.]*\b{_ARGUMENTS}|\w+\[[\"']{_ARGUMENTS})"
+    rf"\*\*\(?((json\.)?loads\(|[\w.]*\b{_ARGUMENTS}|\w+(\[|\.get\()[\"']{_ARGUMENTS})"
     rf"|\b(fn|func|function|handler|callback|run|call|execute|invoke|tool)[\"'\])]*\((\w+\.)?{_ARGUMENTS}"
 )
 """Code that calls a tool: `fn(**args)`, `tool.run(**call.input)`, `handlers[name](**json.loads(text))`, `fn(args)`."""

@@ -466,6 +466,34 @@ def test_a_function_or_a_method_for_the_options_makes_the_client(load: Load, nam
     assert [["weather", "The weather.", SCHEMA], [HERE.base_url, "Be brief.", "sunny in Paris"]] == module.SEEN
 
 
+PAIRED = """
+def build(tools=(), system="", base_url=None, api_key=None):
+    return Runner([{"name": schema["name"], "schema": schema["parameters"]} for schema, _ in tools],
+                  {schema["name"]: fn for schema, fn in tools}, system, base_url)
+
+class Runner:
+    def __init__(self, declarations, functions, system, url):
+        self.declarations, self.functions, self.told = declarations, functions, [system, url]
+    def run(self, prompt):
+        for call in [{"name": "weather", "args": args}]:
+            SEEN.append(self.functions[call["name"]](**call.get("args", {})))
+        SEEN.extend([self.declarations, self.told])
+"""
+
+
+@pytest.mark.parametrize("api", ["openai-chat", "gemini"])
+def test_a_function_that_makes_an_agent_may_take_the_tools_in_its_own_form(load: Load, api: str) -> None:
+    module = load(PAIRED)
+    drive = agent_drive(module.build, api)
+    assert drive is not None
+
+    drive(HERE, "gpt", conversation(system="Be brief."))
+
+    declared = [{"name": "weather", "schema": SCHEMA}]
+    assert ["sunny in Paris", declared, ["Be brief.", HERE.base_url]] == module.SEEN
+    assert drive.ignored == ()
+
+
 @pytest.mark.parametrize("name", ["extract", "broken"])
 def test_a_function_that_takes_a_prompt_or_fails_makes_no_client(load: Load, name: str) -> None:
     assert agent_drive(getattr(load(MADE), name), "openai-chat") is None
