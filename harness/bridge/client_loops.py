@@ -53,6 +53,7 @@ from harness.bridge.client_tools import (
     source_of_class,
     tool_arguments,
     tool_parameters,
+    with_values,
 )
 from harness.bridge.loop_answers import EventList, answer_attributes, application_answer, changed_attributes
 from harness.bridge.openai_messages import Memory
@@ -200,14 +201,15 @@ class AgentDrive:
     def __call__(self, endpoint: Endpoint, model: str, conversation: Conversation) -> list[ChatResponse | None]:
         """Run a conversation. Return what the application gets for each turn."""
         check_texts(conversation)
-        made_with = {name: make(conversation.tools, self.api) for name, make in self.made_with.items()}
+        tools = with_values(conversation.tools, self.prompt.module)
+        made_with = {name: make(tools, self.api) for name, make in self.made_with.items()}
         client, per_call = client_with_system(self, endpoint, model, conversation, made_with)
         if len(conversation.turns) > 1 and not _keeps_history(client, self.prompt):
             raise Unsupported(RECOGNISED_CLIENT, "a second turn", "each call of its method is a conversation")
-        for tool in conversation.tools:
+        for tool in tools:
             if self.registrar is not None:
                 self.registrar(client, tool, self.api)
-        per_call |= {name: make(conversation.tools, self.api) for name, make in self.prompt_with.items()}
+        per_call |= {name: make(tools, self.api) for name, make in self.prompt_with.items()}
         per_call |= LoopSettings(self.sending, self.api).arguments(conversation, model)
         prompt = str(self.prompt.prompt)
         answers: list[ChatResponse | None] = []

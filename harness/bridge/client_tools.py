@@ -29,7 +29,7 @@ from harness.bridge.client_formats import (
 from harness.bridge.client_methods import Method, method_of, source_of
 from harness.bridge.openai_messages import Memory
 from harness.model.errors import RECOGNISED_CLIENT, Unsupported
-from harness.model.messages import ChatRequest, Message, Role, Text, Tool
+from harness.model.messages import ChatRequest, Message, Role, Text, Tool, ToolResult
 from harness.model.protocols import ConversationTool
 
 _Tools: TypeAlias = Sequence[ConversationTool]
@@ -759,20 +759,54 @@ def _as_handler(tool: ConversationTool, hint: str = "") -> Callable[..., object]
         return _with_name(_calling(tool, None), tool, hint)
 
 
-def _calling(tool: ConversationTool, shape: inspect.Signature | None) -> Callable[..., str]:
-    def function(*args: Any, **kwargs: Any) -> str:
+class _ValueTool(ConversationTool):
+    """A tool whose function returns JSON values, not their text."""
+
+    __slots__ = ()
+
+
+def with_values(tools: _Tools, module: str) -> _Tools:
+    """Return tools whose functions return JSON values, if the source of a module converts such values to text.
+
+    Code that awaits every result gets texts, which can be awaited.
+    """
+    awaits_all = "await " in module and not re.search("isawaitable|iscoroutine", module)
+    takes_text = re.search(r"Callable\[[^=\n]*, (Awaitable\[)?str\]", module) is not None
+    if awaits_all or takes_text or not _CONVERTS_VALUES.search(module):
+        return tools
+    return [_ValueTool(each.name, each.description, each.parameters, each.run) for each in tools]
+
+
+_CONVERTS_VALUES = re.compile(
+    r"isinstance\((\w+), str\) else (?:json\.)?dumps\(\1\b|not isinstance\((\w+), str\):\s+\2 = (?:json\.)?dumps\(\2\b"
+)
+"""Code that converts a result to JSON unless it is a text."""
+
+
+_NO_RESULT = ToolResult("", "", "")
+
+
+def _result_of(tool: ConversationTool, arguments: Mapping[str, Any]) -> object:
+    if not isinstance(tool, _ValueTool):
+        return _AwaitableText(tool.text(arguments))
+    content = tool.call(arguments)
+    return replace(_NO_RESULT, content=content).text if isinstance(content, tuple) else content
+
+
+def _calling(tool: ConversationTool, shape: inspect.Signature | None) -> Callable[..., object]:
+    def function(*args: Any, **kwargs: Any) -> object:
         if len(args) == 1 and not kwargs and isinstance(args[0], Mapping):
-            return _AwaitableText(tool.text(cast("Mapping[str, Any]", args[0])))
+            return _result_of(tool, cast("Mapping[str, Any]", args[0]))
         # a third-party class may give its tools a context in front of the arguments
         is_by_place = shape is not None and len(args) <= len(shape.parameters) and not kwargs
         found = shape.bind(*args).arguments if shape is not None and is_by_place else kwargs
-        return _AwaitableText(tool.text(found))
+        return _result_of(tool, found)
 
     return function
 
 
-def _with_name(function: Callable[..., str], tool: ConversationTool, hint: str) -> Callable[..., object]:
-    async def run(*args: Any, **kwargs: Any) -> str:
+def _with_name(function: Callable[..., object], tool: ConversationTool, hint: str) -> Callable[..., object]:
+    async def run(*args: Any, **kwargs: Any) -> object:
         return function(*args, **kwargs)
 
     made: Any = run if re.search("Awaitable|Coroutine", hint) else function

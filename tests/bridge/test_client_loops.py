@@ -864,6 +864,37 @@ class Agent:
         drive(HERE, "m", conversation(tools=(look,)))
 
 
+CONVERTING = """
+class Agent:
+    def __init__(self, tools: dict[str, Callable]):
+        self.tools = tools
+    def run(self, prompt):
+        value = self.tools["weather"](**args)
+        SEEN.append(CONVERTED)
+"""
+
+
+@pytest.mark.parametrize(
+    ("converted", "result", "seen"),
+    [
+        ("value if isinstance(value, str) else json.dumps(value)", False, "false"),
+        ("(value or 'OK', value if isinstance(value, str) else json.dumps(value))", False, ("OK", "false")),
+        ("value if isinstance(value, str) else json.dumps(value)", "sunny", "sunny"),
+        ("value if isinstance(value, str) else json.dumps(value)", (Text("sunny"), Text(" here")), "sunny here"),
+        ("json.dumps(value)", False, '"false"'),
+    ],
+)
+def test_a_class_that_converts_values_itself_gets_them(load: Load, converted: str, result: Any, seen: object) -> None:
+    module = load(CONVERTING.replace("CONVERTED", converted))
+    drive = agent_drive(module.Agent, "openai-chat")
+    assert drive is not None
+
+    tool = ConversationTool("weather", "The weather.", SCHEMA, lambda _: ToolResult("", "weather", result))
+    drive(HERE, "gpt", conversation(tools=(tool,)))
+
+    assert [seen] == module.SEEN
+
+
 def test_a_turn_needs_a_history(load: Load) -> None:
     module = load(OBJECTS["declarations, and functions by name"])
     drive = agent_drive(module.Agent, "openai-chat")
