@@ -17,7 +17,7 @@ from typing import IO, Any, cast
 from urllib.parse import urlsplit
 
 from harness.model.messages import JsonSchema
-from harness.platform.environment import is_hidden
+from harness.platform.environment import is_hidden, is_secret_variable
 from harness.runner.backends import NO_KEY
 from harness.stdio.protocol import PROTOCOL
 
@@ -63,13 +63,23 @@ _PREFIXES = {
 
 _BASE_URL_NAMES = ("BASE_URL", "API_BASE", "API_BASE_URL", "API_URL", "API_ENDPOINT", "ENDPOINT")
 
-_SOURCE_SUFFIXES = (".py", ".js", ".mjs", ".cjs", ".ts")
+_SOURCE_SUFFIXES = (".py", ".js", ".mjs", ".cjs", ".ts", ".mts", ".tsx", ".go", ".rb", ".rs", ".php", ".sh", ".bash")
 
 _VARIABLE_READ = re.compile(
-    r"(?:environ(?:\.get)?|getenv|process\.env)(?:\.|\s*[\[(]\s*[\"'`])([A-Z][A-Z0-9_]*)[\"'`]?\s*[\])]?\s*"
-    r"(?:(?:,|or\b|\?\?|\|\|)\s*[\"'`](https?://[^\"'`\s]+))?"
+    r"""
+    ((?:\b(?:int|float|Number|parseInt|parseFloat)\(\s*(?:os\.)?)?)          # a conversion to a number
+    (?:
+        (?:(?:environ|ENV)(?:\.get|\.fetch)?|[gG]etenv|process\.env|env::var) # Python, Ruby, Go, PHP, JavaScript, Rust
+        (?:\.|\s*[\[(]\s*["'`])([A-Z][A-Z0-9_]*)["'`]?\s*[\])]?\s*
+        (?:,|or\b|\?\?|\|\|)?
+        |
+        \$\{([A-Z][A-Z0-9_]*):?[-=]                                          # a shell
+    )
+    \s*["'`]?(https?://[^"'`\s}]+|\d[\d_.]*)?                               # the default
+    """,
+    re.VERBOSE,
 )
-"""Code in Python or JavaScript that reads an environment variable, with the URL that is its default."""
+"""Code that reads an environment variable, with the URL or the number that is its default."""
 
 _PROVIDER_HOSTS = re.compile(r"openai|anthropic|googleapis|/v1\b|completions")
 
@@ -78,7 +88,8 @@ def program_variables(command: str, base_url: str, known: Mapping[str, str]) -> 
     """Return the usual environment variables for the base URLs and keys of programs, and those that the script in a
     command reads. All point to `base_url`, without the version.
 
-    A variable of a script is left out if it is set in `known`, or if its default is the URL of something else.
+    A variable of a script is left out if it is set in `known`, if it is a number, such as a limit of tokens, or if its
+    default is the URL of something else.
     """
     found = {
         f"{prefix}_{name}": base_url + ending
@@ -87,12 +98,15 @@ def program_variables(command: str, base_url: str, known: Mapping[str, str]) -> 
         for name in _BASE_URL_NAMES
     }
     found |= {f"{prefix}_API_KEY": NO_KEY for prefixes in _PREFIXES.values() for prefix in prefixes}
-    reads: list[tuple[str, str]] = _VARIABLE_READ.findall(_sources_of(command))
-    for name, default in reads:
-        if name in found or (name in known and not _PROVIDER_HOSTS.search(default)):
+    reads: list[tuple[str, str, str, str]] = _VARIABLE_READ.findall(_sources_of(command))
+    for conversion, in_code, in_shell, default in reads:
+        name = in_code or in_shell
+        if conversion or default[:1].isdigit() or name in found:
+            continue
+        if name in known and not _PROVIDER_HOSTS.search(default):
             continue
         if re.search("KEY|TOKEN", name):
-            found[name] = NO_KEY
+            found |= {name: NO_KEY} if is_secret_variable(name) else {}
         elif re.search("URL|BASE$|HOST|ENDPOINT", name) and (not default or _PROVIDER_HOSTS.search(default)):
             found[name] = base_url + (urlsplit(default).path.rstrip("/") if default else "/v1")
     return found

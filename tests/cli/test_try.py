@@ -880,6 +880,33 @@ def test_the_variables_of_a_program_are_the_usual_ones_and_those_that_its_script
 
 
 @pytest.mark.parametrize(
+    ("suffix", "source", "keys"),
+    [
+        (".mjs", "Number(process.env.OWN_MAX_TOKENS || 2048), process.env.TOKEN_WINDOW ?? 100", []),
+        (
+            ".mjs",
+            "parseInt(process.env['SOME_TOKEN'], 10), process.env.OUTPUT_TOKENS, process.env.OWN_KEY",
+            ["OWN_KEY"],
+        ),
+        (
+            ".py",
+            "int(os.environ['READ_TOKEN']), os.getenv('TOKEN_LIMIT'), os.environ['READER_TOKEN']",
+            ["READER_TOKEN"],
+        ),
+        (".py", "os.environ.get('KEY_FILE'), os.environ.get('OWN_APIKEY', ''), os.environ['KEYWORDS']", ["OWN_APIKEY"]),
+        (".sh", 'curl -H "x-api-key: ${OWN_TOKEN:-none}" ${MAX_TOKENS:-100}', ["OWN_TOKEN"]),
+    ],
+)
+def test_a_number_of_tokens_is_no_key(tmp_path: Path, suffix: str, source: str, keys: list[str]) -> None:
+    (tmp_path / f"main{suffix}").write_text(source)
+
+    usual = program_variables("npm start", "http://here", {})
+    found = program_variables(f"run {tmp_path}/main{suffix}", "http://here", {})
+
+    assert [name for name in found if name not in usual] == keys
+
+
+@pytest.mark.parametrize(
     ("path", "api"),
     [
         ("/chat/completions", "openai-chat"),
