@@ -47,7 +47,7 @@ def variable_question(variable: str, subject: str) -> str:
 @dataclass(frozen=True, slots=True)
 class EndedProgram:
     """A program that has ended. `note` explains an abnormal end. `is_adapter` is set if the program used the adapter
-    protocol.
+    protocol. `printed` has no control sequences.
     """
 
     is_adapter: bool
@@ -158,7 +158,11 @@ def run_program(
         process.wait()
         note = f", then it was stopped after {seconds:g} seconds"
     reading.join(_INPUT_SECONDS)
-    return EndedProgram(any(map(_is_description, lines)), "".join(lines), note)
+    return EndedProgram(any(map(_is_description, lines)), _CONTROL_SEQUENCE.sub("", "".join(lines)), note)
+
+
+_CONTROL_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
+"""Colours, movements of the cursor and links in the output for a terminal."""
 
 
 def _collect(process: subprocess.Popen[str], lines: list[str], printed_once: Event) -> None:

@@ -6,7 +6,7 @@ import re
 import shlex
 import time
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -44,7 +44,7 @@ from harness.results import (
     Severity,
     verdict_of,
 )
-from harness.runner.serve_router import ANSWER, BASE_PATH, CUT_ANSWER, FirstAnswer, ImprovisedRouter
+from harness.runner.serve_router import ANSWER, BASE_PATH, CUT_ANSWER, DIVIDED_ANSWER, FirstAnswer, ImprovisedRouter
 from harness.runner.served_session import SessionOptions
 
 
@@ -136,22 +136,16 @@ def _try_again(  # noqa: PLR0913, PLR0917 - the first run, and what is known abo
         print_error(f"  {line}")
     if not result.cells:
         raise UsageError(_without_requests(subject or command, ended, is_code=bool(subject)))
+    usual = ended
     if result.exit_code and (ended.note or _exceeded_limits(result)):
-        result = replace(result, cells=[*result.cells, *_run_again(command, result).cells])
-    tolerated = _exceeded_limits(result)
-    if router.has_tools and time.monotonic() - began < _LAST_START_SECONDS:
-        _, other, _ = _run_program(command, "unknown tool", is_first=False, tolerated=tolerated)
-        result = replace(result, cells=[*result.cells, *(each for each in other.cells if not _only_stopped(each))])
-    if router.has_tools and time.monotonic() - began < _LAST_START_SECONDS:
-        _, other, _ = _run_program(command, "cut call", is_first=False, tolerated=tolerated)
-        result = replace(result, cells=[*result.cells, *(each for each in other.cells if _uses_cut_call(each))])
-    if not (subject or ended.note) and ANSWER in ended.printed and time.monotonic() - began < _LAST_START_SECONDS:
-        cut, other, _ = _run_program(command, "cut text", is_first=False, tolerated=tolerated)
-        result = replace(result, cells=[*result.cells, *_without_report_of_cut(other.cells, cut, ended)])
+        usual, again = _run_again(command, result)
+        result = replace(result, cells=[*result.cells, *again.cells])
+    prints_answer = not (subject or usual.note) and ANSWER in usual.printed
+    result = _with_other_answers(command, usual, result, router, began, prints_answer=prints_answer)
     left = _PROGRAM_SECONDS - (time.monotonic() - began)
-    if not ended.note and left > _PROGRAM_SECONDS - _LAST_START_SECONDS:
+    if not usual.note and left > _PROGRAM_SECONDS - _LAST_START_SECONDS:
         failed, other, router = _run_program(command, "error", is_first=False, seconds=left)
-        result = replace(result, cells=[*result.cells, *_after_error(other.cells, failed, ended, router.repeats)])
+        result = replace(result, cells=[*result.cells, *_after_error(other.cells, failed, usual, router.repeats)])
     conversations = count(len(result.cells), "conversation")
     typer.echo(f"{subject or command}: recognised as {sentence}; {conversations} run{ended.note}.")
     typer.echo(f"Otherwise: {_OTHERWISE_CODE if subject else _OTHERWISE_PROGRAM}")
@@ -174,8 +168,26 @@ def _lines_to_show(printed: str) -> list[str]:
 _BELOW_ERROR = re.compile(r"\s+at .*\d\)?$|Node\.js v\d")
 
 
-def _run_again(command: str, result: RunResult) -> RunResult:
-    """Return the result of a run in which the program gets further than in the one with `result`."""
+def _with_other_answers(  # noqa: PLR0913 - the first run, and what is known about it
+    command: str, usual: EndedProgram, result: RunResult, router: ImprovisedRouter, began: float, *, prints_answer: bool
+) -> RunResult:
+    """Return the result with the defects of runs with other answers. `usual` is the program's best run so far."""
+    tolerated = _exceeded_limits(result)
+    kinds: list[tuple[FirstAnswer, bool, float, _Judge]] = [
+        ("unknown tool", router.has_tools, _LAST_START_SECONDS, _after_unknown_tool),
+        ("cut call", router.has_tools, _LAST_START_SECONDS, _after_cut_call),
+        ("cut text", prints_answer, _LAST_START_SECONDS, _without_report_of_cut),
+        ("divided text", prints_answer and router.can_divide_texts, _LAST_DIVIDED_SECONDS, _after_divided_text),
+    ]
+    for kind, applies, last_start, judge in kinds:
+        if applies and time.monotonic() - began < last_start:
+            run, other, _ = _run_program(command, kind, is_first=False, tolerated=tolerated)
+            result = replace(result, cells=[*result.cells, *judge(other.cells, run, usual, result)])
+    return result
+
+
+def _run_again(command: str, result: RunResult) -> tuple[EndedProgram, RunResult]:
+    """Return a run in which the program gets further than in the one with `result`, and its result."""
     tolerated = frozenset[str]()
     for _ in range(_MAX_TOLERANT_RUNS):
         limits = _exceeded_limits(result) - tolerated
@@ -184,13 +196,27 @@ def _run_again(command: str, result: RunResult) -> RunResult:
         tolerated |= limits
         ended, result, _ = _run_program(command, is_first=False, tolerated=tolerated)
         if not ended.note and _exceeded_limits(result) <= tolerated:
-            return result
-    return _run_program(command, "one call", is_first=False, tolerated=tolerated)[1]
+            return ended, result
+    return _run_program(command, "one call", is_first=False, tolerated=tolerated)[:2]
 
 
-def _only_stopped(cell: CellResult) -> bool:
-    """Return whether the only defect is that the program stopped, which it may do when a tool is unknown."""
-    return {each.rule for each in cell.findings} == {"script-unplayed"}
+_Judge = Callable[[Sequence[CellResult], EndedProgram, EndedProgram, RunResult], Iterable[CellResult]]
+"""Returns the conversations of a run that have a defect, from them, the run, the usual run and the result so far."""
+
+
+def _after_unknown_tool(
+    cells: Sequence[CellResult], _run: EndedProgram, _usual: EndedProgram, _result: RunResult
+) -> Iterator[CellResult]:
+    """Yield all conversations but those whose only defect is that the program stopped, which it may do here."""
+    yield from (each for each in cells if {finding.rule for finding in each.findings} != {"script-unplayed"})
+
+
+def _after_cut_call(
+    cells: Sequence[CellResult], _run: EndedProgram, _usual: EndedProgram, _result: RunResult
+) -> Iterator[CellResult]:
+    """Yield the conversations that used a call that was cut off. The program may stop, or ask the model to go on."""
+    used = {"cut-call-run", "cut-call-answered"}
+    yield from (each for each in cells if not used.isdisjoint(finding.rule for finding in each.findings))
 
 
 def _after_error(
@@ -210,7 +236,9 @@ def _after_error(
             yield replace(cell, verdict=verdict_of(findings), findings=tuple(findings), reason=None)
 
 
-def _without_report_of_cut(cells: Sequence[CellResult], cut: EndedProgram, ended: EndedProgram) -> Iterator[CellResult]:
+def _without_report_of_cut(
+    cells: Sequence[CellResult], cut: EndedProgram, ended: EndedProgram, _result: RunResult
+) -> Iterator[CellResult]:
     """Yield the conversation whose final answer was cut off, with a finding, if the program printed nothing but what
     there is of it.
     """
@@ -232,6 +260,42 @@ _CUT_ANSWER_SHOWN = Finding(
     expected="a message that the answer is incomplete",
     remedy="check the stop reason of each answer, and tell the user if it is incomplete",
 )
+
+
+def _after_divided_text(
+    cells: Sequence[CellResult], divided: EndedProgram, _usual: EndedProgram, result: RunResult
+) -> Iterator[CellResult]:
+    """Yield the conversations whose texts had two parts, with the findings that `result` lacks.
+
+    A program need not print the final answer. If it prints one part of it, it must print the other too.
+    """
+    known = {finding.rule for cell in result.cells for finding in cell.findings}
+    printed = re.sub(r"\W", "", _WHITE_SPACE_IN_JSON.sub("", divided.printed))
+    missing = [each for each in DIVIDED_ANSWER if re.sub(r"\W", "", each) not in printed]
+    for number, cell in enumerate(cells):
+        findings = [each for each in cell.findings if each.rule not in known]
+        if number == 0 and len(missing) == 1 and not divided.note:
+            findings.append(_lost_part(missing[0]))
+        if findings:
+            yield replace(cell, verdict=verdict_of(findings), findings=tuple(findings), reason=None)
+
+
+_WHITE_SPACE_IN_JSON = re.compile(r"\\[nrt]")
+
+
+def _lost_part(missing: str) -> Finding:
+    which, other = ("first", "second") if missing == DIVIDED_ANSWER[0] else ("second", "first")
+    return Finding(
+        rule="loop-answer",
+        kind=Kind.LOSS,
+        severity=Severity.ERROR,
+        blame=Blame.CLIENT,
+        message=f"the model's answer has two text parts, but the program printed only the {other} one",
+        of_response=True,
+        actual=f"no {missing.strip()!r} in the output",
+        expected="".join(DIVIDED_ANSWER),
+        remedy=f"join the texts of all parts of an answer: here the {which} one is lost",
+    )
 
 
 def _new_lines(other: EndedProgram, ended: EndedProgram) -> set[str]:
@@ -267,11 +331,6 @@ def _repeated_request(repeats: int) -> Finding:
     )
 
 
-def _uses_cut_call(cell: CellResult) -> bool:
-    """Return whether the program used a call that was cut off. It may stop, or ask the model to go on."""
-    return any(each.rule in ("cut-call-run", "cut-call-answered") for each in cell.findings)
-
-
 _MAX_TOLERANT_RUNS = 2
 
 _PROGRAM_SECONDS = 20.0
@@ -279,6 +338,9 @@ _PROGRAM_SECONDS = 20.0
 
 _LAST_START_SECONDS = 14.0
 """Time after which a program is not run again for an unknown tool, an error, or an answer that is cut off."""
+
+_LAST_DIVIDED_SECONDS = 10.0
+"""Time after which a program is not run again for a divided text. It leaves time for the run with an error."""
 
 
 def _exceeded_limits(result: RunResult) -> frozenset[str]:

@@ -29,7 +29,7 @@ from harness.apis import registry
 from harness.apis.api import Api, missing_version
 from harness.apis.jsonvalue import loads_or_none
 from harness.apis.server import json_response
-from harness.apis.view import CallView, RequestView, TextView, WireError
+from harness.apis.view import CallView, Provocation, RequestView, TextView, WireError
 from harness.kit.thread import failure
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import JSON, File, Image, Message, Text, ToolCall, ToolResult
@@ -381,11 +381,14 @@ ANSWER = "Done. The answer is 42."
 CUT_ANSWER = "Done. The answer is"
 """The same answer, cut off by `max_tokens`."""
 
+DIVIDED_ANSWER = ("It has been found.", " The answer is 42.")
+"""The same answer in two parts, as text blocks of equal length."""
+
 _UNKNOWN_TOOL = "no_such_tool"
 
-FirstAnswer = Literal["two calls", "one call", "unknown tool", "cut call", "cut text", "error"]
+FirstAnswer = Literal["two calls", "one call", "unknown tool", "cut call", "cut text", "divided text", "error"]
 """Kind of the first answer of an improvised conversation with tools. With `cut text`, it has one call, and the final
-answer is cut off.
+answer is cut off. With `divided text`, it has one call, and each text has two parts.
 """
 
 
@@ -438,6 +441,8 @@ class ImprovisedRouter(ServeRouter):
                 try:
                     number = len(self._improvised) + 1
                     made = improvised_scenario(number, view, first, self._first)
+                    if self._first == "divided text" and Provocation.TEXT_BLOCKS in wire.provocations:
+                        made = made.model_copy(update={"provocations": [Provocation.TEXT_BLOCKS]})
                 except (
                     ValueError,
                     TypeError,
@@ -452,6 +457,11 @@ class ImprovisedRouter(ServeRouter):
     def has_tools(self) -> bool:
         """Return whether a request declared tools."""
         return any(each.tools for each in self._improvised.values())
+
+    @property
+    def can_divide_texts(self) -> bool:
+        """Return whether a conversation's API may divide a text into several parts."""
+        return any(Provocation.TEXT_BLOCKS in each.wire.provocations for each in self.conversations())
 
     def _base_url(self, scenario: Scenario, session: str) -> str:  # noqa: ARG002 - all conversations share it
         return self.origin + BASE_PATH
@@ -499,13 +509,15 @@ def improvised_scenario(
         final = {"text": json.dumps(example_value(view.response_format.schema or {"type": "object"}, {}))}
     elif first == "cut text":
         final = {"text": CUT_ANSWER, "stop": "max_tokens"}
+    elif first == "divided text":
+        final = {"text": "".join(DIVIDED_ANSWER)}
     made = {
         "version": 1,
         "id": f"conversation-{number}",
         "title": "A conversation of the program",
         "covers": ["tools"],
         "requires": [*(["tools"] if calls else []), *(["parallel-tool-calls"] if calls and not one_call else [])],
-        "scripted": first in ("cut call", "cut text", "error"),
+        "scripted": first in ("cut call", "cut text", "divided text", "error"),
         "faults": [{"status": 400}] if first == "error" else [],
         "system_from": "client",
         "tools": tools,

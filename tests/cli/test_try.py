@@ -667,6 +667,67 @@ def test_a_program_tells_its_user_if_an_answer_is_cut_off(
     assert ("(loop-stop-reason, 1 cell)" in done.out, "Nothing is wrong" in done.out) == (is_found, not is_found)
 
 
+BLOCKS = """
+import json, os, sys, textwrap, urllib.request
+
+limit = int(os.environ.get("OWN_MAX_TOKENS", "900"))
+body = {"model": "claude-haiku-4-5", "max_tokens": limit, "messages": [{"role": "user", "content": "Hello."}]}
+headers = {"x-api-key": "none", "anthropic-version": "2023-06-01", "content-type": "application/json"}
+url = os.environ["ANTHROPIC_BASE_URL"] + "/v1/messages"
+answer = json.load(urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode(), headers)))
+texts = [each["text"] for each in answer["content"]]
+if answer["stop_reason"] == "max_tokens" and sys.argv[1] != "hide":
+    sys.exit("The answer is incomplete.")
+match sys.argv[1]:
+    case "first":
+        print(texts[0])
+    case "last":
+        print(texts[-1])
+    case "wrapped":
+        print("".join(f"\\x1b[1m{each}\\x1b[0m\\n" for each in textwrap.wrap("".join(texts), 25)))
+    case "raw":
+        print("Done. The answer is 42." if len(texts) == 1 else json.dumps(answer["content"]))
+    case "counts":
+        print("Done. The answer is 42." if len(texts) == 1 else len("".join(texts)))
+    case "reversed":
+        print("\\n".join(texts[::-1]))
+    case _:
+        print("".join(f"\\x1b[1m{each}\\x1b[0m" for each in "".join(texts).partition("answer")))
+"""
+
+
+@pytest.mark.parametrize(
+    ("way", "found"),
+    [
+        ("all", ""),
+        ("wrapped", ""),
+        ("raw", ""),
+        ("counts", ""),
+        ("reversed", ""),
+        ("first", "printed only the first one (loop-answer, 1 cell)"),
+        ("last", "printed only the second one (loop-answer, 1 cell)"),
+        ("hide", "(loop-stop-reason, 1 cell)"),
+    ],
+)
+def test_a_program_prints_all_parts_of_an_answer(harness: Command, folder: Path, way: str, found: str) -> None:
+    (folder / "blocks.py").write_text(BLOCKS)
+
+    done = harness("try", "--command", f"{sys.executable} blocks.py {way}")
+
+    assert (found or "Nothing is wrong") in done.out, done.out + done.err
+    assert done.code == ("loop-answer" in found)
+
+
+def test_a_first_defect_does_not_hide_that_an_answer_is_cut_off(harness: Command, folder: Path) -> None:
+    limited = CHAT.replace('"gpt-5.4", ', '"gpt-5.4", "max_tokens": 500, ')
+    (folder / "chat.py").write_text(limited)
+
+    done = harness("try", "--command", f"{sys.executable} chat.py plain")
+
+    assert "(openai-chat-max-tokens, " in done.out
+    assert "(loop-stop-reason, 1 cell)" in done.out
+
+
 def test_the_answer_after_a_result_may_be_cut_off(harness: Command, folder: Path) -> None:
     (folder / "program.py").write_text(PROGRAM)
 
