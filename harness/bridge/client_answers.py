@@ -90,8 +90,7 @@ def read_answer(  # noqa: PLR0913 - what is known about the client and its API
         MalformedResponse: the answer has neither text nor calls.
     """
     parsed = api == ANTHROPIC.name
-    if isinstance(answer, Iterator):
-        items = [*cast("Iterator[object]", answer)] or [""]
+    if (items := _items_of_iterator(answer)) is not None:
         if (native := _native_body(items, api)) is not None and _is_gemini(native):
             return gemini_responses.read_response(native, request)
         *before, answer = items
@@ -487,6 +486,21 @@ def jsonable(value: object) -> JSON:
     if hasattr(value, "value"):  # an enumeration
         return jsonable(cast("Any", value).value)
     return {key: jsonable(each) for key, each in _plain_fields(value).items() if not key.startswith("_")}
+
+
+def _items_of_iterator(value: object) -> list[object] | None:
+    """Return the items of an iterator, or `None` for other values. An iterator that yields nothing more and has
+    attributes is an object that keeps the answer in them.
+    """
+    if not isinstance(value, Iterator):
+        return None
+    items = [*cast("Iterator[object]", value)]
+    return items or (None if has_attributes(cast("object", value)) else [""])
+
+
+def has_attributes(value: object) -> bool:
+    """Return whether a value has attributes of its own, as no generator has."""
+    return bool(getattr(value, "__dict__", None))
 
 
 def _items(value: object) -> list[object] | None:

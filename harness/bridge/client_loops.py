@@ -16,6 +16,7 @@ from types import SimpleNamespace
 from typing import Any, Protocol, cast
 
 from harness.bridge.call_log import BoundMethod, call
+from harness.bridge.client_answers import has_attributes
 from harness.bridge.client_formats import (
     ANTHROPIC,
     FORMS,
@@ -45,6 +46,7 @@ from harness.bridge.client_tools import (
     ClassSource,
     Registrar,
     ToolArgument,
+    is_event_method,
     own_classes_in,
     public_methods,
     registrar_by,
@@ -573,11 +575,19 @@ def call_method(runner: asyncio.Runner, client: object, method: Method, argument
 
 
 def _whole(runner: asyncio.Runner, answer: object) -> object:
-    """Return an answer that may be awaitable or an iterator. The items of an iterator are returned as `EventList`."""
-    answer = runner.run(wait_for(answer)) if inspect.isawaitable(answer) else answer
-    if isinstance(answer, AsyncIterator):
-        return EventList(runner.run(_collect(cast("AsyncIterator[object]", answer))))
-    return EventList([*cast("Iterator[object]", answer)]) if isinstance(answer, Iterator) else answer
+    """Return an answer that may be awaitable or an iterator. The items of an iterator are returned as `EventList`.
+
+    An iterator that yields nothing more and has attributes is an object that keeps the answer in them.
+    """
+    whole = runner.run(wait_for(answer)) if inspect.isawaitable(answer) else answer
+    if isinstance(whole, AsyncIterator):
+        items = runner.run(_collect(cast("AsyncIterator[object]", whole)))
+    elif isinstance(whole, Iterator):
+        items = [*cast("Iterator[object]", whole)]
+    else:
+        return whole
+    kept = cast("object", whole)
+    return kept if not items and has_attributes(kept) else EventList(items)
 
 
 def answer_of_turn(  # noqa: PLR0913, PLR0917 - the answer and what is known about its turn
@@ -642,7 +652,7 @@ def result_methods(methods: Sequence[Method], source: str) -> list[Method]:
     A method that the class itself calls may be a step of its own loop. It is returned only if its name is that of a
     method for results. A static method only makes a message, which the caller adds to the history.
     """
-    own = [each for each in methods if "self" in each.names]
+    own = [each for each in methods if "self" in each.names and not is_event_method(each)]
     found = [each for each in own if result_parameters(each) or results_parameter(each) is not None]
     return [each for each in found if RESULT_METHOD.search(each.path[0]) or f"self.{each.path[0]}(" not in source]
 

@@ -7,6 +7,7 @@ import contextlib
 import importlib
 import inspect
 import re
+import textwrap
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
@@ -119,7 +120,8 @@ class Method:
 
         If none has a usual name, it is the only required parameter of a method that sends a request.
         """
-        usual = first(SYNONYMS["prompt"], self.required) or first(SYNONYMS["prompt"], self.names)
+        usual = first(SYNONYMS["prompt"], self.required) or first(SYNONYMS["prompt"], self._text_names)
+        usual = usual or self._texts_by_place
         unknown = self.required - KNOWN_PARAMETERS - _NAMING_PARAMETERS
         unknown -= {"self", *SYNONYMS["messages"], *SYNONYMS["json_schema"]}
         if usual is not None or len(unknown) != 1:
@@ -131,6 +133,30 @@ class Method:
         return name if is_text and self.sends_requests else None
 
     @property
+    def _text_names(self) -> frozenset[str]:
+        """The parameters that may hold any text. One that is annotated with a choice of words or a switch may not."""
+        return frozenset(each for each in self.names if not _NO_TEXT.match(self.annotations.get(each, "")))
+
+    @property
+    def _texts_by_place(self) -> str | None:
+        """The parameter `*values`, if the method takes its texts by place, as in `chat(*content: str)`."""
+        is_text = re.search(r"\bstr\b", self.annotations.get(self.variadic, "")) is not None
+        is_chat = bool(self.path) and self.path[-1].removesuffix("_async") in (*METHODS, "stream", "__call__")
+        return self.variadic if is_text and is_chat and not self.required - {"self"} else None
+
+    def without_unused(self, names: Iterable[str]) -> Method:
+        """Return the method without those of these parameters that have a default and that its code never reads."""
+        try:
+            tree = ast.parse(textwrap.dedent(self.source))
+        except SyntaxError:
+            return self
+        read = {each.id for each in ast.walk(tree) if isinstance(each, ast.Name)}
+        is_known = any(isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef) for each in tree.body)
+        if not is_known or read & {"locals", "vars"}:
+            return self
+        return replace(self, names=self.names - ({*names} - self.required - read))
+
+    @property
     def examples(self) -> dict[str, object]:
         """Values for required parameters that name something, such as the user or the channel of a message."""
         names = self.required & _NAMING_PARAMETERS
@@ -139,7 +165,7 @@ class Method:
     @property
     def has_usual_prompt(self) -> bool:
         """Return whether the parameter for the text of the user has a usual name."""
-        return first(SYNONYMS["prompt"], self.names) is not None
+        return first(SYNONYMS["prompt"], self._text_names) is not None or self._texts_by_place is not None
 
     @property
     def sends_requests(self) -> bool:
@@ -237,6 +263,9 @@ _NAMING_PARAMETERS = frozenset(
 
 _LISTS = re.compile(r"(^|_)(items|inputs|entries|parts|contents|dialogue)$")
 """Names of parameters that are lists of messages, unless an annotation says otherwise."""
+
+_NO_TEXT = re.compile(r"(?:typing\.)?(?:Optional\[)?(?:(?:typing\.)?Literal\[|bool\b|<class 'bool'>)")
+"""Start of the annotation of a parameter that takes no text of the user."""
 
 _CALLED = re.compile(r"\b(\w+)\(")
 _SENDS = re.compile(
@@ -418,13 +447,31 @@ def make_client(
             f"'def make(base_url, api_key, model): return {name}(...)'. Then: harness try try_it:make",
         )
     name = first(MODELS, method.names)
-    if name not in arguments or arguments[name] != model:
-        return call_with(factory, arguments)
+    guessed = frozenset(arguments.keys() - method.names) if method.is_open else frozenset[str]()
 
     def make(**changed: object) -> object:
-        return call_with(factory, {**arguments, **changed})
+        return _call_constructor(factory, {**arguments, **changed}, guessed)
+
+    if name not in arguments or arguments[name] != model:
+        return make()
 
     return _call_with_prefixes(make, str(name), model, api)
+
+
+def _call_constructor(
+    factory: Callable[..., object], arguments: Mapping[str, object], guessed: AbstractSet[str]
+) -> object:
+    """Call a constructor. If it passes its `**options` on to code that rejects one of the `guessed` arguments, leave
+    that argument out.
+    """
+    try:
+        return call_with(factory, arguments)
+    except TypeError as error:
+        refused = re.search(r"unexpected keyword argument '(\w+)'", str(error))
+        if refused is None or refused[1] not in guessed:
+            raise
+        rest = {name: value for name, value in arguments.items() if name != refused[1]}
+        return _call_constructor(factory, rest, guessed - {refused[1]})
 
 
 def _example_arguments(method: Method, names: AbstractSet[str]) -> dict[str, object]:
@@ -628,7 +675,7 @@ def method_of(path: tuple[str, ...], value: object) -> Method:
         source_of(inspect.getmodule(value)),
         _keys_of_dictionaries(inspect.getmodule(value)) if has_provider else (),
         source_of(type(value.__self__) if inspect.ismethod(value) else value),
-        annotations={each.name: str(each.annotation) for each in named},
+        annotations={each.name: str(each.annotation) for each in parameters},
         switches=frozenset(
             each.name for each in named if isinstance(each.default, bool) or hints.get(each.name) is bool
         ),
@@ -649,7 +696,8 @@ def call_with(
     if place is None or signature[place].name not in arguments:
         return call(function, **arguments)
     by_place = [arguments.get(each.name, each.default) for each in signature[:place]]
-    values = cast("list[object]", arguments[signature[place].name])
+    given = arguments[signature[place].name]
+    values = [given] if isinstance(given, str) else cast("list[object]", given)
     placed = {each.name for each in signature[: place + 1]}
     by_name = {name: value for name, value in arguments.items() if name not in placed}
     return call(function, *by_place, *values, **by_name)

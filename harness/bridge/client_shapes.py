@@ -39,6 +39,7 @@ from harness.bridge.client_methods import (
     default_model,
     method_of,
     public_methods,
+    source_of,
     tool_binder,
     try_to_make,
     unknown_client,
@@ -65,6 +66,7 @@ OPENAI_APIS = (OPENAI.name, RESPONSES.name)
 """APIs whose tool results have no error flag. Messages in OpenAI's format have none either."""
 
 _WITHOUT_TOOLS = " (without tools, because no parameter is called 'tools')"
+_UNUSED_TOOLS = " (without tools, because its code does not use the parameter {name!r})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,8 @@ class ClientShape:
     to the parameters of the method that accept them. `has_base_url` is unset if neither the constructor nor the method
     accepts a base URL. `model` is a model name that the constructor accepts.
 
-    `tool_form` is the format of the tools, if it is not that of the messages.
+    `tool_form` is the format of the tools, if it is not that of the messages. `unused_tools` is the parameter for tools
+    of a function whose code does not use it.
 
     If `keeps_history` is set, the client stores the conversation and accepts one prompt at a time.
 
@@ -95,6 +98,7 @@ class ClientShape:
     system_attribute: str | None = None
     default_system: str | None = None
     tool_form: Form | None = None
+    unused_tools: str | None = None
 
     def with_format(self, form: Form) -> ClientShape:
         """Return the shape of a client that gets its messages in another format. If the class of its messages has a
@@ -168,6 +172,7 @@ class ClientShape:
         taken = [self.whole.parameter(each, self.form) for each in ("tools", "response_format")]
         found = dict.fromkeys([*always, *(each for each in named if each in self.whole.names), *filter(None, taken)])
         lacks = "" if self.form is PROMPT or self.takes("tools") or self.takes("config") else _WITHOUT_TOOLS
+        lacks = _UNUSED_TOOLS.format(name=self.unused_tools) if self.unused_tools else lacks
         return f"{'.'.join((self.name, *self.whole.path))}({', '.join(map(str, found))}){lacks}"
 
     @property
@@ -233,12 +238,14 @@ def recognise(value: object, name: str, method: str = "", api: str = "") -> Clie
     """
     name = name.removesuffix(f".{method}") if method else name
     if _is_function(value):
-        own = method_of((), value)
+        described = method_of((), value)
+        own = described.without_unused(SYNONYMS["tools"])
         if own.receives_by_send:
             raise unknown_client(name, _GENERATOR)
-        if _form(own) is not None:
+        if _form(described) is not None and not _is_factory(value, described):
             shape = _shape(name, lambda _url, _key, _model: value, own, None, {})
-            return replace(shape, model=default_model(value) or shape.model)
+            unused = first(SYNONYMS["tools"], described.names - own.names)
+            return replace(shape, model=default_model(value) or shape.model, unused_tools=unused)
     if not callable(value) or not (inspect.isclass(value) or _is_function(value)):
         return _with_methods(value, name, lambda _url, _key, _model: value, method, {})
     make, client, model = try_to_make(value, api)
@@ -305,6 +312,27 @@ _GENERATOR = (
 )
 
 
+def _is_factory(value: object, method: Method) -> bool:
+    """Return whether a function makes a client. Its parameter `user` is no prompt then."""
+    return _has_name_of_class(value) and _form(method) is PROMPT
+
+
+def _has_name_of_class(value: object) -> bool:
+    return str(getattr(value, "__name__", ""))[:1].isupper()
+
+
+def _makes_function(value: object) -> bool:
+    """Return whether a function returns a decorator or another function, according to its annotation or its source."""
+    try:
+        returned = str(inspect.signature(cast("Callable[..., object]", value)).return_annotation)
+    except (TypeError, ValueError):
+        return False
+    return bool(re.search("Callable|Decorator", returned) or _RETURNS_FUNCTION.search(source_of(value)))
+
+
+_RETURNS_FUNCTION = re.compile(r"\n\s+(?:async )?def (\w+)\((?:.*\n)*\s+return \1\b")
+
+
 def _is_function(value: object) -> bool:
     return inspect.isroutine(value) or isinstance(value, partial)
 
@@ -363,10 +391,8 @@ def place_of_candidate(value: object, package: str) -> int | None:
     if not is_own or (is_class and is_value_class(cast("type", value))):
         return None
     own = method_of((), value)
-    if not is_class and _form(own) not in (None, PROMPT):
-        return 3
-    if not is_class and not str(getattr(value, "__name__", ""))[:1].isupper():
-        return None
+    if not is_class and (_form(own) not in (None, PROMPT) or not _has_name_of_class(value)):
+        return 3 if _form(own) not in (None, PROMPT) and not _makes_function(value) else None
     return next((place for place, known in enumerate((BASE_URLS, KEYS, MODELS)) if first(known, own.names)), None)
 
 

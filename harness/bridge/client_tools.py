@@ -676,8 +676,18 @@ def _registrar_method(kind: type) -> Registrar | None:
 
 def registrar_by(method: Method, owner: type | None = None) -> Registrar | None:
     """Return a registrar that uses this method of a class, or this function, if it registers a tool."""
+    if is_event_method(method):
+        return None
     found = [made for find in _REGISTRATIONS if (made := find(method, owner)) is not None]
     return min(found, key=lambda each: (each.is_by_signature, each.is_decorator), default=None)
+
+
+def is_event_method(method: Method) -> bool:
+    """Return whether a method registers a callback for an event, as in `on_tool_result(callback)`."""
+    return method.path[-1].startswith("on_") and bool(method.required & _CALLBACKS)
+
+
+_CALLBACKS = frozenset({"callback", "cb", "listener", "hook", "observer"})
 
 
 def _by_parts(method: Method, _kind: type | None) -> Registrar | None:

@@ -1244,3 +1244,51 @@ def test_an_agent_whose_reasoning_has_its_own_budget_gets_no_small_limit(load: L
 
     with pytest.raises(Unsupported, match="max_tokens"):
         drive(HERE, "claude-haiku-4-5", conversation(max_tokens=64))
+
+
+TEXTS_BY_PLACE = """
+class Answer:
+    def __init__(self, pieces):
+        self.pieces, self.content = iter(pieces), ""
+    def __iter__(self):
+        return self
+    def __next__(self):
+        piece = next(self.pieces)
+        self.content += piece
+        return piece
+
+class Talk:
+    def __init__(self):
+        self.known = {}
+    def show(self, *, content: Literal["text", "all"] = "all"):
+        raise ImportError("no window")
+    def on_tool_request(self, callback: Callable[[str], None]):
+        raise AssertionError("it was called with a tool")
+    def on_tool_result(self, callback: Callable[[str], None]):
+        raise AssertionError("it was called with a result")
+    def register_tool(self, func: Callable, *, name: str | None = None):
+        self.known[name or func.__name__] = func
+    def chat(self, *parts: str, echo: bool = False):
+        SEEN.extend([parts, self.known["weather"](**args)])
+        answer = Answer([*parts])
+        return answer if [*answer] else None
+"""
+
+
+def test_a_method_may_take_its_texts_by_place_and_return_an_object_that_it_has_read(load: Load) -> None:
+    module = load(TEXTS_BY_PLACE)
+    drive = agent_drive(module.Talk, "openai-chat")
+    assert isinstance(drive, AgentDrive)
+
+    answers = drive(HERE, "model", conversation())
+
+    assert module.SEEN == [("Hello",), "sunny in Paris"]
+    assert [each.text if each else None for each in answers] == ["Hello"]  # the model repeats the prompt
+
+
+def test_an_iterator_that_still_yields_is_an_answer_in_pieces(load: Load) -> None:
+    code = TEXTS_BY_PLACE.replace("return answer if [*answer] else None", "return answer")
+    drive = agent_drive(load(code).Talk, "openai-chat")
+    assert isinstance(drive, AgentDrive)
+
+    assert [each.text if each else None for each in drive(HERE, "model", conversation())] == ["Hello"]

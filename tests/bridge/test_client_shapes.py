@@ -479,6 +479,53 @@ def test_an_object_and_a_method_are_called_as_they_are() -> None:
     assert recognise(Narrow, "mine:Narrow.ask", "ask").whole.path == ("ask",)
 
 
+class Hosted:
+    """A client that passes its options on to an HTTP client, which takes no key."""
+
+    def __init__(self, host: str = "", **options: Any) -> None:
+        self.http = self.connect(host, **options)
+
+    @staticmethod
+    def connect(host: str, timeout: float = 1) -> str:
+        return f"{host} {timeout}"
+
+    def chat(self, messages: Any) -> str:
+        return f"{self.http} {len(messages)}"
+
+
+class HostedWithKey(Hosted):
+    def __init__(self, host: str, api_key: str) -> None:
+        super().__init__(host, key=api_key)
+
+
+def test_options_of_a_constructor_that_its_http_client_rejects_are_left_out() -> None:
+    shape = recognise(Hosted, "mine:Hosted")
+    assert ShapedClient(shape, HERE, "gpt").chat(REQUEST).text == "http://127.0.0.1:9/v1 1 2"
+
+    with pytest.raises(TypeError, match="'key'"):
+        recognise(HostedWithKey, "mine:Keyed")
+
+
+def test_a_function_that_never_reads_its_tools_takes_none() -> None:
+    def chat(messages: Any, tools: Any = None) -> str:
+        """Answer without tools."""
+        return str(messages)
+
+    def passing(messages: Any, tools: Any = None) -> str:
+        return chat(**locals())
+
+    def defined(messages: Any, tools: Any = None) -> str:
+        def answer() -> str:
+            return f"{messages} {tools}"
+
+        return answer()
+
+    shape = recognise(chat, "mine:chat")
+    assert shape.takes("tools") is False
+    assert shape.sentence.endswith("(without tools, because its code does not use the parameter 'tools')")
+    assert [recognise(each, "mine:chat").takes("tools") for each in (passing, defined)] == [True, True]
+
+
 def test_a_prompt_is_the_only_text_of_a_conversation() -> None:
     def ask(question: str, system: str = "Be nice.", json_mode: bool = False) -> str:
         return f"{question} {system} {json_mode}"
