@@ -8,6 +8,7 @@ URL of a probe server that rejects every request. The path of the first request 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import inspect
 import json
 import os
@@ -58,6 +59,7 @@ from harness.runner.backends import NO_KEY
 from harness.runner.serve_router import served_apis
 from harness.stdio import adapter_specs
 from harness.stdio.adapter_specs import client_environment
+from harness.stdio.sync_client import run_awaitable
 
 _TIMEOUT_SECONDS = 90.0
 """Time limit for importing the code and for its first request."""
@@ -202,10 +204,33 @@ def _is_made_here(value: object) -> bool:
 def _in_library(name: str, api: str) -> Recognition:
     """Recognise the only client of an installed library. If there are several or none, return a question.
 
-    Only code that takes a base URL, a key or a model is called, and the search ends after a few seconds.
+    Only code that takes a base URL, a key or a model is called, and the search ends after a few seconds. A module
+    without a client is searched for modules whose names are those of clients.
     """
-    began = time.process_time()
-    module, places = sys.modules[name], dict[str, int]()
+    end, clients, modules = time.process_time() + _SEARCH_SECONDS, dict[str, bool](), [name]
+    for each in modules:
+        clients |= _clients_in(each, end)
+        if len(clients) >= _MAX_NAMED or time.process_time() > end:
+            break
+        if not any(known.startswith(f"{each}:") for known in clients):
+            modules += _client_modules(each)
+    found = recognise_here(next(iter(clients)), api) if len(clients) == 1 else Recognition(question=name)
+    if not found.question:
+        return found
+    best = sorted(clients, key=lambda each: not clients[each])[:_MAX_SUGGESTED]
+    shown = _NAMED.format(some=" or ".join(f"harness try {each}" for each in best)) if best else "W"
+    return Recognition(question=_WITHOUT_WRAPPER.format(name=name, shown=shown))
+
+
+def _clients_in(name: str, end: float) -> dict[str, bool]:
+    """Return the clients that a module of a library offers, as `module:name`, and whether they take tools. Stop at a
+    processor time.
+    """
+    try:
+        module = importlib.import_module(name)
+    except Exception:  # noqa: BLE001 - a module may need packages that are not installed
+        return {}
+    places = dict[str, int]()
     for each in dir(module):
         value = _member(module, each) if not each.startswith("_") else None
         place = client_shapes.place_of_candidate(value, name.partition(".")[0])
@@ -214,21 +239,20 @@ def _in_library(name: str, api: str) -> Recognition:
             places[own_name if _member(module, own_name) is value else each] = place
     wanted = (each for each in places if not each.startswith("Async") or each.removeprefix("Async") not in places)
     clients: dict[str, bool] = {}
-    for each in sorted(wanted, key=lambda each: (places[each], len(each))):
-        if time.process_time() - began > _SEARCH_SECONDS or len(clients) == _MAX_NAMED:
+    for each in sorted(wanted, key=lambda each: (places[each], not _KNOWN_PROVIDER.search(each), len(each))):
+        if time.process_time() > end or len(clients) == _MAX_NAMED:
             break
         with contextlib.suppress(Exception):  # it may be anything
-            shape = client_shapes.recognise(_member(module, each), f"{name}:{each}")
-            if shape.may_call_a_model:
-                clients[each] = shape.takes("tools")
-    found = recognise_here(f"{name}:{next(iter(clients))}", api) if len(clients) == 1 else Recognition(question=name)
-    if not found.question:
-        return found
-    best = sorted(clients, key=lambda each: not clients[each])[:_MAX_SUGGESTED]
-    known = [f"{name}:{each}" for each in best] or _client_modules(name)
-    shown = _NAMED.format(some=" or ".join(f"harness try {each}" for each in known)) if known else "W"
-    return Recognition(question=_WITHOUT_WRAPPER.format(name=name, shown=shown))
+            value = _member(module, each)
+            shape = client_shapes.recognise(value, f"{name}:{each}")
+            is_chat = not shape.is_guess and shape.whole.has_usual_prompt
+            is_chat = is_chat and {"base_url", "model"} <= client_methods.constructor_names(value).keys()
+            if shape.may_call_a_model or shape.takes("tools") or is_chat:
+                clients[f"{name}:{each}"] = shape.takes("tools")
+    return clients
 
+
+_KNOWN_PROVIDER = re.compile("OpenAI|Anthropic|Claude|Gemini|Google", re.IGNORECASE)
 
 _SEARCH_SECONDS = 5.0
 """Limit of processor time for the search for clients in a library."""
@@ -245,7 +269,7 @@ def _member(module: ModuleType, name: str) -> object:
 
 def _client_modules(name: str) -> list[str]:
     """Return the modules of a package that define its client, according to their names."""
-    paths = cast("list[str]", getattr(sys.modules[name], "__path__", []))
+    paths = cast("list[str]", getattr(sys.modules.get(name), "__path__", []))
     names = [each.name for each in pkgutil.iter_modules(paths)]
     return [f"{name}.{each}" for each in names if re.fullmatch("clients?|llms?|chat|models|openai", each)]
 
@@ -298,18 +322,14 @@ def _is_loop(value: object) -> bool:
 def _class_loop(
     name: str, drive: AgentDrive | FunctionDrive | SessionDrive, make_drive: Callable[[str], Drive]
 ) -> Recognition:
-    """Recognise a class that is a tool loop. If it gets a tool and does not declare it, return a question.
-
-    If it requests a model of its own instead of the given one, that model is returned.
-    """
+    """Recognise a class that is a tool loop. If it gets a tool and does not declare it, return a question."""
     found = replace(_loop(name, drive, f"{name.partition(':')[2]}, {drive.sentence}"), ignored=drive.ignored)
     if found.question:
         return found
     drive_with_tool = make_drive(re.split("[@ ]", found.spec)[1])
     seen = _probe(lambda url: drive_with_tool(Endpoint(url, "no-key"), TRIED_MODELS[0], _ONE_TOOL))
     if b'"look"' in seen.body or Unsupported.__name__ in seen.reason:
-        is_own = seen.model is not None and seen.model.rpartition("/")[2] != TRIED_MODELS[0]
-        return replace(found, model=seen.model if is_own else None)
+        return found
     lost = _LOST_TOOL.format(reason=f": {seen.reason}" if seen.reason else ".")
     return Recognition(question=_NO_TOOL.format(name=name, reason=lost))
 
@@ -323,11 +343,14 @@ _LOST_TOOL = " A tool that it got did not arrive in its request{reason}"
 
 
 def _loop(name: str, drive: Drive, shown: str) -> Recognition:
+    """Recognise a tool loop. If it requests a model of its own instead of the given one, that model is returned."""
     conversation = Conversation(turns=(Message(Role.USER, (Text(_HELLO),)),))
     seen = _probe(lambda url: drive(Endpoint(url, "no-key"), TRIED_MODELS[0], conversation))
     if seen.api is None:
         return Recognition(question=f"{name} looks like a tool loop, but {seen.reason} Name its API by --api.")
-    return Recognition(f"drive@{seen.api} {name}", f"a tool loop of {seen.api}: {shown}")
+    is_own = seen.model is not None and seen.model.rpartition("/")[2] != TRIED_MODELS[0]
+    own_model = seen.model if is_own else None
+    return Recognition(f"drive@{seen.api} {name}", f"a tool loop of {seen.api}: {shown}", model=own_model)
 
 
 def _client(name: str, shape: ClientShape, api: str) -> Recognition:
@@ -397,7 +420,9 @@ def _client_question(name: str, shape: ClientShape, seen: _Seen) -> str:
 
 
 def _takes_functions(shape: ClientShape) -> bool:
-    return "Callable" in str(shape.whole.hints.get(shape.whole.parameter("tools", shape.form) or ""))
+    """Return whether the tools of a method are functions, according to its annotation, and not also dictionaries."""
+    hint = str(shape.whole.hints.get(shape.whole.parameter("tools", shape.form) or ""))
+    return "Callable" in hint and not re.search(r"\bdict\b|\bDict\b|Mapping", hint)
 
 
 def _runs_own_loop(shape: ClientShape) -> bool:
@@ -554,7 +579,7 @@ def _probe(send: Callable[[str], object], base: str = _BASE_PATH) -> _Seen:
 
     with serve(refuse, 0) as server, intercept_requests(refuse_elsewhere):
         try:
-            send(server.origin + base)
+            run_awaitable(send(server.origin + base))
         except PluginError:
             raise
         except (Exception, SystemExit) as error:  # noqa: BLE001 - it was refused, or it fails in any way before it sends
@@ -564,6 +589,7 @@ def _probe(send: Callable[[str], object], base: str = _BASE_PATH) -> _Seen:
                 of_library = f"{place.raiser} raises {place.error}{place.line}: {place.text}"
     if not requests:
         hint = f" {_NAME_CALL}" if failure else f" Its HTTP client must be one of {_HTTP_CLIENTS}."
+        hint = f" {_INSTALL}" if _NAMES_PACKAGE.search(failure) else hint
         return _Seen(None, reason=f"it sent no request{failure}.{hint}", failure=of_library)
     local = (each for each in requests if each.url.startswith(server.origin))
     first = next(local, requests[0])  # a library may also report its use to its makers
@@ -585,7 +611,7 @@ def is_mismatch(place: ExceptionOrigin) -> bool:
     wrong.
     """
     if place.error in ("ImportError", "ModuleNotFoundError"):
-        return True
+        return _NAMES_PACKAGE.search(f"ImportError: {place.text}") is None
     refused = re.search(r"unexpected keyword argument '(\w+)'", place.text)
     given = {*client_methods.KNOWN_PARAMETERS, *client_formats.SYNONYMS["messages"], "tool_choice"}
     return (refused is not None and refused[1] not in given) or place.text.startswith("module '")
@@ -603,6 +629,13 @@ def _api_of_body(request: HttpRequest) -> Api:
 
 
 _MAX_FAILURE_CHARACTERS = 400
+
+_NAMES_PACKAGE = re.compile(
+    r"(ImportError|ModuleNotFoundError): .*\b(pip|uv|poetry|conda) (pip )?(install|add)\b", re.DOTALL
+)
+"""Start of an error by which a library asks for an optional package."""
+
+_INSTALL = "Install that package where harness is installed, and try again."
 
 _NAME_CALL = (
     "How is it called? Write a function 'def chat(messages, tools=None)' that calls it and returns its answer, and "

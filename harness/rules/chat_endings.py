@@ -223,8 +223,9 @@ def _reason(wanted: ExpectedEnding) -> str | None:
 
 
 def _error_text(error: ErrorView) -> str:
-    meant = "" if error.meant in (None, error.status) else f", which means {error.meant},"
-    return f"{error.status}{meant} {error.message}"
+    if error.meant in (None, error.status):
+        return f"{error.status} {error.message}"
+    return f"{error.status} and, in its body, error {error.meant}: {error.message}"
 
 
 def _ending(wanted: ExpectedEnding) -> str:

@@ -16,7 +16,7 @@ import pytest
 from harness.apis import registry
 from harness.apis.fact_files import FactSelection
 from harness.cassettes.loopback_server import serve
-from harness.checks import gateway_traffic
+from harness.checks import gateway_traffic, recognition
 from harness.checks.programs import program_variables
 from harness.checks.recognition import is_mismatch, recognise_here
 from harness.checks.server_check import ScriptedServer
@@ -1130,6 +1130,29 @@ def test_an_agent_with_a_model_of_its_own_is_judged_by_it(folder: Path, monkeypa
     assert recognise_here("own_agent:Agent").model == "claude-opus-4-8"
 
 
+OWN_DRIVE = """
+import httpx2
+
+async def drive(endpoint, model, conversation):
+    body = {"model": MODEL, "messages": [{"role": "user", "content": conversation.turns[0].text}]}
+    async with httpx2.AsyncClient() as client:
+        await client.post(f"{endpoint.base_url}/chat/completions", json=body)
+"""
+
+
+@pytest.mark.usefixtures("apart")
+@pytest.mark.parametrize(("model", "own"), [("'gpt-4.1'", "gpt-4.1"), ("model", None)])
+def test_a_loop_may_be_asynchronous_and_have_a_model_of_its_own(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, model: str, own: str | None
+) -> None:
+    monkeypatch.delitem(sys.modules, "own_drive", raising=False)
+    (folder / "own_drive.py").write_text(OWN_DRIVE.replace("MODEL", model))
+
+    found = recognise_here("own_drive:drive")
+
+    assert (found.spec, found.model) == ("drive@openai-chat own_drive:drive", own)
+
+
 @pytest.mark.usefixtures("apart")
 @pytest.mark.parametrize(("name", "code"), [("Agent", 0), ("Wrong", 1)])
 def test_an_agent_may_read_its_key_and_base_url_from_the_environment(
@@ -1227,6 +1250,80 @@ def test_the_reason_why_little_applies_to_a_loop_is_printed(
     assert "its constructor has no such argument" in done.out
 
 
+LIBRARY = """
+from typing import Any, Callable, Mapping, Sequence
+import httpx2
+
+
+class Acme:
+    def __init__(self, base_url: str, api_key: str = "", model: str = "m"):
+        self.base_url, self.model = base_url, model
+
+    def chat(self, messages, tools: Sequence[Mapping[str, Any] | Callable] | None = None):
+        return httpx2.post(self.base_url + "/talk", json={"messages": messages}).json()
+
+
+def prompt(messages, tools=(), model="m") -> Callable:
+    def decorate(function):
+        return function
+
+    return decorate
+
+
+def Bedrock(*, model: str = "m", api_key: str = "", user: str | None = None):
+    raise ImportError("Bedrock() requires boto3. Install it with `pip install acme[bedrock]`")
+
+
+class Window:
+    def __init__(self, base_url: str, api_key: str = "", model: str = "m"):
+        self.base_url, self.model = base_url, model
+
+    def chat(self, prompt: str):
+        raise ImportError("it needs rich. Run `pip install rich`")
+"""
+
+
+@pytest.fixture
+def library(folder: Path, monkeypatch: pytest.MonkeyPatch, apart: None) -> Path:
+    """A library whose client is in a module of a subpackage."""
+    monkeypatch.setattr(recognition, "_is_installed", lambda name: name.startswith("acme_llm"))
+    for name in ("acme_llm", "acme_llm.models", "acme_llm.models.openai"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    package = folder / "acme_llm" / "models"
+    package.mkdir(parents=True)
+    (package.parent / "__init__.py").touch()
+    (package / "__init__.py").touch()
+    (package / "openai.py").write_text(LIBRARY)
+    return package / "openai.py"
+
+
+def test_the_clients_of_a_library_are_found_in_its_modules(library: Path) -> None:
+    two = recognise_here("acme_llm").question
+    assert "Which part of it do you use? harness try acme_llm.models.openai:Acme or harness try acme_llm.mod" in two
+    assert "openai:Window. For another part" in two
+
+    library.write_text(LIBRARY.partition("class Window")[0].replace("/talk", "/chat/completions"))
+    for name in ("acme_llm", "acme_llm.models", "acme_llm.models.openai"):
+        sys.modules.pop(name, None)
+    assert recognise_here("acme_llm").spec == "client@openai-chat acme_llm.models.openai:Acme"
+
+
+@pytest.mark.parametrize(
+    ("name", "question"),
+    [
+        ("Bedrock", "acme_llm.models.openai:Bedrock failed: ImportError: Bedrock() requires boto3. Install it with"),
+        ("Window", ", line 30)). Install that package where harness is installed, and try again."),
+        ("Acme", "its first request goes to /v1/talk, which is a path of no known API"),
+    ],
+)
+@pytest.mark.usefixtures("library")
+def test_a_part_of_a_library_that_cannot_be_tried_gets_its_reason(name: str, question: str) -> None:
+    found = recognise_here(f"acme_llm.models.openai:{name}")
+
+    assert question in found.question
+    assert not found.failure
+
+
 @pytest.mark.parametrize(
     ("error", "text", "expected"),
     [
@@ -1235,6 +1332,7 @@ def test_the_reason_why_little_applies_to_a_loop_is_printed(
         ("AttributeError", "module 'sdk' has no attribute 'ChatCompletion'", True),
         ("AttributeError", "'str' object has no attribute 'content'", False),  # it is given something else
         ("TypeError", "create() got an unexpected keyword argument 'tools'", False),  # it passes on what it is given
+        ("ImportError", "Bedrock needs boto3. Install it with `pip install chain[bedrock]`.", False),
     ],
 )
 def test_a_library_fails_itself_only_if_it_does_not_fit_another_one(error: str, text: str, expected: bool) -> None:
