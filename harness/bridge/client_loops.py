@@ -177,8 +177,15 @@ class AgentDrive:
 
     @property
     def _streams(self) -> bool:
-        """Return whether the class may always request streams. It is only a guess."""
-        return _REQUESTS_STREAM.search(source_of_class(self.factory)) is not None
+        """Return whether the class may always request streams. It is only a guess. A method for streams that the class
+        itself does not call does not count.
+        """
+        source = source_of_class(self.factory)
+        for each in public_methods(self.factory):
+            name = each.path[0]
+            if "stream" in name and each.path != self.sending.path and f"self.{name}(" not in source and each.source:
+                source = source.replace(each.source, "")
+        return _REQUESTS_STREAM.search(source) is not None
 
     @property
     def capabilities(self) -> frozenset[Capability]:

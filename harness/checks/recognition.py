@@ -583,7 +583,8 @@ def _probe(send: Callable[[str], object], base: str = _BASE_PATH) -> _Seen:
         except PluginError:
             raise
         except (Exception, SystemExit) as error:  # noqa: BLE001 - it was refused, or it fails in any way before it sends
-            failure = f" ({shorten(' '.join(exception_summary(error).split()), _MAX_FAILURE_CHARACTERS)})"
+            raised = error.__cause__ if isinstance(error, MalformedResponse) and error.__cause__ else error
+            failure = f" ({shorten(' '.join(exception_summary(raised).split()), _MAX_FAILURE_CHARACTERS)})"
             place = origin(error)
             if place.raiser.startswith("the library") and is_mismatch(place):
                 of_library = f"{place.raiser} raises {place.error}{place.line}: {place.text}"

@@ -798,6 +798,24 @@ def test_a_function_without_such_a_registry_is_no_loop(load: Load) -> None:
     assert agent_drive(load, "anthropic") is None
 
 
+@pytest.mark.parametrize("calls", [True, False])
+def test_a_method_for_streams_counts_only_if_the_class_calls_it(load: Load, calls: bool) -> None:
+    module = load(f"""
+class Agent:
+    def __init__(self, tools: list[Callable]):
+        self.tools = tools
+    def run(self, prompt):
+        return {"self.run_stream(prompt)" if calls else "prompt"}
+    def run_stream(self, prompt):
+        SEEN.append(dict(stream=True))
+""")
+    drive = agent_drive(module.Agent, "anthropic")
+
+    assert isinstance(drive, AgentDrive)
+    assert drive.prompt.path == ("run",)
+    assert (Capability.STREAMING in drive.capabilities) is calls
+
+
 @pytest.mark.parametrize("streams", [True, False])
 def test_an_agent_that_may_stream_is_also_run_with_streams(load: Load, streams: bool) -> None:
     module = load(f"""

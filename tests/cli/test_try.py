@@ -142,6 +142,10 @@ def bare(messages, tools, base_url):
     return httpx2.post(base_url + "/responses", json=body).json()
 
 
+def particular(messages, model="m"):
+    raise ValueError("no dictionaries")
+
+
 def strict(messages, base_url):
     return httpx2.post(base_url, json=[each["kind"] for each in messages])
 
@@ -340,6 +344,7 @@ def test_the_sample_is_run_with_the_service_that_a_client_calls(harness: Command
         ("own_client:unknown", "its first request goes to /v1/talk, which is a path of no known API"),
         ("own_client:silent", "it sent no request. Its HTTP client must be one of httpx, requests"),
         ("own_client:strict", "it sent no request (KeyError: 'kind' (own_client.py, line"),
+        ("own_client:particular", "it sent no request (ValueError: no dictionaries (own_client.py, line"),
         ("own_client:strict", "How is it called? Write a function 'def chat(messages, tools=None)' that calls it and"),
         ("own_client:httpx2", "its first request goes to /v1, which is a path of no known API. Name the API"),
         ("own_client:Missing", "module 'own_client' has no attribute 'Missing'"),

@@ -44,6 +44,13 @@ def test_another_error_than_the_statuss(error: str, variant: Variant) -> None:
     assert (finding.actual, finding.expected, finding.exchange) == (error, "RateLimited", 0)
 
 
+def test_an_error_in_a_stream_is_named_with_the_status_that_it_means() -> None:
+    right = transcript_for("stream-error-behind-text", "openai-chat", "stream")
+    finding = only(with_chat(right, error="MalformedResponse"), "chat-failure")
+
+    assert finding.message.startswith("the provider answered 200 and, in its body, error 500: ")
+
+
 def first(transcript: Transcript) -> Finding:
     """What `chat-failure` says, whatever else follows from it."""
     (finding,) = (each for each in found(transcript) if each.rule == "chat-failure")
