@@ -123,9 +123,9 @@ def _begins(body: bytes) -> bool:
     """Return whether the first non-blank line may belong to an event stream."""
     if _BOM.startswith(body):
         return True
-    first, *behind = _LINE_END.split(body.removeprefix(_BOM).lstrip(), maxsplit=1)
+    first, *rest = _LINE_END.split(body.removeprefix(_BOM).lstrip(), maxsplit=1)
     name, colon, _ = first.partition(b":")
-    return name in _FIELDS if colon or behind else any(field.startswith(name) for field in _FIELDS)
+    return name in _FIELDS if colon or rest else any(field.startswith(name) for field in _FIELDS)
 
 
 def serialize_event(data: JSON, name: str | None = None) -> bytes:

@@ -206,8 +206,8 @@ class _EditFinder:
 
     def _near(self, at: int, carried: dict[int, int]) -> str:
         """Return the pointer where an omitted part would be, which is that of the next part."""
-        behind = [carried[other] for other in range(at + 1, len(self._issued)) if other in carried]
-        items = self._carried[behind[0] :] if behind else following_items(self._place)
+        later = [carried[other] for other in range(at + 1, len(self._issued)) if other in carried]
+        items = self._carried[later[0] :] if later else following_items(self._place)
         return items[0].pointer if items else ""
 
     def _restore(self, ours: TurnItem, theirs: TurnItem) -> TurnItem | None:

@@ -414,9 +414,9 @@ def _element_ends(array: str) -> Iterator[int]:
         if array[start : start + 1] in ("]", ""):
             return
         try:
-            _, behind = decoder.raw_decode(array, start)
+            _, value_end = decoder.raw_decode(array, start)
         except ValueError:  # the response is cut inside this element
             return
-        offset += len(array[end:behind].encode())
-        end = behind
+        offset += len(array[end:value_end].encode())
+        end = value_end
         yield offset

@@ -83,20 +83,20 @@ def _restore_file(
                 continue
             head, _, tail = part.text.partition(text)
             medium = MediaView(file.media_type, part.pointer, file.data)
-            ahead, behind = [*turn.parts[:index]], [*turn.parts[index + 1 :]]
+            ahead, following = [*turn.parts[:index]], [*turn.parts[index + 1 :]]
             # a text that is a part of its own may be so short that a caption contains it by chance
             separate = {each.text for each in _all_parts(turns) if isinstance(each, TextView)}
             joined = [each for each in given if each not in separate]
             if not head and ahead and _is_file_caption(ahead[-1], given, joined):
                 ahead.pop()
-            if not tail and behind and _is_file_caption(behind[0], given, joined):
-                behind.pop(0)
+            if not tail and following and _is_file_caption(following[0], given, joined):
+                following.pop(0)
             own = [
                 replace(part, text=_up_to_last_text(head, joined)),
                 medium,
                 replace(part, text=_from_first_text(tail, joined)),
             ]
-            parts = (*ahead, *(each for each in own if not isinstance(each, TextView) or each.text), *behind)
+            parts = (*ahead, *(each for each in own if not isinstance(each, TextView) or each.text), *following)
             return (*turns[:place], replace(turn, parts=parts), *turns[place + 1 :]), medium
     return turns, None
 
@@ -219,13 +219,9 @@ def _texts(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.chat_exchanges:
         if req.view.stateful:
             continue
-        thoughts = [*_foreign_thoughts(evidence, req)]
         given_texts, sent_texts = evidence.compute_once(_given_texts, req), evidence.compute_once(_sent_texts, req)
-        converted = (
-            [part for _, part in sent_texts if part and _is_reasoning_as_text(part, thoughts, given_texts)]
-            if thoughts
-            else []
-        )
+        thoughts = [*_foreign_thoughts(evidence, req)]
+        converted = [part for _, part in sent_texts if part and _is_reasoning_as_text(part, thoughts, given_texts)]
         for part in converted:
             message = "reasoning of another model is sent as text of the conversation"
             # no text of the caller is lost, and no API has a field for this one
@@ -447,7 +443,7 @@ def _media(evidence: Evidence) -> Iterator[RuleViolation]:
         sent = _sent_media(with_files.turns, sent_texts)
         joined = "".join(part.text for _, part in sent_texts if part)
         complete = joined == "".join(text for _, text in given_texts if text)  # text-changed reports the others
-        for given, behind in given_media:
+        for given, offset in given_media:
             what = "an image" if isinstance(given, Image) else "a file"
             same = [(medium, before) for medium, before in sent if same_medium(medium, given)]
             if not same:
@@ -459,13 +455,13 @@ def _media(evidence: Evidence) -> Iterator[RuleViolation]:
                     f"{given.media_type}, {len(given.data or b'')} bytes",
                     case="missing",
                 )
-            elif complete and behind not in [before for _, before in same]:
+            elif complete and offset not in [before for _, before in same]:
                 message = f"{what} of the conversation is in another place"
                 yield req.reading.violation(
                     message,
                     same[0][0].pointer,
                     f"after {same[0][1]} characters of text",
-                    f"after {behind} characters of text",
+                    f"after {offset} characters of text",
                     case="moved",
                 )
         for medium in () if evidence.api.traits.files_are_pdf else with_files.inlined:
@@ -492,13 +488,13 @@ def _repeated_media(req: ChatExchange) -> Iterator[RuleViolation]:
 
 def _given_media(req: ChatExchange) -> Iterator[tuple[Image | File, int]]:
     """Yield the user's media, each with the length of the preceding text."""
-    behind = 0
+    offset = 0
     for message in req.chat.request.messages:
         for part in message.parts:
             if isinstance(part, Text):
-                behind += len(part.text)
+                offset += len(part.text)
             elif isinstance(part, Image | File) and message.role is Role.USER:
-                yield part, behind
+                yield part, offset
 
 
 def _sent_media(
@@ -506,12 +502,12 @@ def _sent_media(
 ) -> list[tuple[MediaView, int]]:
     """Return the media of the conversation, each with the length of the preceding text."""
     texts = {id(text) for _, text in sent_texts if text}
-    behind = 0
+    offset = 0
     found: list[tuple[MediaView, int]] = []
     for turn in turns:
         for part in turn.parts:
             if isinstance(part, TextView) and id(part) in texts:
-                behind += len(part.text)
+                offset += len(part.text)
             elif isinstance(part, MediaView):
-                found.append((part, behind))
+                found.append((part, offset))
     return found

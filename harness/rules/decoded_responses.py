@@ -7,14 +7,14 @@ warning that blames the provider.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from typing import Any
 
 from harness.apis.jsonvalue import as_list, as_object, equal, loads_or_none, resolve
 from harness.apis.response_rules import Subject
-from harness.apis.view import ResponseView, TextView
-from harness.model.messages import JSON, ChatResponse, Refusal, StopReason, Thinking, Usage
+from harness.apis.view import CallView, ResponseView, TextView
+from harness.model.messages import JSON, ChatResponse, Refusal, StopReason, Thinking, ToolCall, Usage
 from harness.model.protocols import Capability
 from harness.platform.exceptions import shorten
 from harness.results import Blame, Kind, Severity
@@ -122,39 +122,44 @@ def _calls(evidence: Evidence) -> Iterator[RuleViolation]:
         cut = [call for _, call in cut_calls(wire, given)]  # reported by truncated-call
         whole = [call for call in given.tool_calls if not any(call is other for other in cut)]
         if [call.name for call in issued] != [call.name for call in whole]:
-            names = {call.name for call in issued}
-            unreadable = [as_object(each) for each in as_list(given.reported.get("unreadable-calls"))]
-            broken = next((each for each in unreadable if each.get("name") in names and not _has_object(each)), None)
-            if broken is not None:
-                message = f"the arguments of {broken['name']} are returned as text that is not a JSON object"
-                right: list[JSON] = [call.arguments for call in issued if call.name == broken["name"]]
-                yield reading.response_violation(
-                    message, issued[0].pointer, broken["arguments"], right, case="arguments"
-                )
-                continue
-            message = "the adapter returns different calls than the answer has"
-            if len(issued) != len(whole):
-                plural = "" if len(issued) == 1 else "s"
-                message = f"the answer has {len(issued)} call{plural}, but the adapter returns {len(whole)}"
-            yield reading.response_violation(
-                message,
-                issued[0].pointer if issued else "",
-                [call.name for call in whole],
-                [call.name for call in issued],
-                case="calls",
-            )
+            yield _wrong_calls_violation(reading, issued, whole, given)
             continue
-        issued_ids, taken = [call.id for call in issued], [call.id for call in whole]
-        if issued_ids != taken and len({*issued_ids}) == len(issued_ids) and {*issued_ids} == {*taken}:
+        issued_ids, returned_ids = [call.id for call in issued], [call.id for call in whole]
+        has_unique_ids = len({*issued_ids}) == len(issued_ids)
+        if issued_ids != returned_ids and has_unique_ids and {*issued_ids} == {*returned_ids}:
             message = "the adapter returns the calls of the answer in another order"
-            yield reading.response_violation(message, issued[0].pointer, [*taken], [*issued_ids], case="order")
+            yield reading.response_violation(message, issued[0].pointer, [*returned_ids], [*issued_ids], case="order")
             continue
-        for call, handed in zip(issued, whole, strict=True):
-            if not call.free_form and not equal(dict(handed.arguments), call.arguments):
+        for call, returned in zip(issued, whole, strict=True):
+            if not call.free_form and not equal(dict(returned.arguments), call.arguments):
                 message = f"the adapter returns different arguments of {call.name} than the answer has"
                 yield reading.response_violation(
-                    message, call.arguments_pointer, dict(handed.arguments), call.arguments, case="arguments"
+                    message, call.arguments_pointer, dict(returned.arguments), call.arguments, case="arguments"
                 )
+
+
+def _wrong_calls_violation(
+    reading: ParsedExchange, issued: Sequence[CallView], returned: Sequence[ToolCall], given: ChatResponse
+) -> RuleViolation:
+    """Return the violation for an adapter that returns other tools' calls, or another number of calls."""
+    names = {call.name for call in issued}
+    unreadable = [as_object(each) for each in as_list(given.reported.get("unreadable-calls"))]
+    broken = next((each for each in unreadable if each.get("name") in names and not _has_object(each)), None)
+    if broken is not None:
+        message = f"the arguments of {broken['name']} are returned as text that is not a JSON object"
+        right: list[JSON] = [call.arguments for call in issued if call.name == broken["name"]]
+        return reading.response_violation(message, issued[0].pointer, broken["arguments"], right, case="arguments")
+    message = "the adapter returns different calls than the answer has"
+    if len(issued) != len(returned):
+        plural = "" if len(issued) == 1 else "s"
+        message = f"the answer has {len(issued)} call{plural}, but the adapter returns {len(returned)}"
+    return reading.response_violation(
+        message,
+        issued[0].pointer if issued else "",
+        [call.name for call in returned],
+        [call.name for call in issued],
+        case="calls",
+    )
 
 
 def _has_object(unreadable: dict[str, JSON]) -> bool:
@@ -179,7 +184,7 @@ def _stop_reason(evidence: Evidence) -> Iterator[RuleViolation]:
             is_general = (wire.stop_reason, given.stop_reason) == (StopReason.MALFORMED_CALL, StopReason.ERROR)
             is_of_refusal = bool(wire.refusal) and _has_text_only(given)  # `response-refusal` reports its loss
             message = (
-                f"the provider's stop reason {wire.raw_stop_reason!r}{_of_a_refusal(wire)} means "
+                f"the provider's stop reason {wire.raw_stop_reason!r}{_refusal_clause(wire)} means "
                 f"{wire.stop_reason.value}, and the adapter reports {'none' if absent else given.stop_reason.value}"
             )
             yield reading.response_violation(
@@ -221,8 +226,8 @@ def _has_text_only(given: ChatResponse) -> bool:
     return given.reported.get("no-refusal") is True
 
 
-def _of_a_refusal(wire: ResponseView) -> str:
-    """Return the refusal that explains the stop reason, if the API has no stop reason for refusals."""
+def _refusal_clause(wire: ResponseView) -> str:
+    """Return a clause that quotes the refusal, or an empty string if the answer is not a refusal."""
     is_refusal = wire.stop_reason is StopReason.REFUSAL and wire.refusal
     return f" of a refusal ({shorten(wire.refusal, 100)!r})" if is_refusal else ""
 

@@ -289,10 +289,10 @@ class Evidence:
 
     def new_turns(self, req: ClientRequest) -> Sequence[TurnView]:
         """Return the turns of a request that follow the part repeated from the previous request."""
-        return req.view.turns[self._repeated[req.index] :]
+        return req.view.turns[self._repeated_turn_counts[req.index] :]
 
     @cached_property
-    def _repeated(self) -> Mapping[int, int]:
+    def _repeated_turn_counts(self) -> Mapping[int, int]:
         found: dict[int, int] = {}
         before: Sequence[TurnView] = ()
         for req in self.client_requests:
@@ -322,15 +322,15 @@ class Evidence:
         They are empty if the transcript does not have the response that the request names.
         """
         found: list[ResponseView] = []
-        while view.continues in self._by_id and len(found) < len(self._by_id):
-            asked, answer = self._by_id[view.continues]
+        while view.continues in self._exchange_by_response_id and len(found) < len(self._exchange_by_response_id):
+            asked, answer = self._exchange_by_response_id[view.continues]
             found.append(answer)
             view = asked
         return tuple(found)
 
     @cached_property
-    def _by_id(self) -> Mapping[str | None, tuple[RequestView, ResponseView]]:
-        """The requests and responses of the exchanges, by the response's id."""
+    def _exchange_by_response_id(self) -> Mapping[str | None, tuple[RequestView, ResponseView]]:
+        """The request and the response of each answered exchange, by the response's id."""
         read = ((each.request, each.answer) for each in self.readings)
         return {answer.id: (asked, answer) for asked, answer in read if asked and answer and answer.id}
 
@@ -345,7 +345,7 @@ class Evidence:
             return [lost]
         if embedded:
             return self.api.judge_embeddings(request, rule_set)
-        objection = self._objections.get(reading.index)
+        objection = self._state_violations.get(reading.index)
         return [
             *self.api.judge(request, rule_set),
             *self.api.supported_by_facts([] if objection is None else [objection], rule_set),
@@ -383,8 +383,8 @@ class Evidence:
         return services.rules_at(transcript.profile, transcript.model, request.url, answer.body if answer else b"")
 
     @cached_property
-    def _objections(self) -> Mapping[int, Violation]:
-        """Violations caused by altered opaque state, by index of the exchange. The server reports the same."""
+    def _state_violations(self) -> Mapping[int, Violation]:
+        """Violations caused by altered opaque state, by exchange index. The reference server refuses these requests."""
         found: dict[int, Violation] = {}
         scenario = self.transcript.scenario
         if not self.transcript.scripted or scenario is None:

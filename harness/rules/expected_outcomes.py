@@ -142,11 +142,11 @@ def _beyond_capabilities(request: ChatRequest) -> Iterator[str]:
     if request.thinking is not None and request.thinking.budget_tokens is not None:
         yield "a thinking budget"
     for tool in request.tools:
-        yield from _uncommon(tool.parameters)
+        yield from _uncommon_keywords(tool.parameters)
         if "/" in tool.name:
             yield "the name of a tool"
     if isinstance(request.response_format, JsonSchema):
-        yield from _uncommon(request.response_format.schema)
+        yield from _uncommon_keywords(request.response_format.schema)
     for message in request.messages:
         yield from _uncommon_parts(message)
 
@@ -185,7 +185,7 @@ def _content_parts(result: ToolResult) -> tuple[object, ...]:
     return result.content if isinstance(result.content, tuple) else ()
 
 
-def _uncommon(schema: JSON) -> Iterator[str]:
+def _uncommon_keywords(schema: JSON) -> Iterator[str]:
     """Yield the uncommon keywords of a schema, without recursion because schemas may be deep."""
     pending: list[JSON] = [schema]
     while pending:
@@ -289,7 +289,7 @@ def _unmet_expectations(evidence: Evidence) -> Iterator[RuleViolation]:
                 continue  # reported by error-retry-after, or the API has no such field, or it is rounded to seconds
             if mismatch.path == "stop_reason" and _wire_stop_reason(evidence, index) == mismatch.expected:
                 continue  # reported by stop-reason
-            if mismatch.path.startswith(("error", "events")) and _is_mended(evidence, index):
+            if mismatch.path.startswith(("error", "events")) and _has_recovered(evidence, index):
                 continue
             message = f"turn {turn}, expect.{mismatch.path}: {mismatch.message}"
             yield RuleViolation(
@@ -312,7 +312,7 @@ def _wire_stop_reason(evidence: Evidence, chat: int) -> str | None:
     return reading.answer.stop_reason if reading is not None and reading.answer is not None else None
 
 
-def _is_mended(evidence: Evidence, chat: int) -> bool:
+def _has_recovered(evidence: Evidence, chat: int) -> bool:
     declared = Capability.RETRIES in evidence.transcript.capabilities
     return declared and len(evidence.exchanges(chat)) > 1 and evidence.transcript.chats[chat].response is not None
 

@@ -204,15 +204,15 @@ def _is_all_of(text: TextView, sent: PartView) -> bool:
 
 
 def _moved_state(
-    req: ClientRequest, part: PartView, behind: list[PartView], matched: set[int]
+    req: ClientRequest, part: PartView, following: list[PartView], matched: set[int]
 ) -> Iterator[RuleViolation]:
     """Report a part that followed opaque state and now precedes it."""
-    places = [i for i, other in enumerate(behind) if i not in matched and _is_sent_back(part, other)]
-    state = [other for other in behind[places[0] :] if isinstance(other, OpaqueView)] if places else []
+    places = [i for i, other in enumerate(following) if i not in matched and _is_sent_back(part, other)]
+    state = [other for other in following[places[0] :] if isinstance(other, OpaqueView)] if places else []
     if state:
         message = f"opaque state of an earlier answer ({state[0].kind}) comes after a part that it preceded"
         yield req.reading.violation(
-            message, state[0].pointer, state[0].pointer, f"before {behind[places[0]].pointer}", case="moved"
+            message, state[0].pointer, state[0].pointer, f"before {following[places[0]].pointer}", case="moved"
         )
 
 
@@ -292,13 +292,13 @@ def _changed_nulls(req: ClientRequest, issued: PartView, sent: PartView) -> Iter
         yield req.reading.violation(message, sent.pointer, sent.raw, issued.raw, kind=Kind.CONVENTION)
 
 
-def _lost_violation(req: ClientRequest, part: PartView, behind: list[PartView]) -> RuleViolation:
+def _lost_violation(req: ClientRequest, part: PartView, following: list[PartView]) -> RuleViolation:
     state = _state_of(part)
     kind = _kind(part, state)
     holder = "a call" if isinstance(part, CallView) else "a text" if isinstance(part, TextView) else "a part of its own"
-    bare = (other for other in behind if _has_lost_its_state(part, other))
+    bare = (other for other in following if _has_lost_its_state(part, other))
     near = next(bare, None) or next(
-        (other for other in behind if type(other) is type(part) and _state_of(other) is not None), None
+        (other for other in following if type(other) is type(part) and _state_of(other) is not None), None
     )
     message = f"opaque state of an earlier answer ({kind} on {holder}) was not sent back unchanged in its place"
     return req.reading.violation(

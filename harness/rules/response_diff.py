@@ -88,7 +88,7 @@ def response_differences(
     if calls_apart:
         one, other = _calls_last(one), _calls_last(other)
     left, right = (_pieces(response.message.parts, id_naming(issued.ids)) for response in (one, other))
-    parted = [*_pieces_differences(left, right, issued)]
+    parted = [*_sequence_differences(left, right, issued)]
     yield from parted
     yield from _difference_at("the stop reason", one.stop_reason.value, other.stop_reason.value)
     for field in fields(Usage):
@@ -119,8 +119,8 @@ def event_differences(
     yield from found
     if not found:
         before: list[JSON] = [*_order(left)]
-        behind: list[JSON] = [*_order(right)]
-        yield from _difference_at(ORDER, before, behind, _CONVENTION)
+        after: list[JSON] = [*_order(right)]
+        yield from _difference_at(ORDER, before, after, _CONVENTION)
 
 
 def _content_differences(
@@ -128,8 +128,8 @@ def _content_differences(
 ) -> Iterator[ResponseDifference]:
     for what, kind in (("text", TextDelta), ("thinking", ThinkingDelta)):
         yield from _difference_at(f"the {what} of the events", _joined_text(left, kind), _joined_text(right, kind))
-    before, behind = (_call_pieces(events, id_naming(issued.ids)) for events in (left, right))
-    yield from _pieces_differences(before, behind, issued, " of the events")
+    before, after = (_call_pieces(events, id_naming(issued.ids)) for events in (left, right))
+    yield from _sequence_differences(before, after, issued, " of the events")
     yield from _difference_at("whether the events finish", _finish(left), _finish(right))
 
 
@@ -176,13 +176,13 @@ class _AnswerPiece:
         return f"{self.kind} {canonical(self.value)}"
 
 
-def _pieces_differences(
+def _sequence_differences(
     one: Sequence[_AnswerPiece], other: Sequence[_AnswerPiece], issued: IssuedValues, of: str = ""
 ) -> Iterator[ResponseDifference]:
-    before, behind = ([each.key for each in pieces] for pieces in (one, other))
-    if before == behind:
+    before, after = ([each.key for each in pieces] for pieces in (one, other))
+    if before == after:
         return
-    matcher = SequenceMatcher(None, before, behind, autojunk=False)
+    matcher = SequenceMatcher(None, before, after, autojunk=False)
     for same, begin, end, start, stop in matcher.get_opcodes():
         if same == "equal":
             continue
@@ -213,9 +213,9 @@ def _call_differences(name: str, one: dict[str, JSON], other: dict[str, JSON]) -
         if key != "arguments":
             yield from _difference_at(f"{_FIELD_NAMES[key]} of {name}", one.get(key), other.get(key))
             continue
-        for pointer, before, behind in _value_differences(one.get(key), other.get(key), ""):
+        for pointer, before, after in _value_differences(one.get(key), other.get(key), ""):
             place = f"the arguments of {name}" + (f" at {pointer}" if pointer else "")
-            yield ResponseDifference(place, before, behind)
+            yield ResponseDifference(place, before, after)
 
 
 _UNTYPED_PART = "part of an unknown type"

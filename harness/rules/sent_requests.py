@@ -69,7 +69,7 @@ def _one_request(evidence: Evidence) -> Iterator[RuleViolation]:
         sent = evidence.exchanges(index)
         if not sent and chat.error is not None:
             continue  # the adapter refused it before sending
-        why = None if len(sent) == 1 else _why_not(evidence, sent)
+        why = None if len(sent) == 1 else _retry_fault(evidence, sent)
         if why is not None:
             yield RuleViolation(
                 f"chat {index} of the conversation took {len(sent)} requests{why}",
@@ -99,16 +99,16 @@ def _early_retries(evidence: Evidence) -> Iterator[RuleViolation]:
     if evidence.transcript.mode == "replay":
         return
     for before, after in pairwise(evidence.readings):
-        requested, waited = _asked_to_wait(before), _seconds_between(before, after)
+        requested, waited = _requested_wait(before), _seconds_between(before, after)
         if requested is None or waited is None or before.exchange.chat != after.exchange.chat:
             continue
-        if _is_alike(before, after) and waited < _MIN_WAIT_RATIO * requested:
+        if _is_same_request(before, after) and waited < _MIN_WAIT_RATIO * requested:
             message = f"the request is sent again before the {requested:g} seconds that the provider asked for are over"
             yield after.violation(message, "", round(waited, 1), requested)
 
 
-def _asked_to_wait(reading: ParsedExchange) -> float | None:
-    """Return the shortest wait that the provider requests, or `None` if it requests none."""
+def _requested_wait(reading: ParsedExchange) -> float | None:
+    """Return the shortest wait in seconds that the provider requests, or `None` if it requests none."""
     error = reading.response.error if reading.response is not None else None
     requested = (error.retry_after, error.retry_after_rounded) if error is not None else ()
     return min((seconds for seconds in requested if seconds is not None), default=None)
@@ -123,13 +123,15 @@ def _only_retries(sent: Sequence[ParsedExchange]) -> bool:
     """Return whether the requests are a few undeclared retries. They do not harm the caller, so they only break a
     convention."""
     pairs = list(pairwise(sent))
-    return 0 < len(pairs) <= _MAX_RETRIES and all(is_retriable(one) and _is_alike(one, other) for one, other in pairs)
+    return 0 < len(pairs) <= _MAX_RETRIES and all(
+        is_retriable(one) and _is_same_request(one, other) for one, other in pairs
+    )
 
 
-def _why_not(evidence: Evidence, sent: Sequence[ParsedExchange]) -> str | None:
-    """Return the reason why several requests are wrong, or `None` for declared retries."""
+def _retry_fault(evidence: Evidence, sent: Sequence[ParsedExchange]) -> str | None:
+    """Describe what is wrong with several requests, as the end of a message. Return `None` for declared retries."""
     if Capability.RETRIES not in evidence.transcript.capabilities:
-        again = sum(map(_is_alike, sent, sent[1:]))
+        again = sum(map(_is_same_request, sent, sent[1:]))
         return f"; an adapter that retries must declare the capability {Capability.RETRIES.value!r}" if again else ""
     if not sent:
         return ""
@@ -138,12 +140,12 @@ def _why_not(evidence: Evidence, sent: Sequence[ParsedExchange]) -> str | None:
     for before, after in pairwise(sent):
         if not is_retriable(before):
             return f": exchange {before.index} did not fail in a way that permits a retry"
-        if not _is_alike(before, after):
+        if not _is_same_request(before, after):
             return f": exchange {after.index} is not the request that failed before it"
     return None
 
 
-def _is_alike(one: ParsedExchange, other: ParsedExchange) -> bool:
+def _is_same_request(one: ParsedExchange, other: ParsedExchange) -> bool:
     sent, again = one.exchange.request, other.exchange.request
     return (sent.method, sent.url, sent.body) == (again.method, again.url, again.body)
 
@@ -161,10 +163,10 @@ def _unparsed_exchanges(evidence: Evidence) -> Iterator[RuleViolation]:
             continue  # stream-cut and chat-failure report the adapter's reaction
         if reading.unread is not None:
             message = f"this exchange cannot be parsed: {reading.unread}"
-            yield reading.violation(message, blame=_response_blame(evidence) if _is_read(reading) else None)
+            yield reading.violation(message, blame=_response_blame(evidence) if _has_request(reading) else None)
 
 
-def _is_read(reading: ParsedExchange) -> bool:
+def _has_request(reading: ParsedExchange) -> bool:
     return reading.request is not None or (
         isinstance(reading, ParsedEmbeddingExchange) and reading.embedding_request is not None
     )

@@ -286,7 +286,7 @@ def _arguments(evidence: Evidence) -> Iterator[RuleViolation]:
             if (
                 from_events is not None
                 and not streamed.is_cut_short(from_events)
-                and not _spells(from_events.text, call.arguments)
+                and not _is_json_of(from_events.text, call.arguments)
             ):
                 yield RuleViolation(
                     f"the pieces of the arguments of {call.name} do not add up to those of the call",
@@ -299,21 +299,21 @@ def _arguments(evidence: Evidence) -> Iterator[RuleViolation]:
         for from_events in streamed.announced:
             if any(from_events.start is other.start for other in known if other) or streamed.is_cut_short(from_events):
                 continue
-            if from_events.start and from_events.ended and not _is_whole(from_events.text):
+            if from_events.start and from_events.ended and not _is_json_object(from_events.text):
                 message = f"the call of {from_events.name} has an end event, but its arguments are not a JSON object"
                 yield RuleViolation(
                     message, streamed.exchange, "" if streamed.reading else None, from_events.text, of_response=True
                 )
 
 
-def _spells(text: str, arguments: dict[str, JSON]) -> bool:
+def _is_json_of(text: str, arguments: dict[str, JSON]) -> bool:
     try:
         return equal(loads(text or "{}"), dict(arguments))
     except WireError:
         return False
 
 
-def _is_whole(text: str) -> bool:
+def _is_json_object(text: str) -> bool:
     try:
         return isinstance(loads(text or "{}"), dict)
     except WireError:

@@ -78,11 +78,11 @@ class _Contents:
         comparable = min(before.turns.total(), self.turns.total() - answer.turns.total())
         return repeated and 2 * (self.turns & before.turns).total() >= comparable
 
-    def common(self, before: _Contents) -> int:
-        """Return the number of parts that two requests have in common."""
+    def count_common(self, before: _Contents) -> int:
+        """Return the number of parts that two requests have in count_common."""
         return (self.turns & before.turns).total() + (self.fixed & before.fixed).total()
 
-    def reach(self, answer: _Contents) -> int:
+    def last_repeated_position(self, answer: _Contents) -> int:
         """Return the position of the last part that repeats an answer."""
         return max((at for each, at in self.last.items() if each in answer.last), default=-1)
 
@@ -96,7 +96,14 @@ def continued_in_recording(evidence: Evidence) -> Iterator[tuple[ClientRequest, 
         req = ClientRequest(reading.index, reading, reading.request)
         sent = _sent_contents(req)
         found = [
-            (sent.reach(answer), sent.common(its), is_identified, -its.turns.total(), before.index, before)
+            (
+                sent.last_repeated_position(answer),
+                sent.count_common(its),
+                is_identified,
+                -its.turns.total(),
+                before.index,
+                before,
+            )
             for before, its, answer in earlier
             if (is_identified := sent.identifies(its, answer)) or sent.resembles(its, answer)
         ]

@@ -205,14 +205,14 @@ class ServeRouter:
         segments = [unquote(each) for each in path.split("/")[1:]]
         if segments[0] == ABOUT_SEGMENT:
             return self._information(request, segments[1:])
-        scenario, *behind = segments
+        scenario, *rest = segments
         if scenario not in self._scenarios:
             close = difflib.get_close_matches(scenario, self._scenarios, n=1)
             guess = f" Did you mean {close[0]!r}?" if close else ""
             return self._not_found(request, f"no scenario {scenario!r} is served.{guess}")
-        if not behind or not behind[0] or behind[0].startswith("v1"):
+        if not rest or not rest[0] or rest[0].startswith("v1"):
             return self._not_found(request, f"the base URL needs a session, as in {self.origin}/{scenario}/1")
-        return self._to_conversation(request, self._scenarios[scenario], behind[0])
+        return self._to_conversation(request, self._scenarios[scenario], rest[0])
 
     def _to_conversation(self, request: HttpRequest, scenario: Scenario, session: str) -> HttpResponse:
         for wire in served_apis():

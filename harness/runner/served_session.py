@@ -102,8 +102,8 @@ class ReverseOrder:
             self._begun.add(place.index)
             self._changed.notify_all()
             later = range(place.index + 1, place.count)
-            behind = bool(later) and not self._one_by_one and self._wait_for_later_calls(place, later)
-        if behind:
+            has_waited = bool(later) and not self._one_by_one and self._wait_for_later_calls(place, later)
+        if has_waited:
             sleep(_HANDOVER_SECONDS)
         with self._changed:
             self._running.discard(place.index)

@@ -176,9 +176,9 @@ def _url(connection: Any, target: str) -> str:
     if "://" in target:  # for a proxy, the target is the complete URL
         return target
     scheme = "https" if connection.default_port == http.client.HTTPS_PORT else "http"
-    behind: str | None = getattr(connection, "_tunnel_host", None)  # a proxy
-    host: str = behind or connection.host
-    port: int | None = getattr(connection, "_tunnel_port", None) if behind else connection.port
+    tunnel_host: str | None = getattr(connection, "_tunnel_host", None)  # a proxy
+    host: str = tunnel_host or connection.host
+    port: int | None = getattr(connection, "_tunnel_port", None) if tunnel_host else connection.port
     shown = f"[{host}]" if ":" in host else host
     return f"{scheme}://{shown}{'' if port in (None, connection.default_port) else f':{port}'}{target}"
 
