@@ -9,7 +9,7 @@ import re
 import shlex
 import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread
@@ -42,6 +42,83 @@ def variable_question(variable: str, subject: str) -> str:
     """
     value = "https://api.openai.com/v1" if re.search("URL|BASE|HOST|ENDPOINT", variable) else "none"
     return f"needs the environment variable {variable}. Set it: {variable}={value} harness try {subject}"
+
+
+_EXAMPLE_PROMPT = '"How much is 6 times 7?"'
+
+_MISSING_ARGUMENT = re.compile(
+    r"""
+    arguments\ (?:are\ required|were\ not\ provided) | missing\ (?:\d+\ )?(?:required\ )?(?:positional\ )?
+        (?:arg|argument|option|flag|parameter)s?\b
+    | required\ (?:option|flag|argument)\b.*\bnot\ (?:specified|set|provided)
+    | (?:not\ enough|too\ few)\ (?:[\w-]+\ )?arguments
+    | (?:requires|expected|accepts|needs)\ (?:at\ least\ |exactly\ )?(?:\d+|one|an?)\ arg
+    | \bno\ (?:prompt|question|query|message|arguments?)\b(?!\ on\ stdin)
+    | please\ (?:provide|specify|give|supply|pass|enter)\ (?:an?|the|your|some)\ \w+
+    | \b(?:prompt|question|query|message|argument)\ (?:is\ |was\ )?(?:required|missing|expected)
+    | \$?\b\d:\ (?:unbound\ variable|parameter\ (?:null\ or\ )?not\ set)
+    | \bargv\b(?=(?s:.*)(?:IndexError|ValueError|undefined))
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+"""Errors of argument parsers in several languages, and of programs that read their arguments themselves."""
+
+_USAGE = re.compile(r"(?<!token )\busage(?: of \S+)?:", re.IGNORECASE)
+
+_OPTIONS_WITHOUT_DASHES = re.compile(r"Missing required arguments?: ([\w, -]+)|required flag\(s\) (.+) not set")
+"""Errors of yargs and of Go's cobra."""
+
+_PROMPT_NAME = re.compile("prompt|question|query|message|input|text|ask", re.IGNORECASE)
+
+
+def missing_arguments(command: str, printed: str) -> str | None:
+    """Return a command with the arguments that a program lacks, if it printed that it lacks some, or its usage.
+
+    The arguments are examples: a prompt, and the options that the error names.
+    """
+    found = _MISSING_ARGUMENT.search(printed)
+    if found is None:
+        return f"{command} {_arguments_after(command)}" if _USAGE.search(printed) else None
+    start = printed.rfind("\n", 0, found.start()) + 1
+    line = printed[start:].partition("\n")[0]
+    separator = " --" if re.match(r"npm\s+(?:run|start|test)\b(?!.* -- )", command) else ""
+    return f"{command}{separator} {' '.join(_required(line, printed)) or _EXAMPLE_PROMPT}"
+
+
+def _required(line: str, printed: str) -> Iterator[str]:
+    """Yield examples of the arguments that an error names: options first, as all parsers accept them there."""
+    bare = _OPTIONS_WITHOUT_DASHES.search(line)
+    options = re.findall(r"(?<![\w-])--[A-Za-z][\w-]*", line)
+    options = options or [f"--{each}" for each in re.findall(r"[A-Za-z][\w-]*", (bare[1] or bare[2]) if bare else "")]
+    for each in options:
+        yield f"{each} {_EXAMPLE_PROMPT if _PROMPT_NAME.search(each) else 'VALUE'}"
+    names = [each.strip() for each in line.rpartition("are required:")[2].split(",")] if "are required:" in line else []
+    if "command" in names or "cmd" in names:
+        choices = re.search(r"\{(\w[\w-]*)[,}]", printed)
+        yield choices[1] if choices else "COMMAND"
+    if any(not each.startswith("-") for each in names) or not options:
+        yield _EXAMPLE_PROMPT
+
+
+def _arguments_after(command: str) -> str:
+    """Return a prompt for a command without arguments, or a placeholder for one that has some."""
+    with contextlib.suppress(ValueError):
+        given = shlex.split(command)
+        if len(given) == 1 or given[-1].endswith(_SOURCE_SUFFIXES):
+            return _EXAMPLE_PROMPT
+    return "ARGUMENTS"
+
+
+_ELSEWHERE = re.compile(
+    r"Connection ?Error|ConnectError|ENOTFOUND|ECONNREFUSED|EAI_AGAIN|getaddrinfo|fetch failed|Max retries exceeded|"
+    r"Name or service not known|[Cc]ould not resolve|\b40[13]\b|Unauthorized|AuthenticationError|"
+    r"(?i:(?:invalid|incorrect)[ _](?:x-)?api[ _-]key)"
+)
+
+
+def used_another_server(printed: str) -> bool:
+    """Return whether a program reported that it did not reach its server, or that the server refused its key."""
+    return _ELSEWHERE.search(printed) is not None
 
 
 @dataclass(frozen=True, slots=True)

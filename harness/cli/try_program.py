@@ -19,9 +19,11 @@ from harness.checks.programs import (
     EXAMPLE_INPUT,
     EndedProgram,
     keyless_environment,
+    missing_arguments,
     missing_variable,
     program_variables,
     run_program,
+    used_another_server,
     variable_question,
 )
 from harness.cli.main import print_error
@@ -387,12 +389,26 @@ def _without_requests(name: str, ended: EndedProgram, *, is_code: bool) -> str:
     """Return the error about a program, or about Python code, that sent no request."""
     if ended.note.endswith(_NOT_FOUND):
         return f"{name}: the shell did not find this command, or one that it runs (exit code 127)."
-    if ended.note and (variable := missing_variable(ended.printed)):
+    how = ended.note.removeprefix(", then it ")
+    arguments = None if is_code or how.startswith("was stopped") else missing_arguments(name, ended.printed)
+    variable = missing_variable(ended.printed) if ended.note else None
+    if arguments is not None and variable in (None, *program_variables(name, "", {})):
+        return (
+            f"{name}: it needs arguments, and {how or 'ended'} before it sent a request. What it printed is above. "
+            f"Give it some: harness try --command {shlex.quote(arguments)}"
+        )
+    if variable is not None:
         return f"{name}: it {variable_question(variable, name if is_code else f'--command {shlex.quote(name)}')}"
-    if ended.note and _BROKE_OFF.search(ended.printed):
+    is_elsewhere = not is_code and used_another_server(ended.printed)
+    if ended.note and not is_elsewhere and _BROKE_OFF.search(ended.printed):
         return f"{name}: it failed before it sent a request{ended.note}. Its last lines are above."
     if is_code:
         return f"{name}: it sent no request{ended.note}. Write a program that uses it: harness try --command COMMAND."
+    if how.startswith("ended") and ended.printed.strip() and not is_elsewhere:
+        return (
+            f"{name}: it {how} before it sent a request. Its last lines are above. If it needs arguments, give it "
+            f"some: harness try --command {shlex.quote(f'{name} ARGUMENTS')}"
+        )
     return (
         f"{name}: it sent no request to OPENAI_BASE_URL, ANTHROPIC_BASE_URL, GEMINI_BASE_URL, LLM_BASE_URL or a "
         f"similar variable, which pointed to the reference server{ended.note}. Which variable holds its base URL?"

@@ -17,7 +17,7 @@ from harness.apis import registry
 from harness.apis.fact_files import FactSelection
 from harness.cassettes.loopback_server import serve
 from harness.checks import gateway_traffic, recognition
-from harness.checks.programs import program_variables
+from harness.checks.programs import missing_arguments, program_variables
 from harness.checks.recognition import is_mismatch, recognise_here
 from harness.checks.server_check import ScriptedServer
 from harness.cli import try_command, try_server
@@ -943,6 +943,70 @@ def test_the_variables_of_a_program_are_the_usual_ones_and_those_that_its_script
     own = {"WRITER_URL": "http://here/v1/chat/completions", "MODEL_HOST": "http://here/v1", "WRITER_TOKEN": "not-a-key"}
     assert {name: value for name, value in python.items() if name not in usual} == own
     assert node == {**usual, "WRITER_URL": "http://here", "WRITER_BASE": "http://here/v1"}
+
+
+_ASKED = '"How much is 6 times 7?"'
+
+
+@pytest.mark.parametrize(
+    ("command", "printed", "arguments"),
+    [
+        ("python a.py", "usage: a [-h] prompt\na: error: the following arguments are required: prompt", _ASKED),
+        ("python a.py", "a: error: the following arguments are required: -q/--query", f"--query {_ASKED}"),
+        ("python a.py", "a: error: the following arguments are required: --model, x", f"--model VALUE {_ASKED}"),
+        ("python a.py", "usage: a {ask,chat}\na: error: the following arguments are required: cmd", f"ask {_ASKED}"),
+        ("python a.py", "Usage: a.py [OPTIONS] TEXT\n\nError: Missing argument 'TEXT'.", _ASKED),
+        ("python a.py", "Usage: a.py [OPTIONS]\n\nError: Missing option '--text' / '-t'.", f"--text {_ASKED}"),
+        ("python a.py", "    text = sys.argv[1]\nIndexError: list index out of range", _ASKED),
+        ("node a.mjs", "error: required option '-p, --prompt <text>' not specified", f"--prompt {_ASKED}"),
+        ("node a.mjs", "Not enough non-option arguments: got 0, need at least 1", _ASKED),
+        ("npm start", "Missing required argument: prompt", f"-- --prompt {_ASKED}"),
+        ("./a", "Usage of ./a:\n  -model string", _ASKED),
+        ("./a", 'Error: required flag(s) "prompt" not set', f"--prompt {_ASKED}"),
+        ("./a --fast", "Usage: a PROMPT", "ARGUMENTS"),
+        ("bash a.sh", "a.sh: line 3: $1: unbound variable", _ASKED),
+        ("node a.mjs", "Please provide a question.", _ASKED),
+        ("node a.mjs", "Token usage: 0", None),
+        ("node a.mjs", "Error: the file is empty", None),
+    ],
+)
+def test_a_program_that_lacks_arguments_is_given_examples(command: str, printed: str, arguments: str | None) -> None:
+    assert missing_arguments(command, f"{printed}\n") == (arguments and f"{command} {arguments}")
+
+
+ASKING = """
+import argparse, os, sys
+if sys.argv[1:] == ["fail"]:
+    sys.exit("The file of prompts is empty.")
+if sys.argv[1:] == ["connect"]:
+    raise ConnectionError("no answer from api.example.com")
+if sys.argv[1:] == ["key"]:
+    sys.exit("Usage: ask PROMPT. First set OWN_API_TOKEN.")
+parser = argparse.ArgumentParser("ask", epilog="Reads OPENAI_API_KEY.")
+parser.add_argument("--prompt", required=True)
+parser.parse_args()
+"""
+
+
+@pytest.mark.parametrize(
+    ("argument", "error"),
+    [
+        ("", "it needs arguments, and ended with exit code 2 before it sent a request. What it printed is above. Give"),
+        ("fail", "it ended with exit code 1 before it sent a request. Its last lines are above. If it needs arguments"),
+        ("connect", "Which variable holds its base URL?"),
+        ("key", "it needs the environment variable OWN_API_TOKEN."),
+    ],
+)
+def test_a_program_that_sends_no_request_is_answered_with_the_way_out(
+    harness: Command, folder: Path, argument: str, error: str
+) -> None:
+    (folder / "asking.py").write_text(ASKING)
+
+    done = harness("try", "--command", f"{sys.executable} asking.py {argument}".strip())
+
+    assert done.code == 2
+    assert error in done.err
+    assert argument or "--prompt" in done.err
 
 
 @pytest.mark.parametrize(
