@@ -82,10 +82,10 @@ def missing_arguments(command: str, printed: str) -> str | None:
     start = printed.rfind("\n", 0, found.start()) + 1
     line = printed[start:].partition("\n")[0]
     separator = " --" if re.match(r"npm\s+(?:run|start|test)\b(?!.* -- )", command) else ""
-    return f"{command}{separator} {' '.join(_required(line, printed)) or _EXAMPLE_PROMPT}"
+    return f"{command}{separator} {' '.join(_example_arguments(line, printed)) or _EXAMPLE_PROMPT}"
 
 
-def _required(line: str, printed: str) -> Iterator[str]:
+def _example_arguments(line: str, printed: str) -> Iterator[str]:
     """Yield examples of the arguments that an error names: options first, as all parsers accept them there."""
     bare = _OPTIONS_WITHOUT_DASHES.search(line)
     options = re.findall(r"(?<![\w-])--[A-Za-z][\w-]*", line)

@@ -325,12 +325,17 @@ def _repeated_request(repeats: int) -> Finding:
     return Finding(
         rule="loop-retry",
         kind=Kind.LOSS,
-        severity=Severity.WARNING,
+        severity=Severity.ERROR if repeats > _MAX_REPEATS else Severity.WARNING,
         blame=Blame.CLIENT,
         message=f"the same request is sent {count(repeats, 'more time')} after status 400",
         exchange=0,
-        remedy="retry only after 408, 409, 429 and 5xx",
+        remedy="retry only after 408, 409, 429 and 5xx"
+        + (", and at most a few times" if repeats > _MAX_REPEATS else ""),
     )
+
+
+_MAX_REPEATS = 9
+"""Number of repeated requests above which a program seems to have no limit for them."""
 
 
 _MAX_TOLERANT_RUNS = 2

@@ -752,6 +752,8 @@ def test_a_program_may_send_another_request_after_an_error_but_not_the_same(harn
     assert hidden.code == 1
     assert "(chat-failure, 1 cell)" in hidden.out
     assert "(loop-retry, 1 cell)" in hidden.out
+    endless = harness("try", "--command", f"{sys.executable} program.py {'retry ' * 12}")
+    assert (endless.code, "(loop-retry, 1 cell)" in endless.out) == (1, True), endless.out
     adapted = harness("try", "--command", f"{sys.executable} program.py adapt")
     assert (adapted.code, "Nothing is wrong" in adapted.out) == (0, True), adapted.out
 
