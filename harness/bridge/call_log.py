@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -34,7 +34,28 @@ class LoggedCall:
     @property
     def is_stream(self) -> bool:
         """Return whether the call returned chunks."""
-        return isinstance(self.result, Iterator)
+        return isinstance(self.result, Iterator | AsyncIterator)
+
+    @property
+    def is_async_stream(self) -> bool:
+        """Return whether the call returned chunks that have to be awaited."""
+        return isinstance(self.result, AsyncIterator)
+
+    @property
+    def final_answer(self) -> tuple[object, str] | None:
+        """The whole answer at the end of a stream of texts, and the code that takes it from the list of pieces. `None`
+        if the stream has other pieces.
+
+        Each piece may also be a pair of a kind and a value.
+        """
+        if not self.pieces:
+            return None
+        values = [_value_of(each) for each in self.pieces]
+        last, *before = values[-1], *values[:-1]
+        names = {*cast("dict[str, object]", last)} if isinstance(last, dict) else {*dir(last)}
+        if isinstance(last, str) or not names & _TEXTS or not all(isinstance(each, str) for each in before):
+            return None
+        return cast("object", last), "[-1]" if last is self.pieces[-1] else "[-1][1]"
 
     @property
     def is_awaited(self) -> bool:
@@ -82,6 +103,8 @@ def call(function: Callable[..., _T], *args: Any, **kwargs: Any) -> _T:
     if logged is not None:
         if inspect.iscoroutine(result):
             result = cast("_T", _await(logged, result))
+        elif inspect.isasyncgen(result):
+            result = cast("_T", _log_async_pieces(logged, cast("AsyncIterator[object]", result)))
         elif inspect.isgenerator(result):
             result = cast("_T", _log_pieces(logged, cast("Iterator[object]", result)))
         logged.result = result
@@ -92,6 +115,26 @@ def _log_pieces(logged: LoggedCall, result: Iterator[object]) -> Iterator[object
     for piece in result:
         logged.pieces.append(piece)
         yield piece
+
+
+async def _log_async_pieces(logged: LoggedCall, result: AsyncIterator[object]) -> AsyncIterator[object]:
+    async for piece in result:
+        logged.pieces.append(piece)
+        yield piece
+
+
+_PAIR = 2
+_TEXTS = frozenset({"text", "content", "message", "output_text", "answer"})
+"""Names of fields of an answer. The events of a stream, such as a call, have none of them."""
+
+
+def _value_of(piece: object) -> object:
+    """Return the value of a piece that is a pair of a kind and a value. Return another piece unchanged."""
+    match piece:
+        case tuple() if len(pair := cast("tuple[object, ...]", piece)) == _PAIR and isinstance(pair[0], str):
+            return pair[1]
+        case _:
+            return piece
 
 
 async def _await(logged: LoggedCall, result: Awaitable[object]) -> object:

@@ -106,7 +106,9 @@ def _statements(made: Reproduction, code: ScriptCode) -> tuple[list[str], int]:
         if each.is_awaited:
             text = f"asyncio.run({text})"
         if each.is_stream:
-            text = f"[*{text}]"
+            text = f"asyncio.run(collect({text}))" if each.is_async_stream else f"[*{text}]"
+            _, last = each.final_answer or (None, "")
+            text = f"{text}{last if each.join is None else ''}"
             text = f"{code.function(each.join)}({text})" if each.join is not None else text
         called.append((name, f"{name} = {text}", each.before))
         code.names.append((each.result if each.joined is None else each.joined, name))
@@ -127,7 +129,7 @@ def _reader(made: Reproduction, code: ScriptCode) -> str:
     if own is not None:
         return code.function(own)
     call = made.calls[made.target_call()]
-    return "read_chunks" if call.is_stream and call.join is None else "read"
+    return "read_chunks" if call.is_stream and call.join is None and call.final_answer is None else "read"
 
 
 def _end(made: Reproduction, claim: ScriptClaim, returned: str) -> str:

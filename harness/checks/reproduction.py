@@ -54,7 +54,18 @@ class ScriptClaim:
     """
 
     subject: Literal[
-        "sent", "has", "shown", "error", "no error", "status", "runs", "calls", "whole calls", "text", "usage", "reason"
+        "sent",
+        "has",
+        "shown",
+        "error",
+        "no error",
+        "status",
+        "runs",
+        "calls",
+        "whole calls",
+        "text",
+        "usage",
+        "reason",
     ]
     value: JSON = None
     is_right: bool = True
@@ -129,7 +140,9 @@ class Reproduction:
         """
         call = self.calls[self.target_call()]
         own_pieces = call.pieces if call.pieces and not any(map(_is_chunk, call.pieces)) else None
-        value = next((each for each in (call.joined, own_pieces, call.awaited, call.result) if each is not None), None)
+        final, _ = call.final_answer or (None, "")
+        known = (call.joined, final, own_pieces, call.awaited, call.result)
+        value = next((each for each in known if each is not None), None)
         if value is None or (value is call.result and (call.is_stream or call.is_awaited)):
             return None
         own, given = getattr(self.module, "openai_form", None), self.response
@@ -197,9 +210,9 @@ class Reproduction:
 
     def _of_request(self, reading: ParsedExchange) -> Iterator[ScriptClaim]:
         body, finding = loads(reading.exchange.request.body), self.finding
-        text, right = self.lost_text, _right_request(finding)
-        if text is not None:
-            yield ScriptClaim("has", text)
+        right = _right_request(finding)
+        if self.lost_text is not None:
+            yield ScriptClaim("has", self.lost_text)
         lacking = (at for at, each in _differences(body, right) if self.is_mended(_put(body, at, each)))
         for pointer in chain(filter(None, [finding.pointer]), islice(lacking, 1)):
             wrong, actual = resolve(body, pointer), finding.actual

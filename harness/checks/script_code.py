@@ -337,7 +337,7 @@ def reader(claim: ScriptClaim, made: tuple[Any, Any] | None) -> str | None:
         case "text":
             wanted, part = message.get("content"), ""
         case "reason":
-            wanted, part = choice.get("finish_reason"), "reason"
+            wanted, part = choice.get("finish_reason"), "reason|stop|finish|status"
         case "usage":
             key, part = {"read": ("prompt_tokens", "put"), "written": ("completion_tokens", "put")}.get(
                 str(count), ("", "")
@@ -350,7 +350,7 @@ def reader(claim: ScriptClaim, made: tuple[Any, Any] | None) -> str | None:
             return _calls_reader(answer, given, names, whole=subject != "calls")
     if subject == "text" and isinstance(answer, list):
         return _joined_reader(cast("list[object]", answer), str(wanted))
-    places = ((path, value) for path, name, value in _places(answer) if part in name) if wanted else ()
+    places = ((path, value) for path, name, value in _places(answer) if re.search(part, name)) if wanted else ()
     return next((path for path, value in places if isinstance(value, str | int) and value == wanted), None)
 
 
@@ -434,6 +434,8 @@ def _places(value: object, path: str = "answer", depth: int = 6) -> Iterator[tup
 def _members(value: object) -> Iterator[tuple[str, str, object]]:
     if isinstance(value, dict):
         yield from ((f"[{key!r}]", str(key), each) for key, each in cast("dict[object, object]", value).items())
+    elif isinstance(value, tuple) and hasattr(named := cast("Any", value), "_fields"):
+        yield from ((f".{name}", name, getattr(named, name)) for name in named._fields)
     elif isinstance(value, list | tuple):
         size = len(cast("list[object]", value))
         steps = (at if size < 2 or at < size - 1 else -1 for at in range(size))

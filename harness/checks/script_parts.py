@@ -45,6 +45,10 @@ class ChunkStub(BaseHTTPRequestHandler):
             time.sleep(0.02)
 
 
+async def collect(stream):
+    return [each async for each in stream]
+
+
 def at(value, *steps):
     try:
         return at(value[steps[0]], *steps[1:]) if steps else value

@@ -103,7 +103,7 @@ def reproduce(args: ReproduceOptions) -> int:
 
     Exit codes: 0 if a script or a `curl` command is written, 1 if only the issue is written, 2 for wrong usage.
     """
-    rules = args.rules or []
+    rules = named = args.rules or []
     recuts = RECUTS
     if args.saved is not None:
         args, failed, recuts = _from_run(args, args.saved)
@@ -119,7 +119,7 @@ def reproduce(args: ReproduceOptions) -> int:
         spec = (options.adapters or [finished.cell.target.adapter.name])[0]
         made = _reproduction(finished, finding, spec, options, copied=args.copy_client)
         program = _node_program(finished, spec, Path(log))
-    name = f"reproduce_{finished.cell.scenario.id.replace('-', '_')}"
+    name = re.sub(r"\W+", "_", "_".join(("reproduce", finished.cell.scenario.id, *named)))
     typer.echo(f"{finding.message} ({finding.rule})")
     kind = ".py" if program is None else ".mjs"
     script, printed, reason = _first_shown(made, f"{name}{kind}", program)

@@ -368,7 +368,7 @@ def test_a_script_sends_the_stream_that_is_read_wrongly(harness: Command, folder
     (folder / "own_client.py").write_text(STREAMS.replace(right, wrong))
     words = ("--mode", "reference", "--recut", "1", "--report", "json:run.json", *TARGET)
     assert harness("run", scenario, *words).code == 1
-    name = f"reproduce_{scenario.replace('-', '_')}.py"
+    name = f"reproduce_{scenario}_{rule}.py".replace("-", "_")
 
     done = harness("reproduce", scenario, "--variant", "stream", "--rule", rule, "--from", "run.json")
 
@@ -377,6 +377,95 @@ def test_a_script_sends_the_stream_that_is_read_wrongly(harness: Command, folder
     (folder / "own_client.py").write_text(STREAMS)
     mended = run(folder, name)
     assert mended.returncode == 0, (folder / name).read_text() + mended.stdout + mended.stderr
+
+
+ENDING = """
+import json
+from typing import NamedTuple
+
+import httpx2
+
+
+class Counts(NamedTuple):
+    input_tokens: int
+    output_tokens: int
+
+
+class Answer(NamedTuple):
+    text: str
+    calls: list
+    stop: str
+    usage: Counts
+
+
+class Client:
+    def __init__(self, base_url, api_key, model):
+        self.http, self.model = httpx2.Client(base_url=base_url, timeout=60), model
+
+    def chat(self, messages, tools=None):
+        raise NotImplementedError
+
+    def stream(self, messages, tools=None):
+        body = {"model": self.model, "messages": [*messages], **({"tools": [*tools]} if tools else {})}
+        options = {"stream": True, "stream_options": {"include_usage": True}}
+        text, calls, stop, counts = "", {}, None, None
+        for line in self.http.post("chat/completions", json=body | options).raise_for_status().text.split("\\n"):
+            if not line.startswith("data: {"):
+                continue
+            chunk = json.loads(line[6:])
+            if usage := chunk.get("usage"):
+                counts = Counts(usage["prompt_tokens"], usage["completion_tokens"])
+            for choice in chunk["choices"]:
+                stop = choice["finish_reason"] or stop
+                if piece := choice["delta"].get("content"):
+                    text += piece
+                    yield PIECE
+                for each in choice["delta"].get("tool_calls") or []:
+                    call = calls.setdefault(each["index"], {"id": each.get("id"), "name": "", "args": ""})
+                    call["name"] += each["function"].get("name") or ""
+                    call["args"] += each["function"].get("arguments") or ""
+        yield END
+
+    def close(self):
+        self.http.close()
+"""
+ENDS = {
+    "texts and an answer": ("piece", "Answer(text, [*calls.values()], stop, counts)", "def stream"),
+    "pairs": ('("text", piece)', '("answer", Answer(text, [*calls.values()], stop, counts))', "def stream"),
+    "an asynchronous stream": ("piece", "Answer(text, [*calls.values()], stop, counts)", "async def stream"),
+    "a dictionary": (
+        "piece",
+        '{"text": text, "calls": [*calls.values()], "stop": stop, "usage": counts._asdict()}',
+        "def stream",
+    ),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize(
+    "fault",
+    [
+        ("stream-text-then-calls", "response-calls", "[*calls.values()]", "[*calls.values()][:1]"),
+        ("stream-text-then-calls", "usage", 'usage["completion_tokens"]', "1"),
+        ("stop-max-tokens", "stop-reason", 'choice["finish_reason"] or stop', '"stop"'),
+    ],
+)
+def test_the_answer_at_the_end_of_a_stream_is_compared(
+    harness: Command, folder: Path, end: str, fault: tuple[str, str, str, str]
+) -> None:
+    (scenario, rule, right, wrong), (piece, last, method) = fault, ENDS[end]
+    mended = ENDING.replace("PIECE", piece).replace("END\n", f"{last}\n").replace("def stream", method)
+    assert right in mended
+    (folder / "own_client.py").write_text(mended.replace(right, wrong))
+    name = f"reproduce_{scenario}_{rule}.py".replace("-", "_")
+
+    done = harness("reproduce", scenario, "--variant", "stream", "--rule", rule, *TARGET)
+
+    assert (done.code, name in done.out) == (0, True), done.out + done.err
+    assert run(folder, name).stderr.splitlines()[-1].startswith("AssertionError: ")
+    (folder / "own_client.py").write_text(mended)
+    passed = run(folder, name)
+    assert passed.returncode == 0, (folder / name).read_text() + passed.stdout + passed.stderr
 
 
 def test_a_client_is_copied_into_the_script_for_the_maintainers_of_its_library(harness: Command, folder: Path) -> None:
@@ -628,7 +717,7 @@ def test_a_script_checks_the_field_that_is_missing_and_no_other(harness: Command
     done = harness("reproduce", "json-with-tools", *spec, "--rule", "json-mode-ignored")
 
     assert done.code == 0, done.out + done.err
-    script = (folder / "reproduce_json_with_tools.py").read_text()
+    script = (folder / "reproduce_json_with_tools_json_mode_ignored.py").read_text()
     assert "sent = at(received[-1], 'response_format')" in script
 
 
