@@ -8,8 +8,8 @@ import shlex
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 from typing import Annotated
@@ -229,7 +229,7 @@ def try_(args: TryOptions) -> int:
     is_fixed = fixed is not None or found.spec.startswith(adapter_specs.COMMAND_PREFIX) or bool(found.service_target)
     trial = _Trial(models, default, is_fixed, shows, STARTED.get(time.monotonic()))
     code = play_check(options, _MODEL_PROBE, trial.with_sample)
-    typer.echo(f"More: {_check_command(found)}")
+    typer.echo(f"More: {_check_command(found, trial.used)}")
     return code
 
 
@@ -285,7 +285,7 @@ class _Trial:
 
     `models` are the chosen models, if any. `default` is the client's default model, if it is a current one. With
     `is_fixed`, no scenario gets another model. `shows` is the command that reports print for showing a cell; `None`
-    keeps the command of the run.
+    keeps the command of the run. `used` is filled with the model of the sample, by target.
     """
 
     models: Sequence[str] | None
@@ -293,6 +293,7 @@ class _Trial:
     is_fixed: bool
     shows: tuple[str, ...] | None
     started: float
+    used: dict[str, str] = field(default_factory=dict[str, str])
 
     def with_sample(self, execution: Execution, workers: WorkerPool, result: RunResult) -> RunResult:
         """Run the sample with the chosen model, within the time limit. `result` is that of `_MODEL_PROBE`."""
@@ -301,6 +302,7 @@ class _Trial:
         options = execution.options
         if model is not None and target:
             options = replace(options, models=[f"{target}={model}"])
+            self.used[target] = model
         spent = time.monotonic() - self.started
         seconds = max(_SECONDS - spent, _LEAST_SECONDS)
         check = TrialCheck(
@@ -506,19 +508,22 @@ _RUNNERS = {".mjs": "node", ".js": "node", ".ts": "npx tsx"}
 """Suffix of a file → command that runs it."""
 
 
-def _check_command(found: Recognition) -> str:
+def _check_command(found: Recognition, used: Mapping[str, str]) -> str:
+    """Return the command that runs more of the suite, with the model that the sample `used` for each target."""
     option, value = adapter_specs.option_for(found.spec)
+    models = [word for target, model in used.items() for word in ("--model", f"{target}={model}")]
     if option == "--conversation":
         kind, _, _ = found.spec.partition(" ")
         ignored = [word for rule in found.ignored for word in ("--ignore", rule)]
-        return shlex.join(["harness", "check", "agent", value, "--api", kind.partition("@")[2], *ignored])
+        return shlex.join(["harness", "check", "agent", value, "--api", kind.partition("@")[2], *ignored, *models])
     words = [value] if option == "--adapter" else [option, value]
     if _is_loop(found.spec):
-        return shlex.join(["harness", "check", "agent", *words])
+        return shlex.join(["harness", "check", "agent", *words, *models])
     words += [word for rule in found.ignored for word in ("--ignore", rule)]
     target = found.spec.rpartition(" ")[2]
     if found.service_target:
         words += ["--target", found.service_target]
         target += f"@{found.service_target}"
-    words += ["--model", f"{target}={model}"] if (model := found.model or found.default_model) else []
+    own = found.model or found.default_model
+    words += models or (["--model", f"{target}={own}"] if own else [])
     return shlex.join(["harness", "check", "adapter", *words])

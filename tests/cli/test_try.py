@@ -236,7 +236,8 @@ def test_three_planted_defects_are_named_in_25_lines(
     assert "/tool_call_id" in sent
     assert sent.split()[-1].strip(chr(34)) in right
     assert "   see      harness reproduce json-mode --from .harness/try.json" in lines
-    assert lines[-1] == "More: harness check adapter 'client@openai-chat own_client:Wrong'"
+    more = "More: harness check adapter 'client@openai-chat own_client:Wrong' --model own_client:Wrong=gpt-5.4"
+    assert lines[-1] == more
     assert harness("reproduce", "json-mode", "--from", ".harness/try.json").code == 0
     assert (project / "reproduce_json_mode.py").is_file()
 
