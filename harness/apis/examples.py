@@ -91,7 +91,7 @@ def _change(made: _Made, bases: Mapping[str, Example], example: Example) -> None
 
 
 def _keys(path: str) -> list[str | int | None]:
-    """Return the keys of a path; `None` is a new element of a list."""
+    """Split a path into keys and indices. `None` means a new element at the end of a list."""
     return [step[1] or (int(step[2]) if step[2] else None) for step in _STEP.finditer(path)]
 
 

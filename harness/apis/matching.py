@@ -498,7 +498,10 @@ def _elements(  # noqa: PLR0913, PLR0917 - a place, and how it goes on from ther
 
 
 def _positions(index: _Element, length: int, before: str) -> range:
-    """Return the selected positions of a list; `before` is the position of the chosen element."""
+    """Return the positions that an index selects in a list of `length` elements.
+
+    `before` is the position of the chosen element, to which a relative index refers.
+    """
     match index:
         case int():
             at = index if index >= 0 else length + index

@@ -153,7 +153,7 @@ def wrap_texts(body: WireBody, conversation: str, kind: str) -> WireBody:
 
 
 def error_mark(text: str) -> ErrorMark | None:
-    """Return how the text of a tool result marks an error, or `None`. The APIs have no field for errors."""
+    """Return the kind of error mark in the text of a tool result, or `None`. The APIs have no field for errors."""
     if text.lstrip().startswith("{"):
         try:
             value = loads(text)

@@ -257,7 +257,7 @@ class PrefixChange:
 
     @property
     def section(self) -> Section:
-        """Section of the prefix."""
+        """The section of the prefix in which the change is."""
         piece = self.then or self.now
         return piece.section if piece else "turns"
 

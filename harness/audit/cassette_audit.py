@@ -225,7 +225,7 @@ class Audit:
                 settled = evidence.api.applies_at(finding.source, evidence.rule_set(evidence.readings[at])) or (
                     evidence.api.services.is_test_double(evidence.api.model_of(request) or "", request.url)
                 )
-                may_be_older = not is_dated and _began_once(finding, evidence.transcript.profile)
+                may_be_older = not is_dated and _has_start_dates(finding, evidence.transcript.profile)
                 if not settled and outcomes[at] is not Outcome.REFUSED:
                     severity = Severity.WARNING  # a compatible server with unknown limits accepted it
                 elif may_be_older and outcomes[at] is Outcome.ACCEPTED:
@@ -323,7 +323,7 @@ def candidate_files(paths: Sequence[Path]) -> Iterator[tuple[Path, bool]]:
         if not path.exists():
             raise CassetteMissing(str(path), "no such file or folder.")
         folder = path.is_dir()
-        below = sorted(file for file in path.rglob("*") if _may_be_one(file, path)) if folder else [path]
+        below = sorted(file for file in path.rglob("*") if _may_be_cassette(file, path)) if folder else [path]
         if not below:
             raise CassetteError(str(path), f"no cassette in this folder: no file ends in {', '.join(SUFFIXES)}.")
         for file in below:
@@ -333,7 +333,7 @@ def candidate_files(paths: Sequence[Path]) -> Iterator[tuple[Path, bool]]:
                 yield file, not folder
 
 
-def _may_be_one(file: Path, folder: Path) -> bool:
+def _may_be_cassette(file: Path, folder: Path) -> bool:
     hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
     return file.suffix.lower() in SUFFIXES and not hidden and not file.is_dir()
 
@@ -362,7 +362,7 @@ def _recognise(interaction: Interaction) -> Api | None:
     return next((wire for wire in registry.apis() if wire.recognises(interaction.request)), None)
 
 
-def _began_once(finding: Finding, profile: Profile) -> bool:
+def _has_start_dates(finding: Finding, profile: Profile) -> bool:
     """Return whether every fact on which a finding is based has a known start date."""
     held = [fact for fact in profile.facts if fact.id in finding.source.split(", ") and fact.verdict == "refused"]
     return bool(held) and all(fact.since is not None for fact in held)

@@ -307,7 +307,7 @@ class Redrive:
     def __init__(self, recuts: int = RECUTS) -> None:
         self._recuts = recuts
         self._drivers: dict[str, AdapterDriver] = {}
-        apis = [api.name for api in registry.apis() if _is_driven(api)]
+        apis = [api.name for api in registry.apis() if _can_redrive(api)]
         self._counts = {api: Counter[str]() for api in apis}
         self._not_redrivable = {api: Counter[str]() for api in apis}
         self._allowances = {api: Counter[str]() for api in apis}
@@ -375,7 +375,7 @@ class Redrive:
         return found
 
 
-def _is_driven(api: Api) -> bool:
+def _can_redrive(api: Api) -> bool:
     """Return whether an API can be redriven: its requests can be read back, and its adapter streams and sends only
     through the given client.
 

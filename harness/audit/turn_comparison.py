@@ -70,7 +70,7 @@ _CACHE_MARK = "cache_control"
 
 @dataclass(frozen=True, slots=True)
 class TurnItem:
-    """Content of one part.
+    """A part of a turn, in the form in which it is compared.
 
     - `fields`: values that must be equal.
     - `labels`: values that identify the part or control the cache. They may differ.
@@ -107,7 +107,7 @@ def turn_items(place: TurnSlice) -> tuple[TurnItem, ...]:
 
 def assistant_items(parts: Iterable[PartView | SystemView]) -> tuple[TurnItem, ...]:
     """Return the items for the assistant's parts of a response or a request. Empty texts are left out."""
-    return tuple(item for item in (_item(part, "assistant") for part in parts) if _says_something(item))
+    return tuple(item for item in (_item(part, "assistant") for part in parts) if _has_content(item))
 
 
 def following_items(place: TurnSlice) -> tuple[TurnItem, ...]:
@@ -117,10 +117,10 @@ def following_items(place: TurnSlice) -> tuple[TurnItem, ...]:
         _item(entry.part, entry.role, next(pairing) if isinstance(entry.part, ResultView) else None)
         for entry in place.answers
     ]
-    return tuple(filter(_says_something, after))
+    return tuple(filter(_has_content, after))
 
 
-def _says_something(item: TurnItem) -> bool:
+def _has_content(item: TurnItem) -> bool:
     return item.kind != "text" or any(item.fields.values())
 
 

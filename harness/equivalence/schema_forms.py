@@ -71,7 +71,7 @@ class Branch:
         )
 
     def form(self, keyword: str) -> NormalForm | None:
-        """Return the form of a keyword."""
+        """Return the normal form of the schema at a keyword, or `None` if the keyword is absent."""
         return self.keywords.get(keyword)
 
     @property

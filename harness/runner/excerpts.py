@@ -72,9 +72,9 @@ class RawStream:
     def marks(self, pointer: str) -> frozenset[int]:
         """Return the indices of the events to mark for a finding about the value at this pointer.
 
-        These are the events with which the value begins and becomes complete. In a stream with an error or an
-        unreadable event, it is that event. Without a value, it is the last event. If the stream ended too early, it is
-        the index after the last event.
+        - An unreadable event or an error event is marked alone.
+        - Otherwise, the events are marked with which the value begins and becomes complete.
+        - If there is no such value, the last event is marked. If the stream ended too early, it is the index after it.
         """
         number = len(self.frames)
         view = self._read(number)

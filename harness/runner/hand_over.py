@@ -146,7 +146,7 @@ def hand_over_cells(
     names = {target.name for target in chosen}
     cases = [(case, scenario) for scenario in scenarios for case in cases_of(scenario)]
     return [
-        HandOverCell(_rest(start, case, source, target), target, variant, source=source, case=case, start=start)
+        HandOverCell(_continuation(start, case, source, target), target, variant, source=source, case=case, start=start)
         for variant in variants
         for case, scenario in cases
         for start in [_rename_tool(scenario, case.tool_name)]
@@ -178,7 +178,7 @@ def _calling(step: StepSpec, old: str, new: str) -> StepSpec:
     return step.model_copy(update={"calls": calls})
 
 
-def _rest(scenario: Scenario, case: HandOverCase, source: Target, target: Target) -> Scenario:
+def _continuation(scenario: Scenario, case: HandOverCase, source: Target, target: Target) -> Scenario:
     """Return the scenario that the second target runs: a placeholder history, and the turn or answer after the cut."""
     lacks = set(Capability) - target.adapter.capabilities | target.profile.lacks
     runs_tools = target.adapter.api in scenario.provider_tools and Capability.PROVIDER_TOOLS not in lacks
@@ -363,7 +363,7 @@ class _FirstRequest:
 
     @property
     def sent(self) -> list[PartView]:
-        """The parts of the conversation on the wire."""
+        """All parts of the conversation in the first request."""
         return [part for turn in self.req.view.turns for part in turn.parts]
 
     def ids(self) -> Iterator[_Found]:

@@ -126,7 +126,7 @@ class EarlyStop:
         return self._end is not None
 
     def take(self, cell: CellResult) -> None:
-        """Count a finished cell."""
+        """Count a finished cell towards the limits."""
         if self._left and cell.verdict in (Verdict.FAIL, Verdict.ERROR):
             self._left -= 1
         self._min_cells -= 1

@@ -326,7 +326,7 @@ def _format(body: dict[str, JSON]) -> Iterator[Violation]:
     if not isinstance(wanted, dict):
         return
     kind, schema, place = wanted.get("type"), wanted.get("schema"), "/text/format/schema"
-    if kind == "json_object" and state(body) is None and not _says_json(body.get("input")):
+    if kind == "json_object" and state(body) is None and not _mentions_json(body.get("input")):
         message = "The input has to contain the word 'json' in some form, to use 'text.format' of type 'json_object'."
         yield limit("format-word").make_violation(message, "/text/format")
     elif kind == "json_schema":
@@ -339,7 +339,7 @@ def _format(body: dict[str, JSON]) -> Iterator[Violation]:
             yield from _strict(limit("format-strict-schema"), nodes, place, start, code)
 
 
-def _says_json(entries: JSON) -> bool:
+def _mentions_json(entries: JSON) -> bool:
     """Return whether a message or an output contains "json". Instructions do not count (openai-responses-word-json)."""
     if isinstance(entries, str):
         return "json" in entries.lower()

@@ -104,11 +104,11 @@ class _TextPool:
         self._outlines: dict[str, Sequence[int]] = {}
 
     def text(self, text: str) -> int:
-        """Return the index of a text."""
+        """Store a text and return its index."""
         return self.texts.setdefault(text, len(self.texts))
 
     def list(self, texts: Iterable[str]) -> int:
-        """Return the index of a list of texts."""
+        """Store a list of texts and return its index."""
         return self.lists.setdefault(tuple(map(self.text, texts)), len(self.lists))
 
     def outline(self, source: str) -> Sequence[int]:
