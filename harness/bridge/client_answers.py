@@ -59,7 +59,7 @@ from harness.platform.environment import importing_sdk
 _TEXTS = ("text", "content", "output_text", "message", "answer", "response", "reply", "output", "result", "delta")
 _CALLS = ("tool_calls", "calls", "function_calls", "tool_uses", "tool_call", "function_call")
 _REASONS = ("finish_reason", "stop_reason", "stop")
-_OTHER_REASONS = ("finish", "reason", "status", "done_reason")
+_OTHER_REASONS = ("finish", "reason", "incomplete_reason", "status", "done_reason")
 """Names of fields that hold the stop reason if their value is a known one."""
 _ARGUMENTS = ("arguments", "args", "input", "parameters", "tool_args", "tool_input", "params")
 _OK = 200
@@ -458,8 +458,8 @@ def _text_in(values: Sequence[object]) -> object:
 
 
 def has_calls_field(value: object) -> bool:
-    """Return whether an object has a field for calls, so that it is the answer of a client."""
-    return bool({*_CALLS} & _plain_fields(value).keys())
+    """Return whether an object has a field or a property for calls, so that it is the answer of a client."""
+    return bool({*_CALLS} & (_plain_fields(value).keys() | _properties(value).keys()))
 
 
 def _lists_of_calls(found: Mapping[str, Any]) -> list[str]:

@@ -266,6 +266,10 @@ _SCHEMA_KEYS = ("parameters", "input_schema", "parametersJsonSchema", "parameter
 """Keys that hold the schema of a tool in the formats of the APIs. A tool of Gemini without parameters has none."""
 
 
+class UnknownKeyError(KeyError):
+    """A client reads a key that no usual message has."""
+
+
 class OwnFields(dict[str, Any]):
     """A message or a call in OpenAI's format. A client may also read its fields under names of its own.
 
@@ -282,7 +286,7 @@ class OwnFields(dict[str, Any]):
 
     def __missing__(self, key: str) -> Any:
         if key not in self:
-            raise KeyError(key)
+            raise UnknownKeyError(key)
         names = (name for name, others in self._aliases.items() if key in others and name in self._known)
         value = self._known[key if key in self._known else next(names)]
         self.as_read[key] = _as_read(value)
@@ -451,6 +455,23 @@ def with_answered_calls(messages: Sequence[Any], request: ChatRequest) -> list[A
         call = calls.get(cast("dict[str, Any]", each).get("tool_call_id", "")) if isinstance(each, dict) else None
         answered = {"id": call.id, "name": call.name, "arguments": call.arguments} if call is not None else None
         found.append({**each, "answered_call": answered} if answered is not None else each)
+    return found
+
+
+def with_joined_results(messages: Sequence[Any], request: ChatRequest, source: str) -> list[Any]:
+    """Return messages in OpenAI's format, with the results of a turn in one message if the client's source reads them
+    from a list: as pairs of a call and its result, or as dictionaries.
+    """
+    read = re.search(r"(for \(?\w+, \w+\)? in )?[\w.\[\]-]+(\[|\.get\()[\"']results[\"']", source)
+    if read is None:
+        return [*messages]
+    found = list[Any]()
+    for is_result, run in groupby(with_answered_calls(messages, request), _is_result):
+        joined = cast("list[dict[str, Any]]", [*run])
+        calls = [each.get("answered_call") or {"id": each["tool_call_id"]} for each in joined if is_result]
+        pairs = [(OwnFields(call, {}, call), each["content"]) for call, each in zip(calls, joined, strict=False)]
+        fields = [OwnFields(each, {}, {**each, "id": each["tool_call_id"]}) for each in joined if is_result]
+        found += [{"role": "tool", "results": pairs if read[1] else fields}] if is_result else joined
     return found
 
 

@@ -206,7 +206,8 @@ class Method:
     @property
     def reads_parts(self) -> bool:
         """Return whether the source of the client's module handles content that is a list of parts."""
-        return self.mentions_images or bool(re.search(r"isinstance\([^)]*content[^)]*(list|str)\b", self.module))
+        tests_type = rf"isinstance\([^)]*{'' if self.mentions_images else 'content'}[^)]*\b(list|str)\b"
+        return re.search(f"image_url|{tests_type}", self.module) is not None
 
     @property
     def wraps_tools(self) -> bool:

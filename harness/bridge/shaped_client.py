@@ -35,6 +35,7 @@ from harness.bridge.client_formats import (
     SYNONYMS,
     TOOL_MESSAGES,
     Declaration,
+    UnknownKeyError,
     as_annotated,
     choice_as_text,
     first,
@@ -42,6 +43,7 @@ from harness.bridge.client_formats import (
     members_of,
     own_classes,
     with_answered_calls,
+    with_joined_results,
     with_joined_texts,
     with_own_fields,
     with_own_roles,
@@ -225,6 +227,9 @@ class ShapedClient:
         try:
             given = {**method.examples, **self._given, **arguments}
             return self._run(call(cast("Callable[..., object]", function), **given))
+        except UnknownKeyError as error:
+            reason = f"it reads {error.args[0]!r}, which no usual message has"
+            raise Unsupported(RECOGNISED_CLIENT, "this message", reason) from error
         except (TypeError, AttributeError, KeyError, ValueError) as error:
             if not any(map(_has_content_parts, request.messages)):
                 raise
@@ -252,7 +257,7 @@ class ShapedClient:
         arguments |= dict.fromkeys(method.required & {*SYNONYMS["system"]} - arguments.keys(), "")
         given = method.parameter(form.messages, form)
         if form is OPENAI and given in arguments and not self._shape.is_sdk:
-            arguments[given] = self._own_messages(arguments[given], request, method.hints.get(given), method.module)
+            arguments[given] = self._own_messages(arguments[given], request, method)
         if form is OPENAI and given in arguments and self._shape.passes_ids_on:
             arguments[given] = with_accepted_ids(arguments[given], self._server)
         typed = {given, tools}
@@ -283,16 +288,18 @@ class ShapedClient:
             return choice_as_text(request.tool_choice, method.hints.get(parameter), method.module, self._api)
         return made
 
-    def _own_messages(self, messages: list[Any], request: ChatRequest, hint: object, source: str) -> list[Any]:
+    def _own_messages(self, messages: list[Any], request: ChatRequest, method: Method) -> list[Any]:
         """Return messages with the client's own roles, and with fields that it can read under its own names. The
         client's own messages are returned unchanged. For a client with classes, a result also has its call.
         """
-        if own_classes(hint):
+        source, form = method.module, self._shape.form
+        if own_classes(method.hints.get(method.parameter(form.messages, form) or "")):
             return with_own_roles(with_answered_calls(messages, request), source)
         if self._api == ANTHROPIC.name and source and not READS_CALLS.search(source):
             foreign = (each for each in messages if "tool_calls" in each and not self._memory.has_kept(each))
             if next(foreign, None) is not None:
                 raise Unsupported(RECOGNISED_CLIENT, "a history with calls", "its messages have no place for them")
+        messages = with_joined_results(messages, request, method.class_source)
         return [each if self._memory.has_kept(each) else with_own_fields(each, {}, (), source) for each in messages]
 
     def _tools(self, method: Method, parameter: str | None, request: ChatRequest, made: Any) -> Any:

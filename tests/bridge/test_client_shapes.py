@@ -17,7 +17,14 @@ from pydantic import BaseModel
 
 from harness.bridge.call_log import logged_calls
 from harness.bridge.client_answers import as_completion, read_answer, read_stream
-from harness.bridge.client_formats import ANTHROPIC, GEMINI, as_annotated, choice_as_text, with_joined_texts
+from harness.bridge.client_formats import (
+    ANTHROPIC,
+    GEMINI,
+    as_annotated,
+    choice_as_text,
+    with_joined_results,
+    with_joined_texts,
+)
 from harness.bridge.client_loops import agent_drive
 from harness.bridge.client_methods import default_base_url, method_of, selectable_providers
 from harness.bridge.client_sessions import session_drive
@@ -432,12 +439,12 @@ def test_own_fields_beside_the_items_of_responses_count() -> None:
     answer = {
         "output": items,
         "status": "incomplete",
-        "reason": "max_output_tokens",
         "usage": {"input": 3, "output": 4},
     }
-    got = read_answer(answer, REQUEST, Memory(), "openai-responses")
+    got = read_answer({**answer, "reason": "max_output_tokens"}, REQUEST, Memory(), "openai-responses")
+    other = read_answer({**answer, "incomplete_reason": "max_output_tokens"}, REQUEST, Memory(), "openai-responses")
 
-    assert (got.text, got.stop_reason) == ("Hi", StopReason.MAX_TOKENS)
+    assert (got.text, got.stop_reason, other.stop_reason) == ("Hi", StopReason.MAX_TOKENS, StopReason.MAX_TOKENS)
     assert (got.usage.input_tokens, got.usage.output_tokens) == (3, 4)
 
 
@@ -737,6 +744,42 @@ def test_a_parameter_that_switches_reasoning_on_takes_no_amount() -> None:
         amount = replace(small, model="claude-haiku-4-5", thinking=ThinkingSettings(budget_tokens=2000))
         with pytest.raises(Unsupported, match="thinking only switches it"):
             client.chat(amount)
+
+
+def _by_pairs(messages: list[Any]) -> str:
+    pairs = [(call["name"], call["args"], value) for call, value in messages[-1]["results"]]
+    return str((len(messages), pairs))
+
+
+def _by_other_key(messages: list[Any]) -> str:
+    return str(messages[-1]["outcomes"])
+
+
+@pytest.mark.parametrize(
+    ("chat", "text"),
+    [
+        (_by_pairs, "(2, [('f', {'a': 1}, 'one'), ('f', {'a': 2}, 'two')])"),
+        (_by_other_key, "reads 'outcomes', which no usual message has"),
+    ],
+)
+def test_the_results_of_a_turn_may_be_a_list(chat: Callable[..., str], text: str) -> None:
+    calls = Message(Role.ASSISTANT, (ToolCall("c1", "f", {"a": 1}), ToolCall("c2", "f", {"a": 2})))
+    results = Message(Role.USER, (ToolResult("c1", "f", "one"), ToolResult("c2", "f", "two")))
+    with closing(ShapedClient(recognise(chat, "mine"), HERE, "gpt")) as client:
+        try:
+            said = client.chat(replace(REQUEST, system=None, messages=(calls, results))).text
+        except Unsupported as error:
+            said = str(error)
+
+    assert text in said
+
+
+def test_the_results_of_a_turn_may_be_a_list_of_dictionaries() -> None:
+    wire = [{"role": "tool", "tool_call_id": name, "name": "f", "content": name.upper()} for name in ("a", "b")]
+    ((turn),) = with_joined_results(wire, REQUEST, 'for result in message["results"]:')
+
+    assert [(each["id"], each["output"]) for each in turn["results"]] == [("a", "A"), ("b", "B")]
+    assert with_joined_results(wire, REQUEST, 'message["content"]') == wire
 
 
 def test_only_a_result_has_an_output() -> None:
@@ -1801,6 +1844,25 @@ class Remembering:
         self.last = SimpleNamespace(text="", calls=[CALL])
 
 
+@dataclass
+class Computed:
+    """An answer that computes its calls."""
+
+    text: str = ""
+
+    @property
+    def calls(self) -> list[Any]:
+        return [CALL]
+
+
+class Computing(Remembering):
+    """A client whose stream has no text. The answer computes its calls."""
+
+    def stream(self, messages: list[Any]) -> Iterator[str]:
+        yield from []
+        self.last = cast("Any", Computed())
+
+
 class Returning:
     """A client whose generator returns the whole answer."""
 
@@ -1812,7 +1874,7 @@ class Returning:
         return SimpleNamespace(text="Hello", calls=[CALL])
 
 
-@pytest.mark.parametrize(("kind", "text"), [(Remembering, ""), (Returning, "Hello")])
+@pytest.mark.parametrize(("kind", "text"), [(Remembering, ""), (Computing, ""), (Returning, "Hello")])
 def test_the_whole_answer_of_a_stream_may_come_another_way(kind: type, text: str, connect: Connect) -> None:
     finish = [*connect(kind).stream(REQUEST)][-1]
     assert isinstance(finish, Finish)
