@@ -18,7 +18,7 @@ from harness.apis.fact_files import FactSelection
 from harness.cassettes.loopback_server import serve
 from harness.checks import gateway_traffic, recognition
 from harness.checks.programs import missing_arguments, program_variables
-from harness.checks.recognition import is_mismatch, recognise_here
+from harness.checks.recognition import is_mismatch, recognise, recognise_here
 from harness.checks.server_check import ScriptedServer
 from harness.cli import try_command, try_server
 from harness.cli.try_command import TrialCheck
@@ -1390,7 +1390,7 @@ def test_the_clients_of_a_library_are_found_in_its_modules(library: Path) -> Non
 )
 @pytest.mark.usefixtures("library")
 def test_a_part_of_a_library_that_cannot_be_tried_gets_its_reason(name: str, question: str) -> None:
-    found = recognise_here(f"acme_llm.models.openai:{name}")
+    found = recognise(f"acme_llm.models.openai:{name}")
 
     assert question in found.question
     assert not found.failure
