@@ -62,6 +62,17 @@ class LoggedCall:
         """Return whether the call returned an awaitable."""
         return inspect.isawaitable(self.result)
 
+    @property
+    def value(self) -> object:
+        """The value that a script gets from the call: the joined message, the end or the list of a stream's pieces, the
+        value that an awaitable resolved to, or the result.
+        """
+        if self.joined is not None:
+            return self.joined
+        if self.is_stream:
+            return self.pieces if self.final_answer is None else self.final_answer[0]
+        return self.awaited if self.is_awaited else self.result
+
 
 @dataclass(frozen=True, slots=True)
 class BoundMethod:

@@ -225,7 +225,7 @@ def _own_message(answer: object, hint: object, api: str, source: str = "") -> ob
         return next((each for each in values if isinstance(each, classes)), None)
     message = cast("Mapping[str, Any]", inner if isinstance(inner, Mapping) else {})
     if message.get("role") != "assistant":
-        message = next(_dictionaries_by_methods(answer), message)
+        message = next((made for _, made in message_methods(answer)), message)
     if message.get("role") != "assistant":
         has_blocks = api == ANTHROPIC.name and source and not READS_CALLS.search(source)
         return _message_of_blocks(answer) if has_blocks else None
@@ -259,13 +259,15 @@ READS_CALLS = re.compile(r"[\"'](tool_calls|calls|function_calls|tool_uses)[\"']
 """Code that reads calls from messages that are dictionaries."""
 
 
-def _dictionaries_by_methods(answer: object) -> Iterator[Mapping[str, Any]]:
-    """Yield the dictionaries that an answer's methods for its message return, such as `to_message()`."""
+def message_methods(answer: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the names of an answer's methods for its message, such as `to_message()`, and the dictionaries that they
+    return.
+    """
     for name, method in inspect.getmembers(type(answer), inspect.isfunction):
         if re.search(r"^[a-z].*(message|turn|history|param)", name) and len(inspect.signature(method).parameters) == 1:
             made = _plain_fields(method(answer))
             if made.get("role") == "assistant":
-                yield made
+                yield name, made
 
 
 _MESSAGE_FIELDS = {"role", "content", "tool_calls", "refusal", "name", "reasoning_content"}

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from harness.checks import script_parts
 from harness.checks.reproduction import Reproduction, ScriptClaim
-from harness.checks.script_code import ScriptCode, body_code, module_source, reader
+from harness.checks.script_code import LacksAnswer, ScriptCode, body_code, module_source, reader
 from harness.model.messages import JSON
 from harness.platform.exceptions import shorten
 
@@ -26,6 +26,7 @@ def python_scripts(made: Reproduction, file: str) -> Iterator[str]:
 
     Raises:
         CannotWrite: an argument of a call cannot be written as Python code.
+        LacksAnswer: the call does not send back what the client returned before, which has the state that is lost.
     """
     for claim in made.claims():
         for redirect in made.redirects or [None]:
@@ -38,7 +39,10 @@ def _script(made: Reproduction, file: str, claim: ScriptClaim, redirect: str | N
     that clients ignore.
     """
     code = ScriptCode(made.module, {made.origin + made.base_path: "endpoint.base_url"}, made.results)
+    code.sends_answers_back = made.lost_state is not None
     statements, first = _statements(made, code)
+    if made.lost_state is not None and not re.search(rf"\banswer_\d|{re.escape(made.lost_state)}", statements[-1]):
+        raise LacksAnswer
     returned = reader(claim, made.returned_values()) if claim.reads and is_short else None
     read = _READERS.get(claim.subject, "")
     end = _end(made, claim, returned or read.format(read=_reader(made, code) if read else "", count="{count}"))
@@ -111,7 +115,7 @@ def _statements(made: Reproduction, code: ScriptCode) -> tuple[list[str], int]:
             text = f"{text}{last if each.join is None else ''}"
             text = f"{code.function(each.join)}({text})" if each.join is not None else text
         called.append((name, f"{name} = {text}", each.before))
-        code.names.append((each.result if each.joined is None else each.joined, name))
+        code.names.append((each.value, name))
     used, kept = called[-1][1], [called[-1]]
     for name, text, before in reversed(called[:-1]):
         if re.search(rf"\b{name}\b", used):

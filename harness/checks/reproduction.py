@@ -211,8 +211,9 @@ class Reproduction:
     def _of_request(self, reading: ParsedExchange) -> Iterator[ScriptClaim]:
         body, finding = loads(reading.exchange.request.body), self.finding
         right = _right_request(finding)
-        if self.lost_text is not None:
-            yield ScriptClaim("has", self.lost_text)
+        lost = self.lost_state or self.lost_text
+        if lost is not None:
+            yield ScriptClaim("has", lost)
         lacking = (at for at, each in _differences(body, right) if self.is_mended(_put(body, at, each)))
         for pointer in chain(filter(None, [finding.pointer]), islice(lacking, 1)):
             wrong, actual = resolve(body, pointer), finding.actual
@@ -237,6 +238,16 @@ class Reproduction:
         return next(
             (each for each in texts if _to_json(each)[1:-1] in known and _to_json(each)[1:-1] not in sent), None
         )
+
+    @property
+    def lost_state(self) -> str | None:
+        """The longest text of an answer's opaque state that the wrong request lacks, such as a signature, or `None`."""
+        reading, finding = self.reading, self.finding
+        if reading is None or finding.rule != "opaque-state-lost":
+            return None
+        sent = _to_json(loads(reading.exchange.request.body))
+        texts = sorted(_texts_in(finding.expected), key=len, reverse=True)
+        return next((each for each in texts if _to_json(each) not in sent), None)
 
     def _of_answer(self, view: ResponseView) -> Iterator[ScriptClaim]:
         rule = self.finding.rule
@@ -293,7 +304,7 @@ def _right_request(finding: Finding) -> JSON:
 
 def _differences(wrong: JSON, right: JSON, pointer: str = "") -> Iterator[tuple[str, JSON]]:
     """Yield the pointer and the right value of each place where a wrong request differs from a right one or lacks the
-    value.
+    value. An object that differs follows its members.
     """
     pairs: Iterable[tuple[str | int, JSON]] = ()
     if isinstance(right, dict) and isinstance(wrong, dict):
@@ -308,6 +319,15 @@ def _differences(wrong: JSON, right: JSON, pointer: str = "") -> Iterator[tuple[
             yield place, each
         else:
             yield from _differences(resolve(wrong, join("", key)), each, place)
+    if isinstance(right, dict) and pointer and isinstance(wrong, dict) and wrong != right:
+        yield pointer, right
+
+
+def _texts_in(value: JSON) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    for each in as_object(value).values() if isinstance(value, dict) else as_list(value):
+        yield from _texts_in(each)
 
 
 def _put(body: JSON, pointer: str, value: JSON) -> JSON:
@@ -339,7 +359,7 @@ def _claims_of_place(finding: Finding, place: str, wrong: JSON, right_request: J
     """Yield the claim about the value at a place of a request, if there is one that a correct request meets."""
     steps = tuple(int(each) if each.isdigit() else each for each in keys(place))
     known = resolve(right_request, place) if right_request is not None else None
-    right = _right_value(finding, wrong)
+    right = known if finding.rule == "tool-choice" else _right_value(finding, wrong)
     if right is not None and (right_request is None or right == known):
         yield ScriptClaim("sent", right, path=steps)
     elif right_request is None or wrong != known:

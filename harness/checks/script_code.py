@@ -15,12 +15,16 @@ import warnings
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
+from itertools import chain
 from types import ModuleType
 from typing import Any, cast
 
+from harness.apis.jsonvalue import as_object
 from harness.bridge.call_log import BoundMethod
+from harness.bridge.client_answers import message_methods
 from harness.bridge.openai_messages import plain
 from harness.checks.reproduction import ScriptClaim
+from harness.model.messages import JSON
 from harness.model.protocols import Conversation, ConversationTool, Endpoint
 
 _WIDTH = 140
@@ -28,6 +32,10 @@ _WIDTH = 140
 
 class CannotWrite(Exception):
     """A value has no representation as Python code."""
+
+
+class LacksAnswer(Exception):
+    """A call has no part of the client's earlier answer, so that a script cannot send it back."""
 
 
 class RawCode(str):
@@ -44,7 +52,8 @@ class ScriptCode:
     """Writes values as code, and collects the imports and the wrapper's functions that the code uses.
 
     `names` maps the results of earlier calls to their variables. `strings` maps strings to the code that replaces them.
-    `results` are the results of a loop's tools, by name. `width` is the maximum line length.
+    `results` are the results of a loop's tools, by name. `width` is the maximum line length. If `sends_answers_back` is
+    set, arguments that are equal to a part of an earlier answer are taken from that answer.
     """
 
     def __init__(
@@ -62,6 +71,7 @@ class ScriptCode:
         self.names: list[tuple[object, str]] = []
         self.imports: set[str] = set()
         self.roots: list[str] = []
+        self.sends_answers_back = False
 
     def code(self, value: object, indent: int = 0, prefix: int = 0) -> str:
         """Return a value as code.
@@ -116,7 +126,7 @@ class ScriptCode:
             case None | bool() | int() | float() | bytes():
                 return repr(value), [], ""
             case list():
-                return "[", [("", each) for each in cast("list[object]", value)], "]"
+                return "[", [("", each) for each in self._with_answers(cast("list[object]", value))], "]"
             case tuple():
                 each = cast("tuple[object, ...]", value)
                 return (
@@ -139,12 +149,32 @@ class ScriptCode:
         if isinstance(value, JoinedTexts):
             return " + ".join(self.code(each, 4) for each in value)
         for result, name in self.names:
-            is_used = name in self._names_in and name.startswith("answer")
-            path = (_id_path(result, value) if is_used else None) if isinstance(value, str) else _path(result, value)
+            is_answer = name.startswith("answer")
+            if isinstance(value, str):
+                path = _id_path(result, value) if is_answer and name in self._names_in else None
+            else:
+                path = _path(result, value, is_answer=is_answer)
+                if path is None and is_answer and self.sends_answers_back:
+                    path = _equal_path(result, value)
             if path is not None:
                 self._names_in.add(name)
                 return name + path
         return None
+
+    def _with_answers(self, values: list[object]) -> list[object]:
+        """Return a list in which the items of an earlier answer's list are taken from that answer."""
+        answers = [(result, name) for result, name in self.names if name.startswith("answer")]
+        for result, name in answers if self.sends_answers_back else ():
+            for path, key, each in _places(result, ""):
+                items = cast("list[object]", each) if isinstance(each, list) and not _CALLS.search(key) else []
+                is_of_parts = items and all("type" in as_object(cast("JSON", item)) for item in items)
+                for start in range(len(values) - len(items) + 1) if is_of_parts else ():
+                    end = start + len(items)
+                    if all(map(_has_members, items, cast("list[JSON]", values[start:end]))):
+                        self._names_in.add(name)
+                        values = [*values[:start], RawCode(f"*{name}{path}"), *values[end:]]
+                        break
+        return values
 
     def _conversation(self, value: Conversation | ConversationTool) -> Parts:
         self.imports.add("from types import SimpleNamespace")
@@ -227,35 +257,53 @@ def _public(module: str, name: str, value: object) -> str:
     return next((each for each in candidates if getattr(sys.modules.get(each), name, None) is value), module)
 
 
-def _path(result: object, value: object) -> str | None:
-    """Return the indices and attributes that lead from the result of a call to a value in it, as code."""
+def _path(result: object, value: object, *, is_answer: bool) -> str | None:
+    """Return the indices and attributes that lead from the result of a call to a value in it, as code. A client's
+    attributes are not searched further.
+    """
     if isinstance(value, str | int | float | bool | None):
         return None
-    if result is value:
-        return ""
-    if isinstance(result, list):
-        inner = ((f"[{at}]", each) for at, each in enumerate(cast("list[object]", result)))
-    else:
-        inner = ((f".{name}", each) for name, each in getattr(result, "__dict__", {}).items())
-    for step, each in inner:
-        if each is value:
-            return step
-        if isinstance(result, list) and (path := _path(each, value)) is not None:
-            return step + path
-    return None
+    attributes = cast("dict[str, object]", getattr(result, "__dict__", {}))
+    places = [("", result), *((f".{name}", each) for name, each in attributes.items())]
+    places = ((path, each) for path, _, each in _places(result, "")) if is_answer else places
+    return next((path for path, each in places if each is value), None)
+
+
+def _equal_path(answer: object, value: object) -> str | None:
+    """Return the code that leads from an answer to an object or a list in it that has all members of a JSON value.
+
+    A method of the answer may also return the object. An answer's list of calls is no list of a message's parts.
+    """
+    if not value or not isinstance(value, list | dict):
+        return None
+    value = cast("JSON", value)
+    parts = value if isinstance(value, list) else [value]
+    is_of_parts = all("type" in as_object(each) for each in parts)
+    places = ((path, each) for path, name, each in _places(answer, "") if not (is_of_parts and _CALLS.search(name)))
+    found = (path for path, each in places if _has_members(each, value))
+    methods = (f".{name}()" for name, made in message_methods(answer) if _has_members(made, value))
+    return next(chain(found, methods), None)
+
+
+_CALLS = re.compile("call|tool_use")
+
+
+def _has_members(value: object, wanted: JSON) -> bool:
+    """Return whether a value of a client is equal to a JSON value. Its objects may have further members."""
+    if isinstance(wanted, dict):
+        own = cast("dict[str, object]", value) if isinstance(value, dict) else {}
+        return wanted.keys() <= own.keys() and all(_has_members(own[name], each) for name, each in wanted.items())
+    if isinstance(wanted, list):
+        items = cast("list[object]", value) if isinstance(value, list) else []
+        return len(items) == len(wanted) and all(map(_has_members, items, wanted))
+    return value == wanted
 
 
 def _id_path(result: object, value: str, depth: int = 0) -> str | None:
     """Return the indices and attributes that lead from the result of a call to an id in it, as code. Such ids can
     differ in each run, so the script must not contain them.
     """
-    if isinstance(result, list):
-        inner = [(f"[{at}]", each) for at, each in enumerate(cast("list[object]", result))]
-    elif isinstance(result, dict):
-        inner = [(f"[{name!r}]", each) for name, each in cast("dict[str, object]", result).items()]
-    else:
-        inner = [(f".{name}", each) for name, each in getattr(result, "__dict__", {}).items()]
-    for step, each in inner:
+    for step, _, each in _members(result):
         if isinstance(each, str) and each == value and step.rstrip("]'").endswith("id"):
             return step
         if depth < _MAX_DEPTH and not isinstance(each, str) and (path := _id_path(each, value, depth + 1)) is not None:
@@ -350,8 +398,18 @@ def reader(claim: ScriptClaim, made: tuple[Any, Any] | None) -> str | None:
             return _calls_reader(answer, given, names, whole=subject != "calls")
     if subject == "text" and isinstance(answer, list):
         return _joined_reader(cast("list[object]", answer), str(wanted))
-    places = ((path, value) for path, name, value in _places(answer) if re.search(part, name)) if wanted else ()
-    return next((path for path, value in places if isinstance(value, str | int) and value == wanted), None)
+    every = [
+        (f"{path}.value", name, value.value) if isinstance(value, Enum) else (path, name, value)
+        for path, name, value in _places(answer)
+    ]
+    places = ((path, value) for path, name, value in every if re.search(part, name)) if wanted else ()
+    found = next((path for path, value in places if isinstance(value, str | int) and value == wanted), None)
+    if found is None and subject == "reason":  # in a word of the client's own
+        return next((path for path, name, value in every if isinstance(value, str) and _REASON.fullmatch(name)), None)
+    return found
+
+
+_REASON = re.compile(r"(stop|finish)(_?reason)?", re.IGNORECASE)
 
 
 def _joined_reader(pieces: list[object], text: str) -> str | None:

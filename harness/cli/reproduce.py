@@ -38,7 +38,7 @@ from harness.checks.generation import cause_key, causes_of, shrink_cause
 from harness.checks.node_script import CALL_LOG, NodeProgram
 from harness.checks.python_script import python_scripts
 from harness.checks.reproduction import Reproduction, curl_command, issue_text, provider_fact
-from harness.checks.script_code import CannotWrite, RawCode, imported_modules
+from harness.checks.script_code import CannotWrite, LacksAnswer, RawCode, imported_modules
 from harness.cli import execution
 from harness.cli.app import complete_scenarios
 from harness.cli.options import CellOptions, LoopOptions, NoColour, StrictOptions, option
@@ -52,7 +52,7 @@ from harness.model.messages import JSON, ChatResponse, ToolCall, ToolResult
 from harness.model.protocols import Endpoint
 from harness.platform.environment import installed_version
 from harness.reports.words import what_to_do
-from harness.results import CellResult, DrivenTranscript, Finding, ReplayVariant
+from harness.results import CellResult, DrivenTranscript, Finding, ReplayVariant, Severity
 from harness.rules.evidence import Evidence, ParsedExchange
 from harness.rules.rule import all_rules
 from harness.runner.backends import NO_KEY
@@ -81,7 +81,7 @@ class ReproduceOptions(StrictOptions, CellOptions, LoopOptions):
     ] = None
     saved: Annotated[
         Path | None,
-        option("--from RUN.json", "Take target, model, adapter and variant from a failed cell of this saved run."),
+        option("--from RUN.json", "Take target, model, adapter and variant from a cell of this saved run."),
     ] = None
     output: Annotated[
         Path, typer.Option("--output", metavar="DIR", help="Folder to write to; existing files are not overwritten.")
@@ -104,6 +104,7 @@ def reproduce(args: ReproduceOptions) -> int:
     Exit codes: 0 if a script or a `curl` command is written, 1 if only the issue is written, 2 for wrong usage.
     """
     rules = named = args.rules or []
+    streamed = ["stream"] if args.variants == ["stream"] else []
     recuts = RECUTS
     if args.saved is not None:
         args, failed, recuts = _from_run(args, args.saved)
@@ -119,7 +120,7 @@ def reproduce(args: ReproduceOptions) -> int:
         spec = (options.adapters or [finished.cell.target.adapter.name])[0]
         made = _reproduction(finished, finding, spec, options, copied=args.copy_client)
         program = _node_program(finished, spec, Path(log))
-    name = re.sub(r"\W+", "_", "_".join(("reproduce", finished.cell.scenario.id, *named)))
+    name = re.sub(r"\W+", "_", "_".join(("reproduce", finished.cell.scenario.id, *streamed, *named)))
     typer.echo(f"{finding.message} ({finding.rule})")
     kind = ".py" if program is None else ".mjs"
     script, printed, reason = _first_shown(made, f"{name}{kind}", program)
@@ -148,15 +149,15 @@ _RECUT = "stream-recut"
 
 
 def _from_run(args: ReproduceOptions, file: Path) -> tuple[ReproduceOptions, list[str], int]:
-    """Return the options that replay a failed cell of a saved run, and the rules that the cell failed. Also return the
-    number of other chunk boundaries with which the run repeated streams.
+    """Return the options that replay a cell of a saved run with an error or a warning, and the rules of the worst
+    findings. Also return the number of other chunk boundaries with which the run repeated streams.
     """
     run = load_run(file, "--from")
-    cells = [each for each in run.cells if each.scenario == args.cell and any(one.fails for one in each.findings)]
+    cells = [each for each in run.cells if each.scenario == args.cell and _worst(each.findings, args.rules)]
     cells = [each for each in cells if each.variant in (args.variants or [each.variant])]
     cells = [each for each in cells if each.target in (args.targets or [each.target])]
     if not cells:
-        raise UsageError(f"--from {file}: it has no cell of {args.cell!r} with a finding that fails it.")
+        raise UsageError(f"--from {file}: it has no cell of {args.cell!r} with an error or a warning.")
     words = [*run.invocation.targets.get(cells[0].target, ("--target", cells[0].target))]
     given: dict[str, list[str]] = {each: [] for each in _NAMING}
     for name, value in zip(words[::2], words[1::2], strict=False):
@@ -169,7 +170,7 @@ def _from_run(args: ReproduceOptions, file: Path) -> tuple[ReproduceOptions, lis
         given["models"] = [f"{cells[0].target}={provenance.model_requested}"]
     chosen: dict[str, Any] = {name: values or None for name, values in given.items()}
     scenario = run.invocation.scenarios.get(args.cell, args.cell)
-    failed = [each.rule for each in _failing(cells[0])]
+    failed = [each.rule for each in _worst(cells[0].findings, None)]
     recuts = int(next(iter(run.invocation.recut[1:]), RECUTS))
     return replace(args, cell=scenario, variants=[cells[0].variant], **chosen), failed, recuts
 
@@ -186,23 +187,25 @@ def _show_command(finished: FinishedCell, spec: str, options: EffectiveOptions) 
     return shlex.join(["harness", "show", *words, *adapter_specs.option_for(spec), *named])
 
 
-def _failing(result: CellResult) -> list[Finding]:
-    """Return the findings that make a cell fail, without those that follow from others."""
-    found = [each for each in result.findings if each.fails]
+def _worst(findings: Sequence[Finding], rules: Sequence[str] | None) -> list[Finding]:
+    """Return the findings that make a cell fail, or else its warnings, without those that follow from others. With
+    `rules`, consider only findings of these rules.
+    """
+    own = [each for each in findings if each.rule in (rules or [each.rule]) and each.accepted is None]
+    found = [each for each in own if each.fails] or [each for each in own if each.severity is Severity.WARNING]
     return [each for each in found if each.follows is None] or found
 
 
 def _finding(finished: FinishedCell, rules: Sequence[str]) -> Finding:
-    """Return the worst finding that makes a cell fail. With `rules`, consider only findings of these rules. Raises
-    `UsageError`.
+    """Return the worst finding of a cell, which is an error or a warning. With `rules`, consider only findings of these
+    rules. Raises `UsageError`.
     """
-    result: CellResult = finished.result
-    found = [each for each in result.findings if each.fails and each.rule in (rules or [each.rule])]
-    wrong = [each for each in found if each.follows is None] or found
+    wrong = _worst(finished.result.findings, rules)
     if not wrong or finished.evidence is None:
         named = f" of the rule {' or '.join(rules)}" if rules else ""
         raise UsageError(
-            f"{finished.cell.scenario.id}: this cell has no failed finding{named}. 'harness show' prints its findings."
+            f"{finished.cell.scenario.id}: this cell has no error and no warning{named}. 'harness show' prints its "
+            "findings."
         )
     return wrong[0]
 
@@ -360,6 +363,8 @@ def _first_shown(made: Reproduction, file: str, program: NodeProgram | None) -> 
             reason = reason or f"without harness, the fault is not seen. The last line of the script's output: {last}"
     except CannotWrite as unknown:
         reason = f"an argument of the library's call cannot be written as code: {unknown}."
+    except LacksAnswer:
+        reason = "the client returns nothing that a script could send back with the state that is lost."
     return "", "", reason or "the finding has no value that a script could compare."
 
 

@@ -395,8 +395,9 @@ def _command_for(run: RunResult, rule: str, cell: CellResult) -> str:
     if not _is_trial(run):
         return groups.show_command(run, cell)
     stream = ["--variant", "stream"] if cell.variant == "stream" else []
-    several = len({each.rule for each in cell.findings if each.fails}) > 1
-    options = [*stream, *(["--rule", rule] if several else [])]
+    failing = [each for each in cell.findings if each.fails]
+    worst = failing or [each for each in cell.findings if each.severity is Severity.WARNING]
+    options = [*stream, *(["--rule", rule] if {each.rule for each in worst} != {rule} else [])]
     return shlex.join([*run.invocation.show[:2], cell.scenario, *options, *run.invocation.show[2:]])
 
 

@@ -306,6 +306,33 @@ def test_a_script_passes_when_the_fault_is_mended(
     assert mended.returncode == 0, (folder / name).read_text() + mended.stdout + mended.stderr
 
 
+OWN_REASONS = {
+    "an enumeration": ("Enum", "Reason(choice['finish_reason'])", "Reason('stop')"),
+    "an enumeration of texts": ("str, Enum", "Reason(choice['finish_reason'])", "Reason('stop')"),
+    "a word of its own": ("Enum", "{'stop': 'fine'}.get(choice['finish_reason'], 'length')", "'fine'"),
+}
+
+
+@pytest.mark.parametrize("case", OWN_REASONS)
+def test_a_stop_reason_is_read_in_the_form_of_the_client(harness: Command, folder: Path, case: str) -> None:
+    base, right, wrong = OWN_REASONS[case]
+    kind = f"class Reason({base}):\n    STOP, LENGTH, CALLS = 'stop', 'length', 'tool_calls'\n"
+    code = RIGHT.replace('=choice["finish_reason"]', "=REASON").replace(
+        "\n\n@dataclass", f"\n\n{kind}\n\n@dataclass", 1
+    )
+    code = f"from enum import Enum\n{code}"
+    (folder / "own_client.py").write_text(code.replace("REASON", wrong))
+    name = "reproduce_stop_max_tokens.py"
+
+    done = harness("reproduce", "stop-max-tokens", *TARGET)
+
+    assert (done.code, name in done.out) == (0, True), done.out + done.err
+    assert run(folder, name).stderr.splitlines()[-1].startswith("AssertionError: ")
+    (folder / "own_client.py").write_text(code.replace("REASON", right))
+    mended = run(folder, name)
+    assert mended.returncode == 0, (folder / name).read_text() + mended.stdout + mended.stderr
+
+
 STREAMS = RIGHT.replace(
     "    def message",
     """    def stream(self, messages, tools=None, **options):
@@ -368,7 +395,7 @@ def test_a_script_sends_the_stream_that_is_read_wrongly(harness: Command, folder
     (folder / "own_client.py").write_text(STREAMS.replace(right, wrong))
     words = ("--mode", "reference", "--recut", "1", "--report", "json:run.json", *TARGET)
     assert harness("run", scenario, *words).code == 1
-    name = f"reproduce_{scenario}_{rule}.py".replace("-", "_")
+    name = f"reproduce_{scenario}_stream_{rule}.py".replace("-", "_")
 
     done = harness("reproduce", scenario, "--variant", "stream", "--rule", rule, "--from", "run.json")
 
@@ -457,7 +484,7 @@ def test_the_answer_at_the_end_of_a_stream_is_compared(
     mended = ENDING.replace("PIECE", piece).replace("END\n", f"{last}\n").replace("def stream", method)
     assert right in mended
     (folder / "own_client.py").write_text(mended.replace(right, wrong))
-    name = f"reproduce_{scenario}_{rule}.py".replace("-", "_")
+    name = f"reproduce_{scenario}_stream_{rule}.py".replace("-", "_")
 
     done = harness("reproduce", scenario, "--variant", "stream", "--rule", rule, *TARGET)
 
@@ -466,6 +493,143 @@ def test_the_answer_at_the_end_of_a_stream_is_compared(
     (folder / "own_client.py").write_text(mended)
     passed = run(folder, name)
     assert passed.returncode == 0, (folder / name).read_text() + passed.stdout + passed.stderr
+
+
+THINKING = """
+import json
+from dataclasses import dataclass
+
+import httpx2
+
+
+class Refused(Exception):
+    pass
+
+
+@dataclass(slots=True)
+class Answer:
+    blocks: list
+    stop_reason: str
+    usage: dict
+
+    @property
+    def text(self):
+        return "".join(each["text"] for each in self.blocks if each["type"] == "text")
+
+    @property
+    def tool_calls(self):
+        return [each for each in self.blocks if each["type"] == "tool_use"]
+
+    def to_message(self):
+        return {"role": "assistant", "content": self.blocks}
+
+
+class Client:
+    def __init__(self, base_url, api_key, model):
+        self.http, self.model = httpx2.Client(base_url=base_url, timeout=60), model
+
+    async def chat(self, messages, system=None, tools=None, tool_choice=None):
+        body = {"model": self.model, "max_tokens": 1024, "messages": messages, "thinking": {"type": "adaptive"}}
+        body |= {"system": system} if system else {}
+        body |= {"tools": tools} if tools else {}
+        body |= {"tool_choice": tool_choice} if tool_choice else {}
+        answer = self.http.post("v1/messages", json=body, headers={"anthropic-version": "2023-06-01"})
+        if answer.status_code >= 400:
+            raise Refused(answer.text)
+        answer = answer.json()
+        blocks = answer["content"]
+        return RETURNED
+
+    def close(self):
+        self.http.close()
+"""
+WHOLE = 'Answer(blocks, answer["stop_reason"], answer["usage"])'
+PARTS = """{
+            "text": "".join(each["text"] for each in blocks if each["type"] == "text"),
+            "tool_calls": [each for each in blocks if each["type"] == "tool_use"],
+            "stop_reason": answer["stop_reason"],
+            "usage": answer["usage"],
+            "message": {"role": "assistant", "content": blocks},
+        }"""
+NO_THOUGHTS = (
+    'blocks = answer["content"]',
+    'blocks = [each for each in answer["content"] if each["type"] != "thinking"]',
+)
+NO_CHOICE = ('{"tool_choice": tool_choice}', '{"tool_choice": {"type": "auto"}}')
+LOST = {
+    "a method for the message": ("call-single", "opaque-state-lost", WHOLE, *NO_THOUGHTS),
+    "a message in a dictionary": ("call-single", "opaque-state-lost", PARTS, *NO_THOUGHTS),
+    "a named choice": ("choice-named", "tool-choice", WHOLE, *NO_CHOICE),
+    "a required choice": ("choice-required", "tool-choice", PARTS, *NO_CHOICE),
+}
+
+
+@pytest.mark.parametrize("case", LOST)
+def test_a_script_passes_when_the_client_sends_what_it_lost(harness: Command, folder: Path, case: str) -> None:
+    scenario, rule, returned, right, wrong = LOST[case]
+    mended = THINKING.replace("RETURNED", returned)
+    assert right in mended
+    (folder / "own_client.py").write_text(mended.replace(right, wrong))
+    name = f"reproduce_{scenario}_{rule}.py".replace("-", "_")
+    spec = ("--adapter", "native@anthropic own_client:Client", "--target", "anthropic-opus-5")
+
+    done = harness("reproduce", scenario, *spec, "--rule", rule)
+
+    assert (done.code, name in done.out) == (0, True), done.out + done.err
+    assert run(folder, name).stderr.splitlines()[-1].startswith("AssertionError: ")
+    (folder / "own_client.py").write_text(mended)
+    passed = run(folder, name)
+    assert passed.returncode == 0, (folder / name).read_text() + passed.stdout + passed.stderr
+
+
+SIGNED = """
+import httpx2
+
+
+class Client:
+    def __init__(self, base_url, api_key, model):
+        self.http, self.model = httpx2.Client(base_url=base_url, timeout=60), model
+
+    def chat(self, contents, system=None, tools=None):
+        body = {"contents": contents}
+        body |= {"systemInstruction": {"parts": [{"text": system}]}} if system else {}
+        body |= {"tools": tools} if tools else {}
+        answer = self.http.post(f"models/{self.model}:generateContent", json=body).raise_for_status().json()
+        for part in answer["candidates"][0]["content"]["parts"]:
+            if "text" in part:
+                part.pop("thoughtSignature", None)
+        return answer
+
+    def close(self):
+        self.http.close()
+"""
+
+
+def test_a_warning_is_reproduced_if_a_cell_has_no_error(harness: Command, folder: Path) -> None:
+    (folder / "own_client.py").write_text(SIGNED)
+    spec = ("--adapter", "native@gemini/v1beta own_client:Client", "--target", "gemini-3")
+    run_command = ("run", "system-changed", "--mode", "reference", "--report", "json:run.json", *spec)
+    assert harness(*run_command).code == 0
+
+    done = harness("reproduce", "system-changed", "--from", "run.json")
+
+    assert (done.code, "reproduce_system_changed.py" in done.out) == (0, True), done.out + done.err
+    assert run(folder, "reproduce_system_changed.py").stderr.splitlines()[-1].startswith("AssertionError: ")
+    (folder / "own_client.py").write_text(SIGNED.replace('part.pop("thoughtSignature", None)', "pass"))
+    mended = run(folder, "reproduce_system_changed.py")
+    assert mended.returncode == 0, mended.stdout + mended.stderr
+
+
+def test_no_script_sends_back_a_state_that_the_client_does_not_return(harness: Command, folder: Path) -> None:
+    parts = PARTS.replace('"message": {"role": "assistant", "content": blocks},', "")
+    assert parts != PARTS
+    (folder / "own_client.py").write_text(THINKING.replace("RETURNED", parts))
+    spec = ("--adapter", "native@anthropic own_client:Client", "--target", "anthropic-opus-5")
+
+    done = harness("reproduce", "call-single", *spec, "--rule", "opaque-state-lost")
+
+    assert done.code == 1, done.out + done.err
+    assert "the client returns nothing that a script could send back with the state" in done.out
 
 
 def test_a_client_is_copied_into_the_script_for_the_maintainers_of_its_library(harness: Command, folder: Path) -> None:
@@ -605,7 +769,7 @@ def test_a_cell_without_a_finding_is_not_reproduced(harness: Command, folder: Pa
     )
 
     assert done.code == 2
-    assert "this cell has no failed finding" in done.err
+    assert "this cell has no error and no warning" in done.err
     assert not list(folder.glob("reproduce*"))
 
 
@@ -617,7 +781,7 @@ def test_a_stream_that_ends_early_is_reproduced_with_an_sdk(harness: Command, fo
     done = harness("reproduce", "stream-cut-in-arguments", "--adapter", spec, *words)
 
     assert done.code == 0, done.out + done.err
-    code = code_of(folder, "reproduce_stream_cut_in_arguments.py")
+    code = code_of(folder, "reproduce_stream_cut_in_arguments_stream.py")
     assert "client = OpenAI(" in code
     assert "answer = [*client.chat.completions.create(" in code
 
