@@ -141,11 +141,8 @@ _TEXTS = frozenset({"text", "content", "message", "output_text", "answer"})
 
 def _value_of(piece: object) -> object:
     """Return the value of a piece that is a pair of a kind and a value. Return another piece unchanged."""
-    match piece:
-        case tuple() if len(pair := cast("tuple[object, ...]", piece)) == _PAIR and isinstance(pair[0], str):
-            return pair[1]
-        case _:
-            return piece
+    pair = cast("tuple[object, ...]", piece) if isinstance(piece, tuple) else ()
+    return cast("object", pair[1] if len(pair) == _PAIR and isinstance(pair[0], str) else piece)
 
 
 async def _await(logged: LoggedCall, result: Awaitable[object]) -> object:

@@ -458,6 +458,17 @@ def with_answered_calls(messages: Sequence[Any], request: ChatRequest) -> list[A
     return found
 
 
+def without_answered_calls(messages: object) -> object:
+    """Return messages without the calls that `with_answered_calls` added to those that are still dictionaries."""
+    items = cast("list[object]", messages) if isinstance(messages, list) else list[object]()
+    has_call = [isinstance(each, dict) and "answered_call" in each for each in items]
+    pairs = zip(items, has_call, strict=True)
+    left = [without(cast("dict[str, Any]", each), "answered_call") if has else each for each, has in pairs]
+    if not any(has_call):
+        return messages
+    return cast("object", left)
+
+
 def with_joined_results(messages: Sequence[Any], request: ChatRequest, source: str) -> list[Any]:
     """Return messages in OpenAI's format, with the results of a turn in one message if the client's source reads them
     from a list: as pairs of a call and its result, or as dictionaries.
@@ -467,11 +478,16 @@ def with_joined_results(messages: Sequence[Any], request: ChatRequest, source: s
         return [*messages]
     found = list[Any]()
     for is_result, run in groupby(with_answered_calls(messages, request), _is_result):
-        joined = cast("list[dict[str, Any]]", [*run])
-        calls = [each.get("answered_call") or {"id": each["tool_call_id"]} for each in joined if is_result]
-        pairs = [(OwnFields(call, {}, call), each["content"]) for call, each in zip(calls, joined, strict=False)]
-        fields = [OwnFields(each, {}, {**each, "id": each["tool_call_id"]}) for each in joined if is_result]
-        found += [{"role": "tool", "results": pairs if read[1] else fields}] if is_result else joined
+        if not is_result:
+            found += run
+            continue
+        results = cast("list[dict[str, Any]]", [*run])
+        if read[1]:
+            calls = [each.get("answered_call") or {"id": each["tool_call_id"]} for each in results]
+            listed = [(OwnFields(call, {}, call), each["content"]) for call, each in zip(calls, results, strict=True)]
+        else:
+            listed = [OwnFields(each, {}, {**each, "id": each["tool_call_id"]}) for each in results]
+        found.append({"role": "tool", "results": listed})
     return found
 
 

@@ -206,8 +206,8 @@ class Method:
     @property
     def reads_parts(self) -> bool:
         """Return whether the source of the client's module handles content that is a list of parts."""
-        tests_type = rf"isinstance\([^)]*{'' if self.mentions_images else 'content'}[^)]*\b(list|str)\b"
-        return re.search(f"image_url|{tests_type}", self.module) is not None
+        tested = "" if self.mentions_images else r"content[^)]*"
+        return re.search(rf"image_url|isinstance\([^)]*{tested}\b(list|str)\b", self.module) is not None
 
     @property
     def wraps_tools(self) -> bool:
@@ -455,7 +455,6 @@ def make_client(
 
     if name not in arguments or arguments[name] != model:
         return make()
-
     return _call_with_prefixes(make, str(name), model, api)
 
 

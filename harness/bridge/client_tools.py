@@ -793,14 +793,11 @@ _CONVERTS_VALUES = re.compile(
 """Code that converts a result to JSON unless it is a text."""
 
 
-_NO_RESULT = ToolResult("", "", "")
-
-
 def _result_of(tool: ConversationTool, arguments: Mapping[str, Any]) -> object:
     if not isinstance(tool, _ValueTool):
         return _AwaitableText(tool.text(arguments))
     content = tool.call(arguments)
-    return replace(_NO_RESULT, content=content).text if isinstance(content, tuple) else content
+    return ToolResult("", tool.name, content).text if isinstance(content, tuple) else content
 
 
 def _calling(tool: ConversationTool, shape: inspect.Signature | None) -> Callable[..., object]:

@@ -47,6 +47,7 @@ from harness.bridge.client_formats import (
     with_joined_texts,
     with_own_fields,
     with_own_roles,
+    without_answered_calls,
 )
 from harness.bridge.client_methods import (
     Method,
@@ -266,6 +267,7 @@ class ShapedClient:
         }
         if form is OPENAI and given in instances:
             _check_instances(instances[given], method.hints.get(given))
+            instances[given] = without_answered_calls(instances[given])
         return {**arguments, **instances}
 
     def _argument(self, method: Method, name: str, parameter: str, request: ChatRequest, made: Any) -> Any:

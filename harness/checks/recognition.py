@@ -34,7 +34,7 @@ from harness.apis.api import Api
 from harness.apis.view import RequestView, TextView, WireError
 from harness.bridge import client_formats, client_methods, client_shapes
 from harness.bridge.call_log import logged_calls
-from harness.bridge.client_formats import ANTHROPIC, GEMINI, OPENAI, PROMPT, RESPONSES
+from harness.bridge.client_formats import ANTHROPIC, GEMINI, OPENAI, PROMPT, RESPONSES, UnknownKeyError
 from harness.bridge.client_loops import AgentDrive, FunctionDrive, agent_drive
 from harness.bridge.client_methods import TRIED_MODELS
 from harness.bridge.client_sessions import SessionDrive, session_drive
@@ -583,7 +583,8 @@ def _probe(send: Callable[[str], object], base: str = _BASE_PATH) -> _Seen:
         except PluginError:
             raise
         except (Exception, SystemExit) as error:  # noqa: BLE001 - it was refused, or it fails in any way before it sends
-            raised = error.__cause__ if isinstance(error, MalformedResponse) and error.__cause__ else error
+            is_translated = isinstance(error, MalformedResponse) or isinstance(error.__cause__, UnknownKeyError)
+            raised = error.__cause__ if is_translated and error.__cause__ else error
             failure = f" ({shorten(' '.join(exception_summary(raised).split()), _MAX_FAILURE_CHARACTERS)})"
             place = origin(error)
             if place.raiser.startswith("the library") and is_mismatch(place):

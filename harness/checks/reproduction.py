@@ -54,18 +54,7 @@ class ScriptClaim:
     """
 
     subject: Literal[
-        "sent",
-        "has",
-        "shown",
-        "error",
-        "no error",
-        "status",
-        "runs",
-        "calls",
-        "whole calls",
-        "text",
-        "usage",
-        "reason",
+        "sent", "has", "shown", "error", "no error", "status", "runs", "calls", "whole calls", "text", "usage", "reason"
     ]
     value: JSON = None
     is_right: bool = True

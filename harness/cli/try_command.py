@@ -350,7 +350,9 @@ class _Trial:
         """
         if not self.models:
             refused = None if execution.options.targets else _first_refusal(result)
-            return refused and (self.default or accepting_model(execution, workers, *refused)), None
+            if refused is None:
+                return None, None
+            return self.default or accepting_model(execution, workers, *refused), None
         model = self.models[0]
         if model != self.default or self.is_fixed or not target:
             return model, None

@@ -333,7 +333,7 @@ def _numbered_lines(run: RunResult, number: int, same: list[Cause]) -> Iterator[
     yield hanging(Text(str(number), style="bold"), title, width=1, by=0)
     values = dict(words.values(with_one_value(finding)))
     if "actual" in values and "expected" in values:
-        values["actual"], values["expected"] = _from_difference(values["actual"], values["expected"])
+        values["actual"], values["expected"] = _without_shared_start(values["actual"], values["expected"])
     side = side_of(finding) if "actual" in values else "at"
     shown = "  ".join(part for part in (words.place(finding), values.get("actual", "")) if part)
     yield from [_cut(f"   {side:{_LABEL_WIDTH}}{shown}")] if shown else []
@@ -347,7 +347,7 @@ def _numbered_lines(run: RunResult, number: int, same: list[Cause]) -> Iterator[
         yield _command("see", command)
 
 
-def _from_difference(actual: str, expected: str) -> tuple[str, str]:
+def _without_shared_start(actual: str, expected: str) -> tuple[str, str]:
     """Return two texts without the beginning that they share, if it is so long that the line may end before they
     differ.
     """

@@ -732,6 +732,18 @@ def test_a_result_may_have_its_call() -> None:
     assert seen[-1] == [Asked("Hello"), Called("", calls), ToolTurn([Done(calls[0], "one"), Done(calls[1], "two")])]
 
 
+def test_a_result_that_stays_a_dictionary_has_no_further_key() -> None:
+    def chat(turns: Sequence[Called | dict[str, Any]]) -> str:
+        return str([sorted(each) for each in turns if isinstance(each, dict)])
+
+    calls = Message(Role.ASSISTANT, (ToolCall("c1", "f", {"a": 1}),))
+    results = Message(Role.USER, (ToolResult("c1", "f", "one"),))
+    with closing(ShapedClient(recognise(chat, "mine"), HERE, "gpt")) as client:
+        said = client.chat(replace(REQUEST, system=None, messages=(*REQUEST.messages, calls, results))).text
+
+    assert said == "[['content', 'role'], ['content', 'name', 'role', 'tool_call_id']]"
+
+
 def test_a_parameter_that_switches_reasoning_on_takes_no_amount() -> None:
     def chat(messages: list[Any], thinking: bool = False) -> str:
         return str(thinking)
