@@ -460,13 +460,15 @@ def with_answered_calls(messages: Sequence[Any], request: ChatRequest) -> list[A
 
 def without_answered_calls(messages: object) -> object:
     """Return messages without the calls that `with_answered_calls` added to those that are still dictionaries."""
-    items = cast("list[object]", messages) if isinstance(messages, list) else list[object]()
-    has_call = [isinstance(each, dict) and "answered_call" in each for each in items]
-    pairs = zip(items, has_call, strict=True)
-    left = [without(cast("dict[str, Any]", each), "answered_call") if has else each for each, has in pairs]
-    if not any(has_call):
+    if not isinstance(messages, list):
         return messages
-    return cast("object", left)
+    return [_without_answered_call(each) for each in cast("list[object]", messages)]
+
+
+def _without_answered_call(message: object) -> object:
+    if not isinstance(message, dict) or "answered_call" not in message:
+        return cast("object", message)
+    return without(cast("dict[str, Any]", message), "answered_call")
 
 
 def with_joined_results(messages: Sequence[Any], request: ChatRequest, source: str) -> list[Any]:
