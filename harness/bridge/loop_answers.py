@@ -63,7 +63,8 @@ def application_answer(
     read = _read(returned, request, api, source)
     if isinstance(returned, EventList) and (read is None or not read.text) and words:
         return None
-    text = "\n".join(filter(None, [read.text if read is not None else "", *words, "".join(words), *flags]))
+    texts = [returned] if isinstance(returned, str) else [read.text if read is not None else "", *words, "".join(words)]
+    text = "\n".join(filter(None, [*texts, *flags]))
     if not text and _REPORTS_OTHERWISE.search(source):
         return None
     message = Message(Role.ASSISTANT, (Text(text),) if text else ())

@@ -314,15 +314,17 @@ def _visible_text(answer: ChatResponse) -> str:
 
 @_loop_rule(
     "loop-answer",
-    "What a loop returns for a turn has the text of the model's final answer.",
+    "What a loop returns for a turn has the text of the model's final answer, without its reasoning.",
     subject=Subject.RESPONSES,
     because="the application shows something else than the model wrote",
-    remedy="return all text of the model's final answer, or its refusal",
+    remedy="return all text of the model's final answer, or its refusal, and none of its reasoning",
 )
-def lost_text(given: LoopInputs) -> Iterator[RuleViolation]:
-    """Report a final text that is not in the returned answer, and a refusal that is returned as an empty answer.
+def changed_text(given: LoopInputs) -> Iterator[RuleViolation]:
+    """Report a final text that is not in the returned answer, and a refusal that is returned as an empty answer. Also
+    report an answer that begins with the reasoning.
 
-    An answer in JSON may be returned as a parsed value, so it is not compared.
+    An answer in JSON may be returned as a parsed value, so it is not compared. A loop may show the reasoning apart from
+    the text, for example on a line of its own.
     """
     for answer, reading, wire in _final_answers(given) if given.settings.format() is None else ():
         shown = "".join(_visible_text(answer).split())
@@ -330,6 +332,10 @@ def lost_text(given: LoopInputs) -> Iterator[RuleViolation]:
             if isinstance(part, TextView) and "".join(part.text.split()) not in shown:
                 message = "the model's final text is not in the answer that the loop returns"
                 yield reading.response_violation(message, part.pointer, answer.text, part.text)
+        thoughts = "".join(wire.reasoning)
+        if thoughts and wire.text and answer.text == thoughts + wire.text:
+            message = "the answer that the loop returns begins with the model's reasoning"
+            yield reading.response_violation(message, "", answer.text, wire.text)
         if wire.refusal and not wire.text and not shown and answer.stop_reason not in EARLY_ENDS:
             pointer = next((part.pointer for part in wire.parts if isinstance(part, OpaqueView)), "")
             message = "the model refuses, and the loop returns an empty answer"

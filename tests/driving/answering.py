@@ -63,3 +63,28 @@ def drive(  # noqa: C901, PLR0912 - a branch for each way
 
 
 LOOP = Loop("answering", "openai-chat", drive, PLAIN_LOOP | {Capability.ANSWERS, Capability.JSON_SCHEMA})
+
+
+def drive_with_thoughts(endpoint: Endpoint, model: str, conversation: Conversation) -> list[ChatResponse | None]:
+    """Ask Gemini for its thoughts, and return them in the text or leave them out."""
+    turn = conversation.turns[0]
+    body = {
+        "contents": [{"role": "user", "parts": [{"text": turn.text}]}],
+        "generationConfig": {
+            "maxOutputTokens": conversation.max_tokens,
+            "thinkingConfig": {"includeThoughts": True},
+        },
+    }
+    headers = {"x-goog-api-key": endpoint.api_key}
+    with httpx2.Client(base_url=endpoint.base_url, headers=headers, trust_env=False) as http:
+        reply = http.post(f"models/{model}:generateContent", json=body)
+    parts = reply.raise_for_status().json()["candidates"][0]["content"]["parts"]
+    thoughts = "".join(part["text"] for part in parts if part.get("thought"))
+    text = "".join(part["text"] for part in parts if not part.get("thought"))
+    text = {"thoughts-joined": thoughts + text, "thoughts-apart": f"{thoughts}\n\n{text}"}.get(
+        turn.text.partition(":")[0], text
+    )
+    return [ChatResponse(Message("assistant", text), StopReason.END_TURN, Usage())]
+
+
+THINKING_LOOP = Loop("thinking", "gemini", drive_with_thoughts, PLAIN_LOOP | {Capability.ANSWERS})

@@ -13,6 +13,7 @@ from tests.once import once
 WHOLE = "model: [{text: The harbour opens at six.}]"
 ANSWERS = {
     "plain": WHOLE,
+    "thoughts": WHOLE,
     "max": "model: [{text: The first lighthouse stood on a rock that the sea, stop: max_tokens}]",
     "refusal": "model: [{refusal: I cannot help with that.}]",
     "400": f"{WHOLE}\n    expect: {{error: invalid-request}}\nfaults: [{{status: 400}}]",
@@ -57,11 +58,11 @@ turns:
 """
 
 
-def run_ways(folder: Path, ways: list[str], loop: str) -> Cells:
+def run_ways(folder: Path, ways: list[str], loop: str, api: str = "openai-chat") -> Cells:
     files = [folder / f"{way}.yaml" for way in ways]
     for file in files:
         file.write_text(scenario(file.stem), encoding="utf-8")
-    words = [f"--conversation=tests.driving.answering:{loop}", "--api=openai-chat", f"--report=json:{folder / 'run'}"]
+    words = [f"--conversation=tests.driving.answering:{loop}", f"--api={api}", f"--report=json:{folder / 'run'}"]
     main(["run", "--mode=reference", *map(str, files), *words])
     run = RunResult.from_json((folder / "run").read_text(encoding="utf-8"))
     return {cell.scenario: cell for cell in run.cells}
@@ -90,6 +91,17 @@ def test_repeating_an_invalid_request_is_a_warning(results: Cells) -> None:
 
     assert cell.verdict is Verdict.WARN
     assert [each.message for each in cell.findings] == ["the same request is sent again after status 400"]
+
+
+def test_reasoning_is_not_joined_to_the_answer(tmp_path: Path) -> None:
+    ways = ["thoughts-joined", "thoughts-apart", "thoughts-left"]
+    cells = run_ways(tmp_path, ways, "THINKING_LOOP", "gemini")
+
+    assert [(cells[way].verdict, [each.message for each in cells[way].findings]) for way in ways] == [
+        (Verdict.FAIL, ["the answer that the loop returns begins with the model's reasoning"]),
+        (Verdict.PASS, []),
+        (Verdict.PASS, []),
+    ]
 
 
 def test_a_loop_that_returns_nothing_gets_no_scenario_about_its_answers(tmp_path: Path) -> None:
