@@ -32,15 +32,21 @@ from harness import plugins
 from harness.apis import registry
 from harness.apis.api import Api
 from harness.apis.view import RequestView, TextView, WireError
-from harness.bridge import client_formats, client_methods, client_shapes
 from harness.bridge.call_log import logged_calls
-from harness.bridge.client_formats import ANTHROPIC, GEMINI, OPENAI, PROMPT, RESPONSES, UnknownKeyError
-from harness.bridge.client_loops import AgentDrive, FunctionDrive, agent_drive
-from harness.bridge.client_methods import TRIED_MODELS
-from harness.bridge.client_sessions import SessionDrive, session_drive
-from harness.bridge.client_shapes import OPENAI_APIS, ClientShape
-from harness.bridge.client_tools import runs_tools
-from harness.bridge.shaped_client import ShapedClient
+from harness.bridge.clients.agent_classes import AgentDrive, agent_drive
+from harness.bridge.clients.agent_functions import FunctionDrive
+from harness.bridge.clients.candidates import is_value_class, rank_of_candidate
+from harness.bridge.clients.constructors import TRIED_MODELS, configured_model, constructor_names
+from harness.bridge.clients.forms import ANTHROPIC, GEMINI, OPENAI, OPENAI_APIS, PROMPT, RESPONSES
+from harness.bridge.clients.methods import method_of
+from harness.bridge.clients.names import BASE_URLS, KEYS, KNOWN_PARAMETERS, METHODS, SYNONYMS, first_known
+from harness.bridge.clients.own_keys import UnknownKeyError
+from harness.bridge.clients.provider_arguments import selectable_providers
+from harness.bridge.clients.sessions import SessionDrive, session_drive
+from harness.bridge.clients.shape_recognition import load_client, recognise_shape
+from harness.bridge.clients.shaped_client import ShapedClient
+from harness.bridge.clients.shapes import ClientShape
+from harness.bridge.clients.sources import runs_tools
 from harness.cassettes.client_patches import intercept_requests, is_local
 from harness.cassettes.loopback_server import serve
 from harness.checks.programs import (
@@ -121,7 +127,7 @@ def recognise_here(name: str, api: str = "") -> Recognition:
         name = _as_module(name)
         if ":" not in name:
             return _in_module(name, api)
-        value, method = client_shapes.load(name)
+        value, method = load_client(name)
         if isinstance(value, Adapter):
             return Recognition(name, f"an adapter of {value.api}")
         if isinstance(value, Loop):
@@ -135,8 +141,8 @@ def recognise_here(name: str, api: str = "") -> Recognition:
             if not method and (drive := make_drive(value, first_api)) is not None:
                 found = _class_loop(name, drive, lambda api, make=make_drive: cast("Drive", make(value, api)))
                 sentence = found.sentence + _provider_note(value, found.spec)
-                return replace(found, sentence=sentence, default_model=client_methods.configured_model(value))
-        found = _client(name, client_shapes.recognise(value, name, method, api), api)
+                return replace(found, sentence=sentence, default_model=configured_model(value))
+        found = _client(name, recognise_shape(value, name, method, api), api)
         return replace(found, sentence=found.sentence + _provider_note(value, found.spec))
     except PluginError as error:
         return Recognition(question=_with_variable(name, error))
@@ -149,7 +155,7 @@ def recognise_here(name: str, api: str = "") -> Recognition:
 def _provider_note(value: object, spec: str) -> str:
     """Return the end of a sentence that names the provider of a client for several providers, and the other ones."""
     apis = re.findall(r"@([^\s/=]+)", spec)
-    known = client_methods.selectable_providers(client_methods.method_of((), value))
+    known = selectable_providers(method_of((), value))
     if not apis or apis[0] not in known:
         return ""
     first_apis = {provider: each for each, provider in reversed(known.items())}
@@ -183,7 +189,7 @@ def _in_module(name: str, api: str) -> Recognition:
     ]
     if _is_installed(name):
         return _in_library(name, api)
-    found = [each for each in found if not client_shapes.is_value_class(members[each])] or found
+    found = [each for each in found if not is_value_class(members[each])] or found
     clients = [each for each in found if _may_be_client(members[each], f"{name}:{each}")] or found
     if len(clients) == 1:
         return recognise_here(f"{name}:{clients[0]}", api)
@@ -198,7 +204,7 @@ def _is_made_here(value: object) -> bool:
     if isinstance(value, Adapter | Loop):
         return True
     is_imported = inspect.isroutine(value) or inspect.isclass(value) or inspect.ismodule(value)
-    return not is_imported and any(callable(getattr(type(value), each, None)) for each in client_methods.METHODS)
+    return not is_imported and any(callable(getattr(type(value), each, None)) for each in METHODS)
 
 
 def _in_library(name: str, api: str) -> Recognition:
@@ -233,7 +239,7 @@ def _clients_in(name: str, end: float) -> dict[str, bool]:
     places = dict[str, int]()
     for each in dir(module):
         value = _member(module, each) if not each.startswith("_") else None
-        place = client_shapes.place_of_candidate(value, name.partition(".")[0])
+        place = rank_of_candidate(value, name.partition(".")[0])
         own_name = str(getattr(value, "__name__", each)) if place is not None else each
         if place is not None:
             places[own_name if _member(module, own_name) is value else each] = place
@@ -244,9 +250,9 @@ def _clients_in(name: str, end: float) -> dict[str, bool]:
             break
         with contextlib.suppress(Exception):  # it may be anything
             value = _member(module, each)
-            shape = client_shapes.recognise(value, f"{name}:{each}")
+            shape = recognise_shape(value, f"{name}:{each}")
             is_chat = not shape.is_guess and shape.whole.has_usual_prompt
-            is_chat = is_chat and {"base_url", "model"} <= client_methods.constructor_names(value).keys()
+            is_chat = is_chat and {"base_url", "model"} <= constructor_names(value).keys()
             if shape.may_call_a_model or shape.takes("tools") or is_chat:
                 clients[f"{name}:{each}"] = shape.takes("tools")
     return clients
@@ -296,7 +302,7 @@ def _may_be_client(value: object, name: str) -> bool:
     if isinstance(value, Adapter | Loop) or _is_loop(value):
         return True
     try:
-        client_shapes.recognise(value, name)
+        recognise_shape(value, name)
     except Exception:  # noqa: BLE001 - it may be anything
         return False
     return True
@@ -315,7 +321,7 @@ def _is_loop(value: object) -> bool:
     given = inspect.signature(value).parameters.values()
     required = [each for each in given if each.default is each.empty and each.kind is each.POSITIONAL_OR_KEYWORD]
     names = frozenset(each.name for each in required)
-    makes_client = all(client_methods.first(known, names) for known in (client_methods.BASE_URLS, client_methods.KEYS))
+    makes_client = all(first_known(known, names) for known in (BASE_URLS, KEYS))
     return len(required) == _LOOP_PARAMETERS and "messages" not in names and not makes_client
 
 
@@ -615,7 +621,7 @@ def is_mismatch(place: ExceptionOrigin) -> bool:
     if place.error in ("ImportError", "ModuleNotFoundError"):
         return _NAMES_PACKAGE.search(f"ImportError: {place.text}") is None
     refused = re.search(r"unexpected keyword argument '(\w+)'", place.text)
-    given = {*client_methods.KNOWN_PARAMETERS, *client_formats.SYNONYMS["messages"], "tool_choice"}
+    given = {*KNOWN_PARAMETERS, *SYNONYMS["messages"], "tool_choice"}
     return (refused is not None and refused[1] not in given) or place.text.startswith("module '")
 
 

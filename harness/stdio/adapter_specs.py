@@ -29,9 +29,11 @@ from urllib.parse import urlsplit
 from harness import plugins, wrappers
 from harness.apis import registry
 from harness.apis.api import Api
-from harness.bridge import client_methods, client_shapes, shaped_client
-from harness.bridge.client_loops import agent_drive
-from harness.bridge.client_sessions import session_drive
+from harness.bridge.clients.agent_classes import agent_drive
+from harness.bridge.clients.constructors import default_base_url
+from harness.bridge.clients.sessions import session_drive
+from harness.bridge.clients.shape_recognition import load_client
+from harness.bridge.clients.shaped_client import adapter_for
 from harness.model.errors import PluginError, UnknownName
 from harness.model.protocols import Adapter, Loop
 from harness.platform.exceptions import shorten
@@ -51,8 +53,8 @@ The API may be omitted if the loop declares it.
 """
 
 CLIENT, NATIVE = "client", "native"
-"""Prefixes of the specification of a client without a wrapper, which `harness.bridge.shaped_client` adapts. A client
-gets messages in OpenAI's format, unless it is `native`.
+"""Prefixes of the specification of a client without a wrapper, which `harness.bridge.clients` adapts. A client gets
+messages in OpenAI's format, unless it is `native`.
 """
 
 _CLIENT = re.compile(rf"({CLIENT}|{NATIVE})@([^\s/=]+)([/=]\S*)? (.*)", re.DOTALL)
@@ -202,7 +204,7 @@ def _redirected_drive(wire: Api, drive: Drive, value: object) -> Drive:
     how a base URL must end.
     """
     provider_url = "://".join(urlsplit(wire.provider_url)[:2])
-    default = urlsplit(client_methods.default_base_url(value, provider_url)).path.rstrip("/")
+    default = urlsplit(default_base_url(value, provider_url)).path.rstrip("/")
     is_longer = default.startswith(wire.base_path)
 
     def redirected(endpoint: Endpoint, model: str, conversation: Conversation) -> object:
@@ -271,9 +273,9 @@ def _client(kind: str, api: str, place: str | None, what: str) -> Adapter:
         return nullcontext() if own is None else _redirection(wire, own, given)
 
     _set_client_environment()
-    value, method = client_shapes.load(what)
+    value, method = load_client(what)
     form = api if kind == NATIVE else None
-    return shaped_client.adapter_for(value, what, api, base_url, method=method, form=form, redirected=redirection)
+    return adapter_for(value, what, api, base_url, method=method, form=form, redirected=redirection)
 
 
 def _driven_api(kind: str, name: str | None, what: str) -> Api:

@@ -16,21 +16,22 @@ import pytest
 from pydantic import BaseModel
 
 from harness.bridge.call_log import logged_calls
-from harness.bridge.client_answers import as_completion, read_answer, read_stream
-from harness.bridge.client_formats import (
-    ANTHROPIC,
-    GEMINI,
-    as_annotated,
-    choice_as_text,
-    with_joined_results,
-    with_joined_texts,
-)
-from harness.bridge.client_loops import agent_drive
-from harness.bridge.client_methods import default_base_url, method_of, selectable_providers
-from harness.bridge.client_sessions import session_drive
-from harness.bridge.client_shapes import load, place_of_candidate, recognise
+from harness.bridge.clients.agent_classes import agent_drive
+from harness.bridge.clients.answer_fields import as_completion
+from harness.bridge.clients.answers import read_answer, read_stream
+from harness.bridge.clients.candidates import rank_of_candidate
+from harness.bridge.clients.constructors import default_base_url
+from harness.bridge.clients.forms import ANTHROPIC, GEMINI
+from harness.bridge.clients.message_classes import as_annotated
+from harness.bridge.clients.message_dictionaries import with_joined_results, with_joined_texts
+from harness.bridge.clients.methods import method_of
+from harness.bridge.clients.provider_arguments import selectable_providers
+from harness.bridge.clients.sessions import session_drive
+from harness.bridge.clients.shape_recognition import load_client, recognise_shape
+from harness.bridge.clients.shaped_client import ShapedClient
+from harness.bridge.clients.tool_choices import choice_as_text
+from harness.bridge.clients.tool_declarations import wraps_tools
 from harness.bridge.openai_messages import Memory
-from harness.bridge.shaped_client import ShapedClient
 from harness.model.errors import InvalidRequest, MalformedResponse, PluginError, RateLimited, Unsupported
 from harness.model.messages import (
     ChatRequest,
@@ -71,7 +72,7 @@ def connect() -> Iterator[Connect]:
     made: list[ShapedClient] = []
 
     def connect(value: object, model: str = "gpt") -> ShapedClient:
-        made.append(ShapedClient(recognise(value, "mine"), HERE, model))
+        made.append(ShapedClient(recognise_shape(value, "mine"), HERE, model))
         return made[-1]
 
     yield connect
@@ -112,7 +113,7 @@ def test_a_call_is_found_in_any_usual_answer(answer: object) -> None:
         assert (messages[0]["role"], base_url) == ("system", HERE.base_url)
         return answer
 
-    got = ShapedClient(recognise(chat, "mine:chat"), HERE, "gpt").chat(REQUEST)
+    got = ShapedClient(recognise_shape(chat, "mine:chat"), HERE, "gpt").chat(REQUEST)
 
     assert got.message.tool_calls == (ToolCall("call_1", "weather", {"city": "Paris"}),)
 
@@ -165,14 +166,14 @@ def test_arguments_have_the_names_that_the_method_has(connect: Connect) -> None:
 
 
 def test_capabilities_follow_from_the_parameters() -> None:
-    assert Capability.STREAMING in recognise(Sdk, "mine").capabilities
-    found = recognise(Narrow, "mine").capabilities
+    assert Capability.STREAMING in recognise_shape(Sdk, "mine").capabilities
+    found = recognise_shape(Narrow, "mine").capabilities
     assert Capability.TOOLS in found
     assert not found & {Capability.JSON_MODE, Capability.STREAMING, Capability.TOOL_CHOICE}
 
     def chat(messages: list[Any], tools: list[Any], json_mode: bool = False) -> None: ...
 
-    assert Capability.JSON_WITH_TOOLS in recognise(chat, "mine").capabilities
+    assert Capability.JSON_WITH_TOOLS in recognise_shape(chat, "mine").capabilities
 
 
 class NoMethod:
@@ -209,7 +210,7 @@ def received(system: str, history: list[Any]) -> Generator[str, str]:
 )
 def test_what_is_not_recognised_gets_the_question_that_decides_it(value: Callable[..., Any], question: str) -> None:
     with pytest.raises(PluginError, match=question):
-        recognise(value, "mine:it")
+        recognise_shape(value, "mine:it")
 
 
 def test_tools_go_in_the_form_of_openai() -> None:
@@ -220,7 +221,8 @@ def test_tools_go_in_the_form_of_openai() -> None:
         return "done"
 
     tool = Tool("weather", "The weather.", {"type": "object", "properties": {"city": {"type": "string"}}})
-    ShapedClient(recognise(chat, "mine:chat"), HERE, "gpt").chat(ChatRequest("gpt", REQUEST.messages, tools=(tool,)))
+    client = ShapedClient(recognise_shape(chat, "mine:chat"), HERE, "gpt")
+    client.chat(ChatRequest("gpt", REQUEST.messages, tools=(tool,)))
 
     assert sent[2]["function"]["name"] == "weather"
 
@@ -241,7 +243,7 @@ def test_a_tool_may_be_read_with_or_without_its_enclosing_object(
         return json.dumps(read(tools[0]))
 
     request = ChatRequest("gpt", REQUEST.messages, tools=(LOOK,))
-    assert json.loads(ShapedClient(recognise(chat, "mine:chat"), HERE, "gpt").chat(request).text) == answered
+    assert json.loads(ShapedClient(recognise_shape(chat, "mine:chat"), HERE, "gpt").chat(request).text) == answered
 
 
 def test_a_key_that_no_tool_has_is_missing() -> None:
@@ -249,7 +251,7 @@ def test_a_key_that_no_tool_has_is_missing() -> None:
         return tools[0]["title"]
 
     with pytest.raises(KeyError, match="title"):
-        ShapedClient(recognise(chat, "mine:chat"), HERE, "gpt").chat(
+        ShapedClient(recognise_shape(chat, "mine:chat"), HERE, "gpt").chat(
             ChatRequest("gpt", REQUEST.messages, tools=(LOOK,))
         )
 
@@ -278,7 +280,7 @@ def test_own_messages_with_calls_keep_their_form_when_the_tools_have_that_of_the
         sent.extend([*messages, *tools])
         return "done"
 
-    shape = recognise(ask, "mine:ask").with_format(ANTHROPIC)
+    shape = recognise_shape(ask, "mine:ask").with_format(ANTHROPIC)
     call = Message(Role.ASSISTANT, (ToolCall("call_1", "look", {}),))
     ShapedClient(shape, HERE, "claude", "anthropic").chat(
         ChatRequest("claude", (*REQUEST.messages, call, *REQUEST.messages), system="Be short.", tools=(LOOK,))
@@ -326,7 +328,7 @@ def test_a_stream_is_asked_for_its_usage_where_the_client_can() -> None:
             sent.append({"model": model, "messages": len(messages), "stream": stream, "options": stream_options})
             return [{"choices": [{"delta": {"content": "Hi."}, "finish_reason": "stop"}]}]
 
-    events = [*ShapedClient(recognise(Streaming, "mine"), HERE, "gpt").stream(REQUEST)]
+    events = [*ShapedClient(recognise_shape(Streaming, "mine"), HERE, "gpt").stream(REQUEST)]
 
     assert isinstance(events[-1], Finish)
     assert sent == [{"model": "gpt", "messages": 2, "stream": True, "options": {"include_usage": True}}]
@@ -481,9 +483,9 @@ def test_a_configuration_gets_the_base_url_and_the_model(connect: Connect) -> No
 
 
 def test_an_object_and_a_method_are_called_as_they_are() -> None:
-    shape = recognise(Configured(Config("mine")), "mine:client")
+    shape = recognise_shape(Configured(Config("mine")), "mine:client")
     assert (shape.has_base_url, ShapedClient(shape, HERE, "gpt").chat(REQUEST).text) == (False, "mine m 2")
-    assert recognise(Narrow, "mine:Narrow.ask", "ask").whole.path == ("ask",)
+    assert recognise_shape(Narrow, "mine:Narrow.ask", "ask").whole.path == ("ask",)
 
 
 class Hosted:
@@ -506,11 +508,11 @@ class HostedWithKey(Hosted):
 
 
 def test_options_of_a_constructor_that_its_http_client_rejects_are_left_out() -> None:
-    shape = recognise(Hosted, "mine:Hosted")
+    shape = recognise_shape(Hosted, "mine:Hosted")
     assert ShapedClient(shape, HERE, "gpt").chat(REQUEST).text == "http://127.0.0.1:9/v1 1 2"
 
     with pytest.raises(TypeError, match="'key'"):
-        recognise(HostedWithKey, "mine:Keyed")
+        recognise_shape(HostedWithKey, "mine:Keyed")
 
 
 def test_a_function_that_never_reads_its_tools_takes_none() -> None:
@@ -527,17 +529,17 @@ def test_a_function_that_never_reads_its_tools_takes_none() -> None:
 
         return answer()
 
-    shape = recognise(chat, "mine:chat")
+    shape = recognise_shape(chat, "mine:chat")
     assert shape.takes("tools") is False
     assert shape.sentence.endswith("(without tools, because its code does not use the parameter 'tools')")
-    assert [recognise(each, "mine:chat").takes("tools") for each in (passing, defined)] == [True, True]
+    assert [recognise_shape(each, "mine:chat").takes("tools") for each in (passing, defined)] == [True, True]
 
 
 def test_a_prompt_is_the_only_text_of_a_conversation() -> None:
     def ask(question: str, system: str = "Be nice.", json_mode: bool = False) -> str:
         return f"{question} {system} {json_mode}"
 
-    shape = recognise(ask, "mine:ask")
+    shape = recognise_shape(ask, "mine:ask")
     client = ShapedClient(shape, HERE, "gpt")
 
     assert client.chat(REQUEST).text == "Hello Be short. False"
@@ -551,7 +553,7 @@ def test_a_batch_gets_the_prompt_in_a_list_and_its_only_answer_counts() -> None:
     def run(prompts: Sequence[str], system: str | None = None) -> list[Reply]:
         return [Reply(f"{each} {system}") for each in prompts]
 
-    shape = recognise(run, "mine:run")
+    shape = recognise_shape(run, "mine:run")
 
     assert ShapedClient(shape, HERE, "gpt").chat(REQUEST).text == "Hello Be short."
     assert Capability.HISTORY not in shape.capabilities
@@ -586,7 +588,7 @@ class Picky:
 
 
 def test_a_client_that_knows_few_models_is_made_with_one_of_them(connect: Connect) -> None:
-    shape = recognise(Picky, "mine")
+    shape = recognise_shape(Picky, "mine")
 
     assert (shape.model, shape.whole.path) == ("gpt-4.1", ("talk",))
     asked = ChatRequest("gpt-4.1", REQUEST.messages, temperature=0.5)
@@ -674,7 +676,7 @@ def test_results_go_into_the_list_of_a_message_with_their_marks_of_errors() -> N
         yield {"text": "ne.", "stop_reason": None}
         yield {"stop_reason": "max_tokens", "text": ""}
 
-    shape = recognise(stream, "mine:stream")
+    shape = recognise_shape(stream, "mine:stream")
     results = (ToolResult("a", "f", "1"), ToolResult("b", "f", "broken", is_error=True))
     with closing(ShapedClient(shape, HERE, "gpt")) as client:
         got = client.chat(ChatRequest("gpt", (Message(Role.USER, results),)))
@@ -723,7 +725,7 @@ def test_a_result_may_have_its_call() -> None:
         seen.append(turns)
         return Called("", [AnsweredCall("f", {"a": 1}, "c1"), AnsweredCall("f", {"a": 2}, "c2")])
 
-    with closing(ShapedClient(recognise(chat, "mine"), HERE, "gpt")) as client:
+    with closing(ShapedClient(recognise_shape(chat, "mine"), HERE, "gpt")) as client:
         request = replace(REQUEST, system=None)
         results = Message(Role.USER, (ToolResult("c1", "f", "one"), ToolResult("c2", "f", "two")))
         client.chat(replace(request, messages=(*request.messages, client.chat(request).message, results)))
@@ -738,7 +740,7 @@ def test_a_result_that_stays_a_dictionary_has_no_further_key() -> None:
 
     calls = Message(Role.ASSISTANT, (ToolCall("c1", "f", {"a": 1}),))
     results = Message(Role.USER, (ToolResult("c1", "f", "one"),))
-    with closing(ShapedClient(recognise(chat, "mine"), HERE, "gpt")) as client:
+    with closing(ShapedClient(recognise_shape(chat, "mine"), HERE, "gpt")) as client:
         said = client.chat(replace(REQUEST, system=None, messages=(*REQUEST.messages, calls, results))).text
 
     assert said == "[['content', 'role'], ['content', 'name', 'role', 'tool_call_id']]"
@@ -748,7 +750,7 @@ def test_a_parameter_that_switches_reasoning_on_takes_no_amount() -> None:
     def chat(messages: list[Any], thinking: bool = False) -> str:
         return str(thinking)
 
-    shape = recognise(chat, "mine").with_format(ANTHROPIC)
+    shape = recognise_shape(chat, "mine").with_format(ANTHROPIC)
     small = replace(REQUEST, model="claude-opus-5-5", system=None, max_tokens=8192)
     with closing(ShapedClient(shape, HERE, "claude-opus-5-5", "anthropic")) as client:
         assert client.chat(replace(small, thinking=ThinkingSettings(effort="low"))).text == "True"
@@ -777,7 +779,7 @@ def _by_other_key(messages: list[Any]) -> str:
 def test_the_results_of_a_turn_may_be_a_list(chat: Callable[..., str], text: str) -> None:
     calls = Message(Role.ASSISTANT, (ToolCall("c1", "f", {"a": 1}), ToolCall("c2", "f", {"a": 2})))
     results = Message(Role.USER, (ToolResult("c1", "f", "one"), ToolResult("c2", "f", "two")))
-    with closing(ShapedClient(recognise(chat, "mine"), HERE, "gpt")) as client:
+    with closing(ShapedClient(recognise_shape(chat, "mine"), HERE, "gpt")) as client:
         try:
             said = client.chat(replace(REQUEST, system=None, messages=(calls, results))).text
         except Unsupported as error:
@@ -800,7 +802,7 @@ def test_only_a_result_has_an_output() -> None:
 
     said = Message(Role.ASSISTANT, (Text("Yes."),))
     result = Message(Role.USER, (ToolResult("c1", "f", "one"),))
-    with closing(ShapedClient(recognise(chat, "mine"), HERE, "gpt")) as client:
+    with closing(ShapedClient(recognise_shape(chat, "mine"), HERE, "gpt")) as client:
         assert client.chat(replace(REQUEST, system=None, messages=(said, result))).text == "[False, True]"
 
 
@@ -812,7 +814,7 @@ def test_a_message_in_the_clients_own_form_goes_back_as_it_came() -> None:
         seen.extend([*messages, functions])
         return own
 
-    client = ShapedClient(recognise(chat, "mine:chat"), HERE, "gpt")
+    client = ShapedClient(recognise_shape(chat, "mine:chat"), HERE, "gpt")
     tools = (Tool("weather", "The weather.", {}),)
     answer = client.chat(ChatRequest("gpt", REQUEST.messages, tools=tools))
     client.chat(ChatRequest("gpt", (*REQUEST.messages, answer.message)))
@@ -868,7 +870,7 @@ def test_a_client_may_read_calls_in_the_history_as_it_returned_them(
         seen.extend(read(messages) if len(messages) > 1 else ())
         return answer
 
-    shape = recognise(chat, "mine:chat")
+    shape = recognise_shape(chat, "mine:chat")
     source = (
         "json.loads(each['arguments'])" if read is _calls_as_texts else "m['role'] == 'model'" * ("calls" in answer)
     )
@@ -905,7 +907,7 @@ def test_messages_of_pydantic_models_go_back_as_they_came() -> None:
         seen.extend(messages)
         return OwnAnswer(message=own)
 
-    client = ShapedClient(recognise(chat, "mine:chat"), HERE, "gpt")
+    client = ShapedClient(recognise_shape(chat, "mine:chat"), HERE, "gpt")
     answer = client.chat(REQUEST)
     other = Message(Role.ASSISTANT, (ToolCall("call_2", "weather", {"city": "Rome"}),))
     client.chat(ChatRequest("gpt", (*REQUEST.messages, answer.message, other)))
@@ -933,7 +935,7 @@ def test_an_answer_with_a_method_for_its_message_goes_back_as_that_message() -> 
         seen.extend(messages)
         return Convertible(text="Paris.")
 
-    client = ShapedClient(recognise(chat, "mine:chat"), HERE, "gpt")
+    client = ShapedClient(recognise_shape(chat, "mine:chat"), HERE, "gpt")
     answer = client.chat(REQUEST)
     client.chat(ChatRequest("gpt", (*REQUEST.messages, answer.message)))
 
@@ -955,7 +957,7 @@ def test_a_message_goes_back_as_it_came_if_the_answer_also_has_the_blocks_of_its
         seen.extend(messages)
         return Blocks(message=own, blocks=[{"type": "text", "text": "I look. "}, {"type": "text", "text": "One call."}])
 
-    client = ShapedClient(recognise(chat, "mine:chat"), HERE, "claude", "anthropic")
+    client = ShapedClient(recognise_shape(chat, "mine:chat"), HERE, "claude", "anthropic")
     answer = client.chat(REQUEST)
     client.chat(ChatRequest("claude", (*REQUEST.messages, answer.message)))
 
@@ -984,7 +986,7 @@ class Injected:
 
 
 def test_a_client_gets_the_sdk_that_it_calls() -> None:
-    shape = recognise(Injected, "mine:Injected")
+    shape = recognise_shape(Injected, "mine:Injected")
     made: Any = shape.make(HERE.base_url, "no-key", "gpt")
 
     assert (shape.whole.path, str(made.client.base_url)) == (("ask",), f"{HERE.base_url}/")
@@ -994,14 +996,14 @@ def test_the_default_model_shows_the_prefix_that_models_need() -> None:
     def chat(messages: Any, model: str = "openai/gpt-4.1") -> str:
         return model
 
-    assert ShapedClient(recognise(chat, "mine:chat"), HERE, "gpt").chat(REQUEST).text == "openai/gpt"
+    assert ShapedClient(recognise_shape(chat, "mine:chat"), HERE, "gpt").chat(REQUEST).text == "openai/gpt"
 
 
 def test_a_client_that_fails_for_images_does_not_take_them() -> None:
     def chat(messages: Any) -> str:
         return str(messages[0]["content"].strip())
 
-    client = ShapedClient(recognise(chat, "mine:chat"), HERE, "gpt")
+    client = ShapedClient(recognise_shape(chat, "mine:chat"), HERE, "gpt")
 
     with pytest.raises(Unsupported, match="a list of content parts"):
         client.chat(ChatRequest("gpt", (Message(Role.USER, (Image("image/png", b"i"), Text("What is it?"))),)))
@@ -1147,13 +1149,13 @@ def test_the_system_prompt_goes_into_the_attribute_that_the_client_sends(
 ) -> None:
     (tmp_path / "persona_bot.py").write_text(BOT)
     monkeypatch.syspath_prepend(tmp_path)
-    value, _ = load("persona_bot:Bot")
+    value, _ = load_client("persona_bot:Bot")
     bot, without_system = connect(value), replace(REQUEST, system=None)
 
     assert bot.chat(REQUEST).text.count("Be short.") == 1
     assert "Be friendly." not in bot.chat(REQUEST).text
     assert "Be friendly." in bot.chat(without_system).text
-    assert recognise(value, "mine").has_default_system
+    assert recognise_shape(value, "mine").has_default_system
 
 
 def test_open_parameters_of_another_api_get_no_openai_settings() -> None:
@@ -1170,11 +1172,11 @@ def test_open_parameters_of_another_api_get_no_openai_settings() -> None:
     def talk(messages: list[Any], **config: Any) -> Any:
         return [messages, {"generationConfig": config}, "/v1beta/models/gemini:streamGenerateContent"]
 
-    assert not recognise(talk, "mine").for_api("gemini").takes("max_tokens")
-    shapes = [recognise(each, "mine").for_api("anthropic") for each in (Claude, Translating)]
+    assert not recognise_shape(talk, "mine").for_api("gemini").takes("max_tokens")
+    shapes = [recognise_shape(each, "mine").for_api("anthropic") for each in (Claude, Translating)]
     taken = [[each.takes(name) for name in ("response_format", "stop", "temperature")] for each in shapes]
     assert taken == [[False, False, True], [True, False, True]]
-    assert recognise(Claude, "mine").for_api("openai-chat").takes("response_format")
+    assert recognise_shape(Claude, "mine").for_api("openai-chat").takes("response_format")
 
 
 @dataclass
@@ -1209,7 +1211,7 @@ def test_a_prompt_may_come_with_names_and_a_schema() -> None:
     def read(document: str | Path, schema: dict[str, Any]) -> str:
         return httpx2.post("/chat/completions", json=[document, schema]).text
 
-    known, labelled, document = (recognise(each, "mine") for each in (on_message, label, read))
+    known, labelled, document = (recognise_shape(each, "mine") for each in (on_message, label, read))
 
     assert ShapedClient(known, HERE, "gpt").chat(replace(REQUEST, system=None)).text.startswith("1 example: ")
     assert labelled.needs_schema
@@ -1224,7 +1226,7 @@ def test_a_whole_answer_does_not_repeat_the_text_that_a_callback_got() -> None:
             on_text("lo")
         return {"text": "Hello", "tool_calls": [], "stop": "end_turn"}
 
-    events = [*ShapedClient(recognise(ask, "mine"), HERE, "gpt").stream(replace(REQUEST, system=None))]
+    events = [*ShapedClient(recognise_shape(ask, "mine"), HERE, "gpt").stream(replace(REQUEST, system=None))]
 
     assert [each.text for each in events if isinstance(each, TextDelta)] == ["Hel", "lo"]
 
@@ -1237,9 +1239,9 @@ def test_tools_may_be_declared_one_by_one() -> None:
         body = {"contents": turns, "tools": [{"functionDeclarations": [declaration(tool) for tool in tools or []]}]}
         return {"text": json.dumps(body), "at": "/v1beta/models/gemini:generateContent"}
 
-    shape = recognise(send, "mine").with_format(GEMINI).for_api("gemini")
+    shape = recognise_shape(send, "mine").with_format(GEMINI).for_api("gemini")
 
-    assert shape.whole.wraps_tools
+    assert wraps_tools(shape.whole)
     assert not shape.takes("tool_config")
 
 
@@ -1250,9 +1252,9 @@ def test_the_code_of_a_method_shows_the_form_of_tools_and_results() -> None:
     def claude(messages: list[Any], tools: list[Any], system: str = "") -> str:
         return str([m["tool_use_id"] for m in messages if m["role"] == "tool"])
 
-    bare = ShapedClient(recognise(chat, "mine"), HERE, "gpt").chat(replace(REQUEST, tools=(LOOK,)))
+    bare = ShapedClient(recognise_shape(chat, "mine"), HERE, "gpt").chat(replace(REQUEST, tools=(LOOK,)))
     both = Message(Role.USER, (ToolResult("t1", "f", "x"), ToolResult("t2", "f", "y")))
-    shape = replace(recognise(claude, "mine"), form=ANTHROPIC)
+    shape = replace(recognise_shape(claude, "mine"), form=ANTHROPIC)
     done = ShapedClient(shape, HERE, "gpt").chat(replace(REQUEST, messages=(both,), tools=(LOOK,)))
 
     assert json.loads(bare.text)["functionDeclarations"][0]["name"] == "look"
@@ -1345,7 +1347,7 @@ def test_fields_of_own_messages_are_found_by_their_meaning() -> None:
 
     texts = Message(Role.USER, (Text("One."), Text("Two.")))
     result = Message(Role.USER, (ToolResult("t1", "f", "x"),))
-    done = ShapedClient(recognise(chat, "mine"), HERE, "gpt").chat(replace(REQUEST, messages=(texts, result)))
+    done = ShapedClient(recognise_shape(chat, "mine"), HERE, "gpt").chat(replace(REQUEST, messages=(texts, result)))
 
     assert json.loads(done.text) == [
         ["system", "Be short.", None],
@@ -1378,7 +1380,7 @@ def test_the_log_of_a_call_has_the_tools_as_the_client_reads_them() -> None:
     def chat(messages: list[Any], tools: list[Any]) -> str:
         return " ".join(each["name"] + str(each["parameters"]) for each in tools)
 
-    client = ShapedClient(recognise(chat, "mine:chat"), HERE, "gpt")
+    client = ShapedClient(recognise_shape(chat, "mine:chat"), HERE, "gpt")
     with logged_calls(lambda: 0) as calls:
         client.chat(ChatRequest("gpt", REQUEST.messages, tools=(LOOK,)))
 
@@ -1565,13 +1567,13 @@ def test_a_client_that_reads_an_error_flag_gets_it_where_the_api_has_one(api: st
         block["is_error"] = True
         return str(block)
 
-    shape = recognise(chat, "mine:chat")
+    shape = recognise_shape(chat, "mine:chat")
     shape = replace(shape, whole=replace(shape.whole, module=shape.whole.source))
     results = (ToolResult("a", "f", "1"), ToolResult("b", "f", "broken", is_error=True))
     ShapedClient(shape, HERE, "m", api).chat(ChatRequest("m", (Message(Role.USER, results),)))
 
     assert (shape.reads_error_flag, seen) == (True, flags)
-    other = recognise(write, "mine:write")
+    other = recognise_shape(write, "mine:write")
     assert not replace(other, whole=replace(other.whole, module=other.whole.source)).reads_error_flag
 
 
@@ -1620,7 +1622,7 @@ def with_own_default(messages: Any, provider: str = "proxy") -> str:
 def test_a_client_for_several_providers_gets_that_of_the_api(
     chat: Callable[..., str], api: str, chosen: object
 ) -> None:
-    shape = recognise(chat, "mine:chat", "", api)
+    shape = recognise_shape(chat, "mine:chat", "", api)
     if chat is from_source:
         shape = replace(shape, whole=replace(shape.whole, module='{"GEMINI": "g", "open-ai": "o"}' + 'log("azure")'))
 
@@ -1635,7 +1637,7 @@ def test_a_factory_without_the_first_provider_makes_the_next_one() -> None:
             raise ImportError("no module named openai")
         return Prefixed(f"claude:{model}", base_url)
 
-    made: Any = recognise(make, "mine:make").make(HERE.base_url, "no-key", "m")
+    made: Any = recognise_shape(make, "mine:make").make(HERE.base_url, "no-key", "m")
 
     assert made.url.startswith("c")
 
@@ -1654,7 +1656,7 @@ def test_a_constructor_gets_a_simple_object_of_its_own_class() -> None:
         def chat(self, messages: list[dict[str, Any]]) -> str:
             return f"{self.sheet.name}: {messages}"
 
-    made: Any = recognise(Character, "mine:Character").make(HERE.base_url, "no-key", "m")
+    made: Any = recognise_shape(Character, "mine:Character").make(HERE.base_url, "no-key", "m")
 
     assert made.sheet == Sheet("example", 1)
 
@@ -1665,7 +1667,7 @@ def test_an_object_for_the_provider_must_be_made_by_the_user() -> None:
             self.backend = backend
 
     with pytest.raises(PluginError, match="its constructor needs backend"):
-        recognise(Made, "mine:Made")
+        recognise_shape(Made, "mine:Made")
 
 
 class Prefixed:
@@ -1681,11 +1683,11 @@ class Prefixed:
 
 @pytest.mark.parametrize(("api", "answer"), [("", "o gpt"), ("anthropic", "c gpt")])
 def test_a_model_gets_the_prefix_of_its_provider_if_it_is_rejected_without(api: str, answer: str) -> None:
-    shape = recognise(Prefixed, "mine", "", api)
+    shape = recognise_shape(Prefixed, "mine", "", api)
 
     assert ShapedClient(shape, HERE, "gpt", api).chat(REQUEST).text == answer
     with pytest.raises(ValueError, match="not enough values"):
-        recognise(Prefixed, "mine", "", "gemini")
+        recognise_shape(Prefixed, "mine", "", "gemini")
 
 
 BASE_URLS = {"openai": "https://api.openai.com/v1", "anthropic": "https://api.anthropic.com/v1/"}
@@ -1746,7 +1748,7 @@ class Building(Wrapping):
 
 
 def test_a_client_that_makes_declarations_gets_functions_in_the_form_of_gemini(connect: Connect) -> None:
-    shape = recognise(Building, "mine").with_format(GEMINI)
+    shape = recognise_shape(Building, "mine").with_format(GEMINI)
     with closing(ShapedClient(shape, HERE, "gemini", "gemini")) as client:
         (sent,) = json.loads(client.chat(replace(REQUEST, system=None, tools=(LOOK,))).text)
 
@@ -2001,7 +2003,7 @@ def test_an_acronym_in_the_name_of_a_class_shows_its_role() -> None:
         return ""
 
     history = (*REQUEST.messages, Message(Role.ASSISTANT, (Text("Hi."),)), *REQUEST.messages)
-    ShapedClient(recognise(chat, "mine:chat"), HERE, "gpt").chat(replace(REQUEST, messages=history))
+    ShapedClient(recognise_shape(chat, "mine:chat"), HERE, "gpt").chat(replace(REQUEST, messages=history))
 
     assert [type(each) for each in seen] == [SystemEntry, HumanEntry, AIEntry, HumanEntry]
 
@@ -2012,7 +2014,7 @@ def test_each_kind_of_message_may_have_a_class_and_an_answer_compute_its_text() 
         return AssistantEntry([{"type": "text", "text": "Hi"}, BLOCK])
 
     seen: list[list[str]] = []
-    client = ShapedClient(recognise(send, "mine"), HERE, "claude", "anthropic")
+    client = ShapedClient(recognise_shape(send, "mine"), HERE, "claude", "anthropic")
     request = replace(REQUEST, system=None)
     answer = client.chat(request)
     result = Message(Role.USER, (ToolResult("call_1", "weather", "Sunny."),))
@@ -2033,7 +2035,7 @@ def test_a_method_that_passes_its_options_on_has_those_of_the_other_method() -> 
         def stream(self, messages: list[Any], system: str = "") -> Iterator[str]:
             yield system
 
-    shape = recognise(Client, "mine")
+    shape = recognise_shape(Client, "mine")
     assert (shape.takes("system"), shape.takes("tools")) == (True, False)
 
 
@@ -2048,7 +2050,7 @@ def test_the_method_that_streams_may_pass_its_options_on_too() -> None:
         def body(self, max_output_tokens: int = 5) -> str:
             return str(max_output_tokens)
 
-    with closing(ShapedClient(recognise(Client, "mine"), HERE, "gpt")) as client:
+    with closing(ShapedClient(recognise_shape(Client, "mine"), HERE, "gpt")) as client:
         *_, end = client.stream(replace(REQUEST, system=None, max_tokens=7))
     assert isinstance(end, Finish)
     assert end.response.text == "7"
@@ -2163,7 +2165,7 @@ def test_a_tool_may_be_copied_into_its_enclosing_object() -> None:
     def chat(messages: list[Any], tools: list[Any]) -> str:
         return json.dumps([{"type": "function", "function": dict(each)} for each in tools])
 
-    answered = ShapedClient(recognise(chat, "mine"), HERE, "gpt").chat(replace(REQUEST, tools=(LOOK,)))
+    answered = ShapedClient(recognise_shape(chat, "mine"), HERE, "gpt").chat(replace(REQUEST, tools=(LOOK,)))
     assert json.loads(answered.text)[0]["function"]["name"] == "look"
 
 
@@ -2182,7 +2184,7 @@ def test_the_dictionary_of_an_answers_method_goes_back_with_its_own_calls() -> N
         return ConvertedAnswer("", [SimpleNamespace(**CALL)])
 
     seen: list[str] = []
-    client, request = ShapedClient(recognise(chat, "mine"), HERE, "gpt"), replace(REQUEST, tools=(LOOK,))
+    client, request = ShapedClient(recognise_shape(chat, "mine"), HERE, "gpt"), replace(REQUEST, tools=(LOOK,))
     answer = client.chat(request)
     client.chat(replace(request, messages=(*request.messages, answer.message)))
     assert seen == ["call_1"]
@@ -2205,9 +2207,9 @@ def test_blocks_go_back_as_the_message_of_a_client_that_reads_no_calls(
 ) -> None:
     (tmp_path / "claude_blocks.py").write_text(BLOCKS)
     monkeypatch.syspath_prepend(tmp_path)
-    value, _ = load("claude_blocks:Claude")
+    value, _ = load_client("claude_blocks:Claude")
     made = cast("Any", value)()
-    client = ShapedClient(recognise(made, "mine"), HERE, "claude", "anthropic")
+    client = ShapedClient(recognise_shape(made, "mine"), HERE, "claude", "anthropic")
     request = replace(REQUEST, tools=(LOOK,), system=None)
     answer = client.chat(request)
     client.chat(replace(request, messages=(*request.messages, answer.message)))
@@ -2260,7 +2262,7 @@ class WithMethod(WithResource):
 def test_a_resource_for_chats_has_the_method_that_takes_messages(
     kind: type, path: tuple[str, ...], text: str, connect: Connect
 ) -> None:
-    assert recognise(kind, "mine").whole.path == path
+    assert recognise_shape(kind, "mine").whole.path == path
     assert connect(kind).chat(REQUEST).text == text
 
 
@@ -2316,7 +2318,7 @@ def fetch(base_url: str) -> None: ...
     ],
 )
 def test_members_of_a_library_are_candidates_by_their_parameters(value: object, place: int | None) -> None:
-    assert place_of_candidate(value, __name__) == place
+    assert rank_of_candidate(value, __name__) == place
 
 
 def test_a_client_of_a_library_takes_messages_or_a_prompt_for_a_model() -> None:
@@ -2326,7 +2328,7 @@ def test_a_client_of_a_library_takes_messages_or_a_prompt_for_a_model() -> None:
     def ask(prompt: str, model: str) -> str:
         return prompt
 
-    assert [recognise(each, "mine").may_call_a_model for each in (post, ask, from_source)] == [False, True, True]
+    assert [recognise_shape(each, "mine").may_call_a_model for each in (post, ask, from_source)] == [False, True, True]
 
 
 def _unlisted(messages: Any, provider: object = None) -> str:
@@ -2373,12 +2375,12 @@ class WithUnpacked:
 
 
 def test_a_constructor_may_take_the_keys_of_a_dictionary(connect: Connect) -> None:
-    assert recognise(WithUnpacked, "mine").whole.path == ("talk",)
+    assert recognise_shape(WithUnpacked, "mine").whole.path == ("talk",)
     assert connect(WithUnpacked, "gpt").chat(REQUEST).text == "gpt"
 
 
 def test_a_method_is_guessed_if_its_name_is_unknown() -> None:
-    assert [recognise(each, "mine").is_guess for each in (WithUnpacked, WithResource, from_source)] == [
+    assert [recognise_shape(each, "mine").is_guess for each in (WithUnpacked, WithResource, from_source)] == [
         True,
         False,
         False,
@@ -2438,7 +2440,7 @@ class Binding:
 def test_a_method_for_several_conversations_is_not_called_with_one(connect: Connect) -> None:
     request = replace(REQUEST, tools=(LOOK,), max_tokens=9)
 
-    assert recognise(Binding, "mine").whole.path == ("invoke",)
+    assert recognise_shape(Binding, "mine").whole.path == ("invoke",)
     assert connect(Binding, "gpt").chat(request).text == "Be short. 1 ['max_tokens']"
 
 
@@ -2473,7 +2475,7 @@ def test_the_caller_of_an_sdk_chooses_ids_that_its_server_accepts(
     request = replace(REQUEST, messages=(*REQUEST.messages, called, returned), tools=(LOOK,))
     endpoint = replace(HERE, server=server)
 
-    with closing(ShapedClient(recognise(Resource, "mine", method), endpoint, "gpt")) as client:
+    with closing(ShapedClient(recognise_shape(Resource, "mine", method), endpoint, "gpt")) as client:
         assert len(client.chat(request).text) == expected
 
 
@@ -2494,7 +2496,7 @@ class EitherAddressOrModel:
 
 
 def test_a_constructor_may_take_either_a_base_url_or_a_model(connect: Connect) -> None:
-    assert recognise(EitherAddressOrModel, "mine").whole.path == ("talk",)
+    assert recognise_shape(EitherAddressOrModel, "mine").whole.path == ("talk",)
     assert connect(EitherAddressOrModel, "gpt-4.1").chat(REQUEST).text == "gpt-4.1"
 
 
@@ -2505,7 +2507,7 @@ def test_the_method_of_an_sdk_never_returns_a_text(path: tuple[str, ...], is_ans
 
     sdk = SimpleNamespace(chat=SimpleNamespace(completions=SimpleNamespace(create=create)))
 
-    client = ShapedClient(recognise(sdk if path else create, "mine"), HERE, "gpt")
+    client = ShapedClient(recognise_shape(sdk if path else create, "mine"), HERE, "gpt")
     expected = nullcontext() if is_answer else pytest.raises(MalformedResponse, match="a text in place of an answer")
     with closing(client), expected:
         assert client.chat(REQUEST).text.startswith("<html>")

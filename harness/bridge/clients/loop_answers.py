@@ -8,20 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias, cast
 
-from harness.bridge.client_answers import jsonable, read_answer, read_stream
+from harness.bridge.clients.answers import read_answer, read_stream
+from harness.bridge.clients.values import jsonable
 from harness.bridge.completions import NO_STOP_REASON
 from harness.bridge.openai_messages import Memory
-from harness.model.messages import (
-    JSON,
-    ChatRequest,
-    ChatResponse,
-    Finish,
-    Message,
-    Role,
-    StopReason,
-    Text,
-    Usage,
-)
+from harness.model.messages import JSON, ChatRequest, ChatResponse, Finish, Message, Role, StopReason, Text, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +49,14 @@ def application_answer(
     if returned is None:
         return None
     given = {message.text for message in request.messages} | {request.system}
-    value = _jsonable(plain_answer(returned))
-    words, flags = [each for each in _words(value) if each not in given], [*_error_fields(value)]
-    read = _read(returned, request, api, source)
+    value = _jsonable_or_text(plain_answer(returned))
+    words, flags = [each for each in _shown_texts(value) if each not in given], [*_error_fields(value)]
+    read = _read_returned(returned, request, api, source)
     if isinstance(returned, EventList) and (read is None or not read.text) and words:
         return None
     texts = [returned] if isinstance(returned, str) else [read.text if read is not None else "", *words, "".join(words)]
     text = "\n".join(filter(None, [*texts, *flags]))
-    if not text and _REPORTS_OTHERWISE.search(source):
+    if not text and _REPORTS_ERRORS_BY_EVENT.search(source):
         return None
     message = Message(Role.ASSISTANT, (Text(text),) if text else ())
     if read is None:
@@ -96,7 +87,7 @@ def changed_attributes(before: Mapping[str, JSON], after: Mapping[str, JSON]) ->
 _ANSWER_ATTRIBUTE = re.compile("(?:last_|total_)?(finish_reason|stop_reason|usage|refusal|error|truncated|incomplete)")
 
 
-def _read(returned: Returned, request: ChatRequest, api: str, source: str) -> ChatResponse | None:
+def _read_returned(returned: Returned, request: ChatRequest, api: str, source: str) -> ChatResponse | None:
     """Return the answer as a response, or `None` if it cannot be read."""
     with contextlib.suppress(Exception):
         if isinstance(returned, EventList):
@@ -106,21 +97,21 @@ def _read(returned: Returned, request: ChatRequest, api: str, source: str) -> Ch
     return None
 
 
-def _jsonable(value: object) -> JSON:
+def _jsonable_or_text(value: object) -> JSON:
     with contextlib.suppress(Exception):
         return jsonable(value)
     return str(value)
 
 
-def _words(value: JSON, key: str = "") -> Iterator[str]:
+def _shown_texts(value: JSON, key: str = "") -> Iterator[str]:
     """Yield the texts in a value that an application may show."""
     if isinstance(value, Mapping):
         for name, each in cast("Mapping[str, JSON]", value).items():
-            yield from _words(each, name)
+            yield from _shown_texts(each, name)
     elif isinstance(value, list):
         for each in value:
-            yield from _words(each, key)
-    elif isinstance(value, str) and value.strip() and not _NOT_SHOWN.search(key):
+            yield from _shown_texts(each, key)
+    elif isinstance(value, str) and value.strip() and not _HIDDEN_FIELDS.search(key):
         yield value
 
 
@@ -137,11 +128,13 @@ def _error_fields(value: JSON) -> Iterator[str]:
 
 
 _ERROR_FIELDS = re.compile("error|fail|problem|exception|warning|incomplete|truncated|refus|blocked", re.IGNORECASE)
+
 _SUCCESS_FIELDS = re.compile("ok|success|succeeded|complete|completed|finished|done", re.IGNORECASE)
-_NOT_SHOWN = re.compile(r"(^|_)(ids?|type|kind|event|role|model|object|name|provider|status|stop|reason|created)$")
+
+_HIDDEN_FIELDS = re.compile(r"(^|_)(ids?|type|kind|event|role|model|object|name|provider|status|stop|reason|created)$")
 """Names of fields whose texts are not part of an answer."""
 
-_REPORTS_OTHERWISE = re.compile(
+_REPORTS_ERRORS_BY_EVENT = re.compile(
     r"on_error|(emit|publish|notify|dispatch|fire|trigger|callback|handler)\w*\([^()]*[\"']\w*error[\"']"
 )
 """Code that may report an error by an event, and not only by its result or an exception."""

@@ -10,40 +10,33 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from harness.bridge.client_answers import OwnCall, own_calls
-from harness.bridge.client_formats import GEMINI, SYNONYMS, as_annotated, first, hints_of
-from harness.bridge.client_loops import (
-    CALL_PARAMETERS,
+from harness.bridge.clients.annotations import hints_of, own_classes_in
+from harness.bridge.clients.answer_fields import OwnCall, own_calls
+from harness.bridge.clients.constructors import class_made_by
+from harness.bridge.clients.forms import GEMINI
+from harness.bridge.clients.loop_answers import answer_attributes, changed_attributes, plain_answer
+from harness.bridge.clients.loop_clients import client_with_settings
+from harness.bridge.clients.loop_methods import (
     RESULT_METHOD,
-    LoopSettings,
     adding_methods,
-    answer_of_turn,
-    call_method,
-    check_texts,
-    class_made_by,
-    client_with_system,
     declares_tools,
-    entered,
     is_result_class,
     prompt_methods,
-    prompt_text,
     result_methods,
     result_parameters,
     results_parameter,
     resuming_method,
     takes_messages,
 )
-from harness.bridge.client_methods import Method, method_of
-from harness.bridge.client_tools import (
-    ClassSource,
-    Registrar,
-    declarations,
-    own_classes_in,
-    public_methods,
-    source_of_class,
-    tool_parameters,
-)
-from harness.bridge.loop_answers import answer_attributes, changed_attributes, plain_answer
+from harness.bridge.clients.loop_settings import LoopSettings
+from harness.bridge.clients.message_classes import as_annotated
+from harness.bridge.clients.methods import Method, method_of, public_methods
+from harness.bridge.clients.names import CALL_PARAMETERS, SYNONYMS, first_known
+from harness.bridge.clients.sources import ClassSource, source_of_class
+from harness.bridge.clients.tool_declarations import declarations
+from harness.bridge.clients.tool_parts import tool_parameters
+from harness.bridge.clients.tool_registration import Registrar
+from harness.bridge.clients.turns import answer_of_turn, call_method, check_texts, entered, prompt_text
 from harness.model.errors import RECOGNISED_CLIENT, Unsupported
 from harness.model.messages import ChatResponse, ToolCall
 from harness.model.protocols import Capability, Conversation, Endpoint
@@ -63,14 +56,14 @@ def session_drive(value: object, api: str) -> SessionDrive | None:
     methods = public_methods(value)
     prompts = prompt_methods(methods) or adding_methods(methods)
     found = result_methods(methods, source_of_class(value))
-    results = min(found, key=_place_among_results, default=None)
+    results = min(found, key=_rank_of_result_method, default=None)
     if not prompts or results is None or takes_messages(methods):
         return None
     declaring = next((each for each in methods if declares_tools(each)), None)
     return SessionDrive(value, value, api, prompts[0], results, declaring, methods)
 
 
-def _place_among_results(method: Method) -> tuple[bool, bool]:
+def _rank_of_result_method(method: Method) -> tuple[bool, bool]:
     return not RESULT_METHOD.search(method.path[0]), "stream" in method.path[0]
 
 
@@ -116,13 +109,13 @@ class SessionDrive:
         check_texts(conversation)
         tools = self._tools(conversation)
         made_with, per_call = (
-            {name: tools for name in [first(SYNONYMS["tools"], each.names)] if name and tools is not None}
+            {name: tools for name in [first_known(SYNONYMS["tools"], each.names)] if name and tools is not None}
             for each in (method_of((), self.make), self.prompt)
         )
         if tools is not None and not made_with and not per_call:
             raise Unsupported(RECOGNISED_CLIENT, "tools", "its constructor has no such argument")
         own = {name: as_annotated(each, method_of((), self.make).hints.get(name)) for name, each in made_with.items()}
-        client, system = client_with_system(self, endpoint, model, conversation, own)
+        client, system = client_with_settings(self, endpoint, model, conversation, own)
         if self.declaring is not None:
             for tool in conversation.tools:
                 Registrar(self.declaring, tool_parameters(self.declaring))(client, tool, self.api)
@@ -155,7 +148,7 @@ class SessionDrive:
     ) -> object:
         """Run the tools, give their results to the client, and return its next answer."""
         method = self.results
-        results = [_result_of(conversation, each) for each in calls]
+        results = [_run_tool(conversation, each) for each in calls]
         if named := result_parameters(method):
             answer = None
             for each in results:
@@ -164,7 +157,7 @@ class SessionDrive:
             return answer if answer is not None and answer is not client else self._resume(runner, client)
         name = str(results_parameter(method))
         per_call = dict[str, object]()
-        if (tools := first(SYNONYMS["tools"], method.names)) and conversation.tools:
+        if (tools := first_known(SYNONYMS["tools"], method.names)) and conversation.tools:
             per_call[tools] = as_annotated(self._tools(conversation), method.hints.get(tools))
         place = ClassSource(self.factory, source_of_class(self.factory), self.prompt.module)
         formats = replace(conversation, tool_choice=None)
@@ -182,14 +175,15 @@ def _pending_calls(client: object) -> list[OwnCall]:
     """Return the calls that a client holds in an attribute until they have results."""
     own = cast("dict[str, object]", getattr(client, "__dict__", {}))
     return next(
-        (calls for name, each in own.items() if _PENDING.search(name) and (calls := own_calls(each))), list[OwnCall]()
+        (calls for name, each in own.items() if _PENDING_CALLS.search(name) and (calls := own_calls(each))),
+        list[OwnCall](),
     )
 
 
-_PENDING = re.compile("pending|calls$")
+_PENDING_CALLS = re.compile("pending|calls$")
 
 
-def _result_of(conversation: Conversation, made: OwnCall) -> dict[str, Any]:
+def _run_tool(conversation: Conversation, made: OwnCall) -> dict[str, Any]:
     """Run the tool of a call. Return the result as text in `content`, and in `value` as JSON."""
     own, call_id, name, arguments = made
     tool = next((each for each in conversation.tools if each.name == name), None)
@@ -229,11 +223,11 @@ class _SubmittedResults:
         is_mapping = re.match(r"dict|typing\.(Dict|Mapping)|collections\.abc\.Mapping", str(hint))
         if is_mapping or re.search(rf"\b{name}(\.items\(|\[[a-z])", self.place.source):
             key, value = inner if len(inner) == _PAIR else (None, None)
-            return {_key_of(each, key): self._content(each, value) for each in results}
+            return {_key_of_call(each, key): self._content(each, value) for each in results}
         pair = next((typing.get_args(each) for each in inner if typing.get_origin(each) is tuple), ())
         if pair or re.search(rf"for \(?\w+, \w+\)? in {name}\b", self.place.source):
             key, value = pair if len(pair) == _PAIR else (None, None)
-            return [(_key_of(each, key), self._content(each, value)) for each in results]
+            return [(_key_of_call(each, key), self._content(each, value)) for each in results]
         kind = next(filter(is_result_class, own_classes_in(hint)), None) or self._unnamed_class()
         if kind is not None:
             return [self._object(each, kind) for each in results]
@@ -270,7 +264,7 @@ class _SubmittedResults:
             elif part == "call":
                 given[name] = result["call"]
             elif part == "id" or (part is None and each.default is each.empty):
-                given[name] = _key_of(result, hint)
+                given[name] = _key_of_call(result, hint)
             elif part == "name":
                 given[name] = result["name"]
         return kind(**given)
@@ -279,7 +273,7 @@ class _SubmittedResults:
 _PAIR = 2
 
 
-def _key_of(result: Mapping[str, Any], hint: object) -> object:
+def _key_of_call(result: Mapping[str, Any], hint: object) -> object:
     """Return what identifies a call to the client: the call itself or one of its fields if an annotation names its
     class, or the id.
     """

@@ -4,85 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import inspect
-import re
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
-from http import HTTPStatus
-from itertools import chain
 from typing import Any, cast
 
-from harness.adapters.openai_chat.servers import with_accepted_ids
 from harness.bridge.call_log import BoundMethod, call
-from harness.bridge.client_answers import (
-    READS_CALLS,
-    events_of,
-    has_calls_field,
-    keep_own_message,
-    read_answer,
-    read_stream,
-)
-from harness.bridge.client_formats import (
-    ANTHROPIC,
-    ERROR_FLAG,
-    FORMS,
-    FUNCTION_LISTS,
-    GEMINI,
-    OPENAI,
-    SETTINGS,
-    SYNONYMS,
-    TOOL_MESSAGES,
-    Declaration,
-    UnknownKeyError,
-    as_annotated,
-    choice_as_text,
-    first,
-    item_class,
-    members_of,
-    own_classes,
-    with_answered_calls,
-    with_joined_results,
-    with_joined_texts,
-    with_own_fields,
-    with_own_roles,
-    without_answered_calls,
-)
-from harness.bridge.client_methods import (
-    Method,
-    prefix_of,
-    provider_argument,
-    tool_binder,
-)
-from harness.bridge.client_shapes import (
-    OPENAI_APIS,
-    TEXT_CALLBACKS,
-    ClientShape,
-    recognise,
-)
+from harness.bridge.clients.answer_fields import has_calls_field
+from harness.bridge.clients.answers import events_of, keep_own_message, read_answer, read_stream
+from harness.bridge.clients.client_failures import client_failures
+from harness.bridge.clients.forms import FORMS, OPENAI
+from harness.bridge.clients.invocation import result_of_call, tool_binder, wait_for
+from harness.bridge.clients.message_dictionaries import with_joined_texts
+from harness.bridge.clients.methods import Method
+from harness.bridge.clients.names import first_known
+from harness.bridge.clients.own_keys import UnknownKeyError
+from harness.bridge.clients.provider_arguments import prefix_of, provider_argument
+from harness.bridge.clients.request_arguments import RequestArguments
+from harness.bridge.clients.shape_recognition import recognise_shape
+from harness.bridge.clients.shapes import TEXT_CALLBACKS, ClientShape
 from harness.bridge.completions import NO_SETTINGS
-from harness.bridge.error_translation import failures
 from harness.bridge.openai_messages import Memory
-from harness.model.errors import (
-    RECOGNISED_CLIENT,
-    ChatError,
-    HarnessError,
-    MalformedResponse,
-    Unsupported,
-    provider_error,
-)
-from harness.model.messages import (
-    ChatRequest,
-    ChatResponse,
-    Finish,
-    Image,
-    Message,
-    Role,
-    StreamEvent,
-    Text,
-    TextDelta,
-)
+from harness.model.errors import RECOGNISED_CLIENT, MalformedResponse, Unsupported
+from harness.model.messages import ChatRequest, ChatResponse, Finish, Image, Message, Role, StreamEvent, Text, TextDelta
 from harness.model.protocols import Adapter, Endpoint
 
 Redirected = Callable[[str], AbstractContextManager[None]]
@@ -108,7 +53,7 @@ def adapter_for(  # noqa: PLR0913 - how a client is reached and called
     Raises:
         PluginError: See `recognise`.
     """
-    shape = recognise(value, name, method, api)
+    shape = recognise_shape(value, name, method, api)
     if form is not None and not shape.is_sdk and form in FORMS:
         shape = shape.with_format(FORMS[form])
     shape = shape.for_api(api)
@@ -132,7 +77,8 @@ class ShapedClient:
         redirected: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self._shape, self._model, self._memory, self._api = shape, model, Memory(), api or OPENAI.name
-        self._redirected, self._server = redirected, endpoint.server
+        self._redirected = redirected
+        self._arguments = RequestArguments(shape, self._memory, model, self._api, endpoint.server)
         self._runner = asyncio.Runner()
         self._opened = contextlib.ExitStack()
         values = {"base_url": endpoint.base_url, "api_key": endpoint.api_key, "model": model}
@@ -145,7 +91,7 @@ class ShapedClient:
 
     def chat(self, request: ChatRequest) -> ChatResponse:
         """Send a request and return its response."""
-        with _failures(self._shape.whole.module), self._redirected():
+        with client_failures(self._shape.whole.module), self._redirected():
             answer = self._call(self._shape.whole, self._pass_state(request))
             if isinstance(answer, AsyncIterator):
                 answer = iter([*self._synchronous(cast("AsyncIterator[object]", answer))])
@@ -161,9 +107,9 @@ class ShapedClient:
         if "stream_options" in method.names or (is_asked and self._shape.form is OPENAI):
             extra["stream_options"] = {"include_usage": True}
         texts: list[str] = []
-        if (callback := first(TEXT_CALLBACKS, method.names)) is not None:
+        if (callback := first_known(TEXT_CALLBACKS, method.names)) is not None:
             extra[callback] = texts.append
-        with _failures(self._shape.whole.module), self._redirected(), contextlib.ExitStack() as opened:
+        with client_failures(self._shape.whole.module), self._redirected(), contextlib.ExitStack() as opened:
             answer = self._call(method, self._pass_state(request), **extra)
             if not hasattr(answer, "__iter__") and hasattr(answer, "__enter__"):
                 answer = opened.enter_context(cast("AbstractContextManager[object]", answer))
@@ -171,7 +117,7 @@ class ShapedClient:
                 answer = self._run(cast("Any", answer).__aenter__())
             if not hasattr(answer, "__iter__") and hasattr(answer, "__aiter__"):
                 answer = self._synchronous(cast("AsyncIterator[object]", answer))
-            if not hasattr(answer, "__iter__") or _is_whole(answer) or (texts and isinstance(answer, dict)):
+            if not hasattr(answer, "__iter__") or _is_complete(answer) or (texts and isinstance(answer, dict)):
                 whole = self._read(cast("object", answer), request)
                 yield from events_of(self._mark_unpassed(whole), texts)
                 return
@@ -205,7 +151,7 @@ class ShapedClient:
         self._runner.close()
 
     def _open(self, base_url: str, api_key: str, model: str) -> object:
-        client = _in_loop(self._runner, lambda: self._shape.make(base_url, api_key, model))
+        client = _make_in_loop(self._runner, lambda: self._shape.make(base_url, api_key, model))
         if self._shape.whole.path and hasattr(type(client), "__aenter__"):
             return self._run(cast("Any", client).__aenter__())
         if self._shape.whole.path and hasattr(type(client), "__enter__"):
@@ -215,7 +161,7 @@ class ShapedClient:
     def _call(self, method: Method, request: ChatRequest, **extra: object) -> object:
         if self._shape.form is OPENAI and self._api != OPENAI.name and method.module and not method.reads_parts:
             request = with_joined_texts(request, self._memory)  # the client converts each content as a text
-        arguments = {**extra, **self._arguments(method, request)}
+        arguments = {**extra, **self._arguments.build(method, request)}
         client = self._client
         binder = tool_binder(client) if method.path and arguments.get("tools") else None
         if binder is not None:
@@ -239,79 +185,6 @@ class ShapedClient:
             reason = f"it raises {type(error).__name__} for them"
             raise Unsupported(RECOGNISED_CLIENT, "a list of content parts", reason) from error
 
-    def _arguments(self, method: Method, request: ChatRequest) -> dict[str, Any]:
-        form, arguments = self._shape.form, dict[str, Any]()
-        has_flag = self._api not in OPENAI_APIS and self._shape.reads_error_flag
-        names = method.names | ({ERROR_FLAG} if has_flag or self._shape.marks_errors else frozenset[str]())
-        if "tool_use_id" in method.source and re.search(r"==\s*[\"']tool[\"']", method.source):
-            names |= {TOOL_MESSAGES}
-        for name, made in form.arguments(request, self._memory, self._model, names).items():
-            parameter = method.parameter(name, form)
-            if parameter is not None:
-                arguments[parameter] = self._argument(method, name, parameter, request, made)
-            elif name not in SETTINGS:
-                raise Unsupported(RECOGNISED_CLIENT, name, "its method has no such argument")
-        tools = method.parameter("tools", form)
-        if tools in arguments:
-            arguments[tools] = [*map(Declaration, arguments[tools])]
-        arguments |= {name: [] for name in method.required & {*SYNONYMS["tools"]} - arguments.keys()}
-        arguments |= dict.fromkeys(method.required & {*SYNONYMS["system"]} - arguments.keys(), "")
-        given = method.parameter(form.messages, form)
-        if form is OPENAI and given in arguments and not self._shape.is_sdk:
-            arguments[given] = self._own_messages(arguments[given], request, method)
-        if form is OPENAI and given in arguments and self._shape.passes_ids_on:
-            arguments[given] = with_accepted_ids(arguments[given], self._server)
-        typed = {given, tools}
-        instances = {
-            name: as_annotated(value, method.hints.get(name)) for name, value in arguments.items() if name in typed
-        }
-        if form is OPENAI and given in instances:
-            _check_instances(instances[given], method.hints.get(given))
-            instances[given] = without_answered_calls(instances[given])
-        return {**arguments, **instances}
-
-    def _argument(self, method: Method, name: str, parameter: str, request: ChatRequest, made: Any) -> Any:
-        """Return an argument of the client's message format in the form that this parameter takes."""
-        if name == "tools":
-            tools = self._tools(method, parameter, request, made)
-            if parameter not in FUNCTION_LISTS and not method.wraps_tools:
-                return tools
-            lists = (each.get("functionDeclarations", [each.get("function", each)]) for each in tools)
-            return [*chain.from_iterable(lists)]
-        if parameter == method.prompt_list:
-            return [made]
-        if name == "thinking" and parameter in method.switches:
-            if made.get("type") != "adaptive":
-                raise Unsupported(
-                    RECOGNISED_CLIENT, "an amount of reasoning", f"{parameter} only switches it on or off"
-                )
-            return True
-        if name in ("tool_choice", "tool_config") and method.takes_choice_as_text(parameter):
-            return choice_as_text(request.tool_choice, method.hints.get(parameter), method.module, self._api)
-        return made
-
-    def _own_messages(self, messages: list[Any], request: ChatRequest, method: Method) -> list[Any]:
-        """Return messages with the client's own roles, and with fields that it can read under its own names. The
-        client's own messages are returned unchanged. For a client with classes, a result also has its call.
-        """
-        source, form = method.module, self._shape.form
-        if own_classes(method.hints.get(method.parameter(form.messages, form) or "")):
-            return with_own_roles(with_answered_calls(messages, request), source)
-        if self._api == ANTHROPIC.name and source and not READS_CALLS.search(source):
-            foreign = (each for each in messages if "tool_calls" in each and not self._memory.has_kept(each))
-            if next(foreign, None) is not None:
-                raise Unsupported(RECOGNISED_CLIENT, "a history with calls", "its messages have no place for them")
-        messages = with_joined_results(messages, request, method.class_source)
-        return [each if self._memory.has_kept(each) else with_own_fields(each, {}, (), source) for each in messages]
-
-    def _tools(self, method: Method, parameter: str | None, request: ChatRequest, made: Any) -> Any:
-        """Return the tools in the format that the client expects. `made` has the format of the messages."""
-        form = self._shape.tool_form
-        is_bare = parameter in FUNCTION_LISTS or method.wraps_tools
-        if is_bare and self._api == GEMINI.name and "parameters" not in method.module:
-            form = GEMINI
-        return made if form is None else form.arguments(request, self._memory, self._model, method.names)["tools"]
-
     def _pass_state(self, request: ChatRequest) -> ChatRequest:
         """Return the request without what the client keeps: the earlier messages and the system prompt."""
         if self._shape.keeps_history:
@@ -332,7 +205,7 @@ class ShapedClient:
         return replace(request, messages=request.messages[-1:])
 
     def _run(self, answer: object) -> object:
-        return self._runner.run(wait_for(answer)) if inspect.isawaitable(answer) else answer
+        return result_of_call(self._runner, answer)
 
     def _synchronous(self, items: AsyncIterator[object]) -> Iterator[object]:
         every = aiter(items)
@@ -355,27 +228,9 @@ class _LastItem(Iterator[object]):
         return self.item
 
 
-def _is_whole(answer: object) -> bool:
+def _is_complete(answer: object) -> bool:
     """Return whether an answer is a tuple or a Pydantic model. Both can be iterated, but are no streams."""
     return isinstance(answer, tuple) or hasattr(type(answer), "model_fields")
-
-
-def _check_instances(messages: Sequence[object], hint: object) -> None:
-    """Check that each message is an instance of the client's own classes, if its annotation has only such classes."""
-    classes = own_classes(hint)
-    if classes and not any(isinstance(each, classes) for each in messages):
-        return
-    if classes and dict not in members_of(item_class(hint)) and not all(isinstance(each, classes) for each in messages):
-        reason = "its classes have no place for a message that it did not write"
-        raise Unsupported(RECOGNISED_CLIENT, "a history", reason)
-
-
-_WORDS_BEFORE = 12
-"""Length of the text before a phrase that must also be in the client's source, so that the phrase counts as the
-client's own.
-"""
-
-_STATUS = re.compile(r"\b([45]\d\d)\b")
 
 
 def _with_final_answer(items: Iterable[object], client: object) -> Iterator[object]:
@@ -399,45 +254,7 @@ def _with_final_answer(items: Iterable[object], client: object) -> Iterator[obje
         yield answer
 
 
-@contextlib.contextmanager
-def _failures(source: str = "") -> Generator[None]:
-    """Translate exceptions as `failures` does. Any other exception of the client is translated by the HTTP status in
-    its text. Without a status, a `RuntimeError` or an exception of a class that is not built in becomes a `ChatError`.
-    """
-    try:
-        with failures(), _declines(source):
-            yield
-    except (HarnessError, ChatError):
-        raise
-    except Exception as error:
-        text = str(error)
-        if isinstance(error, LookupError | TypeError | AttributeError):
-            raise
-        found = _STATUS.search(text)
-        status = int(found[1]) if found else HTTPStatus.BAD_REQUEST if "invalid_request" in text else None
-        if status is not None:
-            raise provider_error(status, text) from error
-        if isinstance(error, RuntimeError) or type(error).__module__ != "builtins":
-            raise ChatError(text) from error
-        raise
-
-
-@contextlib.contextmanager
-def _declines(source: str) -> Generator[None]:
-    """Raise `Unsupported` if an exception says in words of the client's `source` that something is not supported.
-
-    The same words of a provider, which a client may put into its exception, are an error of the provider.
-    """
-    try:
-        yield
-    except Exception as error:
-        before, word, _ = (text := str(error)).partition("support")
-        if word and before[-_WORDS_BEFORE:] + word in source:
-            raise Unsupported(RECOGNISED_CLIENT, "this request", text) from error
-        raise
-
-
-def _in_loop(runner: asyncio.Runner, make: Callable[[], object]) -> object:
+def _make_in_loop(runner: asyncio.Runner, make: Callable[[], object]) -> object:
     """Make a client, inside an event loop if it needs one."""
 
     async def made() -> object:
@@ -449,11 +266,6 @@ def _in_loop(runner: asyncio.Runner, make: Callable[[], object]) -> object:
         if "event loop" not in str(error):
             raise
         return runner.run(made())
-
-
-async def wait_for(answer: Any) -> object:
-    """Return the result of an awaitable that need not be a coroutine."""
-    return await answer
 
 
 def _has_content_parts(message: Message) -> bool:

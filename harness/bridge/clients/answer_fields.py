@@ -1,0 +1,238 @@
+"""Fields of a client's answer: its text, calls, stop reason and token counts, read as an OpenAI Chat completion."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from harness.bridge.clients.values import items_of, jsonable, plain_fields, snake_case
+from harness.bridge.completions import completion, stop_reason
+from harness.model.errors import MalformedResponse
+from harness.model.messages import JSON, StopReason
+
+TEXT_FIELDS = ("text", "content", "output_text", "message", "answer", "response", "reply", "output", "result", "delta")
+"""Names of fields that hold the text of an answer, in order of preference."""
+
+CALL_FIELDS = ("tool_calls", "calls", "function_calls", "tool_uses", "tool_call", "function_call")
+"""Names of fields that hold the calls of an answer, in order of preference."""
+
+_REASON_FIELDS = ("finish_reason", "stop_reason", "stop")
+
+_OTHER_REASON_FIELDS = ("finish", "reason", "incomplete_reason", "status", "done_reason")
+"""Names of fields that hold the stop reason if their value is a known one."""
+
+_ARGUMENT_FIELDS = ("arguments", "args", "input", "parameters", "tool_args", "tool_input", "params")
+
+_BLOCK_TYPES = ("text", "tool_use", "thinking")
+
+
+def as_completion(answer: object) -> object:
+    """Return the answer of a client in the form of an OpenAI Chat completion.
+
+    Raises:
+        MalformedResponse: the answer has neither text nor calls.
+    """
+    if isinstance(answer, str) or answer is None:
+        return completion(answer or "")
+    if (items := items_of(answer)) is not None:
+        answer = _fields_of_parts(items) or {"text": ""}
+    found = {**computed_fields(answer), **plain_fields(answer)}
+    if "choices" in found:
+        return found
+    if _is_single_call(found):
+        return completion("", [_call_parts(answer)])
+    inner = found.get("message")
+    if not ({*TEXT_FIELDS, *CALL_FIELDS} - {"messages"}) & found.keys() and (
+        history := items_of(found.get("messages"))
+    ):
+        return as_completion(history[-1])  # an agent returns its whole conversation
+    if isinstance(inner, str | None) and not ({*TEXT_FIELDS, *CALL_FIELDS} - {"message"}) & found.keys():
+        inner = next((each for each in found.values() if not isinstance(each, str) and has_answer_fields(each)), inner)
+    if inner is not None and not isinstance(inner, str):
+        return as_completion({**found, **plain_fields(inner), "message": None})
+    text = _text_among([found[key] for key in TEXT_FIELDS if key in found])
+    calls = _calls_in(found)
+    if (parts := items_of(text)) is not None:
+        blocks = [plain_fields(block) for block in parts]
+        calls = calls or [block for block in blocks if block.get("type") == "tool_use" or _is_single_call(block)]
+        text = "".join(str(block.get("text") or "") for block in blocks)
+    if not text and not calls and not {*TEXT_FIELDS, *CALL_FIELDS} & found.keys():
+        raise MalformedResponse(f"the client returned {type(answer).__name__}, with no text and no tool calls")
+    made = [_call_parts(each) for each in calls]
+    reason = stop_reason_in(found)
+    counts = token_counts_in(found)
+    refusal = found.get("refusal")
+    seen = completion(
+        text if isinstance(text, str) else json.dumps(jsonable(text), ensure_ascii=False),
+        made,
+        reason=reason,
+        model=found.get("model"),
+        refusal=refusal if isinstance(refusal, str) else None,
+        read=counts[0],
+        written=counts[1],
+    )
+    return {**seen, "has_refusal": "refusal" in found}
+
+
+def token_counts_in(found: Mapping[str, Any]) -> tuple[int | None, int | None]:
+    """Return the counts of input and output tokens in the usage of an answer or, without it, among its own fields.
+
+    Own fields that are all 0 count as absent, because 0 is also their usual default.
+    """
+    used = plain_fields(found.get("usage"))
+    known = (*_INPUT_COUNTS, "input", "prompt"), (*_OUTPUT_COUNTS, "output", "completion")
+    own = [next((used[name] for name in names if type(used.get(name)) is int), None) for names in known]
+    if own == [None, None]:
+        counts = {snake_case(key).lower(): each for key, each in found.items() if type(each) is int}
+        own = [next(filter(None, map(counts.get, names)), None) for names in (_INPUT_COUNTS, _OUTPUT_COUNTS)]
+    return own[0], own[1]
+
+
+_INPUT_COUNTS = ("prompt_tokens", "input_tokens", "prompt_token_count", "input_token_count", "tokens_in", "in_tokens")
+
+_OUTPUT_COUNTS = (
+    *("completion_tokens", "output_tokens", "candidates_token_count", "output_token_count"),
+    *("completion_token_count", "tokens_out", "out_tokens"),
+)
+
+
+def _calls_in(found: Mapping[str, Any]) -> list[object]:
+    """Return the calls among the fields of an answer, as the client represents them."""
+    pieces = [key for key in found if _PIECES_OF_CALLS.fullmatch(key)]  # a client may parse the same pieces, too
+    several = next((found[key] for key in (*pieces, *CALL_FIELDS, *_names_of_call_lists(found)) if found.get(key)), ())
+    calls = items_of(several)
+    return [several] if calls is None else calls
+
+
+_PIECES_OF_CALLS = re.compile(r"\w*calls?_(chunks|deltas|pieces)")
+
+OwnCall: TypeAlias = tuple[object, str, str, dict[str, JSON] | None]
+"""A call as the client represents it, with its id, name and arguments. Arguments that are no JSON object are `None`."""
+
+
+def own_calls(answer: object) -> list[OwnCall]:
+    """Return the calls in an answer or in a list."""
+    items = items_of(answer)
+    found = plain_fields(answer) if items is None else _fields_of_parts(items)
+    calls = [] if isinstance(answer, str) else _calls_in({key: each for key, each in found.items() if each})
+    read = [(each, _call_parts(each)) for each in calls]
+    texts = [(each, made, made["args"] or "{}") for each, made in read]
+    return [(each, str(made["id"] or ""), str(made["name"]), _arguments_object(text)) for each, made, text in texts]
+
+
+def _arguments_object(arguments: str) -> dict[str, JSON] | None:
+    try:
+        found: JSON = json.loads(arguments)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def stop_reason_in(found: Mapping[str, Any]) -> str | None:
+    """Return the stop reason among the fields of an answer."""
+    reason = next((found[key] for key in _REASON_FIELDS if found.get(key)), None)
+    if reason:
+        return _known_stop_word(reason)
+    words = [getattr(found.get(key), "value", found.get(key)) for key in _OTHER_REASON_FIELDS]
+    known = (each for each in words if isinstance(each, str) and stop_reason(each) is not StopReason.UNKNOWN)
+    return next(known, None)
+
+
+def _known_stop_word(reason: object) -> str:
+    """Return the stop reason of a client as a known word. Its own word may be one such as `tools` or `truncated`."""
+    value = getattr(reason, "value", reason)
+    word = str(value if isinstance(value, str) else getattr(reason, "name", reason))
+    if stop_reason(word) is not StopReason.UNKNOWN:
+        return word
+    known = (each for each, own in _OWN_STOP_WORDS.items() if re.fullmatch(own, re.sub(r"[ -]", "_", word.lower())))
+    return next(known, word)
+
+
+_OWN_STOP_WORDS = {
+    "end_turn": "end(ed)?|done|finish(ed)?|complete|natural|normal",
+    "tool_use": "tools?|tool_?calls?|calls?|functions?|function_?calls?|(needs?|requires?|call)_tools?",
+    "max_tokens": "truncated|max_?length|max_?output|(token_)?limit|cut(_off)?|too_long",
+    "refusal": "refused|(content_)?filtered|(content_)?filter|blocked|declined|moderat(ed|ion)",
+}
+"""Stop reason → words that clients use for it."""
+
+
+def usual_stop_reason(calls: Sequence[object]) -> str:
+    """Return the stop reason that an answer with or without calls usually has."""
+    return "tool_calls" if calls else "stop"
+
+
+def _text_among(values: Sequence[object]) -> object:
+    """Return the text among the values of known fields: a text, a list of parts, or an object."""
+    texts = [each for each in values if isinstance(each, str)]
+    lists = [each for each in values if each and items_of(each) is not None]
+    return next((each for each in [*texts, *lists] if each), "" if texts else next(filter(None, values), ""))
+
+
+def has_calls_field(value: object) -> bool:
+    """Return whether an object has a field or a property for calls, so that it is the answer of a client."""
+    return bool({*CALL_FIELDS} & (plain_fields(value).keys() | computed_fields(value).keys()))
+
+
+def _names_of_call_lists(found: Mapping[str, Any]) -> list[str]:
+    """Return the names of the fields that are lists of calls."""
+    lists = {name: [*map(plain_fields, items)] for name, each in found.items() if (items := items_of(each))}
+    return [name for name, items in lists.items() if name not in TEXT_FIELDS and all(map(_is_single_call, items))]
+
+
+def _is_single_call(found: Mapping[str, Any]) -> bool:
+    names = {"name", "tool", "tool_name", "function"} & found.keys()
+    return bool(names) and bool({*_ARGUMENT_FIELDS} & found.keys()) and not {*CALL_FIELDS} & found.keys()
+
+
+def has_answer_fields(value: object) -> bool:
+    """Return whether a value has a field for a text, calls, a stop reason or token counts."""
+    return bool(
+        {*TEXT_FIELDS, *CALL_FIELDS, "choices", "finish_reason", "stop_reason", "usage"} & plain_fields(value).keys()
+    )
+
+
+def computed_fields(value: object) -> dict[str, Any]:
+    """Return the text and the calls that an object computes, under the names of its properties."""
+    known = {*TEXT_FIELDS, *CALL_FIELDS}
+    return {name: getattr(value, name) for name in known if isinstance(getattr(type(value), name, None), property)}
+
+
+def _fields_of_parts(answer: Sequence[object]) -> dict[str, object]:
+    """Return the fields of a list of blocks or calls, or of a tuple such as `(text, calls)`."""
+    found: dict[str, object] = {}
+    single: list[object] = []
+    if any(plain_fields(each).get("type") in _BLOCK_TYPES for each in answer):
+        return {"content": [*answer]}
+    if answer and all("name" in plain_fields(each) or "function" in plain_fields(each) for each in answer):
+        return {"calls": [*answer]}
+    for each in answer:
+        if isinstance(each, str):
+            found["finish_reason" if {"text", "content"} & found.keys() else "text"] = each
+        elif (calls := items_of(each)) is not None:
+            found["calls"] = calls
+        elif any(name.endswith("_tokens") for name in plain_fields(each)):
+            found["usage"] = each
+        elif _is_single_call(plain_fields(each)):
+            single.append(each)
+        elif each is not None:
+            found |= plain_fields(each)
+    return {**found, "calls": single} if single else found
+
+
+def _call_parts(call: object) -> dict[str, Any]:
+    if (items := items_of(call)) is not None:
+        *call_id, name, arguments = items
+        call = {"id": next(iter(call_id), None), "name": name, "arguments": arguments}
+    found = plain_fields(call)
+    function = found.get("function")
+    either = {**(plain_fields(function) if not isinstance(function, str) else {"name": function}), **found}
+    arguments = next((either[key] for key in _ARGUMENT_FIELDS if key in either), None)
+    return {
+        "id": next((either[key] for key in ("call_id", "id", "tool_call_id") if either.get(key)), None),
+        "name": either.get("name") or either.get("tool") or either.get("tool_name"),
+        "args": arguments if isinstance(arguments, str) or arguments is None else json.dumps(jsonable(arguments)),
+        **({"index": either["index"]} if "index" in either else {}),
+    }

@@ -1,0 +1,198 @@
+"""Conversion of what a client returns, a complete answer or a stream, into a response or stream events."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import Any, cast
+
+from harness.adapters.anthropic import responses as anthropic_responses
+from harness.adapters.gemini import responses as gemini_responses
+from harness.bridge.clients.annotations import own_classes
+from harness.bridge.clients.answer_fields import as_completion, has_calls_field, usual_stop_reason
+from harness.bridge.clients.complete_answers import read_complete_answer, text_and_calls, with_missing
+from harness.bridge.clients.forms import ANTHROPIC, GEMINI
+from harness.bridge.clients.native_bodies import (
+    HTTP_OK,
+    has_signature,
+    is_anthropic_body,
+    is_gemini_body,
+    native_body,
+    responses_reader,
+)
+from harness.bridge.clients.own_messages import own_message
+from harness.bridge.clients.stream_pieces import event_kind, join_call, join_parts, message_of_parts, read_piece
+from harness.bridge.clients.values import as_object, camel_case, items_of_iterator, jsonable, plain_fields
+from harness.bridge.completions import NO_REFUSAL, NO_STOP_REASON, NO_USAGE, OWN_COUNTS, completion, events
+from harness.bridge.openai_messages import Memory
+from harness.model.errors import MalformedResponse
+from harness.model.messages import (
+    JSON,
+    ArgumentsDelta,
+    ChatRequest,
+    ChatResponse,
+    Finish,
+    StreamEvent,
+    TextDelta,
+    ToolCallEnd,
+    ToolCallStart,
+)
+
+
+def read_answer(  # noqa: PLR0913 - what is known about the client and its API
+    answer: object,
+    request: ChatRequest,
+    memory: Memory,
+    api: str = "openai-chat",
+    *,
+    hint: object = None,
+    source: str = "",
+) -> ChatResponse:
+    """Convert the answer of a client to a response.
+
+    The answer may have the format of Anthropic, Gemini, OpenAI Responses or OpenAI Chat. It may also be an object with
+    text and calls, a tuple of these, a string, or an iterator of parts. `memory` keeps the messages that can be sent
+    back to the client unchanged. These are messages of OpenAI Chat, dictionaries with a role, and instances of the
+    class in `hint`, the annotation of the client's messages. Other messages of OpenAI Chat also get the fields of the
+    answer, because the client may read them. `source` is the client's code.
+
+    Raises:
+        MalformedResponse: the answer has neither text nor calls.
+    """
+    if (items := items_of_iterator(answer)) is not None:
+        if (native := native_body(items, api)) is not None and is_gemini_body(native):
+            return gemini_responses.read_response(native, request)
+        *before, answer = items
+        is_part = isinstance(answer, str) or event_kind(answer) in ("end", "call")
+        if is_part or not all(isinstance(each, str) for each in before):
+            whole = _final_response(read_stream(items, request, memory, api))
+            keep_own_message(answer, whole, request, memory, api, hint)
+            return whole
+    return read_complete_answer(answer, request, memory, api, hint=hint, source=source)
+
+
+def keep_own_message(  # noqa: PLR0913, PLR0917 - what is known about the client and its API
+    item: object, found: ChatResponse, request: ChatRequest, memory: Memory, api: str, hint: object
+) -> None:
+    """Keep the client's own message in the last item of its stream, if it is the whole answer `found`."""
+    own = own_message(item, hint, api)
+    if not own_classes(hint):
+        is_whole = as_object(jsonable(own)).get("content") == found.message.text
+        if own is not None and is_whole and "message" in plain_fields(item):
+            memory.keep(request, found.message, own)
+        return
+    with contextlib.suppress(Exception):  # a piece of an answer may be no answer
+        if own is not None and text_and_calls(read_answer(own, request, Memory(), api).message) == text_and_calls(
+            found.message
+        ):
+            memory.keep(request, found.message, own)
+
+
+def _final_response(stream: Iterator[StreamEvent]) -> ChatResponse:
+    return next(event.response for event in reversed([*stream]) if isinstance(event, Finish))
+
+
+_ANTHROPIC_EVENTS = ("message_start", "content_block_start", "ping", "error")
+
+
+def read_stream(
+    items: Iterable[object], request: ChatRequest, memory: Memory, api: str = "openai-chat"
+) -> Iterator[StreamEvent]:
+    """Convert a client's stream to events.
+
+    Items may be events of Anthropic, chunks of Gemini or OpenAI Chat, texts, the client's own events, or tuples of a
+    kind and a value. If an event has only `data`, that is the chunk.
+    """
+    every = iter(items)
+    first = next(every, None)
+    if first is None:  # the caller gets neither a text nor an error
+        lacks = {NO_REFUSAL: True, NO_USAGE: True, NO_STOP_REASON: True}
+        return iter([Finish(with_missing(read_answer("", request, memory, api), lacks))])
+    items, body = chain([first], every), jsonable(first)
+    if isinstance(body, dict) and len(body) == 1 and "choices" in as_object(body.get("data")):
+        items, body = (plain_fields(each)["data"] for each in items), body["data"]
+    if isinstance(body, dict) and body.get("type") in _ANTHROPIC_EVENTS:
+        return anthropic_responses.read_events(as_object(jsonable(each)) for each in items)
+    if is_gemini_body(body):
+        return gemini_responses.read_chunks((as_object(camel_case(jsonable(each))) for each in items), request)
+    if isinstance(body, dict) and str(body.get("type")).startswith("response."):
+        lines = (f"data: {json.dumps(jsonable(each))}\n\n".encode() for each in items)
+        return responses_reader().read_stream(lines, HTTP_OK, request.messages)
+    if api == GEMINI.name:
+        items = [*items]
+        if (native := native_body(items, api)) is not None:
+            return gemini_responses.read_chunks(iter([as_object(native)]), request)
+    if isinstance(body, dict) and "choices" in body:
+        return events(items, request, memory, parsed=api == ANTHROPIC.name)
+    return _own_events(items, request, api)
+
+
+def events_of(answer: ChatResponse, texts: Sequence[str]) -> Iterator[StreamEvent]:
+    """Yield the events of a stream whose client returns only the whole response. `texts` are the pieces of its text
+    that the client gave to a callback, if it has one.
+    """
+    yield from map(TextDelta, texts or filter(None, [answer.text]))
+    for index, call in enumerate(answer.tool_calls):
+        yield ToolCallStart(index, call.id, call.name)
+        yield ArgumentsDelta(index, json.dumps(call.arguments))
+        yield ToolCallEnd(index)
+    yield Finish(answer)
+
+
+def _own_events(items: Iterable[object], request: ChatRequest, api: str) -> Iterator[StreamEvent]:
+    """Convert a stream of texts and objects to events. A text or a call that repeats earlier ones is skipped."""
+    text, calls, reason = "", list[dict[str, Any]](), None
+    has_refusal = has_usage = is_known = False
+    parts: list[JSON] = []
+    whole: ChatResponse | None = None
+
+    def chunks() -> Iterator[object]:
+        nonlocal text, reason, has_refusal, has_usage, is_known, whole
+        for each in items:
+            body, item = jsonable(each), each
+            if _holds_native_answer(each, body, api):
+                whole = read_answer(each, request, Memory(), api)
+                item = _as_readable_answer(whole)
+            piece, part = read_piece(item)
+            parts.append(part)
+            is_known = is_known or bool(piece)
+            made: dict[str, Any] = cast("dict[str, Any]", as_completion(piece or ""))
+            choice = made["choices"][0]
+            message = choice["message"]
+            if message["content"] == text:
+                message["content"] = ""
+            text += message["content"]
+            message["tool_calls"] = [call for call in message["tool_calls"] if join_call(calls, call)]
+            reason = choice["finish_reason"] or reason
+            has_refusal, has_usage = has_refusal or bool(made.get("has_refusal")), has_usage or bool(made["usage"])
+            yield made
+        if not is_known:
+            raise MalformedResponse("the client returned a stream of objects with no text and no tool calls")
+        if reason is None:
+            yield completion(reason=usual_stop_reason(calls))
+
+    for event in events(chunks(), request, parsed=api == ANTHROPIC.name):
+        lacks = {NO_REFUSAL: not has_refusal, NO_USAGE: not has_usage, NO_STOP_REASON: reason is None}
+        lacks[OWN_COUNTS] = has_usage
+        answer = whole or (with_missing(event.response, lacks) if isinstance(event, Finish) else None)
+        if isinstance(event, Finish) and answer is not None and any(map(has_signature, parts)):
+            answer = replace(answer, message=message_of_parts(join_parts(parts), request))
+        yield Finish(answer) if isinstance(event, Finish) and answer is not None else event
+
+
+def _holds_native_answer(item: object, body: JSON, api: str) -> bool:
+    """Return whether an item of a stream is a whole answer that also has the content in the API's own format."""
+    is_gemini = api == GEMINI.name and native_body(item, api) is not None
+    is_anthropic = api == ANTHROPIC.name and is_anthropic_body(body)
+    is_message = is_anthropic and as_object(body).get("type") == "message"
+    is_native = (is_gemini or is_anthropic) and has_calls_field(item)
+    return isinstance(as_object(body).get("output"), list) or is_message or is_native
+
+
+def _as_readable_answer(whole: ChatResponse) -> dict[str, object]:
+    """Convert the final response of an OpenAI Responses stream to an object that `as_completion` can read."""
+    calls = [{"id": each.id, "name": each.name, "arguments": {**each.arguments}} for each in whole.tool_calls]
+    return {"text": whole.text, "calls": calls, "finish_reason": whole.raw_stop_reason or whole.stop_reason.value}

@@ -1,0 +1,186 @@
+"""Conversion of a client's complete answer, which is no stream, into a response."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+from harness.adapters.anthropic import responses as anthropic_responses
+from harness.adapters.gemini import responses as gemini_responses
+from harness.bridge.clients.annotations import own_classes
+from harness.bridge.clients.answer_fields import (
+    CALL_FIELDS,
+    as_completion,
+    computed_fields,
+    own_calls,
+    stop_reason_in,
+    token_counts_in,
+    usual_stop_reason,
+)
+from harness.bridge.clients.forms import ANTHROPIC, RESPONSES
+from harness.bridge.clients.message_dictionaries import with_own_fields
+from harness.bridge.clients.native_bodies import (
+    CONTENT_BLOCKS,
+    HTTP_OK,
+    OUTPUT_ITEMS,
+    is_anthropic_body,
+    is_gemini_body,
+    native_body,
+    responses_reader,
+)
+from harness.bridge.clients.own_messages import own_message
+from harness.bridge.clients.values import as_object, camel_case, items_of, jsonable, plain_fields
+from harness.bridge.completions import NO_REFUSAL, NO_STOP_REASON, OWN_COUNTS, response, stop_reason
+from harness.bridge.openai_messages import Memory, messages, plain
+from harness.model.messages import JSON, ChatRequest, ChatResponse, Message, StopReason, Usage
+
+
+def read_complete_answer(  # noqa: PLR0913 - what is known about the client and its API
+    answer: object,
+    request: ChatRequest,
+    memory: Memory,
+    api: str,
+    *,
+    hint: object = None,
+    source: str = "",
+) -> ChatResponse:
+    """Convert an answer that is no iterator to a response. See `answers.read_answer`."""
+    parsed = api == ANTHROPIC.name
+    body = native_body(answer, api) or jsonable(answer)
+    if is_anthropic_body(body):
+        found = _read_blocks(body, answer, request)
+        _keep_own_instance(found, request, memory, own_message(answer, hint, api, source))
+        return found
+    if is_gemini_body(body):
+        found = _with_own_reason(gemini_responses.read_response(camel_case(body), request))
+        found = _with_own_text_and_calls(found, answer, request)
+        _keep_own_instance(found, request, memory, own_message(answer, hint, api) if own_classes(hint) else None)
+        is_content = not is_gemini_body(jsonable(answer)) and found.raw_stop_reason is None
+        return _with_usual_reason(found) if is_content else found
+    if isinstance(body, dict) and isinstance(body.get("output"), list):
+        found = _with_client_fields(responses_reader().read_response(body, HTTP_OK, request.messages), body)
+        return found if items_of(answer) is None else with_missing(found, {NO_STOP_REASON: True})
+    is_wire = isinstance(body, dict) and "choices" in body
+    made = cast("dict[str, Any]", as_completion(answer))
+    choice: Mapping[str, Any] = plain(next(iter(made["choices"]), None))
+    if is_wire:
+        return response(made, request, memory, parsed=parsed)
+    lacks = {NO_REFUSAL: not made.get("has_refusal"), NO_STOP_REASON: not choice["finish_reason"]}
+    choice = {**choice, "finish_reason": choice["finish_reason"] or usual_stop_reason(choice["message"]["tool_calls"])}
+    own = own_message(answer, hint, api, source)
+    kept = None if own is None else memory
+    found = response({**made, "choices": [choice]}, request, kept, own=own, parsed=parsed)
+    found = _with_native_message(found, answer, request, api, kept)
+    if kept is None and not own_classes(hint):
+        _keep_with_own_fields(found, answer, request, memory, source)
+    return with_missing(found, {**lacks, OWN_COUNTS: found.usage != Usage()})
+
+
+def _keep_own_instance(found: ChatResponse, request: ChatRequest, memory: Memory, own: object | None) -> None:
+    """Keep the client's own message for the next request, if an answer has one."""
+    if own is not None:
+        memory.keep(request, found.message, own)
+
+
+def _read_blocks(body: JSON, answer: object, request: ChatRequest) -> ChatResponse:
+    """Convert an answer in Anthropic's format, given as `body`, to a response. A bare list of blocks has no stop
+    reason.
+    """
+    found = _with_own_text_and_calls(_with_own_reason(anthropic_responses.read_response(body)), answer, request)
+    has_reason = as_object(body)["stop_reason"] is not None or items_of(answer) is None
+    return found if has_reason else _with_usual_reason(found)
+
+
+def _keep_with_own_fields(
+    found: ChatResponse, answer: object, request: ChatRequest, memory: Memory, source: str
+) -> None:
+    """Keep the message of a response in OpenAI's format, with the fields of the client's answer."""
+    for message in messages(replace(request, system=None, messages=(found.message,))):
+        calls = [own for own, *_ in own_calls(answer)] if message.get("tool_calls") else []
+        own = with_own_fields(message, {} if items_of(answer) else plain_fields(answer), calls, source)
+        memory.keep(request, found.message, own)
+
+
+def _with_native_message(
+    found: ChatResponse, answer: object, request: ChatRequest, api: str, memory: Memory | None
+) -> ChatResponse:
+    """Return the response with the message in the API's own format that the answer also contains, if both have the same
+    text and calls. Only the API's format has thoughts and their signatures.
+
+    The client's own message in `memory` is then kept for that message, which may have more parts.
+    """
+    values = items_of(answer) or [*plain_fields(answer).values()]
+    inner = [items_of(each) for value in values for each in (value, *plain_fields(value).values())]
+    lists = sorted(filter(None, inner), key=len, reverse=True)
+    kinds = {RESPONSES.name: OUTPUT_ITEMS, ANTHROPIC.name: CONTENT_BLOCKS}.get(api, set[str]())
+    for each in lists:
+        members = [as_object(jsonable(item)) for item in each]
+        if not all(str(member.get("type")) in kinds for member in members):
+            continue
+        native = native_body(each, api)
+        message = read_complete_answer(native, request, Memory(), api).message if native is not None else found.message
+        if text_and_calls(message) == text_and_calls(found.message):
+            if memory is not None:
+                memory.keep(request, message, memory.own(len(request.messages), found.message))
+            return replace(found, message=message)
+    return found
+
+
+def text_and_calls(message: Message) -> tuple[str, list[tuple[str, str, object]]]:
+    """Return the text and the calls of a message, for comparison with another message."""
+    return message.text, _calls_of_message(message)
+
+
+def _calls_of_message(message: Message) -> list[tuple[str, str, object]]:
+    return [(each.id, each.name, each.arguments) for each in message.tool_calls]
+
+
+def _with_usual_reason(answer: ChatResponse) -> ChatResponse:
+    """Return the response of a client that returns no stop reason."""
+    reason = StopReason.TOOL_USE if answer.tool_calls else StopReason.END_TURN
+    return with_missing(replace(answer, stop_reason=reason), {NO_STOP_REASON: True})
+
+
+def _with_own_reason(answer: ChatResponse) -> ChatResponse:
+    """Return the response, with an unknown stop reason replaced if it is a common word of clients for a known one."""
+    if answer.stop_reason is not StopReason.UNKNOWN:
+        return answer
+    reason = stop_reason(answer.raw_stop_reason)
+    is_call = reason is StopReason.END_TURN and answer.tool_calls
+    return replace(answer, stop_reason=StopReason.TOOL_USE if is_call else reason)
+
+
+def _with_client_fields(native: ChatResponse, fields: Mapping[str, Any]) -> ChatResponse:
+    """Return a response that was read from the output items of OpenAI Responses, with the client's own fields.
+
+    These are the stop reason and the token counts, if the client returns them under other names than the API.
+    """
+    if native.stop_reason is StopReason.UNKNOWN and (word := stop_reason_in(fields)) is not None:
+        native = replace(native, stop_reason=stop_reason(word))
+    counts = token_counts_in(fields)
+    if native.usage.input_tokens is not None or counts == (None, None):
+        return native
+    usage = replace(native.usage, input_tokens=counts[0], output_tokens=counts[1])
+    return replace(native, usage=usage, reported={**native.reported, OWN_COUNTS: True})
+
+
+def _with_own_text_and_calls(native: ChatResponse, answer: object, request: ChatRequest) -> ChatResponse:
+    """Return a response that was read from content in the API's format. If the client's answer also has fields with
+    another text or other calls, these are what its caller reads, so they are returned.
+    """
+    own = {**computed_fields(answer), **plain_fields(answer)}
+    if isinstance(answer, Mapping) or not isinstance(own.get("text"), str) or not {*CALL_FIELDS} & own.keys():
+        return native
+    read = response(as_completion(answer), request, None).message
+    is_same = [each[1:] for each in _calls_of_message(read)] == [each[1:] for each in _calls_of_message(native.message)]
+    return native if is_same and read.text == native.text else replace(native, message=read)
+
+
+def with_missing(answer: ChatResponse, lacks: Mapping[str, bool]) -> ChatResponse:
+    """Return the response with `lacks` in `reported`: mostly what the client does not provide. A raw stop reason that
+    the client did not provide is removed.
+    """
+    raw = None if lacks[NO_STOP_REASON] else answer.raw_stop_reason
+    missing: dict[str, JSON] = {key: True for key, is_missing in lacks.items() if is_missing}
+    return replace(answer, raw_stop_reason=raw, reported={**answer.reported, **missing})

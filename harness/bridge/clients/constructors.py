@@ -1,0 +1,265 @@
+"""Clients made with the constructors and factories of third-party code."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import inspect
+import re
+import typing
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
+from dataclasses import is_dataclass
+from functools import partial
+from itertools import chain
+from typing import cast
+
+from harness.bridge.clients.annotations import hints_of
+from harness.bridge.clients.invocation import call_with
+from harness.bridge.clients.methods import Method, method_of
+from harness.bridge.clients.names import BASE_URLS, KEYS, MODELS, PROVIDERS, SYNONYMS, first_known
+from harness.bridge.clients.provider_arguments import (
+    MODEL_PREFIXES,
+    prefix_of,
+    provider_argument,
+    provider_parameter,
+    providers_of,
+)
+from harness.bridge.clients.sources import source_of
+from harness.model.errors import PluginError
+
+TRIED_MODELS = ("model", "gpt-4.1", "claude-opus-4-8", "gemini-2.5-flash")
+"""Model names to try when a client is created for inspection. Some clients look the name up in a table and reject
+unknown models.
+"""
+
+
+def default_base_url(value: object, provider_url: str) -> str:
+    """Return the default base URL of a constructor, or an empty string. Without a default in its signature, it is the
+    base URL of the provider with a version in the source of its module.
+    """
+    method = method_of((), value)
+    if default := method.preset.get(first_known(BASE_URLS, method.names) or "", ""):
+        return default
+    found = re.search(rf"[\"']({re.escape(provider_url)}/v\d\w*)/?[\"']", method.module)
+    return found[1] if found else ""
+
+
+def default_model(value: object) -> str | None:
+    """Return the default model of a method or constructor, if it has one."""
+    method = method_of((), value)
+    return method.preset.get(first_known(MODELS, method.names) or "", "").removeprefix(prefix_of(method)) or None
+
+
+def configured_model(value: object) -> str | None:
+    """Return the default model of a constructor or of its configuration class, if there is one."""
+    config = _configuration_parameter(value)
+    return default_model(value) or (default_model(config[1]) if config is not None else None)
+
+
+def try_to_make(value: Callable[..., object], api: str) -> tuple[Callable[[str, str, str], object], object, str]:
+    """Create a client with the first provider, base URL and model that it accepts. Return the function that makes it,
+    the client and the model.
+    """
+    failed: Exception | None = None
+    default = default_model(value)
+    models = ([default] if default else []) + [*TRIED_MODELS]
+    method = method_of((), value)
+    needs_provider = provider_parameter(method) in method.required
+    apis = [api] if api or not needs_provider else [*providers_of(method), ""]
+    for each, base_url in ((each, base) for each in apis for base in ("http://127.0.0.1:9/v1", "http://127.0.0.1:9")):
+        make = partial(make_client, value, api=each)
+        for model in models:
+            try:
+                return make, make(base_url, "no-key", model), model
+            except PluginError:
+                raise
+            except Exception as error:  # noqa: BLE001 - the user's constructor may fail in any way
+                failed = failed or error
+        if (without := _make_without_model(make, base_url)) is not None:
+            return without[0], without[1], models[0]
+    raise failed or AssertionError
+
+
+def _make_without_model(
+    make: Callable[[str, str, str], object], base_url: str
+) -> tuple[Callable[[str, str, str], object], object] | None:
+    """Return the function that makes a client without a model, and the client, if its constructor takes either a base
+    URL or a model. Its method gets the model then.
+    """
+
+    def without(url: str, key: str, _model: str) -> object:
+        return make(url, key, "")
+
+    try:
+        client = without(base_url, "no-key", "")
+    except Exception:  # noqa: BLE001 - the user's constructor may fail in any way
+        return None
+    return without, client
+
+
+def constructor_names(factory: object) -> dict[str, str]:
+    """Return the parameter names for the base URL, the key and the model, in the constructor or in its configuration
+    class.
+    """
+    config = _configuration_parameter(factory)
+    return {**(_own_constructor_names(config[1]) if config else {}), **_own_constructor_names(factory)} or {"": ""}
+
+
+def _own_constructor_names(factory: object) -> dict[str, str]:
+    method, found = method_of((), factory), dict[str, str]()
+    for key, known in (("base_url", BASE_URLS), ("api_key", KEYS), ("model", MODELS)):
+        name = first_known(known, method.names) or (key if method.is_open and key != "model" else None)
+        if name is not None:
+            found[key] = name
+    return found
+
+
+def _configuration_parameter(factory: object) -> tuple[str, type] | None:
+    """Return the constructor parameter for a configuration object with a base URL, and the class of the object."""
+    if "base_url" in _own_constructor_names(factory):
+        return None
+    names = method_of((), factory).names
+    for name, hint in hints_of(factory).items():
+        if name not in names:  # the annotation of an attribute
+            continue
+        classes = [each for each in (hint, *typing.get_args(hint)) if inspect.isclass(each)]
+        for each in classes:
+            if first_known(BASE_URLS, method_of((), each).names) and name != "return":
+                return name, each
+    return _injected_parameter(factory)
+
+
+_SDK_CLIENTS = {
+    ".chat.completions": ("openai", "OpenAI"),
+    ".responses.": ("openai", "OpenAI"),
+    ".messages.": ("anthropic", "Anthropic"),
+}
+"""Method of an SDK's client → its module and the name of its class."""
+
+
+def _injected_parameter(factory: object) -> tuple[str, type] | None:
+    """Return the constructor parameter for a client of a provider's SDK, recognised by its name, and the class of that
+    client.
+
+    The SDK methods that the source of the class calls identify the SDK.
+    """
+    name = next((each for each in method_of((), factory).required if re.search("client|sdk", each)), None)
+    source = source_of(factory)
+    try:
+        module, kind = next(found for call, found in _SDK_CLIENTS.items() if name and call in source)
+        return str(name), getattr(importlib.import_module(module), f"Async{kind}" if "await " in source else kind)
+    except (StopIteration, ImportError):
+        return None
+
+
+def make_client(
+    factory: Callable[..., object], base_url: str, api_key: str, model: str, *, api: str = "", **extra: object
+) -> object:
+    """Return a client that sends its requests to `base_url`. `extra` are further arguments of its constructor.
+
+    Without a base URL, the client uses its default. If the client serves several providers, it gets that of `api`. If
+    its constructor rejects the model, the model gets the prefix of its provider, as in `openai/gpt-4.1`.
+    """
+    method = method_of((), factory)
+    values = {"base_url": base_url, "api_key": api_key, "model": prefix_of(method, api) + model}
+    arguments: dict[str, object] = {
+        name: values[key]
+        for key, name in constructor_names(factory).items()
+        if (name in method.names or method.is_open) and values.get(key, True)
+    }
+    arguments.pop("", None)
+    if "max_retries" in method.names:
+        arguments["max_retries"] = 0
+    config = _configuration_parameter(factory)
+    arguments |= {**provider_argument(method, api), **extra}
+    arguments |= dict.fromkeys(method.required & {*SYNONYMS["system"], *SYNONYMS["tools"]} - arguments.keys())
+    if config is not None and "base_url" not in arguments:
+        arguments[config[0]] = make_client(config[1], base_url, api_key, model)
+    unknown = method.required - arguments.keys() - {*PROVIDERS, *BASE_URLS, *KEYS, *MODELS}
+    arguments |= _example_arguments(method, unknown)
+    if missing := sorted(method.required - arguments.keys()):
+        name = getattr(factory, "__name__", "it")
+        raise unknown_client(
+            name,
+            f"its constructor needs {', '.join(missing)}. Write a function that makes it, as in try_it.py: "
+            f"'def make(base_url, api_key, model): return {name}(...)'. Then: harness try try_it:make",
+        )
+    name = first_known(MODELS, method.names)
+    guessed = frozenset(arguments.keys() - method.names) if method.is_open else frozenset[str]()
+
+    def make(**changed: object) -> object:
+        return _call_constructor(factory, {**arguments, **changed}, guessed)
+
+    if name not in arguments or arguments[name] != model:
+        return make()
+    return _call_with_prefixes(make, str(name), model, api)
+
+
+def _call_constructor(
+    factory: Callable[..., object], arguments: Mapping[str, object], guessed: AbstractSet[str]
+) -> object:
+    """Call a constructor. If it passes its `**options` on to code that rejects one of the `guessed` arguments, leave
+    that argument out.
+    """
+    try:
+        return call_with(factory, arguments)
+    except TypeError as error:
+        refused = re.search(r"unexpected keyword argument '(\w+)'", str(error))
+        if refused is None or refused[1] not in guessed:
+            raise
+        rest = {name: value for name, value in arguments.items() if name != refused[1]}
+        return _call_constructor(factory, rest, guessed - {refused[1]})
+
+
+def _example_arguments(method: Method, names: AbstractSet[str]) -> dict[str, object]:
+    """Return simple values for those parameters of a constructor whose annotations are classes of simple fields."""
+    hints = {name: method.hints[name] for name in names if inspect.isclass(method.hints.get(name))}
+    found = {name: _example_instance(cast("type", hint)) for name, hint in hints.items() if is_dataclass(hint)}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _example_instance(kind: type) -> object | None:
+    """Return an instance of a dataclass with a simple value in each required field, or `None` if that fails."""
+    method = method_of((), kind)
+    values = {name: _SIMPLE_VALUES.get(method.hints.get(name)) for name in method.required}
+    with contextlib.suppress(Exception):  # the user's class may reject any value
+        return kind(**values) if None not in values.values() else None
+    return None
+
+
+_SIMPLE_VALUES: Mapping[object, object] = {str: "example", int: 1, float: 1.0, bool: False}
+"""Type → a value for a field about which nothing else is known."""
+
+
+def _call_with_prefixes(make: Callable[..., object], name: str, model: str, api: str) -> object:
+    """Call a constructor with a model. If that fails, try the model with the prefixes of its provider."""
+    known = MODEL_PREFIXES.get(api, ()) if api else [*chain.from_iterable(MODEL_PREFIXES.values())]
+    try:
+        return make()
+    except Exception:
+        for prefix in (f"{each}{sign}" for each in known for sign in "/:"):
+            with contextlib.suppress(Exception):
+                return make(**{name: prefix + model})
+        raise
+
+
+def unknown_client(name: str, reason: str) -> PluginError:
+    """Return the error for a client that cannot be recognised."""
+    return PluginError("client", name, f"{reason}.")
+
+
+def class_made_by(value: object, api: str) -> type | None:
+    """Return the class of the clients that a function makes from a base URL, a key or a model. Return `None` for other
+    values.
+    """
+    if not inspect.isfunction(value):
+        return None
+    method = method_of((), value)
+    takes_input = method.prompt or any(first_known(SYNONYMS[key], method.names) for key in ("messages", "contents"))
+    if takes_input or not constructor_names(value).keys() & {"base_url", "api_key", "model"}:
+        return None
+    with suppress(Exception):  # third-party code may fail in any way
+        return type(try_to_make(value, api)[1])
+    return None

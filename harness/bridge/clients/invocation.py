@@ -1,0 +1,87 @@
+"""Calls of third-party functions and of the methods of a client."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, cast
+
+from harness.bridge.call_log import call
+from harness.bridge.clients.methods import PASSES_OPTIONS, Method, method_of
+
+
+def attribute_of(client: object, path: tuple[str, ...]) -> object | None:
+    """Return the function at a path of attributes from a client, or `None`."""
+    found: object | None = client
+    try:
+        for name in path:
+            found = getattr(found, name, None)
+    except Exception:  # noqa: BLE001 - a property of the user's class may fail in any way
+        return None
+    return found if callable(found) else None
+
+
+def call_with(
+    function: Callable[..., object], arguments: Mapping[str, object], described: Callable[..., object] | None = None
+) -> object:
+    """Call third-party code with arguments by name. The list for its `*values` is passed as single arguments.
+
+    `described` has the signature, if `function` itself does not show it.
+    """
+    signature = [*inspect.signature(described or function).parameters.values()]
+    kinds = [each.kind for each in signature]
+    place = kinds.index(inspect.Parameter.VAR_POSITIONAL) if inspect.Parameter.VAR_POSITIONAL in kinds else None
+    if place is None or signature[place].name not in arguments:
+        return call(function, **arguments)
+    by_place = [arguments.get(each.name, each.default) for each in signature[:place]]
+    given = arguments[signature[place].name]
+    values = [given] if isinstance(given, str) else cast("list[object]", given)
+    placed = {each.name for each in signature[: place + 1]}
+    by_name = {name: value for name, value in arguments.items() if name not in placed}
+    return call(function, *by_place, *values, **by_name)
+
+
+def with_parameters_of_delegate(client: object, method: Method) -> Method:
+    """Return a method that passes its `**options` on to another method of the client with that method's parameters."""
+    found = PASSES_OPTIONS.search(method.source) if method.is_open else None
+    delegate = None if found is None else attribute_of(client, (found[1],))
+    if delegate is None:
+        return method
+    other = method_of((), delegate)
+    return replace(
+        method, names=method.names | other.names, is_open=other.is_open, hints={**other.hints, **method.hints}
+    )
+
+
+def tool_binder(client: object) -> Callable[..., object] | None:
+    """Return the method of a client that returns another client with tools, if it has one."""
+    return next((each for name in ("bind_tools", "with_tools") if callable(each := getattr(client, name, None))), None)
+
+
+def conversation_method_names(client: object) -> list[str]:
+    """Return the names of a client's public methods that may send a conversation. Its properties are not evaluated,
+    because that may take long.
+    """
+    names = [each for each in dir(client) if not each.startswith("_") and not _SENDS_NO_CONVERSATION.match(each)]
+    kinds = property, cached_property
+    return [each for each in names if not isinstance(inspect.getattr_static(client, each, None), kinds)]
+
+
+_SENDS_NO_CONVERSATION = re.compile(
+    r"a?(set|get|add|append|register|count|with)_|\w*batch|model_(construct|parametrized|validate)"
+)
+"""Start of the names of methods that change a client, or that send several conversations at once."""
+
+
+async def wait_for(answer: Any) -> object:
+    """Return the result of an awaitable that need not be a coroutine."""
+    return await answer
+
+
+def result_of_call(runner: asyncio.Runner, answer: object) -> object:
+    """Return an answer, or its result if it is awaitable."""
+    return runner.run(wait_for(answer)) if inspect.isawaitable(answer) else answer

@@ -1,0 +1,121 @@
+"""Methods of third-party classes that take a prompt, resume a conversation or accept the results of tools."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from harness.bridge.clients.annotations import hints_of, own_classes_in
+from harness.bridge.clients.methods import Method
+from harness.bridge.clients.names import CALL_PARAMETERS, EXECUTORS, METHODS, SYNONYMS, TOOL_PARAMETERS, first_known
+from harness.bridge.clients.tool_parts import tool_parameters
+from harness.bridge.clients.tool_registration import is_event_method
+
+
+def prompt_methods(methods: Sequence[Method]) -> list[Method]:
+    """Return the methods that require only a prompt and perhaps tools. The most common name comes first."""
+    found = [each for each in methods if takes_only_a_prompt(each)]
+    places = {name: place for place, name in enumerate(METHODS)}
+    return sorted(found, key=lambda each: (not each.has_usual_prompt, places.get(each.path[0], len(METHODS))))
+
+
+def adding_methods(methods: Sequence[Method]) -> list[Method]:
+    """Return the methods that add the prompt of a user to the conversation and send nothing."""
+    named = [each for each in methods if _ADDING_NAMES.fullmatch(each.path[0])]
+    prompts = [(each, each.prompt) for each in named]
+    return [each for each, prompt in prompts if prompt is not None and each.required <= {"self", prompt}]
+
+
+_ADDING_NAMES = re.compile(
+    "(add|append|push)_(user|human)(_message|_text|_turn)?|(add|append|push)_prompt|user(_message)?"
+)
+
+
+def resuming_method(methods: Sequence[Method]) -> Method | None:
+    """Return the method without required parameters that sends the conversation, if there is one."""
+    free = {each.path[0]: each for each in methods if each.required <= {"self"}}
+    name = first_known(_RESUMING_METHODS, frozenset(free))
+    return None if name is None else free[name]
+
+
+def takes_only_a_prompt(method: Method) -> bool:
+    """Return whether a method requires a prompt and, besides tools, nothing else."""
+    prompt = method.prompt
+    others = {name for name in method.required if name in TOOL_PARAMETERS or EXECUTORS.fullmatch(name)}
+    is_other = RESULT_METHOD.search(method.path[0]) or _SETTER_NAMES.match(method.path[0]) or declares_tools(method)
+    is_other = is_other or (method.path[0] == "handle" and not method.sends_requests)
+    return prompt is not None and method.required <= {"self", prompt, *others, *method.examples} and not is_other
+
+
+def takes_messages(methods: Sequence[Method]) -> bool:
+    """Return whether a method with a common name takes the whole conversation."""
+    return any(first_known(SYNONYMS["messages"], each.names) for each in methods if each.path[0] in METHODS)
+
+
+_SETTER_NAMES = re.compile("set_|add_|load|append|register|remember|count|estimate")
+
+
+def declares_tools(method: Method) -> bool:
+    """Return whether a method takes the name and the schema of a tool, and possibly its function."""
+    named = tool_parameters(method)
+    return {"name", "parameters"} <= named.keys() and method.required <= {"self", *named.values()}
+
+
+RESULT_METHOD = re.compile(
+    "(tool|function|call)_?(result|output|response)s?$|(answer|resolve|complete|finish)_(tool_|function_)?calls?$"
+)
+
+_SUBMITTING_NAMES = re.compile(
+    "submit|answer|repl(y|ies)|send|give|provide|resume|continue|respond|feed|post|push|supply|deliver|results?$|return"
+    "|tool|complete|resolve|finish|proceed|step|next|ask|run|chat"
+)
+"""Names of methods that accept results, if the name of one of their parameters means results."""
+
+_RESULTS_NAMES = re.compile("((tool|function|call)_?)?(results|outputs|responses|returns|answers|values|observations)")
+
+_RESUMING_METHODS = (
+    *("resume", "continue_", "proceed", "go_on", "advance", "step", "next", "next_turn", "run", "complete"),
+    *("generate", "send", "respond", "answer", "reply", "ask", "chat", "invoke"),
+)
+
+_CALL_PARAMETER_NAMES = {"call", "tool_call", "function_call", "call_id", "tool_call_id", "tool_use_id"}
+"""Names of parameters that can only mean a call or its id."""
+
+
+def result_methods(methods: Sequence[Method], source: str) -> list[Method]:
+    """Return the methods that accept the results of all calls, or one result with its call.
+
+    A method that the class itself calls may be a step of its own loop. It is returned only if its name is that of a
+    method for results. A static method only makes a message, which the caller adds to the history.
+    """
+    own = [each for each in methods if "self" in each.names and not is_event_method(each)]
+    found = [each for each in own if result_parameters(each) or results_parameter(each) is not None]
+    return [each for each in found if RESULT_METHOD.search(each.path[0]) or f"self.{each.path[0]}(" not in source]
+
+
+def result_parameters(method: Method) -> dict[str, str]:
+    """Return the parameters of a method that accepts one result, by their meaning; `{}` for one that accepts all."""
+    named = {key: name for key, known in CALL_PARAMETERS.items() if (name := first_known(known, method.names))}
+    is_named = RESULT_METHOD.search(method.path[0]) or {named.get("call"), named.get("id")} & _CALL_PARAMETER_NAMES
+    is_one = is_named and "content" in named and named.keys() & {"id", "call"} and not method.path[0].startswith("on_")
+    return named if is_one and method.required <= {"self", *named.values()} else {}
+
+
+def results_parameter(method: Method) -> str | None:
+    """Return the parameter of a method that accepts the results of all calls."""
+    required = method.required - {"self", *SYNONYMS["tools"]}
+    named = [each for each in sorted(method.names) if _RESULTS_NAMES.fullmatch(each) and required <= {each}]
+    if named and _SUBMITTING_NAMES.match(method.path[0]):
+        return named[0]
+    only = next(iter(required)) if len(required) == 1 else None
+    if only is None:
+        return None
+    is_typed = any(map(is_result_class, own_classes_in(method.hints.get(only))))
+    return only if is_typed or RESULT_METHOD.search(method.path[0]) else None
+
+
+def is_result_class(kind: type) -> bool:
+    """Return whether a class has fields for a call and for its result."""
+    names = hints_of(kind).keys()
+    has_call = any({*CALL_PARAMETERS[each]} & names for each in ("call", "id"))
+    return has_call and bool({*CALL_PARAMETERS["content"]} & names) and not issubclass(kind, Mapping)

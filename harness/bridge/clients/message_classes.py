@@ -1,0 +1,192 @@
+"""Messages, calls and tools as instances of the third-party classes in annotations."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import sys
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from itertools import groupby
+from typing import Any, cast
+
+from harness.bridge.clients.annotations import (
+    BUILTIN_MODULES,
+    hints_of,
+    is_list,
+    item_class,
+    members_of,
+    own_classes,
+    subclasses_of,
+)
+from harness.bridge.clients.message_dictionaries import is_result_message
+from harness.bridge.clients.names import CALL_ID_FIELDS, ERROR_FLAG, FIELD_ALIASES
+from harness.bridge.clients.values import snake_case
+
+
+def as_annotated(value: object, hint: object) -> Any:
+    """Return JSON as instances of the classes in an annotation. JSON that fits none of them is returned unchanged."""
+    members = [hint, *typing.get_args(hint)]
+    if isinstance(value, dict) and isinstance(role := cast("dict[str, Any]", value).get("role"), str):
+        members = _classes_for_role(members, role)
+    if isinstance(value, list):
+        if str in members and list not in members and not any(map(is_list, members)):
+            return _as_one_text(cast("list[object]", value))
+        inner = item_class(hint)
+        return [as_annotated(each, inner) for each in _join_results(cast("list[object]", value), inner)]
+    for each in members:
+        if not inspect.isclass(each) or each.__module__ in BUILTIN_MODULES:
+            continue
+        if issubclass(each, Enum) and isinstance(value, str) and value in {member.value for member in each}:
+            return each(value)
+        if isinstance(value, dict) and not issubclass(each, Mapping):
+            made = _instance_of(cast("dict[str, Any]", value), each)
+            if made is not None:
+                return made
+    if value is None and hint is str:
+        return ""
+    return cast("object", value)
+
+
+def _as_one_text(parts: list[object]) -> object:
+    """Return content parts as one text, for a field that takes only text. Parts with images are returned unchanged."""
+    texts = [cast("dict[str, Any]", each).get("text") for each in parts if isinstance(each, dict)]
+    return "\n".join(map(str, texts)) if None not in texts and len(texts) == len(parts) else parts
+
+
+_ROLE_PATTERNS = {
+    "system": "system|developer",
+    "user": "user|human|prompt|question",
+    "assistant": "assistant|ai(?![a-z])|model|bot|completion|answer|reply",
+    "tool": "tool|function|result",
+}
+"""Maps each role to a pattern for the names of message classes of this role."""
+
+
+def _classes_for_role(members: Sequence[object], role: str) -> list[object]:
+    """Return the classes and subclasses among `members` whose names match a role, or that have the id of a call if the
+    role is `tool`. If there are none, return all members.
+    """
+    classes = [each for each in members if inspect.isclass(each) and each.__module__ not in BUILTIN_MODULES]
+    found = [each for every in classes for each in (every, *subclasses_of(every))]
+    named = [each for each in found if _has_role(each, role)]
+    if not named and role == "tool":
+        named = [each for each in found if CALL_ID_FIELDS & hints_of(each).keys()]
+    return [*named] or [*members]
+
+
+def marks_errors(hint: object) -> bool:
+    """Return whether the messages or results in an annotation have a field that marks errors."""
+    item = item_class(hint)
+    names = hints_of(item)
+    inner = (hints_of(each) for each in (*map(item_class, names.values()), *subclasses_of(item)))
+    return any(_error_field(each) for each in (names, *inner))
+
+
+def _error_field(hints: Mapping[str, object]) -> str | None:
+    return next((name for name in (ERROR_FLAG, "error", "failed") if hints.get(name) in (bool, bool | None)), None)
+
+
+def _join_results(values: list[object], kind: object) -> list[object]:
+    """Merge consecutive results into one message if the message class `kind` has a field with a list of results.
+
+    Also merge them if one of its classes maps the ids of calls to results.
+    """
+    hints = hints_of(kind)
+    classes = [hints, *map(hints_of, _classes_for_role([*members_of(kind)], "tool"))]
+    fields = [(name, each) for every in classes for name, each in every.items()]
+    listing = next((name for name, each in fields if _is_class_for_results(item_class(each))), None)
+    mapping = _results_by_id(kind)
+    if (listing is None or CALL_ID_FIELDS & hints.keys()) and mapping is None:
+        return values
+    found: list[object] = []
+    for is_result, run in groupby(values, is_result_message):
+        joined = [*run]
+        if is_result and mapping is not None:
+            results = {each["tool_call_id"]: each.get("content") for each in cast("list[dict[str, Any]]", joined)}
+            found.append({"role": "tool", mapping: results})
+        else:
+            found += [{"role": "tool", "content": "", listing: joined}] if is_result else joined
+    return found
+
+
+def _is_class_for_results(kind: object) -> bool:
+    """Return whether a class is one for results: it has the id of a call, or a content and the call itself."""
+    hints = hints_of(kind)
+    calls = [each for name in FIELD_ALIASES["answered_call"] for each in members_of(hints.get(name))]
+    has_call = any({"name", *FIELD_ALIASES["name"]} & hints_of(each).keys() for each in calls)
+    return bool(CALL_ID_FIELDS & hints.keys()) or (
+        has_call and bool({"content", *FIELD_ALIASES["content"]} & hints.keys())
+    )
+
+
+def _results_by_id(kind: object) -> str | None:
+    """Return the field of a class for results that maps the ids of calls to results, if there is such a class."""
+    classes = [each for each in members_of(kind) if inspect.isclass(each) and each.__module__ not in BUILTIN_MODULES]
+    named = [each for each in classes if len(classes) > 1 and _has_role(each, "tool")]
+    fields = [(name, each) for kind in named for name, each in hints_of(kind).items()]
+    return next((name for name, each in fields if typing.get_origin(each) in (dict, Mapping)), None)
+
+
+def _has_role(kind: type, role: str) -> bool:
+    return re.match(_ROLE_PATTERNS.get(role, role), snake_case(kind.__name__).lstrip("_")) is not None
+
+
+def lists_calls(hint: object) -> bool:
+    """Return whether the annotation of the messages is a list of third-party classes with calls or results, as in
+    OpenAI's format.
+    """
+    names = {"tool_calls", *FIELD_ALIASES["tool_calls"], *CALL_ID_FIELDS}
+    found = own_classes(hint)
+    return any(names & hints_of(each).keys() for kind in found for each in (kind, *subclasses_of(kind)))
+
+
+def _instance_of(value: dict[str, Any], kind: Callable[..., object]) -> object | None:
+    """Return a message, a call or a tool as an instance of the class `kind`, or `None` if its fields do not fit the
+    class.
+    """
+    hints = hints_of(kind)
+    known: dict[str, Any] = {**value.get("function", {}), **value}
+    for name, others in FIELD_ALIASES.items():
+        known |= {other: known[name] for other in others if name in known and name not in hints and other not in known}
+    if (field := _error_field(hints)) is not None and ERROR_FLAG in known:
+        known[field] = known[ERROR_FLAG]
+    for name in ("arguments", *FIELD_ALIASES["arguments"]):
+        if isinstance(known.get(name), str) and str not in members_of(hints.get(name)):
+            known[name] = json.loads(known[name])
+    if isinstance(known.get("function"), dict) and hints.get("function") is str:
+        known["function"] = known.get("name")
+    if known.get("tool_calls"):
+        hints = {**hints, **(lists := _lists_of_calls(hints, kind))}
+        known |= dict.fromkeys(lists, known["tool_calls"])
+    try:
+        parameters = inspect.signature(kind).parameters.keys()
+        names = parameters & known.keys()
+        unknown = [each for each in parameters - names if hints.get(each) in (str, str | None)]
+        if "tool_call_id" in known and not CALL_ID_FIELDS & names and len(unknown) == 1:
+            known[unknown[0]] = known["tool_call_id"]
+            names = {*names, *unknown}
+        return kind(**{name: as_annotated(known[name], hints.get(name)) for name in names}) if names else None
+    except (TypeError, ValueError):
+        return None
+
+
+def _lists_of_calls(hints: Mapping[str, object], kind: Callable[..., object]) -> Mapping[str, object]:
+    """Return the annotated fields of a class that are lists of calls. They are recognised by their item class or by
+    their name.
+    """
+    arguments = {"arguments", *FIELD_ALIASES["arguments"]}
+    found = {name: each for name, each in hints.items() if arguments & hints_of(item_class(each)).keys()}
+    named = {name for name in ("tool_calls", *FIELD_ALIASES["tool_calls"]) if name in hints and name not in found}
+    own = _call_class(kind) if any(item_class(hints[name]) is None for name in named) else None
+    return {**found, **({name: list[own] for name in named if item_class(hints[name]) is None} if own else {})}
+
+
+def _call_class(kind: Callable[..., object]) -> type | None:
+    """Return the class for calls in the module of a message class, if there is exactly one."""
+    members = vars(sys.modules[kind.__module__]).values()
+    classes = [each for each in members if inspect.isclass(each)]
+    found = [each for each in classes if re.search(r"(^|_)(call|use)$", snake_case(each.__name__))]
+    return found[0] if len(found) == 1 else None

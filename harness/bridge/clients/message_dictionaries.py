@@ -1,0 +1,128 @@
+"""Messages in OpenAI's format, adjusted to what a client's source reads: roles, fields, joined texts and results."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import Any, cast
+
+from harness.bridge.clients.names import FIELD_ALIASES
+from harness.bridge.clients.own_keys import OwnFields
+from harness.bridge.clients.values import without_keys
+from harness.bridge.openai_messages import Memory
+from harness.model.messages import ChatRequest, Text
+
+
+def with_joined_texts(request: ChatRequest, memory: Memory) -> ChatRequest:
+    """Return the request with the texts of each message joined into one, for a client that accepts only one. Messages
+    with other parts, and those that the client made itself, stay unchanged.
+    """
+    made = [
+        replace(each, parts=(Text("\n".join(part.text for part in each.parts if isinstance(part, Text))),))
+        if len(each.parts) > 1 and all(isinstance(part, Text) for part in each.parts) and not memory.own(place, each)
+        else each
+        for place, each in enumerate(request.messages)
+    ]
+    return replace(request, messages=tuple(made))
+
+
+def with_own_fields(message: Mapping[str, Any], own: Mapping[str, Any], calls: Sequence[object], source: str) -> Any:
+    """Return a message in OpenAI's format whose fields a client can also read under its own names.
+
+    `own` has the fields of the client's answer that the message comes from, and `calls` the calls in it, as the client
+    returned them. `source` is the code of the client. It shows whether arguments are a text or an object.
+    """
+    made: dict[str, Any] = {**message}
+    if _COMPARES_ROLE.search(source):
+        (made,) = with_own_roles([made], source)
+    if made.get("tool_calls"):
+        found = [cast("dict[str, Any]", each) if isinstance(each, dict) else dict[str, Any]() for each in calls]
+        found = found if len(found) == len(made["tool_calls"]) else [dict[str, Any]() for _ in made["tool_calls"]]
+        made["tool_calls"] = [
+            OwnFields(each, given, {**each, **each["function"], "arguments": _own_arguments(each["function"], source)})
+            for each, given in zip(made["tool_calls"], found, strict=True)
+        ]
+    flat = {**made, **({"id": made["tool_call_id"]} if "tool_call_id" in made else {})}
+    known = {name: value for name, value in own.items() if name not in FIELD_ALIASES["tool_calls"]}
+    return OwnFields(made, known, flat)
+
+
+_COMPARES_ROLE = re.compile(r"role[\"']\]?\)?\s*==\s*[\"'](model|ai|bot|human)[\"']")
+"""Code that compares the role of a message with a word other than OpenAI's."""
+
+
+def _own_arguments(function: Mapping[str, Any], source: str) -> Any:
+    """Return the arguments of a call as an object. Return them as a text if the client parses them, or passes them on
+    to OpenAI.
+    """
+    keys = "|".join(("arguments", *FIELD_ALIASES["arguments"]))
+    read = rf"\w+(\.get\(|\[)[\"']({keys})[\"']"
+    is_object = re.search(rf"dumps\({read}", source) is not None
+    is_text = re.search(rf"loads\({read}|[\"']arguments[\"']:\s*{read}", source) is not None
+    return function["arguments"] if is_text and not is_object else json.loads(function["arguments"] or "{}")
+
+
+def with_answered_calls(messages: Sequence[Any], request: ChatRequest) -> list[Any]:
+    """Return messages in OpenAI's format, in which each result also has the call that it answers."""
+    calls = {call.id: call for message in request.messages for call in message.tool_calls}
+    found = list[Any]()
+    for each in messages:
+        call = calls.get(cast("dict[str, Any]", each).get("tool_call_id", "")) if isinstance(each, dict) else None
+        answered = {"id": call.id, "name": call.name, "arguments": call.arguments} if call is not None else None
+        found.append({**each, "answered_call": answered} if answered is not None else each)
+    return found
+
+
+def without_answered_calls(messages: object) -> object:
+    """Return messages without the calls that `with_answered_calls` added to those that are still dictionaries."""
+    if not isinstance(messages, list):
+        return messages
+    return [_without_answered_call(each) for each in cast("list[object]", messages)]
+
+
+def _without_answered_call(message: object) -> object:
+    if not isinstance(message, dict) or "answered_call" not in message:
+        return cast("object", message)
+    return without_keys(cast("dict[str, Any]", message), "answered_call")
+
+
+def with_joined_results(messages: Sequence[Any], request: ChatRequest, source: str) -> list[Any]:
+    """Return messages in OpenAI's format, with the results of a turn in one message if the client's source reads them
+    from a list: as pairs of a call and its result, or as dictionaries.
+    """
+    read = re.search(r"(for \(?\w+, \w+\)? in )?[\w.\[\]-]+(\[|\.get\()[\"']results[\"']", source)
+    if read is None:
+        return [*messages]
+    found = list[Any]()
+    for is_result, run in groupby(with_answered_calls(messages, request), is_result_message):
+        if not is_result:
+            found += run
+            continue
+        results = cast("list[dict[str, Any]]", [*run])
+        if read[1]:
+            calls = [each.get("answered_call") or {"id": each["tool_call_id"]} for each in results]
+            listed = [(OwnFields(call, {}, call), each["content"]) for call, each in zip(calls, results, strict=True)]
+        else:
+            listed = [OwnFields(each, {}, {**each, "id": each["tool_call_id"]}) for each in results]
+        found.append({"role": "tool", "results": listed})
+    return found
+
+
+def is_result_message(message: object) -> bool:
+    """Return whether a message is the result of a call, in OpenAI's format."""
+    return isinstance(message, dict) and "tool_call_id" in message
+
+
+def with_own_roles(messages: Sequence[Any], source: str) -> list[Any]:
+    """Return messages with OpenAI's roles replaced by those that the client's source code uses."""
+    words = {role: re.search(rf"[\"']({other})[\"']", source) for role, other in _OTHER_ROLE_WORDS.items()}
+    own = {role: found[1] for role, found in words.items() if found and not re.search(rf"\b{role}\b", source)}
+    dicts = [cast("dict[str, Any]", each) if isinstance(each, dict) else None for each in messages]
+    roles = [each and {**each, "role": own.get(each["role"], each["role"])} for each in dicts]
+    return [role or each for role, each in zip(roles, messages, strict=True)]
+
+
+_OTHER_ROLE_WORDS = {"assistant": "model|ai|bot", "user": "human", "tool": "function|tool_result"}

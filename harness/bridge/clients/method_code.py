@@ -1,0 +1,61 @@
+"""Source code of a method: whether it sends requests, always streams, or reads images and parts of messages."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from harness.bridge.clients.sources import functions_in
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MethodCode:
+    """Source code of a method, of its class and of its module, if they are known."""
+
+    source: str = ""
+    class_source: str = ""
+    module: str = ""
+
+    @property
+    def sends_requests(self) -> bool:
+        """Return whether the method sends a request, itself or by another function of its module."""
+        known, left, seen = functions_in(self.module), [self.source], set[str]()
+        while left:
+            source = left.pop()
+            if _SENDS_REQUEST.search(source):
+                return True
+            called = {*_CALLED_NAME.findall(source)} & known.keys() - seen
+            seen |= called
+            left += [known[each] for each in called]
+        return False
+
+    @property
+    def receives_by_send(self) -> bool:
+        """Return whether the method is a generator that its caller sends the messages to."""
+        return re.search(r"=\s*\(?yield\b", self.source) is not None
+
+    @property
+    def always_streams(self) -> bool:
+        """Return whether each call of the method requests a stream."""
+        return bool(
+            re.search(r"\byield\b|[\"']?\bstream[\"']?\s*[:=]\s*True|stream_generate|streamGenerate", self.source)
+        )
+
+    @property
+    def mentions_images(self) -> bool:
+        """Return whether the client's module mentions images. If not, the client is not expected to send them."""
+        return bool(re.search(r"image|inline_?data", self.module, re.IGNORECASE))
+
+    @property
+    def reads_parts(self) -> bool:
+        """Return whether the source of the client's module handles content that is a list of parts."""
+        tested = "" if self.mentions_images else r"content[^)]*"
+        return re.search(rf"image_url|isinstance\([^)]*{tested}\b(list|str)\b", self.module) is not None
+
+
+_CALLED_NAME = re.compile(r"\b(\w+)\(")
+
+_SENDS_REQUEST = re.compile(
+    r"\.(create|stream|parse|post|request|urlopen|generate_content\w*|send_message\w*|a?completion|complete)\(|\burlopen\("
+)
+"""Code that sends a request by an SDK or an HTTP client."""

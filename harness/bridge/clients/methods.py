@@ -1,0 +1,244 @@
+"""Signatures of third-party methods and constructors: the parameters, and the argument that each one takes."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import textwrap
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+from harness.bridge.clients.annotations import hints_of, item_class, members_of
+from harness.bridge.clients.forms import ANTHROPIC, Form
+from harness.bridge.clients.method_code import MethodCode
+from harness.bridge.clients.names import KNOWN_PARAMETERS, METHODS, PROVIDERS, SYNONYMS, first_known
+from harness.bridge.clients.sources import source_of
+
+_OPENAI_PARAMETERS = ("tools", "tool_choice", "response_format", "max_tokens", "temperature", "top_p", "stop", "stream")
+
+_ANTHROPIC_SETTINGS = frozenset({"max_tokens", "temperature", "top_p"})
+
+
+@dataclass(frozen=True, slots=True)
+class Method(MethodCode):
+    """A client's method, as a path of attribute names from the client, with the names of its parameters.
+
+    The path of a plain function is empty. `is_open` is set if the method accepts any keyword argument. `required` holds
+    the parameters without a default, and `preset` the defaults that are non-empty strings. `hints` holds the
+    annotations. If the method has a parameter for the provider, `keys` holds the keys of the module's dictionaries.
+
+    If the method takes a single object that holds the messages, `packed` is its parameter and the class of that object.
+    The names are then the fields of the class. `annotations` holds the source of the annotations, which `hints` lacks
+    if they name something that only type checkers import. `variadic` is the name of `*values` in the signature,
+    and `switches` holds the parameters that are `True` or `False`, by their defaults or annotations.
+    """
+
+    path: tuple[str, ...]
+    names: frozenset[str]
+    is_open: bool
+    required: frozenset[str] = frozenset()
+    preset: Mapping[str, str] = field(default_factory=dict[str, str])
+    hints: Mapping[str, object] = field(default_factory=dict[str, object])
+    keys: tuple[str, ...] = ()
+    packed: tuple[str, type] | None = None
+    annotations: Mapping[str, str] = field(default_factory=dict[str, str])
+    variadic: str = ""
+    switches: frozenset[str] = frozenset()
+
+    def parameter(self, name: str, form: Form) -> str | None:
+        """Return the name of the parameter for an argument of this message format, or `None` if the method has none."""
+        known = SYNONYMS["contents" if name == form.messages == "contents" else name] if name in SYNONYMS else (name,)
+        if name == "prompt":
+            return self.prompt or (known[0] if self.is_open else None)
+        found = first_known(known, self.names) or (self.only_list if name == form.messages else None)
+        return found or (known[0] if self.is_open else None)
+
+    def without_open_parameters(self, api: str) -> Method:
+        """Return the method without its `**params`, but with the parameters among them that its source mentions or that
+        this API has as well.
+        """
+        if not self.is_open:
+            return self
+        mentioned = {name for name in _OPENAI_PARAMETERS if re.search(rf"[\"']{name}[\"']", self.source)}
+        same = _ANTHROPIC_SETTINGS if api == ANTHROPIC.name else frozenset[str]()
+        return replace(self, names=self.names | mentioned | same, is_open=False)
+
+    @property
+    def prompt(self) -> str | None:
+        """The parameter for the text of the user.
+
+        If none has a usual name, it is the only required parameter of a method that sends a request.
+        """
+        usual = first_known(SYNONYMS["prompt"], self.required) or first_known(SYNONYMS["prompt"], self._text_names)
+        usual = usual or self._texts_by_place
+        unknown = self.required - KNOWN_PARAMETERS - _NAMING_PARAMETERS
+        unknown -= {"self", *SYNONYMS["messages"], *SYNONYMS["json_schema"]}
+        if usual is not None or len(unknown) != 1:
+            return usual
+        name = next(iter(unknown))
+        is_text = str in members_of(self.hints.get(name, str)) or name not in self.hints
+        is_text = is_text and re.search(r"\bstr\b|_empty", self.annotations.get(name, "str")) is not None
+        is_text = is_text and (str in members_of(self.hints.get(name)) or not _LIST_NAMES.search(name))
+        return name if is_text and self.sends_requests else None
+
+    @property
+    def _text_names(self) -> frozenset[str]:
+        """The parameters that may hold any text. One that is annotated with a choice of words or a switch may not."""
+        return frozenset(each for each in self.names if not _NO_TEXT_ANNOTATION.match(self.annotations.get(each, "")))
+
+    @property
+    def _texts_by_place(self) -> str | None:
+        """The parameter `*values`, if the method takes its texts by place, as in `chat(*content: str)`."""
+        is_text = re.search(r"\bstr\b", self.annotations.get(self.variadic, "")) is not None
+        is_chat = bool(self.path) and self.path[-1].removesuffix("_async") in (*METHODS, "stream", "__call__")
+        return self.variadic if is_text and is_chat and not self.required - {"self"} else None
+
+    def without_unused(self, names: Iterable[str]) -> Method:
+        """Return the method without those of these parameters that have a default and that its code never reads."""
+        try:
+            tree = ast.parse(textwrap.dedent(self.source))
+        except SyntaxError:
+            return self
+        read = {each.id for each in ast.walk(tree) if isinstance(each, ast.Name)}
+        is_known = any(isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef) for each in tree.body)
+        if not is_known or read & {"locals", "vars"}:
+            return self
+        return replace(self, names=self.names - ({*names} - self.required - read))
+
+    @property
+    def examples(self) -> dict[str, object]:
+        """Values for required parameters that name something, such as the user or the channel of a message."""
+        names = self.required & _NAMING_PARAMETERS
+        return {name: 1 if self.hints.get(name) is int else "example" for name in names}
+
+    @property
+    def has_usual_prompt(self) -> bool:
+        """Return whether the parameter for the text of the user has a usual name."""
+        return first_known(SYNONYMS["prompt"], self._text_names) is not None or self._texts_by_place is not None
+
+    @property
+    def prompt_list(self) -> str | None:
+        """The parameter for a list of prompts, if the method takes several prompts at once."""
+        name = first_known(("prompts", "questions"), self.names)
+        return name if name is not None and item_class(self.hints.get(name)) in (None, str) else None
+
+    @property
+    def takes_conversations(self) -> bool:
+        """Return whether the parameter for messages is annotated as a list of lists, for several conversations."""
+        name = first_known(SYNONYMS["messages"], self.names)
+        return name is not None and _LIST_OF_LISTS.match(self.annotations.get(name, "")) is not None
+
+    @property
+    def only_list(self) -> str | None:
+        """The only required parameter that has no known name, if its annotation is a list or the method takes tools."""
+        unknown = self.required - KNOWN_PARAMETERS
+        name = next(iter(unknown)) if len(unknown) == 1 else None
+        is_list = name is not None and item_class(self.hints.get(name)) not in (None, str)
+        return name if is_list or first_known(SYNONYMS["tools"], self.names) else None
+
+
+_NAMING_PARAMETERS = frozenset(
+    [
+        *("user_id", "channel_id", "chat_id", "session_id", "conversation_id", "thread_id", "room_id", "customer_id"),
+        *("author", "channel", "chat", "session", "session_key", "username", "user_name", "speaker", "sender"),
+    ]
+)
+"""Names of parameters that name something and may have any value."""
+
+_LIST_NAMES = re.compile(r"(^|_)(items|inputs|entries|parts|contents|dialogue)$")
+"""Names of parameters that are lists of messages, unless an annotation says otherwise."""
+
+_NO_TEXT_ANNOTATION = re.compile(r"(?:typing\.)?(?:Optional\[)?(?:(?:typing\.)?Literal\[|bool\b|<class 'bool'>)")
+"""Start of the annotation of a parameter that takes no text of the user."""
+
+_LIST_OF_LISTS = re.compile(r"(?:[\w.]*\.)?(?:list|List|Sequence|Iterable)\[(?:[\w.]*\.)?(?:list|List|Sequence)\[")
+
+
+def method_of(path: tuple[str, ...], value: object) -> Method:
+    """Return a method, or the constructor of a class, with the parameters in its signature and source."""
+    try:
+        parameters = inspect.signature(cast("Callable[..., object]", value)).parameters.values()
+    except (TypeError, ValueError):
+        return Method(path, frozenset(), is_open=False)
+    named = [each for each in parameters if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)]
+    required, hints = [each.name for each in named if each.default is each.empty], _hints_of_method(value)
+    if inspect.isclass(value) and (delegate := _constructor_delegate(value)) is not None:
+        own, other = method_of(path, value.__init__), method_of((), delegate)
+        return replace(
+            own,
+            names=(own.names | other.names) - {"self"},
+            is_open=other.is_open,
+            required=own.required - {"self"},
+            preset={**other.preset, **own.preset},
+            hints={**other.hints, **hints},
+            source="",
+            class_source=source_of(value),
+        )
+    unpacked = _unpacked_fields(parameters, hints)
+    has_provider = any(each.name in (*PROVIDERS, "name") for each in named)
+    kind = hints.get(required[0]) if len(required) == 1 else None
+    if inspect.isclass(kind) and first_known(SYNONYMS["messages"], fields := frozenset(hints_of(kind))):
+        own = method_of(path, kind)
+        return replace(
+            own, names=own.names & fields, source=source_of(value), class_source=own.module, packed=(required[0], kind)
+        )
+    return Method(
+        path,
+        frozenset(each.name for each in named) | unpacked,
+        not unpacked and any(each.kind is each.VAR_KEYWORD for each in parameters),
+        frozenset(required),
+        {each.name: each.default for each in named if isinstance(each.default, str) and each.default},
+        hints,
+        _keys_of_dictionaries(inspect.getmodule(value)) if has_provider else (),
+        source="" if inspect.isclass(value) else source_of(value),
+        class_source=source_of(type(value.__self__) if inspect.ismethod(value) else value),
+        module=source_of(inspect.getmodule(value)),
+        annotations={each.name: str(each.annotation) for each in parameters},
+        switches=frozenset(
+            each.name for each in named if isinstance(each.default, bool) or hints.get(each.name) is bool
+        ),
+        variadic=next((each.name for each in parameters if each.kind is each.VAR_POSITIONAL), ""),
+    )
+
+
+def _constructor_delegate(kind: type) -> Callable[..., object] | None:
+    """Return the method that the constructor of a class passes its `**options` on to, if there is one."""
+    constructor = vars(kind).get("__init__")
+    found = PASSES_OPTIONS.search(source_of(constructor)) if constructor is not None else None
+    method = getattr(kind, found[1], None) if found else None
+    return method if inspect.isfunction(method) else None
+
+
+PASSES_OPTIONS = re.compile(r"\bself\.(\w+)\([^()]*\*\*")
+"""Code that passes `**options` on to another method of the same object."""
+
+
+def _keys_of_dictionaries(module: object) -> tuple[str, ...]:
+    """Return the texts that are keys of the dictionaries of a module."""
+    members = {**getattr(module, "__dict__", {})}  # a copy, because reading a member may import others
+    tables = [cast("dict[object, object]", each) for each in members.values() if isinstance(each, dict)]
+    return tuple(key for each in tables for key in [*each] if isinstance(key, str))
+
+
+def _unpacked_fields(parameters: Iterable[inspect.Parameter], hints: Mapping[str, object]) -> frozenset[str]:
+    """Return the keys of `options` in a signature with `**options: Unpack[Options]`."""
+    kinds = (typing.get_args(hints.get(each.name)) for each in parameters if each.kind is each.VAR_KEYWORD)
+    return frozenset(name for found in kinds for kind in found if hasattr(kind, "__total__") for name in hints_of(kind))
+
+
+def _hints_of_method(value: object) -> Mapping[str, object]:
+    """Return the annotations of a function, class or method. A method without any has those of the one it overrides."""
+    found = hints_of(value)
+    if found or not inspect.ismethod(value):
+        return found
+    bases = (vars(each).get(value.__name__) for each in type(value.__self__).__mro__)
+    return next((hints for each in bases if (hints := hints_of(each))), found)
+
+
+def public_methods(value: type) -> list[Method]:
+    """Return the methods of a class whose names have no leading underscore, and `__call__`."""
+    named = inspect.getmembers(value, inspect.isfunction)
+    return [method_of((name,), each) for name, each in named if name == "__call__" or not name.startswith("_")]

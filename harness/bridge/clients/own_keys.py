@@ -1,0 +1,97 @@
+"""Dictionaries in an API's format that a client can also read under keys of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from harness.bridge.clients.names import FIELD_ALIASES, TEXT_KEYS
+
+
+class Declaration(dict[str, Any]):
+    """A tool in an API's format. A client may also read the name, the description and the schema as keys of its own.
+
+    Copies and JSON contain only the fields of the API's format. `as_read` is a plain dictionary with the keys that the
+    client reads, for `harness reproduce`.
+    """
+
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        super().__init__(fields)
+        self.as_read = {**fields}
+
+    def __missing__(self, key: str) -> Any:
+        alone = dict[str, Any].get(self, "functionDeclarations", ())
+        enclosed = alone[0] if len(alone) == 1 else self
+        inner = cast("dict[str, Any]", dict[str, Any].get(self, "function", enclosed))
+        keys = _SCHEMA_KEYS if key in _SCHEMA_KEYS else (key,)
+        found = next((each for each in keys if each in inner), None)
+        if found is None and (keys is not _SCHEMA_KEYS or "name" not in inner):
+            raise KeyError(key)
+        value: Any = inner.get(found or "", _NO_PARAMETERS)
+        for unread in ("type", "function", *_SCHEMA_KEYS):
+            self.as_read.pop(unread, None)
+        self.as_read[key] = value
+        return value
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return the value of a key of the API's format, or of a key that means the same."""
+        try:
+            return default if key == "function" and key not in self else self[key]
+        except KeyError:
+            return default
+
+
+_NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
+
+_SCHEMA_KEYS = ("parameters", "input_schema", "parametersJsonSchema", "parameters_json_schema")
+"""Keys that hold the schema of a tool in the formats of the APIs. A tool of Gemini without parameters has none."""
+
+
+class UnknownKeyError(KeyError):
+    """A client reads a key that no usual message has."""
+
+
+class OwnFields(dict[str, Any]):
+    """A message or a call in OpenAI's format. A client may also read its fields under names of its own.
+
+    `own` holds the fields of the client's answer that the message or call comes from. Copies and JSON contain only the
+    fields of OpenAI's format. `as_read` also has the other keys that the client reads, for `harness reproduce`.
+    """
+
+    def __init__(self, fields: Mapping[str, Any], own: Mapping[str, Any], flat: Mapping[str, Any]) -> None:
+        super().__init__(fields)
+        self._known = {**flat, **own}
+        others = {} if fields.get("role") == "tool" else {"content": TEXT_KEYS}
+        self._aliases: Mapping[str, tuple[str, ...]] = {**FIELD_ALIASES, **others}
+        self.as_read = {name: _as_read(value) for name, value in fields.items()}
+
+    def __missing__(self, key: str) -> Any:
+        if key not in self:
+            raise UnknownKeyError(key)
+        names = (name for name, others in self._aliases.items() if key in others and name in self._known)
+        value = self._known[key if key in self._known else next(names)]
+        self.as_read[key] = _as_read(value)
+        return value
+
+    def __contains__(self, key: object) -> bool:
+        names = (name for name, others in self._aliases.items() if key in others)
+        return super().__contains__(key) or key in self._known or any(name in self._known for name in names)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return the value of a key of OpenAI's format, or of a key of the client's own."""
+        try:
+            return self[key]
+        except KeyError:
+            return default
+
+    def copy(self) -> OwnFields:
+        """Return a copy that the client can read in the same way."""
+        made = OwnFields(self, self._known, {})
+        made.as_read = self.as_read
+        return made
+
+
+def _as_read(value: object) -> object:
+    if isinstance(value, list):
+        return [_as_read(each) for each in cast("list[object]", value)]
+    return value.as_read if isinstance(value, OwnFields) else value

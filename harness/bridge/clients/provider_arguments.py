@@ -1,0 +1,123 @@
+"""Arguments that select the provider in clients for several providers, and provider prefixes of model names."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import typing
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from functools import partial
+from itertools import chain
+
+from harness.bridge.clients.forms import ANTHROPIC, GEMINI, OPENAI, RESPONSES
+from harness.bridge.clients.methods import Method
+from harness.bridge.clients.names import MODELS, PROVIDERS, first_known
+
+_PROVIDER_NAMES: Mapping[str, tuple[str, ...]] = {
+    OPENAI.name: ("openai", "openaichat", "openaicompletions", "chatcompletions", "chatgpt", "gpt"),
+    RESPONSES.name: ("openairesponses", "responses", "openai"),
+    ANTHROPIC.name: ("anthropic", "claude"),
+    GEMINI.name: ("gemini", "google", "googlegenai", "googleai", "genai"),
+}
+"""API → names of its provider in clients for several providers, in lower case and without punctuation. The best comes
+first.
+"""
+
+MODEL_PREFIXES: Mapping[str, tuple[str, ...]] = {
+    OPENAI.name: ("openai",),
+    RESPONSES.name: ("openai",),
+    ANTHROPIC.name: ("anthropic", "claude"),
+    GEMINI.name: ("gemini", "google"),
+}
+"""API → prefixes of its models in clients for several providers."""
+
+
+def providers_of(method: Method) -> dict[str, object]:
+    """Return the providers that a method or constructor accepts, by API: members of an enumeration, values of a
+    `Literal`, keys of dictionaries in its module or strings in its source. It is empty without a parameter for the
+    provider.
+    """
+    name = provider_parameter(method)
+    if name is None:
+        return {}
+    hint = method.hints.get(name, str)
+    values = [*_listed_values(hint)]
+    if not values and str in (hint, *typing.get_args(hint)):
+        literals = dict.fromkeys([*re.findall(r"[\"']([\w-]+)[\"']", method.module), *method.keys])
+        values = [each for each in literals if any(_is_provider(each, api) for api in _PROVIDER_NAMES)]
+        values = values or ["openai", "anthropic", "gemini"]
+    fitting = {api: [each for each in values if _is_provider(each, api)] for api in _PROVIDER_NAMES}
+    return {api: min(found, key=partial(_provider_rank, api)) for api, found in fitting.items() if found}
+
+
+def provider_parameter(method: Method) -> str | None:
+    """Return the parameter for the provider. It may be the `name` that a function looks up in a dictionary of its
+    module.
+    """
+    if (name := first_known(PROVIDERS, method.names)) is not None:
+        return name
+    is_looked_up = "name" in method.required and re.search(r"\w\[name\b|\w\.get\(name\b", method.source)
+    is_provider = any(_is_provider(each, api) for each in method.keys for api in _PROVIDER_NAMES)
+    return "name" if is_looked_up and is_provider else None
+
+
+def selectable_providers(method: Method) -> dict[str, object]:
+    """Return the providers of a method or constructor, by API, if it gets an argument for the provider or has a default
+    one.
+    """
+    name = provider_parameter(method)
+    return providers_of(method) if name in method.required or name in method.preset else {}
+
+
+def _listed_values(hint: object) -> Iterator[object]:
+    """Yield the members of the enumerations and the values of the literals in an annotation."""
+    if inspect.isclass(hint) and issubclass(hint, Enum):
+        yield from hint
+    elif typing.get_origin(hint) is typing.Literal:
+        yield from typing.get_args(hint)
+    else:
+        yield from chain.from_iterable(map(_listed_values, typing.get_args(hint)))
+
+
+def _is_provider(value: object, api: str) -> bool:
+    return bool(_spellings(value) & {*_PROVIDER_NAMES[api]})
+
+
+def _provider_rank(api: str, value: object) -> int:
+    return min(place for place, name in enumerate(_PROVIDER_NAMES[api]) if name in _spellings(value))
+
+
+def _spellings(value: object) -> set[str]:
+    """Return the names of a provider in lower case and without punctuation."""
+    names = [value.name, value.value] if isinstance(value, Enum) else [value]
+    return {re.sub(r"[\W_]", "", each.lower()) for each in names if isinstance(each, str)}
+
+
+def provider_argument(method: Method, api: str) -> dict[str, object]:
+    """Return the argument that selects the provider of an API. Without an API, it is the first provider.
+
+    A default is kept, unless it is the provider of another API.
+    """
+    name, known = provider_parameter(method), providers_of(method)
+    if name is None or not known:
+        return {}
+    default = method.preset.get(name)
+    is_other = default is not None and api in known and not _is_provider(default, api)
+    is_other = is_other and any(_is_provider(default, each) for each in _PROVIDER_NAMES)
+    if name in method.required or is_other:
+        return {name: known.get(api, next(iter(known.values())))}
+    return {}
+
+
+def prefix_of(method: Method, api: str = "") -> str:
+    """Return the provider prefix of the method's default model, such as `openai/`, or an empty string. Libraries such
+    as LiteLLM need this prefix in model names. It becomes that of `api` if the default belongs to another API.
+    """
+    default = method.preset.get(first_known(MODELS, method.names) or "", "")
+    found = re.match(r"(openai|azure|anthropic|claude|gemini|google|vertex_ai)([/:])", default)
+    if found is None:
+        return ""
+    is_other = api in MODEL_PREFIXES and not _is_provider(found[1], api)
+    is_other = is_other and any(_is_provider(found[1], each) for each in _PROVIDER_NAMES)
+    return f"{MODEL_PREFIXES[api][0]}{found[2]}" if is_other else found[0]

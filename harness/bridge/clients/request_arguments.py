@@ -1,0 +1,128 @@
+"""Arguments of a client's method for a request, in the form that the client's shape describes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+from harness.adapters.openai_chat.servers import with_accepted_ids
+from harness.bridge.clients.annotations import item_class, members_of, own_classes
+from harness.bridge.clients.forms import ANTHROPIC, GEMINI, OPENAI, OPENAI_APIS
+from harness.bridge.clients.message_classes import as_annotated
+from harness.bridge.clients.message_dictionaries import (
+    with_answered_calls,
+    with_joined_results,
+    with_own_fields,
+    with_own_roles,
+    without_answered_calls,
+)
+from harness.bridge.clients.methods import Method
+from harness.bridge.clients.names import ERROR_FLAG, FUNCTION_LISTS, SETTINGS, SYNONYMS, TOOL_MESSAGES
+from harness.bridge.clients.own_keys import Declaration
+from harness.bridge.clients.own_messages import READS_CALLS
+from harness.bridge.clients.shapes import ClientShape
+from harness.bridge.clients.tool_choices import choice_as_text, takes_choice_as_text
+from harness.bridge.clients.tool_declarations import wraps_tools
+from harness.bridge.openai_messages import Memory
+from harness.model.errors import RECOGNISED_CLIENT, Unsupported
+from harness.model.messages import ChatRequest
+
+
+@dataclass(frozen=True, slots=True)
+class RequestArguments:
+    """Builds the arguments of a client's methods from requests. `server` is the name of the compatible server that the
+    client calls, or `None` if it calls the provider.
+    """
+
+    shape: ClientShape
+    memory: Memory
+    model: str
+    api: str
+    server: str | None
+
+    def build(self, method: Method, request: ChatRequest) -> dict[str, Any]:
+        """Return the arguments of a method for a request."""
+        form, arguments = self.shape.form, dict[str, Any]()
+        has_flag = self.api not in OPENAI_APIS and self.shape.reads_error_flag
+        names = method.names | ({ERROR_FLAG} if has_flag or self.shape.marks_errors else frozenset[str]())
+        if "tool_use_id" in method.source and re.search(r"==\s*[\"']tool[\"']", method.source):
+            names |= {TOOL_MESSAGES}
+        for name, made in form.arguments(request, self.memory, self.model, names).items():
+            parameter = method.parameter(name, form)
+            if parameter is not None:
+                arguments[parameter] = self._argument(method, name, parameter, request, made)
+            elif name not in SETTINGS:
+                raise Unsupported(RECOGNISED_CLIENT, name, "its method has no such argument")
+        tools = method.parameter("tools", form)
+        if tools in arguments:
+            arguments[tools] = [*map(Declaration, arguments[tools])]
+        arguments |= {name: [] for name in method.required & {*SYNONYMS["tools"]} - arguments.keys()}
+        arguments |= dict.fromkeys(method.required & {*SYNONYMS["system"]} - arguments.keys(), "")
+        given = method.parameter(form.messages, form)
+        if form is OPENAI and given in arguments and not self.shape.is_sdk:
+            arguments[given] = self._own_messages(arguments[given], request, method)
+        if form is OPENAI and given in arguments and self.shape.passes_ids_on:
+            arguments[given] = with_accepted_ids(arguments[given], self.server)
+        typed = {given, tools}
+        instances = {
+            name: as_annotated(value, method.hints.get(name)) for name, value in arguments.items() if name in typed
+        }
+        if form is OPENAI and given in instances:
+            _check_instances(instances[given], method.hints.get(given))
+            instances[given] = without_answered_calls(instances[given])
+        return {**arguments, **instances}
+
+    def _argument(self, method: Method, name: str, parameter: str, request: ChatRequest, made: Any) -> Any:
+        """Return an argument of the client's message format in the form that this parameter takes."""
+        if name == "tools":
+            tools = self._tools(method, parameter, request, made)
+            if parameter not in FUNCTION_LISTS and not wraps_tools(method):
+                return tools
+            lists = (each.get("functionDeclarations", [each.get("function", each)]) for each in tools)
+            return [*chain.from_iterable(lists)]
+        if parameter == method.prompt_list:
+            return [made]
+        if name == "thinking" and parameter in method.switches:
+            if made.get("type") != "adaptive":
+                raise Unsupported(
+                    RECOGNISED_CLIENT, "an amount of reasoning", f"{parameter} only switches it on or off"
+                )
+            return True
+        if name in ("tool_choice", "tool_config") and takes_choice_as_text(method, parameter):
+            return choice_as_text(request.tool_choice, method.hints.get(parameter), method.module, self.api)
+        return made
+
+    def _own_messages(self, messages: list[Any], request: ChatRequest, method: Method) -> list[Any]:
+        """Return messages with the client's own roles, and with fields that it can read under its own names. The
+        client's own messages are returned unchanged. For a client with classes, a result also has its call.
+        """
+        source, form = method.module, self.shape.form
+        if own_classes(method.hints.get(method.parameter(form.messages, form) or "")):
+            return with_own_roles(with_answered_calls(messages, request), source)
+        if self.api == ANTHROPIC.name and source and not READS_CALLS.search(source):
+            foreign = (each for each in messages if "tool_calls" in each and not self.memory.has_kept(each))
+            if next(foreign, None) is not None:
+                raise Unsupported(RECOGNISED_CLIENT, "a history with calls", "its messages have no place for them")
+        messages = with_joined_results(messages, request, method.class_source)
+        return [each if self.memory.has_kept(each) else with_own_fields(each, {}, (), source) for each in messages]
+
+    def _tools(self, method: Method, parameter: str | None, request: ChatRequest, made: Any) -> Any:
+        """Return the tools in the format that the client expects. `made` has the format of the messages."""
+        form = self.shape.tool_form
+        is_bare = parameter in FUNCTION_LISTS or wraps_tools(method)
+        if is_bare and self.api == GEMINI.name and "parameters" not in method.module:
+            form = GEMINI
+        return made if form is None else form.arguments(request, self.memory, self.model, method.names)["tools"]
+
+
+def _check_instances(messages: Sequence[object], hint: object) -> None:
+    """Check that each message is an instance of the client's own classes, if its annotation has only such classes."""
+    classes = own_classes(hint)
+    if classes and not any(isinstance(each, classes) for each in messages):
+        return
+    if classes and dict not in members_of(item_class(hint)) and not all(isinstance(each, classes) for each in messages):
+        reason = "its classes have no place for a message that it did not write"
+        raise Unsupported(RECOGNISED_CLIENT, "a history", reason)

@@ -1,0 +1,219 @@
+"""Recognition of a client's shape by the parameters of its constructor and its methods."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import cast
+
+from harness import plugins
+from harness.bridge.clients.client_state import keeps_history, system_attribute
+from harness.bridge.clients.constructors import constructor_names, default_model, try_to_make, unknown_client
+from harness.bridge.clients.forms import GEMINI, OPENAI, PROMPT, RESPONSES, Form
+from harness.bridge.clients.invocation import (
+    attribute_of,
+    conversation_method_names,
+    tool_binder,
+    with_parameters_of_delegate,
+)
+from harness.bridge.clients.methods import Method, method_of
+from harness.bridge.clients.names import BASE_URLS, KEYS, KNOWN_PARAMETERS, METHODS, MODELS, SYNONYMS, first_known
+from harness.bridge.clients.shapes import RESOURCE, SDK_METHODS, STREAM_METHODS, TEXT_CALLBACKS, ClientShape
+
+
+def load_client(what: str) -> tuple[object, str]:
+    """Import `module:attribute`. A method of a class is returned as the class and the name of the method."""
+    value = plugins.import_attribute(what, "client")
+    parent, _, method = what.rpartition(".")
+    if inspect.isfunction(value) and "." in what.partition(":")[2]:
+        owner = plugins.import_attribute(parent, "client")
+        if inspect.isclass(owner):
+            return owner, method
+    return value, ""
+
+
+def recognise_shape(value: object, name: str, method: str = "", api: str = "") -> ClientShape:
+    """Return the shape of a class, a factory, a function or an object with methods. If it serves several providers, the
+    shape is that for the provider of `api`, or for the first provider whose client can be created.
+
+    Raises:
+        PluginError: It has no known shape. The message asks for what is missing.
+    """
+    name = name.removesuffix(f".{method}") if method else name
+    if _is_function(value):
+        described = method_of((), value)
+        own = described.without_unused(SYNONYMS["tools"])
+        if own.receives_by_send:
+            raise unknown_client(name, _GENERATOR_REASON)
+        if form_of_method(described) is not None and not _is_factory(value, described):
+            shape = _make_shape(name, lambda _url, _key, _model: value, own, None, {})
+            unused = first_known(SYNONYMS["tools"], described.names - own.names)
+            return replace(shape, model=default_model(value) or shape.model, unused_tools=unused)
+    if not callable(value) or not (inspect.isclass(value) or _is_function(value)):
+        return _shape_of_object(value, name, lambda _url, _key, _model: value, method, {})
+    make, client, model = try_to_make(value, api)
+    if inspect.iscoroutine(client):
+        client.close()
+        raise unknown_client(
+            name, "it has no parameter for messages. Name the function or method that has one, as in MODULE:function"
+        )
+    names = constructor_names(cast("object", value))
+    if inspect.isroutine(client) and form_of_method(own := method_of((), client)) is not None:
+        return replace(_make_shape(name, make, own, None, names), model=model)
+    shape = replace(_shape_of_object(client, name, make, method, names), model=model)
+    if shape.form is PROMPT and inspect.isclass(value) and not first_known(SYNONYMS["messages"], shape.whole.names):
+        shape = replace(shape, keeps_history=keeps_history(client))
+    return _with_system_attribute(shape, client)
+
+
+def _with_system_attribute(shape: ClientShape, client: object) -> ClientShape:
+    """Return the shape with the client's attribute for the system prompt, if its method has no parameter for it."""
+    is_in_messages = shape.form is OPENAI and _COMPARES_SYSTEM_ROLE.search(shape.whole.module)
+    if shape.is_sdk or shape.takes("system") or shape.takes("config") or is_in_messages:
+        return shape
+    if (attribute := system_attribute(client, shape.whole.module)) is None:
+        return shape
+    return replace(shape, system_attribute=attribute, default_system=getattr(client, attribute))
+
+
+_COMPARES_SYSTEM_ROLE = re.compile(r"(?:==|!=|\bin\b|\bcase\b)[^\n]{0,40}?[\"'](?:system|developer)[\"']")
+"""Code that looks for a system prompt among the messages."""
+
+_GENERATOR_REASON = (
+    "it is a generator that gets its messages by 'send'. Write a function 'def chat(messages, tools=None)' that sends "
+    "them to it and returns its answer, and name that function. If it keeps the conversation, write a loop of about "
+    "ten lines instead: harness help loops"
+)
+
+
+def _is_factory(value: object, method: Method) -> bool:
+    """Return whether a function makes a client. Its parameter `user` is no prompt then."""
+    return has_name_of_class(value) and form_of_method(method) is PROMPT
+
+
+def has_name_of_class(value: object) -> bool:
+    """Return whether the name of a value begins with a capital letter, as the name of a class does."""
+    return str(getattr(value, "__name__", ""))[:1].isupper()
+
+
+def _is_function(value: object) -> bool:
+    return inspect.isroutine(value) or isinstance(value, partial)
+
+
+def _shape_of_object(
+    client: object, name: str, make: Callable[[str, str, str], object], method: str, own: Mapping[str, str]
+) -> ClientShape:
+    others = conversation_method_names(client)
+    resource = [(RESOURCE, each) for each in METHODS] if not callable(getattr(client, RESOURCE, None)) else []
+    first_sdk, *sdks = SDK_METHODS
+    named = [(each,) for each in (*METHODS, "__call__", *others)]
+    paths = [first_sdk, *resource, *sdks, *named]
+    streams = [(each,) for each in STREAM_METHODS]
+    every = [(method,)] if method else [each for each in paths if each not in streams]
+    whole = _first_fitting_method(client, every) or (None if method else _first_fitting_method(client, streams))
+    if whole is not None:
+        streams = (
+            [SDK_METHODS[whole.path][1]]
+            if whole.path in SDK_METHODS
+            else [(*whole.path[:-1], each) for each in STREAM_METHODS]
+        )
+        found = ((path, each) for path in streams if callable(each := attribute_of(client, path)))
+        streamed = next((_with_all_parameters(method_of(path, each), client) for path, each in found), None)
+        return _make_shape(name, make, whole, streamed, own)
+    if not others or inspect.ismodule(client):
+        raise unknown_client(
+            name, f"it is {_kind_with_article(client)} without methods. Name the class or function of the client"
+        )
+    methods = ", ".join(each for each in others if callable(attribute_of(client, (each,)))) or "none"
+    known = ", ".join(SYNONYMS["messages"][:3])
+    raise unknown_client(
+        name,
+        f"none of its methods ({methods}) takes messages (a parameter {known} ...) or a prompt. Which one sends a "
+        f"conversation? Write a function 'def chat(messages, tools=None)' that calls it, and name that function. If it "
+        f"runs tools itself, write a loop of about ten lines: harness help loops",
+    )
+
+
+def _first_fitting_method(client: object, paths: Iterable[tuple[str, ...]]) -> Method | None:
+    """Return the first method that takes messages, or else the first one that takes a prompt, preferably one with a
+    usual name.
+    """
+    of_prompts: list[Method] = []
+    for path in paths:
+        if (function := attribute_of(client, path)) is None:
+            continue
+        method = _with_all_parameters(method_of(path, function), client)
+        form = form_of_method(method)
+        if form not in (None, PROMPT):
+            return method
+        of_prompts += [method] if form is PROMPT else []
+    return min(of_prompts, key=lambda each: not each.has_usual_prompt, default=None)
+
+
+def _with_all_parameters(method: Method, client: object) -> Method:
+    """Return a method with all parameters that it takes by way of another one.
+
+    These are the parameters of the method that gets its `**options`, and the tools, if another method binds them. If
+    the method takes any parameter, `max_tokens` is one of them if the client has an attribute of this name.
+    """
+    method = with_parameters_of_delegate(client, method)
+    names = method.names
+    if (binder := tool_binder(client)) is not None and method.path not in SDK_METHODS:
+        names |= {"tools"} | ({"tools", "tool_choice"} & method_of((), binder).names)
+    if method.is_open and hasattr(client, "max_tokens") and not hasattr(client, "max_completion_tokens"):
+        names |= {"max_tokens"}
+    return replace(method, names=names)
+
+
+def _make_shape(
+    name: str,
+    make: Callable[[str, str, str], object],
+    whole: Method,
+    streamed: Method | None,
+    own: Mapping[str, str],
+) -> ClientShape:
+    """Return the shape of a client whose method is known."""
+    is_sdk = whole.path in SDK_METHODS
+    given = {"model": first_known(MODELS, whole.names) or ("model" if is_sdk else None)}
+    if not own:
+        given |= {"base_url": first_known(BASE_URLS, whole.names), "api_key": first_known(KEYS, whole.names)}
+    is_same = ("stream" in whole.names and (is_sdk or streamed is None or whole.path[0] != RESOURCE)) or (
+        is_sdk and whole.is_open and whole.path[-1] == "create"
+    )
+    has_callback = first_known(TEXT_CALLBACKS, whole.names) is not None
+    is_same = is_same or (streamed is None and (whole.always_streams or has_callback))
+    return ClientShape(
+        name,
+        make,
+        whole,
+        whole if is_same else streamed,
+        form_of_method(whole) or OPENAI,
+        {key: value for key, value in given.items() if value is not None},
+        "base_url" in own or given.get("base_url") is not None,
+    )
+
+
+def form_of_method(method: Method) -> Form | None:
+    """Return the form of a method, or `None` if it takes neither messages nor a prompt."""
+    if method.path in SDK_METHODS:
+        return SDK_METHODS[method.path][0]
+    if method.receives_by_send or method.takes_conversations:
+        return None
+    if "contents" in method.names:
+        return GEMINI
+    if {"input", "instructions"} <= method.names:
+        return RESPONSES
+    missing = method.required - KNOWN_PARAMETERS - {*SYNONYMS["messages"]}
+    if first_known(SYNONYMS["messages"], method.names) and not missing:
+        return OPENAI
+    known = {*SYNONYMS["prompt"], *SYNONYMS["json_schema"], method.prompt, *method.examples}
+    if method.prompt is not None and missing <= known:
+        return PROMPT
+    return OPENAI if method.only_list is not None else None
+
+
+def _kind_with_article(value: object) -> str:
+    return "a module" if inspect.ismodule(value) else f"an object of {type(value).__name__}"

@@ -1,0 +1,187 @@
+"""Description of a client without a wrapper: its constructor, its methods and the form of its requests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from harness.bridge.clients.annotations import own_classes
+from harness.bridge.clients.constructors import TRIED_MODELS
+from harness.bridge.clients.forms import ANTHROPIC, GEMINI, OPENAI, OPENAI_APIS, PROMPT, RESPONSES, Form
+from harness.bridge.clients.message_classes import lists_calls, marks_errors
+from harness.bridge.clients.methods import Method
+from harness.bridge.clients.names import ERROR_FLAG, METHODS, SETTINGS, SYNONYMS, first_known
+from harness.model.messages import JSON
+from harness.model.protocols import Capability
+
+STREAM_METHODS = ("stream", "stream_chat", "chat_stream", "stream_complete", "generate_stream", "astream", "iter_chat")
+
+TEXT_CALLBACKS = ("on_text", "on_token", "on_delta", "on_chunk", "on_text_delta", "text_callback", "token_callback")
+"""Names of parameters for a function that gets the texts of a stream."""
+
+SDK_METHODS: Mapping[tuple[str, ...], tuple[Form, tuple[str, ...]]] = {
+    ("chat", "completions", "create"): (OPENAI, ("chat", "completions", "stream")),
+    ("messages", "create"): (ANTHROPIC, ("messages", "stream")),
+    ("responses", "create"): (RESPONSES, ("responses", "stream")),
+    ("models", "generate_content"): (GEMINI, ("models", "generate_content_stream")),
+    ("generate_content",): (GEMINI, ("generate_content_stream",)),
+}
+"""Methods of the providers' SDKs, with their form and the method that streams."""
+
+RESOURCE = "chat"
+"""Attribute of a client that holds the methods for conversations, as in `client.chat.complete(messages)`."""
+
+_WITHOUT_TOOLS = " (without tools, because no parameter is called 'tools')"
+
+_UNUSED_TOOLS = " (without tools, because its code does not use the parameter {name!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class ClientShape:
+    """The constructor and the methods of a client.
+
+    `make` creates the client from the base URL, the key and the model. `given` maps `base_url`, `api_key` and `model`
+    to the parameters of the method that accept them. `has_base_url` is unset if neither the constructor nor the method
+    accepts a base URL. `model` is a model name that the constructor accepts.
+
+    `tool_form` is the format of the tools, if it is not that of the messages. `unused_tools` is the parameter for tools
+    of a function whose code does not use it.
+
+    If `keeps_history` is set, the client stores the conversation and accepts one prompt at a time.
+
+    `system_attribute` is the client's attribute for the system prompt, if its method has no parameter for it, and
+    `default_system` the value that the constructor gives it.
+    """
+
+    name: str
+    make: Callable[[str, str, str], object]
+    whole: Method
+    streamed: Method | None
+    form: Form
+    given: Mapping[str, str]
+    has_base_url: bool = True
+    model: str = TRIED_MODELS[0]
+    keeps_history: bool = False
+    system_attribute: str | None = None
+    default_system: str | None = None
+    tool_form: Form | None = None
+    unused_tools: str | None = None
+
+    def with_format(self, form: Form) -> ClientShape:
+        """Return the shape of a client that gets its messages in another format. If the class of its messages has a
+        list of calls, as in OpenAI's format, only the tools have the other format.
+        """
+        is_own = form is not OPENAI and lists_calls(self.messages_hint)
+        return replace(self, tool_form=form) if is_own else replace(self, form=form)
+
+    def for_api(self, api: str) -> ClientShape:
+        """Return the shape of the client for this API.
+
+        A client with messages in OpenAI's format may call another API itself. That API receives the client's `**params`
+        unchanged. Such a client gets only the parameters that its source mentions, or that have the same name in both
+        APIs.
+        """
+        is_openai = self.is_sdk or self.form not in (OPENAI, GEMINI) or api in OPENAI_APIS
+        if is_openai or not _CALLS_ANOTHER_API.search(self.whole.module):
+            return self
+        streamed = None if self.streamed is None else self.streamed.without_open_parameters(api)
+        return replace(self, whole=self.whole.without_open_parameters(api), streamed=streamed)
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """The capabilities that the parameters of the method suggest."""
+        found = {
+            each
+            for argument, names in self.form.capabilities.items()
+            if not argument or (self.takes(argument) and (argument != "thinking" or self.handles_thinking))
+            for each in names
+        }
+        found |= {"retries"}  # the user's own HTTP client or SDK may retry
+        found |= {"streaming"} if self.streamed is not None else set()
+        takes_parts = self.form is not PROMPT and not own_classes(self.messages_hint)
+        takes_parts = takes_parts and (self.form is not OPENAI or self.whole.reads_parts)
+        found |= {"vision"} if self.is_sdk or (takes_parts and self.whole.mentions_images) else set()
+        found |= {"json-with-tools"} if "tools" in found and {"json-mode", "json-schema"} & found else set()
+        found |= {"history"} if self.keeps_history else set()
+        found |= {"system-prompt"} if self.system_attribute else set()
+        return frozenset(map(Capability, found))
+
+    @property
+    def handles_thinking(self) -> bool:
+        """Return whether the client is an SDK or mentions thinking. Others pass the setting on, but lose the result."""
+        return self.is_sdk or not self.whole.module or "thinking" in self.whole.module
+
+    @property
+    def is_sdk(self) -> bool:
+        """Return whether the method has the path of a method in a provider's SDK, so that it uses the SDK's format."""
+        return self.whole.path in SDK_METHODS
+
+    @property
+    def passes_ids_on(self) -> bool:
+        """Return whether the client is the SDK of a provider, whose caller chooses the ids of calls."""
+        return self.is_sdk or (len(self.whole.path) > 1 and self.whole.path[0] == RESOURCE)
+
+    @property
+    def is_guess(self) -> bool:
+        """Return whether the method was chosen only because of its parameters, not because of its name."""
+        path = self.whole.path
+        return bool(path) and not self.is_sdk and path[-1] not in (*METHODS, *STREAM_METHODS, "__call__")
+
+    @property
+    def needs_schema(self) -> bool:
+        """Return whether the method takes a prompt and cannot be called without a schema of the answer."""
+        return self.form is PROMPT and first_known(SYNONYMS["json_schema"], self.whole.required) is not None
+
+    @property
+    def sentence(self) -> str:
+        """The call that the adapter makes, as text for the user, such as `my_client:Client.chat(messages, tools)`."""
+        always = [*self.given.values(), str(self.whole.parameter(self.form.messages, self.form))]
+        named = [self.whole.parameter(each, self.form) for each in ("system", "config", "json_mode")]
+        taken = [self.whole.parameter(each, self.form) for each in ("tools", "response_format")]
+        found = dict.fromkeys([*always, *(each for each in named if each in self.whole.names), *filter(None, taken)])
+        lacks = "" if self.form is PROMPT or self.takes("tools") or self.takes("config") else _WITHOUT_TOOLS
+        lacks = _UNUSED_TOOLS.format(name=self.unused_tools) if self.unused_tools else lacks
+        return f"{'.'.join((self.name, *self.whole.path))}({', '.join(map(str, found))}){lacks}"
+
+    @property
+    def missing_settings(self) -> list[JSON]:
+        """The settings that the method has no parameter for. They are left out."""
+        if self.takes("config") or self.takes("generation_config"):
+            return []
+        found: list[JSON] = [SETTINGS[each] for each in self.form.settings if not self.takes(each)]
+        return [*found, "effort"] if self.form is ANTHROPIC and not self.takes("output_config") else found
+
+    @property
+    def marks_errors(self) -> bool:
+        """Return whether the class of the client's messages can mark a result as an error."""
+        return marks_errors(self.messages_hint)
+
+    @property
+    def reads_error_flag(self) -> bool:
+        """Return whether the client's module reads an error flag from a dictionary."""
+        return bool(_READS_ERROR_FLAG.search(self.whole.module))
+
+    @property
+    def messages_hint(self) -> object:
+        """The annotation of the parameter for messages."""
+        return self.whole.hints.get(self.whole.parameter(self.form.messages, self.form) or "")
+
+    @property
+    def has_default_system(self) -> bool:
+        """Return whether the client sends a system prompt of its own if the caller gives none."""
+        return self.whole.parameter("system", self.form) in self.whole.preset or bool(self.default_system)
+
+    @property
+    def may_call_a_model(self) -> bool:
+        """Return whether the client takes messages, or a prompt and a model. Other clients may send anything."""
+        return self.form is not PROMPT or "model" in self.given
+
+    def takes(self, argument: str) -> bool:
+        """Return whether the method has a parameter for an argument of the client's message format."""
+        return self.whole.parameter(argument, self.form) is not None
+
+
+_CALLS_ANOTHER_API = re.compile(r"\.messages\.(create|stream)\b|/messages\b|[gG]enerate_?[cC]ontent")
+
+_READS_ERROR_FLAG = re.compile(rf"get\([\"']{ERROR_FLAG}[\"']|\w\[[\"']{ERROR_FLAG}[\"']\](?!\s*=[^=])")

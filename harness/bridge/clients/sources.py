@@ -1,0 +1,89 @@
+"""Source code of third-party classes, functions and modules."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, cast
+
+
+def source_of(value: object) -> str:
+    """Return the source of a class, function, method or module, or an empty text if there is none."""
+    try:
+        return _read_source(value.__func__ if inspect.ismethod(value) else value)
+    except (OSError, TypeError):
+        return ""
+
+
+@lru_cache(maxsize=512)
+def _read_source(value: object) -> str:
+    """Return the source of a value. For each class, Python before 3.13 parses the whole module."""
+    return inspect.getsource(cast("Any", value))
+
+
+@lru_cache(maxsize=64)
+def functions_in(source: str) -> Mapping[str, str]:
+    """Return the sources of the functions and methods that the source of a module defines, by name."""
+    try:
+        nodes = [
+            each for each in ast.walk(ast.parse(source)) if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)
+        ]
+    except SyntaxError:
+        return {}
+    return {each.name: "\n".join(source.splitlines()[each.lineno - 1 : each.end_lineno]) for each in nodes}
+
+
+def source_of_class(value: type) -> str:
+    """Return the source of a class and of its base classes, as far as it is known."""
+    return "\n".join(filter(None, map(source_of, value.__mro__[:-1])))
+
+
+@dataclass(frozen=True, slots=True)
+class ClassSource:
+    """The code in which a class is defined: the class, its source and the source of its module."""
+
+    owner: type
+    source: str
+    module: str
+
+    @property
+    def classes(self) -> list[type]:
+        """The classes that the module of the class defines."""
+        members = vars(sys.modules[self.owner.__module__]).values()
+        return [each for each in members if inspect.isclass(each) and each.__module__ == self.owner.__module__]
+
+    @property
+    def runs_tools(self) -> bool:
+        """Return whether the class passes the arguments of a call to a function. Code outside the class is ignored,
+        because the caller may use it to run the tools.
+        """
+        return runs_tools(self.source)
+
+    @property
+    def reads_signatures(self) -> bool:
+        """Return whether the module describes functions by their names and signatures."""
+        return _READS_SIGNATURES.search(self.module) is not None
+
+
+def runs_tools(source: str) -> bool:
+    """Return whether code passes the arguments of a call to a function."""
+    return _RUNS_TOOLS.search(source) is not None
+
+
+_ARGUMENT_NAMES = r"(arguments|args|input|inputs|params|parameters|parsed|tool_args|tool_input)\b"
+
+_RUNS_TOOLS = re.compile(
+    rf"\*\*\(?((json\.)?loads\(|[\w.]*\b{_ARGUMENT_NAMES}|\w+(\[|\.get\()[\"']{_ARGUMENT_NAMES})"
+    rf"|\b(fn|func|function|handler|callback|run|call|execute|invoke|tool)[\"'\])]*\((\w+\.)?{_ARGUMENT_NAMES}"
+)
+"""Code that calls a tool: `fn(**args)`, `tool.run(**call.input)`, `handlers[name](**json.loads(text))`, `fn(args)`."""
+
+_READS_SIGNATURES = re.compile(
+    r"inspect\.signature|get_type_hints|(?<![\w.)])(?!(type|cls|kind|klass|self)\b)\w+\.__name__"
+)
+"""Code that describes a function. `type(error).__name__` is not such code."""

@@ -1,0 +1,142 @@
+"""Pieces of a client's own stream: the kind of each event, its text or call, and pieces joined into one message."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from enum import Enum
+from typing import Any, cast
+
+from harness.adapters.anthropic import responses as anthropic_responses
+from harness.adapters.gemini import responses as gemini_responses
+from harness.bridge.clients.answer_fields import CALL_FIELDS, has_answer_fields
+from harness.bridge.clients.values import (
+    as_object,
+    camel_case,
+    items_of,
+    jsonable,
+    plain_fields,
+    snake_case,
+    without_keys,
+)
+from harness.model.messages import JSON, ChatRequest, Message
+
+
+def join_call(calls: list[dict[str, Any]], call: dict[str, Any]) -> bool:
+    """Add a call to `calls`, with the index of the call that it continues or else with a new index. Return false, and
+    leave it out, if it only repeats a call of `calls`.
+    """
+    function = call["function"]
+    known = [each for each in calls if call["id"] is not None and each["id"] == call["id"]]
+    if "index" not in call and known:
+        call["index"] = known[-1]["index"]
+        if function["arguments"] in ("", None, "".join(each["function"]["arguments"] or "" for each in known)):
+            return False
+    elif "index" not in call and calls and call["id"] is None and not function["name"]:
+        call["index"] = calls[-1]["index"]
+    call.setdefault("index", len({each["index"] for each in calls}))
+    calls.append(call)
+    return True
+
+
+_EVENT_KINDS = {
+    "thinking": r"think|thought|reason(ing|$)",
+    "call": r"call|tool|function",
+    "end": r"finish|stop|done|end|complete|final",
+    "usage": r"usage",
+    "text": r"text|content|token|delta|message|chunk|answer",
+}
+"""Kind of an event in a client's own stream → pattern that the event's name matches."""
+
+
+def read_piece(item: object) -> tuple[object, JSON]:
+    """Convert an event of a client's own stream. Return an object for `as_completion`, and a part in the format of an
+    API.
+
+    Each is `None` if the event has nothing for it. Both are `None` for an event that cannot be read.
+    """
+    kind, fields = event_kind(item), plain_fields(item)
+    value = next((fields[key] for key in ("data", "payload", "value") if fields.get(key) is not None), item)
+    if (pair := items_of(item)) is not None and len(pair) == _PAIR:
+        value = pair[1]
+    if isinstance(item, str) or kind is None:
+        return item if isinstance(item, str) or has_answer_fields(item) or _has_answer_inside(item) else None, None
+    fields, part = plain_fields(value), jsonable(value)
+    call: object = as_object(camel_case(part)).get("functionCall", cast("object", value))
+    match kind:
+        case "thinking" if not {*CALL_FIELDS} & fields.keys():
+            thought = {"thinking": _text_of_piece(value), **({"signature": fields.get("signature")} if fields else {})}
+            return {"text": ""}, {"type": "thinking", **thought}
+        case "call" if {"name", "tool", "tool_name", "function"} & plain_fields(call).keys():
+            return {"calls": [call]}, part
+        case "end" if not {"message", "response", *CALL_FIELDS} & fields.keys():
+            word = (
+                value if isinstance(value, str) else next((fields[key] for key in _END_FIELDS if fields.get(key)), None)
+            )
+            return {"text": "", "finish_reason": getattr(word, "value", word), "usage": fields.get("usage")}, None
+        case "usage":
+            return {"text": "", "usage": fields.get("usage") or value}, None
+        case "text" if isinstance(value, str):
+            return {"text": value}, {"type": "text", "text": value}
+        case _ if has_answer_fields(value):
+            return value, {"type": "text", "text": _text_of_piece(value)}
+        case _:
+            return None, None
+
+
+_PAIR = 2
+
+_END_FIELDS = ("finish_reason", "stop_reason", "reason", "stop", "status")
+
+
+def event_kind(item: object) -> str | None:
+    """Return the kind of an event, by the first item of a tuple, by a field or by the name of its class."""
+    fields, pair = plain_fields(item), items_of(item)
+    tags = [*(pair or [])[:1], *(fields.get(key) for key in ("type", "kind", "event"))]
+    tag = next((each for each in tags if isinstance(each, str | Enum)), type(item).__name__)
+    words = snake_case(str(getattr(tag, "value", tag))).lower()
+    return next((kind for kind, pattern in _EVENT_KINDS.items() if re.search(pattern, words)), None)
+
+
+def _has_answer_inside(item: object) -> bool:
+    return any(has_answer_fields(each) for each in plain_fields(item).values() if not isinstance(each, str))
+
+
+def _text_of_piece(value: object) -> str:
+    fields = plain_fields(value)
+    found = (
+        value if isinstance(value, str) else next((fields[key] for key in _PIECE_TEXT_FIELDS if fields.get(key)), "")
+    )
+    return found if isinstance(found, str) else ""
+
+
+_PIECE_TEXT_FIELDS = ("thinking", "thought", "reasoning", "text", "content", "delta")
+
+
+def join_parts(parts: Iterable[JSON]) -> list[JSON]:
+    """Return the parts of an answer, with pieces of a text or a thought joined."""
+    found: list[JSON] = []
+    for part in parts:
+        last = found[-1] if found else None
+        if isinstance(part, dict) and isinstance(last, dict) and part.get("type") == last.get("type") in _JOINED_TYPES:
+            name = str(part["type"])
+            texts = f"{last.get(name) or ''}{part.get(name) or ''}"
+            found[-1] = {**last, **{key: value for key, value in part.items() if value}, name: texts}
+        elif part is not None:
+            found.append(part)
+    return [part for part in found if not isinstance(part, dict) or part.get("text") != ""]
+
+
+_JOINED_TYPES = ("text", "thinking")
+
+
+def message_of_parts(parts: list[JSON], request: ChatRequest) -> Message:
+    """Return the message for parts in Anthropic's or Gemini's format."""
+    if any(isinstance(part, dict) and part.get("type") == "thinking" for part in parts):
+        blocks: list[JSON] = [
+            {**each, "type": "tool_use"} if "input" in each else each for each in map(as_object, parts)
+        ]
+        return anthropic_responses.read_response({"content": blocks}).message
+    content: JSON = {"role": "model", "parts": [camel_case(without_keys(as_object(each), "type")) for each in parts]}
+    body: JSON = {"candidates": [{"content": content, "finishReason": "STOP"}]}
+    return gemini_responses.read_response(body, request).message

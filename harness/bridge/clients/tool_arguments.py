@@ -1,0 +1,185 @@
+"""Parameters of third-party code that take tools, and the kind of value that each one takes."""
+
+from __future__ import annotations
+
+import re
+import typing
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import Any, cast
+
+from harness.bridge.clients.annotations import own_classes_in
+from harness.bridge.clients.methods import Method, method_of
+from harness.bridge.clients.names import EXECUTORS, FUNCTION_MAPS, SYNONYMS, TOOL_PARAMETERS
+from harness.bridge.clients.sources import ClassSource
+from harness.bridge.clients.tool_objects import executing_method, tool_maker
+from harness.bridge.clients.tool_parts import TOOL_PARTS, tool_parameters
+from harness.bridge.clients.tool_registration import registrar_method
+from harness.bridge.clients.tool_values import (
+    ExecutorArgument,
+    FunctionsArgument,
+    ObjectsArgument,
+    PairsArgument,
+    RegistryArgument,
+    ToolArgument,
+    TuplesArgument,
+    UnpackedArgument,
+    declarations_argument,
+)
+
+
+def tool_arguments(method: Method, place: ClassSource, *, only_if_clear: bool) -> dict[str, ToolArgument]:
+    """Return a function for each parameter of a method that takes tools to run. The function builds the argument.
+
+    With `only_if_clear`, the annotations must show that the method runs the tools. Without them, it may be a client
+    that returns its calls to the caller.
+    """
+    names = sorted({*method.names, method.variadic} - {"self", ""})
+    executors = [each for each in names if EXECUTORS.fullmatch(each) and _may_execute_calls(method, each)]
+    found = {name: made for name in names if (made := _clear_argument(name, method, place))}
+    if not found and executors:
+        found = dict.fromkeys(method.names & {*SYNONYMS["tools"]}, declarations_argument(place.module))
+        found |= {name: ExecutorArgument(own_classes_in(method.hints.get(name))) for name in executors[:1]}
+    if not found and not only_if_clear:
+        found = {
+            name: made for name in names if name in TOOL_PARAMETERS and (made := _likely_argument(name, method, place))
+        }
+    functions = {name: made for name, made in found.items() if isinstance(made, FunctionsArgument)}
+    declared = method.names & {*SYNONYMS["tools"]} - functions.keys()
+    if functions and len(declared) == 1:
+        found = {name: replace(made, is_by_signature=False) for name, made in functions.items()}
+        found |= dict.fromkeys(declared, declarations_argument(place.module))
+    return found
+
+
+def _may_execute_calls(method: Method, name: str) -> bool:
+    """Return whether a parameter takes a function or an object that executes calls, not one that only observes them."""
+    hint = method.hints.get(name)
+    returned = next(
+        (typing.get_args(each)[-1] for each in (hint, *typing.get_args(hint)) if _is_function_type(each)), 0
+    )
+    if name.startswith("on_") and (returned is type(None) or (returned == 0 and name not in method.required)):
+        return False
+    return hint is None or "Callable" in str(hint) or any(map(executing_method, own_classes_in(hint)))
+
+
+def _is_function_type(hint: object) -> bool:
+    return typing.get_origin(hint) is cast("object", Callable) and bool(typing.get_args(hint))
+
+
+def _clear_argument(name: str, method: Method, place: ClassSource) -> ToolArgument | None:
+    """Return the function that makes an argument whose annotation, or default class, holds tools to run."""
+    hint = method.hints.get(name)
+    for kind in own_classes_in(hint) or _default_classes(name, place):
+        if (registrar := registrar_method(kind)) is not None:
+            return RegistryArgument(kind, registrar)
+    if name not in TOOL_PARAMETERS:
+        return None
+    for kind in own_classes_in(hint):
+        if (maker := tool_maker(kind, place)) is not None:
+            return ObjectsArgument(maker, _takes_mapping(name, hint, place))
+    if "Callable" not in str(hint):
+        return None
+    return _pairs_argument(name, hint, place) or FunctionsArgument(
+        str(hint), is_mapping=_takes_mapping(name, hint, place)
+    )
+
+
+def _likely_argument(name: str, method: Method, place: ClassSource) -> ToolArgument | None:
+    """Return the function that builds an argument whose annotation is too general, if the source shows that it runs
+    tools.
+    """
+    hint = method.hints.get(name)
+    if (unpacked := _unpacked_argument(name, place)) is not None:
+        return unpacked
+    is_mapping, of_dicts = _takes_mapping(name, hint, place), re.search(r"\[.*\b[dD]ict|Mapping\[.*\]\]", str(hint))
+    if place.runs_tools and (pairs := _pairs_argument(name, hint, place)) is not None:
+        return pairs
+    if name in FUNCTION_MAPS and is_mapping and place.runs_tools:
+        return FunctionsArgument(str(hint), is_mapping=True)
+    each = re.search(rf"\bfor (\w+) in (?:self\.)?_?{name}\b", place.source)
+    reads_name = each is not None and re.search(rf"\b{each[1]}\.name\b", place.source)
+    if not of_dicts and place.reads_signatures and not reads_name:
+        return FunctionsArgument(str(hint), is_mapping=is_mapping)
+    kinds = [each for each in place.classes if re.search("Tool|Function|Skill|Action", each.__name__)]
+    makers = [maker for each in kinds if (maker := tool_maker(each, place)) is not None]
+    if not of_dicts and len(makers) == 1:
+        return ObjectsArgument(makers[0], is_mapping)
+    return ObjectsArgument(None, is_mapping) if place.runs_tools else None
+
+
+def _unpacked_argument(name: str, place: ClassSource) -> UnpackedArgument | None:
+    """Return the function that makes an argument with dictionaries which the class unpacks into a method of its own."""
+    found = re.search(rf"\bfor (\w+) in \(?(?:self\.)?_?{name}\b[^:\n]*:\s+self\.(\w+)\(\*\*\1\)", place.source)
+    method = getattr(place.owner, found[2], None) if found else None
+    named = tool_parameters(method_of((), method)) if method is not None else {}
+    return UnpackedArgument(named) if {"name", "handler"} <= named.keys() else None
+
+
+def _pairs_argument(name: str, hint: object, place: ClassSource) -> PairsArgument | TuplesArgument | None:
+    """Return the function that makes an argument with pairs of a declaration and a function, if there are such pairs.
+
+    The annotation or the source shows them. The annotation may also have tuples of a function, texts and a schema.
+    """
+    is_mapping = _takes_mapping(name, hint, place)
+    kinds = next(_tuples_in(hint), ())
+    if len(kinds) > _PAIR:
+        return _tuples_argument(kinds, is_mapping)
+    if any("Callable" in str(each) for each in kinds):
+        return PairsArgument(str(hint), is_mapping, "Callable" in str(kinds[:1]), place.module)
+    read = re.search(rf"\bfor \(?(\w+), (\w+)\)? in (?:self\.)?_?{name}(\.values\(\))?(?![\w.])", place.source)
+    if hint is not None or read is None or is_mapping is not bool(read[3]):
+        return None
+    is_function, is_declaration = (
+        [each in (*TOOL_PARTS[part], *others) for each in read.groups()[:2]]
+        for part, others in (("handler", ()), ("declaration", ("schema", "decl", "tool")))
+    )
+    if not any(is_declaration) and not (any(is_function) and "_" in read.groups()[:2]):
+        return None
+    return PairsArgument("", is_mapping, is_function[0] or is_declaration[1], place.module)
+
+
+def _tuples_in(hint: object) -> Iterator[tuple[object, ...]]:
+    """Yield the members of the tuples in an annotation."""
+    inner = typing.get_args(hint)
+    if typing.get_origin(hint) is tuple and len(inner) >= _PAIR and ... not in inner:
+        yield inner
+    else:
+        yield from chain.from_iterable(map(_tuples_in, inner))
+
+
+def _tuples_argument(kinds: Sequence[object], is_mapping: bool) -> TuplesArgument | None:
+    """Return the argument for tuples of these types, if one is a function and the others are texts and a schema. Of two
+    texts, the first is the name.
+    """
+    texts = iter(("name", "description") if [*kinds].count(str) == _PAIR else ("description",))
+    parts = [
+        "handler" if "Callable" in str(each) else next(texts, "") if each is str else "parameters" for each in kinds
+    ]
+    is_clear = "handler" in parts and "" not in parts and len({*parts}) == len(parts)
+    return TuplesArgument(parts, str(kinds[parts.index("handler")]), is_mapping) if is_clear else None
+
+
+_PAIR = 2
+
+
+def _takes_mapping(name: str, hint: object, place: ClassSource) -> bool:
+    """Return whether a parameter for tools is a dictionary by name, by its annotation or by how the class uses it."""
+    if hint is not None and hint is not Any:
+        return re.match(r"(<class '|typing\.\w+\[)?(\w+\.)*([dD]ict|Mapping|MutableMapping)\b", str(hint)) is not None
+    is_kept = re.search(rf"self\.(\w+)(?::[^=\n]+)?\s*=\s*{name}\b(?!\.)", place.source)
+    names = rf"((?<![\w.]){name}|self\.{is_kept[1]})" if is_kept else rf"(?<![\w.]){name}"
+    return re.search(rf"{names}(\s+or\s+\{{\}}|\.get\(|\.items\(|\.values\(|\.keys\()", place.source) is not None
+
+
+def _default_classes(name: str, place: ClassSource) -> list[type]:
+    """Return the class that a constructor instantiates if the argument is missing. If there is none, return the class
+    of the module that has all methods which the class calls on the argument.
+    """
+    made = re.search(rf"\b{name}\s+(?:or|if\s+{name}\s+is\s+not\s+None\s+else)\s+(\w+)\(", place.source)
+    made = made or re.search(rf"\b(\w+)\(\)\s+if\s+(?:{name}\s+is\s+None|not\s+{name})\b", place.source)
+    if made:
+        return [each for each in place.classes if each.__name__ == made[1]]
+    used = {*re.findall(rf"\b_?{name}\.([a-zA-Z]\w*)\b", place.source)} - {*dir(dict), *dir(list)}
+    return [each for each in place.classes if used and all(hasattr(each, one) for one in used)][:1]

@@ -1,0 +1,66 @@
+"""Declarations of tools in the format of an API, with or without the enclosing object of the API."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from harness.bridge.clients.forms import FORMS, GEMINI, OPENAI
+from harness.bridge.clients.methods import Method
+from harness.bridge.clients.names import SYNONYMS, first_known
+from harness.bridge.clients.own_keys import Declaration
+from harness.bridge.clients.tool_functions import ToolSequence
+from harness.bridge.openai_messages import Memory
+from harness.model.messages import ChatRequest, Message, Role, Text, Tool
+from harness.model.protocols import ConversationTool
+
+
+def declaration_of(tool: ConversationTool, api: str) -> dict[str, Any]:
+    """Return a tool in the format of an API."""
+    form, own = FORMS.get(api, OPENAI), Tool(tool.name, tool.description, tool.parameters)
+    made = form.arguments(ChatRequest("", SAMPLE_MESSAGES, tools=(own,)), Memory(), "", frozenset())["tools"][0]
+    return made.get("functionDeclarations", [made])[0]
+
+
+def declarations(tools: ToolSequence, api: str, module: str) -> list[dict[str, Any]]:
+    """Return tools in the format that a class expects, according to the source of its module."""
+    is_bare = _BARE_TOOLS.search(module) is not None
+    if is_bare and api != GEMINI.name:
+        bare = [{"name": each.name, "description": each.description, "parameters": each.parameters} for each in tools]
+        return [*map(Declaration, bare)]
+    is_read = not is_bare and re.search(r"\bfor \w+ in (self\.)?_?(tools|functions)\b", module)
+    made = [declaration_of(each, OPENAI.name if is_read else api) for each in tools]
+    if api == GEMINI.name and not is_bare and not is_read:
+        made = [{"functionDeclarations": [each]} for each in made]
+    return [*map(Declaration, made)]
+
+
+_BARE_TOOLS = re.compile(
+    r"function_?[dD]eclarations[\"']?\s*[:=]\s*(?:list\(|\[\w+ for [\w, ()]+ in )?(?:self\.)?_?(?:tools|functions)\b"
+    r"|\*\*(\w+)[^{}]*\}\s*for \1 in"
+    r"|[\"']type[\"']:\s*[\"']function[\"'],\s*[\"']function[\"']:\s*\w+\s*\}"
+)
+"""Code that adds the enclosing object of the API to each tool."""
+
+
+def wraps_tools(method: Method) -> bool:
+    """Return whether the client wraps each given function in a tool object of the API, according to the source of
+    the method. If the method does not read the tools itself, use the source of its class.
+    """
+    tools = first_known(SYNONYMS["tools"], method.names)
+    if tools is None:
+        return False
+    given = rf"([\w.]+\.)?{tools}\b"
+    is_read = re.search(rf"\bin {given}|[\"']?\w*[tT]ools[\"']?\]?\s*[:=]\s*(list\()?{given}(?!\s*[,)])", method.source)
+    each = rf"[\"']function[\"']:\s*(dict\(|\{{\*\*)?(?P<one>\w+)[)}}\s]*\}}\s*for (?P=one) in {given}"
+    converted = rf"\[[\w.]+\((?P<two>\w+)\)\s*for (?P=two) in {given}"
+    wraps = rf"function_?[dD]eclarations[\"']?\s*[:=]\s*((list\()?{given}|{converted})|{each}"
+    source = method.source if is_read else method.class_source
+    items = {found[1] for found in re.finditer(rf"\bfor (\w+) in {given}", source)}
+    reads_names = any(re.search(rf"\b{item}(\[|\.get\()[\"']name[\"']", source) for item in items)
+    makes_declarations = reads_names and re.search(r"function_?[dD]eclarations", source) is not None
+    return re.search(wraps, source) is not None or makes_declarations
+
+
+SAMPLE_MESSAGES = (Message(Role.USER, (Text("Hello"),)),)
+"""Messages of a request that is made only for its tools or settings."""

@@ -1,0 +1,121 @@
+"""Python functions that run the harness's tools, for third-party code that calls its tools."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Callable, Generator, Mapping, Sequence
+from keyword import iskeyword
+from typing import Any, TypeAlias, cast
+
+from harness.model.errors import RECOGNISED_CLIENT, Unsupported
+from harness.model.messages import ToolResult
+from harness.model.protocols import ConversationTool
+
+ToolSequence: TypeAlias = Sequence[ConversationTool]
+
+
+class AwaitableText(str):
+    """Result of a tool. A client may await it or not."""
+
+    __slots__ = ()
+
+    def __await__(self) -> Generator[Any, None, str]:
+        return self
+        yield
+
+
+def parsed_arguments(arguments: object) -> dict[str, Any]:
+    """Return the arguments of a call, which may be JSON text."""
+    return cast("dict[str, Any]", json.loads(arguments) if isinstance(arguments, str) else arguments)
+
+
+def as_handler(tool: ConversationTool, hint: str = "") -> Callable[..., object]:
+    """Return a function that runs a tool, given its arguments by name or in a dictionary. It has the tool's signature
+    if Python has such parameters. If its annotation is awaitable, it is asynchronous.
+    """
+    try:
+        return as_function(tool, hint)
+    except Unsupported:
+        return _with_name(_function_running(tool, None), tool, hint)
+
+
+class _ValueTool(ConversationTool):
+    """A tool whose function returns JSON values, not their text."""
+
+    __slots__ = ()
+
+
+def with_values(tools: ToolSequence, module: str) -> ToolSequence:
+    """Return tools whose functions return JSON values, if the source of a module converts such values to text.
+
+    Code that awaits every result gets texts, which can be awaited.
+    """
+    awaits_all = "await " in module and not re.search("isawaitable|iscoroutine", module)
+    takes_text = re.search(r"Callable\[[^=\n]*, (Awaitable\[)?str\]", module) is not None
+    if awaits_all or takes_text or not _CONVERTS_VALUES.search(module):
+        return tools
+    return [_ValueTool(each.name, each.description, each.parameters, each.run) for each in tools]
+
+
+_CONVERTS_VALUES = re.compile(
+    r"isinstance\((\w+), str\) else (?:json\.)?dumps\(\1\b|not isinstance\((\w+), str\):\s+\2 = (?:json\.)?dumps\(\2\b"
+)
+"""Code that converts a result to JSON unless it is a text."""
+
+
+def _result_of_tool(tool: ConversationTool, arguments: Mapping[str, Any]) -> object:
+    if not isinstance(tool, _ValueTool):
+        return AwaitableText(tool.text(arguments))
+    content = tool.call(arguments)
+    return ToolResult("", tool.name, content).text if isinstance(content, tuple) else content
+
+
+def _function_running(tool: ConversationTool, shape: inspect.Signature | None) -> Callable[..., object]:
+    def function(*args: Any, **kwargs: Any) -> object:
+        if len(args) == 1 and not kwargs and isinstance(args[0], Mapping):
+            return _result_of_tool(tool, cast("Mapping[str, Any]", args[0]))
+        # a third-party class may give its tools a context in front of the arguments
+        is_by_place = shape is not None and len(args) <= len(shape.parameters) and not kwargs
+        found = shape.bind(*args).arguments if shape is not None and is_by_place else kwargs
+        return _result_of_tool(tool, found)
+
+    return function
+
+
+def _with_name(function: Callable[..., object], tool: ConversationTool, hint: str) -> Callable[..., object]:
+    async def run(*args: Any, **kwargs: Any) -> object:
+        return function(*args, **kwargs)
+
+    made: Any = run if re.search("Awaitable|Coroutine", hint) else function
+    made.__name__ = made.__qualname__ = tool.name
+    made.__doc__ = tool.description
+    return made
+
+
+_PYTHON_TYPES = {"string": str, "integer": int, "number": float, "boolean": bool}
+
+
+def _is_python_parameter(name: str, schema: Mapping[str, Any]) -> bool:
+    kind = schema.get("type")
+    return name.isidentifier() and not iskeyword(name) and isinstance(kind, str) and kind in _PYTHON_TYPES
+
+
+def as_function(tool: ConversationTool, hint: str = "") -> Callable[..., object]:
+    """Return a Python function with the name, the parameters and the description of a tool."""
+    fields = cast("Mapping[str, Any]", tool.parameters.get("properties") or {})
+    required = cast("Sequence[str]", tool.parameters.get("required") or ())
+    if not all(_is_python_parameter(name, each) for name, each in fields.items()):
+        raise Unsupported(RECOGNISED_CLIENT, tool.name, "no Python function has such a parameter")
+    types = {name: _PYTHON_TYPES[each["type"]] for name, each in fields.items()}
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    ordered = sorted(types, key=lambda name: name not in required)
+    defaults = {name: inspect.Parameter.empty if name in required else None for name in ordered}
+    shape = inspect.Signature(
+        [inspect.Parameter(name, kind, default=defaults[name], annotation=types[name]) for name in ordered]
+    )
+    made: Any = _with_name(_function_running(tool, shape), tool, hint)
+    made.__annotations__ = types
+    made.__signature__ = shape
+    return made

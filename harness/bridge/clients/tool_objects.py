@@ -1,0 +1,144 @@
+"""Tools as objects: instances of a third-party tool class, made by its constructor or derived from it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, TypeAlias, cast
+
+from harness.bridge.call_log import call
+from harness.bridge.clients.annotations import hints_of
+from harness.bridge.clients.methods import method_of, public_methods
+from harness.bridge.clients.names import EXECUTORS
+from harness.bridge.clients.own_keys import Declaration
+from harness.bridge.clients.sources import ClassSource
+from harness.bridge.clients.tool_functions import as_function, as_handler
+from harness.bridge.clients.tool_parts import part_named, parts_of_tool, tool_parameters
+from harness.model.protocols import ConversationTool
+
+
+class CallableTool(Declaration):
+    """A declaration that is also a function. Its parts are keys, and attributes, under any usual name.
+
+    Copies and JSON contain only the fields of the API's format.
+    """
+
+    def __init__(self, tool: ConversationTool, fields: Mapping[str, Any]) -> None:
+        super().__init__(fields)
+        self.__dict__.update(parts_of_tool(tool))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> object:
+        """Run the tool."""
+        return self.__dict__["handler"](*args, **kwargs)
+
+    def __missing__(self, key: str) -> Any:
+        try:
+            return super().__missing__(key)
+        except KeyError:
+            return part_named(self.__dict__, key)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return part_named(self.__dict__, name)
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+ToolMaker: TypeAlias = Callable[[ConversationTool], object]
+
+_RUNNING_METHODS = ("run", "call", "execute", "invoke", "handle", "__call__", "use", "perform", "apply", "arun", "_run")
+
+
+def executing_method(kind: type) -> str | None:
+    """Return the method of a class that executes a call, if it has one."""
+    names = (each.path[0] for each in public_methods(kind))
+    return next((each for each in names if each in _RUNNING_METHODS or EXECUTORS.fullmatch(each)), None)
+
+
+def tool_maker(kind: type, place: ClassSource) -> ToolMaker | None:
+    """Return a function that makes a tool of a class, or of a class that implements it. Return `None` if it cannot."""
+    has_name = "name" in {*hints_of(kind), *dir(kind)}
+    running = [each for each in _RUNNING_METHODS if callable(vars(kind).get(each))]
+    others = [each for each in place.classes if each is not kind and _implements(each, kind)] if running else []
+    for each in (kind, *others):
+        if {"name", "handler"} <= (named := tool_parameters(made := method_of((), each))).keys():
+            is_whole = made.required <= {*named.values()} and {"parameters", "properties", "declaration"} & named.keys()
+            in_part = not {"parameters", "declaration"} & named.keys()
+            maker = _ConstructedTools(each, named, str(made.hints.get(named["handler"])), is_by_signature=in_part)
+            return _tested_maker(maker) if is_whole else None
+        if named.keys() == {"handler"} and made.required <= {named["handler"]}:
+            return _tested_maker(_ConstructedTools(each, named, "", is_by_signature=True))
+    return _tested_maker(_DerivedTools(kind, running)) if has_name and running else None
+
+
+def _implements(kind: type, protocol: type) -> bool:
+    """Return whether a class is a subclass, or has the methods of a protocol."""
+    if not getattr(protocol, "_is_protocol", False):
+        return issubclass(kind, protocol)
+    methods = [name for name, each in vars(protocol).items() if inspect.isfunction(each) and name[:1] != "_"]
+    return all(callable(getattr(kind, each, None)) for each in methods)
+
+
+def _tested_maker(make: ToolMaker) -> ToolMaker | None:
+    """Return a function that makes tools, if it can make one."""
+    sample = ConversationTool("look", "Looks.", {"type": "object", "properties": {}}, cast("Any", None))
+    try:
+        make(sample)
+    except Exception:  # noqa: BLE001 - the user's constructor may fail in any way
+        return None
+    return make
+
+
+@dataclass(frozen=True, slots=True)
+class _ConstructedTools:
+    """Creates tools with a constructor whose parameters were recognised by their names."""
+
+    kind: type
+    named: Mapping[str, str]
+    hint: str
+    is_by_signature: bool = False
+
+    def __call__(self, tool: ConversationTool) -> object:
+        parts = parts_of_tool(tool, self.hint)
+        parts["handler"] = as_function(tool, self.hint) if self.is_by_signature else parts["handler"]
+        return call(self.kind, **{name: parts[part] for part, name in self.named.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class _DerivedTools:
+    """Creates tools as instances of a subclass. It has the parts of the tool as attributes, and a method that runs the
+    tool.
+    """
+
+    kind: type
+    running: Sequence[str]
+
+    def __call__(self, tool: ConversationTool) -> object:
+        members = dict[str, object]()
+        parts = parts_of_tool(tool)
+        for name in {*hints_of(self.kind), *dir(self.kind)}:
+            with suppress(KeyError):
+                value, own = part_named(parts, name), inspect.getattr_static(self.kind, name, None)
+                is_read = inspect.isfunction(own) and name not in self.running
+                members[name] = as_method(_function_returning(value)) if is_read else value
+        for name in self.running:
+            is_async = inspect.iscoroutinefunction(getattr(self.kind, name))
+            members[name] = as_method(as_handler(tool, "Awaitable" if is_async else ""))
+        named = tool_parameters(method_of((), self.kind))
+        made = type(self.kind.__name__, (self.kind,), members)
+        return made(**{name: parts[part] for part, name in named.items()})
+
+
+def as_method(handler: Callable[..., object]) -> Callable[..., object]:
+    """Return a method that calls a function without its instance."""
+
+    def method(_self: object, *args: Any, **kwargs: Any) -> object:
+        return handler(*args, **kwargs)
+
+    return method
+
+
+def _function_returning(value: object) -> Callable[..., object]:
+    return lambda: value
