@@ -26,29 +26,25 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
-from urllib.parse import urlsplit
 
 from harness import plugins
 from harness.apis import registry
-from harness.apis.api import Api
-from harness.apis.view import RequestView, TextView, WireError
+from harness.apis.view import CallView, RequestView, ResultView, TextView
 from harness.bridge.call_log import logged_calls
 from harness.bridge.clients.agent_classes import AgentDrive, agent_drive
 from harness.bridge.clients.agent_functions import FunctionDrive
 from harness.bridge.clients.candidates import is_value_class, rank_of_candidate
 from harness.bridge.clients.constructors import TRIED_MODELS, configured_model, constructor_names
-from harness.bridge.clients.forms import ANTHROPIC, GEMINI, OPENAI, OPENAI_APIS, PROMPT, RESPONSES
+from harness.bridge.clients.forms import ANTHROPIC, FORMS, GEMINI, OPENAI, OPENAI_APIS, PROMPT, RESPONSES
 from harness.bridge.clients.methods import method_of
-from harness.bridge.clients.names import BASE_URLS, KEYS, KNOWN_PARAMETERS, METHODS, SYNONYMS, first_known
-from harness.bridge.clients.own_keys import UnknownKeyError
+from harness.bridge.clients.names import BASE_URLS, KEYS, METHODS, first_known
 from harness.bridge.clients.provider_arguments import selectable_providers
 from harness.bridge.clients.sessions import SessionDrive, session_drive
 from harness.bridge.clients.shape_recognition import load_client, recognise_shape
 from harness.bridge.clients.shaped_client import ShapedClient
 from harness.bridge.clients.shapes import ClientShape
 from harness.bridge.clients.sources import runs_tools
-from harness.cassettes.client_patches import intercept_requests, is_local
-from harness.cassettes.loopback_server import serve
+from harness.checks.first_request import BASE_PATH, FirstRequest, first_request_of
 from harness.checks.programs import (
     EXAMPLE_FORMAT,
     EXAMPLE_INPUT,
@@ -57,20 +53,16 @@ from harness.checks.programs import (
     variable_question,
 )
 from harness.model.errors import HarnessError, MalformedResponse, PluginError, Unsupported
-from harness.model.http import HttpRequest, HttpResponse
-from harness.model.messages import ChatRequest, Message, Role, Text, Tool, ToolResult
+from harness.model.messages import ChatRequest, Message, Role, Text, Tool, ToolCall, ToolResult
 from harness.model.protocols import Adapter, Capability, Conversation, ConversationTool, Drive, Endpoint, Loop
-from harness.platform.exceptions import ExceptionOrigin, exception_summary, origin, shorten
+from harness.platform.exceptions import exception_summary
 from harness.runner.backends import NO_KEY
-from harness.runner.serve_router import served_apis
 from harness.stdio import adapter_specs
 from harness.stdio.adapter_specs import client_environment
-from harness.stdio.sync_client import run_awaitable
 
 _TIMEOUT_SECONDS = 90.0
 """Time limit for importing the code and for its first request."""
 
-_BASE_PATH = "/v1"
 _LOOP_PARAMETERS = 3
 
 
@@ -333,7 +325,7 @@ def _class_loop(
     if found.question:
         return found
     drive_with_tool = make_drive(re.split("[@ ]", found.spec)[1])
-    seen = _probe(lambda url: drive_with_tool(Endpoint(url, "no-key"), TRIED_MODELS[0], _ONE_TOOL))
+    seen = first_request_of(lambda url: drive_with_tool(Endpoint(url, "no-key"), TRIED_MODELS[0], _ONE_TOOL))
     if b'"look"' in seen.body or Unsupported.__name__ in seen.reason:
         return found
     lost = _LOST_TOOL.format(reason=f": {seen.reason}" if seen.reason else ".")
@@ -350,8 +342,8 @@ _LOST_TOOL = " A tool that it got did not arrive in its request{reason}"
 
 def _loop(name: str, drive: Drive, shown: str) -> Recognition:
     """Recognise a tool loop. If it requests a model of its own instead of the given one, that model is returned."""
-    conversation = Conversation(turns=(Message(Role.USER, (Text(_HELLO),)),))
-    seen = _probe(lambda url: drive(Endpoint(url, "no-key"), TRIED_MODELS[0], conversation))
+    conversation = Conversation(turns=(_GREETING,))
+    seen = first_request_of(lambda url: drive(Endpoint(url, "no-key"), TRIED_MODELS[0], conversation))
     if seen.api is None:
         return Recognition(question=f"{name} looks like a tool loop, but {seen.reason} Name its API by --api.")
     is_own = seen.model is not None and seen.model.rpartition("/")[2] != TRIED_MODELS[0]
@@ -363,24 +355,24 @@ def _client(name: str, shape: ClientShape, api: str) -> Recognition:
     """Determine the API and the message format of a client by sending it a request in each format. If the user named
     `api`, the client is one of its provider.
     """
-    seen, tried = _Seen(None), [shape]
+    seen, tried = FirstRequest(None), [shape]
     if not shape.is_sdk and shape.form is OPENAI:
         tried = [shape.with_format(form) for form in (OPENAI, ANTHROPIC, GEMINI, RESPONSES)]
     names = [shape.model] if shape.model != TRIED_MODELS[0] else TRIED_MODELS
     shapes = [replace(each, model=model) for model in names for each in tried]
-    for each, base in ((each, base) for each in shapes for base in (_BASE_PATH, "")):
+    for each, base in ((each, base) for each in shapes for base in (BASE_PATH, "")):
         if each.model != names[0] and not re.search("model|provider", seen.reason, re.IGNORECASE):
             break
-        found = _probe(lambda url, each=each: _send(each, url), base)
+        found = first_request_of(lambda url, each=each: _send(each, url), base)
         seen = found if seen.api is None and not seen.reason else seen
         if found.api is not None and not _is_passed_through(each, found):
-            seen, shape = found, each
+            seen, shape = found, _format_with_calls(each, found.api, base)
             break
     if seen.api is None and seen.failure and not shape.is_guess and not _takes_functions(shape):
         return Recognition(sentence=f"a client, called as {shape.sentence}", failure=seen.failure)
     if question := _client_question(name, shape, seen):
         return Recognition(question=question)
-    view = _view(seen)
+    view = seen.view
     own_parts = _own_parts(shape, view)
     if not own_parts and _runs_own_loop(shape):
         return Recognition(question=_NO_TOOL.format(name=name, reason=""))
@@ -414,7 +406,7 @@ def _client(name: str, shape: ClientShape, api: str) -> Recognition:
     return Recognition(spec, sentence, "", ignored, model, default, service_target=service_target)
 
 
-def _client_question(name: str, shape: ClientShape, seen: _Seen) -> str:
+def _client_question(name: str, shape: ClientShape, seen: FirstRequest) -> str:
     """Return a question if the client sent no request."""
     if seen.api is not None:
         return ""
@@ -440,13 +432,6 @@ def _runs_own_loop(shape: ClientShape) -> bool:
 
 _READS_CALLS = re.compile(r"tool_calls|tool_use|function_?call", re.IGNORECASE)
 """Code that reads the calls of an answer, in any of the formats."""
-
-
-def _view(seen: _Seen) -> RequestView | None:
-    """Return the request of a client, or `None` if it is malformed."""
-    with contextlib.suppress(WireError):
-        return registry.api(str(seen.api)).view(HttpRequest("POST", "http://127.0.0.1/", {}, seen.body))
-    return None
 
 
 def _own_parts(shape: ClientShape, view: RequestView | None) -> str:
@@ -486,14 +471,14 @@ def run_once(spec: str, model: str) -> None:
     sys.stdout.write(f"{returned}\n")
 
 
-def _service_target(shape: ClientShape, seen: _Seen) -> str:
+def _service_target(shape: ClientShape, seen: FirstRequest) -> str:
     """Return the target of the compatible service that a client calls without a base URL, or an empty string."""
     at_default = seen
     if shape.has_base_url and not seen.path.startswith("http"):
         if not seen.is_intercepted:
             return ""
         try:
-            at_default = _probe(lambda _: _send(shape, ""))
+            at_default = first_request_of(lambda _: _send(shape, ""))
         except PluginError:  # its constructor needs a base URL
             return ""
     if at_default.api != seen.api or seen.api is None or not at_default.path.startswith("http"):
@@ -520,17 +505,24 @@ FOREIGN_FORMS = (ANTHROPIC.name, GEMINI.name, RESPONSES.name)
 """Message formats other than that of OpenAI Chat."""
 
 _HELLO = "Hello"
+_GREETING = Message(Role.USER, (Text(_HELLO),))
 _TOOL = Tool("look", "Looks.", {"type": "object", "properties": {}})
 _ONE_TOOL = Conversation(
-    turns=(Message(Role.USER, (Text(_HELLO),)),),
+    turns=(_GREETING,),
     tools=(ConversationTool(_TOOL.name, _TOOL.description, _TOOL.parameters, lambda _: ToolResult("", "look", "")),),
 )
 
 
-def _send(shape: ClientShape, url: str) -> None:
+_ANSWERED_CALL = (
+    _GREETING,
+    Message(Role.ASSISTANT, (ToolCall("call_1", _TOOL.name, {}),)),
+    Message(Role.USER, (ToolResult("call_1", _TOOL.name, "Nothing."),)),
+)
+
+
+def _send(shape: ClientShape, url: str, messages: tuple[Message, ...] = (_GREETING,)) -> None:
     tools = (_TOOL,) if shape.takes("tools") else ()
     response_format = EXAMPLE_FORMAT if shape.needs_schema else None
-    messages = (Message(Role.USER, (Text(_HELLO),)),)
     request = ChatRequest(shape.model, messages, tools=tools, response_format=response_format)
     client = ShapedClient(shape, Endpoint(url, "no-key"), shape.model)
     try:
@@ -539,7 +531,25 @@ def _send(shape: ClientShape, url: str) -> None:
         client.close()
 
 
-def _is_passed_through(shape: ClientShape, seen: _Seen) -> bool:
+def _format_with_calls(shape: ClientShape, api: str, base: str) -> ClientShape:
+    """Return the shape of a client with the message format in which a call and its result arrive in its request: that
+    of OpenAI or that of its API. If neither arrives, the shape is unchanged.
+    """
+    if shape.is_sdk or shape.form is not OPENAI or api not in FOREIGN_FORMS or not shape.takes("tools"):
+        return shape
+    formats = (shape, shape.with_format(FORMS[api]))
+    return next((each for each in formats if _sends_calls(each, base)), shape)
+
+
+def _sends_calls(shape: ClientShape, base: str) -> bool:
+    """Return whether the request of a client has the call and the result of a conversation that it is given."""
+    sent = first_request_of(lambda url: _send(shape, url, _ANSWERED_CALL), base)
+    turns = sent.view.turns if sent.view is not None else ()
+    kinds = {type(part) for turn in turns for part in turn.parts}
+    return {CallView, ResultView} <= kinds
+
+
+def _is_passed_through(shape: ClientShape, seen: FirstRequest) -> bool:
     """Return whether a client passed its messages on unchanged, although the API has another format."""
     form = shape.tool_form or shape.form
     if form.name in FOREIGN_FORMS and not shape.is_sdk:
@@ -549,123 +559,6 @@ def _is_passed_through(shape: ClientShape, seen: _Seen) -> bool:
     if seen.api == GEMINI.name and not re.search(rb'"contents"\s*:\s*\[\s*\{[^\]}]*"parts"\s*:\s*\[\s*\{', seen.body):
         return True
     return bool(re.search(rb'"function"\s*:', seen.body))
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """The first request of a client: its API, and the path that the client expects in its base URL.
-
-    If the client takes no base URL, `path` is its own base URL. `failure` describes the exception of a library that
-    sent no request. `is_intercepted` is set if its HTTP client is known, so that no request leaves this process.
-    """
-
-    api: str | None
-    path: str = ""
-    reason: str = ""
-    body: bytes = b""
-    model: str | None = None
-    failure: str = ""
-    is_intercepted: bool = False
-
-
-def _probe(send: Callable[[str], object], base: str = _BASE_PATH) -> _Seen:
-    """Call third-party code with the URL of a server that rejects every request, and return what the first request
-    shows. Requests to other servers do not leave this process.
-    """
-    failure, of_library = "", ""
-    requests, intercepted = list[HttpRequest](), list[str]()
-
-    def refuse(request: HttpRequest) -> HttpResponse:
-        requests.append(request)
-        return HttpResponse(400, {"content-type": "application/json"}, b'{"error": {"message": "a probe"}}')
-
-    def refuse_elsewhere(request: HttpRequest) -> HttpResponse | None:
-        intercepted.append(request.url)
-        return None if is_local(request.url) else refuse(request)
-
-    with serve(refuse, 0) as server, intercept_requests(refuse_elsewhere):
-        try:
-            run_awaitable(send(server.origin + base))
-        except PluginError:
-            raise
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - it was refused, or it fails in any way before it sends
-            is_translated = isinstance(error, MalformedResponse) or isinstance(error.__cause__, UnknownKeyError)
-            raised = error.__cause__ if is_translated and error.__cause__ else error
-            failure = f" ({shorten(' '.join(exception_summary(raised).split()), _MAX_FAILURE_CHARACTERS)})"
-            place = origin(error)
-            if place.raiser.startswith("the library") and is_mismatch(place):
-                of_library = f"{place.raiser} raises {place.error}{place.line}: {place.text}"
-    if not requests:
-        hint = f" {_NAME_CALL}" if failure else f" Its HTTP client must be one of {_HTTP_CLIENTS}."
-        hint = f" {_INSTALL}" if _NAMES_PACKAGE.search(failure) else hint
-        return _Seen(None, reason=f"it sent no request{failure}.{hint}", failure=of_library)
-    local = (each for each in requests if each.url.startswith(server.origin))
-    first = next(local, requests[0])  # a library may also report its use to its makers
-    path = urlsplit(first.url).path
-    if path == base and first.url.startswith(server.origin) and re.search(rb'"(messages|input)":', first.body):
-        wire = _api_of_body(first)
-        return _Seen(wire.name, f"{base}{_ENDPOINTS[wire.name]}", body=first.body, model=wire.model_of(first))
-    for wire in served_apis():
-        if wire.recognises(replace(first, body=wire.least_body)):
-            path = _expected_path(wire, first.url, server.origin, base)
-            is_known = bool(intercepted)
-            return _Seen(wire.name, path, body=first.body, model=wire.model_of(first), is_intercepted=is_known)
-    shown = path if first.url.startswith(server.origin) else first.url
-    return _Seen(None, reason=f"its first request goes to {shown}, which is a path of no known API. {_NAME_API}")
-
-
-def is_mismatch(place: ExceptionOrigin) -> bool:
-    """Return whether an exception shows that installed libraries are incompatible, rather than that an argument was
-    wrong.
-    """
-    if place.error in ("ImportError", "ModuleNotFoundError"):
-        return _NAMES_PACKAGE.search(f"ImportError: {place.text}") is None
-    refused = re.search(r"unexpected keyword argument '(\w+)'", place.text)
-    given = {*KNOWN_PARAMETERS, *SYNONYMS["messages"], "tool_choice"}
-    return (refused is not None and refused[1] not in given) or place.text.startswith("module '")
-
-
-_ENDPOINTS = {ANTHROPIC.name: "/messages", RESPONSES.name: "/responses", OPENAI.name: "/chat/completions"}
-"""Paths of APIs for clients that take the URL of the endpoint in place of a base URL."""
-
-
-def _api_of_body(request: HttpRequest) -> Api:
-    """Return the API of a request whose path is unknown, by its headers and its body."""
-    has_version = any(name.lower() == "anthropic-version" for name in request.headers)
-    other = RESPONSES if b'"input":' in request.body else OPENAI
-    return registry.api(ANTHROPIC.name if has_version else other.name)
-
-
-_MAX_FAILURE_CHARACTERS = 400
-
-_NAMES_PACKAGE = re.compile(
-    r"(ImportError|ModuleNotFoundError): .*\b(pip|uv|poetry|conda) (pip )?(install|add)\b", re.DOTALL
-)
-"""Start of an error by which a library asks for an optional package."""
-
-_INSTALL = "Install that package where harness is installed, and try again."
-
-_NAME_CALL = (
-    "How is it called? Write a function 'def chat(messages, tools=None)' that calls it and returns its answer, and "
-    "name that function."
-)
-
-_HTTP_CLIENTS = "httpx, requests, urllib3, aiohttp, http.client and urllib"
-_NAME_API = "Name the API, if it is one: --api openai-chat, openai-responses, anthropic or gemini."
-
-
-def _expected_path(wire: Api, url: str, origin: str, base: str) -> str:
-    """Return the path that a client expects in its base URL, or its own base URL if the request went elsewhere."""
-    path = urlsplit(url).path
-    if url.startswith(f"{origin}/"):
-        if not base:  # it takes no base URL with a path, so it gets the provider's
-            return "://".join(urlsplit(wire.provider_url)[:2])
-        version = "/v1beta" if wire.name == "gemini" else _BASE_PATH
-        return "" if path.startswith(_BASE_PATH * 2) else version
-    cuts = [place for place, letter in enumerate(path) if letter == "/"]
-    tails = (each for each in reversed(cuts) if wire.paths and wire.paths.fullmatch(wire.base_path + path[each:]))
-    at = next(tails, 0)
-    return url[: url.index(path)] + path[:at]
 
 
 def _signature(name: str, value: object) -> str:

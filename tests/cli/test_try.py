@@ -17,8 +17,9 @@ from harness.apis import registry
 from harness.apis.fact_files import FactSelection
 from harness.cassettes.loopback_server import serve
 from harness.checks import gateway_traffic, recognition
+from harness.checks.first_request import is_mismatch
 from harness.checks.programs import missing_arguments, program_variables
-from harness.checks.recognition import is_mismatch, recognise, recognise_here
+from harness.checks.recognition import recognise, recognise_here
 from harness.checks.server_check import ScriptedServer
 from harness.cli import try_command, try_server
 from harness.cli.try_command import TrialCheck
@@ -262,7 +263,7 @@ def test_a_right_client_passes(harness: Command, project: Path) -> None:
         ("versioned", "client@anthropic own_client:versioned"),
         ("responses", "client@openai-responses/ own_client:responses"),
         ("gemini", "native@gemini own_client:gemini"),
-        ("bare", "client@openai-responses own_client:bare"),
+        ("bare", "native@openai-responses own_client:bare"),
         ("constant", "client@openai-chat=https://models.example/api/v1 own_client:constant"),
         ("claude", "native@anthropic=https://api.anthropic.com own_client:claude"),
         ("Versionless", "client@openai-chat=https://api.openai.com own_client:Versionless"),

@@ -7,7 +7,7 @@ import json
 import re
 import sys
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from itertools import groupby
 from typing import Any, cast
@@ -15,6 +15,7 @@ from typing import Any, cast
 from harness.bridge.clients.annotations import (
     BUILTIN_MODULES,
     hints_of,
+    is_enum,
     is_list,
     item_class,
     members_of,
@@ -29,25 +30,55 @@ from harness.bridge.clients.values import snake_case
 def as_annotated(value: object, hint: object) -> Any:
     """Return JSON as instances of the classes in an annotation. JSON that fits none of them is returned unchanged."""
     members = [hint, *typing.get_args(hint)]
-    if isinstance(value, dict) and isinstance(role := cast("dict[str, Any]", value).get("role"), str):
-        members = _classes_for_role(members, role)
     if isinstance(value, list):
         if str in members and list not in members and not any(map(is_list, members)):
             return _as_one_text(cast("list[object]", value))
         inner = item_class(hint)
         return [as_annotated(each, inner) for each in _join_results(cast("list[object]", value), inner)]
-    for each in members:
-        if not inspect.isclass(each) or each.__module__ in BUILTIN_MODULES:
-            continue
-        if issubclass(each, Enum) and isinstance(value, str) and value in {member.value for member in each}:
-            return each(value)
-        if isinstance(value, dict) and not issubclass(each, Mapping):
-            made = _instance_of(cast("dict[str, Any]", value), each)
-            if made is not None:
-                return made
-    if value is None and hint is str:
-        return ""
-    return cast("object", value)
+    if isinstance(value, dict) and (made := _as_instance(cast("dict[str, Any]", value), members)) is not None:
+        return made
+    enums = (each for each in members if is_enum(each))
+    if isinstance(value, str):
+        named = (each for kind in enums for each in cast("type[Enum]", kind) if each.value == value)
+        return next(named, value)
+    return "" if value is None and hint is str else cast("object", value)
+
+
+def _as_instance(value: dict[str, Any], members: Sequence[object]) -> object | None:
+    """Return an object of JSON as an instance of the first class that fits it, or `None`."""
+    if isinstance(role := value.get("role"), str):
+        members = _classes_for_role(members, role)
+    elif "type" in value and (block := _content_block(value, members)) is not None:
+        return block
+    made = (_instance_of(value, each) for each in _own_classes_among(members))
+    return next((each for each in made if each is not None), None)
+
+
+def _own_classes_among(members: Iterable[object]) -> list[type[Any]]:
+    """Return the third-party classes among the members of an annotation, except mappings."""
+    classes = [each for each in members if inspect.isclass(each) and each.__module__ not in BUILTIN_MODULES]
+    return [each for each in classes if not issubclass(each, Mapping)]
+
+
+def _content_block(value: Mapping[str, Any], members: Sequence[object]) -> object | None:
+    """Return a content block, such as `{"type": "text", ...}`, as an instance of the class that has all its fields.
+
+    A class with a single dictionary holds a block of any type. Return `None` if there is no such class.
+    """
+    hints = {each: hints_of(each) for each in _own_classes_among(members)}
+    for kind, fields in hints.items():
+        is_of_type = value["type"] in typing.get_args(fields.get("type")) or "type" not in fields
+        if is_of_type and value.keys() - {"type"} <= fields.keys():
+            names = value.keys() & inspect.signature(kind).parameters.keys()
+            return kind(**{name: as_annotated(value[name], fields[name]) for name in names})
+    kept = (kind for kind, fields in hints.items() if [dict] == [*members_of(_only_field(fields))])
+    return next((kind(value) for kind in kept), None)
+
+
+def _only_field(fields: Mapping[str, object]) -> object:
+    """Return the annotation of the only field of a class, or `None`."""
+    own = [each for name, each in fields.items() if name != "return"]
+    return own[0] if len(own) == 1 else None
 
 
 def _as_one_text(parts: list[object]) -> object:

@@ -16,6 +16,7 @@ FUNCTION_LISTS = ("functions", "function_declarations")
 
 SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "messages": ("messages", "msgs", "conversation", "chat_history", "history", "turns", "dialog", "transcript"),
+    "input": ("input", "input_items", "items", "messages", "conversation", "history", "turns"),
     "contents": ("contents", "messages", "history", "conversation", "turns"),
     "prompt": (
         *("prompt", "question", "text", "query", "user_message", "user_input", "message", "user", "content"),
