@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
+from harness.bridge.clients.call_fields import CALL_FIELDS, call_parts, is_computed, is_single_call
 from harness.bridge.clients.values import items_of, jsonable, plain_fields, snake_case
 from harness.bridge.completions import completion, stop_reason
 from harness.model.errors import MalformedResponse
@@ -15,15 +16,10 @@ from harness.model.messages import JSON, StopReason
 TEXT_FIELDS = ("text", "content", "output_text", "message", "answer", "response", "reply", "output", "result", "delta")
 """Names of fields that hold the text of an answer, in order of preference."""
 
-CALL_FIELDS = ("tool_calls", "calls", "function_calls", "tool_uses", "tool_call", "function_call")
-"""Names of fields that hold the calls of an answer, in order of preference."""
-
 _REASON_FIELDS = ("finish_reason", "stop_reason", "stop")
 
 _OTHER_REASON_FIELDS = ("finish", "reason", "incomplete_reason", "status", "done_reason")
 """Names of fields that hold the stop reason if their value is a known one."""
-
-_ARGUMENT_FIELDS = ("arguments", "args", "input", "parameters", "tool_args", "tool_input", "params")
 
 _BLOCK_TYPES = ("text", "tool_use", "thinking")
 
@@ -41,8 +37,8 @@ def as_completion(answer: object) -> object:
     found = {**computed_fields(answer), **plain_fields(answer)}
     if "choices" in found:
         return found
-    if _is_single_call(found):
-        return completion("", [_call_parts(answer)])
+    if not {*CALL_FIELDS} & found.keys() and is_single_call(answer):
+        return completion("", [call_parts(answer)])
     inner = found.get("message")
     if not ({*TEXT_FIELDS, *CALL_FIELDS} - {"messages"}) & found.keys() and (
         history := items_of(found.get("messages"))
@@ -55,12 +51,11 @@ def as_completion(answer: object) -> object:
     text = _text_among([found[key] for key in TEXT_FIELDS if key in found])
     calls = _calls_in(found)
     if (parts := items_of(text)) is not None:
-        blocks = [plain_fields(block) for block in parts]
-        calls = calls or [block for block in blocks if block.get("type") == "tool_use" or _is_single_call(block)]
-        text = "".join(str(block.get("text") or "") for block in blocks)
+        calls = calls or [each for each in parts if _is_call_block(each)]
+        text = "".join(str(plain_fields(each).get("text") or "") for each in parts)
     if not text and not calls and not {*TEXT_FIELDS, *CALL_FIELDS} & found.keys():
         raise MalformedResponse(f"the client returned {type(answer).__name__}, with no text and no tool calls")
-    made = [_call_parts(each) for each in calls]
+    made = [call_parts(each) for each in calls]
     reason = stop_reason_in(found)
     counts = token_counts_in(found)
     refusal = found.get("refusal")
@@ -115,9 +110,10 @@ OwnCall: TypeAlias = tuple[object, str, str, dict[str, JSON] | None]
 def own_calls(answer: object) -> list[OwnCall]:
     """Return the calls in an answer or in a list."""
     items = items_of(answer)
-    found = plain_fields(answer) if items is None else _fields_of_parts(items)
+    computed = {name: getattr(answer, name) for name in CALL_FIELDS if is_computed(answer, name)}
+    found = {**computed, **plain_fields(answer)} if items is None else _fields_of_parts(items)
     calls = [] if isinstance(answer, str) else _calls_in({key: each for key, each in found.items() if each})
-    read = [(each, _call_parts(each)) for each in calls]
+    read = [(each, call_parts(each)) for each in calls]
     texts = [(each, made, made["args"] or "{}") for each, made in read]
     return [(each, str(made["id"] or ""), str(made["name"]), _arguments_object(text)) for each, made, text in texts]
 
@@ -178,13 +174,12 @@ def has_calls_field(value: object) -> bool:
 
 def _names_of_call_lists(found: Mapping[str, Any]) -> list[str]:
     """Return the names of the fields that are lists of calls."""
-    lists = {name: [*map(plain_fields, items)] for name, each in found.items() if (items := items_of(each))}
-    return [name for name, items in lists.items() if name not in TEXT_FIELDS and all(map(_is_single_call, items))]
+    lists = {name: items for name, each in found.items() if (items := items_of(each))}
+    return [name for name, items in lists.items() if name not in TEXT_FIELDS and all(map(is_single_call, items))]
 
 
-def _is_single_call(found: Mapping[str, Any]) -> bool:
-    names = {"name", "tool", "tool_name", "function"} & found.keys()
-    return bool(names) and bool({*_ARGUMENT_FIELDS} & found.keys()) and not {*CALL_FIELDS} & found.keys()
+def _is_call_block(part: object) -> bool:
+    return plain_fields(part).get("type") == "tool_use" or is_single_call(part)
 
 
 def has_answer_fields(value: object) -> bool:
@@ -196,8 +191,7 @@ def has_answer_fields(value: object) -> bool:
 
 def computed_fields(value: object) -> dict[str, Any]:
     """Return the text and the calls that an object computes, under the names of its properties."""
-    known = {*TEXT_FIELDS, *CALL_FIELDS}
-    return {name: getattr(value, name) for name in known if isinstance(getattr(type(value), name, None), property)}
+    return {name: getattr(value, name) for name in {*TEXT_FIELDS, *CALL_FIELDS} if is_computed(value, name)}
 
 
 def _fields_of_parts(answer: Sequence[object]) -> dict[str, object]:
@@ -215,24 +209,8 @@ def _fields_of_parts(answer: Sequence[object]) -> dict[str, object]:
             found["calls"] = calls
         elif any(name.endswith("_tokens") for name in plain_fields(each)):
             found["usage"] = each
-        elif _is_single_call(plain_fields(each)):
+        elif is_single_call(each):
             single.append(each)
         elif each is not None:
             found |= plain_fields(each)
     return {**found, "calls": single} if single else found
-
-
-def _call_parts(call: object) -> dict[str, Any]:
-    if (items := items_of(call)) is not None:
-        *call_id, name, arguments = items
-        call = {"id": next(iter(call_id), None), "name": name, "arguments": arguments}
-    found = plain_fields(call)
-    function = found.get("function")
-    either = {**(plain_fields(function) if not isinstance(function, str) else {"name": function}), **found}
-    arguments = next((either[key] for key in _ARGUMENT_FIELDS if key in either), None)
-    return {
-        "id": next((either[key] for key in ("call_id", "id", "tool_call_id") if either.get(key)), None),
-        "name": either.get("name") or either.get("tool") or either.get("tool_name"),
-        "args": arguments if isinstance(arguments, str) or arguments is None else json.dumps(jsonable(arguments)),
-        **({"index": either["index"]} if "index" in either else {}),
-    }

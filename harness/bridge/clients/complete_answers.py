@@ -10,7 +10,6 @@ from harness.adapters.anthropic import responses as anthropic_responses
 from harness.adapters.gemini import responses as gemini_responses
 from harness.bridge.clients.annotations import own_classes
 from harness.bridge.clients.answer_fields import (
-    CALL_FIELDS,
     as_completion,
     computed_fields,
     own_calls,
@@ -18,6 +17,7 @@ from harness.bridge.clients.answer_fields import (
     token_counts_in,
     usual_stop_reason,
 )
+from harness.bridge.clients.call_fields import CALL_FIELDS
 from harness.bridge.clients.forms import ANTHROPIC, RESPONSES
 from harness.bridge.clients.message_dictionaries import with_own_fields
 from harness.bridge.clients.native_bodies import (

@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any, cast
 
 from harness.bridge.clients.annotations import hints_of, own_classes
-from harness.bridge.clients.answer_fields import CALL_FIELDS
+from harness.bridge.clients.call_fields import CALL_FIELDS
 from harness.bridge.clients.forms import ANTHROPIC, OPENAI
 from harness.bridge.clients.native_bodies import CONTENT_BLOCKS
 from harness.bridge.clients.values import as_object, items_of, jsonable, plain_fields

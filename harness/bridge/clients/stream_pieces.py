@@ -9,7 +9,8 @@ from typing import Any, cast
 
 from harness.adapters.anthropic import responses as anthropic_responses
 from harness.adapters.gemini import responses as gemini_responses
-from harness.bridge.clients.answer_fields import CALL_FIELDS, has_answer_fields
+from harness.bridge.clients.answer_fields import has_answer_fields
+from harness.bridge.clients.call_fields import CALL_FIELDS
 from harness.bridge.clients.values import (
     as_object,
     camel_case,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any, cast
 
@@ -50,14 +50,24 @@ def items_of(value: object) -> list[object] | None:
 
 
 def plain_fields(value: object) -> Mapping[str, Any]:
-    """Return the fields of any object; `{}` for values without fields."""
-    names = getattr(value, "_fields", None) or getattr(type(value), "__slots__", ())
+    """Return the fields of any object; `{}` for values without fields. Fields of a model are not converted."""
+    if isinstance(value, Mapping):
+        return cast("Mapping[str, Any]", value)
+    if hasattr(value, "model_dump"):
+        return {name: getattr(value, name, each) for name, each in plain(value).items()}
+    names = [*getattr(value, "_fields", ())] or _slots_of(type(value))
     if is_dataclass(value) and not isinstance(value, type):
         names = [field.name for field in fields(value)]
-    if names and not hasattr(value, "model_dump") and not isinstance(value, Mapping):
-        return {name: getattr(value, name, None) for name in ([names] if isinstance(names, str) else names)}
-    has_fields = isinstance(value, Mapping) or hasattr(value, "model_dump") or hasattr(value, "__dict__")
-    return plain(cast("object", value)) if has_fields else {}
+    if names:
+        return {name: getattr(value, name, None) for name in names}
+    return plain(value) if hasattr(value, "__dict__") else {}
+
+
+def _slots_of(kind: type) -> list[str]:
+    """Return the slots of a class and of its base classes."""
+    slots = [cast("str | Iterable[str]", vars(each).get("__slots__", ())) for each in kind.__mro__]
+    names = [name for each in slots for name in ([each] if isinstance(each, str) else each)]
+    return [name for name in names if not name.startswith("__")]
 
 
 def as_object(value: JSON) -> dict[str, JSON]:
