@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import pytest
 from pydantic import BaseModel
 
 from harness.bridge.clients.answer_fields import own_calls
-from harness.bridge.clients.answers import read_answer
+from harness.bridge.clients.answers import keep_own_message, read_answer, read_stream
 from harness.bridge.openai_messages import Memory
-from harness.model.messages import ChatRequest, Message, Role, StopReason, Text
+from harness.model.messages import ChatRequest, ChatResponse, Finish, Message, Refusal, Role, StopReason, Text
 
 REQUEST = ChatRequest("gpt-5.2", (Message(Role.USER, (Text("Hello"),)),))
 
@@ -149,4 +149,106 @@ def test_the_caller_gets_the_property_and_not_the_text_of_the_model() -> None:
 
 def test_an_object_with_a_name_and_no_arguments_is_no_call() -> None:
     found = read_answer({"name": "Ada", "raw": '{"a": 1}', "text": "Hello"}, REQUEST, Memory())
+    assert (found.text, found.tool_calls) == ("Hello", ())
+
+
+class Turn(BaseModel):
+    role: Literal["user", "assistant"]
+    content: str | None = None
+    tool_calls: list[ModelCall] = []
+    refusal: str | None = None
+
+
+class Tokens(BaseModel):
+    prompt_tokens: int = 10
+    completion_tokens: int = 5
+
+
+class Whole(BaseModel):
+    message: Turn
+    finish_reason: str
+    usage: Tokens = Tokens()
+
+
+class Step(BaseModel):
+    text: str | None = None
+    whole: Whole | None = None
+
+
+@dataclass
+class Result:
+    """A whole answer that says nothing about why it ended."""
+
+    text: str
+    calls: list[Any]
+
+
+@dataclass
+class Piece:
+    text: str | None = None
+    reply: Any = None
+
+
+CALL = ModelCall(id="call_1", name="weather", raw='{"city": "Paris"}')
+UNNAMED = {"name": "weather", "args": {"city": "Paris"}}
+
+
+def last_response(items: list[Any], hint: object = None, memory: Memory | None = None) -> ChatResponse:
+    memory = memory or Memory()
+    finish = [*read_stream(items, REQUEST, memory)][-1]
+    assert isinstance(finish, Finish)
+    keep_own_message(items[-1], finish.response, REQUEST, memory, "openai-chat", hint)
+    return finish.response
+
+
+WHOLE = Whole(message=Turn(role="assistant", content="Hello", tool_calls=[CALL]), finish_reason="tool_calls")
+
+ENDINGS: list[list[Any]] = [
+    [Step(text="Hel"), Step(text="lo"), Step(whole=WHOLE)],
+    [Step(text="Hel"), Step(text="lo", whole=WHOLE)],
+    [Piece("Hel"), Piece("lo"), Piece(reply=WHOLE)],
+    [Piece("Hel"), Piece("lo"), Piece(reply=Result("Hello", [CALL]))],
+    [Piece("Hel", Result("Hel", [])), Piece("lo", Result("Hello", [])), Piece("", Result("Hello", [CALL]))],
+    [{"delta": "Hel"}, {"delta": "lo"}, {"delta": "", "snapshot": Result("Hello", [CALL]), "finish_reason": "tools"}],
+]
+
+
+@pytest.mark.parametrize("items", ENDINGS)
+def test_the_last_item_of_a_stream_may_have_the_whole_answer_in_a_field(items: list[Any]) -> None:
+    found = last_response(items)
+
+    assert (found.text, [each.id for each in found.tool_calls]) == ("Hello", ["call_1"])
+    assert found.stop_reason is StopReason.TOOL_USE
+    if WHOLE in [getattr(items[-1], "whole", None), getattr(items[-1], "reply", None)]:
+        assert (found.usage.input_tokens, found.usage.output_tokens) == (10, 5)
+
+
+def test_a_refusal_and_calls_without_ids_are_not_repeated_by_the_whole_answer() -> None:
+    refused = Whole(message=Turn(role="assistant", refusal="No."), finish_reason="stop")
+    assert last_response([{"refusal": "No.", "text": ""}, Step(whole=refused)]).message.parts == (Refusal("No."),)
+
+    items = [{"calls": [UNNAMED]}, {"text": "", "end": {"text": "", "calls": [UNNAMED], "finish_reason": "stop"}}]
+    assert [each.name for each in last_response(items).tool_calls] == ["weather"]
+
+
+def test_the_message_of_a_whole_answer_inside_an_item_is_sent_back() -> None:
+    memory = Memory()
+    found = last_response([Step(text="Hello"), Step(whole=WHOLE)], list[Turn], memory)
+
+    assert memory.own(1, found.message) is WHOLE.message
+
+
+def test_a_whole_answer_that_lacks_a_call_is_not_completed() -> None:
+    less = Whole(
+        message=Turn(role="assistant", content="Hello"), finish_reason="tool_calls", usage=Tokens(prompt_tokens=0)
+    )
+    found = last_response([Step(text="Hello"), Step(whole=less)])
+
+    assert (found.tool_calls, found.usage.input_tokens) == ((), 0)
+
+
+def test_the_answer_of_an_sdk_beside_a_text_is_not_the_answer_of_the_client() -> None:
+    raw = Whole(message=Turn(role="assistant", content="Hello", tool_calls=[CALL]), finish_reason="tool_calls")
+    found = last_response([{"text": "Hello", "raw_response": raw}])
+
     assert (found.text, found.tool_calls) == ("Hello", ())

@@ -47,7 +47,7 @@ def as_completion(answer: object) -> object:
     if isinstance(inner, str | None) and not ({*TEXT_FIELDS, *CALL_FIELDS} - {"message"}) & found.keys():
         inner = next((each for each in found.values() if not isinstance(each, str) and has_answer_fields(each)), inner)
     if inner is not None and not isinstance(inner, str):
-        return as_completion({**found, **plain_fields(inner), "message": None})
+        return as_completion({**found, **computed_fields(inner), **plain_fields(inner), "message": None})
     text = _text_among([found[key] for key in TEXT_FIELDS if key in found])
     calls = _calls_in(found)
     if (parts := items_of(text)) is not None:
@@ -96,7 +96,7 @@ _OUTPUT_COUNTS = (
 def _calls_in(found: Mapping[str, Any]) -> list[object]:
     """Return the calls among the fields of an answer, as the client represents them."""
     pieces = [key for key in found if _PIECES_OF_CALLS.fullmatch(key)]  # a client may parse the same pieces, too
-    several = next((found[key] for key in (*pieces, *CALL_FIELDS, *_names_of_call_lists(found)) if found.get(key)), ())
+    several = next((found[key] for key in (*pieces, *CALL_FIELDS, *names_of_call_lists(found)) if found.get(key)), ())
     calls = items_of(several)
     return [several] if calls is None else calls
 
@@ -172,7 +172,7 @@ def has_calls_field(value: object) -> bool:
     return bool({*CALL_FIELDS} & (plain_fields(value).keys() | computed_fields(value).keys()))
 
 
-def _names_of_call_lists(found: Mapping[str, Any]) -> list[str]:
+def names_of_call_lists(found: Mapping[str, Any]) -> list[str]:
     """Return the names of the fields that are lists of calls."""
     lists = {name: items for name, each in found.items() if (items := items_of(each))}
     return [name for name, items in lists.items() if name not in TEXT_FIELDS and all(map(is_single_call, items))]

@@ -24,7 +24,17 @@ from harness.bridge.clients.native_bodies import (
     responses_reader,
 )
 from harness.bridge.clients.own_messages import own_message
-from harness.bridge.clients.stream_pieces import event_kind, join_call, join_parts, message_of_parts, read_piece
+from harness.bridge.clients.stream_pieces import (
+    AnswerInside,
+    answer_inside,
+    event_kind,
+    join_call,
+    join_parts,
+    message_of_parts,
+    read_piece,
+    repeats_calls,
+    with_answers_inside,
+)
 from harness.bridge.clients.values import as_object, camel_case, items_of_iterator, jsonable, plain_fields
 from harness.bridge.completions import NO_REFUSAL, NO_STOP_REASON, NO_USAGE, OWN_COUNTS, completion, events
 from harness.bridge.openai_messages import Memory
@@ -79,6 +89,8 @@ def keep_own_message(  # noqa: PLR0913, PLR0917 - what is known about the client
 ) -> None:
     """Keep the client's own message in the last item of its stream, if it is the whole answer `found`."""
     own = own_message(item, hint, api)
+    if own is None and (inner := answer_inside(item)) is not None:
+        item, own = inner, own_message(inner, hint, api)
     if not own_classes(hint):
         is_whole = as_object(jsonable(own)).get("content") == found.message.text
         if own is not None and is_whole and "message" in plain_fields(item):
@@ -144,14 +156,14 @@ def events_of(answer: ChatResponse, texts: Sequence[str]) -> Iterator[StreamEven
 
 def _own_events(items: Iterable[object], request: ChatRequest, api: str) -> Iterator[StreamEvent]:
     """Convert a stream of texts and objects to events. A text or a call that repeats earlier ones is skipped."""
-    text, calls, reason = "", list[dict[str, Any]](), None
+    seen, calls, reason = {"content": "", "refusal": ""}, list[dict[str, Any]](), None
     has_refusal = has_usage = is_known = False
     parts: list[JSON] = []
     whole: ChatResponse | None = None
 
     def chunks() -> Iterator[object]:
-        nonlocal text, reason, has_refusal, has_usage, is_known, whole
-        for each in items:
+        nonlocal reason, has_refusal, has_usage, is_known, whole
+        for each in with_answers_inside(items):
             body, item = jsonable(each), each
             if _holds_native_answer(each, body, api):
                 whole = read_answer(each, request, Memory(), api)
@@ -162,9 +174,9 @@ def _own_events(items: Iterable[object], request: ChatRequest, api: str) -> Iter
             made: dict[str, Any] = cast("dict[str, Any]", as_completion(piece or ""))
             choice = made["choices"][0]
             message = choice["message"]
-            if message["content"] == text:
-                message["content"] = ""
-            text += message["content"]
+            _drop_repeated_texts(message, seen)
+            if isinstance(each, AnswerInside) and repeats_calls(calls, message["tool_calls"]):
+                message["tool_calls"] = []
             message["tool_calls"] = [call for call in message["tool_calls"] if join_call(calls, call)]
             reason = choice["finish_reason"] or reason
             has_refusal, has_usage = has_refusal or bool(made.get("has_refusal")), has_usage or bool(made["usage"])
@@ -181,6 +193,14 @@ def _own_events(items: Iterable[object], request: ChatRequest, api: str) -> Iter
         if isinstance(event, Finish) and answer is not None and any(map(has_signature, parts)):
             answer = replace(answer, message=message_of_parts(join_parts(parts), request))
         yield Finish(answer) if isinstance(event, Finish) and answer is not None else event
+
+
+def _drop_repeated_texts(message: dict[str, Any], seen: dict[str, str]) -> None:
+    """Drop the text and the refusal of a message if they repeat those of the earlier pieces in `seen`, or add them."""
+    for name, before in seen.items():
+        if message[name] == before:
+            message[name] = ""
+        seen[name] += message[name] or ""
 
 
 def _holds_native_answer(item: object, body: JSON, api: str) -> bool:

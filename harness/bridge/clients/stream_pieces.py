@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any, cast
 
 from harness.adapters.anthropic import responses as anthropic_responses
 from harness.adapters.gemini import responses as gemini_responses
-from harness.bridge.clients.answer_fields import has_answer_fields
-from harness.bridge.clients.call_fields import CALL_FIELDS
+from harness.bridge.clients.answer_fields import (
+    TEXT_FIELDS,
+    computed_fields,
+    has_answer_fields,
+    names_of_call_lists,
+    stop_reason_in,
+)
+from harness.bridge.clients.call_fields import CALL_FIELDS, is_computed
 from harness.bridge.clients.values import (
     as_object,
     camel_case,
@@ -38,6 +45,82 @@ def join_call(calls: list[dict[str, Any]], call: dict[str, Any]) -> bool:
     call.setdefault("index", len({each["index"] for each in calls}))
     calls.append(call)
     return True
+
+
+def repeats_calls(calls: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether calls have the names and arguments of those whose pieces are in `calls`."""
+    joined: dict[int, tuple[str, str]] = {}
+    for each in calls:
+        name, text = joined.get(each["index"], ("", ""))
+        function = each["function"]
+        joined[each["index"]] = name or function["name"] or "", text + (function["arguments"] or "")
+    whole = [(each["function"]["name"] or "", each["function"]["arguments"] or "") for each in others]
+    return [*map(_with_parsed_arguments, joined.values())] == [*map(_with_parsed_arguments, whole)]
+
+
+def _with_parsed_arguments(call: tuple[str, str]) -> tuple[str, JSON]:
+    name, text = call
+    try:
+        return name, json.loads(text or "{}")
+    except ValueError:
+        return name, text
+
+
+class AnswerInside(dict[str, Any]):
+    """The fields of a whole answer that an item of a stream has in one of its fields."""
+
+
+def with_answers_inside(items: Iterable[object]) -> Iterator[object]:
+    """Yield the items of a stream, and each whole answer inside an item after that item. An answer without a stop
+    reason may be incomplete, so it is yielded only after the last item.
+    """
+    last: AnswerInside | None = None
+    for item in items:
+        last = answer_inside(item)
+        fields = plain_fields(item)
+        own = {name: each for name, each in fields.items() if not _is_whole_answer(name, each)}
+        if not {*TEXT_FIELDS} & (fields.keys() - own.keys()):
+            yield item
+        elif any(own.get(name) for name in (*TEXT_FIELDS, *CALL_FIELDS)):
+            yield own
+        if last is not None and stop_reason_in(last):
+            yield last
+            last = None
+    if last is not None:
+        yield last
+
+
+def answer_inside(item: object) -> AnswerInside | None:
+    """Return the whole answer in a field of an item. It also gets the stop reason and the token counts of the item."""
+    if isinstance(item, str) or items_of(item) is not None:
+        return None
+    fields = plain_fields(item)
+    for name, each in fields.items():
+        if _is_whole_answer(name, each):
+            own = {key: fields[key] for key in _ANSWER_SETTINGS if fields.get(key)}
+            inner = {**computed_fields(each), **plain_fields(each)}
+            return AnswerInside({**own, **{key: value for key, value in inner.items() if value or key not in own}})
+    return None
+
+
+_ANSWER_SETTINGS = ("finish_reason", "stop_reason", "usage", "refusal", "model")
+
+
+def _is_whole_answer(name: str, value: object) -> bool:
+    """Return whether the value of a field of an item has a text, and calls, a stop reason or token counts."""
+    if isinstance(value, str) or items_of(value) is not None or _PIECE_FIELDS.fullmatch(name):
+        return False
+    known = (*_WHOLE_TEXT_FIELDS, *CALL_FIELDS, *_ANSWER_SETTINGS)
+    names = plain_fields(value).keys() | {each for each in known if is_computed(value, each)}
+    has_calls = {*CALL_FIELDS} & names or names_of_call_lists(plain_fields(value))
+    has_rest = has_calls or {"finish_reason", "stop_reason", "usage"} & names
+    return bool({*_WHOLE_TEXT_FIELDS} & names and has_rest) and "choices" not in names
+
+
+_WHOLE_TEXT_FIELDS = ("text", "content", "output_text", "message")
+
+_PIECE_FIELDS = re.compile("message|delta|chunk|piece|part|event|data|payload|value|_?raw\\w*|native|original|choice")
+"""Names of fields whose value is no whole answer, or is read in another way."""
 
 
 _EVENT_KINDS = {
