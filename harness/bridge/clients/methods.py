@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-from harness.bridge.clients.annotations import hints_of, item_class, members_of
+from harness.bridge.clients.annotations import hints_of, item_class, members_of, own_classes_in
 from harness.bridge.clients.forms import ANTHROPIC, Form
 from harness.bridge.clients.method_code import MethodCode
-from harness.bridge.clients.names import KNOWN_PARAMETERS, METHODS, PROVIDERS, SYNONYMS, first_known
+from harness.bridge.clients.names import KNOWN_PARAMETERS, METHODS, MODELS, PROVIDERS, SYNONYMS, first_known
 from harness.bridge.clients.sources import source_of
 
 _OPENAI_PARAMETERS = ("tools", "tool_choice", "response_format", "max_tokens", "temperature", "top_p", "stop", "stream")
@@ -31,7 +31,9 @@ class Method(MethodCode):
     annotations. If the method has a parameter for the provider, `keys` holds the keys of the module's dictionaries.
 
     If the method takes a single object that holds the messages, `packed` is its parameter and the class of that object.
-    The names are then the fields of the class. `annotations` holds the source of the annotations, which `hints` lacks
+    The names are then the fields of the class. If it takes an object for options beside the messages, such as
+    `options: Options`, the names include the fields of its class, and `options` is its parameter, its class and these
+    fields. `annotations` holds the source of the annotations, which `hints` lacks
     if they name something that only type checkers import. `variadic` is the name of `*values` in the signature,
     and `switches` holds the parameters that are `True` or `False`, by their defaults or annotations.
     """
@@ -44,6 +46,7 @@ class Method(MethodCode):
     hints: Mapping[str, object] = field(default_factory=dict[str, object])
     keys: tuple[str, ...] = ()
     packed: tuple[str, type] | None = None
+    options: tuple[str, type, frozenset[str]] | None = None
     annotations: Mapping[str, str] = field(default_factory=dict[str, str])
     variadic: str = ""
     switches: frozenset[str] = frozenset()
@@ -55,6 +58,17 @@ class Method(MethodCode):
             return self.prompt or (known[0] if self.is_open else None)
         found = first_known(known, self.names) or (self.only_list if name == form.messages else None)
         return found or (known[0] if self.is_open else None)
+
+    def packed_arguments(self, arguments: Mapping[str, object]) -> Mapping[str, object]:
+        """Return arguments as the method takes them: all of them in one object, or the options in one."""
+        if self.packed is not None:
+            name, kind = self.packed
+            return {name: kind(**arguments)}
+        if self.options is None:
+            return arguments
+        name, kind, fields = self.options
+        options = {each: value for each, value in arguments.items() if each in fields}
+        return {name: kind(**options), **{each: arguments[each] for each in arguments if each not in fields}}
 
     def without_open_parameters(self, api: str) -> Method:
         """Return the method without its `**params`, but with the parameters among them that its source mentions or that
@@ -106,7 +120,8 @@ class Method(MethodCode):
         is_known = any(isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef) for each in tree.body)
         if not is_known or read & {"locals", "vars"}:
             return self
-        return replace(self, names=self.names - ({*names} - self.required - read))
+        fields = self.options[2] if self.options is not None else frozenset[str]()
+        return replace(self, names=self.names - ({*names} - self.required - read - fields))
 
     @property
     def examples(self) -> dict[str, object]:
@@ -185,7 +200,7 @@ def method_of(path: tuple[str, ...], value: object) -> Method:
         return replace(
             own, names=own.names & fields, source=source_of(value), class_source=own.module, packed=(required[0], kind)
         )
-    return Method(
+    found = Method(
         path,
         frozenset(each.name for each in named) | unpacked,
         not unpacked and any(each.kind is each.VAR_KEYWORD for each in parameters),
@@ -202,6 +217,34 @@ def method_of(path: tuple[str, ...], value: object) -> Method:
         ),
         variadic=next((each.name for each in parameters if each.kind is each.VAR_POSITIONAL), ""),
     )
+    return found if inspect.isclass(value) else _with_options(found)
+
+
+def _with_options(method: Method) -> Method:
+    """Return a method that takes messages with the fields of its object for options, if any, as parameters."""
+    if first_known(SYNONYMS["messages"], method.names) is None:
+        return method
+    given = ((name, kind) for name in method.names for kind in own_classes_in(method.hints.get(name)))
+    for name, kind in given:
+        hints, constructor = hints_of(kind), method_of((), kind)
+        is_typed_dict = hasattr(kind, "__total__")
+        names = frozenset(hints) if is_typed_dict else constructor.names & hints.keys()
+        required = frozenset[str](getattr(kind, "__required_keys__", constructor.required))
+        if len(names & _OPTIONS) > 1 and required <= {*MODELS}:
+            fields = names - method.names
+            known = {each: hints[each] for each in fields}
+            return replace(
+                method, names=method.names | fields, hints={**known, **method.hints}, options=(name, kind, fields)
+            )
+    return method
+
+
+_OPTIONS = frozenset(
+    name
+    for argument in ("system", "tools", "tool_choice", "max_tokens", "temperature", "stop", "json_mode", "json_schema")
+    for name in SYNONYMS[argument]
+)
+"""Names of the fields of an object for options."""
 
 
 def _constructor_delegate(kind: type) -> Callable[..., object] | None:

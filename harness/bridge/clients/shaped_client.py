@@ -167,12 +167,9 @@ class ShapedClient:
         if binder is not None:
             bound = {name: arguments.pop(name) for name in ("tools", "tool_choice") if name in arguments}
             client = binder(bound.pop("tools"), **bound)
-        if method.packed is not None:
-            name, kind = method.packed
-            arguments = {name: kind(**arguments)}
         function = BoundMethod(client, method.path) if method.path else client
         try:
-            given = {**method.examples, **self._given, **arguments}
+            given = method.packed_arguments({**method.examples, **self._given, **arguments})
             return self._run(call(cast("Callable[..., object]", function), **given))
         except UnknownKeyError as error:
             reason = f"it reads {error.args[0]!r}, which no usual message has"

@@ -1,0 +1,92 @@
+"""Options and settings of a client that its method does not take as parameters of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypedDict
+
+import pytest
+
+from harness.bridge.clients.methods import method_of
+from harness.bridge.clients.shape_recognition import recognise_shape
+from harness.bridge.clients.shaped_client import ShapedClient
+from harness.model.messages import ChatRequest, Message, Role, Text, Tool
+from harness.model.protocols import Endpoint
+
+SEEN: list[Any] = []
+TOOL = Tool("look", "Looks.", {"type": "object", "properties": {}})
+REQUEST = ChatRequest("gpt", (Message(Role.USER, (Text("Hello"),)),), system="Be brief.", tools=(TOOL,), temperature=0)
+
+
+@dataclass
+class Spec:
+    """A tool."""
+
+    name: str
+    parameters: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass
+class Options:
+    """What a request has beside its messages."""
+
+    system: str | None = None
+    tools: list[Spec] = field(default_factory=list[Spec])
+    temperature: float | None = None
+
+
+class Settings(TypedDict, total=False):
+    """The same as a dictionary."""
+
+    system: str
+    tools: list[dict[str, Any]]
+    temperature: float
+
+
+@dataclass
+class Login:
+    """An object that holds no options of a request."""
+
+    tools: str
+    user: str
+
+
+def with_object(messages: list[dict[str, Any]], base_url: str, options: Options | None = None) -> str:
+    SEEN.append(options)
+    return "Yes."
+
+
+def with_dictionary(messages: list[dict[str, Any]], base_url: str, settings: Settings | None = None) -> str:
+    SEEN.append(settings)
+    return "Yes."
+
+
+def with_login(messages: list[dict[str, Any]], base_url: str, login: Login | None = None) -> str:
+    SEEN.append(login)
+    return "Yes."
+
+
+def chat(value: object) -> Any:
+    client = ShapedClient(recognise_shape(value, "mine"), Endpoint("http://127.0.0.1:9", "no-key"), "gpt")
+    try:
+        client.chat(REQUEST)
+    finally:
+        client.close()
+    return SEEN.pop()
+
+
+def test_options_may_be_an_object() -> None:
+    assert chat(with_object) == Options("Be brief.", [Spec("look", TOOL.parameters)], 0)
+
+
+def test_options_may_be_a_typed_dictionary() -> None:
+    given = chat(with_dictionary)
+
+    assert (given["system"], given["temperature"]) == ("Be brief.", 0)
+    assert [each["function"]["name"] for each in given["tools"]] == ["look"]
+
+
+@pytest.mark.parametrize("value", [with_login])
+def test_another_object_holds_no_options(value: Callable[..., object]) -> None:
+    assert method_of((), value).options is None
