@@ -535,10 +535,15 @@ def _format_with_calls(shape: ClientShape, api: str, base: str) -> ClientShape:
     """Return the shape of a client with the message format in which a call and its result arrive in its request: that
     of OpenAI or that of its API. If neither arrives, the shape is unchanged.
     """
-    if shape.is_sdk or shape.form is not OPENAI or api not in FOREIGN_FORMS or not shape.takes("tools"):
+    is_of_api = shape.is_sdk or shape.form is not OPENAI or api not in FOREIGN_FORMS
+    if is_of_api or not shape.takes("tools") or _READS_TOOL_ROLE.search(shape.whole.module):
         return shape
     formats = (shape, shape.with_format(FORMS[api]))
     return next((each for each in formats if _sends_calls(each, base)), shape)
+
+
+_READS_TOOL_ROLE = re.compile(r"(?:[!=]=|\bin\b|\bcase\b)[^\n]{0,30}[\"']tool[\"']")
+"""Code that converts results which are messages of their own, as in OpenAI's format."""
 
 
 def _sends_calls(shape: ClientShape, base: str) -> bool:

@@ -90,3 +90,47 @@ def test_options_may_be_a_typed_dictionary() -> None:
 @pytest.mark.parametrize("value", [with_login])
 def test_another_object_holds_no_options(value: Callable[..., object]) -> None:
     assert method_of((), value).options is None
+
+
+class Configured:
+    """A client whose settings are attributes, which its method reads."""
+
+    def __init__(self, base_url: str, temperature: float | None = None, max_tokens: int = 100) -> None:
+        self.temperature, self.max_tokens = temperature, max_tokens
+
+    def chat(self, messages: list[dict[str, Any]], system: str = "", tools: Any = None) -> str:
+        SEEN.append((self.temperature, self.max_tokens))
+        return "Yes."
+
+
+class Fixed:
+    """A client that reads its settings when it is made."""
+
+    def __init__(self, base_url: str, temperature: float | None = None) -> None:
+        self.temperature = temperature
+        self.settings = {"temperature": self.temperature}
+
+    def chat(self, messages: list[dict[str, Any]], system: str = "", tools: Any = None) -> str:
+        SEEN.append(self.settings["temperature"])
+        return "Yes."
+
+
+class Level(Fixed):
+    """A client whose temperature is a word."""
+
+    def __init__(self, base_url: str, temperature: str = "hot") -> None:
+        super().__init__(base_url)
+        self.temperature = temperature  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_settings_may_be_attributes() -> None:
+    shape = recognise_shape(Configured, "mine")
+
+    assert chat(Configured) == (0, 100)
+    assert shape.default_settings == {"temperature": None, "max_tokens": 100}
+    assert shape.missing_settings == ["top_p", "stop"]
+
+
+@pytest.mark.parametrize("kind", [Fixed, Level])
+def test_an_attribute_that_no_method_reads_or_of_another_type_is_no_setting(kind: type) -> None:
+    assert recognise_shape(kind, "mine").default_settings == {}

@@ -263,7 +263,7 @@ def test_a_right_client_passes(harness: Command, project: Path) -> None:
         ("versioned", "client@anthropic own_client:versioned"),
         ("responses", "client@openai-responses/ own_client:responses"),
         ("gemini", "native@gemini own_client:gemini"),
-        ("bare", "native@openai-responses own_client:bare"),
+        ("bare", "client@openai-responses own_client:bare"),
         ("constant", "client@openai-chat=https://models.example/api/v1 own_client:constant"),
         ("claude", "native@anthropic=https://api.anthropic.com own_client:claude"),
         ("Versionless", "client@openai-chat=https://api.openai.com own_client:Versionless"),

@@ -1,11 +1,15 @@
-"""Attributes in which a client keeps its history and its system prompt."""
+"""Attributes in which a client keeps its history, its system prompt and the settings of its requests."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import cast
 
+from harness.bridge.clients.annotations import members_of
+from harness.bridge.clients.methods import method_of
 from harness.bridge.clients.names import SYNONYMS, first_known
+from harness.bridge.clients.sources import source_of
 
 
 def system_attribute(client: object, source: str) -> str | None:
@@ -35,3 +39,26 @@ def keeps_history(client: object) -> bool:
     """Return whether a client has a list for the messages of its conversation."""
     own = cast("dict[str, object]", getattr(client, "__dict__", {}))
     return any(isinstance(each, list) for name, each in own.items() if name.lstrip("_") in SYNONYMS["messages"])
+
+
+def setting_attributes(client: object) -> dict[str, object]:
+    """Return the attributes of a client that hold settings of its requests, with their values. They are parameters of
+    its constructor that another method reads.
+    """
+    kind, own = type(client), cast("dict[str, object]", getattr(client, "__dict__", {}))
+    constructor = method_of((), kind)
+    source = source_of(kind).replace(source_of(kind.__init__), "")  # which also assigns and checks them
+    found: dict[str, object] = {}
+    for name in sorted(constructor.names & own.keys() & _SETTINGS.keys()):
+        types = {*members_of(constructor.hints.get(name))} or {_SETTINGS[name]}
+        if _SETTINGS[name] in types and re.search(rf"\bself\.{name}\b(?!\s*=[^=])", source):
+            found[name] = own[name]
+    return found
+
+
+_SETTINGS: Mapping[str, type] = {
+    **dict.fromkeys((*SYNONYMS["max_tokens"], "top_k"), int),
+    **dict.fromkeys((*SYNONYMS["temperature"], "top_p"), float),
+    "thinking": dict,
+}
+"""Attributes for settings, with the type of each."""

@@ -62,7 +62,9 @@ def _openai_arguments(request: ChatRequest, memory: Memory, _model: str, names: 
 
 
 def _anthropic_arguments(request: ChatRequest, _memory: Memory, model: str, names: frozenset[str]) -> dict[str, Any]:
-    made = without_keys(encode_for_anthropic(request, model), "model")
+    sampling = {name: value for name in ("temperature", "top_p") if (value := getattr(request, name)) is not None}
+    request = replace(request, temperature=None, top_p=None)  # the version of the API is the client's own
+    made = {**without_keys(encode_for_anthropic(request, model), "model"), **sampling}
     if "thinking" in names and "output_config" not in names and made.get("output_config", {}).keys() == {"effort"}:
         del made["output_config"]
     if TOOL_MESSAGES in names:

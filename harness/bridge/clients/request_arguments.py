@@ -46,15 +46,11 @@ class RequestArguments:
     def build(self, method: Method, request: ChatRequest) -> dict[str, Any]:
         """Return the arguments of a method for a request."""
         form, arguments = self.shape.form, dict[str, Any]()
-        has_flag = self.api not in OPENAI_APIS and self.shape.reads_error_flag
-        names = method.names | ({ERROR_FLAG} if has_flag or self.shape.marks_errors else frozenset[str]())
-        if "tool_use_id" in method.source and re.search(r"==\s*[\"']tool[\"']", method.source):
-            names |= {TOOL_MESSAGES}
-        for name, made in form.arguments(request, self.memory, self.model, names).items():
+        for name, made in self._of_form(method, request).items():
             parameter = method.parameter(name, form)
             if parameter is not None:
                 arguments[parameter] = self._argument(method, name, parameter, request, made)
-            elif name not in SETTINGS:
+            elif name not in SETTINGS and self.shape.setting_attribute(name) is None:
                 raise Unsupported(RECOGNISED_CLIENT, name, "its method has no such argument")
         tools = method.parameter("tools", form)
         if tools in arguments:
@@ -74,6 +70,21 @@ class RequestArguments:
             _check_instances(instances[given], method.hints.get(given))
             instances[given] = without_answered_calls(instances[given])
         return {**arguments, **instances}
+
+    def attributes(self, method: Method, request: ChatRequest) -> dict[str, Any]:
+        """Return the values of the client's attributes for the settings of a request."""
+        made = self._of_form(method, request)
+        found = {name: each for name in made if (each := self.shape.setting_attribute(name)) is not None}
+        return {**self.shape.default_settings, **{found[name]: made[name] for name in found}}
+
+    def _of_form(self, method: Method, request: ChatRequest) -> dict[str, Any]:
+        """Return the arguments of the client's message format, by their names in it."""
+        has_flag = self.api not in OPENAI_APIS and self.shape.reads_error_flag
+        names = method.names | self.shape.default_settings.keys()
+        names |= {ERROR_FLAG} if has_flag or self.shape.marks_errors else frozenset[str]()
+        if "tool_use_id" in method.source and re.search(r"==\s*[\"']tool[\"']", method.source):
+            names |= {TOOL_MESSAGES}
+        return self.shape.form.arguments(request, self.memory, self.model, names)
 
     def _argument(self, method: Method, name: str, parameter: str, request: ChatRequest, made: Any) -> Any:
         """Return an argument of the client's message format in the form that this parameter takes."""

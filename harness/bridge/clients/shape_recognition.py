@@ -10,7 +10,7 @@ from functools import partial
 from typing import cast
 
 from harness import plugins
-from harness.bridge.clients.client_state import keeps_history, system_attribute
+from harness.bridge.clients.client_state import keeps_history, setting_attributes, system_attribute
 from harness.bridge.clients.constructors import constructor_names, default_model, try_to_make, unknown_client
 from harness.bridge.clients.forms import GEMINI, OPENAI, PROMPT, RESPONSES, Form
 from harness.bridge.clients.invocation import (
@@ -66,7 +66,8 @@ def recognise_shape(value: object, name: str, method: str = "", api: str = "") -
     shape = replace(_shape_of_object(client, name, make, method, names), model=model)
     if shape.form is PROMPT and inspect.isclass(value) and not first_known(SYNONYMS["messages"], shape.whole.names):
         shape = replace(shape, keeps_history=keeps_history(client))
-    return _with_system_attribute(shape, client)
+    settings = setting_attributes(client) if inspect.isclass(value) and not shape.is_sdk else {}
+    return _with_system_attribute(replace(shape, default_settings=settings), client)
 
 
 def _with_system_attribute(shape: ClientShape, client: object) -> ClientShape:

@@ -163,6 +163,9 @@ class ShapedClient:
             request = with_joined_texts(request, self._memory)  # the client converts each content as a text
         arguments = {**extra, **self._arguments.build(method, request)}
         client = self._client
+        if self._shape.default_settings:
+            for name, value in self._arguments.attributes(method, request).items():
+                setattr(client, name, value)
         binder = tool_binder(client) if method.path and arguments.get("tools") else None
         if binder is not None:
             bound = {name: arguments.pop(name) for name in ("tools", "tool_choice") if name in arguments}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from harness.bridge.clients.annotations import own_classes
 from harness.bridge.clients.constructors import TRIED_MODELS
@@ -52,6 +52,8 @@ class ClientShape:
 
     `system_attribute` is the client's attribute for the system prompt, if its method has no parameter for it, and
     `default_system` the value that the constructor gives it.
+
+    `default_settings` maps the attributes for settings of requests to the values that the constructor gives them.
     """
 
     name: str
@@ -65,6 +67,7 @@ class ClientShape:
     keeps_history: bool = False
     system_attribute: str | None = None
     default_system: str | None = None
+    default_settings: Mapping[str, object] = field(default_factory=dict[str, object])
     tool_form: Form | None = None
     unused_tools: str | None = None
 
@@ -178,8 +181,18 @@ class ClientShape:
         return self.form is not PROMPT or "model" in self.given
 
     def takes(self, argument: str) -> bool:
-        """Return whether the method has a parameter for an argument of the client's message format."""
-        return self.whole.parameter(argument, self.form) is not None
+        """Return whether the method has a parameter for an argument of the client's message format, or the client an
+        attribute.
+        """
+        return self.whole.parameter(argument, self.form) is not None or self.setting_attribute(argument) is not None
+
+    def setting_attribute(self, argument: str) -> str | None:
+        """Return the client's attribute for a setting that its method has no parameter for, or `None`."""
+        if self.whole.parameter(argument, self.form) is not None or (
+            argument == "thinking" and self.form is not ANTHROPIC
+        ):
+            return None
+        return first_known(SYNONYMS.get(argument, (argument,)), frozenset(self.default_settings))
 
 
 _CALLS_ANOTHER_API = re.compile(r"\.messages\.(create|stream)\b|/messages\b|[gG]enerate_?[cC]ontent")
