@@ -24,12 +24,12 @@ from harness.bridge.clients.constructors import default_base_url
 from harness.bridge.clients.forms import ANTHROPIC, GEMINI
 from harness.bridge.clients.message_classes import as_annotated
 from harness.bridge.clients.message_dictionaries import with_joined_results, with_joined_texts
-from harness.bridge.clients.methods import method_of
+from harness.bridge.clients.methods import Method, method_of
 from harness.bridge.clients.provider_arguments import selectable_providers
 from harness.bridge.clients.sessions import session_drive
 from harness.bridge.clients.shape_recognition import load_client, recognise_shape
 from harness.bridge.clients.shaped_client import ShapedClient
-from harness.bridge.clients.tool_choices import choice_as_text
+from harness.bridge.clients.tool_choices import choice_as_text, takes_choice_as_text
 from harness.bridge.clients.tool_declarations import wraps_tools
 from harness.bridge.openai_messages import Memory
 from harness.model.errors import InvalidRequest, MalformedResponse, PluginError, RateLimited, Unsupported
@@ -2152,13 +2152,63 @@ def test_a_stop_reason_may_be_a_word_of_the_client(connect: Connect, own: Stop, 
     assert connect(chat).chat(REQUEST).stop_reason is expected
 
 
-def test_a_word_for_the_tool_choice_is_one_that_the_client_compares() -> None:
-    made = '{"auto": "auto", "any": "required"}.get(tool_mode, {"name": tool_mode})'
+def _choosing(code: str, name: str = "tool_choice", hint: object = None) -> Method:
+    """A method with a parameter for the tool choice, in a module with this code."""
+    return Method((), frozenset({name}), is_open=False, hints={name: hint} if hint else {}, module=code)
 
-    assert choice_as_text("required", str, made, "openai-chat") == "any"
-    assert (
-        choice_as_text("required", str, 'if tool_mode == "required": return {"type": "any"}', "anthropic") == "required"
-    )
+
+def test_a_word_for_the_tool_choice_is_one_that_the_client_compares() -> None:
+    made = _choosing('{"auto": "auto", "any": "required"}.get(tool_mode, {"name": tool_mode})', "tool_mode", str)
+    compared = _choosing('if tool_mode == "required": return {"type": "any"}', "tool_mode", str)
+
+    assert choice_as_text("required", made, "tool_mode", "openai-chat") == "any"
+    assert choice_as_text("required", compared, "tool_mode", "anthropic") == "required"
+
+
+HELPING = """
+def as_object(which):
+    return which if which in ("auto", "none", "any") else {"function": {"name": %s}}
+
+def send(messages, tool_choice=None):
+    return as_object(%s)
+"""
+"""A module with a function that makes the API's object for a tool choice."""
+
+
+@pytest.mark.parametrize("given", ["tool_choice", "which=options.tool_choice"])
+def test_a_tool_choice_may_become_the_name_of_a_tool_in_another_function(given: str) -> None:
+    method = _choosing(HELPING % ("which", given))
+
+    assert takes_choice_as_text(method, "tool_choice")
+    assert choice_as_text(NAMED, method, "tool_choice", "openai-chat") == "look"
+    assert choice_as_text("required", method, "tool_choice", "openai-chat") == "any"
+
+
+def test_a_tool_choice_of_which_a_key_is_read_is_an_object() -> None:
+    assert not takes_choice_as_text(_choosing(HELPING % ('which["function"]["name"]', "tool_choice")), "tool_choice")
+    assert not takes_choice_as_text(_choosing(HELPING % ("which", "'other'")), "tool_choice")
+
+
+def test_a_tool_choice_with_a_name_of_its_own_is_no_name() -> None:
+    method = _choosing(HELPING % ("which.name", "tool_choice"))
+
+    assert takes_choice_as_text(method, "tool_choice")
+    with pytest.raises(Unsupported, match="an object that has the name"):
+        choice_as_text(NAMED, method, "tool_choice", "openai-chat")
+
+
+@pytest.mark.parametrize(
+    ("code", "takes"),
+    [
+        ('if isinstance(content, list):\n    return " ".join(p["text"] for p in content if p.get("text"))', True),
+        ('if isinstance(content, list):\n    return "".join(p["text"] for p in content if p["type"] == "text")', True),
+        ('if isinstance(content, list):\n    return "".join(p["text"] for p in content)', False),
+        ('if isinstance(text, list):\n    return "".join(p["text"] for p in blocks if p["type"] == "text")', False),
+        ('return "".join(p["text"] for p in content if p["type"] == "text")', False),
+    ],
+)
+def test_a_client_that_skips_parts_without_texts_takes_images(code: str, takes: bool) -> None:
+    assert _choosing(code).joins_parts is takes
 
 
 def test_a_tool_may_be_copied_into_its_enclosing_object() -> None:

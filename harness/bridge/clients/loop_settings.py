@@ -59,9 +59,9 @@ class LoopSettings:
         name = first_known(SYNONYMS["tool_config"], self._names)
         if conversation.tool_choice is None or name is None:
             return found
-        hint, source = self.method.hints.get(name), self.method.module
-        if takes_choice_as_text(self.method, name) or (hint is None and _COMPARES_CHOICE.search(source)):
-            return {**found, name: choice_as_text(conversation.tool_choice, hint, source, self.api)}
+        compares = self.method.hints.get(name) is None and _COMPARES_CHOICE.search(self.method.module)
+        if takes_choice_as_text(self.method, name) or compares:
+            return {**found, name: choice_as_text(conversation.tool_choice, self.method, name, self.api)}
         request, form = replace(request, tool_choice=conversation.tool_choice), FORMS.get(self.api, OPENAI)
         made = form.arguments(request, Memory(), model, frozenset())
         return {**found, name: made.get("tool_choice", made.get("tool_config"))}

@@ -5,16 +5,22 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from harness.bridge.clients.sources import functions_in
+from harness.bridge.clients.sources import functions_in, source_with_imports
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MethodCode:
-    """Source code of a method, of its class and of its module, if they are known."""
+    """Source code of a method, of its class and of its module, if they are known, and the name of that module."""
 
     source: str = ""
     class_source: str = ""
     module: str = ""
+    module_name: str = ""
+
+    @property
+    def with_imports(self) -> str:
+        """The source of its module and of the modules of its package that define what its module imports."""
+        return source_with_imports(self.module_name) or self.module
 
     @property
     def sends_requests(self) -> bool:
@@ -47,11 +53,25 @@ class MethodCode:
         return bool(re.search(r"image|inline_?data", self.module, re.IGNORECASE))
 
     @property
+    def joins_parts(self) -> bool:
+        """Return whether the client's module takes content that is a list of parts, and joins the texts among them.
+
+        It skips the parts that have no text. A client that fails for them accepts only texts.
+        """
+        return _JOINS_PARTS.search(self.module) is not None
+
+    @property
     def reads_parts(self) -> bool:
         """Return whether the source of the client's module handles content that is a list of parts."""
         tested = "" if self.mentions_images else r"content[^)]*"
         return re.search(rf"image_url|isinstance\([^)]*{tested}\b(list|str)\b", self.module) is not None
 
+
+_JOINS_PARTS = re.compile(
+    r"isinstance\((?P<parts>\w+), \(?list\b[^\n]*(?:\n[^\n]*){0,3}?\.join\("
+    r"[^\n]*\n?[^\n]*\bfor (?P<part>\w+) in (?P=parts)\s+if [^\n]*\b(?P=part)(?:\.get\(|\[)[\"'](?:text|type)[\"']"
+)
+"""Code that tests for a list and joins the texts of those of its items that have one."""
 
 _CALLED_NAME = re.compile(r"\b(\w+)\(")
 

@@ -211,6 +211,7 @@ def method_of(path: tuple[str, ...], value: object) -> Method:
         source="" if inspect.isclass(value) else source_of(value),
         class_source=source_of(type(value.__self__) if inspect.ismethod(value) else value),
         module=source_of(inspect.getmodule(value)),
+        module_name=getattr(inspect.getmodule(value), "__name__", ""),
         annotations={each.name: str(each.annotation) for each in parameters},
         switches=frozenset(
             each.name for each in named if isinstance(each.default, bool) or hints.get(each.name) is bool

@@ -103,7 +103,7 @@ class RequestArguments:
                 )
             return True
         if name in ("tool_choice", "tool_config") and takes_choice_as_text(method, parameter):
-            return choice_as_text(request.tool_choice, method.hints.get(parameter), method.module, self.api)
+            return choice_as_text(request.tool_choice, method, parameter, self.api)
         return made
 
     def _own_messages(self, messages: list[Any], request: ChatRequest, method: Method) -> list[Any]:

@@ -104,7 +104,8 @@ class ClientShape:
         found |= {"streaming"} if self.streamed is not None else set()
         takes_parts = self.form is not PROMPT and not own_classes(self.messages_hint)
         takes_parts = takes_parts and (self.form is not OPENAI or self.whole.reads_parts)
-        found |= {"vision"} if self.is_sdk or (takes_parts and self.whole.mentions_images) else set()
+        takes_images = self.whole.mentions_images or self.whole.joins_parts
+        found |= {"vision"} if self.is_sdk or (takes_parts and takes_images) else set()
         found |= {"json-with-tools"} if "tools" in found and {"json-mode", "json-schema"} & found else set()
         found |= {"history"} if self.keeps_history else set()
         found |= {"system-prompt"} if self.system_attribute else set()

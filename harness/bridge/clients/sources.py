@@ -38,6 +38,45 @@ def functions_in(source: str) -> Mapping[str, str]:
     return {each.name: "\n".join(source.splitlines()[each.lineno - 1 : each.end_lineno]) for each in nodes}
 
 
+@lru_cache(maxsize=64)
+def passed_on(source: str, name: str) -> tuple[tuple[str, str], ...]:
+    """Return the parameters of functions in a source that get the value of a variable or attribute `name`, each with
+    the source of its function.
+    """
+    try:
+        nodes = [*ast.walk(ast.parse(source))]
+    except SyntaxError:
+        return ()
+    functions = {each.name: each for each in nodes if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)}
+    found = dict[tuple[str, str], None]()
+    for each in nodes:
+        function = functions.get(_plain_name(each.func)) if isinstance(each, ast.Call) else None
+        if function is not None and isinstance(each, ast.Call):
+            code = ast.get_source_segment(source, function) or ""
+            known = [one.arg for one in function.args.args if one.arg not in ("self", "cls")]
+            by_place = zip(known, each.args, strict=False)
+            by_name = ((str(one.arg), one.value) for one in each.keywords)
+            found |= {
+                (parameter, code): None for parameter, value in (*by_place, *by_name) if _plain_name(value) == name
+            }
+    return tuple(found)
+
+
+def _plain_name(node: ast.expr) -> str:
+    """Return the name of a variable or of an attribute, or an empty text for another expression."""
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
+@lru_cache(maxsize=64)
+def source_with_imports(name: str) -> str:
+    """Return the source of a module and of the modules of its package that define what it imports."""
+    members = {**vars(sys.modules[name])}.values() if name in sys.modules else ()
+    modules = (each.__name__ if inspect.ismodule(each) else getattr(each, "__module__", None) for each in members)
+    package = f"{name.partition('.')[0]}."
+    own = [each for each in dict.fromkeys((name, *modules)) if isinstance(each, str) and f"{each}.".startswith(package)]
+    return "\n".join(source_of(sys.modules.get(each)) for each in own)
+
+
 def source_of_class(value: type) -> str:
     """Return the source of a class and of its base classes, as far as it is known."""
     return "\n".join(filter(None, map(source_of, value.__mro__[:-1])))

@@ -9,6 +9,7 @@ from typing import cast
 from harness.bridge.clients.annotations import is_enum, members_of
 from harness.bridge.clients.forms import OPENAI_APIS
 from harness.bridge.clients.methods import Method
+from harness.bridge.clients.sources import passed_on
 from harness.model.errors import RECOGNISED_CLIENT, Unsupported
 from harness.model.messages import NamedTool, ToolChoice
 
@@ -19,20 +20,43 @@ def takes_choice_as_text(method: Method, parameter: str) -> bool:
     if members:
         has_words = any(each is str or isinstance(each, str) or is_enum(each) for each in members)
         return has_words and dict not in members
-    is_name, is_key = rf"[\"']name[\"']:\s*{parameter}\b", rf"(\}}|\b[A-Z_]+)\s*(\[|\.get\(){parameter}\b"
-    return parameter == "tool_mode" or bool(re.search(f"{is_name}|{is_key}", method.module))
+    return parameter == "tool_mode" or any(
+        re.search(rf"{_as_name(name)}|{_reads_name(name)}|(\}}|\b[A-Z_]+)\s*(\[|\.get\(){name}\b", source)
+        for name, source in _places(method, parameter)
+    )
 
 
-def choice_as_text(choice: ToolChoice | None, hint: object, source: str, api: str) -> object:
-    """Return a tool choice as the word or the name that a client takes, according to the annotation of its parameter
-    or to its source.
+def _places(method: Method, parameter: str) -> list[tuple[str, str]]:
+    """Return the names of the tool choice in the client's code, with the code in which each one is used: the parameter
+    in its module, and the parameters of the functions of its package that get it.
+    """
+    return [(parameter, method.module), *passed_on(method.with_imports, parameter)]
+
+
+def _as_name(parameter: str) -> str:
+    """Return the pattern for code that sends a parameter itself, not a part of it, as the name of a tool."""
+    return rf"[\"']name[\"']:\s*(?:\w+\.)*{parameter}\b(?![.\[(])"
+
+
+def _reads_name(parameter: str) -> str:
+    """Return the pattern for code that takes an object with a name for the choice of one tool."""
+    return rf"\b{parameter}\.name\b"
+
+
+def choice_as_text(choice: ToolChoice | None, method: Method, parameter: str, api: str) -> object:
+    """Return a tool choice as the word or the name that a parameter takes, according to its annotation or to the
+    client's source.
 
     Raises:
         Unsupported: The annotation lists the words that it takes, and this is none of them. Or it is the name of a
             tool, and the source does not use the parameter as a name.
     """
     name = choice.name if isinstance(choice, NamedTool) else choice
-    if isinstance(choice, NamedTool) and not _CHOICE_AS_NAME.search(source):
+    hint, places = method.hints.get(parameter), _places(method, parameter)
+    if isinstance(choice, NamedTool) and any(re.search(_reads_name(each), source) for each, source in places):
+        raise Unsupported(RECOGNISED_CLIENT, "the choice of a named tool", "it takes an object that has the name")
+    is_name = any(_CHOICE_AS_NAME.search(source) or re.search(_as_name(each), source) for each, source in places)
+    if isinstance(choice, NamedTool) and not is_name:
         raise Unsupported(RECOGNISED_CLIENT, "the choice of a named tool", "its source uses no tool choice as a name")
     own = ("required", "any") if api in OPENAI_APIS else ("any", "required")  # as these APIs and the others call it
     words = own if choice == "required" else (str(name),)
@@ -44,6 +68,7 @@ def choice_as_text(choice: ToolChoice | None, hint: object, source: str, api: st
         if (found := next((allowed[word] for word in words if word in allowed), None)) is None:
             raise Unsupported(RECOGNISED_CLIENT, f"the tool choice {name}", "its parameter takes other words")
         return found
+    source = "\n".join(each for _, each in places)
     return next((word for word in words if re.search(rf"(?<!: )[\"']{word}[\"']", source)), words[0])
 
 
