@@ -14,7 +14,8 @@ from urllib.parse import urlsplit
 
 from harness.apis import registry
 from harness.apis.api import Api
-from harness.apis.view import RequestView, WireError
+from harness.apis.server import json_response
+from harness.apis.view import ModelStep, RequestView, WireError
 from harness.bridge.clients.forms import ANTHROPIC, OPENAI, RESPONSES
 from harness.bridge.clients.names import KNOWN_PARAMETERS, SYNONYMS
 from harness.bridge.clients.own_keys import UnknownKeyError
@@ -66,7 +67,7 @@ def first_request_of(send: Callable[[str], object], base: str = BASE_PATH) -> Fi
 
     def refuse(request: HttpRequest) -> HttpResponse:
         requests.append(request)
-        return HttpResponse(400, {"content-type": "application/json"}, b'{"error": {"message": "a probe"}}')
+        return _REFUSAL
 
     def refuse_elsewhere(request: HttpRequest) -> HttpResponse | None:
         intercepted.append(request.url)
@@ -101,6 +102,37 @@ def first_request_of(send: Callable[[str], object], base: str = BASE_PATH) -> Fi
             return FirstRequest(wire.name, path, body=first.body, model=wire.model_of(first), is_intercepted=is_known)
     shown = path if first.url.startswith(server.origin) else first.url
     return FirstRequest(None, reason=f"its first request goes to {shown}, which is a path of no known API. {_NAME_API}")
+
+
+def continues_after_call(send: Callable[[str], object], api: str, tool: str) -> bool:
+    """Return whether third-party code sends a second request if the answer to its first one calls a tool.
+
+    Code that returns the call to its caller sends none.
+    """
+    wire, requests = registry.api(api), list[HttpRequest]()
+
+    def respond(request: HttpRequest) -> HttpResponse:
+        try:
+            view = wire.view(request)
+        except WireError:  # such as a request that reports the use of a library
+            return _REFUSAL
+        requests.append(request)
+        if len(requests) > 1:
+            return _REFUSAL
+        model, step = wire.model_of(request) or "", ModelStep(calls=((tool, {}),))
+        if view.stream:
+            return wire.build_stream(step, "trial", model, wire.profile_for(model), view)
+        return json_response(wire.build(step, "trial", model, wire.profile_for(model)))
+
+    def respond_elsewhere(request: HttpRequest) -> HttpResponse | None:
+        return None if is_local(request.url) else respond(request)
+
+    with serve(respond, 0) as server, intercept_requests(respond_elsewhere), contextlib.suppress(Exception, SystemExit):
+        run_awaitable(send(server.origin + BASE_PATH))
+    return len(requests) > 1
+
+
+_REFUSAL = HttpResponse(400, {"content-type": "application/json"}, b'{"error": {"message": "a probe"}}')
 
 
 def is_mismatch(place: ExceptionOrigin) -> bool:

@@ -44,7 +44,7 @@ from harness.bridge.clients.shape_recognition import load_client, recognise_shap
 from harness.bridge.clients.shaped_client import ShapedClient
 from harness.bridge.clients.shapes import ClientShape
 from harness.bridge.clients.sources import runs_tools
-from harness.checks.first_request import BASE_PATH, FirstRequest, first_request_of
+from harness.checks.first_request import BASE_PATH, FirstRequest, continues_after_call, first_request_of
 from harness.checks.programs import (
     EXAMPLE_FORMAT,
     EXAMPLE_INPUT,
@@ -126,14 +126,9 @@ def recognise_here(name: str, api: str = "") -> Recognition:
             return Recognition(name, f"a tool loop of {value.api}")
         if _is_loop(value):
             return _loop(name, cast("Drive", value), _signature(name, value))
-        for make_drive, first_api in (
-            (agent_drive, api),
-            (session_drive, api or OPENAI.name),
-        ):
-            if not method and (drive := make_drive(value, first_api)) is not None:
-                found = _class_loop(name, drive, lambda api, make=make_drive: cast("Drive", make(value, api)))
-                sentence = found.sentence + _provider_note(value, found.spec)
-                return replace(found, sentence=sentence, default_model=configured_model(value))
+        if not method and (found := _tool_loop(name, value, api)) is not None:
+            sentence = found.sentence + _provider_note(value, found.spec)
+            return replace(found, sentence=sentence, default_model=configured_model(value))
         found = _client(name, recognise_shape(value, name, method, api), api)
         return replace(found, sentence=found.sentence + _provider_note(value, found.spec))
     except PluginError as error:
@@ -317,15 +312,38 @@ def _is_loop(value: object) -> bool:
     return len(required) == _LOOP_PARAMETERS and "messages" not in names and not makes_client
 
 
+def _tool_loop(name: str, value: object, api: str) -> Recognition | None:
+    """Recognise a class or function that runs tools, or that keeps its history. Return `None` for other values."""
+    for make_drive, first_api in ((agent_drive, api), (session_drive, api or OPENAI.name)):
+        drive = make_drive(value, first_api)
+        if drive is None:
+            continue
+        found = _class_loop(name, drive, lambda api, make=make_drive: cast("Drive", make(value, api)))
+        if found is not None:
+            return found
+    return None
+
+
 def _class_loop(
     name: str, drive: AgentDrive | FunctionDrive | SessionDrive, make_drive: Callable[[str], Drive]
-) -> Recognition:
-    """Recognise a class that is a tool loop. If it gets a tool and does not declare it, return a question."""
+) -> Recognition | None:
+    """Recognise a class or function that is a tool loop. If it gets a tool and does not declare it, return a question.
+
+    A function that gets its tools as an argument may also be a client, and so `None` is returned unless it runs them.
+    """
     found = replace(_loop(name, drive, f"{name.partition(':')[2]}, {drive.sentence}"), ignored=drive.ignored)
+    may_be_client = isinstance(drive, FunctionDrive) and drive.registrar is None
     if found.question:
-        return found
-    drive_with_tool = make_drive(re.split("[@ ]", found.spec)[1])
-    seen = first_request_of(lambda url: drive_with_tool(Endpoint(url, "no-key"), TRIED_MODELS[0], _ONE_TOOL))
+        return None if may_be_client else found
+    api = re.split("[@ ]", found.spec)[1]
+    drive_with_tool = make_drive(api)
+
+    def send(url: str) -> object:
+        return drive_with_tool(Endpoint(url, "no-key"), TRIED_MODELS[0], _ONE_TOOL)
+
+    if may_be_client:
+        return found if continues_after_call(send, api, _TOOL.name) else None
+    seen = first_request_of(send)
     if b'"look"' in seen.body or Unsupported.__name__ in seen.reason:
         return found
     lost = _LOST_TOOL.format(reason=f": {seen.reason}" if seen.reason else ".")

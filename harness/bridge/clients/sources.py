@@ -6,7 +6,7 @@ import ast
 import inspect
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, cast
@@ -84,15 +84,15 @@ def source_of_class(value: type) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ClassSource:
-    """The code in which a class is defined: the class, its source and the source of its module."""
+    """The code in which a class or a function is defined: its source and the source of its module."""
 
-    owner: type
+    owner: type | Callable[..., object]
     source: str
     module: str
 
     @property
     def classes(self) -> list[type]:
-        """The classes that the module of the class defines."""
+        """The classes that the module of the class or function defines."""
         members = vars(sys.modules[self.owner.__module__]).values()
         return [each for each in members if inspect.isclass(each) and each.__module__ == self.owner.__module__]
 

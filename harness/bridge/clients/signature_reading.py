@@ -1,0 +1,116 @@
+"""Code that describes the functions it gets as tools, by their names, signatures and docstrings."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import TypeAlias
+
+_Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
+_Place: TypeAlias = tuple[ast.AST, str]
+"""A part of the code, and the name of a variable or attribute in it."""
+
+
+@lru_cache(maxsize=64)
+def describes_functions(source: str, parameter: str) -> bool:
+    """Return whether code reads the signatures of what it gets by a parameter.
+
+    The values are followed through loops, assignments and the functions and classes of `source` that get them.
+    """
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:
+        return False
+    functions = [*_functions_in(tree)]
+    known = dict(functions)
+    pending: list[_Place] = [(each, parameter) for _, each in functions if parameter in _parameters(each)]
+    seen = set[_Place]()
+    while pending:
+        place = pending.pop()
+        if place in seen:
+            continue
+        seen.add(place)
+        for node in ast.walk(place[0]):
+            if _reads_signature(node, place[1]):
+                return True
+            pending += _copies(node, place, known, tree)
+    return False
+
+
+def _functions_in(tree: ast.AST) -> Iterator[tuple[str, _Function]]:
+    """Yield the functions of some code with their names. A constructor has the name of its class."""
+    for node in ast.walk(tree):
+        if isinstance(node, _Function):
+            yield node.name, node
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            yield from (
+                (node.name, each) for each in node.body if isinstance(each, _Function) and each.name == "__init__"
+            )
+
+
+def _parameters(function: _Function) -> list[str]:
+    given = function.args
+    return [
+        each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs) if each.arg not in ("self", "cls")
+    ]
+
+
+_SIGNATURE_READERS = ("signature", "get_type_hints", "getdoc", "getfullargspec")
+_SIGNATURE_PARTS = ("__name__", "__doc__", "__annotations__", "__signature__")
+
+
+def _reads_signature(node: ast.AST, name: str) -> bool:
+    if isinstance(node, ast.Attribute):
+        return node.attr in _SIGNATURE_PARTS and _name_of(node.value) == name
+    if not isinstance(node, ast.Call) or not node.args or _name_of(node.args[0]) != name:
+        return False
+    reads = [each.value for each in node.args[1:2] if isinstance(each, ast.Constant)]
+    called = _name_of(node.func)
+    return called in _SIGNATURE_READERS or (called == "getattr" and reads[0:1] == ["__name__"])
+
+
+def _copies(node: ast.AST, place: _Place, known: dict[str, _Function], tree: ast.AST) -> Iterator[_Place]:
+    """Yield the places to which a node copies a value or its items."""
+    scope, name = place
+    if isinstance(node, ast.For | ast.AsyncFor | ast.comprehension) and _holds(node.iter, name):
+        yield from ((scope, each) for each in _names_in(node.target))
+    elif isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr) and node.value and _holds(node.value, name):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        for target in targets:
+            if isinstance(target, ast.Attribute):
+                yield tree, target.attr
+            else:
+                yield from ((scope, each) for each in _names_in(target))
+    elif isinstance(node, ast.Call):
+        yield from _arguments_of_call(node, name, known)
+
+
+def _arguments_of_call(node: ast.Call, name: str, known: dict[str, _Function]) -> Iterator[_Place]:
+    """Yield the parameters of functions that get a value, or its items, by a call."""
+    called, arguments = _name_of(node.func), node.args
+    if called == "map" and arguments:
+        called, arguments = _name_of(arguments[0]), arguments[1:]
+    function = known.get(called)
+    if function is None:
+        return
+    names = _parameters(function)
+    rest = [function.args.vararg.arg] * len(arguments) if function.args.vararg else []
+    for parameter, value in zip([*names, *rest], arguments, strict=False):
+        if _holds(value, name):
+            yield function, parameter
+    yield from ((function, each.arg) for each in node.keywords if each.arg in names and _holds(each.value, name))
+
+
+def _holds(node: ast.AST, name: str) -> bool:
+    return any(_name_of(each) == name for each in ast.walk(node))
+
+
+def _names_in(node: ast.AST) -> Iterable[str]:
+    return (each.id for each in ast.walk(node) if isinstance(each, ast.Name))
+
+
+def _name_of(node: ast.AST) -> str:
+    """Return the name of a variable or an attribute, or an empty text for another node."""
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""

@@ -1,0 +1,187 @@
+"""`harness try` gives Python functions as tools to code that describes them by their signatures."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from harness.bridge.clients.signature_reading import describes_functions
+from harness.bridge.clients.sources import passed_on
+from tests.cli.conftest import Command
+
+DESCRIBING = """
+import inspect
+import json
+import typing
+
+KINDS = {str: "string", int: "integer", float: "number", bool: "boolean"}
+
+
+class Described:
+    def __init__(self, f):
+        self.f, self.name = f, f.__name__
+        shape, hints = inspect.signature(f).parameters, typing.get_type_hints(f)
+        self.spec = {"type": "function", "function": {"name": f.__name__, "description": inspect.getdoc(f),
+            "parameters": {"type": "object", "properties": {each: {"type": KINDS[hints[each]]} for each in shape},
+                           "required": [each for each, one in shape.items() if one.default is one.empty]}}}
+
+    def use(self, text):
+        try:
+            return str(self.f(**json.loads(text)))
+        except Exception as error:
+            return f"failed: {error}"
+
+
+def described(f):
+    return f if isinstance(f, Described) else Described(f)
+"""
+
+TALKING = '''
+import httpx2
+from .describing import described
+
+
+class Refused(Exception):
+    pass
+
+
+class Talk:
+    """Its constructor does not show that its tools are functions."""
+
+    def __init__(self, url, key, model, system, tools, history=()):
+        self.http = httpx2.Client(base_url=url, headers={"authorization": f"Bearer {key}"}, trust_env=False)
+        self.model, self.tools = model, {each.name: each for each in tools}
+        self.history = [*history] or ([{"role": "system", "content": system}] if system else [])
+
+    def ask(self, text):
+        self.history.append({"role": "user", "content": text})
+        while True:
+            specs = {"tools": [each.spec for each in self.tools.values()]} if self.tools else {}
+            reply = self.http.post("chat/completions", json={"model": self.model, "messages": self.history, **specs})
+            if reply.status_code != 200:
+                raise Refused(reply.text)
+            choice = reply.json()["choices"][0]
+            self.history.append(choice["message"])
+            if not self.wants(choice["message"]):
+                if choice["finish_reason"] != "stop":
+                    raise Refused(choice["finish_reason"])
+                return choice["message"]["content"]
+
+    def wants(self, message):
+        for call in message.get("tool_calls") or ():
+            found = self.tools[call["function"]["name"]].use(call["function"]["arguments"])
+            self.history.append({"role": "tool", "tool_call_id": call["id"], "content": found})
+        return bool(message.get("tool_calls"))
+
+
+class OneCall(Talk):
+    def wants(self, message):
+        return super().wants({**message, "tool_calls": (message.get("tool_calls") or [])[:1]})
+
+
+def talk(model="gpt-5.4-mini", *, system=None, tools=(), base_url="", api_key=""):
+    return Talk(base_url, api_key, model, system, [described(each) for each in tools])
+
+
+def talk_once(model="gpt-5.4-mini", *, system=None, tools=(), base_url="", api_key=""):
+    return OneCall(base_url, api_key, model, system, [described(each) for each in tools])
+'''
+
+RUNNING = """
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from .describing import described
+from .talking import OneCall, Talk
+
+
+@dataclass
+class Outcome:
+    answer: str
+    history: list
+
+
+def carry_out(prompt: str, tools: Sequence[Callable] = (), *, system: str | None = None, history: Sequence = (),
+              model: str = "gpt-5.4-mini", base_url: str = "", api_key: str = ""):
+    talk = Talk(base_url, api_key, model, system, [*map(described, tools)], history)
+    return Outcome(talk.ask(prompt), talk.history)
+
+
+def carry_out_one(prompt: str, tools: Sequence[Callable] = (), *, system: str | None = None, history: Sequence = (),
+                  model: str = "gpt-5.4-mini", base_url: str = "", api_key: str = ""):
+    talk = OneCall(base_url, api_key, model, system, [*map(described, tools)], history)
+    return Outcome(talk.ask(prompt), talk.history)
+
+
+def propose(prompt: str, tools: Sequence[Callable], *, base_url: str = "", api_key: str = "", model: str = "m"):
+    talk = Talk(base_url, api_key, model, None, [*map(described, tools)])
+    body = {"model": model, "messages": [{"role": "user", "content": prompt}]}
+    return talk.http.post("chat/completions", json=body | {"tools": [each.spec for each in talk.tools.values()]}).json()
+"""
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package of several modules."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    folder = tmp_path / "functional"
+    folder.mkdir()
+    for name, code in (("__init__", ""), ("describing", DESCRIBING), ("talking", TALKING), ("running", RUNNING)):
+        (folder / f"{name}.py").write_text(code)
+
+
+@pytest.mark.parametrize(
+    ("name", "cause"),
+    [
+        ("talking:talk", None),
+        ("talking:talk_once", "result-missing"),
+        ("running:carry_out", None),
+        ("running:carry_out_one", "result-missing"),
+    ],
+)
+def test_a_loop_gets_functions_if_its_package_reads_their_signatures(
+    package: None, harness: Command, name: str, cause: str | None
+) -> None:
+    done = harness("try", f"functional.{name}")
+
+    assert "recognised as a tool loop of openai-chat" in done.out, done.err
+    assert "with functions as tools" in done.out
+    assert re.findall(r"\(([\w-]+), \d+ cell", done.out)[:1] == ([] if cause is None else [cause]), done.out
+
+
+def test_a_function_that_returns_its_calls_is_no_loop(package: None, harness: Command) -> None:
+    done = harness("try", "functional.running:propose")
+
+    assert "a tool loop" not in done.out
+
+
+ONE_BY_ONE = "def add(tools):\n    for one in tools:\n        keep(one)\ndef keep(f):\n"
+
+KEPT = """
+def add(tools):
+    return [Tool(*each) for each in tools]
+class Tool:
+    def __init__(self, a, b):
+        self.made = a
+    def spec(self):
+        return getdoc(self.made)
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "describes"),
+    [
+        (f"{ONE_BY_ONE}    return f.__name__", True),
+        (f"{ONE_BY_ONE}    return f['name']", False),
+        (KEPT, True),
+        ("def add(tools):\n    return tools\ndef tool(f):\n    return inspect.signature(f)", False),
+        ("def add(tools):\n    try:\n        send(tools)\n    except Exception as e:\n        e.__name__", False),
+        ("def add(tools): return map(keep, tools)\ndef keep(*f):\n    return getattr(f, '__name__')", True),
+        ("def add(tools", False),
+    ],
+)
+def test_the_code_that_gets_tools_shows_whether_it_describes_functions(source: str, describes: bool) -> None:
+    assert describes_functions(source, "tools") is describes
+    assert not passed_on("def add(tools", "tools")
