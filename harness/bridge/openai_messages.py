@@ -306,7 +306,8 @@ def plain(value: object) -> Mapping[str, Any]:
     if value is None:
         return {}
     if isinstance(value, Mapping):
-        return cast("Mapping[str, Any]", value)
+        items = cast("Mapping[str, Any]", value)
+        return {**items, **vars(items)} if is_dataclass(items) else items  # the items may be older than the fields
     dump = getattr(value, "model_dump", None)
     return cast("Mapping[str, Any]", dump() if callable(dump) else vars(value))
 

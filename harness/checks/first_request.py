@@ -89,8 +89,7 @@ def first_request_of(send: Callable[[str], object], base: str = BASE_PATH) -> Fi
         hint = f" {_NAME_CALL}" if failure else f" Its HTTP client must be one of {_HTTP_CLIENTS}."
         hint = f" {_INSTALL}" if _NAMES_PACKAGE.search(failure) else hint
         return FirstRequest(None, reason=f"it sent no request{failure}.{hint}", failure=of_library)
-    local = (each for each in requests if each.url.startswith(server.origin))
-    first = next(local, requests[0])  # a library may also report its use to its makers
+    first = min(requests, key=lambda each: (not each.url.startswith(server.origin), not _has_known_path(each)))
     path = urlsplit(first.url).path
     if path == base and first.url.startswith(server.origin) and re.search(rb'"(messages|input)":', first.body):
         wire = _api_of_body(first)
@@ -135,6 +134,11 @@ def continues_after_call(send: Callable[[str], object], api: str, tool: str) -> 
 _REFUSAL = HttpResponse(400, {"content-type": "application/json"}, b'{"error": {"message": "a probe"}}')
 
 
+def _has_known_path(request: HttpRequest) -> bool:
+    """Return whether a request has the path of an API. A library may also ask for models, or report its use."""
+    return any(wire.recognises(replace(request, body=wire.least_body)) for wire in served_apis())
+
+
 def is_mismatch(place: ExceptionOrigin) -> bool:
     """Return whether an exception shows that installed libraries are incompatible, rather than that an argument was
     wrong.
@@ -172,7 +176,10 @@ _NAME_CALL = (
 )
 
 _HTTP_CLIENTS = "httpx, requests, urllib3, aiohttp, http.client and urllib"
-_NAME_API = "Name the API, if it is one: --api openai-chat, openai-responses, anthropic or gemini."
+_NAME_API = (
+    "If it is the path of one of these APIs, name it: --api openai-chat, openai-responses, anthropic or gemini. Other "
+    "APIs are not supported."
+)
 
 
 def _expected_path(wire: Api, url: str, origin: str, base: str) -> str:

@@ -44,7 +44,7 @@ from harness.bridge.clients.shape_recognition import load_client, recognise_shap
 from harness.bridge.clients.shaped_client import ShapedClient
 from harness.bridge.clients.shapes import ClientShape
 from harness.bridge.clients.sources import runs_tools
-from harness.checks.first_request import BASE_PATH, FirstRequest, continues_after_call, first_request_of
+from harness.checks.first_request import BASE_PATH, FirstRequest, continues_after_call, first_request_of, is_mismatch
 from harness.checks.programs import (
     EXAMPLE_FORMAT,
     EXAMPLE_INPUT,
@@ -55,7 +55,7 @@ from harness.checks.programs import (
 from harness.model.errors import HarnessError, MalformedResponse, PluginError, Unsupported
 from harness.model.messages import ChatRequest, Message, Role, Text, Tool, ToolCall, ToolResult
 from harness.model.protocols import Adapter, Capability, Conversation, ConversationTool, Drive, Endpoint, Loop
-from harness.platform.exceptions import exception_summary
+from harness.platform.exceptions import exception_summary, origin
 from harness.runner.backends import NO_KEY
 from harness.stdio import adapter_specs
 from harness.stdio.adapter_specs import client_environment
@@ -136,7 +136,18 @@ def recognise_here(name: str, api: str = "") -> Recognition:
     except HarnessError as error:
         return Recognition(question=f"{name}: {error}")
     except Exception as error:  # noqa: BLE001 - the constructor of the user's client may fail in any way
-        return Recognition(question=_with_variable(name, error))
+        return _after_failure(name, error)
+
+
+def _after_failure(name: str, error: Exception) -> Recognition:
+    """Return the recognition of third-party code that fails when it is created: a failure if installed libraries are
+    incompatible, or else a question.
+    """
+    place = origin(error)
+    if place.raiser.startswith("the library") and is_mismatch(place):
+        failure = f"{place.raiser} raises {place.error}{place.line}: {place.text}"
+        return Recognition(sentence="a client that cannot be created", failure=failure)
+    return Recognition(question=_with_variable(name, error))
 
 
 def _provider_note(value: object, spec: str) -> str:
@@ -177,7 +188,8 @@ def _in_module(name: str, api: str) -> Recognition:
     if _is_installed(name):
         return _in_library(name, api)
     found = [each for each in found if not is_value_class(members[each])] or found
-    clients = [each for each in found if _may_be_client(members[each], f"{name}:{each}")] or found
+    clients = [each for each in found if _may_be_client(members[each], f"{name}:{each}")]
+    clients = clients or [each for each in found if inspect.isclass(members[each])] or (found if len(found) > 1 else [])
     if len(clients) == 1:
         return recognise_here(f"{name}:{clients[0]}", api)
     some = " or ".join(f"harness try {name}:{each}" for each in clients[:_MAX_NAMED])
@@ -298,8 +310,15 @@ def _may_be_client(value: object, name: str) -> bool:
 def _with_variable(name: str, error: Exception) -> str:
     """Return the reason of an error. If an environment variable is missing, return the command that sets it instead."""
     reason = str(error) if isinstance(error, PluginError) else f"{name} failed: {exception_summary(error)}."
-    variable = missing_variable(reason)
-    return reason if variable is None else f"{name} {variable_question(variable, name)}"
+    if (variable := missing_variable(reason)) is not None:
+        return f"{name} {variable_question(variable, name)}"
+    return reason if isinstance(error, PluginError) else f"{reason} {_CREATE_IT}"
+
+
+_CREATE_IT = (
+    "Write a function 'def chat(messages, tools=None)' that creates it, calls it and returns its answer, and name that "
+    "function."
+)
 
 
 def _is_loop(value: object) -> bool:
@@ -425,14 +444,20 @@ def _client(name: str, shape: ClientShape, api: str) -> Recognition:
 
 
 def _client_question(name: str, shape: ClientShape, seen: FirstRequest) -> str:
-    """Return a question if the client sent no request."""
+    """Return a question if the client sent no request, or one without the text that it was given."""
     if seen.api is not None:
-        return ""
+        is_lost = shape.is_guess and shape.form is not PROMPT and _HELLO.lower().encode() not in seen.body.lower()
+        return _which_method(name, shape) if is_lost else ""
     if _takes_functions(shape):
         return _RUNS_TOOLS.format(name=name)
     if shape.is_guess and not name.endswith(f".{'.'.join(shape.whole.path)}"):
-        return _WHICH_METHOD.format(name=name, called=shape.sentence.partition(" (")[0])
+        return _which_method(name, shape)
     return f"{name} looks like a client, but {seen.reason}"
+
+
+def _which_method(name: str, shape: ClientShape) -> str:
+    """Return the question for a client of which a method was called that did not send the conversation."""
+    return _WHICH_METHOD.format(name=name, called=shape.sentence.partition(" (")[0])
 
 
 def _takes_functions(shape: ClientShape) -> bool:

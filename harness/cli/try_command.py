@@ -426,9 +426,12 @@ def _recognise(args: TryOptions) -> Recognition:
             return Recognition(question=f"{name} is a library with several modules. Which one do you use? {some}")
         name = modules[0]
         found = recognise(name, args.api or "")
-    if found.question and (script := _script(name.partition(":")[0])) and "--command" not in found.question:
-        hint = f" Or is it a program? harness try --command {shlex.quote(f'python {shlex.quote(script)}')}"
-        found = replace(found, question=found.question + hint)
+    if found.question and (script := _script(name.partition(":")[0])):
+        command = shlex.quote(f"python {shlex.quote(script)}")
+        question = found.question.replace("'python my_program.py'", command)
+        asks = " Or is it a program?" if question.endswith((".", "?")) else "; or, if it is a program:"
+        hint = "" if "--command" in question else f"{asks} harness try --command {command}"
+        found = replace(found, question=question + hint)
     if args.api is not None and (found.question or _api_of(found.spec) not in (None, args.api)):
         kind, at, _ = found.spec.partition("@")
         is_loop = bool(at) and kind in (adapter_specs.DRIVE, adapter_specs.AGENT)

@@ -17,6 +17,9 @@ from urllib.parse import urlsplit
 Ending: TypeAlias = Literal["complete", "cut", "reset"]
 """End of a response: complete, the connection closed too early, or the connection was reset (TCP RST)."""
 
+SERVICE_HEADER = "x-harness-service"
+"""Header of a redirected request, with the base URL of the service to which the program sent it."""
+
 
 def _no_headers() -> dict[str, str]:
     return {}

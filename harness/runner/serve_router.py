@@ -31,7 +31,7 @@ from harness.apis.jsonvalue import loads_or_none
 from harness.apis.server import json_response
 from harness.apis.view import CallView, Provocation, RequestView, TextView, WireError
 from harness.kit.thread import failure
-from harness.model.http import HttpRequest, HttpResponse
+from harness.model.http import SERVICE_HEADER, HttpRequest, HttpResponse
 from harness.model.messages import JSON, File, Image, Message, Text, ToolCall, ToolResult
 from harness.results import CellResult, Finding, Invocation, RunResult
 from harness.runner.costs import models
@@ -405,6 +405,7 @@ class ImprovisedRouter(ServeRouter):
         self._plain = plain
         self._improvised: dict[str, Scenario] = {}
         self._failures: dict[tuple[str, bytes], HttpResponse] = {}
+        self._service_models: frozenset[str] = frozenset()
         self.first_request: HttpRequest | None = None
         self.repeats = 0
         """Number of requests that repeat a failed one unchanged. They fail again."""
@@ -420,6 +421,8 @@ class ImprovisedRouter(ServeRouter):
 
     def _response_from(self, wire: Api, request: HttpRequest) -> HttpResponse:
         self.first_request = self.first_request or request
+        if SERVICE_HEADER in request.headers and (model := wire.model_of(request)):
+            self._service_models |= {model}
         key = (request.url, request.body)
         if key in self._failures:
             self.repeats += 1
@@ -462,6 +465,9 @@ class ImprovisedRouter(ServeRouter):
     def can_divide_texts(self) -> bool:
         """Return whether a conversation's API may divide a text into several parts."""
         return any(Provocation.TEXT_BLOCKS in each.wire.provocations for each in self.conversations())
+
+    def _models(self, wire: Api) -> tuple[str, ...]:
+        return (*super()._models(wire), *self._service_models)
 
     def _base_url(self, scenario: Scenario, session: str) -> str:  # noqa: ARG002 - all conversations share it
         return self.origin + BASE_PATH

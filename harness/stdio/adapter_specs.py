@@ -250,12 +250,17 @@ def client_url(spec: str) -> str | None:
     return client[3][1:] if client is not None and str(client[3]).startswith("=") else None
 
 
-def client_environment() -> dict[str, str]:
-    """Return environment variables that clients read: placeholders for keys, and the APIs' own base URLs.
+PRIVACY_VARIABLES = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "OTEL_SDK_DISABLED": "true", "DO_NOT_TRACK": "1"}
+"""Environment variables that keep LiteLLM from fetching its prices from the network, and libraries from reporting their
+use to their makers.
+"""
 
-    One more variable keeps LiteLLM from fetching its prices from the network.
+
+def client_environment() -> dict[str, str]:
+    """Return environment variables that clients read: placeholders for keys, the APIs' own base URLs, and
+    `PRIVACY_VARIABLES`.
     """
-    found = {"LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+    found = {**PRIVACY_VARIABLES}
     for wire in registry.apis():
         if wire.provider_url.startswith("http"):
             found |= dict.fromkeys(wire.key_variables, "no-key")

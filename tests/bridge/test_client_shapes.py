@@ -31,7 +31,7 @@ from harness.bridge.clients.shape_recognition import load_client, recognise_shap
 from harness.bridge.clients.shaped_client import ShapedClient
 from harness.bridge.clients.tool_choices import choice_as_text, takes_choice_as_text
 from harness.bridge.clients.tool_declarations import wraps_tools
-from harness.bridge.openai_messages import Memory
+from harness.bridge.openai_messages import Memory, plain
 from harness.model.errors import InvalidRequest, MalformedResponse, PluginError, RateLimited, Unsupported
 from harness.model.messages import (
     ChatRequest,
@@ -2561,3 +2561,133 @@ def test_the_method_of_an_sdk_never_returns_a_text(path: tuple[str, ...], is_ans
     expected = nullcontext() if is_answer else pytest.raises(MalformedResponse, match="a text in place of an answer")
     with closing(client), expected:
         assert client.chat(REQUEST).text.startswith("<html>")
+
+
+class SetsTools:
+    def complete(self, messages: list[Any], **options: Any) -> str:
+        return self._send(messages, **options)
+
+    def _send(self, messages: list[Any], **options: Any) -> str:
+        return send(messages=messages, tools=None, **({"top_p": 1.0} | options))
+
+
+class ReadsTools(SetsTools):
+    def _send(self, messages: list[Any], **options: Any) -> str:
+        tools = options.pop("tools", None)
+        return send(messages=messages, tools=tools, **options)
+
+
+class SetsModel:
+    model = "own"
+
+    def complete(self, messages: list[Any], **options: Any) -> str:
+        return self._call(self.model, messages, **options)
+
+    def _call(self, model_id: str, messages: list[Any], tools: list[Any] | None = None) -> str:
+        return f"{model_id} {bool(tools)}"
+
+
+def send(messages: list[Any], tools: object = None, **options: Any) -> str:
+    return f"{bool(tools)} {sorted(options)}"
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [(SetsTools, "False ['top_p']"), (ReadsTools, "True []"), (SetsModel, "own True")],
+)
+def test_what_a_method_sets_beside_its_options_is_not_given(kind: type, text: str, connect: Connect) -> None:
+    request = replace(REQUEST, system=None, tools=(LOOK,))
+    assert recognise_shape(kind, "mine").takes("tools") == (kind is not SetsTools)
+    assert connect(kind).chat(request if kind is not SetsTools else replace(request, tools=())).text == text
+
+
+def with_checks(function: Callable[..., Any], check: Callable[..., Any]) -> Callable[..., Any]:
+    def checked(*args: Any, **options: Any) -> Any:
+        check(options)
+        return function(*args, **options)
+
+    checked.__name__ = function.__name__
+    return checked
+
+
+def traced(function: Callable[..., Any]) -> Callable[..., Any]:
+    def inner(*args: Any, **options: Any) -> Any:
+        return function(*args, **options)
+
+    return inner
+
+
+class Decorated:
+    def __init__(self) -> None:
+        self.chat = with_checks(with_checks(self.chat, lambda _: None), lambda _: None)
+
+    def chat(self, *, messages: list[Any], model: str, tools: list[Any] | None = None) -> str:
+        return f"{model} {bool(tools)}"
+
+
+class Traced:
+    @traced
+    def chat(self, messages: list[Any], model: str, tools: list[Any] | None = None) -> str:
+        return f"{model} {bool(tools)}"
+
+
+@pytest.mark.parametrize("kind", [Decorated, Traced])
+def test_a_decorator_may_hide_the_signature_of_a_method(kind: type, connect: Connect) -> None:
+    shape = recognise_shape(kind, "mine")
+    assert (shape.whole.path, shape.whole.is_open, shape.takes("temperature")) == (("chat",), False, False)
+    assert connect(kind).chat(replace(REQUEST, system=None, tools=(LOOK,))).text == "gpt True"
+
+
+class TakesTextsByPlace:
+    def chat(self, *texts: str, echo: bool = False) -> str:
+        return " | ".join(texts)
+
+
+def test_a_text_may_be_given_by_place(connect: Connect) -> None:
+    assert connect(TakesTextsByPlace).chat(replace(REQUEST, system=None)).text == "Hello"
+
+
+@dataclass
+class Extended(dict[str, Any]):
+    """A dictionary whose items are older than its fields."""
+
+    content: str
+    tool_calls: list[Any] | None = None
+
+    def __post_init__(self) -> None:
+        self.update({"content": "", "tool_calls": None})
+        self.refusal = "No."
+
+
+def test_the_fields_of_an_object_take_precedence_over_its_items() -> None:
+    assert plain(Extended("Hello")) == {"content": "Hello", "tool_calls": None, "refusal": "No."}
+    assert plain(given := {"content": "Hello"}) is given
+
+
+def test_a_function_need_not_be_a_constructor() -> None:
+    def weather_at(place: str) -> str:
+        return f"sunny in {place}"
+
+    def make_client(base_url: str, session: object) -> None: ...
+
+    with pytest.raises(PluginError, match="it takes place, but no messages and no prompt"):
+        recognise_shape(weather_at, "mine:weather_at")
+    with pytest.raises(PluginError, match="its constructor needs session"):
+        recognise_shape(make_client, "mine:make_client")
+
+
+def test_a_function_that_a_decorator_replaced_takes_a_prompt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "of_a_library.py").write_text(
+        "import functools\n\ndef prompted(function):\n    @functools.wraps(function)\n"
+        "    def call(*args, **options):\n        return f'{args} {options}'\n    return call\n"
+    )
+    (tmp_path / "of_the_user.py").write_text(
+        "from of_a_library import prompted\n\n@prompted\ndef greet(person):\n    '''Greet {person}.'''\n"
+        "\ndef look_up(person):\n    return person\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    module = importlib.import_module("of_the_user")
+
+    assert recognise_shape(module.greet, "of_the_user:greet").whole.prompt == "person"
+    with pytest.raises(PluginError, match="it takes person, but no messages"):
+        recognise_shape(module.look_up, "of_the_user:look_up")

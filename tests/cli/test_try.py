@@ -348,7 +348,7 @@ def test_the_sample_is_run_with_the_service_that_a_client_calls(harness: Command
         ("own_client:strict", "it sent no request (UnknownKeyError: 'kind' (own_client.py, line"),
         ("own_client:particular", "it sent no request (ValueError: no dictionaries (own_client.py, line"),
         ("own_client:strict", "How is it called? Write a function 'def chat(messages, tools=None)' that calls it and"),
-        ("own_client:httpx2", "its first request goes to /v1, which is a path of no known API. Name the API"),
+        ("own_client:httpx2", "its first request goes to /v1, which is a path of no known API. If it is the path"),
         ("own_client:Missing", "module 'own_client' has no attribute 'Missing'"),
         ("own_client", "which object in it is the client? harness try own_client:Client or harness try own_client:Wr"),
         (
@@ -997,7 +997,7 @@ parser.parse_args()
     [
         ("", "it needs arguments, and ended with exit code 2 before it sent a request. What it printed is above. Give"),
         ("fail", "it ended with exit code 1 before it sent a request. Its last lines are above. If it needs arguments"),
-        ("connect", "Which variable holds its base URL?"),
+        ("connect", "If none does, name the function that calls the model: harness try my_file:chat"),
         ("key", "it needs the environment variable OWN_API_TOKEN."),
     ],
 )
@@ -1416,3 +1416,97 @@ def test_a_program_that_fails_at_once_is_not_asked_for_its_base_url(harness: Com
     assert failing.code == 2
     assert "it failed before it sent a request, then it ended with exit code 1." in failing.err
     assert "  KeyError: 'model'\n" in failing.err
+
+
+OWN_SERVICE = """
+import httpx2
+
+def post(messages, **fields):
+    body = {"model": "acme-large", "messages": messages, **fields}
+    answer = httpx2.post("https://llm.example.com/api/v1/chat/completions", json=body, timeout=5)
+    answer.raise_for_status()
+    return answer.json()["choices"][0]["message"]
+
+def look_up(place):
+    return f"sunny in {place}"
+
+class Graph:
+    def transform(self, messages, tools=None):
+        return post([{"role": "user", "content": PROMPT.format(messages)}], tools=tools)["content"]
+
+class Talk:
+    def transform(self, messages, tools=None):
+        return post(messages, tools=tools)["content"]
+
+class Careful:
+    def __init__(self, base_url):
+        self.base_url = base_url
+
+    def chat(self, messages, tools=None, model="gpt-4.1"):
+        httpx2.get(self.base_url + "/own-models")
+        body = {"model": model, "messages": messages, "tools": tools}
+        return httpx2.post(self.base_url + "/chat/completions", json=body).json()
+
+PROMPT = "Summarise."
+
+if __name__ == "__main__":
+    print(post([{"role": "user", "content": "Hi."}])["content"])
+"""
+
+
+@pytest.mark.usefixtures("apart")
+def test_the_requests_of_a_program_to_a_fixed_base_url_are_redirected(harness: Command, folder: Path) -> None:
+    (folder / "own_service.py").write_text(OWN_SERVICE)
+
+    done = harness("try", "--command", f"{sys.executable} own_service.py")
+
+    assert done.code == 0, done.out + done.err
+    assert "a program that calls a model, whose requests to a fixed base URL are redirected; " in done.out
+    assert "\nMore: " not in done.out
+
+    keyed = OWN_SERVICE.replace("llm.example.com/api", "api.openai.com").replace(
+        "timeout=5", "headers={'authorization': 'Bearer none'}"
+    )
+    (folder / "own_service.py").write_text(keyed)
+    done = harness("try", "--command", f"{sys.executable} own_service.py")
+    assert "there is no model 'acme-large'" in done.out
+
+
+@pytest.mark.usefixtures("apart")
+def test_a_guessed_method_has_to_send_what_it_is_given(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "own_service.py").write_text(OWN_SERVICE)
+    monkeypatch.delitem(sys.modules, "own_service", raising=False)
+
+    assert "which of its methods sends a conversation? " in recognise_here("own_service:Graph").question
+    assert (
+        recognise_here("own_service:Talk").spec == "client@openai-chat=https://llm.example.com/api/v1 own_service:Talk"
+    )
+    assert recognise_here("own_service:Careful").spec == "client@openai-chat own_service:Careful"
+
+
+@pytest.mark.usefixtures("apart")
+def test_a_function_for_something_else_is_not_taken_for_the_client_of_a_module(
+    harness: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "own_service", raising=False)
+    (folder / "own_service.py").write_text(
+        "def look_up(place):\n    return place\n\nif __name__ == '__main__':\n    pass\n"
+    )
+
+    done = harness("try", "own_service")
+
+    assert done.code == 2
+    assert (
+        "own_service: which object in it is the client? Name it: own_service:Client; or, if it is a program: h"
+        in done.err
+    )
+
+
+def test_incompatible_libraries_are_a_failure_and_other_errors_a_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    error = TypeError("Client.__init__() got an unexpected keyword argument 'proxies'")
+    assert "creates it, calls it and returns its answer" in recognition._after_failure("mine:Client", error).question  # pyright: ignore[reportPrivateUsage]
+
+    place = ExceptionOrigin("the library acme", "TypeError", str(error), " (acme.py, line 1)")
+    monkeypatch.setattr(recognition, "origin", lambda _: place)
+    found = recognition._after_failure("mine:Client", error)  # pyright: ignore[reportPrivateUsage]
+    assert found.failure.startswith("the library acme raises TypeError (acme.py, line 1): Client.__init__()")

@@ -181,6 +181,10 @@ def make_client(
     arguments |= _example_arguments(method, unknown)
     if missing := sorted(method.required - arguments.keys()):
         name = getattr(factory, "__name__", "it")
+        if inspect.isfunction(factory) and not constructor_names(factory).keys() & {"base_url", "api_key", "model"}:
+            raise unknown_client(
+                name, f"it takes {', '.join(missing)}, but no messages and no prompt. {_NAME_FUNCTION}"
+            )
         raise unknown_client(
             name,
             f"its constructor needs {', '.join(missing)}. Write a function that makes it, as in try_it.py: "
@@ -195,6 +199,12 @@ def make_client(
     if name not in arguments or arguments[name] != model:
         return make()
     return _call_with_prefixes(make, str(name), model, api)
+
+
+_NAME_FUNCTION = (
+    "If it calls a model, write a function 'def chat(messages, tools=None)' that calls it and returns its answer, and "
+    "name that function"
+)
 
 
 def _call_constructor(

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from harness.bridge.call_log import call
 from harness.bridge.clients.methods import PASSES_OPTIONS, Method, method_of
+from harness.bridge.clients.sources import arguments_beside_options
 
 
 def attribute_of(client: object, path: tuple[str, ...]) -> object | None:
@@ -32,7 +33,10 @@ def call_with(
 
     `described` has the signature, if `function` itself does not show it.
     """
-    signature = [*inspect.signature(described or function).parameters.values()]
+    try:
+        signature = [*inspect.signature(described or function).parameters.values()]
+    except (TypeError, ValueError):  # it has none
+        return call(function, **arguments)
     kinds = [each.kind for each in signature]
     place = kinds.index(inspect.Parameter.VAR_POSITIONAL) if inspect.Parameter.VAR_POSITIONAL in kinds else None
     if place is None or signature[place].name not in arguments:
@@ -46,14 +50,26 @@ def call_with(
 
 
 def with_parameters_of_delegate(client: object, method: Method) -> Method:
-    """Return a method that passes its `**options` on to another method of the client with that method's parameters."""
-    found = PASSES_OPTIONS.search(method.source) if method.is_open else None
+    """Return a method that passes its `**options` on to another method of the client with that method's parameters.
+    The arguments that one of them sets itself are left out.
+    """
+    if not method.is_open:
+        return method
+    fixed, places = arguments_beside_options(method.source)
+    found = PASSES_OPTIONS.search(method.source)
     delegate = None if found is None else attribute_of(client, (found[1],))
     if delegate is None:
-        return method
+        return replace(method, fixed=fixed - method.names)
     other = method_of((), delegate)
+    fixed |= {*list(inspect.signature(cast("Any", delegate)).parameters)[:places]}
+    fixed |= arguments_beside_options(other.source)[0] - other.names if other.is_open else frozenset[str]()
+    fixed -= method.names
     return replace(
-        method, names=method.names | other.names, is_open=other.is_open, hints={**other.hints, **method.hints}
+        method,
+        names=(method.names | other.names) - fixed,
+        is_open=other.is_open,
+        hints={**other.hints, **method.hints},
+        fixed=fixed,
     )
 
 

@@ -9,7 +9,8 @@ import textwrap
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import cast
+from types import MethodType
+from typing import Any, cast
 
 from harness.bridge.clients.annotations import hints_of, item_class, members_of, own_classes_in
 from harness.bridge.clients.forms import ANTHROPIC, Form
@@ -35,7 +36,9 @@ class Method(MethodCode):
     `options: Options`, the names include the fields of its class, and `options` is its parameter, its class and these
     fields. `annotations` holds the source of the annotations, which `hints` lacks
     if they name something that only type checkers import. `variadic` is the name of `*values` in the signature,
-    and `switches` holds the parameters that are `True` or `False`, by their defaults or annotations.
+    and `switches` holds the parameters that are `True` or `False`, by their defaults or annotations. `fixed` holds the
+    arguments that a method sets itself where it passes its `**options` on, so that they cannot be among the options.
+    `is_decorated` is set for a function that a decorator of another file replaced by its own, which may send anything.
     """
 
     path: tuple[str, ...]
@@ -50,6 +53,8 @@ class Method(MethodCode):
     annotations: Mapping[str, str] = field(default_factory=dict[str, str])
     variadic: str = ""
     switches: frozenset[str] = frozenset()
+    fixed: frozenset[str] = frozenset()
+    is_decorated: bool = False
 
     def parameter(self, name: str, form: Form) -> str | None:
         """Return the name of the parameter for an argument of this message format, or `None` if the method has none."""
@@ -57,7 +62,7 @@ class Method(MethodCode):
         if name == "prompt":
             return self.prompt or (known[0] if self.is_open else None)
         found = first_known(known, self.names) or (self.only_list if name == form.messages else None)
-        return found or (known[0] if self.is_open else None)
+        return found or (known[0] if self.is_open and known[0] not in self.fixed else None)
 
     def packed_arguments(self, arguments: Mapping[str, object]) -> Mapping[str, object]:
         """Return arguments as the method takes them: all of them in one object, or the options in one."""
@@ -96,7 +101,7 @@ class Method(MethodCode):
         is_text = str in members_of(self.hints.get(name, str)) or name not in self.hints
         is_text = is_text and re.search(r"\bstr\b|_empty", self.annotations.get(name, "str")) is not None
         is_text = is_text and (str in members_of(self.hints.get(name)) or not _LIST_NAMES.search(name))
-        return name if is_text and self.sends_requests else None
+        return name if is_text and (self.sends_requests or self.is_decorated) else None
 
     @property
     def _text_names(self) -> frozenset[str]:
@@ -174,6 +179,7 @@ _LIST_OF_LISTS = re.compile(r"(?:[\w.]*\.)?(?:list|List|Sequence|Iterable)\[(?:[
 
 def method_of(path: tuple[str, ...], value: object) -> Method:
     """Return a method, or the constructor of a class, with the parameters in its signature and source."""
+    value = _decorated_function(value, path[-1] if path else "")
     try:
         parameters = inspect.signature(cast("Callable[..., object]", value)).parameters.values()
     except (TypeError, ValueError):
@@ -217,6 +223,7 @@ def method_of(path: tuple[str, ...], value: object) -> Method:
             each.name for each in named if isinstance(each.default, bool) or hints.get(each.name) is bool
         ),
         variadic=next((each.name for each in parameters if each.kind is each.VAR_POSITIONAL), ""),
+        is_decorated=_is_decorated(value),
     )
     return found if inspect.isclass(value) else _with_options(found)
 
@@ -246,6 +253,35 @@ _OPTIONS = frozenset(
     for name in SYNONYMS[argument]
 )
 """Names of the fields of an object for options."""
+
+
+def _is_decorated(value: object) -> bool:
+    code = getattr(value, "__code__", None)
+    inner = getattr(inspect.unwrap(cast("Any", value)), "__code__", None) if code is not None else None
+    return inner is not None and inner.co_filename != cast("Any", code).co_filename
+
+
+def _decorated_function(value: object, name: str) -> object:
+    """Return the function that a decorator without `functools.wraps` hides behind `(*args, **kwargs)`, by its `name` or
+    if it is the only one. Return any other value unchanged.
+    """
+    for _ in range(_MAX_DECORATORS):
+        if not inspect.isfunction(value) and not inspect.ismethod(value):
+            break
+        kinds = [each.kind for each in inspect.signature(value).parameters.values()]
+        if kinds != [inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD]:
+            break
+        known = inspect.getclosurevars(value).nonlocals.values()
+        functions = [each for each in known if inspect.isfunction(each) or inspect.ismethod(each)]
+        named = [each for each in functions if each.__name__ in (name, value.__name__)] or functions
+        if len(named) != 1:
+            break
+        owner = getattr(value, "__self__", None)
+        value = named[0] if owner is None or inspect.ismethod(named[0]) else MethodType(named[0], owner)
+    return value
+
+
+_MAX_DECORATORS = 5
 
 
 def _constructor_delegate(kind: type) -> Callable[..., object] | None:

@@ -10,12 +10,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
-from harness.bridge.call_log import BoundMethod, call
+from harness.bridge.call_log import BoundMethod
 from harness.bridge.clients.answer_fields import has_calls_field
 from harness.bridge.clients.answers import events_of, keep_own_message, read_answer, read_stream
 from harness.bridge.clients.client_failures import client_failures
 from harness.bridge.clients.forms import FORMS, OPENAI
-from harness.bridge.clients.invocation import result_of_call, tool_binder, wait_for
+from harness.bridge.clients.invocation import attribute_of, call_with, result_of_call, tool_binder, wait_for
 from harness.bridge.clients.message_dictionaries import with_joined_texts
 from harness.bridge.clients.methods import Method
 from harness.bridge.clients.names import first_known
@@ -173,7 +173,9 @@ class ShapedClient:
         function = BoundMethod(client, method.path) if method.path else client
         try:
             given = method.packed_arguments({**method.examples, **self._given, **arguments})
-            return self._run(call(cast("Callable[..., object]", function), **given))
+            described = attribute_of(client, method.path) if method.path else client
+            made = call_with(cast("Callable[..., object]", function), given, cast("Callable[..., object]", described))
+            return self._run(made)
         except UnknownKeyError as error:
             reason = f"it reads {error.args[0]!r}, which no usual message has"
             raise Unsupported(RECOGNISED_CLIENT, "this message", reason) from error

@@ -6,6 +6,7 @@ import ast
 import inspect
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -75,6 +76,26 @@ def source_with_imports(name: str) -> str:
     package = f"{name.partition('.')[0]}."
     own = [each for each in dict.fromkeys((name, *modules)) if isinstance(each, str) and f"{each}.".startswith(package)]
     return "\n".join(source_of(sys.modules.get(each)) for each in own)
+
+
+@lru_cache(maxsize=256)
+def arguments_beside_options(source: str) -> tuple[frozenset[str], int]:
+    """Return the arguments that a method gives to the calls that get its `**options`: names, and the number of
+    arguments by place. Arguments that it reads from the options first are left out.
+    """
+    try:
+        (function,) = ast.parse(textwrap.dedent(source)).body
+    except (SyntaxError, ValueError):
+        return frozenset(), 0
+    options = getattr(getattr(getattr(function, "args", None), "kwarg", None), "arg", "")
+    names, places = set[str](), 0
+    for call in (each for each in ast.walk(function) if isinstance(each, ast.Call)):
+        unpacked = [each.value for each in call.keywords if each.arg is None]
+        if any(isinstance(each, ast.Name) and each.id == options for value in unpacked for each in ast.walk(value)):
+            names |= {each.arg for each in call.keywords if each.arg is not None}
+            places = max(places, sum(not isinstance(each, ast.Starred) for each in call.args))
+    read = {each.value for each in ast.walk(function) if isinstance(each, ast.Constant) and isinstance(each.value, str)}
+    return frozenset(names - read), places
 
 
 def source_of_class(value: type) -> str:

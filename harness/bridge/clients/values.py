@@ -19,7 +19,7 @@ def jsonable(value: object) -> JSON:
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if isinstance(value, Mapping):
-        return {str(key): jsonable(each) for key, each in cast("Mapping[object, object]", value).items()}
+        return {str(key): jsonable(each) for key, each in plain(cast("object", value)).items()}
     if (items := items_of(value)) is not None:
         return [jsonable(each) for each in items]
     if hasattr(value, "value"):  # an enumeration
