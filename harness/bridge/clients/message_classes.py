@@ -9,7 +9,7 @@ import sys
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any, cast
 
 from harness.bridge.clients.annotations import (
@@ -23,7 +23,9 @@ from harness.bridge.clients.annotations import (
     subclasses_of,
 )
 from harness.bridge.clients.message_dictionaries import is_result_message
+from harness.bridge.clients.method_code import MethodCode
 from harness.bridge.clients.names import CALL_ID_FIELDS, ERROR_FLAG, FIELD_ALIASES
+from harness.bridge.clients.sources import classes_with_imports
 from harness.bridge.clients.values import snake_case
 
 
@@ -51,7 +53,17 @@ def _as_instance(value: dict[str, Any], members: Sequence[object]) -> object | N
     elif "type" in value and (block := _content_block(value, members)) is not None:
         return block
     made = (_instance_of(value, each) for each in _own_classes_among(members))
-    return next((each for each in made if each is not None), None)
+    typed = (_typed_dictionary(value, each) for each in members if typing.is_typeddict(each))
+    return next((each for each in chain(made, typed) if each is not None), None)
+
+
+def _typed_dictionary(value: Mapping[str, Any], kind: Any) -> object | None:
+    """Return an object with the keys of a `TypedDict`. Return `None` if it has them already, or lacks one of them."""
+    hints = hints_of(kind)
+    known = _known_fields(value, hints)
+    if kind.__required_keys__ <= value.keys() or not kind.__required_keys__ <= known.keys():
+        return None
+    return {name: as_annotated(known[name], hint) for name, hint in hints.items() if name in known}
 
 
 def _own_classes_among(members: Iterable[object]) -> list[type[Any]]:
@@ -108,11 +120,33 @@ def _classes_for_role(members: Sequence[object], role: str) -> list[object]:
     return [*named] or [*members]
 
 
+def dispatched_classes(method: MethodCode) -> list[type]:
+    """Return the message classes that a client's code tells apart, if it reads no roles from dictionaries.
+
+    There must be one for messages of the user and one for those of the model.
+    """
+    code = method.with_imports
+    if _READS_ROLE.search(code):
+        return []
+    names = {name for found in _TESTED_CLASSES.findall(code) for name in re.findall(r"\w+", "".join(found))}
+    classes = [each for name, each in classes_with_imports(method.module_name).items() if name in names]
+    found = [each for each in classes if any(_has_role(each, role) for role in _ROLE_PATTERNS) and hints_of(each)]
+    has_both = all(any(_has_role(each, role) for each in found) for role in ("user", "assistant"))
+    return found if has_both else []
+
+
+_TESTED_CLASSES = re.compile(r"isinstance\(\w+, \(?([\w.,\s|]+)\)|\bcase ([\w.]+)\(|\btype\(\w+\) (?:is|==) ([\w.]+)")
+"""Code that tests for the class of a message."""
+
+_READS_ROLE = re.compile(r"(\[|\.get\(|\.pop\()[\"']role[\"']|case \{[^}\n]*[\"']role[\"']")
+"""Code that reads the role of a message that is a dictionary."""
+
+
 def marks_errors(hint: object) -> bool:
     """Return whether the messages or results in an annotation have a field that marks errors."""
     item = item_class(hint)
     names = hints_of(item)
-    inner = (hints_of(each) for each in (*map(item_class, names.values()), *subclasses_of(item)))
+    inner = (hints_of(each) for each in (*map(item_class, names.values()), *subclasses_of(item), *members_of(item)))
     return any(_error_field(each) for each in (names, *inner))
 
 
@@ -179,14 +213,7 @@ def _instance_of(value: dict[str, Any], kind: Callable[..., object]) -> object |
     class.
     """
     hints = hints_of(kind)
-    known: dict[str, Any] = {**value.get("function", {}), **value}
-    for name, others in FIELD_ALIASES.items():
-        known |= {other: known[name] for other in others if name in known and name not in hints and other not in known}
-    if (field := _error_field(hints)) is not None and ERROR_FLAG in known:
-        known[field] = known[ERROR_FLAG]
-    for name in ("arguments", *FIELD_ALIASES["arguments"]):
-        if isinstance(known.get(name), str) and str not in members_of(hints.get(name)):
-            known[name] = json.loads(known[name])
+    known = _known_fields(value, hints)
     if isinstance(known.get("function"), dict) and hints.get("function") is str:
         known["function"] = known.get("name")
     if known.get("tool_calls"):
@@ -202,6 +229,19 @@ def _instance_of(value: dict[str, Any], kind: Callable[..., object]) -> object |
         return kind(**{name: as_annotated(known[name], hints.get(name)) for name in names}) if names else None
     except (TypeError, ValueError):
         return None
+
+
+def _known_fields(value: Mapping[str, Any], hints: Mapping[str, object]) -> dict[str, Any]:
+    """Return the fields of a message, a call or a tool under the names that a class with these annotations has."""
+    known: dict[str, Any] = {**value.get("function", {}), **value}
+    for name, others in FIELD_ALIASES.items():
+        known |= {other: known[name] for other in others if name in known and name not in hints and other not in known}
+    if (field := _error_field(hints)) is not None and ERROR_FLAG in known:
+        known[field] = known[ERROR_FLAG]
+    for name in ("arguments", *FIELD_ALIASES["arguments"]):
+        if isinstance(known.get(name), str) and str not in members_of(hints.get(name)):
+            known[name] = json.loads(known[name])
+    return known
 
 
 def _lists_of_calls(hints: Mapping[str, object], kind: Callable[..., object]) -> Mapping[str, object]:

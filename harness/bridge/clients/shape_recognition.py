@@ -7,9 +7,10 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import cast
+from typing import Any, Union, cast
 
 from harness import plugins
+from harness.bridge.clients.annotations import own_classes_in
 from harness.bridge.clients.client_state import keeps_history, setting_attributes, system_attribute
 from harness.bridge.clients.constructors import constructor_names, default_model, try_to_make, unknown_client
 from harness.bridge.clients.forms import GEMINI, OPENAI, PROMPT, RESPONSES, Form
@@ -19,6 +20,7 @@ from harness.bridge.clients.invocation import (
     tool_binder,
     with_parameters_of_delegate,
 )
+from harness.bridge.clients.message_classes import dispatched_classes
 from harness.bridge.clients.methods import Method, method_of
 from harness.bridge.clients.names import BASE_URLS, KEYS, KNOWN_PARAMETERS, METHODS, MODELS, SYNONYMS, first_known
 from harness.bridge.clients.shapes import RESOURCE, SDK_METHODS, STREAM_METHODS, TEXT_CALLBACKS, ClientShape
@@ -161,12 +163,26 @@ def _with_all_parameters(method: Method, client: object) -> Method:
     the method takes any parameter, `max_tokens` is one of them if the client has an attribute of this name.
     """
     method = with_parameters_of_delegate(client, method)
-    names = method.names
+    names, hints = method.names, dict[str, object]()
     if (binder := tool_binder(client)) is not None and method.path not in SDK_METHODS:
-        names |= {"tools"} | ({"tools", "tool_choice"} & method_of((), binder).names)
+        bound = method_of((), binder)
+        names |= {"tools"} | ({"tools", "tool_choice"} & bound.names)
+        hints = {name: each for name, each in bound.hints.items() if name in names}
     if method.is_open and hasattr(client, "max_tokens") and not hasattr(client, "max_completion_tokens"):
         names |= {"max_tokens"}
-    return replace(method, names=names)
+    return replace(method, names=names, hints={**hints, **method.hints})
+
+
+def _with_message_classes(method: Method) -> Method:
+    """Return a method whose annotation does not show the classes of its messages with those that its code tells apart.
+    Without such classes, the method is unchanged.
+    """
+    name = method.parameter(OPENAI.messages, OPENAI)
+    if name is None or form_of_method(method) is not OPENAI or own_classes_in(hint := method.hints.get(name)):
+        return method
+    if "dict" in str(hint).lower() or "Mapping" in str(hint) or not (classes := dispatched_classes(method)):
+        return method
+    return replace(method, hints={**method.hints, name: list[cast("Any", Union)[tuple(classes)]]})
 
 
 def _make_shape(
@@ -178,6 +194,7 @@ def _make_shape(
 ) -> ClientShape:
     """Return the shape of a client whose method is known."""
     is_sdk = whole.path in SDK_METHODS
+    whole, streamed = _with_message_classes(whole), None if streamed is None else _with_message_classes(streamed)
     given = {"model": first_known(MODELS, whole.names) or ("model" if is_sdk else None)}
     if not own:
         given |= {"base_url": first_known(BASE_URLS, whole.names), "api_key": first_known(KEYS, whole.names)}

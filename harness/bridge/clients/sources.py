@@ -68,14 +68,29 @@ def _plain_name(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
 
 
-@lru_cache(maxsize=64)
-def source_with_imports(name: str) -> str:
-    """Return the source of a module and of the modules of its package that define what it imports."""
+def modules_of_package(name: str) -> list[str]:
+    """Return the names of a module and of the modules of its package that define what it imports."""
     members = {**vars(sys.modules[name])}.values() if name in sys.modules else ()
     modules = (each.__name__ if inspect.ismodule(each) else getattr(each, "__module__", None) for each in members)
     package = f"{name.partition('.')[0]}."
-    own = [each for each in dict.fromkeys((name, *modules)) if isinstance(each, str) and f"{each}.".startswith(package)]
-    return "\n".join(source_of(sys.modules.get(each)) for each in own)
+    own = dict.fromkeys((name, *modules))
+    return [each for each in own if isinstance(each, str) and f"{each}.".startswith(package)]
+
+
+def source_with_imports(name: str) -> str:
+    """Return the source of a module and of the modules of its package that define what it imports."""
+    return "\n".join(source_of(sys.modules.get(each)) for each in modules_of_package(name))
+
+
+def classes_with_imports(name: str) -> dict[str, type]:
+    """Return the classes by name that a module and the modules of its package define whose definitions it imports."""
+    modules = [each for each in modules_of_package(name) if each in sys.modules]
+    return {
+        each.__name__: each
+        for module in modules
+        for each in {**vars(sys.modules[module])}.values()
+        if inspect.isclass(each) and each.__module__ == module
+    }
 
 
 @lru_cache(maxsize=256)

@@ -1,0 +1,154 @@
+"""Message classes that no annotation names, but that a client's code tells apart."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.bridge.clients.shape_recognition import recognise_shape
+from harness.bridge.clients.shaped_client import ShapedClient
+from harness.model.messages import ChatRequest, Message, Role, Text, ToolCall, ToolResult
+from harness.model.protocols import Endpoint
+
+CLASSES = """
+from dataclasses import dataclass, field
+from typing import Any, TypedDict
+
+class Asked(TypedDict):
+    id: str | None
+    name: str
+    args: dict[str, Any]
+
+@dataclass
+class SystemText:
+    text: str
+
+@dataclass
+class HumanText:
+    text: str
+
+@dataclass
+class ModelAnswer:
+    text: str
+    calls: list[Asked] = field(default_factory=list)
+    own: Any = None
+
+@dataclass
+class ToolOutcome:
+    call: Asked
+    content: Any
+    failed: bool = False
+"""
+
+CLIENT = """
+from typing import Any, Iterable
+from .kinds import HumanText, ModelAnswer, SystemText, ToolOutcome
+
+SEEN = []
+
+class Client:
+    def __init__(self, base_url, api_key="", model="m"):
+        self.tools = []
+    def bind_tools(self, tools: list[dict[str, Any]], tool_choice: str | None = None):
+        self.tools = tools
+        return self
+    def invoke(self, messages: Iterable[Any]):
+        SEEN.extend(map(encoded, messages))
+        return ModelAnswer("", [{"id": "call_1", "name": "look", "args": {"at": "it"}}], own=object())
+
+def encoded(message):
+"""
+
+BY_ISINSTANCE = """
+    if not isinstance(message, (SystemText, HumanText, ModelAnswer, ToolOutcome)):
+        raise TypeError("not a message")
+    return message
+"""
+
+BY_MATCH = """
+    match message:
+        case SystemText() | HumanText():
+            return message
+        case HumanText(text):
+            return message
+        case ModelAnswer(text, calls):
+            return message
+        case ToolOutcome(call=call):
+            return message
+    raise TypeError("not a message")
+"""
+
+BY_ROLE = """
+    if isinstance(message, (HumanText, ModelAnswer)):
+        return message
+    return message["role"]
+"""
+
+ONLY_ANSWERS = """
+    return message if not isinstance(message, ModelAnswer) else message.own
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folder of a package with a module for its classes and one for its client."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "talkative").mkdir()
+    (tmp_path / "talkative" / "__init__.py").touch()
+    (tmp_path / "talkative" / "kinds.py").write_text(CLASSES)
+    importlib.invalidate_caches()
+    yield tmp_path / "talkative"
+    for name in [each for each in sys.modules if each.partition(".")[0] == "talkative"]:
+        del sys.modules[name]
+
+
+def _client(folder: Path, code: str) -> Any:
+    (folder / "client.py").write_text(CLIENT + code)
+    return importlib.import_module("talkative.client")
+
+
+QUESTION = Message(Role.USER, (Text("Where?"),))
+RESULT = Message(Role.USER, (ToolResult("call_1", "look", "There.", is_error=True),))
+
+
+@pytest.mark.parametrize("code", [BY_ISINSTANCE, BY_MATCH])
+def test_messages_have_the_classes_that_the_code_tells_apart(folder: Path, code: str) -> None:
+    module = _client(folder, code)
+    shape = recognise_shape(module.Client, "talkative.client:Client")
+    with closing(ShapedClient(shape, Endpoint("http://127.0.0.1:9/v1", "no-key"), "m", "gemini")) as client:
+        answer = client.chat(ChatRequest("m", (QUESTION,), system="Be brief."))
+        client.chat(ChatRequest("m", (QUESTION, answer.message, RESULT), system="Be brief."))
+
+    kinds = [type(each).__name__ for each in module.SEEN]
+    assert kinds == ["SystemText", "HumanText", "SystemText", "HumanText", "ModelAnswer", "ToolOutcome"]
+    assert module.SEEN[4].own is not None
+    assert (module.SEEN[5].call["name"], module.SEEN[5].content, module.SEEN[5].failed) == ("look", "There.", True)
+
+
+def test_calls_of_another_client_have_the_keys_of_their_typed_dictionary(folder: Path) -> None:
+    module = _client(folder, BY_ISINSTANCE)
+    shape = recognise_shape(module.Client, "talkative.client:Client")
+    asked = Message(Role.ASSISTANT, (ToolCall("call_1", "look", {"at": "it"}),))
+    with closing(ShapedClient(shape, Endpoint("http://127.0.0.1:9/v1", "no-key"), "m", "gemini")) as client:
+        client.chat(ChatRequest("m", (QUESTION, asked, RESULT)))
+
+    assert module.SEEN[1].calls == [{"id": "call_1", "name": "look", "args": {"at": "it"}}]
+
+
+@pytest.mark.parametrize("code", [BY_ROLE, ONLY_ANSWERS])
+def test_code_that_takes_dictionaries_gets_them(folder: Path, code: str) -> None:
+    shape = recognise_shape(_client(folder, code).Client, "talkative.client:Client")
+
+    assert "Any" in str(shape.messages_hint)
+
+
+def test_a_method_that_binds_tools_shows_what_its_tool_choice_is(folder: Path) -> None:
+    shape = recognise_shape(_client(folder, BY_ISINSTANCE).Client, "talkative.client:Client")
+
+    assert shape.whole.hints["tool_choice"] == str | None
