@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypedDict
 
 import pytest
 from pydantic import BaseModel
 
 from harness.bridge.clients.answer_fields import own_calls
 from harness.bridge.clients.answers import keep_own_message, read_answer, read_stream
+from harness.bridge.clients.message_classes import as_annotated
 from harness.bridge.openai_messages import Memory
 from harness.model.messages import ChatRequest, ChatResponse, Finish, Message, Refusal, Role, StopReason, Text
 
@@ -252,3 +253,45 @@ def test_the_answer_of_an_sdk_beside_a_text_is_not_the_answer_of_the_client() ->
     found = last_response([{"text": "Hello", "raw_response": raw}])
 
     assert (found.text, found.tool_calls) == ("Hello", ())
+
+
+class TypedCall(TypedDict):
+    id: str
+    name: str
+    args: dict[str, Any]
+
+
+class TypedResult(TypedDict):
+    role: Literal["tool"]
+    call_id: str
+    output: str
+
+
+class TypedMessage(TypedDict, total=False):
+    role: Literal["user", "assistant"]
+    text: str
+    calls: list[TypedCall]
+
+
+CALLED = {"name": "weather", "arguments": "{}"}
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ({"role": "user", "content": "Hello"}, {"role": "user", "text": "Hello"}),
+        (
+            {"role": "assistant", "content": "", "tool_calls": [{"id": "a", "type": "function", "function": CALLED}]},
+            {"role": "assistant", "text": "", "calls": [{"id": "a", "name": "weather", "args": {}}]},
+        ),
+        (
+            {"role": "tool", "tool_call_id": "a", "content": "sunny"},
+            {"role": "tool", "call_id": "a", "output": "sunny"},
+        ),
+        # the client's own message, and one that has no place for a field, stay as they are
+        ({"role": "assistant", "text": "Hello", "state": 1}, {"role": "assistant", "text": "Hello", "state": 1}),
+        ({"role": "user", "content": "Hello", "name": "Ada"}, {"role": "user", "content": "Hello", "name": "Ada"}),
+    ],
+)
+def test_a_message_has_the_keys_of_its_typed_dictionary(message: Any, expected: Any) -> None:
+    assert as_annotated([message], list[TypedMessage | TypedResult]) == [expected]

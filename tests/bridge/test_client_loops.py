@@ -1310,3 +1310,185 @@ def test_an_iterator_that_still_yields_is_an_answer_in_pieces(load: Load) -> Non
     assert isinstance(drive, AgentDrive)
 
     assert [each.text if each else None for each in drive(HERE, "model", conversation())] == ["Hello"]
+
+
+TYPED = """
+class FunctionTool(TypedDict, total=False):
+    name: str
+    description: str
+    schema: dict[str, Any]
+    strict: bool
+
+class Wrapped(TypedDict):
+    type: Literal["function"]
+    function: FunctionTool
+
+class Runnable(TypedDict):
+    name: str
+    parameters: dict[str, Any]
+    run: Callable[..., Any]
+
+class Base:
+    def __init__(self, model: str = "gpt", base_url: str | None = None):
+        SEEN.clear()
+"""
+
+FLAT = {"name": "weather", "description": "The weather.", "schema": SCHEMA}
+
+TYPED_TOOLS = {
+    "of a session's constructor": (
+        FLAT,
+        """
+class Session(Base):
+    def __init__(self, model: str = "gpt", tools: list[FunctionTool] | None = None):
+        SEEN.append(tools)
+    def ask(self, text: str) -> Reply:
+        return Reply("done")
+    def submit(self, results: list[Output]) -> Reply:
+        return Reply("done")
+""",
+    ),
+    "of a session's method": (
+        {"type": "function", "function": FLAT},
+        """
+class Session(Base):
+    def ask(self, text: str, tools: Sequence[Wrapped] = ()) -> Reply:
+        SEEN.append([*tools])
+        return Reply("done")
+    def submit(self, results: list[Output]) -> Reply:
+        return Reply("done")
+""",
+    ),
+    "of an agent with an executor": (
+        FLAT,
+        """
+class Session(Base):
+    def ask(self, text: str, tools: list[FunctionTool], execute_tool: Callable[[str, dict], str]) -> Reply:
+        SEEN.append(tools)
+        return Reply(execute_tool("weather", args))
+""",
+    ),
+    "of an agent with pairs": (
+        FLAT,
+        """
+class Session(Base):
+    def ask(self, text: str, tools: list[tuple[FunctionTool, Callable[..., Any]]]) -> Reply:
+        SEEN.append([each for each, _ in tools])
+        return Reply(tools[0][1](**args))
+""",
+    ),
+}
+
+
+@pytest.mark.parametrize("api", ["openai-chat", "anthropic", "gemini"])
+@pytest.mark.parametrize(("tool", "code"), TYPED_TOOLS.values(), ids=[*TYPED_TOOLS])
+def test_tools_have_the_keys_of_their_typed_dictionary(load: Load, tool: object, code: str, api: str) -> None:
+    module = load(f"from typing import TypedDict\n{CALLS}{TYPED}{code}")
+    drive = session_drive(module.Session, api) or agent_drive(module.Session, api)
+    assert drive is not None
+    drive(HERE, "gpt", conversation())
+
+    seen = module.SEEN
+    assert seen == [[tool]]
+
+
+def test_a_tool_that_runs_may_be_a_typed_dictionary(load: Load) -> None:
+    code = """
+class Agent(Base):
+    def ask(self, text: str, tools: list[Runnable]) -> Reply:
+        SEEN.extend([sorted(tools[0]), tools[0]["run"](**args)])
+        return Reply("done")
+"""
+    module = load(f"from typing import TypedDict\n{CALLS}{TYPED}{code}")
+    drive = agent_drive(module.Agent, "openai-chat")
+    assert drive is not None
+    drive(HERE, "gpt", conversation())
+
+    assert module.SEEN == [["name", "parameters", "run"], "sunny in Paris"]
+
+
+SETTINGS_AND_RESULTS = """
+@dataclass
+class Settings:
+    base_url: str | None = None
+    api_key: str | None = None
+    model: str = "gpt"
+    system_prompt: str | None = None
+    max_tokens: int | None = None
+
+@dataclass
+class Spec:
+    name: str
+    description: str
+    parameters: dict[str, Any]
+
+@dataclass
+class Request:
+    id: str
+    name: str
+    args: dict[str, Any]
+
+@dataclass
+class Outcome:
+    request: Request
+    value: Any = None
+    error: str | None = None
+
+@dataclass
+class Turn:
+    text: str
+    requests: list[Request] = field(default_factory=list)
+
+class Session:
+    def __init__(self, settings: Settings):
+        SEEN.append(settings)
+    def ask(self, text: str, *, functions: list[Spec] | None = None) -> Turn:
+        SEEN.append(functions)
+        return Turn("", [Request("a", "weather", {"city": "Paris"}), Request("b", "weather", {"city": "Atlantis"})])
+    def reply(self, results: list[Outcome], *, functions: list[Spec] | None = None) -> Turn:
+        SEEN.extend([functions, *results])
+        return Turn("done")
+
+def build_client(settings: Settings | None = None) -> Session:
+    return Session(settings or Settings())
+"""
+
+
+@pytest.mark.parametrize("name", ["Session", "build_client"])
+def test_a_session_gets_settings_tools_and_results_of_its_own_classes(load: Load, name: str) -> None:
+    module = load(SETTINGS_AND_RESULTS)
+    drive = session_drive(getattr(module, name), "openai-chat")
+    assert drive is not None
+    module.SEEN.clear()
+    drive(HERE, "gpt-5", conversation(system="Be brief.", max_tokens=50))
+
+    tools = [module.Spec("weather", "The weather.", SCHEMA)]
+    first, second = (
+        module.Request(*each) for each in [("a", "weather", {"city": "Paris"}), ("b", "weather", {"city": "Atlantis"})]
+    )
+    seen = module.SEEN
+    assert seen == [
+        module.Settings(HERE.base_url, HERE.api_key, "gpt-5", "Be brief.", 50),
+        *(tools, tools),
+        module.Outcome(first, "sunny in Paris"),
+        module.Outcome(second, "no such city: Atlantis"),
+    ]
+    assert drive.ignored == ()
+
+
+def test_a_message_with_calls_is_no_result(load: Load) -> None:
+    module = load(
+        SETTINGS_AND_RESULTS
+        + """
+@dataclass
+class Note:
+    role: str
+    content: str
+    request: Request | None = None
+
+class Other(Session):
+    reply = None
+    def keep(self, note: Note) -> None: ...
+"""
+    )
+    assert session_drive(module.Other, "openai-chat") is None

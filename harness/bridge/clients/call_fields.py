@@ -14,7 +14,7 @@ from harness.bridge.clients.values import items_of, jsonable, plain_fields
 CALL_FIELDS = ("tool_calls", "calls", "function_calls", "tool_uses", "tool_call", "function_call")
 """Names of fields that hold the calls of an answer, in order of preference."""
 
-_ARGUMENT_FIELDS = ("arguments", "args", "input", "parameters", "tool_args", "tool_input", "params")
+ARGUMENT_FIELDS = ("arguments", "args", "input", "parameters", "tool_args", "tool_input", "params")
 
 _ID_FIELDS = ("call_id", "id", "tool_call_id")
 
@@ -34,13 +34,13 @@ def is_computed(value: object, name: str) -> bool:
 def fields_of_call(call: object) -> dict[str, Any]:
     """Return the fields of a call. The arguments may be a property, or else a JSON text under another name."""
     found = {**plain_fields(call)}
-    for name in filter(partial(is_computed, call), (*_ARGUMENT_FIELDS, *_ID_FIELDS, *_NAME_FIELDS)):
+    for name in filter(partial(is_computed, call), (*ARGUMENT_FIELDS, *_ID_FIELDS, *_NAME_FIELDS)):
         with contextlib.suppress(Exception):  # arguments that are no JSON make a property fail
             found[name] = getattr(call, name)
-    if not {*_ARGUMENT_FIELDS} & found.keys() and {*_NAME_FIELDS} & found.keys():
+    if not {*ARGUMENT_FIELDS} & found.keys() and {*_NAME_FIELDS} & found.keys():
         others = [name for name, each in found.items() if isinstance(each, str | Mapping) and name not in _OTHER_FIELDS]
         raw = [each for each in others if _RAW_ARGUMENTS.fullmatch(each)]
-        if any(is_computed(call, each) for each in _ARGUMENT_FIELDS):
+        if any(is_computed(call, each) for each in ARGUMENT_FIELDS):
             raw += others  # the text that a property could not parse
         if raw:
             found["arguments"] = found[raw[0]]
@@ -51,7 +51,7 @@ def is_single_call(call: object) -> bool:
     """Return whether an object has a name and arguments, and no list of calls."""
     found = fields_of_call(call)
     names = {*_NAME_FIELDS} & found.keys()
-    return bool(names) and bool({*_ARGUMENT_FIELDS} & found.keys()) and not {*CALL_FIELDS} & found.keys()
+    return bool(names) and bool({*ARGUMENT_FIELDS} & found.keys()) and not {*CALL_FIELDS} & found.keys()
 
 
 def call_parts(call: object) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def call_parts(call: object) -> dict[str, Any]:
     found = fields_of_call(call)
     function = found.get("function")
     either = {**(fields_of_call(function) if not isinstance(function, str) else {"name": function}), **found}
-    given = [either[key] for key in _ARGUMENT_FIELDS if key in either]
+    given = [either[key] for key in ARGUMENT_FIELDS if key in either]
     arguments = next((each for each in given if each not in ("", None)), next(iter(given), None))
     return {
         "id": next((either[key] for key in _ID_FIELDS if either.get(key)), None),

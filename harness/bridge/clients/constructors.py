@@ -10,7 +10,7 @@ import typing
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from dataclasses import is_dataclass
+from dataclasses import is_dataclass, replace
 from functools import partial
 from itertools import chain
 from typing import cast
@@ -107,6 +107,15 @@ def constructor_names(factory: object) -> dict[str, str]:
     return {**(_own_constructor_names(config[1]) if config else {}), **_own_constructor_names(factory)} or {"": ""}
 
 
+def constructor_method(factory: object) -> Method:
+    """Return a constructor, with the parameters of its configuration class if it takes an object of one."""
+    method, config = method_of((), factory), _configuration_parameter(factory)
+    if config is None:
+        return method
+    inner = method_of((), config[1])
+    return replace(method, names=method.names | inner.names, hints={**inner.hints, **method.hints})
+
+
 def _own_constructor_names(factory: object) -> dict[str, str]:
     method, found = method_of((), factory), dict[str, str]()
     for key, known in (("base_url", BASE_URLS), ("api_key", KEYS), ("model", MODELS)):
@@ -173,10 +182,11 @@ def make_client(
     if "max_retries" in method.names:
         arguments["max_retries"] = 0
     config = _configuration_parameter(factory)
+    inner = {name: extra.pop(name) for name in extra.keys() - method.names if config and not method.is_open}
     arguments |= {**provider_argument(method, api), **extra}
     arguments |= dict.fromkeys(method.required & {*SYNONYMS["system"], *SYNONYMS["tools"]} - arguments.keys())
     if config is not None and "base_url" not in arguments:
-        arguments[config[0]] = make_client(config[1], base_url, api_key, model)
+        arguments[config[0]] = make_client(config[1], base_url, api_key, model, api="", **inner)
     unknown = method.required - arguments.keys() - {*PROVIDERS, *BASE_URLS, *KEYS, *MODELS}
     arguments |= _example_arguments(method, unknown)
     if missing := sorted(method.required - arguments.keys()):

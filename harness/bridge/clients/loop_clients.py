@@ -9,7 +9,7 @@ from typing import Protocol
 
 from harness.bridge.call_log import BoundMethod, call
 from harness.bridge.clients.client_state import system_attribute
-from harness.bridge.clients.constructors import make_client
+from harness.bridge.clients.constructors import constructor_method, make_client
 from harness.bridge.clients.loop_settings import THINKING_PARAMETERS, thinking_argument
 from harness.bridge.clients.methods import Method, method_of
 from harness.bridge.clients.names import MODELS, SYNONYMS, first_known
@@ -54,7 +54,7 @@ def client_with_settings(
 
     If neither takes the system prompt, it is set by another method or as an attribute.
     """
-    made = method_of((), drive.make)
+    made = constructor_method(drive.make)
     system = _system_argument(made, conversation)
     setters = {
         key: setter
@@ -89,13 +89,13 @@ def client_with_settings(
 
 def takes_thinking(drive: ClassDrive) -> bool:
     """Return whether a class takes an amount of reasoning, by its constructor or by its method for a prompt."""
-    names = method_of((), drive.make).names | drive.sending.names
+    names = constructor_method(drive.make).names | drive.sending.names
     return any(first_known(known, names) for known in THINKING_PARAMETERS.values())
 
 
 def takes_budget(drive: ClassDrive) -> bool:
     """Return whether a class takes a number of tokens for reasoning, or sends one of its own."""
-    names = method_of((), drive.make).names | drive.sending.names
+    names = constructor_method(drive.make).names | drive.sending.names
     is_sent = re.search(r"budget_?tokens|thinking_?budget", drive.sending.module, re.IGNORECASE)
     return first_known(THINKING_PARAMETERS["budget"], names) is not None or is_sent is not None
 
@@ -126,7 +126,7 @@ def _system_argument(method: Method, conversation: Conversation) -> dict[str, st
 def _limit_argument(drive: ClassDrive) -> str:
     """Return the constructor's parameter, or the attribute, for the maximum number of tokens of an answer."""
     found = re.search(rf"\bself\.({'|'.join(SYNONYMS['max_tokens'])})\s*=", source_of_class(drive.factory))
-    name = first_known(SYNONYMS["max_tokens"], method_of((), drive.make).names) or (found[1] if found else None)
+    name = first_known(SYNONYMS["max_tokens"], constructor_method(drive.make).names) or (found[1] if found else None)
     if name is None:
         raise Unsupported(RECOGNISED_CLIENT, "max_tokens", "it has no such argument")
     return name

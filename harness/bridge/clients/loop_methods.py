@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Mapping, Sequence
 
-from harness.bridge.clients.annotations import hints_of, own_classes_in
+from harness.bridge.clients.annotations import hints_of, members_of, own_classes_in
+from harness.bridge.clients.call_fields import ARGUMENT_FIELDS
 from harness.bridge.clients.methods import Method
 from harness.bridge.clients.names import CALL_PARAMETERS, EXECUTORS, METHODS, SYNONYMS, TOOL_PARAMETERS, first_known
 from harness.bridge.clients.tool_parts import tool_parameters
@@ -117,5 +119,17 @@ def results_parameter(method: Method) -> str | None:
 def is_result_class(kind: type) -> bool:
     """Return whether a class has fields for a call and for its result."""
     names = hints_of(kind).keys()
-    has_call = any({*CALL_PARAMETERS[each]} & names for each in ("call", "id"))
+    has_call = any({*CALL_PARAMETERS[each]} & names for each in ("call", "id")) or _holds_call(kind)
     return has_call and bool({*CALL_PARAMETERS["content"]} & names) and not issubclass(kind, Mapping)
+
+
+def _holds_call(kind: type) -> bool:
+    """Return whether a class for results has a field for the call itself, by the fields of the call's class."""
+    hints = hints_of(kind)
+    calls = [each for hint in hints.values() for each in members_of(hint) if inspect.isclass(each)]
+    return "role" not in hints and any(_is_call_class(each) for each in calls)
+
+
+def _is_call_class(kind: type) -> bool:
+    names = hints_of(kind).keys()
+    return bool({*CALL_PARAMETERS["name"]} & names and {*ARGUMENT_FIELDS} & names)

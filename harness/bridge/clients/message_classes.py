@@ -24,7 +24,8 @@ from harness.bridge.clients.annotations import (
 )
 from harness.bridge.clients.message_dictionaries import is_result_message
 from harness.bridge.clients.method_code import MethodCode
-from harness.bridge.clients.names import CALL_ID_FIELDS, ERROR_FLAG, FIELD_ALIASES
+from harness.bridge.clients.names import CALL_ID_FIELDS, ERROR_FLAG, FIELD_ALIASES, first_known
+from harness.bridge.clients.own_keys import SCHEMA_KEYS
 from harness.bridge.clients.sources import classes_with_imports
 from harness.bridge.clients.values import snake_case
 
@@ -58,12 +59,35 @@ def _as_instance(value: dict[str, Any], members: Sequence[object]) -> object | N
 
 
 def _typed_dictionary(value: Mapping[str, Any], kind: Any) -> object | None:
-    """Return an object with the keys of a `TypedDict`. Return `None` if it has them already, or lacks one of them."""
-    hints = hints_of(kind)
-    known = _known_fields(value, hints)
-    if kind.__required_keys__ <= value.keys() or not kind.__required_keys__ <= known.keys():
+    """Return a message, a call or a tool with the keys of a `TypedDict`. Return `None` if it has them already, or lacks
+    one of them.
+
+    A message is also converted if each of its fields has a key, and at least one of these has another name.
+    """
+    hints, required = hints_of(kind), cast("frozenset[str]", kind.__required_keys__)
+    known = {**value}
+    is_tool = "role" not in value and bool({"function", *SCHEMA_KEYS} & value.keys())
+    if len(alone := value.get("functionDeclarations", ())) == 1 and not value.keys() & hints.keys():
+        return _typed_dictionary(alone[0], kind)
+    if is_tool:
+        inner = value.get("function", value)
+        schemas = [inner[name] for name in SCHEMA_KEYS if name in inner]
+        known.update(parameters=schemas[0] if schemas else {})
+    elif not _has_other_keys(value, hints) and (not required or required <= value.keys()):
         return None
-    return {name: as_annotated(known[name], hint) for name, hint in hints.items() if name in known}
+    if is_tool and "function" in hints and "name" in known and "function" not in known:
+        known |= {"type": "function", "function": value}
+    known = _known_fields(known, hints)
+    fits = required <= known.keys() and (not is_tool or {"name", "function", *FIELD_ALIASES["name"]} & hints.keys())
+    return {name: as_annotated(known[name], hint) for name, hint in hints.items() if name in known} if fits else None
+
+
+def _has_other_keys(message: Mapping[str, Any], hints: Mapping[str, object]) -> bool:
+    """Return whether each field of a message has a key, and at least one of these has another name."""
+    keys = {name: first_known((name, *FIELD_ALIASES.get(name, ())), frozenset(hints)) for name in message}
+    roles = typing.get_args(hints.get("role"))
+    is_of_role = "role" in message and (not roles or message["role"] in roles)
+    return is_of_role and None not in keys.values() and [*keys] != [*keys.values()]
 
 
 def _own_classes_among(members: Iterable[object]) -> list[type[Any]]:

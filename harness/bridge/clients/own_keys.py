@@ -23,12 +23,12 @@ class Declaration(dict[str, Any]):
         alone = dict[str, Any].get(self, "functionDeclarations", ())
         enclosed = alone[0] if len(alone) == 1 else self
         inner = cast("dict[str, Any]", dict[str, Any].get(self, "function", enclosed))
-        keys = _SCHEMA_KEYS if key in _SCHEMA_KEYS else (key,)
+        keys = SCHEMA_KEYS if key in SCHEMA_KEYS else (key,)
         found = next((each for each in keys if each in inner), None)
-        if found is None and (keys is not _SCHEMA_KEYS or "name" not in inner):
+        if found is None and (keys is not SCHEMA_KEYS or "name" not in inner):
             raise KeyError(key)
         value: Any = inner.get(found or "", _NO_PARAMETERS)
-        for unread in ("type", "function", *_SCHEMA_KEYS):
+        for unread in ("type", "function", *SCHEMA_KEYS):
             self.as_read.pop(unread, None)
         self.as_read[key] = value
         return value
@@ -43,7 +43,7 @@ class Declaration(dict[str, Any]):
 
 _NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
 
-_SCHEMA_KEYS = ("parameters", "input_schema", "parametersJsonSchema", "parameters_json_schema")
+SCHEMA_KEYS = ("parameters", "input_schema", "parametersJsonSchema", "parameters_json_schema")
 """Keys that hold the schema of a tool in the formats of the APIs. A tool of Gemini without parameters has none."""
 
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from harness.bridge.clients.annotations import hints_of, own_classes_in
 from harness.bridge.clients.answer_fields import OwnCall, own_calls
-from harness.bridge.clients.constructors import class_made_by
+from harness.bridge.clients.constructors import class_made_by, constructor_method
 from harness.bridge.clients.forms import GEMINI
 from harness.bridge.clients.loop_answers import answer_attributes, changed_attributes, plain_answer
 from harness.bridge.clients.loop_clients import client_with_settings
@@ -30,7 +30,7 @@ from harness.bridge.clients.loop_methods import (
 )
 from harness.bridge.clients.loop_settings import LoopSettings
 from harness.bridge.clients.message_classes import as_annotated
-from harness.bridge.clients.methods import Method, method_of, public_methods
+from harness.bridge.clients.methods import Method, public_methods
 from harness.bridge.clients.names import CALL_PARAMETERS, SYNONYMS, first_known
 from harness.bridge.clients.sources import ClassSource, source_of_class
 from harness.bridge.clients.tool_declarations import declarations
@@ -109,13 +109,16 @@ class SessionDrive:
         check_texts(conversation)
         tools = self._tools(conversation)
         made_with, per_call = (
-            {name: tools for name in [first_known(SYNONYMS["tools"], each.names)] if name and tools is not None}
-            for each in (method_of((), self.make), self.prompt)
+            {
+                name: as_annotated(tools, each.hints.get(name))
+                for name in [first_known(SYNONYMS["tools"], each.names)]
+                if name and tools is not None
+            }
+            for each in (constructor_method(self.make), self.prompt)
         )
         if tools is not None and not made_with and not per_call:
             raise Unsupported(RECOGNISED_CLIENT, "tools", "its constructor has no such argument")
-        own = {name: as_annotated(each, method_of((), self.make).hints.get(name)) for name, each in made_with.items()}
-        client, system = client_with_settings(self, endpoint, model, conversation, own)
+        client, system = client_with_settings(self, endpoint, model, conversation, made_with)
         if self.declaring is not None:
             for tool in conversation.tools:
                 Registrar(self.declaring, tool_parameters(self.declaring))(client, tool, self.api)
@@ -257,10 +260,8 @@ class _SubmittedResults:
             hint = hints.get(name)
             if part == "content":
                 given[name] = self._content(result, hint)
-            elif part == "is_error" and hint in (bool, None):
-                given[name] = result["is_error"]
-            elif part == "is_error" and result["is_error"]:
-                given[name] = result["content"]
+            elif part == "is_error" and (hint in (bool, None) or result["is_error"]):
+                given[name] = result["is_error" if hint in (bool, None) else "content"]
             elif part == "call":
                 given[name] = result["call"]
             elif part == "id" or (part is None and each.default is each.empty):

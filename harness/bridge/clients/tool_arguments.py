@@ -40,7 +40,8 @@ def tool_arguments(method: Method, place: ClassSource, *, only_if_clear: bool) -
     executors = [each for each in names if EXECUTORS.fullmatch(each) and _may_execute_calls(method, each)]
     found = {name: made for name in names if (made := _clear_argument(name, method, place))}
     if not found and executors:
-        found = dict.fromkeys(method.names & {*SYNONYMS["tools"]}, declarations_argument(place.module))
+        declared = method.names & {*SYNONYMS["tools"]}
+        found = {each: declarations_argument(place.module, method.hints.get(each)) for each in declared}
         found |= {name: ExecutorArgument(own_classes_in(method.hints.get(name))) for name in executors[:1]}
     if not found and not only_if_clear:
         found = {
@@ -50,7 +51,7 @@ def tool_arguments(method: Method, place: ClassSource, *, only_if_clear: bool) -
     declared = method.names & {*SYNONYMS["tools"]} - functions.keys()
     if functions and len(declared) == 1:
         found = {name: replace(made, is_by_signature=False) for name, made in functions.items()}
-        found |= dict.fromkeys(declared, declarations_argument(place.module))
+        found |= {each: declarations_argument(place.module, method.hints.get(each)) for each in declared}
     return found
 
 
@@ -129,7 +130,8 @@ def _pairs_argument(name: str, hint: object, place: ClassSource) -> PairsArgumen
     if len(kinds) > _PAIR:
         return _tuples_argument(kinds, is_mapping)
     if any("Callable" in str(each) for each in kinds):
-        return PairsArgument(str(hint), is_mapping, "Callable" in str(kinds[:1]), place.module)
+        typed = next(filter(typing.is_typeddict, kinds), None)
+        return PairsArgument(str(hint), is_mapping, "Callable" in str(kinds[:1]), place.module, cast("Any", typed))
     read = re.search(rf"\bfor \(?(\w+), (\w+)\)? in (?:self\.)?_?{name}(\.values\(\))?(?![\w.])", place.source)
     if hint is not None or read is None or is_mapping is not bool(read[3]):
         return None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+import typing
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
@@ -15,7 +16,7 @@ from harness.bridge.clients.names import EXECUTORS
 from harness.bridge.clients.own_keys import Declaration
 from harness.bridge.clients.sources import ClassSource
 from harness.bridge.clients.tool_functions import as_function, as_handler
-from harness.bridge.clients.tool_parts import part_named, parts_of_tool, tool_parameters
+from harness.bridge.clients.tool_parts import TOOL_PARTS, part_named, parts_of_tool, tool_parameters
 from harness.model.protocols import ConversationTool
 
 
@@ -59,6 +60,9 @@ def executing_method(kind: type) -> str | None:
 
 def tool_maker(kind: type, place: ClassSource) -> ToolMaker | None:
     """Return a function that makes a tool of a class, or of a class that implements it. Return `None` if it cannot."""
+    if typing.is_typeddict(kind):
+        parts = _parts_named(hints_of(kind))
+        return _tested_maker(_TypedDictionaries(parts)) if {"name", "handler"} <= {*parts.values()} else None
     has_name = "name" in {*hints_of(kind), *dir(kind)}
     running = [each for each in _RUNNING_METHODS if callable(vars(kind).get(each))]
     others = [each for each in place.classes if each is not kind and _implements(each, kind)] if running else []
@@ -104,6 +108,22 @@ class _ConstructedTools:
         parts = parts_of_tool(tool, self.hint)
         parts["handler"] = as_function(tool, self.hint) if self.is_by_signature else parts["handler"]
         return call(self.kind, **{name: parts[part] for part, name in self.named.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class _TypedDictionaries:
+    """Creates tools as dictionaries. `parts` maps the keys to the parts of the tool."""
+
+    parts: Mapping[str, str]
+
+    def __call__(self, tool: ConversationTool) -> object:
+        given = parts_of_tool(tool)
+        return {key: given[part] for key, part in self.parts.items()}
+
+
+def _parts_named(keys: Iterable[str]) -> dict[str, str]:
+    """Return the parts of a tool that these keys mean."""
+    return {key: part for key in keys for part, names in TOOL_PARTS.items() if key in names}
 
 
 @dataclass(frozen=True, slots=True)

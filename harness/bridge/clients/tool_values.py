@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from harness.bridge.call_log import call
 from harness.bridge.clients.answer_fields import own_calls
+from harness.bridge.clients.message_classes import as_annotated
 from harness.bridge.clients.tool_declarations import declaration_of, declarations
 from harness.bridge.clients.tool_functions import AwaitableText, ToolSequence, as_function, as_handler, parsed_arguments
 from harness.bridge.clients.tool_objects import CallableTool, ToolMaker, as_method, executing_method
@@ -92,10 +93,11 @@ class PairsArgument:
     is_mapping: bool
     starts_with_function: bool
     module: str
+    kind: type | None = None
 
     def __call__(self, tools: ToolSequence, api: str) -> object:
         """Return the pairs for these tools."""
-        declared = declarations(tools, api, self.module)
+        declared = as_annotated(declarations(tools, api, self.module), list[self.kind] if self.kind else None)
         pairs = [*zip(declared, (as_handler(each, self.hint) for each in tools), strict=True)]
         ordered = [(function, each) for each, function in pairs] if self.starts_with_function else pairs
         return dict(zip((each.name for each in tools), ordered, strict=True)) if self.is_mapping else ordered
@@ -116,9 +118,9 @@ class TuplesArgument:
         return dict(zip((each.name for each in tools), made, strict=True)) if self.is_mapping else made
 
 
-def declarations_argument(module: str) -> ToolArgument:
-    """Return a function that makes the declarations of tools for code with the source `module`."""
-    return lambda tools, api: declarations(tools, api, module)
+def declarations_argument(module: str, hint: object) -> ToolArgument:
+    """Return a function that makes the declarations of tools for code with the source `module`, as annotated."""
+    return lambda tools, api: as_annotated(declarations(tools, api, module), hint)
 
 
 @dataclass(frozen=True, slots=True)
