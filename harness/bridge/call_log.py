@@ -38,8 +38,10 @@ class LoggedCall:
 
     @property
     def is_async_stream(self) -> bool:
-        """Return whether the call returned chunks that have to be awaited."""
-        return isinstance(self.result, AsyncIterator)
+        """Return whether the call returned chunks that have to be awaited. The stream of some libraries gives them in
+        both ways.
+        """
+        return not isinstance(self.result, Iterator) and isinstance(self.result, AsyncIterator)
 
     @property
     def final_answer(self) -> tuple[object, str] | None:

@@ -80,14 +80,15 @@ class ScriptCode:
         code on that line.
         """
         opening, entries, closing = self._parts(value)
-        flat = opening + ", ".join(name + self.code(each) for name, each in entries) + closing
+        is_text = opening == "(" and all(isinstance(each, RawCode) for _, each in entries)  # literals side by side
+        flat = opening + (" " if is_text else ", ").join(name + self.code(each) for name, each in entries) + closing
         if not entries or ("\n" not in flat and indent + prefix + len(flat) <= self._width):
             return flat
         if len(entries) == 1:
             ((name, each),) = entries
             return f"{opening}{name}{self.code(each, indent, prefix + len(opening + name))}{closing}"
         inner = indent + 4
-        comma = "" if opening == "(" and all(isinstance(each, RawCode) for _, each in entries) else ","
+        comma = "" if is_text else ","
         lines = [f"{' ' * inner}{name}{self.code(each, inner, len(name) + 1)}{comma}" for name, each in entries]
         return "\n".join([opening, *lines, " " * indent + closing])
 

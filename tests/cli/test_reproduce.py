@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import os
 import runpy
@@ -15,8 +16,9 @@ from typing import Any
 
 import pytest
 
+from harness.bridge.call_log import LoggedCall
 from harness.checks import python_script, script_parts
-from harness.checks.script_code import module_source
+from harness.checks.script_code import ScriptCode, module_source
 from tests.cli.conftest import Command
 from tests.examples import plain_http
 
@@ -916,3 +918,32 @@ def test_the_conversation_of_a_script_has_only_what_the_fault_needs(harness: Com
     assert "find_customer" in script or "track_parcel" in script or "last_order" in script
     assert script.count("'function': {") + script.count('"function": {') <= 6, script
     assert len(script.splitlines()) < 150
+
+
+@pytest.mark.parametrize("width", [80, 500])
+def test_a_text_of_several_lines_stays_a_text(width: int) -> None:
+    page = "<html>\n" + "<p>" * 60 + "\n</html>\n"
+
+    assert ast.literal_eval(ScriptCode(None, {}, width=width).code((200, page))) == (200, page)
+
+
+class EitherWay:
+    """A stream that can be read in both ways."""
+
+    def __iter__(self) -> EitherWay:
+        return self
+
+    def __next__(self) -> str:
+        raise StopIteration
+
+    def __aiter__(self) -> EitherWay:
+        return self
+
+    async def __anext__(self) -> str:
+        raise StopAsyncIteration
+
+
+def test_a_stream_that_can_be_read_in_both_ways_is_read_without_a_loop() -> None:
+    logged = LoggedCall(print, (), {}, result=EitherWay())
+
+    assert (logged.is_stream, logged.is_async_stream) == (True, False)
