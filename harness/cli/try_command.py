@@ -417,7 +417,7 @@ def _recognise(args: TryOptions) -> Recognition:
     if Path(name).suffix in _RUNNERS and Path(name).is_file():
         command = shlex.join([_RUNNERS[Path(name).suffix], name])
         return Recognition(f"{adapter_specs.COMMAND_PREFIX}{command}", f"an adapter, run by {command}")
-    if question := _question_about_path(name):
+    if question := _question_about_place(name):
         return Recognition(question=question)
     found = recognise(name, args.api or "")
     if _is_no_module(name, found) and (modules := _modules_of(name)):
@@ -460,9 +460,13 @@ def _unknown_name(name: str) -> str:
     return f"{name} is neither a known name nor a module (a library must be installed where harness is). {rest}"
 
 
-def _question_about_path(name: str) -> str:
-    """Return a question if a name is a folder without a package, or a path that does not exist."""
+def _question_about_place(name: str) -> str:
+    """Return a question if a name is a URL without its scheme, a folder without a package, or a path that does not
+    exist.
+    """
     path = name.partition(":")[0]
+    if re.fullmatch(r"(localhost|\d+(\.\d+){3})(:\d+)?(/\S*)?", name):
+        return f"{name}: is it a server? Then: harness try http://{name}"
     if Path(name).is_dir() and not (Path(name) / "__init__.py").is_file():
         return f"{name} is a folder. Name the file of your client in it, or its module."
     if (path.endswith(".py") or "/" in path) and not Path(path).exists():

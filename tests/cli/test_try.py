@@ -381,6 +381,8 @@ def test_the_sample_is_run_with_the_service_that_a_client_calls(harness: Command
         ("http://127.0.0.1:9/v1", "nothing answers there"),
         (".", ". is a folder. Name the file of your client in it, or its module."),
         ("lost.py:Client", "lost.py: no such file in "),
+        ("127.0.0.1:8000/v1", "is it a server? Then: harness try http://127.0.0.1:8000/v1"),
+        ("localhost:8000", "is it a server? Then: harness try http://localhost:8000"),
         (
             "asking.py",
             "asking.py, line 1). Or is it a program? harness try --command 'python asking.py'",
