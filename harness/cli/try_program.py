@@ -47,7 +47,15 @@ from harness.results import (
     Severity,
     verdict_of,
 )
-from harness.runner.serve_router import ANSWER, BASE_PATH, CUT_ANSWER, DIVIDED_ANSWER, FirstAnswer, ImprovisedRouter
+from harness.runner.serve_router import (
+    ANSWER,
+    BASE_PATH,
+    CUT_ANSWER,
+    DIVIDED_ANSWER,
+    TEXT_BEFORE_CALLS,
+    FirstAnswer,
+    ImprovisedRouter,
+)
 from harness.runner.served_session import SessionOptions
 from harness.stdio.adapter_specs import PRIVACY_VARIABLES
 
@@ -162,8 +170,7 @@ def _try_again(  # noqa: PLR0913, PLR0917 - the first run, and what is known abo
     if result.exit_code and (ended.note or _exceeded_limits(result)):
         usual, again = _run_again(program, result)
         result = replace(result, cells=[*result.cells, *again.cells])
-    prints_answer = not (subject or usual.note) and ANSWER in usual.printed
-    result = _with_other_answers(program, usual, result, router, began, prints_answer=prints_answer)
+    result = _with_other_answers(program, usual, result, router, began, is_code=bool(subject))
     left = _PROGRAM_SECONDS - (time.monotonic() - began)
     if not usual.note and left > _PROGRAM_SECONDS - _LAST_START_SECONDS:
         failed, other, router = _run_program(program, "error", is_first=False, seconds=left)
@@ -197,19 +204,29 @@ def _with_other_answers(  # noqa: PLR0913 - the first run, and what is known abo
     router: ImprovisedRouter,
     began: float,
     *,
-    prints_answer: bool,
+    is_code: bool,
 ) -> RunResult:
-    """Return the result with the defects of runs with other answers. `usual` is the program's best run so far."""
+    """Return the result with the defects of runs with other answers. `usual` is the program's best run so far.
+
+    A program that failed after its tool calls may print an answer without calls.
+    """
     tolerated = _exceeded_limits(result)
+    prints_answer = not (is_code or usual.note) and ANSWER in usual.printed
+    streams = any(cell.variant == "stream" for cell in result.cells)
+    fails_after_calls = not is_code and bool(usual.note) and router.has_tools
     kinds: list[tuple[FirstAnswer, bool, float, _Judge]] = [
         ("unknown tool", router.has_tools, _LAST_START_SECONDS, _after_unknown_tool),
         ("cut call", router.has_tools, _LAST_START_SECONDS, _after_cut_call),
         ("cut text", prints_answer, _LAST_START_SECONDS, _without_report_of_cut),
+        ("cut text at once", fails_after_calls, _LAST_START_SECONDS, _without_report_of_cut),
+        ("stream error", prints_answer and streams, _LAST_DIVIDED_SECONDS, _without_report_of_stream_error),
         ("divided text", prints_answer and router.can_divide_texts, _LAST_DIVIDED_SECONDS, _after_divided_text),
     ]
     for kind, applies, last_start, judge in kinds:
-        if applies and time.monotonic() - began < last_start:
-            run, other, _ = _run_program(program, kind, is_first=False, tolerated=tolerated)
+        elapsed = time.monotonic() - began
+        if applies and elapsed < last_start:
+            left = _PROGRAM_SECONDS - elapsed
+            run, other, _ = _run_program(program, kind, is_first=False, tolerated=tolerated, seconds=left)
             result = replace(result, cells=[*result.cells, *judge(other.cells, run, usual, result)])
     return result
 
@@ -269,8 +286,11 @@ def _without_report_of_cut(
 ) -> Iterator[CellResult]:
     """Yield the conversation whose final answer was cut off, with a finding, if the program printed nothing but what
     there is of it.
+
+    If the usual run failed, it has no answer. Then the cut answer must be on a line of its own.
     """
-    usual = replace(ended, printed=ended.printed.replace(ANSWER, CUT_ANSWER))
+    printed = f"{ended.printed}\n{CUT_ANSWER}" if ended.note else ended.printed.replace(ANSWER, CUT_ANSWER)
+    usual = replace(ended, printed=printed)
     if CUT_ANSWER in cut.printed and not _new_lines(cut, usual):
         for cell in cells[:1]:
             yield replace(cell, verdict=verdict_of([_CUT_ANSWER_SHOWN]), findings=(_CUT_ANSWER_SHOWN,), reason=None)
@@ -287,6 +307,57 @@ _CUT_ANSWER_SHOWN = Finding(
     actual=CUT_ANSWER,
     expected="a message that the answer is incomplete",
     remedy="check the stop reason of each answer, and tell the user if it is incomplete",
+)
+
+
+def _without_report_of_stream_error(
+    cells: Sequence[CellResult], failed: EndedProgram, ended: EndedProgram, _result: RunResult
+) -> Iterator[CellResult]:
+    """Yield the conversation whose stream ended with an error, with a finding, if the program printed nothing but a
+    part of the answer.
+
+    An exit code counts as a report, and so does another request, a word about a failure, and any output that is missing
+    in `ended`, the run without a failure. Numbers are not compared: they may be times or token counts.
+    """
+    run, usual = (replace(each, printed=_without_answer(each.printed)) for each in (failed, ended))
+    is_reported = _FAILURE_WORDS.search(run.printed) is not None or bool(_new_lines(run, usual))
+    for cell in cells[:1]:
+        if not is_reported and any(each.rule == "script-unplayed" for each in cell.findings):
+            yield replace(
+                cell, verdict=verdict_of([_HIDDEN_STREAM_ERROR]), findings=(_HIDDEN_STREAM_ERROR,), reason=None
+            )
+
+
+def _without_answer(printed: str) -> str:
+    """Return a program's output without colours and without the beginning of the answer, and with zeros for numbers."""
+    plain = _COLOURS.sub("", printed).replace(TEXT_BEFORE_CALLS, "")
+    beginnings = (ANSWER[:length] for length in range(len(ANSWER), _MIN_BEGINNING_CHARACTERS, -1))
+    plain = plain.replace(next((each for each in beginnings if each in plain), ANSWER), "")
+    return re.sub(r"\d+", "0", plain)
+
+
+_COLOURS = re.compile(r"\x1b\[[\d;]*m")
+
+_MIN_BEGINNING_CHARACTERS = 3
+"""Number of characters that the beginning of an answer exceeds. A shorter one may be a part of another word."""
+
+_FAILURE_WORDS = re.compile(
+    r"error|fail|overload|broke|interrupt|abort|cut off|incomplete|partial|retry|again|unavailable|unexpected|sorry"
+    r"|went wrong|could not|couldn.t|unable|warn",
+    re.IGNORECASE,
+)
+
+_HIDDEN_STREAM_ERROR = Finding(
+    rule="chat-failure",
+    kind=Kind.LOSS,
+    severity=Severity.ERROR,
+    blame=Blame.CLIENT,
+    message="the stream of the answer ended with an error, but the program ended with exit code 0 and reported nothing",
+    exchange=0,
+    actual="exit code 0",
+    expected="an error",
+    of_response=True,
+    remedy="check each event of a stream for an error, and report an error with its message",
 )
 
 

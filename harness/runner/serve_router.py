@@ -378,18 +378,36 @@ _MAX_DEPTH = 6
 ANSWER = "Done. The answer is 42."
 """The model's final answer, if the request asks for no format."""
 
-CUT_ANSWER = "Done. The answer is"
-"""The same answer, cut off by `max_tokens`."""
+CUT_ANSWER = "Done. The answ"
+"""The same answer, cut off by `max_tokens` inside a word."""
 
 DIVIDED_ANSWER = ("It has been found.", " The answer is 42.")
 """The same answer in two parts, as text blocks of equal length."""
 
+TEXT_BEFORE_CALLS = "Let me look."
+"""Text of an answer with calls."""
+
 _UNKNOWN_TOOL = "no_such_tool"
 
-FirstAnswer = Literal["two calls", "one call", "unknown tool", "cut call", "cut text", "divided text", "error"]
-"""Kind of the first answer of an improvised conversation with tools. With `cut text`, it has one call, and the final
-answer is cut off. With `divided text`, it has one call, and each text has two parts.
+FirstAnswer = Literal[
+    "two calls",
+    "one call",
+    "unknown tool",
+    "cut call",
+    "cut text",
+    "cut text at once",
+    "divided text",
+    "error",
+    "stream error",
+]
+"""Kind of the first answer of an improvised conversation with tools.
+
+With `cut text`, it has one call, and the final answer is cut off. With `cut text at once`, the first answer is the
+final one. With `divided text`, it has one call, and each text has two parts. With `stream error`, the first answer is
+the final one, and if it is streamed, the stream ends with an error after a part of the text.
 """
+
+_WITHOUT_CALLS: tuple[FirstAnswer, ...] = ("cut text at once", "stream error")
 
 
 class ImprovisedRouter(ServeRouter):
@@ -491,6 +509,7 @@ def improvised_scenario(
 ) -> Scenario:
     """Return a scenario for a conversation that begins with this request, and with this kind of answer."""
     declared = [] if view is None else [each for each in view.tools if each.kind == "function"]
+    faults: dict[FirstAnswer, JSON] = {"error": {"status": 400}, "stream error": {"stream_error": 503}}
     tools: list[JSON] = [
         {
             "name": each.name,
@@ -501,11 +520,12 @@ def improvised_scenario(
         for each in declared
     ]
     calls: list[dict[str, JSON]] = [{each.name: example_value(each.parameters or {}, {})} for each in declared[:2]]
+    calls = [] if first in _WITHOUT_CALLS else calls
     one_call = first != "two calls" or (view is not None and "one_call" in view.settings)
     script: list[JSON] = [{"calls": [call]} for call in calls]
     if calls:
         other = {declared[0].name: example_value(declared[0].parameters or {}, {}, text="exämple 2")}
-        script[0] = {"text": "Let me look.", "calls": [other] if one_call else [calls[0], other]}
+        script[0] = {"text": TEXT_BEFORE_CALLS, "calls": [other] if one_call else [calls[0], other]}
     if calls and first == "unknown tool":
         script = [{"calls": [{_UNKNOWN_TOOL: {}}]}]
     if first == "cut call" and any(value for call in calls[:1] for value in call.values()):
@@ -513,7 +533,7 @@ def improvised_scenario(
     final: dict[str, JSON] = {"text": ANSWER}
     if view is not None and view.response_format is not None:
         final = {"text": json.dumps(example_value(view.response_format.schema or {"type": "object"}, {}))}
-    elif first == "cut text":
+    elif first in ("cut text", "cut text at once"):
         final = {"text": CUT_ANSWER, "stop": "max_tokens"}
     elif first == "divided text":
         final = {"text": "".join(DIVIDED_ANSWER)}
@@ -523,8 +543,8 @@ def improvised_scenario(
         "title": "A conversation of the program",
         "covers": ["tools"],
         "requires": [*(["tools"] if calls else []), *(["parallel-tool-calls"] if calls and not one_call else [])],
-        "scripted": first in ("cut call", "cut text", "divided text", "error"),
-        "faults": [{"status": 400}] if first == "error" else [],
+        "scripted": first in ("cut call", "cut text", "divided text", *_WITHOUT_CALLS, *faults),
+        "faults": [faults[first]] if first in faults else [],
         "system_from": "client",
         "tools": tools,
         "undeclared_tools": [_UNKNOWN_TOOL] if calls and first == "unknown tool" else [],
