@@ -170,7 +170,8 @@ def _try_again(  # noqa: PLR0913, PLR0917 - the first run, and what is known abo
     if result.exit_code and (ended.note or _exceeded_limits(result)):
         usual, again = _run_again(program, result)
         result = replace(result, cells=[*result.cells, *again.cells])
-    result = _with_other_answers(program, usual, result, router, began, is_code=bool(subject))
+    prints_answer = not (subject or usual.note) and ANSWER in usual.printed
+    result = _with_other_answers(program, usual, result, router, began, prints_answer=prints_answer)
     left = _PROGRAM_SECONDS - (time.monotonic() - began)
     if not usual.note and left > _PROGRAM_SECONDS - _LAST_START_SECONDS:
         failed, other, router = _run_program(program, "error", is_first=False, seconds=left)
@@ -204,21 +205,15 @@ def _with_other_answers(  # noqa: PLR0913 - the first run, and what is known abo
     router: ImprovisedRouter,
     began: float,
     *,
-    is_code: bool,
+    prints_answer: bool,
 ) -> RunResult:
-    """Return the result with the defects of runs with other answers. `usual` is the program's best run so far.
-
-    A program that failed after its tool calls may print an answer without calls.
-    """
+    """Return the result with the defects of runs with other answers. `usual` is the program's best run so far."""
     tolerated = _exceeded_limits(result)
-    prints_answer = not (is_code or usual.note) and ANSWER in usual.printed
     streams = any(cell.variant == "stream" for cell in result.cells)
-    fails_after_calls = not is_code and bool(usual.note) and router.has_tools
     kinds: list[tuple[FirstAnswer, bool, float, _Judge]] = [
         ("unknown tool", router.has_tools, _LAST_START_SECONDS, _after_unknown_tool),
         ("cut call", router.has_tools, _LAST_START_SECONDS, _after_cut_call),
         ("cut text", prints_answer, _LAST_START_SECONDS, _without_report_of_cut),
-        ("cut text at once", fails_after_calls, _LAST_START_SECONDS, _without_report_of_cut),
         ("stream error", prints_answer and streams, _LAST_DIVIDED_SECONDS, _without_report_of_stream_error),
         ("divided text", prints_answer and router.can_divide_texts, _LAST_DIVIDED_SECONDS, _after_divided_text),
     ]
@@ -286,11 +281,8 @@ def _without_report_of_cut(
 ) -> Iterator[CellResult]:
     """Yield the conversation whose final answer was cut off, with a finding, if the program printed nothing but what
     there is of it.
-
-    If the usual run failed, it has no answer. Then the cut answer must be on a line of its own.
     """
-    printed = f"{ended.printed}\n{CUT_ANSWER}" if ended.note else ended.printed.replace(ANSWER, CUT_ANSWER)
-    usual = replace(ended, printed=printed)
+    usual = replace(ended, printed=ended.printed.replace(ANSWER, CUT_ANSWER))
     if CUT_ANSWER in cut.printed and not _new_lines(cut, usual):
         for cell in cells[:1]:
             yield replace(cell, verdict=verdict_of([_CUT_ANSWER_SHOWN]), findings=(_CUT_ANSWER_SHOWN,), reason=None)

@@ -390,24 +390,12 @@ TEXT_BEFORE_CALLS = "Let me look."
 _UNKNOWN_TOOL = "no_such_tool"
 
 FirstAnswer = Literal[
-    "two calls",
-    "one call",
-    "unknown tool",
-    "cut call",
-    "cut text",
-    "cut text at once",
-    "divided text",
-    "error",
-    "stream error",
+    "two calls", "one call", "unknown tool", "cut call", "cut text", "divided text", "error", "stream error"
 ]
-"""Kind of the first answer of an improvised conversation with tools.
-
-With `cut text`, it has one call, and the final answer is cut off. With `cut text at once`, the first answer is the
-final one. With `divided text`, it has one call, and each text has two parts. With `stream error`, the first answer is
-the final one, and if it is streamed, the stream ends with an error after a part of the text.
+"""Kind of the first answer of an improvised conversation with tools. With `cut text`, it has one call, and the final
+answer is cut off. With `divided text`, it has one call, and each text has two parts. With `stream error`, it is the
+final answer, and a stream of it ends with an error after a part of the text.
 """
-
-_WITHOUT_CALLS: tuple[FirstAnswer, ...] = ("cut text at once", "stream error")
 
 
 class ImprovisedRouter(ServeRouter):
@@ -520,7 +508,7 @@ def improvised_scenario(
         for each in declared
     ]
     calls: list[dict[str, JSON]] = [{each.name: example_value(each.parameters or {}, {})} for each in declared[:2]]
-    calls = [] if first in _WITHOUT_CALLS else calls
+    calls = [] if first == "stream error" else calls
     one_call = first != "two calls" or (view is not None and "one_call" in view.settings)
     script: list[JSON] = [{"calls": [call]} for call in calls]
     if calls:
@@ -533,7 +521,7 @@ def improvised_scenario(
     final: dict[str, JSON] = {"text": ANSWER}
     if view is not None and view.response_format is not None:
         final = {"text": json.dumps(example_value(view.response_format.schema or {"type": "object"}, {}))}
-    elif first in ("cut text", "cut text at once"):
+    elif first == "cut text":
         final = {"text": CUT_ANSWER, "stop": "max_tokens"}
     elif first == "divided text":
         final = {"text": "".join(DIVIDED_ANSWER)}
@@ -543,7 +531,7 @@ def improvised_scenario(
         "title": "A conversation of the program",
         "covers": ["tools"],
         "requires": [*(["tools"] if calls else []), *(["parallel-tool-calls"] if calls and not one_call else [])],
-        "scripted": first in ("cut call", "cut text", "divided text", *_WITHOUT_CALLS, *faults),
+        "scripted": first in ("cut call", "cut text", "divided text", *faults),
         "faults": [faults[first]] if first in faults else [],
         "system_from": "client",
         "tools": tools,
