@@ -49,12 +49,10 @@ class FirstRequest:
     @property
     def view(self) -> RequestView | None:
         """The request, or `None` if there is none or it is malformed."""
+        if self.api is None:
+            return None
         with contextlib.suppress(WireError):
-            return (
-                None
-                if self.api is None
-                else registry.api(self.api).view(HttpRequest("POST", "http://127.0.0.1/", {}, self.body))
-            )
+            return registry.api(self.api).view(HttpRequest("POST", "http://127.0.0.1/", {}, self.body))
         return None
 
 
@@ -89,16 +87,14 @@ def first_request_of(send: Callable[[str], object], base: str = BASE_PATH) -> Fi
         hint = f" {_NAME_CALL}" if failure else f" Its HTTP client must be one of {_HTTP_CLIENTS}."
         hint = f" {_INSTALL}" if _NAMES_PACKAGE.search(failure) else hint
         return FirstRequest(None, reason=f"it sent no request{failure}.{hint}", failure=of_library)
-    first = min(requests, key=lambda each: (not each.url.startswith(server.origin), not _has_known_path(each)))
+    first = min(requests, key=lambda each: (not each.url.startswith(server.origin), _api_at(each) is None))
     path = urlsplit(first.url).path
     if path == base and first.url.startswith(server.origin) and re.search(rb'"(messages|input)":', first.body):
         wire = _api_of_body(first)
         return FirstRequest(wire.name, f"{base}{_ENDPOINTS[wire.name]}", body=first.body, model=wire.model_of(first))
-    for wire in served_apis():
-        if wire.recognises(replace(first, body=wire.least_body)):
-            path = _expected_path(wire, first.url, server.origin, base)
-            is_known = bool(intercepted)
-            return FirstRequest(wire.name, path, body=first.body, model=wire.model_of(first), is_intercepted=is_known)
+    if (wire := _api_at(first)) is not None:
+        path, is_known = _expected_path(wire, first.url, server.origin, base), bool(intercepted)
+        return FirstRequest(wire.name, path, body=first.body, model=wire.model_of(first), is_intercepted=is_known)
     shown = path if first.url.startswith(server.origin) else first.url
     return FirstRequest(None, reason=f"its first request goes to {shown}, which is a path of no known API. {_NAME_API}")
 
@@ -134,9 +130,10 @@ def continues_after_call(send: Callable[[str], object], api: str, tool: str) -> 
 _REFUSAL = HttpResponse(400, {"content-type": "application/json"}, b'{"error": {"message": "a probe"}}')
 
 
-def _has_known_path(request: HttpRequest) -> bool:
-    """Return whether a request has the path of an API. A library may also ask for models, or report its use."""
-    return any(wire.recognises(replace(request, body=wire.least_body)) for wire in served_apis())
+def _api_at(request: HttpRequest) -> Api | None:
+    """Return the API that has the path of a request. A library may also ask for models, or report its use."""
+    found = (wire for wire in served_apis() if wire.recognises(replace(request, body=wire.least_body)))
+    return next(found, None)
 
 
 def is_mismatch(place: ExceptionOrigin) -> bool:

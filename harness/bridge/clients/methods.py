@@ -235,8 +235,7 @@ def _with_options(method: Method) -> Method:
     given = ((name, kind) for name in method.names for kind in own_classes_in(method.hints.get(name)))
     for name, kind in given:
         hints, constructor = hints_of(kind), method_of((), kind)
-        is_typed_dict = hasattr(kind, "__total__")
-        names = frozenset(hints) if is_typed_dict else constructor.names & hints.keys()
+        names = frozenset(hints) if typing.is_typeddict(kind) else constructor.names & hints.keys()
         required = frozenset[str](getattr(kind, "__required_keys__", constructor.required))
         if len(names & _OPTIONS) > 1 and required <= {*MODELS}:
             fields = names - method.names

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import TypeAlias
 
+from harness.bridge.clients.sources import plain_name
+
 _Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 _Place: TypeAlias = tuple[ast.AST, str]
 """A part of the code, and the name of a variable or attribute in it."""
@@ -63,11 +65,11 @@ _SIGNATURE_PARTS = ("__name__", "__doc__", "__annotations__", "__signature__")
 
 def _reads_signature(node: ast.AST, name: str) -> bool:
     if isinstance(node, ast.Attribute):
-        return node.attr in _SIGNATURE_PARTS and _name_of(node.value) == name
-    if not isinstance(node, ast.Call) or not node.args or _name_of(node.args[0]) != name:
+        return node.attr in _SIGNATURE_PARTS and plain_name(node.value) == name
+    if not isinstance(node, ast.Call) or not node.args or plain_name(node.args[0]) != name:
         return False
     reads = [each.value for each in node.args[1:2] if isinstance(each, ast.Constant)]
-    called = _name_of(node.func)
+    called = plain_name(node.func)
     return called in _SIGNATURE_READERS or (called == "getattr" and reads[0:1] == ["__name__"])
 
 
@@ -89,9 +91,9 @@ def _copies(node: ast.AST, place: _Place, known: dict[str, _Function], tree: ast
 
 def _arguments_of_call(node: ast.Call, name: str, known: dict[str, _Function]) -> Iterator[_Place]:
     """Yield the parameters of functions that get a value, or its items, by a call."""
-    called, arguments = _name_of(node.func), node.args
+    called, arguments = plain_name(node.func), node.args
     if called == "map" and arguments:
-        called, arguments = _name_of(arguments[0]), arguments[1:]
+        called, arguments = plain_name(arguments[0]), arguments[1:]
     function = known.get(called)
     if function is None:
         return
@@ -104,13 +106,8 @@ def _arguments_of_call(node: ast.Call, name: str, known: dict[str, _Function]) -
 
 
 def _holds(node: ast.AST, name: str) -> bool:
-    return any(_name_of(each) == name for each in ast.walk(node))
+    return any(plain_name(each) == name for each in ast.walk(node))
 
 
 def _names_in(node: ast.AST) -> Iterable[str]:
     return (each.id for each in ast.walk(node) if isinstance(each, ast.Name))
-
-
-def _name_of(node: ast.AST) -> str:
-    """Return the name of a variable or an attribute, or an empty text for another node."""
-    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""

@@ -51,19 +51,19 @@ def passed_on(source: str, name: str) -> tuple[tuple[str, str], ...]:
     functions = {each.name: each for each in nodes if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)}
     found = dict[tuple[str, str], None]()
     for each in nodes:
-        function = functions.get(_plain_name(each.func)) if isinstance(each, ast.Call) else None
+        function = functions.get(plain_name(each.func)) if isinstance(each, ast.Call) else None
         if function is not None and isinstance(each, ast.Call):
             code = ast.get_source_segment(source, function) or ""
             known = [one.arg for one in function.args.args if one.arg not in ("self", "cls")]
             by_place = zip(known, each.args, strict=False)
             by_name = ((str(one.arg), one.value) for one in each.keywords)
             found |= {
-                (parameter, code): None for parameter, value in (*by_place, *by_name) if _plain_name(value) == name
+                (parameter, code): None for parameter, value in (*by_place, *by_name) if plain_name(value) == name
             }
     return tuple(found)
 
 
-def _plain_name(node: ast.expr) -> str:
+def plain_name(node: ast.AST) -> str:
     """Return the name of a variable or of an attribute, or an empty text for another expression."""
     return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
 
