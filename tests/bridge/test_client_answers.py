@@ -255,6 +255,44 @@ def test_the_answer_of_an_sdk_beside_a_text_is_not_the_answer_of_the_client() ->
     assert (found.text, found.tool_calls) == ("Hello", ())
 
 
+PIECES_THAT_ARE_EQUAL: list[list[Any]] = [
+    ["ha", "ha"],
+    ["h", "a", "ha"],
+    [("text", "ha"), ("text", "ha"), ("stop", "end_turn")],
+    [Piece("ha"), Piece("ha"), Piece(reply=Result("haha", []))],
+    [{"delta": "ha", "index": 0}, {"delta": "ha", "index": 1}, {"delta": "", "finish_reason": "stop"}],
+    [{"role": "assistant", "text": "ha"}, {"text": "ha"}, {"type": "end", "reason": "stop"}],
+]
+
+
+@pytest.mark.parametrize("items", PIECES_THAT_ARE_EQUAL)
+def test_a_piece_of_a_stream_may_be_equal_to_all_text_before_it(items: list[Any]) -> None:
+    assert last_response(items).text == "haha"
+
+
+@dataclass
+class Chunk:
+    text: str = ""
+    input_tokens: int = 0
+    done: bool = False
+
+
+WHOLE_TEXTS_AT_THE_END: list[list[Any]] = [
+    ["Hel", "lo", Result("Hello", [CALL])],
+    ["Hello", {"text": "Hello", "calls": []}],
+    [Chunk("Hello"), Chunk("Hello", done=True)],
+    [Chunk("Hello"), Chunk("Hello", input_tokens=10)],
+    [("delta", "Hel"), ("delta", "lo"), ("message", "Hello")],
+    [{"type": "text", "text": "Hello"}, {"type": "message", "text": "Hello"}],
+    [{"delta": "Hel"}, {"delta": "lo"}, {"text": "Hello"}],
+]
+
+
+@pytest.mark.parametrize("items", WHOLE_TEXTS_AT_THE_END)
+def test_a_whole_text_at_the_end_of_a_stream_is_not_counted_twice(items: list[Any]) -> None:
+    assert last_response(items).text == "Hello"
+
+
 class TypedCall(TypedDict):
     id: str
     name: str

@@ -26,6 +26,7 @@ from harness.bridge.clients.native_bodies import (
 from harness.bridge.clients.own_messages import own_message
 from harness.bridge.clients.stream_pieces import (
     AnswerInside,
+    JoinedText,
     answer_inside,
     event_kind,
     join_call,
@@ -156,7 +157,7 @@ def events_of(answer: ChatResponse, texts: Sequence[str]) -> Iterator[StreamEven
 
 def _own_events(items: Iterable[object], request: ChatRequest, api: str) -> Iterator[StreamEvent]:
     """Convert a stream of texts and objects to events. A text or a call that repeats earlier ones is skipped."""
-    seen, calls, reason = {"content": "", "refusal": ""}, list[dict[str, Any]](), None
+    texts, calls, reason = {"content": JoinedText(), "refusal": JoinedText()}, list[dict[str, Any]](), None
     has_refusal = has_usage = is_known = False
     parts: list[JSON] = []
     whole: ChatResponse | None = None
@@ -174,7 +175,8 @@ def _own_events(items: Iterable[object], request: ChatRequest, api: str) -> Iter
             made: dict[str, Any] = cast("dict[str, Any]", as_completion(piece or ""))
             choice = made["choices"][0]
             message = choice["message"]
-            _drop_repeated_texts(message, seen)
+            for name, text in texts.items():
+                message[name] = text.add(message[name], each, has_usage=bool(made["usage"]))
             if isinstance(each, AnswerInside) and repeats_calls(calls, message["tool_calls"]):
                 message["tool_calls"] = []
             message["tool_calls"] = [call for call in message["tool_calls"] if join_call(calls, call)]
@@ -193,14 +195,6 @@ def _own_events(items: Iterable[object], request: ChatRequest, api: str) -> Iter
         if isinstance(event, Finish) and answer is not None and any(map(has_signature, parts)):
             answer = replace(answer, message=message_of_parts(join_parts(parts), request))
         yield Finish(answer) if isinstance(event, Finish) and answer is not None else event
-
-
-def _drop_repeated_texts(message: dict[str, Any], seen: dict[str, str]) -> None:
-    """Drop the text and the refusal of a message if they repeat those of the earlier pieces in `seen`, or add them."""
-    for name, before in seen.items():
-        if message[name] == before:
-            message[name] = ""
-        seen[name] += message[name] or ""
 
 
 def _holds_native_answer(item: object, body: JSON, api: str) -> bool:

@@ -66,6 +66,39 @@ def _with_parsed_arguments(call: tuple[str, str]) -> tuple[str, JSON]:
         return name, text
 
 
+class JoinedText:
+    """The text of a stream, joined from its items. A last item that has the whole text again is left out.
+
+    Such an item differs from the earlier ones: it has another class or kind, or a field that they leave empty. Without
+    such a difference, a text that is equal to all text before it is the next piece, as in "ha", "ha".
+    """
+
+    __slots__ = ("_marks", "_text")
+
+    def __init__(self) -> None:
+        self._text = ""
+        self._marks = set[str]()
+
+    def add(self, text: str | None, item: object, *, has_usage: bool) -> str:
+        """Add the text of an item, and return it. Return an empty text if the item repeats the whole text."""
+        if not text:
+            return ""
+        marks = {*_marks_of(item), *(["usage"] if has_usage else [])}
+        if text == self._text and not marks <= self._marks:
+            return ""
+        self._text += text
+        self._marks |= marks
+        return text
+
+
+def _marks_of(item: object) -> set[str]:
+    """Return the class and the kind of an item, and the names of its fields that have a value. Numbers may be indices,
+    so they do not count.
+    """
+    fields = {name: each for name, each in plain_fields(item).items() if each and type(each) not in (int, float)}
+    return {type(item).__name__, _tag_of(item), *fields}
+
+
 class AnswerInside(dict[str, Any]):
     """The fields of a whole answer that an item of a stream has in one of its fields."""
 
@@ -175,11 +208,15 @@ _END_FIELDS = ("finish_reason", "stop_reason", "reason", "stop", "status")
 
 def event_kind(item: object) -> str | None:
     """Return the kind of an event, by the first item of a tuple, by a field or by the name of its class."""
+    words = snake_case(_tag_of(item)).lower()
+    return next((kind for kind, pattern in _EVENT_KINDS.items() if re.search(pattern, words)), None)
+
+
+def _tag_of(item: object) -> str:
     fields, pair = plain_fields(item), items_of(item)
     tags = [*(pair or [])[:1], *(fields.get(key) for key in ("type", "kind", "event"))]
     tag = next((each for each in tags if isinstance(each, str | Enum)), type(item).__name__)
-    words = snake_case(str(getattr(tag, "value", tag))).lower()
-    return next((kind for kind, pattern in _EVENT_KINDS.items() if re.search(pattern, words)), None)
+    return str(getattr(tag, "value", tag))
 
 
 def _has_answer_inside(item: object) -> bool:
