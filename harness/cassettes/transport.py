@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Any, Self, TypeAlias, cast
+from typing import Self, TypeAlias, cast
 
 import httpx2
 
-from harness.cassettes.content_encoding import decode
+from harness.cassettes.httpx_messages import PieceStream, decode_or_keep, ending, exception_for_ending, plain_request
 from harness.cassettes.player import Converter, ExchangeLog, Player
 from harness.model.http import (
     Command,
     Completed,
     Delivery,
-    Ending,
     HttpRequest,
     HttpResponse,
     from_response,
@@ -92,8 +90,8 @@ class LoggingTransport(httpx2.BaseTransport):
             self._log.note(plain_request(request), None)
             raise
         headers = dict(response.headers.items())
-        body = _decode(bytes(raw), headers, whole=failure is None)
-        kept = HttpResponse(response.status_code, headers, body, Delivery(ending=ending(failure)))
+        body = decode_or_keep(bytes(raw), headers, whole=failure is None)
+        kept = HttpResponse(response.status_code, headers, body, Delivery(ending=ending(failure, httpx2)))
         self._log.note(plain_request(request), kept)
         extensions = {key: value for key, value in response.extensions.items() if key != "network_stream"}
         stream = _Httpx2Stream([bytes(raw)] if raw else [], 0.0, failure)
@@ -104,36 +102,15 @@ class LoggingTransport(httpx2.BaseTransport):
         self._inner.close()
 
 
-class PieceStream:
-    """Body that arrives in pieces, with pauses in between, and may end with an exception. It is a mixin for the stream
-    classes of httpx and httpx2.
-    """
-
-    def __init__(self, pieces: Sequence[bytes], pause: float, failure: Exception | None) -> None:
-        self._pieces = pieces
-        self._pause = pause
-        self._failure = failure
-
-    def __iter__(self) -> Iterator[bytes]:
-        for number, piece in enumerate(self._pieces):
-            if number and self._pause:
-                time.sleep(self._pause)
-            yield piece
-        if self._failure is not None:
-            raise self._failure
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        for piece in self:
-            yield piece
-
-
 class _Httpx2Stream(PieceStream, httpx2.SyncByteStream):
     pass
 
 
 def _deliver(response: HttpResponse) -> httpx2.Response:
     delivery = response.delivery
-    stream = _Httpx2Stream(delivery.pieces(response.body), delivery.pause, exception_for_ending(delivery.ending))
+    stream = _Httpx2Stream(
+        delivery.pieces(response.body), delivery.pause, exception_for_ending(delivery.ending, httpx2)
+    )
     return httpx2.Response(response.status, headers=dict(response.headers), stream=stream)
 
 
@@ -144,38 +121,6 @@ which would look like the adapter's fault.
 
 BROKEN_OFF = (httpx2.RemoteProtocolError, httpx2.ReadError)
 """Exceptions of httpx2 for a connection that is closed early or reset while a body is read."""
-
-
-def ending(failure: Exception | None, library: Any = httpx2) -> Ending:
-    """Classify how a body ended, by the exception raised while reading it (`None`: the body is complete)."""
-    if failure is None:
-        return "complete"
-    return "cut" if isinstance(failure, library.RemoteProtocolError) else "reset"
-
-
-def exception_for_ending(ending: Ending, library: Any = httpx2) -> Any:
-    """Return the exception of httpx or httpx2 that corresponds to an ending, or `None` for a complete body."""
-    match ending:
-        case "complete":
-            return None
-        case "cut":
-            message = "peer closed connection without sending complete message body (incomplete chunked read)"
-            return library.RemoteProtocolError(message)
-        case "reset":
-            return library.ReadError("[Errno 104] Connection reset by peer")
-
-
-def plain_request(request: httpx2.Request) -> HttpRequest:
-    """Convert an httpx2 request whose body has already been read."""
-    headers = dict(request.headers.items())
-    return HttpRequest(request.method, str(request.url), headers, _decode(request.content, headers))
-
-
-def _decode(body: bytes, headers: dict[str, str], *, whole: bool = True) -> bytes:
-    try:
-        return decode(body, headers.get("content-encoding", ""), whole=whole)
-    except ValueError:
-        return body  # the SDK reports the same damage
 
 
 _HOP_BY_HOP = frozenset(
@@ -230,7 +175,7 @@ class Proxy:
         except httpx2.TransportError as error:
             message = f"harness: the upstream did not answer: {type(error).__name__}"
             return HttpResponse(502, {"content-type": "text/plain"}, message.encode())
-        delivery = Delivery(ending=ending(failure))
+        delivery = Delivery(ending=ending(failure, httpx2))
         return HttpResponse(response.status_code, _end_to_end(response.headers), bytes(body), delivery)
 
     def __enter__(self) -> Self:

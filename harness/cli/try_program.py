@@ -7,7 +7,7 @@ import shlex
 import time
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
 import typer
@@ -66,26 +66,8 @@ def try_program(command: str) -> int | None:
     Return `None` if it uses the adapter protocol.
     """
     began = time.monotonic()
-    program, sentence = _Program(command), "a program that calls a model"
-    first = _run_program(program)
-    if first[0].is_adapter:
-        return None
-    if not first[1].cells and first[0].note and not first[0].note.endswith(_NOT_FOUND):
-        again = _run_program(replace(program, is_redirected=True), is_first=False)
-        if again[1].cells:
-            program, first, sentence = replace(program, is_redirected=True), again, f"{sentence}, {_REDIRECTED}"
-    return _try_again(program, *first, began, "", sentence)
-
-
-@dataclass(frozen=True, slots=True)
-class _Program:
-    """A command that is run. With `is_redirected`, its requests to a fixed base URL go to the reference server."""
-
-    command: str
-    is_redirected: bool = False
-
-
-_REDIRECTED = "whose requests to a fixed base URL are redirected"
+    first = _run_program(command)
+    return None if first[0].is_adapter else _try_again(command, *first, began, "", "a program that calls a model")
 
 
 def try_code(command: str, name: str, sentence: str) -> int:
@@ -93,15 +75,15 @@ def try_code(command: str, name: str, sentence: str) -> int:
 
     `sentence` describes the object.
     """
-    began, program = time.monotonic(), _Program(command)
-    ended, result, router = _run_program(program, is_first=False)
+    began = time.monotonic()
+    ended, result, router = _run_program(command, is_first=False)
     findings = [] if router.first_request is None else [*_changes_of_input(router.first_request)]
     if findings:
         first, *others = result.cells
         findings = [*first.findings, *findings]
         changed = replace(first, verdict=verdict_of(findings), findings=tuple(findings), reason=None)
         result = replace(result, cells=[changed, *others])
-    return _try_again(program, ended, result, router, began, name, sentence)
+    return _try_again(command, ended, result, router, began, name, sentence)
 
 
 def _changes_of_input(request: HttpRequest) -> Iterator[Finding]:
@@ -149,7 +131,7 @@ def _changed_input(rule: str, message: str, actual: JSON, expected: JSON) -> Fin
 
 
 def _try_again(  # noqa: PLR0913, PLR0917 - the first run, and what is known about its subject
-    program: _Program,
+    command: str,
     ended: EndedProgram,
     result: RunResult,
     router: ImprovisedRouter,
@@ -165,24 +147,29 @@ def _try_again(  # noqa: PLR0913, PLR0917 - the first run, and what is known abo
     for line in _lines_to_show(ended.printed):
         print_error(f"  {line}")
     if not result.cells:
-        raise UsageError(_without_requests(subject or program.command, ended, is_code=bool(subject)))
+        raise UsageError(_without_requests(subject or command, ended, is_code=bool(subject)))
     usual = ended
     if result.exit_code and (ended.note or _exceeded_limits(result)):
-        usual, again = _run_again(program, result)
+        usual, again = _run_again(command, result)
         result = replace(result, cells=[*result.cells, *again.cells])
     prints_answer = not (subject or usual.note) and ANSWER in usual.printed
-    result = _with_other_answers(program, usual, result, router, began, prints_answer=prints_answer)
+    is_redirected = router.has_redirected
+    result = _with_other_answers(command, usual, result, router, began, prints_answer=prints_answer)
     left = _PROGRAM_SECONDS - (time.monotonic() - began)
     if not usual.note and left > _PROGRAM_SECONDS - _LAST_START_SECONDS:
-        failed, other, router = _run_program(program, "error", is_first=False, seconds=left)
+        failed, other, router = _run_program(command, "error", is_first=False, seconds=left)
         result = replace(result, cells=[*result.cells, *_after_error(other.cells, failed, usual, router.repeats)])
     conversations = count(len(result.cells), "conversation")
-    typer.echo(f"{subject or program.command}: recognised as {sentence}; {conversations} run{ended.note}.")
+    sentence += f", {_REDIRECTED}" if is_redirected else ""
+    typer.echo(f"{subject or command}: recognised as {sentence}; {conversations} run{ended.note}.")
     typer.echo(f"Otherwise: {_OTHERWISE_CODE if subject else _OTHERWISE_PROGRAM}")
     typer.echo(finding_causes.render(result, on_screen(Presentation())), nl=False)
-    if not subject and not program.is_redirected:
-        typer.echo(f"More: harness serve call-single --command {shlex.quote(program.command)}; harness help serve")
+    if not subject and not is_redirected:
+        typer.echo(f"More: harness serve call-single --command {shlex.quote(command)}; harness help serve")
     return result.exit_code
+
+
+_REDIRECTED = "whose requests to a fixed base URL are redirected"
 
 
 _OTHERWISE_PROGRAM = "for an adapter, it must respond to 'describe' ('harness help stdio')."
@@ -199,7 +186,7 @@ _BELOW_ERROR = re.compile(r"\s+at .*\d\)?$|Node\.js v\d")
 
 
 def _with_other_answers(  # noqa: PLR0913 - the first run, and what is known about it
-    program: _Program,
+    command: str,
     usual: EndedProgram,
     result: RunResult,
     router: ImprovisedRouter,
@@ -221,12 +208,12 @@ def _with_other_answers(  # noqa: PLR0913 - the first run, and what is known abo
         elapsed = time.monotonic() - began
         if applies and elapsed < last_start:
             left = _PROGRAM_SECONDS - elapsed
-            run, other, _ = _run_program(program, kind, is_first=False, tolerated=tolerated, seconds=left)
+            run, other, _ = _run_program(command, kind, is_first=False, tolerated=tolerated, seconds=left)
             result = replace(result, cells=[*result.cells, *judge(other.cells, run, usual, result)])
     return result
 
 
-def _run_again(program: _Program, result: RunResult) -> tuple[EndedProgram, RunResult]:
+def _run_again(command: str, result: RunResult) -> tuple[EndedProgram, RunResult]:
     """Return a run in which the program gets further than in the one with `result`, and its result."""
     tolerated = frozenset[str]()
     for _ in range(_MAX_TOLERANT_RUNS):
@@ -234,10 +221,10 @@ def _run_again(program: _Program, result: RunResult) -> tuple[EndedProgram, RunR
         if not limits:
             break
         tolerated |= limits
-        ended, result, _ = _run_program(program, is_first=False, tolerated=tolerated)
+        ended, result, _ = _run_program(command, is_first=False, tolerated=tolerated)
         if not ended.note and _exceeded_limits(result) <= tolerated:
             return ended, result
-    return _run_program(program, "one call", is_first=False, tolerated=tolerated)[:2]
+    return _run_program(command, "one call", is_first=False, tolerated=tolerated)[:2]
 
 
 _Judge = Callable[[Sequence[CellResult], EndedProgram, EndedProgram, RunResult], Iterable[CellResult]]
@@ -445,7 +432,7 @@ def _exceeded_limits(result: RunResult) -> frozenset[str]:
 
 
 def _run_program(
-    program: _Program,
+    command: str,
     answer: FirstAnswer = "two calls",
     *,
     is_first: bool = True,
@@ -458,10 +445,9 @@ def _run_program(
     with serve(router) as server:
         router.origin = server.origin
         own, base_url = keyless_environment(), server.origin + BASE_PATH
-        variables = program_variables(program.command, base_url, own)
+        variables = program_variables(command, base_url, own)
         environment = {**own, **PRIVACY_VARIABLES, **variables, **variables_for(base_url)}
-        environment = redirecting_environment(environment) if program.is_redirected else environment
-        ended = run_program(program.command, environment, seconds, may_be_adapter=is_first)
+        ended = run_program(command, redirecting_environment(environment), seconds, may_be_adapter=is_first)
     return ended, router.run(), router
 
 

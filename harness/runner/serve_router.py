@@ -413,6 +413,7 @@ class ImprovisedRouter(ServeRouter):
         self._failures: dict[tuple[str, bytes], HttpResponse] = {}
         self._service_models: frozenset[str] = frozenset()
         self.first_request: HttpRequest | None = None
+        self.has_redirected = False
         self.repeats = 0
         """Number of requests that repeat a failed one unchanged. They fail again."""
 
@@ -427,8 +428,7 @@ class ImprovisedRouter(ServeRouter):
 
     def _response_from(self, wire: Api, request: HttpRequest) -> HttpResponse:
         self.first_request = self.first_request or request
-        if SERVICE_HEADER in request.headers and (model := wire.model_of(request)):
-            self._service_models |= {model}
+        request = self._without_redirection(wire, request)
         key = (request.url, request.body)
         if key in self._failures:
             self.repeats += 1
@@ -437,6 +437,22 @@ class ImprovisedRouter(ServeRouter):
         if self._first == "error" and response.status == HTTPStatus.BAD_REQUEST:
             self._failures[key] = response
         return response
+
+    def _without_redirection(self, wire: Api, request: HttpRequest) -> HttpRequest:
+        """Return a request as its service would get it, and note that the program's base URL is fixed, if it is.
+
+        Other services than the provider's own have other models, and may have a header of their own for the key.
+        """
+        service = request.headers.get(SERVICE_HEADER)
+        if service is None:
+            return request
+        self.has_redirected = True
+        headers = {name: value for name, value in request.headers.items() if name != SERVICE_HEADER}
+        if urlsplit(service).hostname != urlsplit(wire.provider_url).hostname:
+            headers = {"authorization": "Bearer none", **headers}
+            model = wire.model_of(request)
+            self._service_models |= {model} if model else frozenset()
+        return replace(request, headers=headers)
 
     def _scenario_for(self, wire: Api, request: HttpRequest) -> Scenario:
         try:

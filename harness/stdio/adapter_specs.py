@@ -223,7 +223,7 @@ def _set_client_environment() -> None:
 
 def _redirection(wire: Api, own: str, base_url: str) -> AbstractContextManager[None]:
     """Return a context in which requests to a client's own base URL go to the API's `base_url`."""
-    from harness.cassettes.client_patches import redirect_requests  # noqa: PLC0415 - imports an HTTP client
+    from harness.cassettes.redirection import redirect_requests  # noqa: PLC0415 - imports an HTTP client
 
     return redirect_requests(own, base_url if urlsplit(own).path else _root(wire, base_url))
 

@@ -1522,6 +1522,23 @@ def test_the_requests_of_a_program_to_a_fixed_base_url_are_redirected(harness: C
 
 
 @pytest.mark.usefixtures("apart")
+def test_a_program_is_redirected_from_its_first_run_on(
+    harness: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No request leaves the machine, and the start-up code of the program's own environment is run too."""
+    (folder / "own_service.py").write_text(OWN_SERVICE + "    open('answered', 'a').write('x')\n")
+    (folder / "own").mkdir()
+    (folder / "own/sitecustomize.py").write_text("open('started', 'a').write('x')\n")
+    monkeypatch.setenv("PYTHONPATH", str(folder / "own"))
+
+    done = harness("try", "--command", f"{sys.executable} own_service.py")
+
+    assert "whose requests to a fixed base URL are redirected; " in done.out, done.out + done.err
+    failed = 1  # the run in which the server answers with an error
+    assert len((folder / "started").read_text()) == len((folder / "answered").read_text()) + failed
+
+
+@pytest.mark.usefixtures("apart")
 def test_a_guessed_method_has_to_send_what_it_is_given(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "own_service.py").write_text(OWN_SERVICE)
     monkeypatch.delitem(sys.modules, "own_service", raising=False)

@@ -7,14 +7,11 @@ connections of http.client. A client is not imported for this; it is patched whe
 vcrpy patches the same clients, but its replacements depend on its own cassettes. They return each response in one
 chunk, import all installed clients, and reimplement parts of aiohttp (redirects, cookies, middlewares). Here the client
 parses the bytes of a connection, so its own code builds the response.
-
-`redirect_requests` also sends the requests of a client without a configurable base URL to another server.
 """
 
 from __future__ import annotations
 
 import importlib.util
-import json
 import sys
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -26,9 +23,6 @@ from urllib.parse import urlsplit
 
 from harness.cassettes.client_patches import aiohttp_connectors, http_client, httpx_transports
 from harness.cassettes.client_patches.connection_bytes import Patch, RequestHook, StoreResponse
-from harness.cassettes.player import ExchangeLog
-from harness.cassettes.transport import Proxy
-from harness.model.http import HttpRequest, HttpResponse
 
 _Patches: TypeAlias = Callable[[Any, RequestHook], Iterator[Patch]]
 
@@ -109,29 +103,9 @@ class _PatchingLoader(Loader):
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 
 
-@contextmanager
-def redirect_requests(own: str, base_url: str) -> Generator[None]:
-    """Send requests below `own` to `base_url` instead. Reject requests to any other server that is not local."""
-    with Proxy(own, base_url, ExchangeLog(own, own)) as forward:
-
-        def respond(request: HttpRequest) -> HttpResponse | None:
-            if request.url.startswith(own):
-                return forward(request)
-            return None if is_local(request.url) else _refusal(request.url, own)
-
-        with intercept_requests(respond):
-            yield
-
-
 def is_local(url: str) -> bool:
     """Return whether a URL leads to this machine."""
     return urlsplit(url).hostname in _LOCAL
 
 
-def _refusal(url: str, own: str) -> HttpResponse:
-    reason = f"harness redirects only requests to {own}, and refuses this one to {url}"
-    body = json.dumps({"error": {"type": "harness", "message": reason}}).encode()
-    return HttpResponse(400, {"content-type": "application/json"}, body)
-
-
-__all__ = ["RequestHook", "StoreResponse", "intercept_requests", "is_local", "redirect_requests"]
+__all__ = ["RequestHook", "StoreResponse", "intercept_requests", "is_local"]

@@ -12,7 +12,7 @@ from harness.cassettes.client_patches.connection_bytes import (
     StoreResponse,
     received_response,
 )
-from harness.cassettes.transport import PieceStream, ending, exception_for_ending, plain_request
+from harness.cassettes.httpx_messages import PieceStream, ending, exception_for_ending, plain_request
 from harness.model.http import HttpResponse
 
 
