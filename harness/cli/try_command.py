@@ -41,7 +41,7 @@ from harness.results import (
     RunResult,
     Verdict,
 )
-from harness.runner.cells import Cell, not_applicable
+from harness.runner.cells import Cell, is_cured_by_retry, not_applicable
 from harness.runner.costs import models as current_models
 from harness.stdio import adapter_specs
 from harness.stdio.workers import WorkerPool
@@ -134,7 +134,7 @@ class TrialCheck(AdapterCheck):
                 chosen[key] = cell
         if not self.is_fixed:
             chosen = {key: _with_supporting_model(cell) for key, cell in chosen.items()}
-        return [chosen[key] for key in sorted(chosen, key=_place_in_sample)]
+        return [chosen[key] for key in sorted(chosen, key=lambda key: (_may_wait(chosen[key]), _place_in_sample(key)))]
 
     def report(self, every: Sequence[Cell], played: Sequence[Cell], result: RunResult, play: PlayCells) -> CheckResult:  # noqa: ARG002
         """Return an empty report, because `harness try` does not probe for undeclared capabilities."""
@@ -144,6 +144,11 @@ class TrialCheck(AdapterCheck):
 def _may_refuse(cell: Cell) -> bool:
     """Return whether the client can get a refusal. OpenAI's models have a field for it in structured outputs only."""
     return not cell.target.api.startswith("openai") or "json-schema" in cell.target.adapter.capabilities
+
+
+def _may_wait(cell: Cell) -> bool:
+    """Return whether a loop may wait in this cell before it sends a failed request again."""
+    return cell.target.adapter.drive is not None and any(map(is_cured_by_retry, cell.scenario.faults))
 
 
 def _place_in_sample(key: tuple[int, str]) -> int:

@@ -237,13 +237,14 @@ class DrivenTranscript(ServedTranscript):
     """The transcript of a tool loop that received a `harness.Conversation` and the base URL of a session.
 
     The loop's behaviour is visible in its requests and in `runs`. `failure` is its exception, or the way its process
-    ended. `is_stopped` is set if the process ended early or was stopped. `elsewhere` describes requests to APIs other
-    than the loop's own. `answers` has the answer that the loop returned for each turn, if it returns answers. It is
-    `None` if it cannot be expressed as a response.
+    ended. `is_stopped` is set if the process ended early or was stopped, and `is_late` if that was because of its time
+    limit. `elsewhere` describes requests to APIs other than the loop's own. `answers` has the answer that the loop
+    returned for each turn, if it returns answers. It is `None` if it cannot be expressed as a response.
     """
 
     failure: str | None = None
     is_stopped: bool = False
+    is_late: bool = False
     elsewhere: tuple[str, ...] = ()
     answers: tuple[ChatResponse | None, ...] = ()
 

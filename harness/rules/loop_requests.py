@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from harness.apis.jsonvalue import equal
-from harness.apis.view import CallView, MediaView, RequestView, ResponseView, TextView
+from harness.apis.view import CallView, MediaView, RequestView, ResponseView, TextView, TurnView
 from harness.equivalence import request_meaning
 from harness.equivalence.request_meaning import is_model_name
 from harness.equivalence.result_meaning import same_medium
@@ -17,6 +18,7 @@ from harness.equivalence.schema_changes import change
 from harness.model.messages import JSON, File, Image, JsonSchema, StopReason, Text
 from harness.model.protocols import Capability
 from harness.results import DrivenTranscript, ServedTranscript, Severity, ToolRun
+from harness.rules.chat_endings import is_retriable
 from harness.rules.evidence import ClientRequest, Evidence
 from harness.rules.rule import RuleViolation
 from harness.rules.sent_requests import thinking_violations
@@ -119,6 +121,13 @@ def may_end_here(evidence: Evidence) -> bool:
     return last is not None and (last.answer is None or last.answer.stop_reason in EARLY_ENDS)
 
 
+def may_wait(evidence: Evidence) -> bool:
+    """Return whether a loop may still be waiting before it sends its last request again."""
+    last = evidence.readings[-1] if evidence.readings else None
+    is_error = last is not None and last.response is not None and last.response.error is not None
+    return last is not None and is_error and is_retriable(last)
+
+
 EARLY_ENDS = frozenset({StopReason.MAX_TOKENS, StopReason.REFUSAL})
 """Stop reasons of an answer that is not the whole answer to the user."""
 
@@ -137,11 +146,11 @@ def loop_inputs(evidence: Evidence) -> LoopInputs | None:
 
 def texts(view: RequestView, role: str) -> list[str]:
     """Return the text of each turn of a role, with its parts joined."""
-    return [
-        "".join(part.text for part in turn.parts if isinstance(part, TextView))
-        for turn in view.turns
-        if turn.role == role
-    ]
+    return [_text_of(turn) for turn in view.turns if turn.role == role]
+
+
+def _text_of(turn: TurnView) -> str:
+    return "".join(part.text for part in turn.parts if isinstance(part, TextView))
 
 
 def instructions(view: RequestView) -> str:
@@ -268,6 +277,51 @@ def _missing_media(req: ClientRequest, scenario: Scenario, turn: int) -> Iterato
             if isinstance(part, Image | File) and not any(same_medium(view, part) for view in sent):
                 message = f"{'an image' if isinstance(part, Image) else 'a file'} of the user is not in the request"
                 yield req.reading.violation(message, "", [view.media_type for view in sent], part.media_type)
+
+
+def changed_retries(given: LoopInputs) -> Iterator[RuleViolation]:
+    """Report a request that is sent again after a failure with one of its texts repeated, or without the user's last
+    message. It may differ in other ways, such as in its model or its settings.
+    """
+    for chat in range(given.transcript.script):
+        for before, again in pairwise(given.evidence.exchanges(chat)):
+            if before.request is None or again.request is None or not is_retriable(before):
+                continue
+            error = before.response.error if before.response is not None else None
+            after = "a response that broke off" if error is None else f"status {error.status}"
+            changed = _repeated_text(before.request, again.request) or _lost_message(before.request, again.request)
+            if changed is not None:
+                how, pointer, sent = changed
+                yield again.violation(f"after {after}, the request is sent again {how}", pointer, sent)
+
+
+def _repeated_text(before: RequestView, again: RequestView) -> tuple[str, str, JSON] | None:
+    """Return a text that a request has more often than the one before, as a phrase with its pointer and its words.
+    Repeated calls and results are refused by the provider.
+    """
+    for role, name in (("user", "the user's message"), ("assistant", "the model's answer")):
+        for text in filter(None, map(str.strip, texts(before, role))):
+            number = "\n".join(texts(again, role)).count(text)
+            if number > "\n".join(texts(before, role)).count(text):
+                pointers = [turn.pointer for turn in again.turns if turn.role == role and text in _text_of(turn)]
+                return f"with {name} {_times(number)}", pointers[-1] if pointers else "", text
+    for text in (system.text.strip() for system in before.system):
+        number = instructions(again).count(text)
+        if text and number > instructions(before).count(text):
+            return f"with the system prompt {_times(number)}", again.system[-1].pointer, text
+    return None
+
+
+def _times(number: int) -> str:
+    return "twice" if number == 2 else f"{number} times"
+
+
+def _lost_message(before: RequestView, again: RequestView) -> tuple[str, str, JSON] | None:
+    """Return that a request lacks the last text of the user that the one before has, like `_repeated_text`."""
+    wanted = next((text.strip() for text in reversed(texts(before, "user")) if text.strip()), "")
+    if any(wanted in text for text in texts(again, "user")):
+        return None
+    return "without the user's last message", "", [*texts(again, "user")]
 
 
 def changed_settings(given: LoopInputs) -> Iterator[RuleViolation]:

@@ -23,10 +23,12 @@ from harness.rules.loop_requests import (
     EARLY_ENDS,
     CutCall,
     LoopInputs,
+    changed_retries,
     changed_settings,
     changed_tools,
     loop_inputs,
     may_end_here,
+    may_wait,
     missing_messages,
     missing_system_prompt,
     missing_tools,
@@ -91,6 +93,15 @@ _loop_rule(
     because="the model answers with other settings than the caller's",
     remedy="send the model and the settings that the loop was given with the first request of each turn",
 )(changed_settings)
+
+
+_loop_rule(
+    "loop-retry-changed",
+    "A request that is sent again after a failure has the same conversation.",
+    subject=Subject.ERRORS,
+    because="the model reads a message twice or not at all, and the conversation keeps the error",
+    remedy="add messages to the conversation once, before the first attempt, and send that again",
+)(changed_retries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +286,10 @@ def _cut_call_in_request(given: LoopInputs, cut: CutCall, reading: ParsedExchang
 )
 def _failed_loop(given: LoopInputs) -> Iterator[RuleViolation]:
     driven = given.driven
-    if driven is None or driven.failure is None or (may_end_here(given.evidence) and not driven.is_stopped):
+    if driven is None or driven.failure is None:
+        return
+    is_waiting = driven.is_late and may_wait(given.evidence)
+    if may_end_here(given.evidence) and (is_waiting or not driven.is_stopped):
         return
     yield RuleViolation(f"the conversation broke off: {driven.failure}")
 

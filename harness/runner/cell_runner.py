@@ -351,7 +351,8 @@ class LoopOutcome:
     """The outcome of a loop: it ended normally with `answers`, failed with `failure`, or declined the conversation for
     the reason `declined`.
 
-    `is_stopped` is set if the loop broke its worker process or exceeded the time limit.
+    `is_stopped` is set if the loop broke its worker process or exceeded the time limit, and `is_late` only if it
+    exceeded the time limit.
     """
 
     failure: str | None = None
@@ -359,6 +360,7 @@ class LoopOutcome:
     declined: str | None = None
     printed: str = ""
     is_stopped: bool = False
+    is_late: bool = False
     answers: tuple[ChatResponse | None, ...] = ()
 
 
@@ -450,7 +452,8 @@ def _drive(cell: Cell, adapter: ForeignAdapter, endpoint: Endpoint, tools: Scrip
                 )
                 outcome = LoopOutcome(words + came.line, traceback_text(error))
     except AdapterBroke as broken:
-        return LoopOutcome(broken.reason, broken.traceback, printed=broken.printed, is_stopped=True)
+        stopped = LoopOutcome(broken.reason, broken.traceback, printed=broken.printed, is_stopped=True)
+        return replace(stopped, is_late=broken.is_late)
     return replace(outcome, printed=lease.printed)
 
 
@@ -472,6 +475,7 @@ def _loop_transcript(
         **known,
         failure=outcome.failure or outcome.declined,
         is_stopped=outcome.is_stopped,
+        is_late=outcome.is_late,
         elsewhere=elsewhere,
         answers=outcome.answers,
     )

@@ -163,14 +163,14 @@ def _why_not_failures(scenario: Scenario, capabilities: AbstractSet[Capability])
     if not failures:
         fails = any(turn.expect is not None and turn.expect.error is not None for turn in scenario.turns)
         return "it ends in an error, which only the loop's caller sees" if fails else None
-    if not any(map(_is_cured_by_retry, failures)) and Capability.ANSWERS in capabilities:
+    if Capability.ANSWERS in capabilities:
         return None
-    if not all(map(_is_cured_by_retry, failures)):
+    if not all(map(is_cured_by_retry, failures)):
         return "it ends in a failure, which only the loop's caller sees"
     return None if Capability.RETRIES in capabilities else f"the loop does not have: {Capability.RETRIES.value}"
 
 
-def _is_cured_by_retry(fault: FaultSpec) -> bool:
+def is_cured_by_retry(fault: FaultSpec) -> bool:
     """Return whether an immediate retry of the same request would succeed."""
     if fault.status is None:
         return False

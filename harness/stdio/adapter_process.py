@@ -53,12 +53,13 @@ _ADDRESS = re.compile(r"0x[0-9a-f]+")
 class AdapterBroke(BaseException):
     """The adapter broke outside a chat, ended its process or exceeded its time limit, so its cell has an error.
 
-    `printed` is the output of the process. This is a `BaseException`, so that handlers for exceptions of the adapter do
-    not catch it.
+    `printed` is the output of the process. `is_late` is set if it exceeded its time limit. This is a `BaseException`,
+    so that handlers for exceptions of the adapter do not catch it.
     """
 
-    def __init__(self, reason: str, traceback: str | None = None, printed: str = "") -> None:
+    def __init__(self, reason: str, traceback: str | None = None, printed: str = "", *, is_late: bool = False) -> None:
         super().__init__(reason)
+        self.is_late = is_late
         self.reason = reason
         self.traceback = traceback
         self.printed = printed
@@ -309,7 +310,7 @@ class AdapterProcess:
                 time.sleep(_STACKS_SECONDS / 10)  # it writes line by line
         self.kill()
         stacks, where = self._stacks()
-        return AdapterBroke(f"{self._late}{where}{self._way_out}", stacks)
+        return AdapterBroke(f"{self._late}{where}{self._way_out}", stacks, is_late=True)
 
     def _ended_error(self) -> AdapterBroke:
         try:

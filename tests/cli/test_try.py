@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -24,6 +25,7 @@ from harness.checks.server_check import ScriptedServer
 from harness.cli import try_command, try_server
 from harness.cli.try_command import TrialCheck
 from harness.model.http import Delivery, HttpRequest, HttpResponse
+from harness.model.protocols import Adapter
 from harness.platform.exceptions import ExceptionOrigin
 from harness.platform.files import shipped_folder
 from harness.runner.serve_router import BASE_PATH, ImprovisedRouter, example_value
@@ -1152,6 +1154,18 @@ def test_settings_of_older_models_are_requested_from_one(is_fixed: bool, model: 
     found = TrialCheck(is_fixed=is_fixed).select_cells([cell("settings-sampling", "openai-chat")])
 
     assert [each.target.model for each in found] == [model]
+
+
+@pytest.mark.parametrize("is_loop", [True, False])
+def test_a_loop_waits_for_its_retries_after_the_other_cells(is_loop: bool) -> None:
+    def wrap(adapter: Adapter) -> Adapter:
+        return replace(adapter, drive=(lambda *_: None) if is_loop else None)
+
+    names = ["error-in-tool-loop", "error-400", "call-sequential"]
+    found = TrialCheck().select_cells([cell(name, "openai-chat", wrap) for name in names])
+
+    last = ["error-400", "error-in-tool-loop"] if is_loop else ["error-in-tool-loop", "error-400"]
+    assert [each.scenario.id for each in found] == ["call-sequential", *last]
 
 
 @pytest.mark.parametrize(

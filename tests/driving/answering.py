@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+from http import HTTPStatus
 from typing import Any
 
 import httpx2
 
 from harness import Capability, ChatResponse, Conversation, Endpoint, Loop, Message, StopReason, Usage
 from harness.model.protocols import PLAIN_LOOP
+
+RETRIES: dict[str, Callable[[list[dict[str, Any]]], dict[str, Any]]] = {
+    "503-again": lambda _: {},
+    "503-other-settings": lambda _: {"metadata": {"attempt": "2"}, "user": "second"},
+    "503-noted": lambda messages: {"messages": [{"role": "system", "content": "This is the second try."}, *messages]},
+    "503-doubled": lambda messages: {"messages": messages * 2},
+    "503-joined": lambda messages: {"messages": [{"role": "user", "content": messages[0]["content"] * 2}]},
+    "503-lost": lambda _: {"messages": [{"role": "user", "content": "Go on."}]},
+}
+"""What a second request of a way has instead, after a failure."""
 
 _STOP_REASONS = {"stop": StopReason.END_TURN, "length": StopReason.MAX_TOKENS}
 
@@ -24,6 +37,10 @@ def drive(  # noqa: C901, PLR0912 - a branch for each way
         reply = http.post("chat/completions", json=body)
         if way == "400-again":
             reply = http.post("chat/completions", json=body)
+        if way.endswith("-waits"):
+            time.sleep(60)
+        if way in RETRIES and reply.status_code == HTTPStatus.SERVICE_UNAVAILABLE:
+            reply = http.post("chat/completions", json={**body, **RETRIES[way](body["messages"])})
     if way in ("400-empty", "html-empty"):
         return [ChatResponse(Message("assistant", ""), StopReason.END_TURN, Usage())]
     if way == "400-returned":

@@ -64,7 +64,9 @@ def message(reply: httpx2.Response, ends: str | None = None) -> dict[str, Any]:
     return {**reported, "tool_calls": list(calls.values())} if calls else reported
 
 
-def run_conversation(endpoint: Endpoint, model: str, conversation: Conversation, ends: str | None = None) -> None:
+def run_conversation(
+    endpoint: Endpoint, model: str, conversation: Conversation, ends: str | None = None, *, adds_again: bool = False
+) -> None:
     chat: list[dict[str, Any]] = []
     run = {tool.name: tool.text for tool in conversation.tools}
     headers = {"authorization": f"Bearer {endpoint.api_key}"}
@@ -76,6 +78,7 @@ def run_conversation(endpoint: Endpoint, model: str, conversation: Conversation,
                 sent = {"model": model, "messages": chat, **body(conversation, first=first)}
                 reply = http.post("chat/completions", json=sent)
                 if reply.status_code >= 500:
+                    chat += [each for each in chat if each["role"] == "tool" and adds_again]
                     reply = http.post("chat/completions", json=sent)
                 reply.raise_for_status()
                 chat.append(message(reply, ends))
@@ -83,6 +86,11 @@ def run_conversation(endpoint: Endpoint, model: str, conversation: Conversation,
                 for call in calls:
                     text = run[call["function"]["name"]](json.loads(call["function"]["arguments"]))
                     chat.append({"role": "tool", "tool_call_id": call["id"], "content": text})
+
+
+def doubling(endpoint: Endpoint, model: str, conversation: Conversation) -> None:
+    """Where the provider fails it adds the results once more."""
+    run_conversation(endpoint, model, conversation, adds_again=True)
 
 
 def unheard(endpoint: Endpoint, model: str, conversation: Conversation) -> None:
@@ -126,3 +134,4 @@ CAPABLE = Loop("capable", "openai-chat", run_conversation, CAN)
 DEAF = Loop("deaf", "openai-chat", unheard, CAN)
 NAIVE = Loop("naive", "openai-chat", naive, CAN)
 ANEW = Loop("anew", "openai-chat", anew, CAN)
+DOUBLING = Loop("doubling", "openai-chat", doubling, CAN)

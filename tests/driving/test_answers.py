@@ -17,11 +17,13 @@ ANSWERS = {
     "max": "model: [{text: The first lighthouse stood on a rock that the sea, stop: max_tokens}]",
     "refusal": "model: [{refusal: I cannot help with that.}]",
     "400": f"{WHOLE}\n    expect: {{error: invalid-request}}\nfaults: [{{status: 400}}]",
+    "503": f"{WHOLE}\n    expect: {{error: overloaded}}\nfaults: [{{status: 503}}]",
     "html": f"{WHOLE}\n    expect: {{error: malformed-response}}\nfaults: [{{body: html}}]",
 }
 RIGHT = (
     *("plain-right", "plain-framed", "plain-unknown", "max-right", "max-raises"),
     *("refusal-right", "refusal-named", "refusal-raises", "400-raises", "400-returned", "400-named", "html-raises"),
+    *("503-raises", "503-again", "503-other-settings", "503-noted"),
 )
 WRONG = {
     "plain-loses": "loop-answer: the model's final text is not in the answer that the loop returns",
@@ -31,6 +33,9 @@ WRONG = {
     "refusal-empty": "loop-answer: the model refuses, and the loop returns an empty answer",
     "400-empty": "loop-error: the provider answered with status 400, but the loop returned an empty answer as if it "
     "were complete",
+    "503-doubled": "loop-retry-changed: after status 503, the request is sent again with the user's message twice",
+    "503-joined": "loop-retry-changed: after status 503, the request is sent again with the user's message twice",
+    "503-lost": "loop-retry-changed: after status 503, the request is sent again without the user's last message",
     "html-empty": "loop-error: the answer cannot be read, but the loop returned an empty answer as if it were complete",
     "plain-returns-number": "loop-failed: the conversation broke off: it raises TypeError: drive returned a int, not a "
     "list of ChatResponse",
@@ -58,12 +63,12 @@ turns:
 """
 
 
-def run_ways(folder: Path, ways: list[str], loop: str, api: str = "openai-chat") -> Cells:
+def run_ways(folder: Path, ways: list[str], loop: str, api: str = "openai-chat", *options: str) -> Cells:
     files = [folder / f"{way}.yaml" for way in ways]
     for file in files:
         file.write_text(scenario(file.stem), encoding="utf-8")
     words = [f"--conversation=tests.driving.answering:{loop}", f"--api={api}", f"--report=json:{folder / 'run'}"]
-    main(["run", "--mode=reference", *map(str, files), *words])
+    main(["run", "--mode=reference", *map(str, files), *words, *options])
     run = RunResult.from_json((folder / "run").read_text(encoding="utf-8"))
     return {cell.scenario: cell for cell in run.cells}
 
@@ -91,6 +96,15 @@ def test_repeating_an_invalid_request_is_a_warning(results: Cells) -> None:
 
     assert cell.verdict is Verdict.WARN
     assert [each.message for each in cell.findings] == ["the same request is sent again after status 400"]
+
+
+def test_a_loop_may_wait_long_before_it_sends_a_failed_request_again(tmp_path: Path) -> None:
+    cells = run_ways(tmp_path, ["503-waits", "400-waits"], "LOOP", "openai-chat", "--cell-timeout=1")
+
+    assert {way: [each.rule for each in cell.findings] for way, cell in cells.items()} == {
+        "503-waits": [],
+        "400-waits": ["loop-failed"],
+    }
 
 
 def test_reasoning_is_not_joined_to_the_answer(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def cells(tmp_path_factory: pytest.TempPathFactory) -> Cells:
         report = folder / "run.json"
         reports = [f"--report=json:{report}", f"--report=terminal:{folder / 'run.txt'}"]
         cells: Cells = {}
-        for names, scenarios in ((("CAPABLE", "DEAF"), ASKED), (("CAPABLE", "ANEW"), [FAILING])):
+        for names, scenarios in ((("CAPABLE", "DEAF"), ASKED), (("CAPABLE", "ANEW", "DOUBLING"), [FAILING])):
             loops = [f"--conversation=tests.driving.capable:{name}" for name in names]
             with pytest.MonkeyPatch.context() as patch:
                 without_workers(patch)
@@ -73,6 +73,13 @@ def test_a_failure_that_has_a_tool_run_again_is_found(cells: Cells) -> None:
 
     assert cell.verdict is Verdict.FAIL
     assert [finding.rule for finding in cell.findings if finding.follows is None] == ["tool-run-again"]
+
+
+def test_a_result_that_is_sent_twice_after_a_failure_is_found(cells: Cells) -> None:
+    cell = cells[FAILING, "doubling", "whole"]
+
+    assert cell.verdict is Verdict.FAIL
+    assert [finding.rule for finding in cell.findings if finding.follows is None] == ["result-duplicate"]
 
 
 def test_streams_are_repeated_in_other_ways(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
