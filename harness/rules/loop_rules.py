@@ -382,6 +382,30 @@ def wrong_stop_reason(given: LoopInputs) -> Iterator[RuleViolation]:
 
 
 @_loop_rule(
+    "loop-stop-reason-missing",
+    "What a loop returns for an answer that was truncated shows that it is incomplete.",
+    subject=Subject.RESPONSES,
+    source="anthropic-stop-reasons, openai-chat-stop-reasons, openai-responses-stop-reasons, gemini-stop-reasons",
+    because="the application takes a part of an answer for the whole",
+    severity=Severity.WARNING,
+    remedy="raise an error, or return the reason in {stop}",
+)
+def missing_stop_reason(given: LoopInputs) -> Iterator[RuleViolation]:
+    """Report a truncated text that is returned alone, without a stop reason, a flag or a word about it."""
+    for answer, reading, wire in _final_answers(given):
+        whole = "".join(wire.text.split())
+        is_alone = all("".join(line.split()) in whole for line in answer.text.splitlines())
+        if (
+            wire.stop_reason is StopReason.MAX_TOKENS
+            and whole
+            and is_alone
+            and answer.reported.get("no-truncation") is True
+        ):
+            message = f"the model's answer ended with {wire.raw_stop_reason!r}, and the loop returns it as complete"
+            yield reading.response_violation(message, "", None, wire.raw_stop_reason)
+
+
+@_loop_rule(
     "loop-usage",
     "The token counts that a loop returns are those of the last answer, or the sum for the turn or the conversation.",
     subject=Subject.RESPONSES,

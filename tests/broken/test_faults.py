@@ -54,6 +54,7 @@ PROVED_ELSEWHERE = {
     "loop-answer": "tests/driving/test_answers.py",
     "loop-usage": "tests/driving/test_answers.py",
     "loop-stop-reason": "tests/driving/test_answers.py",
+    "loop-stop-reason-missing": "tests/driving/test_answers.py",
     "loop-error": "tests/driving/test_answers.py",
     "loop-retry": "tests/driving/test_answers.py",
     "loop-retry-changed": "tests/driving/test_answers.py",

@@ -56,6 +56,10 @@ def drive(  # noqa: C901, PLR0912 - a branch for each way
     match way:
         case "max-raises" | "refusal-raises":
             raise RuntimeError(f"no whole answer: {text}")
+        case "max-bare" | "max-noted":
+            reported = {"no-stop-reason": True, "no-truncation": True}
+            text += "\n(The answer is incomplete.)" if way == "max-noted" else ""
+            return [ChatResponse(Message("assistant", text), StopReason.UNKNOWN, usage, reported=reported)]
         case "max-complete":
             stop = StopReason.END_TURN
         case "plain-framed":

@@ -107,6 +107,15 @@ def test_a_loop_may_wait_long_before_it_sends_a_failed_request_again(tmp_path: P
     }
 
 
+def test_a_truncated_answer_without_any_sign_of_it_is_a_warning(tmp_path: Path) -> None:
+    cells = run_ways(tmp_path, ["max-bare", "max-noted"], "LOOP")
+
+    assert [(each.verdict, [finding.message for finding in each.findings]) for each in cells.values()] == [
+        (Verdict.WARN, ["the model's answer ended with 'length', and the loop returns it as complete"]),
+        (Verdict.PASS, []),
+    ]
+
+
 def test_reasoning_is_not_joined_to_the_answer(tmp_path: Path) -> None:
     ways = ["thoughts-joined", "thoughts-apart", "thoughts-left"]
     cells = run_ways(tmp_path, ways, "THINKING_LOOP", "gemini")

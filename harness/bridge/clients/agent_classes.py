@@ -162,7 +162,7 @@ class AgentDrive:
                     call_method(runner, opened, self.prompt, given)
                     returned = call_method(runner, opened, self.completing, per_call)
                 changed = changed_attributes(before, answer_attributes(opened))
-                answers.append(answer_of_turn(returned, turn, conversation, self.api, self.prompt.module, changed))
+                answers.append(answer_of_turn(returned, turn, conversation, self.api, self.prompt, opened, changed))
         return answers
 
 

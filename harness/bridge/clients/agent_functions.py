@@ -126,7 +126,7 @@ class FunctionDrive:
                     raise Unsupported(RECOGNISED_CLIENT, "a second turn", "each call is a conversation")
                 before, kept = [*history], {name: history} if name is not None else {}
                 returned = whole_answer(runner, call_with(self.function, {prompt: prompt_text(turn), **given, **kept}))
-                answers.append(answer_of_turn(returned, turn, conversation, self.api, self.prompt.module))
+                answers.append(answer_of_turn(returned, turn, conversation, self.api, self.prompt))
                 history = _returned_history(returned) if history == before else history
         return answers
 

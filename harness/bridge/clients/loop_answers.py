@@ -49,7 +49,7 @@ def application_answer(
     if returned is None:
         return None
     given = {message.text for message in request.messages} | {request.system}
-    value = _jsonable_or_text(plain_answer(returned))
+    value = jsonable_or_text(plain_answer(returned))
     words, flags = [each for each in _shown_texts(value) if each not in given], [*_error_fields(value)]
     read = _read_returned(returned, request, api, source)
     if isinstance(returned, EventList) and (read is None or not read.text) and words:
@@ -97,7 +97,8 @@ def _read_returned(returned: Returned, request: ChatRequest, api: str, source: s
     return None
 
 
-def _jsonable_or_text(value: object) -> JSON:
+def jsonable_or_text(value: object) -> JSON:
+    """Return a value as JSON, or as text if it cannot be converted."""
     with contextlib.suppress(Exception):
         return jsonable(value)
     return str(value)

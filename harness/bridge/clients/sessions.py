@@ -138,7 +138,7 @@ class SessionDrive:
                         break
                     answer = self._submit(runner, opened, conversation, calls)
                 changed = changed_attributes(before, answer_attributes(opened))
-                answers.append(answer_of_turn(answer, turn, conversation, self.api, self.prompt.module, changed))
+                answers.append(answer_of_turn(answer, turn, conversation, self.api, self.prompt, opened, changed))
         return answers
 
     def _tools(self, conversation: Conversation) -> list[dict[str, Any]] | None:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, cast
 
 from harness.bridge.call_log import BoundMethod
 from harness.bridge.clients.invocation import attribute_of, call_with, result_of_call
-from harness.bridge.clients.loop_answers import EventList, application_answer
+from harness.bridge.clients.loop_answers import EventList, application_answer, jsonable_or_text, plain_answer
 from harness.bridge.clients.methods import Method
+from harness.bridge.clients.truncation import may_report_truncation
 from harness.bridge.clients.values import has_attributes
+from harness.bridge.completions import NO_STOP_REASON, NO_TRUNCATION
 from harness.model.errors import RECOGNISED_CLIENT, Unsupported
 from harness.model.messages import JSON, ChatRequest, ChatResponse, Message, Text
 from harness.model.protocols import Conversation
@@ -76,12 +79,20 @@ def answer_of_turn(  # noqa: PLR0913, PLR0917 - the answer and what is known abo
     turn: Message,
     conversation: Conversation,
     api: str,
-    source: str,
+    method: Method,
+    client: object = None,
     changed: Mapping[str, JSON] | None = None,
 ) -> ChatResponse | None:
     """Return what the application gets for a turn, or `None` if that is not known.
 
-    `source` is the loop's code, and `changed` are the attributes of its object that the turn changed.
+    `method` is the one that the application called, and `changed` are the attributes of its object `client` that the
+    turn changed.
     """
     request = ChatRequest("", (turn,), system=conversation.system, response_format=conversation.response_format)
-    return application_answer(returned, request, api, source, changed)
+    answer = application_answer(returned, request, api, method.module, changed)
+    if answer is None or answer.reported.get(NO_STOP_REASON) is not True:
+        return answer
+    plain = plain_answer(returned)
+    if may_report_truncation(jsonable_or_text(plain), (plain, client), method.module_name):
+        return answer
+    return replace(answer, reported={**answer.reported, NO_TRUNCATION: True})

@@ -1,0 +1,184 @@
+"""Signs by which a third-party tool loop may report that an answer is truncated.
+
+A loop may return a field, raise an exception, keep the answer in an attribute, or report the stop reason by a log, a
+callback or an event. If any of this is possible, the loop is assumed to do it.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum
+from functools import lru_cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any, cast
+
+from harness.bridge.clients.sources import source_of
+from harness.model.messages import JSON
+
+
+def may_report_truncation(returned: JSON, objects: Iterable[object], module: str) -> bool:
+    """Return whether an application may learn that an answer is truncated.
+
+    `returned` is what the loop returned, as JSON. `objects` are those that the application has after the call, such as
+    the client. `module` is the name of the loop's module. If one of them cannot be read, the answer is yes.
+    """
+    known = [*objects]
+    modules = {module, *(kind.__module__ for each in known for kind in type(each).__mro__)}
+    own = (each for each in modules if each.partition(".")[0] not in sys.stdlib_module_names | _SILENT_LIBRARIES)
+    try:
+        return _has_state(returned) or _holds_stop_word(known) or any(map(_code_may_report, own))
+    except Exception:  # noqa: BLE001 - third-party objects may fail in any way
+        return True
+
+
+def _has_state(value: JSON, key: str = "") -> bool:
+    """Return whether a value has a truth value, or a text whose name means a state."""
+    if isinstance(value, Mapping):
+        return any(_has_state(each, name) for name, each in cast("Mapping[str, JSON]", value).items())
+    if isinstance(value, list):
+        return any(_has_state(each, key) for each in value)
+    is_state = isinstance(value, str) and value not in _KINDS_OF_PARTS and _STATE_FIELDS.search(key)
+    return isinstance(value, bool) or bool(is_state)
+
+
+_KINDS_OF_PARTS = frozenset({"text", "output_text", "message"})
+
+_STATE_FIELDS = re.compile("(type|kind|event|status|state|stop|reason|outcome|ending|finish(ed)?)$", re.IGNORECASE)
+
+
+def _holds_stop_word(objects: Iterable[object]) -> bool:
+    """Return whether objects, or the objects in their attributes, hold the stop reason of a truncated answer."""
+    left, seen = deque(objects), set[int]()
+    while left and len(seen) < _MAX_OBJECTS:
+        each = left.popleft()
+        if isinstance(each, str | bytes | bytearray):
+            text = each if isinstance(each, str) else each.decode("utf-8", "replace")
+            if text in _STOP_WORDS or _QUOTED_STOP_WORD.search(text):
+                return True
+        elif id(each) not in seen and not isinstance(each, ModuleType | type | int | float | None):
+            seen.add(id(each))
+            left.extend(_parts(each))
+    return False
+
+
+_MAX_OBJECTS = 3000
+
+_STOP_WORDS = frozenset({"length", "max_tokens", "MAX_TOKENS", "incomplete", "max_output_tokens"})
+
+_QUOTED_STOP_WORD = re.compile(rf"[\"'](?:{'|'.join(_STOP_WORDS)})\\?[\"'](?!\s*:)")
+"""A stop reason in the text of a response."""
+
+
+def _parts(value: object) -> Iterator[object]:
+    """Yield the items, the values and the attributes of an object. Properties are not read."""
+    yield from _items(value)
+    if isinstance(value, Enum):
+        yield value.value
+    elif inspect.ismethod(value):
+        yield value.__self__
+    elif not inspect.isroutine(value):
+        yield from cast("dict[str, object]", getattr(value, "__dict__", {})).values()
+        for kind in type(value).__mro__:
+            slots = cast("str | Iterable[str]", vars(kind).get("__slots__", ()))
+            yield from (getattr(value, name, None) for name in ([slots] if isinstance(slots, str) else slots))
+
+
+def _items(value: Any) -> Iterator[object]:
+    """Yield the items or values of a container. They are read by the methods of Python's own classes, because those of
+    other classes may change the container or fail.
+    """
+    if isinstance(value, dict):
+        yield from dict[object, object].values(value)
+    for kind in _CONTAINERS:
+        if isinstance(value, kind):
+            yield from kind.__iter__(value)
+
+
+_CONTAINERS: tuple[Any, ...] = (list, tuple, set, frozenset, deque)
+
+
+@lru_cache(maxsize=64)
+def _code_may_report(name: str) -> bool:
+    """Return whether the code of a module, or of the loaded modules that belong to it, may report a stop reason. This
+    is assumed if the code is not known, or if it uses a library that may report it.
+    """
+    sources = [source_of(each) for each in _modules_around(name)]
+    if not any(sources):
+        return True
+    return any(_REPORTS.search(each) or _uses_unknown_library(each) for each in sources)
+
+
+def _modules_around(name: str) -> list[ModuleType]:
+    """Return the loaded modules of a module's package. If that is not installed, add those in the same folder."""
+    package = name.partition(".")[0]
+    every = [*{**sys.modules}.items()]
+    own = [each for known, each in every if known.partition(".")[0] == package]
+    files = {_file_of(each) for each in own if each.__name__ in (package, name)} - {None}
+    folders = [each.parent.parent if each.name == "__init__.py" else each.parent for each in files if each]
+    folders = [each for each in folders if not _is_installed(each)]
+    beside = [
+        each
+        for _, each in every
+        if (file := _file_of(each)) is not None
+        and not _is_installed(file)
+        and any(file.is_relative_to(folder) for folder in folders)
+    ]
+    return [*dict.fromkeys([*own, *beside])]
+
+
+def _file_of(module: ModuleType) -> Path | None:
+    file = getattr(module, "__file__", None)
+    return Path(file) if file else None
+
+
+def _is_installed(path: Path) -> bool:
+    return not {"site-packages", "dist-packages"}.isdisjoint(path.parts) or path.is_relative_to(_STANDARD_LIBRARY)
+
+
+_STANDARD_LIBRARY = Path(inspect.__file__).parent
+
+
+def _uses_unknown_library(source: str) -> bool:
+    """Return whether code imports an installed library other than those that send requests or hold values."""
+    try:
+        nodes = [*ast.walk(ast.parse(source))]
+    except SyntaxError:
+        return True
+    names = [each.name for node in nodes if isinstance(node, ast.Import) for each in node.names]
+    names += [str(node.module) for node in nodes if isinstance(node, ast.ImportFrom) and node.level == 0]
+    roots = {each.partition(".")[0] for each in names} - sys.stdlib_module_names - _SILENT_LIBRARIES
+    files = [_file_of(sys.modules[each]) for each in roots if each in sys.modules]
+    return any(each is not None and _is_installed(each) for each in files)
+
+
+_SILENT_LIBRARIES = frozenset(
+    {
+        *("aiohttp", "anthropic", "google", "httpx", "httpx2", "httpx_sse", "openai", "requests", "urllib3"),
+        *("annotated_types", "attr", "attrs", "jsonschema", "msgspec", "orjson", "pydantic", "pydantic_core", "yaml"),
+        *("anyio", "backoff", "certifi", "dotenv", "pydantic_settings", "stamina", "tenacity", "typing_extensions"),
+    }
+)
+"""Libraries that report no stop reason by themselves."""
+
+_TOOL_USE = r"\s*(?:==|!=|\bin\b|\bnot\s+in\b)\s*[(\[{]?\s*[\"'](?:tool_use|tool_calls|function_call)[\"']"
+
+_REPORTS = re.compile(
+    rf"(?i:(?:finish|stop)_?reason)\b(?![\"'\])]*{_TOOL_USE})"
+    r"|[\"'](?:length|end_turn|completed|MAX_TOKENS)[\"']|\.MAX_TOKENS\b|(?:==|\bcase)\s*[\"']max_(?:output_)?tokens[\"']"
+    r"|(?i:incomplete(?!_?read)|truncat|cut_?(?:off|short)|is_?(?:cut|partial)\b|[\"']partial[\"'])"
+    r"|\b\w*(?:log(?:ger|ging)?|print|echo)\b[\w.]*\([^\n]*(?:resp|repl|answer|data\b|raw|completion|body|status)"
+    r"|warn\w*\(|\b(?:\w+_)?(?:emit|publish|notify|dispatch|fire|trigger|callback|handler|hook|observer|listener"
+    r"|middleware|record|track|trace|persist|on)(?:_\w+|s)?(?:\[[^\]\n]*\])?(?:\.\w+)?\("
+    r"|\b(?:\w+_)?(?:write|dump|save|store|put)\w*\([^)\n]*\b(?:resp\w*|repl\w*|data|raw|completion|answer)\b"
+    r"|^\s*(?:global|nonlocal)\s|\bContextVar\b",
+    re.MULTILINE,
+)
+"""Code that may look at the stop reason, apart from a comparison with the one of calls, or that may pass the response
+on: to a log, a file, a callback or an event.
+"""
