@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.bridge.clients.signature_reading import describes_functions
+from harness.bridge.clients.signature_reading import reads_signatures
 from harness.bridge.clients.sources import passed_on
 from tests.cli.conftest import Command
 
@@ -179,9 +179,13 @@ class Tool:
         ("def add(tools):\n    return tools\ndef tool(f):\n    return inspect.signature(f)", False),
         ("def add(tools):\n    try:\n        send(tools)\n    except Exception as e:\n        e.__name__", False),
         ("def add(tools): return map(keep, tools)\ndef keep(*f):\n    return getattr(f, '__name__')", True),
+        ("def add(*tools): return [each.__doc__ for each in tools]", True),
+        (f"{ONE_BY_ONE}    kept.append(f)\n    return [each.__name__ for each in kept]", True),
+        (f"{ONE_BY_ONE}    f.known[0] = f\ndef all(self): return [each.__name__ for each in self.known]", True),
+        (f"{ONE_BY_ONE}    return f.name\ndef report(error): return error.__name__", False),
         ("def add(tools", False),
     ],
 )
-def test_the_code_that_gets_tools_shows_whether_it_describes_functions(source: str, describes: bool) -> None:
-    assert describes_functions(source, "tools") is describes
+def test_the_code_that_gets_tools_shows_whether_it_reads_signatures(source: str, describes: bool) -> None:
+    assert reads_signatures(source, "tools") is describes
     assert not passed_on("def add(tools", "tools")

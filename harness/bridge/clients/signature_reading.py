@@ -1,4 +1,4 @@
-"""Code that describes the functions it gets as tools, by their names, signatures and docstrings."""
+"""Find out whether code reads the names, signatures and docstrings of the functions that it gets as tools."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _Place: TypeAlias = tuple[ast.AST, str]
 
 
 @lru_cache(maxsize=64)
-def describes_functions(source: str, parameter: str) -> bool:
+def reads_signatures(source: str, parameter: str) -> bool:
     """Return whether code reads the signatures of what it gets by a parameter.
 
     The values are followed through loops, assignments and the functions and classes of `source` that get them.
@@ -26,7 +26,7 @@ def describes_functions(source: str, parameter: str) -> bool:
         return False
     functions = [*_functions_in(tree)]
     known = dict(functions)
-    pending: list[_Place] = [(each, parameter) for _, each in functions if parameter in _parameters(each)]
+    pending: list[_Place] = [(each, parameter) for _, each in functions if parameter in _all_parameters(each)]
     seen = set[_Place]()
     while pending:
         place = pending.pop()
@@ -34,7 +34,7 @@ def describes_functions(source: str, parameter: str) -> bool:
             continue
         seen.add(place)
         for node in ast.walk(place[0]):
-            if _reads_signature(node, place[1]):
+            if _is_signature_read(node, place[1]):
                 return True
             pending += _copies(node, place, known, tree)
     return False
@@ -59,11 +59,16 @@ def _parameters(function: _Function) -> list[str]:
     ]
 
 
+def _all_parameters(function: _Function) -> list[str]:
+    """Return the parameters of a function, with `values` of `*values`."""
+    return [*_parameters(function), *([function.args.vararg.arg] if function.args.vararg else [])]
+
+
 _SIGNATURE_READERS = ("signature", "get_type_hints", "getdoc", "getfullargspec")
 _SIGNATURE_PARTS = ("__name__", "__doc__", "__annotations__", "__signature__")
 
 
-def _reads_signature(node: ast.AST, name: str) -> bool:
+def _is_signature_read(node: ast.AST, name: str) -> bool:
     if isinstance(node, ast.Attribute):
         return node.attr in _SIGNATURE_PARTS and plain_name(node.value) == name
     if not isinstance(node, ast.Call) or not node.args or plain_name(node.args[0]) != name:
@@ -81,12 +86,26 @@ def _copies(node: ast.AST, place: _Place, known: dict[str, _Function], tree: ast
     elif isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr) and node.value and _holds(node.value, name):
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         for target in targets:
-            if isinstance(target, ast.Attribute):
-                yield tree, target.attr
-            else:
-                yield from ((scope, each) for each in _names_in(target))
+            yield from _places_of(target, scope, tree)
     elif isinstance(node, ast.Call):
         yield from _arguments_of_call(node, name, known)
+        added = any(_holds(each, name) for each in node.args)
+        if added and isinstance(node.func, ast.Attribute) and node.func.attr in _ADDING_METHODS:
+            yield from _places_of(node.func.value, scope, tree)
+
+
+_ADDING_METHODS = ("append", "extend", "insert", "add", "update", "setdefault")
+"""Methods of lists, sets and dictionaries that add what they get."""
+
+
+def _places_of(target: ast.AST, scope: ast.AST, tree: ast.AST) -> Iterator[_Place]:
+    """Yield the places that a target of an assignment means. An item of a collection means the whole collection."""
+    while isinstance(target, ast.Subscript):
+        target = target.value
+    if isinstance(target, ast.Attribute):
+        yield tree, target.attr
+    else:
+        yield from ((scope, each) for each in _names_in(target))
 
 
 def _arguments_of_call(node: ast.Call, name: str, known: dict[str, _Function]) -> Iterator[_Place]:

@@ -139,11 +139,6 @@ class ClassSource:
         """
         return runs_tools(self.source)
 
-    @property
-    def reads_signatures(self) -> bool:
-        """Return whether the module describes functions by their names and signatures."""
-        return _READS_SIGNATURES.search(self.module) is not None
-
 
 def runs_tools(source: str) -> bool:
     """Return whether code passes the arguments of a call to a function."""
@@ -157,8 +152,3 @@ _RUNS_TOOLS = re.compile(
     rf"|\b(fn|func|function|handler|callback|run|call|execute|invoke|tool)[\"'\])]*\((\w+\.)?{_ARGUMENT_NAMES}"
 )
 """Code that calls a tool: `fn(**args)`, `tool.run(**call.input)`, `handlers[name](**json.loads(text))`, `fn(args)`."""
-
-_READS_SIGNATURES = re.compile(
-    r"inspect\.signature|get_type_hints|(?<![\w.)])(?!(type|cls|kind|klass|self)\b)\w+\.__name__"
-)
-"""Code that describes a function. `type(error).__name__` is not such code."""

@@ -12,7 +12,7 @@ from typing import Any, cast
 from harness.bridge.clients.annotations import own_classes_in
 from harness.bridge.clients.methods import Method, method_of
 from harness.bridge.clients.names import EXECUTORS, FUNCTION_MAPS, SYNONYMS, TOOL_PARAMETERS
-from harness.bridge.clients.signature_reading import describes_functions
+from harness.bridge.clients.signature_reading import reads_signatures
 from harness.bridge.clients.sources import ClassSource
 from harness.bridge.clients.tool_objects import executing_method, tool_maker
 from harness.bridge.clients.tool_parts import TOOL_PARTS, tool_parameters
@@ -100,10 +100,7 @@ def _likely_argument(name: str, method: Method, place: ClassSource) -> ToolArgum
         return pairs
     if name in FUNCTION_MAPS and is_mapping and place.runs_tools:
         return FunctionsArgument(str(hint), is_mapping=True)
-    each = re.search(rf"\bfor (\w+) in (?:self\.)?_?{name}\b", place.source)
-    reads_name = each is not None and re.search(rf"\b{each[1]}\.name\b", place.source)
-    describes = describes_functions(method.with_imports, name) or (place.reads_signatures and not reads_name)
-    if not of_dicts and describes:
+    if not of_dicts and reads_signatures(method.with_imports, name):
         return FunctionsArgument(str(hint), is_mapping=is_mapping)
     kinds = [each for each in place.classes if re.search("Tool|Function|Skill|Action", each.__name__)]
     makers = [maker for each in kinds if (maker := tool_maker(each, place)) is not None]
