@@ -1122,6 +1122,38 @@ def test_an_agent_gets_an_amount_of_reasoning_by_its_own_parameter(
     assert module.SEEN[0] == sent
 
 
+REASONING_SESSION = """
+class Session:
+    def __init__(self, base_url="", tools=None, {made}):
+        self.amounts = {amount}
+    def ask(self, text, {asked}):
+        SEEN.append({seen})
+        return {"text": "", "calls": [{"id": "a", "name": "weather", "args": args}]}
+    def submit(self, results, {asked}):
+        SEEN.append({seen})
+        return {"text": "Done."}
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "amount", "asked", "seen"),
+    [
+        ("thinking_budget=None", "thinking_budget", "model=None", "self.amounts"),
+        ("model=None", "None", "thinking_budget=None", "thinking_budget"),
+    ],
+)
+def test_a_session_gets_an_amount_of_reasoning(load: Load, made: str, amount: str, asked: str, seen: str) -> None:
+    code = REASONING_SESSION.replace("{made}", made).replace("{amount}", amount)
+    module = load(code.replace("{asked}", asked).replace("{seen}", seen))
+    drive = session_drive(module.Session, "anthropic")
+    assert drive is not None
+    assert Capability.THINKING in drive.capabilities
+
+    drive(HERE, "claude-haiku-4-5", conversation(thinking=ThinkingSettings(budget_tokens=2000)))
+
+    assert module.SEEN == [2000, 2000]
+
+
 def test_an_agent_is_given_no_other_kind_of_reasoning(load: Load) -> None:
     drive = agent_drive(load(REASONING.replace("{parameter}", "thinking_budget")).Agent, "anthropic")
     assert drive is not None

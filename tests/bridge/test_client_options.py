@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypedDict
 
 import pytest
 
+from harness.bridge.clients.forms import ANTHROPIC
 from harness.bridge.clients.methods import method_of
 from harness.bridge.clients.shape_recognition import recognise_shape
 from harness.bridge.clients.shaped_client import ShapedClient
-from harness.model.messages import ChatRequest, Message, Role, Text, Tool
-from harness.model.protocols import Endpoint
+from harness.model.errors import Unsupported
+from harness.model.messages import ChatRequest, Message, Role, Text, ThinkingSettings, Tool
+from harness.model.protocols import Capability, Endpoint
 
 SEEN: list[Any] = []
 TOOL = Tool("look", "Looks.", {"type": "object", "properties": {}})
@@ -129,6 +131,44 @@ def test_settings_may_be_attributes() -> None:
     assert chat(Configured) == (0, 100)
     assert shape.default_settings == {"temperature": None, "max_tokens": 100}
     assert shape.missing_settings == ["top_p", "stop"]
+
+
+BLOCK = {"type": "thinking", "thinking": "Hm.", "signature": "abc"}
+
+
+class Reasoning:
+    """A client of Anthropic's API whose constructor takes the amount of reasoning."""
+
+    def __init__(self, base_url: str, thinking_budget: int | None = None) -> None:
+        self.thinking_budget = thinking_budget
+
+    def create(self, messages: list[dict[str, Any]], system: Any = "", tools: Any = None) -> Any:
+        SEEN.append(self.thinking_budget)
+        return {"role": "assistant", "content": [BLOCK, {"type": "text", "text": "Yes."}], "stop_reason": "end_turn"}
+
+
+class ReasoningCall(Reasoning):
+    """A client whose method takes it."""
+
+    def create(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, messages: list[dict[str, Any]], system: Any = "", tools: Any = None, budget_tokens: int | None = None
+    ) -> Any:
+        self.thinking_budget = budget_tokens
+        return super().create(messages)
+
+
+@pytest.mark.parametrize("kind", [Reasoning, ReasoningCall])
+def test_an_amount_of_reasoning_may_be_a_number_of_tokens(kind: type) -> None:
+    shape = recognise_shape(kind, "mine").with_format(ANTHROPIC)
+    client = ShapedClient(shape, Endpoint("http://127.0.0.1:9", "no-key"), "claude-haiku-4-5", "anthropic")
+    request = replace(REQUEST, model="claude-haiku-4-5", temperature=None)
+
+    assert Capability.THINKING in shape.capabilities
+    client.chat(replace(request, thinking=ThinkingSettings(budget_tokens=2000)))
+    client.chat(request)
+    assert [SEEN.pop(), SEEN.pop()] == [None, 2000]
+    with pytest.raises(Unsupported, match="number of tokens"):
+        client.chat(replace(request, model="claude-opus-4-8", thinking=ThinkingSettings("low")))
 
 
 @pytest.mark.parametrize("kind", [Fixed, Level])

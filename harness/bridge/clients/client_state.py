@@ -8,7 +8,7 @@ from typing import cast
 
 from harness.bridge.clients.annotations import members_of
 from harness.bridge.clients.methods import method_of
-from harness.bridge.clients.names import SYNONYMS, first_known
+from harness.bridge.clients.names import SYNONYMS, THINKING_PARAMETERS, first_known
 from harness.bridge.clients.sources import source_of
 
 
@@ -59,6 +59,7 @@ def setting_attributes(client: object) -> dict[str, object]:
 _SETTINGS: Mapping[str, type] = {
     **dict.fromkeys((*SYNONYMS["max_tokens"], "top_k"), int),
     **dict.fromkeys((*SYNONYMS["temperature"], "top_p"), float),
+    **dict.fromkeys(THINKING_PARAMETERS["budget"], int),
     "thinking": dict,
 }
 """Attributes for settings, with the type of each."""

@@ -10,9 +10,9 @@ from typing import Protocol
 from harness.bridge.call_log import BoundMethod, call
 from harness.bridge.clients.client_state import system_attribute
 from harness.bridge.clients.constructors import constructor_method, make_client
-from harness.bridge.clients.loop_settings import THINKING_PARAMETERS, thinking_argument
+from harness.bridge.clients.loop_settings import thinking_argument
 from harness.bridge.clients.methods import Method, method_of
-from harness.bridge.clients.names import MODELS, SYNONYMS, first_known
+from harness.bridge.clients.names import MODELS, SYNONYMS, THINKING_PARAMETERS, first_known
 from harness.bridge.clients.sources import source_of_class
 from harness.model.errors import RECOGNISED_CLIENT, Unsupported
 from harness.model.protocols import Conversation, Endpoint

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from harness.bridge.clients.forms import ANTHROPIC, FORMS, OPENAI
 from harness.bridge.clients.methods import Method
-from harness.bridge.clients.names import SYNONYMS, first_known
+from harness.bridge.clients.names import SYNONYMS, THINKING_PARAMETERS, first_known
 from harness.bridge.clients.tool_choices import choice_as_text, takes_choice_as_text
 from harness.bridge.clients.tool_declarations import SAMPLE_MESSAGES
 from harness.bridge.openai_messages import Memory
@@ -92,10 +91,3 @@ def thinking_argument(method: Method, thinking: ThinkingSettings | None) -> dict
             RECOGNISED_CLIENT, "this amount of reasoning", f"it takes {next(filter(None, names.values()))}"
         )
     return found
-
-
-THINKING_PARAMETERS: Mapping[str, tuple[str, ...]] = {
-    "budget": ("thinking_budget", "thinking_tokens", "budget_tokens", "thinking_budget_tokens", "reasoning_budget"),
-    "effort": ("reasoning_effort", "effort", "thinking_effort", "thinking_level", "reasoning_level"),
-}
-"""Maps a kind of amount of reasoning to the names of parameters for it."""

@@ -14,6 +14,12 @@ def first_known(known: tuple[str, ...], names: frozenset[str]) -> str | None:
 FUNCTION_LISTS = ("functions", "function_declarations")
 """Names of tool parameters that accept bare function declarations, without the enclosing object that has their type."""
 
+THINKING_PARAMETERS: Mapping[str, tuple[str, ...]] = {
+    "budget": ("thinking_budget", "thinking_tokens", "budget_tokens", "thinking_budget_tokens", "reasoning_budget"),
+    "effort": ("reasoning_effort", "effort", "thinking_effort", "thinking_level", "reasoning_level"),
+}
+"""Maps a kind of amount of reasoning to the names of parameters for it."""
+
 SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "messages": ("messages", "msgs", "conversation", "chat_history", "history", "turns", "dialog", "transcript"),
     "input": ("input", "input_items", "items", "messages", "conversation", "history", "turns"),
@@ -34,6 +40,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "max_output_tokens": ("max_output_tokens", "max_tokens"),
     "stop": ("stop", "stop_sequences"),
     "stop_sequences": ("stop_sequences", "stop"),
+    "thinking": ("thinking", *THINKING_PARAMETERS["budget"]),
     "json_mode": ("json_mode", "json_output", "as_json"),
     "json_schema": ("json_schema", "response_schema", "output_schema", "schema"),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -20,7 +20,14 @@ from harness.bridge.clients.message_dictionaries import (
     without_answered_calls,
 )
 from harness.bridge.clients.methods import Method
-from harness.bridge.clients.names import ERROR_FLAG, FUNCTION_LISTS, SETTINGS, SYNONYMS, TOOL_MESSAGES
+from harness.bridge.clients.names import (
+    ERROR_FLAG,
+    FUNCTION_LISTS,
+    SETTINGS,
+    SYNONYMS,
+    THINKING_PARAMETERS,
+    TOOL_MESSAGES,
+)
 from harness.bridge.clients.own_keys import Declaration
 from harness.bridge.clients.own_messages import READS_CALLS
 from harness.bridge.clients.shapes import ClientShape
@@ -75,7 +82,8 @@ class RequestArguments:
         """Return the values of the client's attributes for the settings of a request."""
         made = self._of_form(method, request)
         found = {name: each for name in made if (each := self.shape.setting_attribute(name)) is not None}
-        return {**self.shape.default_settings, **{found[name]: made[name] for name in found}}
+        given = {each: self._argument(method, name, each, request, made[name]) for name, each in found.items()}
+        return {**self.shape.default_settings, **given}
 
     def _of_form(self, method: Method, request: ChatRequest) -> dict[str, Any]:
         """Return the arguments of the client's message format, by their names in it."""
@@ -96,12 +104,8 @@ class RequestArguments:
             return [*chain.from_iterable(lists)]
         if parameter == method.prompt_list:
             return [made]
-        if name == "thinking" and parameter in method.switches:
-            if made.get("type") != "adaptive":
-                raise Unsupported(
-                    RECOGNISED_CLIENT, "an amount of reasoning", f"{parameter} only switches it on or off"
-                )
-            return True
+        if name == "thinking":
+            return _thinking_value(method, parameter, made)
         if name in ("tool_choice", "tool_config") and takes_choice_as_text(method, parameter):
             return choice_as_text(request.tool_choice, method, parameter, self.api)
         return made
@@ -127,6 +131,21 @@ class RequestArguments:
         if is_bare and self.api == GEMINI.name and "parameters" not in method.module:
             form = GEMINI
         return made if form is None else form.arguments(request, self.memory, self.model, method.names)["tools"]
+
+
+def _thinking_value(method: Method, parameter: str, made: Mapping[str, Any]) -> object:
+    """Return an amount of reasoning in the form that a parameter or an attribute takes: a switch, a number of tokens
+    or, as in `made`, an object of Anthropic's API.
+    """
+    if parameter in THINKING_PARAMETERS["budget"]:
+        if "budget_tokens" not in made:
+            raise Unsupported(RECOGNISED_CLIENT, "this amount of reasoning", f"{parameter} is a number of tokens")
+        return made["budget_tokens"]
+    if parameter not in method.switches:
+        return made
+    if made.get("type") != "adaptive":
+        raise Unsupported(RECOGNISED_CLIENT, "an amount of reasoning", f"{parameter} only switches it on or off")
+    return True
 
 
 def _check_instances(messages: Sequence[object], hint: object) -> None:

@@ -15,7 +15,7 @@ from harness.bridge.clients.answer_fields import OwnCall, own_calls
 from harness.bridge.clients.constructors import class_made_by, constructor_method
 from harness.bridge.clients.forms import GEMINI
 from harness.bridge.clients.loop_answers import answer_attributes, changed_attributes, plain_answer
-from harness.bridge.clients.loop_clients import client_with_settings
+from harness.bridge.clients.loop_clients import client_with_settings, takes_thinking
 from harness.bridge.clients.loop_methods import (
     RESULT_METHOD,
     adding_methods,
@@ -28,7 +28,7 @@ from harness.bridge.clients.loop_methods import (
     resuming_method,
     takes_messages,
 )
-from harness.bridge.clients.loop_settings import LoopSettings
+from harness.bridge.clients.loop_settings import LoopSettings, thinking_argument
 from harness.bridge.clients.message_classes import as_annotated
 from harness.bridge.clients.methods import Method, public_methods
 from harness.bridge.clients.names import CALL_PARAMETERS, SYNONYMS, first_known
@@ -94,7 +94,8 @@ class SessionDrive:
     @property
     def capabilities(self) -> frozenset[Capability]:
         """The capabilities of the loop."""
-        return LoopSettings(self.prompt, self.api).capabilities
+        found = LoopSettings(self.prompt, self.api).capabilities
+        return found | {Capability.THINKING} if takes_thinking(self) else found
 
     @property
     def ignored(self) -> tuple[str, ...]:
@@ -165,6 +166,7 @@ class SessionDrive:
         place = ClassSource(self.factory, source_of_class(self.factory), self.prompt.module)
         formats = replace(conversation, tool_choice=None)
         per_call |= LoopSettings(method, self.api).arguments(formats, "")
+        per_call |= thinking_argument(method, conversation.thinking)
         given = _SubmittedResults(method, name, place, self.api)
         return call_method(runner, client, method, {name: given.collect(results), **per_call})
 
