@@ -14,7 +14,7 @@ from harness.bridge.clients.answer_fields import own_calls
 from harness.bridge.clients.answers import keep_own_message, read_answer, read_stream
 from harness.bridge.clients.message_classes import as_annotated
 from harness.bridge.openai_messages import Memory
-from harness.model.messages import ChatRequest, ChatResponse, Finish, Message, Refusal, Role, StopReason, Text
+from harness.model.messages import ChatRequest, ChatResponse, Finish, Message, Refusal, Role, StopReason, Text, Thinking
 
 REQUEST = ChatRequest("gpt-5.2", (Message(Role.USER, (Text("Hello"),)),))
 
@@ -291,6 +291,43 @@ WHOLE_TEXTS_AT_THE_END: list[list[Any]] = [
 @pytest.mark.parametrize("items", WHOLE_TEXTS_AT_THE_END)
 def test_a_whole_text_at_the_end_of_a_stream_is_not_counted_twice(items: list[Any]) -> None:
     assert last_response(items).text == "Hello"
+
+
+BLOCKS: list[dict[str, Any]] = [
+    {"type": "thinking", "thinking": "Hm.", "signature": "abc"},
+    {"type": "text", "text": "Hello"},
+    {"type": "tool_use", "id": "call_1", "name": "weather", "input": {"city": "Paris"}},
+]
+
+
+@dataclass
+class Collected:
+    """The blocks of an answer, which its stream showed only in part."""
+
+    blocks: list[dict[str, Any]]
+    stop_reason: str = "tool_use"
+
+    @property
+    def text(self) -> str:
+        return "".join(each["text"] for each in self.blocks if each["type"] == "text")
+
+    @property
+    def calls(self) -> list[dict[str, Any]]:
+        return [each for each in self.blocks if each["type"] == "tool_use"]
+
+
+@pytest.mark.parametrize("kept", [BLOCKS, BLOCKS[1:]])
+def test_the_thoughts_of_a_streamed_answer_may_be_in_its_last_item(kept: list[dict[str, Any]]) -> None:
+    memory, items = Memory(), ["Hel", "lo", Collected(kept)]
+    finish = [*read_stream(items, REQUEST, memory, "anthropic")][-1]
+    assert isinstance(finish, Finish)
+    keep_own_message(items[-1], finish.response, REQUEST, memory, "anthropic", None, "def chat(messages): ...")
+
+    found = finish.response.message
+    thoughts = [each.text for each in found.parts if isinstance(each, Thinking)]
+    assert (found.text, thoughts) == ("Hello", ["Hm."] * (kept is BLOCKS))
+    assert [each.id for each in found.tool_calls] == ["call_1"]
+    assert memory.own(1, found) == {"role": "assistant", "content": kept}
 
 
 class TypedCall(TypedDict):

@@ -13,7 +13,12 @@ from harness.adapters.anthropic import responses as anthropic_responses
 from harness.adapters.gemini import responses as gemini_responses
 from harness.bridge.clients.annotations import own_classes
 from harness.bridge.clients.answer_fields import as_completion, has_calls_field, usual_stop_reason
-from harness.bridge.clients.complete_answers import read_complete_answer, text_and_calls, with_missing
+from harness.bridge.clients.complete_answers import (
+    read_complete_answer,
+    text_and_calls,
+    with_missing,
+    with_native_message,
+)
 from harness.bridge.clients.forms import ANTHROPIC, GEMINI
 from harness.bridge.clients.native_bodies import (
     HTTP_OK,
@@ -80,22 +85,19 @@ def read_answer(  # noqa: PLR0913 - what is known about the client and its API
         is_part = isinstance(answer, str) or event_kind(answer) in ("end", "call")
         if is_part or not all(isinstance(each, str) for each in before):
             whole = _final_response(read_stream(items, request, memory, api))
-            keep_own_message(answer, whole, request, memory, api, hint)
+            keep_own_message(answer, whole, request, memory, api, hint, source)
             return whole
     return read_complete_answer(answer, request, memory, api, hint=hint, source=source)
 
 
 def keep_own_message(  # noqa: PLR0913, PLR0917 - what is known about the client and its API
-    item: object, found: ChatResponse, request: ChatRequest, memory: Memory, api: str, hint: object
+    item: object, found: ChatResponse, request: ChatRequest, memory: Memory, api: str, hint: object, source: str = ""
 ) -> None:
     """Keep the client's own message in the last item of its stream, if it is the whole answer `found`."""
-    own = own_message(item, hint, api)
+    own = own_message(item, hint, api, source)
     if own is None and (inner := answer_inside(item)) is not None:
-        item, own = inner, own_message(inner, hint, api)
-    if not own_classes(hint):
-        is_whole = as_object(jsonable(own)).get("content") == found.message.text
-        if own is not None and is_whole and "message" in plain_fields(item):
-            memory.keep(request, found.message, own)
+        item, own = inner, own_message(inner, hint, api, source)
+    if own is item and not own_classes(hint):  # a piece of the stream may have a role, too
         return
     with contextlib.suppress(Exception):  # a piece of an answer may be no answer
         if own is not None and text_and_calls(read_answer(own, request, Memory(), api).message) == text_and_calls(
@@ -161,11 +163,12 @@ def _own_events(items: Iterable[object], request: ChatRequest, api: str) -> Iter
     has_refusal = has_usage = is_known = False
     parts: list[JSON] = []
     whole: ChatResponse | None = None
+    last: object = None
 
     def chunks() -> Iterator[object]:
-        nonlocal reason, has_refusal, has_usage, is_known, whole
+        nonlocal reason, has_refusal, has_usage, is_known, whole, last
         for each in with_answers_inside(items):
-            body, item = jsonable(each), each
+            body, item, last = jsonable(each), each, each
             if _holds_native_answer(each, body, api):
                 whole = read_answer(each, request, Memory(), api)
                 item = _as_readable_answer(whole)
@@ -189,12 +192,23 @@ def _own_events(items: Iterable[object], request: ChatRequest, api: str) -> Iter
             yield completion(reason=usual_stop_reason(calls))
 
     for event in events(chunks(), request, parsed=api == ANTHROPIC.name):
-        lacks = {NO_REFUSAL: not has_refusal, NO_USAGE: not has_usage, NO_STOP_REASON: reason is None}
-        lacks[OWN_COUNTS] = has_usage
-        answer = whole or (with_missing(event.response, lacks) if isinstance(event, Finish) else None)
-        if isinstance(event, Finish) and answer is not None and any(map(has_signature, parts)):
-            answer = replace(answer, message=message_of_parts(join_parts(parts), request))
-        yield Finish(answer) if isinstance(event, Finish) and answer is not None else event
+        if isinstance(event, Finish):
+            lacks = {NO_REFUSAL: not has_refusal, NO_USAGE: not has_usage, NO_STOP_REASON: reason is None}
+            answer = whole or with_missing(event.response, {**lacks, OWN_COUNTS: has_usage})
+            yield Finish(_with_native_parts(answer, parts, last, request, api))
+        else:
+            yield event
+
+
+def _with_native_parts(
+    answer: ChatResponse, parts: Iterable[JSON], last: object, request: ChatRequest, api: str
+) -> ChatResponse:
+    """Return the response of a stream with its thoughts and signatures: those of the events' parts, or else those of
+    the content in the API's own format that the last item has, if that item is the whole answer.
+    """
+    if any(map(has_signature, parts)):
+        return replace(answer, message=message_of_parts(join_parts(parts), request))
+    return answer if isinstance(last, str) else with_native_message(answer, last, request, api)
 
 
 def _holds_native_answer(item: object, body: JSON, api: str) -> bool:

@@ -71,7 +71,7 @@ def read_complete_answer(  # noqa: PLR0913 - what is known about the client and 
     own = own_message(answer, hint, api, source)
     kept = None if own is None else memory
     found = response({**made, "choices": [choice]}, request, kept, own=own, parsed=parsed)
-    found = _with_native_message(found, answer, request, api, kept)
+    found = with_native_message(found, answer, request, api, kept)
     if kept is None and not own_classes(hint):
         _keep_with_own_fields(found, answer, request, memory, source)
     return with_missing(found, {**lacks, OWN_COUNTS: found.usage != Usage()})
@@ -102,8 +102,8 @@ def _keep_with_own_fields(
         memory.keep(request, found.message, own)
 
 
-def _with_native_message(
-    found: ChatResponse, answer: object, request: ChatRequest, api: str, memory: Memory | None
+def with_native_message(
+    found: ChatResponse, answer: object, request: ChatRequest, api: str, memory: Memory | None = None
 ) -> ChatResponse:
     """Return the response with the message in the API's own format that the answer also contains, if both have the same
     text and calls. Only the API's format has thoughts and their signatures.

@@ -126,8 +126,8 @@ class ShapedClient:
             last = _LastItem(_with_final_answer(items, self._client))
             for event in read_stream(last, request, self._memory, self._api):
                 if isinstance(event, Finish):
-                    hint = self._shape.messages_hint
-                    keep_own_message(last.item, event.response, request, self._memory, self._api, hint)
+                    hint, source = self._shape.messages_hint, self._shape.whole.module
+                    keep_own_message(last.item, event.response, request, self._memory, self._api, hint, source)
                 yield Finish(self._mark_unpassed(event.response)) if isinstance(event, Finish) else event
 
     def _read(self, answer: object, request: ChatRequest) -> ChatResponse:
