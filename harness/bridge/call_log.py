@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -89,6 +89,14 @@ class BoundMethod:
         for name in self.path:
             found = getattr(found, name)
         return found(*args, **kwargs)
+
+
+class ContinuedList(list[Any]):
+    """A list that a caller passes to several calls. `added` are the items that the caller added after the last one."""
+
+    def __init__(self, items: Iterable[Any], added: Iterable[Any]) -> None:
+        super().__init__(items)
+        self.added = [*added]
 
 
 _Log = tuple[list[LoggedCall], Callable[[], int]]
@@ -180,6 +188,8 @@ def _copy(value: object) -> object:
         return cast("object", read)
     if isinstance(value, dict):
         return {name: _copy(each) for name, each in cast("dict[str, object]", value).items()}
+    if isinstance(value, ContinuedList):
+        return ContinuedList(map(_copy, value), map(_copy, value.added))
     if isinstance(value, list):
         return [_copy(each) for each in cast("list[object]", value)]
     return tuple(map(_copy, cast("tuple[object, ...]", value))) if type(value) is tuple else value

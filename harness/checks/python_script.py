@@ -9,9 +9,10 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
+from harness.bridge.call_log import ContinuedList, LoggedCall
 from harness.checks import script_parts
 from harness.checks.reproduction import Reproduction, ScriptClaim
-from harness.checks.script_code import LacksAnswer, ScriptCode, body_code, module_source, reader
+from harness.checks.script_code import LacksAnswer, RawCode, ScriptCode, body_code, module_source, reader
 from harness.model.messages import JSON
 from harness.platform.exceptions import shorten
 
@@ -100,13 +101,20 @@ def _statements(made: Reproduction, code: ScriptCode) -> tuple[list[str], int]:
     """Return the statements that make the call with the fault, and the index of the first exchange they need."""
     target = made.target_call()
     called = list[tuple[str, str, int]]()
+    continued = _continued_list(made.calls[: target + 1])
     followed = [one.before == other.before for one, other in pairwise(made.calls[: target + 1])]
     for place, each in enumerate(made.calls[: target + 1]):
         if place < target and followed[place]:  # the next call uses the result of this one
             name = f"part_{place + 1}" if place + 1 < target and followed[place + 1] else "client"
         else:
             name = "answer" if place == target else f"answer_{each.before + 1}"
-        text = code.call(each.function, each.args, each.kwargs)
+        kwargs, shared = each.kwargs, continued.get(place)
+        if shared is not None:
+            value = kwargs[shared]
+            added = f"+= {code.code(value.added)}" if isinstance(value, ContinuedList) else f"= {code.code(value)}"
+            called.append((shared, f"{shared} {added}", each.before))
+            kwargs = {**kwargs, shared: RawCode(shared)}
+        text = code.call(each.function, each.args, kwargs)
         if each.is_awaited:
             text = f"asyncio.run({text})"
         if each.is_stream:
@@ -114,7 +122,7 @@ def _statements(made: Reproduction, code: ScriptCode) -> tuple[list[str], int]:
             _, last = each.final_answer or (None, "")
             text = f"{text}{last if each.join is None else ''}"
             text = f"{code.function(each.join)}({text})" if each.join is not None else text
-        called.append((name, f"{name} = {text}", each.before))
+        called.append((name if shared is None or place == target else shared, f"{name} = {text}", each.before))
         code.names.append((each.value, name))
     used, kept = called[-1][1], [called[-1]]
     for name, text, before in reversed(called[:-1]):
@@ -122,9 +130,24 @@ def _statements(made: Reproduction, code: ScriptCode) -> tuple[list[str], int]:
             used += text
             kept.insert(0, (name, text, before))
     texts = _with_shared([text for _, text, _ in kept], made.calls[target].kwargs, code)
-    first = min((before for name, _, before in kept if name.startswith("answer")), default=0)
+    first = min((before for _, text, before in kept if text.startswith("answer")), default=0)
     skipped = {before for _, _, before in called} - {before for _, _, before in kept}
     return texts, first if not any(each > first for each in skipped) else 0
+
+
+def _continued_list(calls: Sequence[LoggedCall]) -> dict[int, str]:
+    """Return the parameter for the list that the last call and earlier ones got, by the index of each such call. A
+    script passes the same list to them, because the client changes it.
+    """
+    names = [name for name, each in calls[-1].kwargs.items() if isinstance(each, ContinuedList)] if calls else []
+    found = dict[int, str]()
+    for place in reversed(range(len(calls)) if names else ()):
+        value = calls[place].kwargs.get(names[0])
+        if value is not None:
+            found[place] = names[0]
+            if not isinstance(value, ContinuedList):
+                break
+    return found
 
 
 def _reader(made: Reproduction, code: ScriptCode) -> str:

@@ -171,6 +171,82 @@ def test_an_amount_of_reasoning_may_be_a_number_of_tokens(kind: type) -> None:
         client.chat(replace(request, model="claude-opus-4-8", thinking=ThinkingSettings()))
 
 
+def pops(messages: list[dict[str, Any]]) -> None:
+    """Send the system prompt apart, and take it out of the caller's list."""
+    messages.pop(0)
+
+
+def inserts(messages: list[dict[str, Any]]) -> None:
+    messages.insert(0, {"role": "system", "content": "Be right."})
+
+
+def inserts_once(messages: list[dict[str, Any]]) -> None:
+    if messages[0]["content"] != "Be right.":
+        inserts(messages)
+
+
+def changes(messages: list[dict[str, Any]]) -> None:
+    messages[-1]["content"] = "Bye"
+
+
+def adds(messages: list[dict[str, Any]]) -> None:
+    messages.append({"role": "assistant", "content": "Yes."})
+
+
+def replaces(messages: list[dict[str, Any]]) -> None:
+    messages[:] = [{"role": "user", "content": "All."}]
+
+
+@pytest.mark.parametrize(
+    ("change", "seen"),
+    [
+        (pops, ["Hello", "Yes.", "More"]),
+        (inserts, ["Be right.", "Be brief.", "Hello", "Yes.", "More"]),
+        (inserts_once, ["Be right.", "Be brief.", "Hello", "Yes.", "More"]),
+        (changes, ["Be brief.", "Bye", "Yes.", "More"]),
+        (replaces, ["All.", "Yes.", "More"]),
+        (adds, ["Be brief.", "Hello", "Yes.", "More"]),
+        (len, ["Be brief.", "Hello", "Yes.", "More"]),
+    ],
+)
+def test_the_next_request_has_what_a_client_left_of_the_callers_messages(change: Any, seen: list[str]) -> None:
+    def send(messages: list[dict[str, Any]], tools: Any = None) -> str:
+        SEEN.append([each["content"] for each in messages])
+        change(messages)
+        return "Yes."
+
+    first = replace(REQUEST, tools=(), temperature=None)
+    answered = Message(Role.ASSISTANT, (Text("Yes."),))
+    following = replace(first, messages=(*first.messages, answered, Message(Role.USER, (Text("More"),))))
+    other = replace(first, messages=(Message(Role.USER, (Text("Good day"),)),))
+    client = ShapedClient(recognise_shape(send, "mine"), Endpoint("http://127.0.0.1:9", "no-key"), "gpt")
+    for each in (first, following, other):
+        client.chat(each)
+
+    assert SEEN[-2:] == [seen, ["Be brief.", "Good day"]]
+    SEEN.clear()
+
+
+@pytest.mark.parametrize(("code", "is_first"), [("role == 'system'", True), ("role == 'tool'", False)])
+def test_a_system_prompt_may_be_the_first_of_the_messages_of_anthropic(code: str, is_first: bool) -> None:
+    def send(messages: list[dict[str, Any]], tools: Any = None) -> str:
+        SEEN.append(messages)
+        return "Yes."
+
+    shape = recognise_shape(send, "mine")
+    shape = replace(shape, whole=replace(shape.whole, module=code)).with_format(ANTHROPIC)
+    client = ShapedClient(shape, Endpoint("http://127.0.0.1:9", "no-key"), "claude-opus-4-8", "anthropic")
+    request = replace(REQUEST, tools=(), model="claude-opus-4-8", temperature=None)
+
+    assert (Capability.SYSTEM_PROMPT in shape.capabilities) is is_first
+    if is_first:
+        client.chat(request)
+        assert SEEN.pop()[0] == {"role": "system", "content": "Be brief."}
+    else:
+        with pytest.raises(Unsupported, match="system"):
+            client.chat(request)
+
+
 @pytest.mark.parametrize("kind", [Fixed, Level])
 def test_an_attribute_that_no_method_reads_or_of_another_type_is_no_setting(kind: type) -> None:
     assert recognise_shape(kind, "mine").default_settings == {}

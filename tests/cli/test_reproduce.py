@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import io
 import os
+import re
 import runpy
 import shlex
 import subprocess
@@ -918,6 +919,21 @@ def test_the_conversation_of_a_script_has_only_what_the_fault_needs(harness: Com
     assert "find_customer" in script or "track_parcel" in script or "last_order" in script
     assert script.count("'function': {") + script.count('"function": {') <= 6, script
     assert len(script.splitlines()) < 150
+
+
+def test_a_script_gives_the_same_list_to_a_client_that_changes_it(harness: Command, folder: Path) -> None:
+    taking = '        system = messages.pop(0) if messages[0]["role"] == "system" else None\n'
+    sent = "        sent = [*([system] if system else []), *messages]\n"
+    (folder / "taking.py").write_text(re.sub("        sent = .*\n", taking + sent, LOSSY))
+
+    words = ("--adapter", "client@openai-chat taking:Client", "--target", "openai-chat")
+    done = harness("reproduce", "system-changed", *words)
+
+    assert done.code == 0, done.out + done.err
+    script = (folder / "reproduce_system_changed.py").read_text()
+    assert "messages = [" in script
+    assert "messages += [" in script
+    assert script.count("messages=messages") == 2
 
 
 @pytest.mark.parametrize("width", [80, 500])

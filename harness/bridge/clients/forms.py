@@ -12,7 +12,7 @@ from typing import Any, cast
 from harness.adapters.anthropic.requests import encode as encode_for_anthropic
 from harness.adapters.gemini.requests import encode as encode_for_gemini
 from harness.adapters.openai_responses import SDK
-from harness.bridge.clients.names import ERROR_FLAG, SYNONYMS, TOOL_MESSAGES, first_known
+from harness.bridge.clients.names import ERROR_FLAG, SYNONYMS, SYSTEM_MESSAGE, TOOL_MESSAGES, first_known
 from harness.bridge.clients.values import snake_case, without_keys
 from harness.bridge.openai_messages import Memory, completion_request
 from harness.model.errors import RECOGNISED_CLIENT, MissingDependency, Unsupported
@@ -26,8 +26,9 @@ class Form:
 
     `arguments` builds the arguments from the request, the memory, the model and the names of the method's parameters.
     The names include `ERROR_FLAG` if the client's messages can mark errors. They include `TOOL_MESSAGES` if the method
-    takes results as messages with the role `tool`. `capabilities` maps arguments to the capabilities of a method that
-    accepts them; the key "" applies to every method. `settings` lists the arguments for settings.
+    takes results as messages with the role `tool`, and `SYSTEM_MESSAGE` if it takes the system prompt as a message.
+    `capabilities` maps arguments to the capabilities of a method that accepts them; the key "" applies to every method.
+    `settings` lists the arguments for settings.
     """
 
     name: str
@@ -71,7 +72,10 @@ def _anthropic_arguments(request: ChatRequest, _memory: Memory, model: str, name
         made["messages"] = [*_with_separate_results(made["messages"])]
     match made.get("system"):
         case [{"type": "text", "text": str(text), **rest}] if not rest:
-            return {**made, "system": text}
+            if SYSTEM_MESSAGE not in names:
+                return {**made, "system": text}
+            messages = [{"role": "system", "content": text}, *made["messages"]]
+            return {**without_keys(made, "system"), "messages": messages}
         case _:
             return made
 

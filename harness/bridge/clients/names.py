@@ -66,6 +66,9 @@ TOOL_MESSAGES = "tool_messages"
 `tool`.
 """
 
+SYSTEM_MESSAGE = "system_message_first"
+"""Pseudo parameter name for a method that takes Anthropic's messages, but the system prompt as the first of them."""
+
 BASE_URLS = (
     *("base_url", "api_base", "baseurl", "api_url", "api_root", "server_url", "url", "endpoint", "host"),
     *("openai_url", "anthropic_url", "gemini_url"),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
 from harness.adapters.openai_chat.servers import with_accepted_ids
+from harness.bridge.call_log import ContinuedList
 from harness.bridge.clients.annotations import item_class, members_of, own_classes
 from harness.bridge.clients.forms import ANTHROPIC, GEMINI, OPENAI, OPENAI_APIS
 from harness.bridge.clients.message_classes import as_annotated
@@ -25,6 +26,7 @@ from harness.bridge.clients.names import (
     FUNCTION_LISTS,
     SETTINGS,
     SYNONYMS,
+    SYSTEM_MESSAGE,
     THINKING_PARAMETERS,
     TOOL_MESSAGES,
 )
@@ -33,9 +35,10 @@ from harness.bridge.clients.own_messages import READS_CALLS
 from harness.bridge.clients.shapes import ClientShape
 from harness.bridge.clients.tool_choices import choice_as_text, takes_choice_as_text
 from harness.bridge.clients.tool_declarations import wraps_tools
+from harness.bridge.clients.values import jsonable
 from harness.bridge.openai_messages import Memory
 from harness.model.errors import RECOGNISED_CLIENT, Unsupported
-from harness.model.messages import ChatRequest
+from harness.model.messages import JSON, ChatRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +95,7 @@ class RequestArguments:
         names |= {ERROR_FLAG} if has_flag or self.shape.marks_errors else frozenset[str]()
         if "tool_use_id" in method.source and re.search(r"==\s*[\"']tool[\"']", method.source):
             names |= {TOOL_MESSAGES}
+        names |= {SYSTEM_MESSAGE} if self.shape.takes_system_message else frozenset[str]()
         return self.shape.form.arguments(request, self.memory, self.model, names)
 
     def _argument(self, method: Method, name: str, parameter: str, request: ChatRequest, made: Any) -> Any:
@@ -156,3 +160,41 @@ def _check_instances(messages: Sequence[object], hint: object) -> None:
     if classes and dict not in members_of(item_class(hint)) and not all(isinstance(each, classes) for each in messages):
         reason = "its classes have no place for a message that it did not write"
         raise Unsupported(RECOGNISED_CLIENT, "a history", reason)
+
+
+@dataclass(slots=True)
+class CallersMessages:
+    """The list of messages that an application keeps for its conversation, and gives to a client for each request.
+
+    A client that removes messages from the list, changes them or puts others before them also changes its next request.
+    """
+
+    _request: ChatRequest | None = None
+    _items: list[Any] = field(default_factory=list[Any])
+    _kept: list[Any] = field(default_factory=list[Any])
+    _sent: list[JSON] = field(default_factory=list[JSON])
+
+    def for_request(self, items: list[Any], request: ChatRequest) -> list[Any]:
+        """Return the list for a request whose messages are `items`. If the request continues the conversation of the
+        previous one, its earlier messages are what the client left of them.
+        """
+        count = len(self._kept)
+        is_same = self._is_continued_by(request) and [*map(jsonable, items[:count])] == self._sent
+        sent = [*map(jsonable, items)]
+        if is_same and [*map(jsonable, self._items)] != self._sent:
+            items = ContinuedList([*self._rest(), *items[count:]], items[count:])
+        self._request, self._items, self._kept, self._sent = request, items, [*items], sent
+        return items
+
+    def _is_continued_by(self, request: ChatRequest) -> bool:
+        earlier = self._request
+        if earlier is None or earlier.system != request.system or len(earlier.messages) >= len(request.messages):
+            return False
+        return request.messages[: len(earlier.messages)] == earlier.messages
+
+    def _rest(self) -> list[Any]:
+        """Return what the client left of its messages. Those that it added behind them, such as its answer, are left
+        out, because the application adds them itself.
+        """
+        places = [place for place, each in enumerate(self._items) if any(each is one for one in self._kept)]
+        return self._items[: places[-1] + 1 if places else len(self._kept)]

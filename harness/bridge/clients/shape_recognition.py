@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -74,16 +73,13 @@ def recognise_shape(value: object, name: str, method: str = "", api: str = "") -
 
 def _with_system_attribute(shape: ClientShape, client: object) -> ClientShape:
     """Return the shape with the client's attribute for the system prompt, if its method has no parameter for it."""
-    is_in_messages = shape.form is OPENAI and _COMPARES_SYSTEM_ROLE.search(shape.whole.module)
+    is_in_messages = shape.form is OPENAI and shape.compares_system_role
     if shape.is_sdk or shape.takes("system") or shape.takes("config") or is_in_messages:
         return shape
     if (attribute := system_attribute(client, shape.whole.module)) is None:
         return shape
     return replace(shape, system_attribute=attribute, default_system=getattr(client, attribute))
 
-
-_COMPARES_SYSTEM_ROLE = re.compile(r"(?:==|!=|\bin\b|\bcase\b)[^\n]{0,40}?[\"'](?:system|developer)[\"']")
-"""Code that looks for a system prompt among the messages."""
 
 _GENERATOR_REASON = (
     "it is a generator that gets its messages by 'send'. Write a function 'def chat(messages, tools=None)' that sends "

@@ -21,7 +21,7 @@ from harness.bridge.clients.methods import Method
 from harness.bridge.clients.names import first_known
 from harness.bridge.clients.own_keys import UnknownKeyError
 from harness.bridge.clients.provider_arguments import prefix_of, provider_argument
-from harness.bridge.clients.request_arguments import RequestArguments
+from harness.bridge.clients.request_arguments import CallersMessages, RequestArguments
 from harness.bridge.clients.shape_recognition import recognise_shape
 from harness.bridge.clients.shapes import TEXT_CALLBACKS, ClientShape
 from harness.bridge.completions import NO_SETTINGS
@@ -79,6 +79,7 @@ class ShapedClient:
         self._shape, self._model, self._memory, self._api = shape, model, Memory(), api or OPENAI.name
         self._redirected = redirected
         self._arguments = RequestArguments(shape, self._memory, model, self._api, endpoint.server)
+        self._callers_messages = CallersMessages()
         self._runner = asyncio.Runner()
         self._opened = contextlib.ExitStack()
         values = {"base_url": endpoint.base_url, "api_key": endpoint.api_key, "model": model}
@@ -162,6 +163,9 @@ class ShapedClient:
         if self._shape.form is OPENAI and self._api != OPENAI.name and method.module and not method.reads_parts:
             request = with_joined_texts(request, self._memory)  # the client converts each content as a text
         arguments = {**extra, **self._arguments.build(method, request)}
+        name = method.parameter(self._shape.form.messages, self._shape.form)
+        if isinstance(given := arguments.get(str(name)), list) and not self._shape.is_sdk:
+            arguments[str(name)] = self._callers_messages.for_request(cast("list[Any]", given), request)
         client = self._client
         if self._shape.default_settings:
             for name, value in self._arguments.attributes(method, request).items():

@@ -108,7 +108,7 @@ class ClientShape:
         found |= {"vision"} if self.is_sdk or (takes_parts and takes_images) else set()
         found |= {"json-with-tools"} if "tools" in found and {"json-mode", "json-schema"} & found else set()
         found |= {"history"} if self.keeps_history else set()
-        found |= {"system-prompt"} if self.system_attribute else set()
+        found |= {"system-prompt"} if self.system_attribute or self.takes_system_message else set()
         return frozenset(map(Capability, found))
 
     @property
@@ -167,6 +167,17 @@ class ClientShape:
         return bool(_READS_ERROR_FLAG.search(self.whole.module))
 
     @property
+    def compares_system_role(self) -> bool:
+        """Return whether the client's module looks for a system prompt among the messages."""
+        return _COMPARES_SYSTEM_ROLE.search(self.whole.module) is not None
+
+    @property
+    def takes_system_message(self) -> bool:
+        """Return whether the client takes Anthropic's messages, but the system prompt as the first of them."""
+        is_elsewhere = self.is_sdk or self.takes("system") or self.system_attribute is not None
+        return self.form is ANTHROPIC and not is_elsewhere and self.compares_system_role
+
+    @property
     def messages_hint(self) -> object:
         """The annotation of the parameter for messages."""
         return self.whole.hints.get(self.whole.parameter(self.form.messages, self.form) or "")
@@ -199,3 +210,6 @@ class ClientShape:
 _CALLS_ANOTHER_API = re.compile(r"\.messages\.(create|stream)\b|/messages\b|[gG]enerate_?[cC]ontent")
 
 _READS_ERROR_FLAG = re.compile(rf"get\([\"']{ERROR_FLAG}[\"']|\w\[[\"']{ERROR_FLAG}[\"']\](?!\s*=[^=])")
+
+_COMPARES_SYSTEM_ROLE = re.compile(r"(?:==|!=|\bin\b|\bcase\b)[^\n]{0,40}?[\"'](?:system|developer)[\"']")
+"""Code that looks for a system prompt among the messages."""
