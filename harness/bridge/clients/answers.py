@@ -203,8 +203,8 @@ def _own_events(items: Iterable[object], request: ChatRequest, api: str) -> Iter
 def _with_native_parts(
     answer: ChatResponse, parts: Iterable[JSON], last: object, request: ChatRequest, api: str
 ) -> ChatResponse:
-    """Return the response of a stream with its thoughts and signatures. These are in the parts of its events, or in the
-    last item, if that is a whole answer with content in the API's own format.
+    """Return the response of a stream with its thoughts and signatures. They are in the parts of its events. If not,
+    the last item may be a whole answer with content in the API's own format.
     """
     if any(map(has_signature, parts)):
         return replace(answer, message=message_of_parts(join_parts(parts), request))
