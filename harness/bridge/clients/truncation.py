@@ -94,7 +94,7 @@ def _items(value: Any) -> Iterator[object]:
     other classes may change the container or fail.
     """
     if isinstance(value, dict):
-        yield from dict[object, object].values(value)
+        yield from dict[object, object].values(cast("dict[object, object]", value))
     for kind in _CONTAINERS:
         if isinstance(value, kind):
             yield from kind.__iter__(value)
