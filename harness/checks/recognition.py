@@ -405,7 +405,7 @@ def _client(name: str, shape: ClientShape, api: str) -> Recognition:
         if found.api is not None and not _is_passed_through(each, found):
             seen, shape = found, _format_with_calls(each, found.api, base)
             break
-    if seen.api is None and seen.failure and not shape.is_guess and not _takes_functions(shape):
+    if seen.api is None and seen.failure and not shape.is_guess and not shape.takes_functions:
         return Recognition(sentence=f"a client, called as {shape.sentence}", failure=seen.failure)
     if question := _client_question(name, shape, seen):
         return Recognition(question=question)
@@ -427,6 +427,7 @@ def _client(name: str, shape: ClientShape, api: str) -> Recognition:
     marks_errors = shape.marks_errors or shape.reads_error_flag
     has_no_flag = shape.form is OPENAI and seen.api not in OPENAI_APIS and not marks_errors
     ignored += ("error-flag",) if has_no_flag else ()
+    ignored += ("tool-declaration-changed",) if shape.describes_functions else ()
     ignored += (
         ("stream-requested",) if shape.whole.always_streams and "stream_options" not in shape.whole.source else ()
     )
@@ -444,11 +445,13 @@ def _client(name: str, shape: ClientShape, api: str) -> Recognition:
 
 
 def _client_question(name: str, shape: ClientShape, seen: FirstRequest) -> str:
-    """Return a question if the client sent no request, or one without the text that it was given."""
+    """Return a question if the client sent no request, lost the text that it was given, or runs its tools."""
     if seen.api is not None:
         is_lost = shape.is_guess and shape.form is not PROMPT and _HELLO.lower().encode() not in seen.body.lower()
+        if shape.describes_functions and continues_after_call(lambda url: _send(shape, url), seen.api, _TOOL.name):
+            return _RUNS_TOOLS.format(name=name)
         return _which_method(name, shape) if is_lost else ""
-    if _takes_functions(shape):
+    if shape.takes_functions:
         return _RUNS_TOOLS.format(name=name)
     if shape.is_guess and not name.endswith(f".{'.'.join(shape.whole.path)}"):
         return _which_method(name, shape)
@@ -458,12 +461,6 @@ def _client_question(name: str, shape: ClientShape, seen: FirstRequest) -> str:
 def _which_method(name: str, shape: ClientShape) -> str:
     """Return the question for a client of which a method was called that did not send the conversation."""
     return _WHICH_METHOD.format(name=name, called=shape.sentence.partition(" (")[0])
-
-
-def _takes_functions(shape: ClientShape) -> bool:
-    """Return whether the tools of a method are functions, according to its annotation, and not also dictionaries."""
-    hint = str(shape.whole.hints.get(shape.whole.parameter("tools", shape.form) or ""))
-    return "Callable" in hint and not re.search(r"\bdict\b|\bDict\b|Mapping", hint)
 
 
 def _runs_own_loop(shape: ClientShape) -> bool:

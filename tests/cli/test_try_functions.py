@@ -121,6 +121,44 @@ def propose(prompt: str, tools: Sequence[Callable], *, base_url: str = "", api_k
 """
 
 
+ASKING = """
+from collections.abc import Callable, Sequence
+import httpx2
+from .describing import described
+from .talking import Refused
+
+
+def send(messages: list, specs: list, options: dict, base_url: str, api_key: str, model: str):
+    body = {"model": model, "messages": messages, **({"tools": specs} if specs else {}), **options}
+    reply = httpx2.post(f"{base_url}/chat/completions", headers={"authorization": f"Bearer {api_key}"}, json=body)
+    if reply.status_code != 200:
+        raise Refused(reply.text)
+    return reply.json()["choices"][0] | {"usage": reply.json().get("usage")}
+
+
+def ask(messages: list, tools: Sequence[Callable] = (), *, base_url: str, api_key: str, model: str, **options):
+    return send(messages, [described(each).spec for each in tools], options, base_url, api_key, model)
+
+
+def ask_for_one(messages: list, tools: Sequence[Callable] = (), *, base_url: str, api_key: str, model: str, **options):
+    found = ask(messages, tools, base_url=base_url, api_key=api_key, model=model, **options)
+    calls = found["message"].get("tool_calls")
+    return found | {"message": found["message"] | ({"tool_calls": calls[:1]} if calls else {})}
+
+
+def ask_and_run(messages: list, tools: Sequence[Callable] = (), *, base_url: str, api_key: str, model: str):
+    known = {each.__name__: described(each) for each in tools}
+    while True:
+        found = ask(messages, tools, base_url=base_url, api_key=api_key, model=model)
+        messages = [*messages, found["message"]]
+        if not found["message"].get("tool_calls"):
+            return found
+        for call in found["message"]["tool_calls"]:
+            text = known[call["function"]["name"]].use(call["function"]["arguments"])
+            messages.append({"role": "tool", "tool_call_id": call["id"], "content": text})
+"""
+
+
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A package of several modules."""
@@ -128,7 +166,13 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     folder = tmp_path / "functional"
     folder.mkdir()
-    for name, code in (("__init__", ""), ("describing", DESCRIBING), ("talking", TALKING), ("running", RUNNING)):
+    for name, code in (
+        ("__init__", ""),
+        ("describing", DESCRIBING),
+        ("talking", TALKING),
+        ("running", RUNNING),
+        ("asking", ASKING),
+    ):
         (folder / f"{name}.py").write_text(code)
 
 
@@ -155,6 +199,22 @@ def test_a_function_that_returns_its_calls_is_no_loop(package: None, harness: Co
     done = harness("try", "functional.running:propose")
 
     assert "a tool loop" not in done.out
+
+
+@pytest.mark.parametrize(("name", "cause"), [("ask", None), ("ask_for_one", "response-calls")])
+def test_a_client_that_only_describes_functions_gets_functions(
+    package: None, harness: Command, name: str, cause: str | None
+) -> None:
+    done = harness("try", f"functional.asking:{name}")
+
+    assert f"recognised as a client of openai-chat, called as functional.asking:{name}(" in done.out, done.err
+    assert re.findall(r"\(([\w-]+), \d+ cell", done.out)[:1] == ([] if cause is None else [cause]), done.out
+
+
+def test_it_is_asked_whether_a_client_that_runs_functions_is_a_loop(package: None, harness: Command) -> None:
+    done = harness("try", "functional.asking:ask_and_run")
+
+    assert "takes functions as tools. Does it run them itself?" in done.err, done.out
 
 
 ONE_BY_ONE = "def add(tools):\n    for one in tools:\n        keep(one)\ndef keep(f):\n"

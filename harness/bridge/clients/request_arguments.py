@@ -35,6 +35,7 @@ from harness.bridge.clients.own_messages import READS_CALLS
 from harness.bridge.clients.shapes import ClientShape
 from harness.bridge.clients.tool_choices import choice_as_text, takes_choice_as_text
 from harness.bridge.clients.tool_declarations import wraps_tools
+from harness.bridge.clients.tool_functions import function_of
 from harness.bridge.clients.values import jsonable
 from harness.bridge.openai_messages import Memory
 from harness.model.errors import RECOGNISED_CLIENT, Unsupported
@@ -63,7 +64,7 @@ class RequestArguments:
             elif name not in SETTINGS and self.shape.setting_attribute(name) is None:
                 raise Unsupported(RECOGNISED_CLIENT, name, "its method has no such argument")
         tools = method.parameter("tools", form)
-        if tools in arguments:
+        if tools in arguments and not self.shape.describes_functions:
             arguments[tools] = [*map(Declaration, arguments[tools])]
         arguments |= {name: [] for name in method.required & {*SYNONYMS["tools"]} - arguments.keys()}
         arguments |= dict.fromkeys(method.required & {*SYNONYMS["system"]} - arguments.keys(), "")
@@ -72,7 +73,7 @@ class RequestArguments:
             arguments[given] = self._own_messages(arguments[given], request, method)
         if form is OPENAI and given in arguments and self.shape.passes_ids_on:
             arguments[given] = with_accepted_ids(arguments[given], self.server)
-        typed = {given, tools}
+        typed = {given} if self.shape.describes_functions else {given, tools}
         instances = {
             name: as_annotated(value, method.hints.get(name)) for name, value in arguments.items() if name in typed
         }
@@ -100,6 +101,8 @@ class RequestArguments:
 
     def _argument(self, method: Method, name: str, parameter: str, request: ChatRequest, made: Any) -> Any:
         """Return an argument of the client's message format in the form that this parameter takes."""
+        if name == "tools" and self.shape.describes_functions:
+            return [*map(function_of, request.tools)]
         if name == "tools":
             tools = self._tools(method, parameter, request, made)
             if parameter not in FUNCTION_LISTS and not wraps_tools(method):

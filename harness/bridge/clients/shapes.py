@@ -12,6 +12,7 @@ from harness.bridge.clients.forms import ANTHROPIC, GEMINI, OPENAI, OPENAI_APIS,
 from harness.bridge.clients.message_classes import lists_calls, marks_errors
 from harness.bridge.clients.methods import Method
 from harness.bridge.clients.names import ERROR_FLAG, METHODS, SETTINGS, SYNONYMS, first_known
+from harness.bridge.clients.signature_reading import reads_signatures
 from harness.model.messages import JSON
 from harness.model.protocols import Capability
 
@@ -165,6 +166,18 @@ class ClientShape:
     def reads_error_flag(self) -> bool:
         """Return whether the client's module reads an error flag from a dictionary."""
         return bool(_READS_ERROR_FLAG.search(self.whole.module))
+
+    @property
+    def takes_functions(self) -> bool:
+        """Return whether the method takes tools as functions by its annotation, and not also as dictionaries."""
+        hint = str(self.whole.hints.get(self.whole.parameter("tools", self.form) or ""))
+        return "Callable" in hint and not re.search(r"\bdict\b|\bDict\b|Mapping", hint)
+
+    @property
+    def describes_functions(self) -> bool:
+        """Return whether the client makes the declarations of its tools from functions."""
+        name = self.whole.parameter("tools", self.form)
+        return self.takes_functions and reads_signatures(self.whole.with_imports, str(name))
 
     @property
     def compares_system_role(self) -> bool:

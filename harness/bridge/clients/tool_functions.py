@@ -10,7 +10,7 @@ from keyword import iskeyword
 from typing import Any, TypeAlias, cast
 
 from harness.model.errors import RECOGNISED_CLIENT, Unsupported
-from harness.model.messages import ToolResult
+from harness.model.messages import Tool, ToolCall, ToolResult
 from harness.model.protocols import ConversationTool
 
 ToolSequence: TypeAlias = Sequence[ConversationTool]
@@ -100,6 +100,15 @@ _PYTHON_TYPES = {"string": str, "integer": int, "number": float, "boolean": bool
 def _is_python_parameter(name: str, schema: Mapping[str, Any]) -> bool:
     kind = schema.get("type")
     return name.isidentifier() and not iskeyword(name) and isinstance(kind, str) and kind in _PYTHON_TYPES
+
+
+def function_of(tool: Tool) -> Callable[..., object]:
+    """Return a Python function for a client that only describes it. The caller of the client runs the tool."""
+    return as_function(ConversationTool(tool.name, tool.description, dict(tool.parameters), _empty_result))
+
+
+def _empty_result(call: ToolCall) -> ToolResult:
+    return ToolResult(call.id, call.name, "")
 
 
 def as_function(tool: ConversationTool, hint: str = "") -> Callable[..., object]:
