@@ -127,6 +127,8 @@ def recognise_here(name: str, api: str = "") -> Recognition:
         if _is_loop(value):
             return _loop(name, cast("Drive", value), _signature(name, value))
         if not method and (found := _tool_loop(name, value, api)) is not None:
+            if found.question and (client := _client_with_messages(name, value, api)) is not None:
+                return client
             sentence = found.sentence + _provider_note(value, found.spec)
             return replace(found, sentence=sentence, default_model=configured_model(value))
         found = _client(name, recognise_shape(value, name, method, api), api)
@@ -375,6 +377,16 @@ _NO_TOOL = (
 )
 
 _LOST_TOOL = " A tool that it got did not arrive in its request{reason}"
+
+
+def _client_with_messages(name: str, value: object, api: str) -> Recognition | None:
+    """Recognise a client that takes messages. Return `None` if it is none, or if it cannot be called."""
+    try:
+        shape = recognise_shape(value, name, "", api)
+    except PluginError:
+        return None
+    found = _client(name, shape, api) if shape.form is not PROMPT else Recognition()
+    return found if found.spec else None
 
 
 def _loop(name: str, drive: Drive, shown: str) -> Recognition:

@@ -1,19 +1,22 @@
-"""Message classes that no annotation names, but that a client's code tells apart."""
+"""Message classes: those that no annotation names but that the code tells apart, and those with unusual fields."""
 
 from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
+from pydantic import BaseModel
 
 from harness.bridge.clients.shape_recognition import recognise_shape
 from harness.bridge.clients.shaped_client import ShapedClient
-from harness.model.messages import ChatRequest, Message, Role, Text, ToolCall, ToolResult
+from harness.model.messages import ChatRequest, Message, Role, Text, Tool, ToolCall, ToolResult
 from harness.model.protocols import Endpoint
 
 CLASSES = """
@@ -152,3 +155,101 @@ def test_a_method_that_binds_tools_shows_what_its_tool_choice_is(folder: Path) -
     shape = recognise_shape(_client(folder, BY_ISINSTANCE).Client, "talkative.client:Client")
 
     assert shape.whole.hints["tool_choice"] == str | None
+
+
+class OwnRole(StrEnum):
+    USER = "user"
+    ASSISTANT = "assistant"
+
+
+@dataclass
+class Invocation:
+    invocation_id: str
+    tool_name: str
+    arguments: dict[str, Any]
+
+
+@dataclass
+class Outcome:
+    invocation_id: str
+    output: str
+    failed: bool = False
+
+
+@dataclass
+class Turn:
+    role: OwnRole
+    text: str = ""
+    invocations: list[Invocation] = field(default_factory=list[Invocation])
+    outcomes: list[Outcome] = field(default_factory=list[Outcome])
+
+
+class Gadget(NamedTuple):
+    name: str
+    purpose: str
+    params: dict[str, Any]
+
+
+@dataclass
+class Completion:
+    turn: Turn
+    finish: str
+
+    @property
+    def text(self) -> str:
+        return self.turn.text
+
+
+class ByTurns:
+    """A client whose results are in messages of the user, and whose answer has its calls in a message."""
+
+    def __init__(self, base_url: str, model: str = "m") -> None:
+        self.seen: list[Turn] = []
+        self.gadgets: Sequence[Gadget] = ()
+
+    def chat(self, turns: Sequence[Turn], tools: Sequence[Gadget] = ()) -> Completion:
+        self.seen, self.gadgets = [*turns], tools
+        return Completion(Turn(OwnRole.ASSISTANT, "I look.", [Invocation("call_1", "look", {"at": "it"})]), "tools")
+
+
+def test_fields_with_names_of_their_own_are_found_by_what_they_hold() -> None:
+    clients = list[ByTurns]()
+
+    def make(base_url: str, model: str = "m") -> ByTurns:
+        clients.append(ByTurns(base_url, model))
+        return clients[-1]
+
+    shape = recognise_shape(make, "turns:make")
+    request = ChatRequest("m", (QUESTION,), tools=(Tool("look", "Looks.", {"type": "object", "properties": {}}),))
+    with closing(ShapedClient(shape, Endpoint("http://127.0.0.1:9/v1", "no-key"), "m", "anthropic")) as client:
+        answer = client.chat(request)
+        client.chat(replace(request, messages=(QUESTION, answer.message, RESULT)))
+
+    assert (answer.text, [(each.id, each.name) for each in answer.tool_calls]) == ("I look.", [("call_1", "look")])
+    assert clients[-1].seen[2] == Turn(OwnRole.USER, outcomes=[Outcome("call_1", "There.", failed=True)])
+    assert [*clients[-1].gadgets] == [Gadget("look", "Looks.", {"type": "object", "properties": {}})]
+
+
+class ItemsClient:
+    """A client for OpenAI Responses whose items are dictionaries, except the results."""
+
+    def __init__(self, base_url: str, model: str = "m") -> None:
+        pass
+
+    def run(self, items: list[dict[str, Any] | ItemResult], instructions: str | None = None) -> Any:
+        return {"text": " ".join(type(each).__name__ for each in items)}
+
+
+class ItemResult(BaseModel):
+    call_id: str
+    output: str
+
+
+def test_only_results_of_responses_have_the_class_for_results() -> None:
+    shape = recognise_shape(ItemsClient, "turns:ItemsClient")
+    asked = Message(Role.ASSISTANT, (Text("I look."), ToolCall("call_1", "look", {})))
+    with closing(ShapedClient(shape, Endpoint("http://127.0.0.1:9/v1", "no-key"), "m", "openai-responses")) as client:
+        answer = client.chat(ChatRequest("m", (QUESTION, asked, RESULT)))
+
+    assert shape.form.name == "openai-responses"
+    assert answer.text == "dict dict dict ItemResult"

@@ -1564,6 +1564,42 @@ def test_a_guessed_method_has_to_send_what_it_is_given(folder: Path, monkeypatch
     assert recognise_here("own_service:Careful").spec == "client@openai-chat own_service:Careful"
 
 
+ITEMS_CLIENT = """
+from dataclasses import dataclass
+import httpx2
+
+@dataclass
+class Output:
+    call_id: str
+    output: str
+
+class Runner:
+    def __init__(self, base_url, api_key=""):
+        self.base_url = base_url
+
+    @staticmethod
+    def message(text):
+        return {"role": "user", "content": text}
+
+    def run(self, items: list[dict | Output], *, instructions=None, tools=None):
+        body = {"model": "gpt-5.2", "input": items, "instructions": instructions, "tools": tools}
+        answer = httpx2.post(self.base_url + "/responses", json=body).json()
+        return answer
+"""
+
+
+@pytest.mark.usefixtures("apart")
+def test_a_method_that_makes_a_message_does_not_make_a_client_a_loop(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "items_client", raising=False)
+    (folder / "items_client.py").write_text(ITEMS_CLIENT)
+
+    found = recognise_here("items_client:Runner")
+
+    assert found.spec == "client@openai-responses items_client:Runner", found.question
+
+
 @pytest.mark.usefixtures("apart")
 def test_a_function_for_something_else_is_not_taken_for_the_client_of_a_module(
     harness: Command, folder: Path, monkeypatch: pytest.MonkeyPatch

@@ -44,8 +44,8 @@ def as_completion(answer: object) -> object:
         history := items_of(found.get("messages"))
     ):
         return as_completion(history[-1])  # an agent returns its whole conversation
-    if isinstance(inner, str | None) and not ({*TEXT_FIELDS, *CALL_FIELDS} - {"message"}) & found.keys():
-        inner = next((each for each in found.values() if not isinstance(each, str) and has_answer_fields(each)), inner)
+    if isinstance(inner, str | None) and (others := _inner_answers(answer, found)):
+        inner = others[0]
     if inner is not None and not isinstance(inner, str):
         return as_completion({**found, **computed_fields(inner), **plain_fields(inner), "message": None})
     text = _text_among([found[key] for key in TEXT_FIELDS if key in found])
@@ -165,6 +165,20 @@ def _text_among(values: Sequence[object]) -> object:
     texts = [each for each in values if isinstance(each, str)]
     lists = [each for each in values if each and items_of(each) is not None]
     return next((each for each in [*texts, *lists] if each), "" if texts else next(filter(None, values), ""))
+
+
+def _inner_answers(answer: object, found: Mapping[str, Any]) -> list[object]:
+    """Return the objects in the fields of an answer that have the text or the calls which the answer itself lacks."""
+    if not ({*TEXT_FIELDS, *CALL_FIELDS} - {"message"}) & found.keys():
+        return [each for each in found.values() if not isinstance(each, str) and has_answer_fields(each)]
+    return [] if {*CALL_FIELDS} & found.keys() else [each for each in found.values() if _is_own_message(each, answer)]
+
+
+def _is_own_message(value: object, answer: object) -> bool:
+    """Return whether a field of an answer is an object of the same package that lists calls, such as its message."""
+    package, other = (type(each).__module__.partition(".")[0] for each in (answer, value))
+    is_own = package == other != "builtins"
+    return is_own and (has_calls_field(value) or bool(names_of_call_lists(plain_fields(value))))
 
 
 def has_calls_field(value: object) -> bool:

@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from functools import cached_property, partial
 from typing import Any
 
+from harness.bridge.clients.names import call_id_field
 from harness.bridge.clients.values import items_of, jsonable, plain_fields
 
-CALL_FIELDS = ("tool_calls", "calls", "function_calls", "tool_uses", "tool_call", "function_call")
+CALL_FIELDS = ("tool_calls", "calls", "function_calls", "tool_uses", "invocations", "tool_call", "function_call")
 """Names of fields that hold the calls of an answer, in order of preference."""
 
 ARGUMENT_FIELDS = ("arguments", "args", "input", "parameters", "tool_args", "tool_input", "params")
@@ -64,8 +65,10 @@ def call_parts(call: object) -> dict[str, Any]:
     either = {**(fields_of_call(function) if not isinstance(function, str) else {"name": function}), **found}
     given = [either[key] for key in ARGUMENT_FIELDS if key in either]
     arguments = next((each for each in given if each not in ("", None)), next(iter(given), None))
+    own_id = call_id_field(either)
+    ids = (*_ID_FIELDS, own_id) if own_id else _ID_FIELDS
     return {
-        "id": next((either[key] for key in _ID_FIELDS if either.get(key)), None),
+        "id": next((either[key] for key in ids if either.get(key)), None),
         "name": either.get("name") or either.get("tool") or either.get("tool_name"),
         "args": arguments if isinstance(arguments, str) or arguments is None else json.dumps(jsonable(arguments)),
         **({"index": either["index"]} if "index" in either else {}),

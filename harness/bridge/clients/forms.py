@@ -123,7 +123,11 @@ def _responses_arguments(request: ChatRequest, _memory: Memory, model: str, name
     except MissingDependency as error:
         raise Unsupported(RECOGNISED_CLIENT, "messages in the format of OpenAI Responses", str(error)) from error
     made = without_keys(encode(request, model), "model")
-    return made if "store" in names else without_keys(made, "store", "include")
+    made = made if "store" in names else without_keys(made, "store", "include")
+    schema = made.get("text", {}).get("format", {}).get("schema")
+    if schema is not None and "text" not in names and first_known(SYNONYMS["json_schema"], names):
+        return {**without_keys(made, "text"), "json_schema": schema}
+    return made
 
 
 def _prompt_arguments(request: ChatRequest, memory: Memory, _model: str, names: frozenset[str]) -> dict[str, Any]:
@@ -200,6 +204,7 @@ RESPONSES = Form(
         "": ("system-prompt", *_CONVERSATION_CAPABILITIES, "thinking"),
         **_TOOL_CAPABILITIES,
         "text": ("json-mode", "json-schema"),
+        "json_schema": ("json-schema",),
     },
     ("max_output_tokens", "temperature", "top_p", "reasoning"),
 )

@@ -7,7 +7,8 @@ import json
 import re
 import sys
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from enum import Enum
 from itertools import chain, groupby
 from typing import Any, cast
@@ -24,8 +25,8 @@ from harness.bridge.clients.annotations import (
 )
 from harness.bridge.clients.message_dictionaries import is_result_message
 from harness.bridge.clients.method_code import MethodCode
-from harness.bridge.clients.names import CALL_ID_FIELDS, ERROR_FLAG, FIELD_ALIASES, first_known
-from harness.bridge.clients.own_keys import SCHEMA_KEYS
+from harness.bridge.clients.names import ERROR_FLAG, FIELD_ALIASES, call_id_field, first_known
+from harness.bridge.clients.own_keys import NO_PARAMETERS, SCHEMA_KEYS, Declaration
 from harness.bridge.clients.sources import classes_with_imports
 from harness.bridge.clients.values import snake_case
 
@@ -50,7 +51,7 @@ def as_annotated(value: object, hint: object) -> Any:
 def _as_instance(value: dict[str, Any], members: Sequence[object]) -> object | None:
     """Return an object of JSON as an instance of the first class that fits it, or `None`."""
     if isinstance(role := value.get("role"), str):
-        members = _classes_for_role(members, role)
+        members = _classes_for_role([each for each in members if role == "tool" or not _is_for_results(each)], role)
     elif "type" in value and (block := _content_block(value, members)) is not None:
         return block
     made = (_instance_of(value, each) for each in _own_classes_among(members))
@@ -140,7 +141,7 @@ def _classes_for_role(members: Sequence[object], role: str) -> list[object]:
     found = [each for every in classes for each in (every, *subclasses_of(every))]
     named = [each for each in found if _has_role(each, role)]
     if not named and role == "tool":
-        named = [each for each in found if CALL_ID_FIELDS & hints_of(each).keys()]
+        named = [each for each in found if call_id_field(hints_of(each))]
     return [*named] or [*members]
 
 
@@ -188,7 +189,7 @@ def _join_results(values: list[object], kind: object) -> list[object]:
     fields = [(name, each) for every in classes for name, each in every.items()]
     listing = next((name for name, each in fields if _is_class_for_results(item_class(each))), None)
     mapping = _results_by_id(kind)
-    if (listing is None or CALL_ID_FIELDS & hints.keys()) and mapping is None:
+    if (listing is None or call_id_field(hints)) and mapping is None:
         return values
     found: list[object] = []
     for is_result, run in groupby(values, is_result_message):
@@ -202,13 +203,22 @@ def _join_results(values: list[object], kind: object) -> list[object]:
 
 
 def _is_class_for_results(kind: object) -> bool:
-    """Return whether a class is one for results: it has the id of a call, or a content and the call itself."""
+    """Return whether a class is one for results: it has the id of a call, or a content and the call itself, but no
+    arguments.
+    """
     hints = hints_of(kind)
+    if {"arguments", *FIELD_ALIASES["arguments"]} & hints.keys():
+        return False
     calls = [each for name in FIELD_ALIASES["answered_call"] for each in members_of(hints.get(name))]
     has_call = any({"name", *FIELD_ALIASES["name"]} & hints_of(each).keys() for each in calls)
-    return bool(CALL_ID_FIELDS & hints.keys()) or (
+    return call_id_field(hints) is not None or (
         has_call and bool({"content", *FIELD_ALIASES["content"]} & hints.keys())
     )
+
+
+def _is_for_results(kind: object) -> bool:
+    """Return whether a class is one for results, and has no role."""
+    return _is_class_for_results(kind) and not {"role", *FIELD_ALIASES["role"]} & hints_of(kind).keys()
 
 
 def _results_by_id(kind: object) -> str | None:
@@ -227,9 +237,9 @@ def lists_calls(hint: object) -> bool:
     """Return whether the annotation of the messages is a list of third-party classes with calls or results, as in
     OpenAI's format.
     """
-    names = {"tool_calls", *FIELD_ALIASES["tool_calls"], *CALL_ID_FIELDS}
-    found = own_classes(hint)
-    return any(names & hints_of(each).keys() for kind in found for each in (kind, *subclasses_of(kind)))
+    names = {"tool_calls", *FIELD_ALIASES["tool_calls"]}
+    fields = [hints_of(each) for kind in own_classes(hint) for each in (kind, *subclasses_of(kind))]
+    return any(names & each.keys() or call_id_field(each) for each in fields)
 
 
 def _instance_of(value: dict[str, Any], kind: Callable[..., object]) -> object | None:
@@ -246,26 +256,62 @@ def _instance_of(value: dict[str, Any], kind: Callable[..., object]) -> object |
     try:
         parameters = inspect.signature(kind).parameters.keys()
         names = parameters & known.keys()
-        unknown = [each for each in parameters - names if hints.get(each) in (str, str | None)]
-        if "tool_call_id" in known and not CALL_ID_FIELDS & names and len(unknown) == 1:
-            known[unknown[0]] = known["tool_call_id"]
-            names = {*names, *unknown}
+        unknown = [each for each in parameters if each not in names and hints.get(each) in (str, str | None)]
+        found = _fields_by_place(value, names, unknown)
+        known |= {name: known[meaning] for name, meaning in found.items() if meaning in known}
+        names |= found.keys() & known.keys()
         return kind(**{name: as_annotated(known[name], hints.get(name)) for name in names}) if names else None
     except (TypeError, ValueError):
         return None
 
 
+def _fields_by_place(value: Mapping[str, Any], names: AbstractSet[str], unknown: Sequence[str]) -> dict[str, str]:
+    """Return the meanings of the text fields of a class with unusual names, in their order. There are as many as
+    `names`, which are known, lack: the id of a result, the id and the name of a call, or the description of a tool.
+    """
+    if "tool_call_id" in value:
+        lacking = [] if call_id_field(names) else ["tool_call_id"]
+    elif "function" in value and "id" in value:
+        lacking = [each for each in ("id", "name") if not {each, *FIELD_ALIASES[each]} & names]
+    else:
+        lacking = ["description"] if {*SCHEMA_KEYS, "function"} & value.keys() and "description" not in names else []
+    return dict(zip(unknown, lacking, strict=True)) if len(unknown) == len(lacking) else {}
+
+
 def _known_fields(value: Mapping[str, Any], hints: Mapping[str, object]) -> dict[str, Any]:
     """Return the fields of a message, a call or a tool under the names that a class with these annotations has."""
     known: dict[str, Any] = {**value.get("function", {}), **value}
+    schema = next((each for name in SCHEMA_KEYS if (each := known.get(name)) is not None), None)
+    if schema is not None or isinstance(value, Declaration):
+        known["parameters"] = NO_PARAMETERS if schema is None else schema
+    own, ids = call_id_field(hints), [known[name] for name in ("tool_call_id", "id") if name in known]
+    if own is not None and ids and "id" not in hints:
+        known.setdefault(own, ids[0])
     for name, others in FIELD_ALIASES.items():
         known |= {other: known[name] for other in others if name in known and name not in hints and other not in known}
     if (field := _error_field(hints)) is not None and ERROR_FLAG in known:
         known[field] = known[ERROR_FLAG]
+    for name in {"role", *FIELD_ALIASES["role"]} & hints.keys() & known.keys():
+        known[name] = _role_among([*_words_of(hints[name])], known[name])
     for name in ("arguments", *FIELD_ALIASES["arguments"]):
         if isinstance(known.get(name), str) and str not in members_of(hints.get(name)):
             known[name] = json.loads(known[name])
     return known
+
+
+def _words_of(hint: object) -> Iterator[str]:
+    """Yield the texts that an annotation allows: its literals and the values of its enumerations."""
+    for each in members_of(hint):
+        words = [member.value for member in cast("type[Enum]", each)] if is_enum(each) else [each]
+        yield from (word for word in words if isinstance(word, str))
+
+
+def _role_among(words: Sequence[str], role: str) -> str:
+    """Return the word for a role. Without one for results, they are messages of the user."""
+    if not words or role in words:
+        return role
+    own = next((each for each in words if re.match(_ROLE_PATTERNS.get(role, role), each.lower())), None)
+    return own or ("user" if role == "tool" and "user" in words else role)
 
 
 def _lists_of_calls(hints: Mapping[str, object], kind: Callable[..., object]) -> Mapping[str, object]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 
 def first_known(known: tuple[str, ...], names: frozenset[str]) -> str | None:
@@ -110,10 +110,10 @@ TEXT_KEYS = ("text", "what", "body")
 
 FIELD_ALIASES = {
     "arguments": ("args", "input"),
-    "parameters": ("schema", "input_schema", "json_schema"),
+    "parameters": ("schema", "input_schema", "json_schema", "params", "args_schema"),
     "tool_call_id": ("call_id", "tool_use_id"),
     "content": (*TEXT_KEYS, "result", "output", "value"),
-    "tool_calls": ("calls", "function_calls", "tool_uses"),
+    "tool_calls": ("calls", "function_calls", "tool_uses", "invocations"),
     "role": ("who", "author", "speaker", "sender"),
     "id": ("call_id", "tool_call_id"),
     "name": ("tool", "tool_name", "function_name"),
@@ -121,8 +121,13 @@ FIELD_ALIASES = {
 }
 """Fields of OpenAI's messages, calls and tools → names of the same fields in third-party classes."""
 
-CALL_ID_FIELDS = {"tool_call_id", *FIELD_ALIASES["tool_call_id"]}
-"""Names of the field of a result that holds the id of its call."""
+
+def call_id_field(names: Iterable[str]) -> str | None:
+    """Return the field of a result that holds the id of its call."""
+    return next(filter(_CALL_ID_FIELD.fullmatch, names), None)
+
+
+_CALL_ID_FIELD = re.compile(r"(\w+_)?(call|use|invocation|request)_?[iI]d")
 
 CALL_PARAMETERS: Mapping[str, tuple[str, ...]] = {
     "call": ("call", "tool_call", "function_call", "tool_use"),

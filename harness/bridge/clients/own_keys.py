@@ -27,7 +27,7 @@ class Declaration(dict[str, Any]):
         found = next((each for each in keys if each in inner), None)
         if found is None and (keys is not SCHEMA_KEYS or "name" not in inner):
             raise KeyError(key)
-        value: Any = inner.get(found or "", _NO_PARAMETERS)
+        value: Any = inner.get(found or "", NO_PARAMETERS)
         for unread in ("type", "function", *SCHEMA_KEYS):
             self.as_read.pop(unread, None)
         self.as_read[key] = value
@@ -41,7 +41,7 @@ class Declaration(dict[str, Any]):
             return default
 
 
-_NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
+NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
 
 SCHEMA_KEYS = ("parameters", "input_schema", "parametersJsonSchema", "parameters_json_schema")
 """Keys that hold the schema of a tool in the formats of the APIs. A tool of Gemini without parameters has none."""

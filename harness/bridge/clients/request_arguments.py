@@ -105,7 +105,8 @@ class RequestArguments:
             return [*map(function_of, request.tools)]
         if name == "tools":
             tools = self._tools(method, parameter, request, made)
-            if parameter not in FUNCTION_LISTS and not wraps_tools(method):
+            takes_bare = parameter in FUNCTION_LISTS or wraps_tools(method) or own_classes(method.hints.get(parameter))
+            if not takes_bare:
                 return tools
             lists = (each.get("functionDeclarations", [each.get("function", each)]) for each in tools)
             return [*chain.from_iterable(lists)]

@@ -218,7 +218,7 @@ def form_of_method(method: Method) -> Form | None:
         return None
     if "contents" in method.names:
         return GEMINI
-    if {"input", "instructions"} <= method.names:
+    if "instructions" in method.names and {"input", "input_items", "items"} & method.names:
         return RESPONSES
     missing = method.required - KNOWN_PARAMETERS - {*SYNONYMS["messages"]}
     if first_known(SYNONYMS["messages"], method.names) and not missing:
