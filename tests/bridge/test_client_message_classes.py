@@ -253,3 +253,54 @@ def test_only_results_of_responses_have_the_class_for_results() -> None:
 
     assert shape.form.name == "openai-responses"
     assert answer.text == "dict dict dict ItemResult"
+
+
+class Request(NamedTuple):
+    tag: str
+    gadget: str
+    args: dict[str, Any]
+
+
+class Note(NamedTuple):
+    sender: str
+    body: str = ""
+    requests: tuple[Request, ...] = ()
+    tag: str | None = None
+
+
+ROLES = {"operator": "system", "caller": "user", "station": "assistant", "gadget": "tool"}
+
+
+class ByNotes:
+    """A client with its own words for roles, and for the fields of calls."""
+
+    seen: Sequence[Note] = ()
+
+    def __init__(self, base_url: str, model: str = "m") -> None:
+        pass
+
+    def receive(self, dialogue: Sequence[Note], gadgets: Sequence[Gadget] = (), use: str | None = None) -> Note:
+        choice = use if use in ("auto", "required", "none") else {"type": "function", "function": {"name": use}}
+        type(self).seen = dialogue
+        return Note("station", f"{len(gadgets)} {choice}", (Request("call_1", "look", {"at": "it"}),))
+
+
+def test_roles_and_the_parts_of_a_call_may_have_any_names() -> None:
+    shape = recognise_shape(ByNotes, "notes:ByNotes")
+    tools = (Tool("look", "Looks.", {"type": "object", "properties": {}}),)
+    request = ChatRequest("m", (QUESTION,), system="Be brief.", tools=tools, tool_choice="required")
+    asked = Message(Role.ASSISTANT, (ToolCall("call_0", "look", {}),))
+    with closing(ShapedClient(shape, Endpoint("http://127.0.0.1:9/v1", "no-key"), "m", "openai-chat")) as client:
+        client.chat(replace(request, messages=(QUESTION, asked, replace(RESULT, parts=(OTHER_RESULT,)))))
+        seen = [*ByNotes.seen]
+        answer = client.chat(request)
+
+    assert [each.sender for each in seen] == ["operator", "caller", "station", "gadget"]
+    assert (seen[2].requests, seen[3].tag) == ((Request("call_0", "look", {}),), "call_0")
+    assert (answer.text, [(each.id, each.name) for each in answer.tool_calls]) == (
+        "1 required",
+        [("call_1", "look")],
+    )
+
+
+OTHER_RESULT = ToolResult("call_0", "look", "There.")

@@ -13,12 +13,14 @@ from harness.bridge.completions import completion, stop_reason
 from harness.model.errors import MalformedResponse
 from harness.model.messages import JSON, StopReason
 
-TEXT_FIELDS = ("text", "content", "output_text", "message", "answer", "response", "reply", "output", "result", "delta")
+TEXT_FIELDS = (
+    *("text", "content", "output_text", "message", "answer", "response", "reply", "output", "result", "delta", "body"),
+)
 """Names of fields that hold the text of an answer, in order of preference."""
 
 _REASON_FIELDS = ("finish_reason", "stop_reason", "stop")
 
-_OTHER_REASON_FIELDS = ("finish", "reason", "incomplete_reason", "status", "done_reason")
+_OTHER_REASON_FIELDS = ("finish", "reason", "incomplete_reason", "status", "done_reason", "ended")
 """Names of fields that hold the stop reason if their value is a known one."""
 
 _BLOCK_TYPES = ("text", "tool_use", "thinking")

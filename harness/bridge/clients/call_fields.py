@@ -23,6 +23,9 @@ _NAME_FIELDS = ("name", "tool", "tool_name", "function")
 
 _OTHER_FIELDS = (*_ID_FIELDS, *_NAME_FIELDS, "type")
 
+_CALL_PARTS = 3
+"""Number of the fields of a call: its id, its name and its arguments, in this order if their names are unusual."""
+
 _RAW_ARGUMENTS = re.compile(r"\w*(arguments|args)\w*")
 """Names of fields with the arguments as the model wrote them. A method of the call may parse them."""
 
@@ -38,6 +41,10 @@ def fields_of_call(call: object) -> dict[str, Any]:
     for name in filter(partial(is_computed, call), (*ARGUMENT_FIELDS, *_ID_FIELDS, *_NAME_FIELDS)):
         with contextlib.suppress(Exception):  # arguments that are no JSON make a property fail
             found[name] = getattr(call, name)
+    if {*_NAME_FIELDS}.isdisjoint(found) and len(found) == _CALL_PARTS:
+        call_id, name, arguments = found
+        if arguments in ARGUMENT_FIELDS and isinstance(found[name], str):
+            found |= {"id": found[call_id], "name": found[name]}
     if not {*ARGUMENT_FIELDS} & found.keys() and {*_NAME_FIELDS} & found.keys():
         others = [name for name, each in found.items() if isinstance(each, str | Mapping) and name not in _OTHER_FIELDS]
         raw = [each for each in others if _RAW_ARGUMENTS.fullmatch(each)]

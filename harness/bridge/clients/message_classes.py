@@ -38,7 +38,8 @@ def as_annotated(value: object, hint: object) -> Any:
         if str in members and list not in members and not any(map(is_list, members)):
             return _as_one_text(cast("list[object]", value))
         inner = item_class(hint)
-        return [as_annotated(each, inner) for each in _join_results(cast("list[object]", value), inner)]
+        made = [as_annotated(each, inner) for each in _join_results(cast("list[object]", value), inner)]
+        return tuple(made) if typing.get_origin(hint) is tuple else made
     if isinstance(value, dict) and (made := _as_instance(cast("dict[str, Any]", value), members)) is not None:
         return made
     enums = (each for each in members if is_enum(each))
@@ -297,6 +298,12 @@ def _known_fields(value: Mapping[str, Any], hints: Mapping[str, object]) -> dict
         if isinstance(known.get(name), str) and str not in members_of(hints.get(name)):
             known[name] = json.loads(known[name])
     return known
+
+
+def lists_roles(kind: type) -> bool:
+    """Return whether the annotation of a message class lists the words for its role."""
+    hints = hints_of(kind)
+    return any([*_words_of(hints.get(name))] for name in ("role", *FIELD_ALIASES["role"]))
 
 
 def _words_of(hint: object) -> Iterator[str]:

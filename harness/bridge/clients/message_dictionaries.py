@@ -116,13 +116,27 @@ def is_result_message(message: object) -> bool:
     return isinstance(message, dict) and "tool_call_id" in message
 
 
-def with_own_roles(messages: Sequence[Any], source: str) -> list[Any]:
-    """Return messages with OpenAI's roles replaced by those that the client's source code uses."""
+def with_own_roles(messages: Sequence[Any], source: str, package: str = "") -> list[Any]:
+    """Return messages with OpenAI's roles replaced by those that the client's source code uses. The source of its
+    `package` may have a dictionary of roles.
+    """
     words = {role: re.search(rf"[\"']({other})[\"']", source) for role, other in _OTHER_ROLE_WORDS.items()}
     own = {role: found[1] for role, found in words.items() if found and not re.search(rf"\b{role}\b", source)}
+    own |= _roles_in_table(package)
     dicts = [cast("dict[str, Any]", each) if isinstance(each, dict) else None for each in messages]
     roles = [each and {**each, "role": own.get(each["role"], each["role"])} for each in dicts]
     return [role or each for role, each in zip(roles, messages, strict=True)]
+
+
+def _roles_in_table(source: str) -> dict[str, str]:
+    """Return the client's own words for roles if a dictionary in its source maps them to those of the API."""
+    for table in re.findall(r"\{([^{}]+)\}", source):
+        roles: dict[str, str] = {}
+        for own, role in re.findall(r"[\"'](\w+)[\"']:\s*[\"'](\w+)[\"']", table):
+            roles.setdefault(role, own)
+        if {"user", "assistant"} <= roles.keys():
+            return roles
+    return {}
 
 
 _OTHER_ROLE_WORDS = {"assistant": "model|ai|bot", "user": "human", "tool": "function|tool_result"}

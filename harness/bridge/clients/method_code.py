@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from harness.bridge.clients.sources import functions_in, source_with_imports
@@ -25,15 +26,17 @@ class MethodCode:
     @property
     def sends_requests(self) -> bool:
         """Return whether the method sends a request, itself or by another function of its module."""
+        return any(map(_SENDS_REQUEST.search, self._called_sources()))
+
+    def _called_sources(self) -> Iterator[str]:
+        """Yield the source of the method, and of the functions of its module that it calls, also through others."""
         known, left, seen = functions_in(self.module), [self.source], set[str]()
         while left:
             source = left.pop()
-            if _SENDS_REQUEST.search(source):
-                return True
+            yield source
             called = {*_CALLED_NAME.findall(source)} & known.keys() - seen
             seen |= called
             left += [known[each] for each in called]
-        return False
 
     @property
     def receives_by_send(self) -> bool:
@@ -42,10 +45,13 @@ class MethodCode:
 
     @property
     def always_streams(self) -> bool:
-        """Return whether each call of the method requests a stream."""
-        return bool(
-            re.search(r"\byield\b|[\"']?\bstream[\"']?\s*[:=]\s*True|stream_generate|streamGenerate", self.source)
-        )
+        """Return whether each call of the method requests a stream. The functions that it calls may do it, unless they
+        decide about it.
+        """
+        if re.search(rf"\byield\b|{_REQUESTS_STREAM}", self.source):
+            return True
+        code = "\n".join(self._called_sources())
+        return re.search(_REQUESTS_STREAM, code) is not None and not re.search(_DECIDES_ABOUT_STREAM, code)
 
     @property
     def mentions_images(self) -> bool:
@@ -72,6 +78,10 @@ _JOINS_PARTS = re.compile(
     r"[^\n]*\n?[^\n]*\bfor (?P<part>\w+) in (?P=parts)\s+if [^\n]*\b(?P=part)(?:\.get\(|\[)[\"'](?:text|type)[\"']"
 )
 """Code that tests for a list and joins the texts of those of its items that have one."""
+
+_REQUESTS_STREAM = r"[\"']?\bstream[\"']?\s*[:=]\s*True|stream_generate|streamGenerate"
+
+_DECIDES_ABOUT_STREAM = r"\b(if|not|while|and|or)\b[^\n:]*\bstream|\bstream\w*\s*[:=]\s*(False|bool|None)"
 
 _CALLED_NAME = re.compile(r"\b(\w+)\(")
 

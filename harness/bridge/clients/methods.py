@@ -15,7 +15,15 @@ from typing import Any, cast
 from harness.bridge.clients.annotations import hints_of, item_class, members_of, own_classes_in
 from harness.bridge.clients.forms import ANTHROPIC, Form
 from harness.bridge.clients.method_code import MethodCode
-from harness.bridge.clients.names import KNOWN_PARAMETERS, METHODS, MODELS, PROVIDERS, SYNONYMS, first_known
+from harness.bridge.clients.names import (
+    FIELD_ALIASES,
+    KNOWN_PARAMETERS,
+    METHODS,
+    MODELS,
+    PROVIDERS,
+    SYNONYMS,
+    first_known,
+)
 from harness.bridge.clients.sources import source_of
 
 _OPENAI_PARAMETERS = ("tools", "tool_choice", "response_format", "max_tokens", "temperature", "top_p", "stop", "stream")
@@ -61,8 +69,18 @@ class Method(MethodCode):
         known = SYNONYMS["contents" if name == form.messages == "contents" else name] if name in SYNONYMS else (name,)
         if name == "prompt":
             return self.prompt or (known[0] if self.is_open else None)
-        found = first_known(known, self.names) or (self.only_list if name == form.messages else None)
+        found = first_known(known, self.names) or self._parameter_by_use(name, form)
         return found or (known[0] if self.is_open and known[0] not in self.fixed else None)
+
+    def _parameter_by_use(self, name: str, form: Form) -> str | None:
+        """Return the parameter with an unusual name for the messages, the tools or the tool choice."""
+        if name == form.messages:
+            return self.only_list
+        if name == "tools":
+            return next((each for each in sorted(self.names) if _lists_tools(self.hints.get(each))), None)
+        if name in ("tool_choice", "tool_config"):
+            return next((each for each in _TESTED_CHOICE.findall(self.with_imports) if each in self.names), None)
+        return None
 
     def packed_arguments(self, arguments: Mapping[str, object]) -> Mapping[str, object]:
         """Return arguments as the method takes them: all of them in one object, or the options in one."""
@@ -159,6 +177,15 @@ class Method(MethodCode):
         is_list = name is not None and item_class(self.hints.get(name)) not in (None, str)
         return name if is_list or first_known(SYNONYMS["tools"], self.names) else None
 
+
+def _lists_tools(hint: object) -> bool:
+    """Return whether an annotation is a list of third-party objects that have a name and a schema."""
+    fields = hints_of(item_class(hint))
+    return all(fields.keys() & {each, *FIELD_ALIASES[each]} for each in ("name", "parameters"))
+
+
+_TESTED_CHOICE = re.compile(r"\b(\w+) (?:not )?in [(\[{][\"'](?:auto|none|any|required)[\"']")
+"""Code that tests a tool choice for one of its words."""
 
 _NAMING_PARAMETERS = frozenset(
     [

@@ -12,7 +12,7 @@ from harness.adapters.openai_chat.servers import with_accepted_ids
 from harness.bridge.call_log import ContinuedList
 from harness.bridge.clients.annotations import item_class, members_of, own_classes
 from harness.bridge.clients.forms import ANTHROPIC, GEMINI, OPENAI, OPENAI_APIS
-from harness.bridge.clients.message_classes import as_annotated
+from harness.bridge.clients.message_classes import as_annotated, lists_roles
 from harness.bridge.clients.message_dictionaries import (
     with_answered_calls,
     with_joined_results,
@@ -123,8 +123,9 @@ class RequestArguments:
         client's own messages are returned unchanged. For a client with classes, a result also has its call.
         """
         source, form = method.module, self.shape.form
-        if own_classes(method.hints.get(method.parameter(form.messages, form) or "")):
-            return with_own_roles(with_answered_calls(messages, request), source)
+        if classes := own_classes(method.hints.get(method.parameter(form.messages, form) or "")):
+            package = "" if any(map(lists_roles, classes)) else method.with_imports
+            return with_own_roles(with_answered_calls(messages, request), source, package)
         if self.api == ANTHROPIC.name and source and not READS_CALLS.search(source):
             foreign = (each for each in messages if "tool_calls" in each and not self.memory.has_kept(each))
             if next(foreign, None) is not None:
