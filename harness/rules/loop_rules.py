@@ -219,15 +219,21 @@ def _is_again(run: ToolRun, before: ToolRun, call: _Call) -> bool:
 def run_missing(given: LoopInputs) -> Iterator[RuleViolation]:
     """Report a call without a tool run.
 
-    A call need not run if it ends its turn, was truncated, or precedes a truncated call.
+    A call need not run if it ends its turn, was truncated, or precedes a truncated call. If the loop failed, a later
+    request shows that it has run the tools of an answer. That request may be one that the provider refuses.
     """
     latest = max((req.index for req, _ in given.client_requests), default=0)
+    readings = given.evidence.readings
+    with_results = max(
+        (each.index for each in readings if each.request is not None and each.request.results), default=0
+    )
     failed = given.driven is None or given.driven.failure is not None
     ending = accumulate(len(turn.model) for turn in given.scenario.turns)
     left = {end - 1 for end, turn in zip(ending, given.scenario.turns, strict=True) if turn.ends_with_call}
     left |= {each.answer for each in given.cut_calls}
     for call in pair_runs(given)[1]:
-        if call.answer not in left and (call.answer < latest or not failed):
+        is_over = call.answer < latest or call.exchange < with_results or not failed
+        if call.answer not in left and is_over:
             message = f"the model called {call.view.name}, but the tool was not run"
             yield RuleViolation(message, call.exchange, call.view.pointer, None, call.view.arguments, of_response=True)
 

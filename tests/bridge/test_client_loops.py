@@ -667,7 +667,31 @@ def test_a_session_gets_results_in_the_form_of_its_author(load: Load, code: str)
     assert agent_drive(module.Session, "openai-chat") is None
     drive(HERE, "gpt", conversation())
 
-    assert module.SEEN == [("a", "sunny in Paris"), ("b", "no such city: Atlantis")]
+    assert sorted(module.SEEN) == [("a", "sunny in Paris"), ("b", "no such city: Atlantis")]
+
+
+@pytest.mark.parametrize(("check", "order"), [("True", "ba"), ("call_id == 'ab'[len(self.results)]", "ab")])
+def test_results_that_come_one_by_one_come_in_reverse_order_if_the_client_permits(
+    load: Load, check: str, order: str
+) -> None:
+    code = f"""
+class Session(Base):
+    def __init__(self, functions=None):
+        self.functions, self.results = functions, []
+    def add_result(self, call_id: str, result: str):
+        if not {check}:
+            raise ValueError("another call comes first")
+        self.results.append(call_id)
+        SEEN.append(call_id)
+    def resume(self):
+        return Reply("done")
+"""
+    module = load(CALLS + code)
+    drive = session_drive(module.Session, "openai-chat")
+    assert drive is not None
+    drive(HERE, "gpt", conversation())
+
+    assert "".join(module.SEEN) == order
 
 
 OTHERS = {

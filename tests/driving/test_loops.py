@@ -61,7 +61,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Cells:
 
     def make(folder: Path) -> Cells:
         loop = (f"--conversation={LOOPS}:drive", "--api=openai-chat")
-        ways = [each for each in (*RIGHT, *WRONG, *NOTED, "declines") if each not in AT_ONCE]
+        ways = [each for each in (*RIGHT, *WRONG, *NOTED, "declines", "not-run-id-lost") if each not in AT_ONCE]
         code, _, cells = run_ways(folder, ways, *loop)
         at_once, _, others = run_ways(folder / "at-once", AT_ONCE, *loop, patience=0.5)
         assert (code, at_once) == (1, 1)
@@ -91,6 +91,12 @@ def test_what_is_wrong_is_found_by_what_it_is(results: Cells, way: str) -> None:
     assert results[way].verdict is Verdict.FAIL
     assert causes[:1] == [WRONG[way]], said(results[way])
     assert {*causes} <= {WRONG[way], "openai-chat-tools-empty", "prefix-changed"}, said(results[way])
+
+
+def test_a_tool_that_was_not_run_is_found_although_the_results_are_refused(results: Cells) -> None:
+    causes = {finding.rule for finding in results["not-run-id-lost"].findings if finding.follows is None}
+
+    assert causes == {"result-orphan", "tool-run-missing"}
 
 
 @pytest.mark.parametrize("way", NOTED)

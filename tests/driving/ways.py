@@ -352,6 +352,7 @@ def trimmed(body: Body, to: str) -> Body:
 BODIES: dict[str, Callable[[Body], Body]] = {
     "swapped": swapped,
     "id-lost": of("tool", tool_call_id="call_0"),
+    "not-run-id-lost": of("tool", tool_call_id="call_0"),
     "system-dropped": messages(lambda message: None if message["role"] == "developer" else message),
     "system-as-user": of("developer", role="user"),
     "system-repeated": messages(repeated_system),
@@ -400,7 +401,7 @@ def run(way: str, tool: ConversationTool, call: Body) -> Body:
             result(tool, call, arguments)
         case "run-otherwise":
             return result(tool, call, {"city": "Oslo"})
-        case "not-run":
+        case "not-run" | "not-run-id-lost":
             return {"role": "tool", "tool_call_id": call["id"], "content": '{"temp_c": 20}'}
         case _:
             pass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import re
 import typing
@@ -154,10 +155,11 @@ class SessionDrive:
         method = self.results
         results = [_run_tool(conversation, each) for each in calls]
         if named := result_parameters(method):
-            answer = None
-            for each in results:
-                given = {**each, "content": _content_for(each, method, method.hints.get(named["content"]), self.api)}
-                answer = call_method(runner, client, method, {name: given[key] for key, name in named.items()})
+            given = [
+                {**each, "content": _content_for(each, method, method.hints.get(named["content"]), self.api)}
+                for each in results
+            ]
+            answer = _submit_each(runner, client, method, given)
             return answer if answer is not None and answer is not client else self._resume(runner, client)
         name = str(results_parameter(method))
         per_call = dict[str, object]()
@@ -174,6 +176,24 @@ class SessionDrive:
         if (method := resuming_method(self.methods)) is None:
             raise Unsupported(RECOGNISED_CLIENT, "results of tools", "no method continues after them")
         return call_method(runner, client, method, {})
+
+
+def _submit_each(
+    runner: asyncio.Runner, client: object, method: Method, results: Sequence[Mapping[str, Any]]
+) -> object:
+    """Give a client the results of calls one by one, and return its last answer.
+
+    If the calls have ids, the last result comes first, because a client must find the calls by their ids. A client that
+    refuses that result gets the results in the order of the calls.
+    """
+    named = result_parameters(method)
+    arguments = [{name: each[key] for key, name in named.items()} for each in results]
+    ids = [each["id"] for each in results if each["id"] != each["name"]]
+    if len(results) > 1 and len({*ids}) == len(results) and named.keys() & {"id", "call"}:
+        with contextlib.suppress(Exception):  # third-party code may refuse it in any way
+            call_method(runner, client, method, arguments[-1])
+            arguments = [*arguments[-2::-1]]
+    return [call_method(runner, client, method, each) for each in arguments][-1]
 
 
 def _pending_calls(client: object) -> list[OwnCall]:
