@@ -233,7 +233,7 @@ def run_program(
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        note = f", then it was stopped after {seconds:g} seconds"
+        note = f", then it was stopped after {seconds:.0f} seconds"
     reading.join(_INPUT_SECONDS)
     return EndedProgram(any(map(_is_description, lines)), _CONTROL_SEQUENCE.sub("", "".join(lines)), note)
 

@@ -27,7 +27,7 @@ from harness.checks.programs import (
     used_another_server,
     variable_question,
 )
-from harness.cli.main import print_error
+from harness.cli.main import STARTED, print_error
 from harness.cli.outputs import on_screen
 from harness.cli.serve import variables_for
 from harness.cli.settings import fact_options
@@ -65,7 +65,7 @@ def try_program(command: str) -> int | None:
 
     Return `None` if it uses the adapter protocol.
     """
-    began = time.monotonic()
+    began = STARTED.get(time.monotonic())
     first = _run_program(command)
     return None if first[0].is_adapter else _try_again(command, *first, began, "", "a program that calls a model")
 
@@ -75,8 +75,8 @@ def try_code(command: str, name: str, sentence: str) -> int:
 
     `sentence` describes the object.
     """
-    began = time.monotonic()
-    ended, result, router = _run_program(command, is_first=False)
+    began = STARTED.get(time.monotonic())
+    ended, result, router = _run_program(command, is_first=False, seconds=_seconds_left(began))
     findings = [] if router.first_request is None else [*_changes_of_input(router.first_request)]
     if findings:
         first, *others = result.cells
@@ -139,7 +139,7 @@ def _try_again(  # noqa: PLR0913, PLR0917 - the first run, and what is known abo
     subject: str,
     sentence: str,
 ) -> int:
-    """Run a command again with other answers, and print the defects of all its runs. Its first run began at `began`.
+    """Run a command again with other answers, and print the defects of all its runs. The try began at `began`.
 
     If the program broke off, or the server refused a request, the first defect hides the others. It is then run with a
     server that tolerates the limits that were exceeded, or without parallel calls.
@@ -150,7 +150,7 @@ def _try_again(  # noqa: PLR0913, PLR0917 - the first run, and what is known abo
         raise UsageError(_without_requests(subject or command, ended, is_code=bool(subject)))
     usual = ended
     if result.exit_code and (ended.note or _exceeded_limits(result)):
-        usual, again = _run_again(command, result)
+        usual, again = _run_again(command, result, began)
         result = replace(result, cells=[*result.cells, *again.cells])
     prints_answer = not (subject or usual.note) and ANSWER in usual.printed
     is_redirected = router.has_redirected
@@ -213,7 +213,7 @@ def _with_other_answers(  # noqa: PLR0913 - the first run, and what is known abo
     return result
 
 
-def _run_again(command: str, result: RunResult) -> tuple[EndedProgram, RunResult]:
+def _run_again(command: str, result: RunResult, began: float) -> tuple[EndedProgram, RunResult]:
     """Return a run in which the program gets further than in the one with `result`, and its result."""
     tolerated = frozenset[str]()
     for _ in range(_MAX_TOLERANT_RUNS):
@@ -221,10 +221,17 @@ def _run_again(command: str, result: RunResult) -> tuple[EndedProgram, RunResult
         if not limits:
             break
         tolerated |= limits
-        ended, result, _ = _run_program(command, is_first=False, tolerated=tolerated)
+        seconds = _seconds_left(began)
+        ended, result, _ = _run_program(command, is_first=False, tolerated=tolerated, seconds=seconds)
         if not ended.note and _exceeded_limits(result) <= tolerated:
             return ended, result
-    return _run_program(command, "one call", is_first=False, tolerated=tolerated)[:2]
+    seconds = _seconds_left(began)
+    return _run_program(command, "one call", is_first=False, tolerated=tolerated, seconds=seconds)[:2]
+
+
+def _seconds_left(began: float) -> float:
+    """Return the time limit of the next run in seconds. It is long enough to start a program."""
+    return max(_PROGRAM_SECONDS - (time.monotonic() - began), _MIN_PROGRAM_SECONDS)
 
 
 _Judge = Callable[[Sequence[CellResult], EndedProgram, EndedProgram, RunResult], Iterable[CellResult]]
@@ -417,7 +424,10 @@ _MAX_REPEATS = 9
 _MAX_TOLERANT_RUNS = 2
 
 _PROGRAM_SECONDS = 20.0
-"""Time limit for a program."""
+"""Time limit for all runs of a program together."""
+
+_MIN_PROGRAM_SECONDS = 5.0
+"""Time that a run may take even if the limit for all runs is over."""
 
 _LAST_START_SECONDS = 14.0
 """Time after which a program is not run again for an unknown tool, an error, or an answer that is cut off."""
