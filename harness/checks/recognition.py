@@ -31,16 +31,14 @@ from harness import plugins
 from harness.apis import registry
 from harness.apis.view import CallView, RequestView, ResultView, TextView
 from harness.bridge.call_log import logged_calls
-from harness.bridge.clients.agent_classes import AgentDrive, agent_drive
-from harness.bridge.clients.agent_functions import FunctionDrive
-from harness.bridge.clients.candidates import is_value_class, rank_of_candidate
+from harness.bridge.clients.agents import AgentDrive, FunctionDrive, agent_drive
 from harness.bridge.clients.constructors import TRIED_MODELS, configured_model, constructor_names
 from harness.bridge.clients.forms import ANTHROPIC, FORMS, GEMINI, OPENAI, OPENAI_APIS, PROMPT, RESPONSES
 from harness.bridge.clients.methods import method_of
 from harness.bridge.clients.names import BASE_URLS, KEYS, METHODS, first_known
 from harness.bridge.clients.provider_arguments import selectable_providers
 from harness.bridge.clients.sessions import SessionDrive, session_drive
-from harness.bridge.clients.shape_recognition import load_client, recognise_shape
+from harness.bridge.clients.shape_recognition import is_value_class, load_client, rank_of_candidate, recognise_shape
 from harness.bridge.clients.shaped_client import ShapedClient
 from harness.bridge.clients.shapes import ClientShape
 from harness.bridge.clients.sources import runs_tools

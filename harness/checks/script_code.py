@@ -21,7 +21,7 @@ from typing import Any, cast
 
 from harness.apis.jsonvalue import as_object
 from harness.bridge.call_log import BoundMethod
-from harness.bridge.clients.own_messages import message_methods
+from harness.bridge.clients.complete_answers import message_methods
 from harness.bridge.openai_messages import plain
 from harness.checks.reproduction import ScriptClaim
 from harness.model.messages import JSON

@@ -29,7 +29,7 @@ from urllib.parse import urlsplit
 from harness import plugins, wrappers
 from harness.apis import registry
 from harness.apis.api import Api
-from harness.bridge.clients.agent_classes import agent_drive
+from harness.bridge.clients.agents import agent_drive
 from harness.bridge.clients.constructors import default_base_url
 from harness.bridge.clients.sessions import session_drive
 from harness.bridge.clients.shape_recognition import load_client

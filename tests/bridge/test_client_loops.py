@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from harness.bridge.clients.agent_classes import AgentDrive, agent_drive
-from harness.bridge.clients.loop_answers import EventList, answer_attributes, application_answer, changed_attributes
+from harness.bridge.clients.agents import AgentDrive, agent_drive
 from harness.bridge.clients.sessions import SessionDrive, session_drive
+from harness.bridge.clients.turns import EventList, answer_attributes, application_answer, changed_attributes
 from harness.model.errors import Unsupported
 from harness.model.messages import (
     ChatRequest,

@@ -16,10 +16,9 @@ import pytest
 from pydantic import BaseModel
 
 from harness.bridge.call_log import logged_calls
-from harness.bridge.clients.agent_classes import agent_drive
+from harness.bridge.clients.agents import agent_drive
 from harness.bridge.clients.answer_fields import as_completion
 from harness.bridge.clients.answers import read_answer, read_stream
-from harness.bridge.clients.candidates import rank_of_candidate
 from harness.bridge.clients.constructors import default_base_url
 from harness.bridge.clients.forms import ANTHROPIC, GEMINI
 from harness.bridge.clients.message_classes import as_annotated
@@ -27,7 +26,7 @@ from harness.bridge.clients.message_dictionaries import with_joined_results, wit
 from harness.bridge.clients.methods import Method, method_of
 from harness.bridge.clients.provider_arguments import selectable_providers
 from harness.bridge.clients.sessions import session_drive
-from harness.bridge.clients.shape_recognition import load_client, recognise_shape
+from harness.bridge.clients.shape_recognition import load_client, rank_of_candidate, recognise_shape
 from harness.bridge.clients.shaped_client import ShapedClient
 from harness.bridge.clients.tool_choices import choice_as_text, takes_choice_as_text
 from harness.bridge.clients.tool_declarations import wraps_tools

@@ -14,6 +14,7 @@ from harness.adapters.gemini import responses as gemini_responses
 from harness.bridge.clients.annotations import own_classes
 from harness.bridge.clients.answer_fields import as_completion, has_calls_field, usual_stop_reason
 from harness.bridge.clients.complete_answers import (
+    own_message,
     read_complete_answer,
     text_and_calls,
     with_missing,
@@ -28,7 +29,6 @@ from harness.bridge.clients.native_bodies import (
     native_body,
     responses_reader,
 )
-from harness.bridge.clients.own_messages import own_message
 from harness.bridge.clients.stream_pieces import (
     AnswerInside,
     JoinedText,

@@ -1,15 +1,19 @@
-"""Conversion of a client's complete answer, which is no stream, into a response."""
+"""Conversion of a client's complete answer into a response, and its message that can be sent back unchanged."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import Any, cast
 
 from harness.adapters.anthropic import responses as anthropic_responses
 from harness.adapters.gemini import responses as gemini_responses
-from harness.bridge.clients.annotations import own_classes
+from harness.bridge.clients.annotations import hints_of, own_classes
 from harness.bridge.clients.answer_fields import (
+    CALL_FIELDS,
     as_completion,
     computed_fields,
     own_calls,
@@ -17,8 +21,7 @@ from harness.bridge.clients.answer_fields import (
     token_counts_in,
     usual_stop_reason,
 )
-from harness.bridge.clients.call_fields import CALL_FIELDS
-from harness.bridge.clients.forms import ANTHROPIC, RESPONSES
+from harness.bridge.clients.forms import ANTHROPIC, OPENAI, RESPONSES
 from harness.bridge.clients.message_dictionaries import with_own_fields
 from harness.bridge.clients.native_bodies import (
     CONTENT_BLOCKS,
@@ -29,7 +32,6 @@ from harness.bridge.clients.native_bodies import (
     native_body,
     responses_reader,
 )
-from harness.bridge.clients.own_messages import own_message
 from harness.bridge.clients.values import as_object, camel_case, items_of, jsonable, plain_fields
 from harness.bridge.completions import NO_REFUSAL, NO_STOP_REASON, OWN_COUNTS, response, stop_reason
 from harness.bridge.openai_messages import Memory, messages, plain
@@ -184,3 +186,70 @@ def with_missing(answer: ChatResponse, lacks: Mapping[str, bool]) -> ChatRespons
     raw = None if lacks[NO_STOP_REASON] else answer.raw_stop_reason
     missing: dict[str, JSON] = {key: True for key, is_missing in lacks.items() if is_missing}
     return replace(answer, raw_stop_reason=raw, reported={**answer.reported, **missing})
+
+
+def own_message(answer: object, hint: object, api: str, source: str = "") -> object | None:
+    """Return the message in an answer that can be sent back to the client unchanged, or `None`.
+
+    This is an instance of the client's own message class, which may also be the result of a method such as
+    `as_message()`, or a dictionary with the role `assistant`, or such a method's result. With OpenAI Chat, a dictionary
+    with additional fields is not accepted if its calls are in OpenAI's format. With Anthropic, it may also consist of
+    the blocks in the answer, if the client's `source` reads no calls from messages.
+    """
+    if items := items_of(answer):
+        return next((own for each in items if (own := own_message(each, hint, api)) is not None), None)
+    fields = plain_fields(answer)
+    inner = answer
+    if "role" not in fields and "message" in fields:
+        inner = getattr(answer, "message", fields["message"])
+    if classes := own_classes(hint):
+        values = chain((inner, *fields.values()), _messages_by_methods(answer, classes))
+        return next((each for each in values if isinstance(each, classes)), None)
+    message = cast("Mapping[str, Any]", inner if isinstance(inner, Mapping) else {})
+    if message.get("role") != "assistant":
+        message = next((made for _, made in message_methods(answer)), message)
+    if message.get("role") != "assistant":
+        has_blocks = api == ANTHROPIC.name and source and not READS_CALLS.search(source)
+        return _message_of_blocks(answer) if has_blocks else None
+    calls: Iterable[Any] = next((message[key] for key in CALL_FIELDS if message.get(key)), ())
+    is_openai = all(isinstance(each, Mapping) and "function" in each for each in calls)
+    return None if api == OPENAI.name and is_openai and message.keys() - _MESSAGE_FIELDS else message
+
+
+def _messages_by_methods(answer: object, classes: tuple[type, ...]) -> Iterator[object]:
+    """Yield the results of an answer's methods that take no argument and return one of these classes, by their
+    annotations.
+    """
+    kind: type = type(answer)
+    for name, method in inspect.getmembers(kind, inspect.isfunction):
+        returned = hints_of(method).get("return")
+        is_converting = not name.startswith("_") and inspect.isclass(returned) and returned in classes
+        if is_converting and len(inspect.signature(method).parameters) == 1:
+            yield method(answer)
+
+
+def _message_of_blocks(answer: object) -> Mapping[str, Any] | None:
+    """Return the message of Anthropic's format whose blocks an answer has in one of its fields, or `None`."""
+    for items in map(items_of, plain_fields(answer).values()):
+        blocks = [as_object(jsonable(each)) for each in items or []]
+        if blocks and all(each.get("type") in CONTENT_BLOCKS for each in blocks):
+            return {"role": "assistant", "content": items}
+    return None
+
+
+READS_CALLS = re.compile(r"[\"'](tool_calls|calls|function_calls|tool_uses)[\"']")
+"""Code that reads calls from messages that are dictionaries."""
+
+
+def message_methods(answer: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the names of an answer's methods for its message, such as `to_message()`, and the dictionaries that they
+    return.
+    """
+    for name, method in inspect.getmembers(type(answer), inspect.isfunction):
+        if re.search(r"^[a-z].*(message|turn|history|param)", name) and len(inspect.signature(method).parameters) == 1:
+            made = plain_fields(method(answer))
+            if made.get("role") == "assistant":
+                yield name, made
+
+
+_MESSAGE_FIELDS = {"role", "content", "tool_calls", "refusal", "name", "reasoning_content"}

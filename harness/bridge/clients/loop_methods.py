@@ -7,10 +7,10 @@ import re
 from collections.abc import Mapping, Sequence
 
 from harness.bridge.clients.annotations import hints_of, members_of, own_classes_in
-from harness.bridge.clients.call_fields import ARGUMENT_FIELDS
+from harness.bridge.clients.answer_fields import ARGUMENT_FIELDS
 from harness.bridge.clients.methods import Method
 from harness.bridge.clients.names import CALL_PARAMETERS, EXECUTORS, METHODS, SYNONYMS, TOOL_PARAMETERS, first_known
-from harness.bridge.clients.tool_parts import tool_parameters
+from harness.bridge.clients.tool_declarations import tool_parameters
 from harness.bridge.clients.tool_registration import is_event_method
 
 

@@ -1,19 +1,26 @@
-"""Settings of a tool loop: the tool choice, the format of the answer and the amount of reasoning."""
+"""Settings of a tool loop, and clients that are created with them."""
 
 from __future__ import annotations
 
+import inspect
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Protocol
 
+from harness.bridge.call_log import BoundMethod, call
+from harness.bridge.clients.client_state import system_attribute
+from harness.bridge.clients.constructors import constructor_method, make_client
 from harness.bridge.clients.forms import ANTHROPIC, FORMS, OPENAI
-from harness.bridge.clients.methods import Method
-from harness.bridge.clients.names import SYNONYMS, THINKING_PARAMETERS, first_known
+from harness.bridge.clients.methods import Method, method_of
+from harness.bridge.clients.names import MODELS, SYNONYMS, THINKING_PARAMETERS, first_known
+from harness.bridge.clients.sources import source_of_class
 from harness.bridge.clients.tool_choices import choice_as_text, takes_choice_as_text
 from harness.bridge.clients.tool_declarations import SAMPLE_MESSAGES
 from harness.bridge.openai_messages import Memory
 from harness.model.errors import RECOGNISED_CLIENT, Unsupported
 from harness.model.messages import ChatRequest, ThinkingSettings, Tool
-from harness.model.protocols import PLAIN_LOOP, Capability, Conversation
+from harness.model.protocols import PLAIN_LOOP, Capability, Conversation, Endpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,3 +98,117 @@ def thinking_argument(method: Method, thinking: ThinkingSettings | None) -> dict
             RECOGNISED_CLIENT, "this amount of reasoning", f"it takes {next(filter(None, names.values()))}"
         )
     return found
+
+
+class ClassDrive(Protocol):
+    """A tool loop made from a class (see `harness.model.protocols.Drive`)."""
+
+    @property
+    def factory(self) -> type:
+        """The class whose instances run the conversation."""
+        ...
+
+    @property
+    def make(self) -> Callable[..., object]:
+        """The class, or a function that creates its instances."""
+        ...
+
+    @property
+    def api(self) -> str:
+        """The API that the instances call."""
+        ...
+
+    @property
+    def sending(self) -> Method:
+        """The method that sends the requests of a turn."""
+        ...
+
+
+def client_with_settings(
+    drive: ClassDrive,
+    endpoint: Endpoint,
+    model: str,
+    conversation: Conversation,
+    own: Mapping[str, object],
+) -> tuple[object, dict[str, object]]:
+    """Create a client. Return it with the argument for the system prompt, if its method takes that prompt and its
+    constructor does not.
+
+    If neither takes the system prompt, it is set by another method or as an attribute.
+    """
+    made = constructor_method(drive.make)
+    system = _system_argument(made, conversation)
+    setters = {
+        key: setter
+        for key, known in _SETTING_METHODS.items()
+        if not first_known(known, made.names) and (setter := _setting_method(drive.factory, known)) is not None
+    }
+    has_limit = conversation.max_tokens is not None and "max_tokens" not in setters
+    if has_limit and conversation.thinking is None and takes_budget(drive):
+        raise Unsupported(RECOGNISED_CLIENT, "max_tokens", "its reasoning has a number of tokens of its own")
+    limit = {_limit_argument(drive): conversation.max_tokens} if has_limit else {}
+    own = {**system, **{name: each for name, each in limit.items() if name in made.names}, **own}
+    own |= thinking_argument(made, conversation.thinking)
+    client = make_client(drive.make, endpoint.base_url, endpoint.api_key, model, api=drive.api, **own)
+    for name in limit.keys() - made.names:
+        setattr(client, name, limit[name])
+    values = {"model": model, "system": conversation.system, "max_tokens": conversation.max_tokens}
+    for key, setter in setters.items():
+        if values[key] is not None:
+            changed = call(BoundMethod(client, (setter,)), values[key])
+            client = changed if isinstance(changed, type(client)) else client
+    per_call = thinking_argument(drive.sending, conversation.thinking)
+    if system or not conversation.system or "system" in setters:
+        return client, per_call
+    if of_call := _system_argument(drive.sending, conversation):
+        return client, per_call | of_call
+    attribute = system_attribute(client, drive.sending.module)
+    if attribute is None:
+        raise Unsupported(RECOGNISED_CLIENT, "system", "it has no such argument")
+    setattr(client, attribute, conversation.system)
+    return client, per_call
+
+
+def takes_thinking(drive: ClassDrive) -> bool:
+    """Return whether a class takes an amount of reasoning, by its constructor or by its method for a prompt."""
+    names = constructor_method(drive.make).names | drive.sending.names
+    return any(first_known(known, names) for known in THINKING_PARAMETERS.values())
+
+
+def takes_budget(drive: ClassDrive) -> bool:
+    """Return whether a class takes a number of tokens for reasoning, or sends one of its own."""
+    names = constructor_method(drive.make).names | drive.sending.names
+    is_sent = re.search(r"budget_?tokens|thinking_?budget", drive.sending.module, re.IGNORECASE)
+    return first_known(THINKING_PARAMETERS["budget"], names) is not None or is_sent is not None
+
+
+_SETTING_METHODS: Mapping[str, tuple[str, ...]] = {
+    "model": MODELS,
+    "system": SYNONYMS["system"],
+    "max_tokens": SYNONYMS["max_tokens"],
+}
+"""Maps a setting to its names. A method with such a name, perhaps after `with_`, `set_` or `use_`, sets it."""
+
+
+def _setting_method(factory: type, known: tuple[str, ...]) -> str | None:
+    """Return the name of the method of a class that sets one setting, if it has one."""
+    for name in (f"{prefix}{each}" for each in known for prefix in ("", "with_", "set_", "use_")):
+        method = getattr(factory, name, None)
+        if inspect.isfunction(method) and len(method_of((), method).required - {"self"}) == 1:
+            return name
+    return None
+
+
+def _system_argument(method: Method, conversation: Conversation) -> dict[str, str]:
+    """Return the argument for the system prompt. Without a system prompt, one that has a default is left out."""
+    names = method.names & {*SYNONYMS["system"]}
+    return dict.fromkeys(names if conversation.system else names & method.required, conversation.system or "")
+
+
+def _limit_argument(drive: ClassDrive) -> str:
+    """Return the constructor's parameter, or the attribute, for the maximum number of tokens of an answer."""
+    found = re.search(rf"\bself\.({'|'.join(SYNONYMS['max_tokens'])})\s*=", source_of_class(drive.factory))
+    name = first_known(SYNONYMS["max_tokens"], constructor_method(drive.make).names) or (found[1] if found else None)
+    if name is None:
+        raise Unsupported(RECOGNISED_CLIENT, "max_tokens", "it has no such argument")
+    return name

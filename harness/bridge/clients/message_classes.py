@@ -24,10 +24,9 @@ from harness.bridge.clients.annotations import (
     subclasses_of,
 )
 from harness.bridge.clients.message_dictionaries import is_result_message
-from harness.bridge.clients.method_code import MethodCode
 from harness.bridge.clients.names import ERROR_FLAG, FIELD_ALIASES, call_id_field, first_known
 from harness.bridge.clients.own_keys import NO_PARAMETERS, SCHEMA_KEYS, Declaration
-from harness.bridge.clients.sources import classes_with_imports
+from harness.bridge.clients.sources import MethodCode, classes_with_imports
 from harness.bridge.clients.values import snake_case
 
 

@@ -14,7 +14,6 @@ from typing import Any, cast
 
 from harness.bridge.clients.annotations import hints_of, item_class, members_of, own_classes_in
 from harness.bridge.clients.forms import ANTHROPIC, Form
-from harness.bridge.clients.method_code import MethodCode
 from harness.bridge.clients.names import (
     FIELD_ALIASES,
     KNOWN_PARAMETERS,
@@ -24,7 +23,7 @@ from harness.bridge.clients.names import (
     SYNONYMS,
     first_known,
 )
-from harness.bridge.clients.sources import source_of
+from harness.bridge.clients.sources import MethodCode, source_of
 
 _OPENAI_PARAMETERS = ("tools", "tool_choice", "response_format", "max_tokens", "temperature", "top_p", "stop", "stream")
 

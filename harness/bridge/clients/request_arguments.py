@@ -11,6 +11,7 @@ from typing import Any
 from harness.adapters.openai_chat.servers import with_accepted_ids
 from harness.bridge.call_log import ContinuedList
 from harness.bridge.clients.annotations import item_class, members_of, own_classes
+from harness.bridge.clients.complete_answers import READS_CALLS
 from harness.bridge.clients.forms import ANTHROPIC, GEMINI, OPENAI, OPENAI_APIS
 from harness.bridge.clients.message_classes import as_annotated, lists_roles
 from harness.bridge.clients.message_dictionaries import (
@@ -31,7 +32,6 @@ from harness.bridge.clients.names import (
     TOOL_MESSAGES,
 )
 from harness.bridge.clients.own_keys import Declaration
-from harness.bridge.clients.own_messages import READS_CALLS
 from harness.bridge.clients.shapes import ClientShape
 from harness.bridge.clients.tool_choices import choice_as_text, takes_choice_as_text
 from harness.bridge.clients.tool_declarations import wraps_tools

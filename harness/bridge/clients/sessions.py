@@ -15,8 +15,6 @@ from harness.bridge.clients.annotations import hints_of, own_classes_in
 from harness.bridge.clients.answer_fields import OwnCall, own_calls
 from harness.bridge.clients.constructors import class_made_by, constructor_method
 from harness.bridge.clients.forms import GEMINI
-from harness.bridge.clients.loop_answers import answer_attributes, changed_attributes, plain_answer
-from harness.bridge.clients.loop_clients import client_with_settings, takes_thinking
 from harness.bridge.clients.loop_methods import (
     RESULT_METHOD,
     adding_methods,
@@ -29,15 +27,23 @@ from harness.bridge.clients.loop_methods import (
     resuming_method,
     takes_messages,
 )
-from harness.bridge.clients.loop_settings import LoopSettings, thinking_argument
+from harness.bridge.clients.loop_settings import LoopSettings, client_with_settings, takes_thinking, thinking_argument
 from harness.bridge.clients.message_classes import as_annotated
 from harness.bridge.clients.methods import Method, public_methods
 from harness.bridge.clients.names import CALL_PARAMETERS, SYNONYMS, first_known
 from harness.bridge.clients.sources import ClassSource, source_of_class
-from harness.bridge.clients.tool_declarations import declarations
-from harness.bridge.clients.tool_parts import tool_parameters
+from harness.bridge.clients.tool_declarations import declarations, tool_parameters
 from harness.bridge.clients.tool_registration import Registrar
-from harness.bridge.clients.turns import answer_of_turn, call_method, check_texts, entered, prompt_text
+from harness.bridge.clients.turns import (
+    answer_attributes,
+    answer_of_turn,
+    call_method,
+    changed_attributes,
+    check_texts,
+    entered,
+    plain_answer,
+    prompt_text,
+)
 from harness.model.errors import RECOGNISED_CLIENT, Unsupported
 from harness.model.messages import ChatResponse, ToolCall
 from harness.model.protocols import Capability, Conversation, Endpoint

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+import re
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
+from http import HTTPStatus
 from typing import Any, cast
 
 from harness.bridge.call_log import BoundMethod
 from harness.bridge.clients.answer_fields import has_calls_field
 from harness.bridge.clients.answers import events_of, keep_own_message, read_answer, read_stream
-from harness.bridge.clients.client_failures import client_failures
 from harness.bridge.clients.forms import FORMS, OPENAI
 from harness.bridge.clients.invocation import attribute_of, call_with, result_of_call, tool_binder, wait_for
 from harness.bridge.clients.message_dictionaries import with_joined_texts
@@ -25,8 +26,16 @@ from harness.bridge.clients.request_arguments import CallersMessages, RequestArg
 from harness.bridge.clients.shape_recognition import recognise_shape
 from harness.bridge.clients.shapes import TEXT_CALLBACKS, ClientShape
 from harness.bridge.completions import NO_SETTINGS
+from harness.bridge.error_translation import failures
 from harness.bridge.openai_messages import Memory
-from harness.model.errors import RECOGNISED_CLIENT, MalformedResponse, Unsupported
+from harness.model.errors import (
+    RECOGNISED_CLIENT,
+    ChatError,
+    HarnessError,
+    MalformedResponse,
+    Unsupported,
+    provider_error,
+)
 from harness.model.messages import ChatRequest, ChatResponse, Finish, Image, Message, Role, StreamEvent, Text, TextDelta
 from harness.model.protocols import Adapter, Endpoint
 
@@ -278,3 +287,49 @@ def _has_content_parts(message: Message) -> bool:
     """Return whether the content of a user message is a list: it has images or several texts."""
     texts = [part for part in message.parts if isinstance(part, Text)]
     return any(isinstance(part, Image) for part in message.parts) or (message.role is Role.USER and len(texts) > 1)
+
+
+_MIN_COMMON_LENGTH = 12
+"""Length of the text before a phrase that must also be in the client's source, so that the phrase counts as the
+client's own.
+"""
+
+_HTTP_STATUS = re.compile(r"\b([45]\d\d)\b")
+
+
+@contextlib.contextmanager
+def client_failures(source: str = "") -> Generator[None]:
+    """Translate exceptions as `failures` does. Any other exception of the client is translated by the HTTP status in
+    its text. Without a status, a `RuntimeError` or an exception of a class that is not built in becomes a `ChatError`.
+    """
+    try:
+        with failures(), _unsupported_requests(source):
+            yield
+    except (HarnessError, ChatError):
+        raise
+    except Exception as error:
+        text = str(error)
+        if isinstance(error, LookupError | TypeError | AttributeError):
+            raise
+        found = _HTTP_STATUS.search(text)
+        status = int(found[1]) if found else HTTPStatus.BAD_REQUEST if "invalid_request" in text else None
+        if status is not None:
+            raise provider_error(status, text) from error
+        if isinstance(error, RuntimeError) or type(error).__module__ != "builtins":
+            raise ChatError(text) from error
+        raise
+
+
+@contextlib.contextmanager
+def _unsupported_requests(source: str) -> Generator[None]:
+    """Raise `Unsupported` if an exception says in words of the client's `source` that something is not supported.
+
+    The same words of a provider, which a client may put into its exception, are an error of the provider.
+    """
+    try:
+        yield
+    except Exception as error:
+        before, word, _ = (text := str(error)).partition("support")
+        if word and before[-_MIN_COMMON_LENGTH:] + word in source:
+            raise Unsupported(RECOGNISED_CLIENT, "this request", text) from error
+        raise

@@ -11,13 +11,14 @@ from typing import Any, cast
 from harness.adapters.anthropic import responses as anthropic_responses
 from harness.adapters.gemini import responses as gemini_responses
 from harness.bridge.clients.answer_fields import (
+    CALL_FIELDS,
     TEXT_FIELDS,
     computed_fields,
     has_answer_fields,
+    is_computed,
     names_of_call_lists,
     stop_reason_in,
 )
-from harness.bridge.clients.call_fields import CALL_FIELDS, is_computed
 from harness.bridge.clients.values import (
     as_object,
     camel_case,

@@ -15,8 +15,8 @@ from harness.bridge.clients.methods import method_of, public_methods
 from harness.bridge.clients.names import EXECUTORS
 from harness.bridge.clients.own_keys import Declaration
 from harness.bridge.clients.sources import ClassSource
+from harness.bridge.clients.tool_declarations import TOOL_PARTS, part_named, parts_of_tool, tool_parameters
 from harness.bridge.clients.tool_functions import as_function, as_handler
-from harness.bridge.clients.tool_parts import TOOL_PARTS, part_named, parts_of_tool, tool_parameters
 from harness.model.protocols import ConversationTool
 
 

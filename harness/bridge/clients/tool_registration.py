@@ -12,10 +12,9 @@ from harness.bridge.clients.annotations import item_class, own_classes_in
 from harness.bridge.clients.methods import Method, public_methods
 from harness.bridge.clients.names import first_known
 from harness.bridge.clients.sources import ClassSource
-from harness.bridge.clients.tool_declarations import declarations
+from harness.bridge.clients.tool_declarations import TOOL_PARTS, declarations, parts_of_tool, tool_parameters
 from harness.bridge.clients.tool_functions import as_function
 from harness.bridge.clients.tool_objects import ToolMaker, tool_maker
-from harness.bridge.clients.tool_parts import TOOL_PARTS, parts_of_tool, tool_parameters
 from harness.model.protocols import ConversationTool
 
 
