@@ -427,7 +427,7 @@ _PROGRAM_SECONDS = 20.0
 """Time limit for all runs of a program together."""
 
 _MIN_PROGRAM_SECONDS = 5.0
-"""Time that a run may take even if the limit for all runs is over."""
+"""Time that a run may take even if the limit for all runs is reached."""
 
 _LAST_START_SECONDS = 14.0
 """Time after which a program is not run again for an unknown tool, an error, or an answer that is cut off."""
