@@ -180,9 +180,9 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ("name", "cause"),
     [
         ("talking:talk", None),
-        ("talking:talk_once", "result-missing"),
+        ("talking:talk_once", "tool-run-missing"),
         ("running:carry_out", None),
-        ("running:carry_out_one", "result-missing"),
+        ("running:carry_out_one", "tool-run-missing"),
     ],
 )
 def test_a_loop_gets_functions_if_its_package_reads_their_signatures(
