@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
@@ -23,6 +23,7 @@ from harness.cassettes.client_patches import intercept_requests, is_local
 from harness.cassettes.loopback_server import serve
 from harness.model.errors import MalformedResponse, PluginError
 from harness.model.http import HttpRequest, HttpResponse
+from harness.model.messages import JSON
 from harness.platform.exceptions import ExceptionOrigin, exception_summary, origin, shorten
 from harness.runner.serve_router import served_apis
 from harness.stdio.sync_client import run_awaitable
@@ -104,17 +105,26 @@ def continues_after_call(send: Callable[[str], object], api: str, tool: str) -> 
 
     Code that returns the call to its caller sends none.
     """
-    wire, requests = registry.api(api), list[HttpRequest]()
+    return len(requests_with_call(send, api, tool)) > 1
+
+
+def requests_with_call(
+    send: Callable[[str], object], api: str, tool: str, arguments: Mapping[str, JSON] | None = None
+) -> list[RequestView]:
+    """Return the requests that third-party code sends if the answer to its first one calls a tool. Its second request
+    is rejected.
+    """
+    wire, requests = registry.api(api), list[RequestView]()
 
     def respond(request: HttpRequest) -> HttpResponse:
         try:
             view = wire.view(request)
         except WireError:  # such as a request that reports the use of a library
             return _REFUSAL
-        requests.append(request)
+        requests.append(view)
         if len(requests) > 1:
             return _REFUSAL
-        model, step = wire.model_of(request) or "", ModelStep(calls=((tool, {}),))
+        model, step = wire.model_of(request) or "", ModelStep(calls=((tool, {**(arguments or {})}),))
         if view.stream:
             return wire.build_stream(step, "trial", model, wire.profile_for(model), view)
         return json_response(wire.build(step, "trial", model, wire.profile_for(model)))
@@ -124,7 +134,7 @@ def continues_after_call(send: Callable[[str], object], api: str, tool: str) -> 
 
     with serve(respond, 0) as server, intercept_requests(respond_elsewhere), contextlib.suppress(Exception, SystemExit):
         run_awaitable(send(server.origin + BASE_PATH))
-    return len(requests) > 1
+    return requests
 
 
 _REFUSAL = HttpResponse(400, {"content-type": "application/json"}, b'{"error": {"message": "a probe"}}')

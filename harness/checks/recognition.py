@@ -31,7 +31,7 @@ from harness import plugins
 from harness.apis import registry
 from harness.apis.view import CallView, RequestView, ResultView, TextView
 from harness.bridge.call_log import logged_calls
-from harness.bridge.clients.agents import AgentDrive, FunctionDrive, agent_drive
+from harness.bridge.clients.agents import AgentDrive, FunctionDrive, agent_drive, own_agent_drive
 from harness.bridge.clients.constructors import TRIED_MODELS, configured_model, constructor_names
 from harness.bridge.clients.forms import ANTHROPIC, FORMS, GEMINI, OPENAI, OPENAI_APIS, PROMPT, RESPONSES
 from harness.bridge.clients.methods import method_of
@@ -42,7 +42,14 @@ from harness.bridge.clients.shape_recognition import is_value_class, load_client
 from harness.bridge.clients.shaped_client import ShapedClient
 from harness.bridge.clients.shapes import ClientShape
 from harness.bridge.clients.sources import runs_tools
-from harness.checks.first_request import BASE_PATH, FirstRequest, continues_after_call, first_request_of, is_mismatch
+from harness.checks.first_request import (
+    BASE_PATH,
+    FirstRequest,
+    continues_after_call,
+    first_request_of,
+    is_mismatch,
+    requests_with_call,
+)
 from harness.checks.programs import (
     EXAMPLE_FORMAT,
     EXAMPLE_INPUT,
@@ -51,7 +58,7 @@ from harness.checks.programs import (
     variable_question,
 )
 from harness.model.errors import HarnessError, MalformedResponse, PluginError, Unsupported
-from harness.model.messages import ChatRequest, Message, Role, Text, Tool, ToolCall, ToolResult
+from harness.model.messages import JSON, ChatRequest, Message, Role, Text, Tool, ToolCall, ToolResult
 from harness.model.protocols import Adapter, Capability, Conversation, ConversationTool, Drive, Endpoint, Loop
 from harness.platform.exceptions import exception_summary, origin
 from harness.runner.backends import NO_KEY
@@ -340,7 +347,42 @@ def _tool_loop(name: str, value: object, api: str) -> Recognition | None:
         found = _class_loop(name, drive, lambda api, make=make_drive: cast("Drive", make(value, api)))
         if found is not None:
             return found
-    return None
+    guess = own_agent_drive(value, api)
+    return None if guess is None else _guessed_loop(name, guess, value)
+
+
+def _guessed_loop(name: str, drive: AgentDrive, value: object) -> Recognition | None:
+    """Recognise a class whose way to get tools is a guess. Return `None` unless a tool that it gets arrives in its
+    request and is run.
+    """
+    found = replace(_loop(name, drive, f"{name.partition(':')[2]}, {drive.sentence}"), ignored=drive.ignored)
+    if found.question:
+        return None
+    api, calls = re.split("[@ ]", found.spec)[1], list[ToolCall]()
+
+    def run(call: ToolCall) -> ToolResult:
+        calls.append(call)
+        return ToolResult("", call.name, "Nothing.")
+
+    tool = ConversationTool(_TOOL.name, _TOOL.description, _PLACE, run)
+    conversation, drive_with_tool = Conversation(turns=(_GREETING,), tools=(tool,)), own_agent_drive(value, api)
+    if drive_with_tool is None:
+        return None
+    requests = requests_with_call(
+        lambda url: drive_with_tool(Endpoint(url, "no-key"), TRIED_MODELS[0], conversation), api, tool.name, _ARGUMENTS
+    )
+    declared = [each for request in requests[:1] for each in request.tools]
+    arrives = any(
+        each.name == tool.name and each.description == tool.description and _LOOKED_AT in str(each.parameters)
+        for each in declared
+    )
+    return found if arrives and [each.arguments for each in calls] == [_ARGUMENTS] else None
+
+
+_LOOKED_AT = "place"
+_PLACE: dict[str, JSON] = {"type": "object", "properties": {_LOOKED_AT: {"type": "string"}}, "required": [_LOOKED_AT]}
+_ARGUMENTS: dict[str, JSON] = {_LOOKED_AT: "here"}
+"""Schema of a tool with one parameter, and the arguments of a call of it."""
 
 
 def _class_loop(

@@ -29,7 +29,7 @@ from urllib.parse import urlsplit
 from harness import plugins, wrappers
 from harness.apis import registry
 from harness.apis.api import Api
-from harness.bridge.clients.agents import agent_drive
+from harness.bridge.clients.agents import agent_drive, own_agent_drive
 from harness.bridge.clients.constructors import default_base_url
 from harness.bridge.clients.sessions import session_drive
 from harness.bridge.clients.shape_recognition import load_client
@@ -168,7 +168,7 @@ def _loop(kind: str, api_name: str | None, what: str) -> Adapter:
     module, _, attribute = what.partition(":")
     name = module.rpartition(".")[2] if attribute == "drive" else attribute
     wire = _driven_api(DRIVE, api_name, what)
-    class_drive = agent_drive(value, wire.name) or session_drive(value, wire.name)
+    class_drive = agent_drive(value, wire.name) or session_drive(value, wire.name) or own_agent_drive(value, wire.name)
     if class_drive is None:
         _check_drive(value, what)
         return Loop(name, wire.name, cast("Drive", value)).adapter()

@@ -1265,6 +1265,60 @@ def test_an_agent_with_a_model_of_its_own_is_judged_by_it(folder: Path, monkeypa
     assert recognise_here("own_agent:Agent").model == "claude-opus-4-8"
 
 
+OWN_WORDS = """
+import os
+
+import httpx2
+
+
+class Butler:
+    def __init__(self, opening=None):
+        self.opening, self.chores = opening, {}
+
+    def chore(self, title, blurb, form, act):
+        self.chores[title] = blurb, form, act
+        return self
+
+    def ring(self, wish):
+        messages = [{"role": "user", "content": wish}]
+        while True:
+            body = {"model": "gpt-4.1", "messages": messages, **self.declared()}
+            url = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
+            answer = httpx2.post(url, json=body).raise_for_status().json()["choices"][0]["message"]
+            if not answer.get("tool_calls"):
+                return answer["content"]
+            messages.append({"role": "assistant", "tool_calls": answer["tool_calls"]})
+            messages += [self.carried_out(each) for each in answer["tool_calls"]]
+
+    def declared(self):
+        cards = [{"name": t, "description": b, "parameters": f} for t, (b, f, _) in self.chores.items()]
+        return {"tools": [{"type": "function", "function": each} for each in cards]} if cards else {}
+
+    def carried_out(self, call):
+        _, _, act = self.chores[call["function"]["name"]]
+        done = act(**__import__("json").loads(call["function"]["arguments"]))
+        return {"role": "tool", "tool_call_id": call["id"], "content": done}
+
+
+class Forgetful(Butler):
+    def declared(self):
+        return {}
+"""
+
+
+@pytest.mark.usefixtures("apart")
+@pytest.mark.parametrize(("name", "kind"), [("Butler", "drive"), ("Forgetful", "client")])
+def test_a_trial_shows_whether_a_method_of_any_name_registers_a_tool(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, kind: str
+) -> None:
+    monkeypatch.delitem(sys.modules, "own_words", raising=False)
+    (folder / "own_words.py").write_text(OWN_WORDS)
+
+    found = recognise_here(f"own_words:{name}")
+
+    assert (found.spec.partition("@")[0], found.question) == (kind, "")
+
+
 OWN_DRIVE = """
 import httpx2
 

@@ -24,6 +24,7 @@ from harness.bridge.clients.loop_methods import (
 from harness.bridge.clients.loop_settings import READS_OPTION, LoopSettings, client_with_settings, takes_thinking
 from harness.bridge.clients.methods import Method, method_of, public_methods
 from harness.bridge.clients.names import SYNONYMS, TOOL_PARAMETERS, first_known
+from harness.bridge.clients.own_tools import ToolCode, own_registrar, own_tool_argument
 from harness.bridge.clients.sources import ClassSource, runs_tools, source_of, source_of_class
 from harness.bridge.clients.tool_arguments import ToolArgument, tool_arguments
 from harness.bridge.clients.tool_functions import with_values
@@ -57,8 +58,64 @@ def agent_drive(value: object, api: str) -> AgentDrive | FunctionDrive | None:
     return None if kind is None else _class_drive(kind, cast("Callable[..., object]", value), api)
 
 
+def own_agent_drive(value: object, api: str) -> AgentDrive | None:
+    """Return a tool loop made from a class that gets its tools by parameters or methods with names of its own.
+
+    What its package does with them shows that they are tools. It is only a guess: a trial must show that a tool arrives
+    in a request and that its calls are run. `value` and `api` are those of `agent_drive`.
+    """
+    kind = value if inspect.isclass(value) else class_made_by(value, api)
+    if kind is None:
+        return None
+    shape = _loop_shape(kind, cast("Callable[..., object]", value))
+    if shape is None or shape.hands_over:
+        return None
+    code = ToolCode.around(kind)
+    made_with = own_tool_argument(shape.make, shape.made, shape.place, code)
+    run_with = {} if made_with else own_tool_argument(getattr(kind, shape.run.path[0]), shape.run, shape.place, code)
+    registrar = None if made_with or run_with else own_registrar(kind, code)
+    return shape.drive(api, made_with, run_with, registrar)
+
+
 def _class_drive(kind: type, make: Callable[..., object], api: str) -> AgentDrive | None:
     """Return a tool loop made from a class that runs its tools itself, and from the class or function that makes it."""
+    shape = _loop_shape(kind, make)
+    if shape is None:
+        return None
+    made_with, run_with = (
+        tool_arguments(each, shape.place, only_if_clear=shape.hands_over) for each in (shape.made, shape.run)
+    )
+    registrar = None if shape.hands_over or made_with or run_with else registrar_of(kind, shape.place)
+    return shape.drive(api, made_with, run_with, registrar)
+
+
+@dataclass(frozen=True, slots=True)
+class _LoopShape:
+    """A class with a method for a prompt. `hands_over` is set if its caller may get the calls."""
+
+    kind: type
+    make: Callable[..., object]
+    made: Method
+    run: Method
+    completing: Method | None
+    place: ClassSource
+    hands_over: bool
+
+    def drive(
+        self,
+        api: str,
+        made_with: Mapping[str, ToolArgument],
+        run_with: Mapping[str, ToolArgument],
+        registrar: Registrar | None,
+    ) -> AgentDrive | None:
+        """Return the tool loop, or `None` if nothing takes tools."""
+        if not made_with and not run_with and registrar is None:
+            return None
+        return AgentDrive(self.kind, self.make, api, self.run, made_with, run_with, registrar, self.completing)
+
+
+def _loop_shape(kind: type, make: Callable[..., object]) -> _LoopShape | None:
+    """Return the methods of a class that take a prompt and run it, or `None` if there are none."""
     made, methods = method_of((), make), public_methods(kind)
     if make is not kind and made.is_open and not made.names & TOOL_PARAMETERS:
         made = method_of((), kind)  # the function passes its options on to the class
@@ -72,10 +129,7 @@ def _class_drive(kind: type, make: Callable[..., object], api: str) -> AgentDriv
     hands_over = bool(result_methods(methods, place.source)) or takes_messages(
         [each for each in methods if each is not run]
     )
-    made_with, run_with = (tool_arguments(each, place, only_if_clear=hands_over) for each in (made, run))
-    registrar = None if hands_over or made_with or run_with else registrar_of(kind, place)
-    gets_tools = made_with or run_with or registrar is not None
-    return AgentDrive(kind, make, api, run, made_with, run_with, registrar, completing) if gets_tools else None
+    return _LoopShape(kind, make, made, run, completing, place, hands_over)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
-"""Find out whether code reads the names, signatures and docstrings of the functions that it gets as tools."""
+"""Uses of a value in third-party code: whether its signature is read, and which attributes of it are read."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import TypeAlias
@@ -14,30 +15,60 @@ _Place: TypeAlias = tuple[ast.AST, str]
 """A part of the code, and the name of a variable or attribute in it."""
 
 
-@lru_cache(maxsize=64)
 def reads_signatures(source: str, parameter: str) -> bool:
-    """Return whether code reads the signatures of what it gets by a parameter.
+    """Return whether code reads the signatures of what it gets by a parameter."""
+    return any(_is_signature_read(node, name) for node, name in _uses(source, parameter))
+
+
+def attributes_read(source: str, parameter: str) -> frozenset[str]:
+    """Return the attributes that code reads of what it gets by a parameter, or of the items of it."""
+    nodes = ((node, name) for node, name in _uses(source, parameter) if isinstance(node, ast.Attribute))
+    return frozenset(node.attr for node, name in nodes if plain_name(node.value) == name)
+
+
+def creates_instances(source: str, parameter: str) -> bool:
+    """Return whether code calls what it gets by a parameter without arguments, and does not first test for a class."""
+    calls = (node for node, name in _uses(source, parameter) if isinstance(node, ast.Call) and _is_called(node, name))
+    is_tested = re.search(r"isinstance\(\w+, type\)|isclass\(", source) is not None
+    return not is_tested and any(not node.args and not node.keywords for node in calls)
+
+
+def _is_called(node: ast.Call, name: str) -> bool:
+    return isinstance(node.func, ast.Name) and node.func.id == name
+
+
+@lru_cache(maxsize=64)
+def _uses(source: str, parameter: str) -> tuple[tuple[ast.AST, str], ...]:
+    """Return the nodes of all code that a parameter's values reach, each with the name that the value has there.
 
     The values are followed through loops, assignments and the functions and classes of `source` that get them.
     """
     try:
         tree = ast.parse(source)
     except SyntaxError:
-        return False
+        return ()
     functions = [*_functions_in(tree)]
     known = dict(functions)
     pending: list[_Place] = [(each, parameter) for _, each in functions if parameter in _all_parameters(each)]
-    seen = set[_Place]()
+    seen, nodes, found = set[_Place](), dict[ast.AST, list[ast.AST]](), list[tuple[ast.AST, str]]()
     while pending:
         place = pending.pop()
         if place in seen:
             continue
         seen.add(place)
-        for node in ast.walk(place[0]):
-            if _is_signature_read(node, place[1]):
-                return True
+        scope, name = place
+        if scope not in nodes:
+            nodes[scope] = [each for each in ast.walk(scope) if isinstance(each, _NODES)]
+        for node in nodes[scope]:
+            if isinstance(node, ast.Call | ast.Attribute):
+                found.append((node, name))
             pending += _copies(node, place, known, tree)
-    return False
+    return tuple(found)
+
+
+_NODES = (
+    ast.Call | ast.Attribute | ast.For | ast.AsyncFor | ast.comprehension | ast.Assign | ast.AnnAssign | ast.NamedExpr
+)
 
 
 def _functions_in(tree: ast.AST) -> Iterator[tuple[str, _Function]]:

@@ -7,7 +7,7 @@ import inspect
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, cast
@@ -77,6 +77,21 @@ def modules_of_package(name: str) -> list[str]:
     return [each for each in own if isinstance(each, str) and f"{each}.".startswith(package)]
 
 
+def modules_around(name: str) -> list[str]:
+    """Return the names of the modules of a package that a module and the package itself import, directly or not."""
+    pending, found = [name, name.partition(".")[0]], dict[str, None]()
+    while pending and len(found) < _MAX_MODULES:
+        each = pending.pop(0)
+        if each in sys.modules and each not in found:
+            found[each] = None
+            pending += modules_of_package(each)
+    return [*found]
+
+
+_MAX_MODULES = 40
+"""Limit of the number of modules of a package to read. A large library has hundreds of them."""
+
+
 def source_with_imports(name: str) -> str:
     """Return the source of a module and of the modules of its package that define what it imports."""
     return "\n".join(source_of(sys.modules.get(each)) for each in modules_of_package(name))
@@ -84,10 +99,15 @@ def source_with_imports(name: str) -> str:
 
 def classes_with_imports(name: str) -> dict[str, type]:
     """Return the classes by name that a module and the modules of its package define whose definitions it imports."""
-    modules = [each for each in modules_of_package(name) if each in sys.modules]
+    return classes_of_modules(modules_of_package(name))
+
+
+def classes_of_modules(names: Iterable[str]) -> dict[str, type]:
+    """Return the classes by name that these modules define."""
     return {
         each.__name__: each
-        for module in modules
+        for module in names
+        if module in sys.modules
         for each in {**vars(sys.modules[module])}.values()
         if inspect.isclass(each) and each.__module__ == module
     }
@@ -170,12 +190,13 @@ class MethodCode:
 
     @property
     def sends_requests(self) -> bool:
-        """Return whether the method sends a request, itself or by another function of its module."""
-        return any(map(_SENDS_REQUEST.search, self._called_sources()))
+        """Return whether the method sends a request, itself or by another function of its module or package."""
+        known = {**functions_in(self.with_imports), **functions_in(self.module)}
+        return any(map(_SENDS_REQUEST.search, self._called_sources(known)))
 
-    def _called_sources(self) -> Iterator[str]:
-        """Yield the source of the method, and of the functions of its module that it calls, also through others."""
-        known, left, seen = functions_in(self.module), [self.source], set[str]()
+    def _called_sources(self, known: Mapping[str, str]) -> Iterator[str]:
+        """Yield the source of the method, and of those of the known functions that it calls, also through others."""
+        left, seen = [self.source], set[str]()
         while left:
             source = left.pop()
             yield source
@@ -195,7 +216,7 @@ class MethodCode:
         """
         if re.search(rf"\byield\b|{_REQUESTS_STREAM}", self.source):
             return True
-        code = "\n".join(self._called_sources())
+        code = "\n".join(self._called_sources(functions_in(self.module)))
         return re.search(_REQUESTS_STREAM, code) is not None and not re.search(_DECIDES_ABOUT_STREAM, code)
 
     @property

@@ -79,11 +79,11 @@ def _clear_argument(name: str, method: Method, place: ClassSource) -> ToolArgume
         return None
     for kind in own_classes_in(hint):
         if (maker := tool_maker(kind, place)) is not None:
-            return ObjectsArgument(maker, _takes_mapping(name, hint, place))
+            return ObjectsArgument(maker, takes_mapping(name, hint, place))
     if "Callable" not in str(hint):
         return None
     return _pairs_argument(name, hint, place) or FunctionsArgument(
-        str(hint), is_mapping=_takes_mapping(name, hint, place)
+        str(hint), is_mapping=takes_mapping(name, hint, place)
     )
 
 
@@ -94,7 +94,7 @@ def _likely_argument(name: str, method: Method, place: ClassSource) -> ToolArgum
     hint = method.hints.get(name)
     if (unpacked := _unpacked_argument(name, place)) is not None:
         return unpacked
-    is_mapping, of_dicts = _takes_mapping(name, hint, place), re.search(r"\[.*\b[dD]ict|Mapping\[.*\]\]", str(hint))
+    is_mapping, of_dicts = takes_mapping(name, hint, place), re.search(r"\[.*\b[dD]ict|Mapping\[.*\]\]", str(hint))
     if place.runs_tools and (pairs := _pairs_argument(name, hint, place)) is not None:
         return pairs
     if name in FUNCTION_MAPS and is_mapping and place.runs_tools:
@@ -121,7 +121,7 @@ def _pairs_argument(name: str, hint: object, place: ClassSource) -> PairsArgumen
 
     The annotation or the source shows them. The annotation may also have tuples of a function, texts and a schema.
     """
-    is_mapping = _takes_mapping(name, hint, place)
+    is_mapping = takes_mapping(name, hint, place)
     kinds = next(_tuples_in(hint), ())
     if len(kinds) > _PAIR:
         return _tuples_argument(kinds, is_mapping)
@@ -164,7 +164,7 @@ def _tuples_argument(kinds: Sequence[object], is_mapping: bool) -> TuplesArgumen
 _PAIR = 2
 
 
-def _takes_mapping(name: str, hint: object, place: ClassSource) -> bool:
+def takes_mapping(name: str, hint: object, place: ClassSource) -> bool:
     """Return whether a parameter for tools is a dictionary by name, by its annotation or by how the class uses it."""
     if hint is not None and hint is not Any:
         return re.match(r"(<class '|typing\.\w+\[)?(\w+\.)*([dD]ict|Mapping|MutableMapping)\b", str(hint)) is not None

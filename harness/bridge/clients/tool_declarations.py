@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from harness.bridge.clients.forms import FORMS, GEMINI, OPENAI
 from harness.bridge.clients.methods import Method
@@ -12,6 +12,7 @@ from harness.bridge.clients.names import SYNONYMS, first_known
 from harness.bridge.clients.own_keys import Declaration
 from harness.bridge.clients.tool_functions import ToolSequence, as_handler
 from harness.bridge.openai_messages import Memory
+from harness.model.errors import RECOGNISED_CLIENT, Unsupported
 from harness.model.messages import ChatRequest, Message, Role, Text, Tool
 from harness.model.protocols import ConversationTool
 
@@ -114,6 +115,14 @@ def tool_parameters(method: Method) -> dict[str, str]:
     if "handler" in found and not _takes_functions(method.hints.get(found["handler"])):
         del found["handler"]
     return found
+
+
+def check_schema(tool: ConversationTool, *, takes_required: bool) -> None:
+    """Raise `Unsupported` if the schema of a tool has more than the properties, and perhaps the required ones."""
+    schema = tool.parameters
+    properties, required = (cast("Any", schema.get(key)) or () for key in ("properties", "required"))
+    if schema.keys() - {"type", "properties", "required"} or (not takes_required and {*properties} != {*required}):
+        raise Unsupported(RECOGNISED_CLIENT, tool.name, "it takes only the properties of a schema")
 
 
 def _takes_functions(hint: object) -> bool:

@@ -76,6 +76,8 @@ def _function_running(tool: ConversationTool, shape: inspect.Signature | None) -
     def function(*args: Any, **kwargs: Any) -> object:
         if len(args) == 1 and not kwargs and isinstance(args[0], Mapping):
             return _result_of_tool(tool, cast("Mapping[str, Any]", args[0]))
+        if len(args) == 1 and not kwargs and callable(dump := getattr(args[0], "model_dump", None)):
+            return _result_of_tool(tool, cast("Mapping[str, Any]", dump()))  # a Pydantic model of the arguments
         # a third-party class may give its tools a context in front of the arguments
         is_by_place = shape is not None and len(args) <= len(shape.parameters) and not kwargs
         found = shape.bind(*args).arguments if shape is not None and is_by_place else kwargs

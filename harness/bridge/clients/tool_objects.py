@@ -49,32 +49,32 @@ class CallableTool(Declaration):
 
 ToolMaker: TypeAlias = Callable[[ConversationTool], object]
 
-_RUNNING_METHODS = ("run", "call", "execute", "invoke", "handle", "__call__", "use", "perform", "apply", "arun", "_run")
+RUNNING_METHODS = ("run", "call", "execute", "invoke", "handle", "__call__", "use", "perform", "apply", "arun", "_run")
 
 
 def executing_method(kind: type) -> str | None:
     """Return the method of a class that executes a call, if it has one."""
     names = (each.path[0] for each in public_methods(kind))
-    return next((each for each in names if each in _RUNNING_METHODS or EXECUTORS.fullmatch(each)), None)
+    return next((each for each in names if each in RUNNING_METHODS or EXECUTORS.fullmatch(each)), None)
 
 
 def tool_maker(kind: type, place: ClassSource) -> ToolMaker | None:
     """Return a function that makes a tool of a class, or of a class that implements it. Return `None` if it cannot."""
     if typing.is_typeddict(kind):
         parts = _parts_named(hints_of(kind))
-        return _tested_maker(_TypedDictionaries(parts)) if {"name", "handler"} <= {*parts.values()} else None
+        return tested_maker(_TypedDictionaries(parts)) if {"name", "handler"} <= {*parts.values()} else None
     has_name = "name" in {*hints_of(kind), *dir(kind)}
-    running = [each for each in _RUNNING_METHODS if callable(vars(kind).get(each))]
+    running = [each for each in RUNNING_METHODS if callable(vars(kind).get(each))]
     others = [each for each in place.classes if each is not kind and _implements(each, kind)] if running else []
     for each in (kind, *others):
         if {"name", "handler"} <= (named := tool_parameters(made := method_of((), each))).keys():
             is_whole = made.required <= {*named.values()} and {"parameters", "properties", "declaration"} & named.keys()
             in_part = not {"parameters", "declaration"} & named.keys()
             maker = _ConstructedTools(each, named, str(made.hints.get(named["handler"])), is_by_signature=in_part)
-            return _tested_maker(maker) if is_whole else None
+            return tested_maker(maker) if is_whole else None
         if named.keys() == {"handler"} and made.required <= {named["handler"]}:
-            return _tested_maker(_ConstructedTools(each, named, "", is_by_signature=True))
-    return _tested_maker(_DerivedTools(kind, running)) if has_name and running else None
+            return tested_maker(_ConstructedTools(each, named, "", is_by_signature=True))
+    return tested_maker(_DerivedTools(kind, running)) if has_name and running else None
 
 
 def _implements(kind: type, protocol: type) -> bool:
@@ -85,7 +85,7 @@ def _implements(kind: type, protocol: type) -> bool:
     return all(callable(getattr(kind, each, None)) for each in methods)
 
 
-def _tested_maker(make: ToolMaker) -> ToolMaker | None:
+def tested_maker(make: ToolMaker) -> ToolMaker | None:
     """Return a function that makes tools, if it can make one."""
     sample = ConversationTool("look", "Looks.", {"type": "object", "properties": {}}, cast("Any", None))
     try:
@@ -142,7 +142,7 @@ class _DerivedTools:
             with suppress(KeyError):
                 value, own = part_named(parts, name), inspect.getattr_static(self.kind, name, None)
                 is_read = inspect.isfunction(own) and name not in self.running
-                members[name] = as_method(_function_returning(value)) if is_read else value
+                members[name] = as_method(function_returning(value)) if is_read else value
         for name in self.running:
             is_async = inspect.iscoroutinefunction(getattr(self.kind, name))
             members[name] = as_method(as_handler(tool, "Awaitable" if is_async else ""))
@@ -160,5 +160,6 @@ def as_method(handler: Callable[..., object]) -> Callable[..., object]:
     return method
 
 
-def _function_returning(value: object) -> Callable[..., object]:
+def function_returning(value: object) -> Callable[..., object]:
+    """Return a function without parameters that returns a value."""
     return lambda: value

@@ -12,9 +12,16 @@ from harness.bridge.clients.annotations import item_class, own_classes_in
 from harness.bridge.clients.methods import Method, public_methods
 from harness.bridge.clients.names import first_known
 from harness.bridge.clients.sources import ClassSource
-from harness.bridge.clients.tool_declarations import TOOL_PARTS, declarations, parts_of_tool, tool_parameters
+from harness.bridge.clients.tool_declarations import (
+    TOOL_PARTS,
+    check_schema,
+    declarations,
+    parts_of_tool,
+    tool_parameters,
+)
 from harness.bridge.clients.tool_functions import as_function
 from harness.bridge.clients.tool_objects import ToolMaker, tool_maker
+from harness.model.errors import RECOGNISED_CLIENT, Unsupported
 from harness.model.protocols import ConversationTool
 
 
@@ -23,7 +30,8 @@ class Registrar:
     """A method that registers a tool: with its parts, as an object, as a function, or as a decorator.
 
     `path` leads from the client to the object that has the method. `named` maps parts of a tool to the method's
-    parameters. `item` is the parameter for a tool as an object, and `make` makes it.
+    parameters. `item` is the parameter for a tool as an object, and `make` makes it. With `takes_properties`, the
+    schema of each property is a keyword argument.
     """
 
     method: Method
@@ -32,11 +40,14 @@ class Registrar:
     item: str = ""
     make: ToolMaker | None = None
     path: tuple[str, ...] = ()
+    takes_properties: bool = False
 
     @property
     def is_by_signature(self) -> bool:
         """Return whether a tool is described by the signature of its function."""
-        return self.make is None and not self.named.keys() & {"parameters", "declaration"}
+        if self.make is not None:
+            return getattr(self.make, "is_by_signature", False)
+        return not self.takes_properties and not self.named.keys() & {"parameters", "declaration"}
 
     @property
     def _takes_types(self) -> bool:
@@ -58,9 +69,18 @@ class Registrar:
         function = as_function(tool, hint) if self.is_by_signature else parts["handler"]
         parts |= {"handler": function, "declaration": declarations([tool], api, self.method.module)[0]}
         types = _types_of_parameters(tool) if self._takes_types else {}
+        types |= self._properties(tool) if self.takes_properties else {}
         made = call(register, **{name: parts[part] for part, name in self.named.items()}, **types)
         if self.is_decorator:
             cast("Callable[..., object]", made)(function)
+
+    def _properties(self, tool: ConversationTool) -> dict[str, object]:
+        """Return the schema of each property of a tool's arguments."""
+        check_schema(tool, takes_required=False)
+        found = cast("dict[str, object]", tool.parameters.get("properties") or {})
+        if found.keys() & self.method.names:
+            raise Unsupported(RECOGNISED_CLIENT, tool.name, "it has parameters of the same names")
+        return found
 
 
 def _types_of_parameters(tool: ConversationTool) -> dict[str, object]:
@@ -131,10 +151,19 @@ def _registrar_by_function(method: Method, _kind: type | None) -> Registrar | No
 def _registrar_by_decorator(method: Method, _kind: type | None) -> Registrar | None:
     """Return a method that returns a decorator."""
     named = {part: name for part, name in tool_parameters(method).items() if part != "handler"}
-    is_made = re.search(r"\n\s+(async )?def (\w+)\(.*\n(.*\n)*\s+return \2\b|return lambda \w+:", method.source)
-    is_fitting = is_made and _REGISTERING_NAMES.match(method.path[0]) and method.required <= {"self", *named.values()}
+    is_fitting = (
+        returns_decorator(method)
+        and _REGISTERING_NAMES.match(method.path[0])
+        and method.required <= {"self", *named.values()}
+    )
     is_fitting = is_fitting and not first_known(TOOL_PARTS["handler"], method.names)
     return Registrar(method, named, is_decorator=True) if is_fitting else None
+
+
+def returns_decorator(method: Method) -> bool:
+    """Return whether a method returns a function that it defines."""
+    made = re.search(r"\n\s+(async )?def (\w+)\(.*\n(.*\n)*\s+return \2\b|return lambda \w+:", method.source)
+    return made is not None
 
 
 _REGISTRATIONS = (_registrar_by_parts, _registrar_by_object, _registrar_by_function, _registrar_by_decorator)
