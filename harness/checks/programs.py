@@ -262,6 +262,11 @@ _INPUT_SECONDS = 5.0
 """Maximum time to wait for a program's first line of output before its standard input is closed."""
 
 
+RETURNED_TEXT = "harness: the call returned a text"
+
+RETURNED_ONLY_TEXT = ", and nothing tells whether it is truncated"
+"""End of the line after `RETURNED_TEXT`, if it is true."""
+
 EXAMPLE_INPUT = "Crème brûlée for 4: heat 1½ cups of cream, add 5 yolks and 80 g of sugar. Then bake it at 150 °C."
 """Text that code with prompts of its own is called with."""
 

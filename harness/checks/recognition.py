@@ -30,7 +30,7 @@ from typing import Any, cast
 from harness import plugins
 from harness.apis import registry
 from harness.apis.view import CallView, RequestView, ResultView, TextView
-from harness.bridge.call_log import logged_calls
+from harness.bridge.call_log import BoundMethod, logged_calls
 from harness.bridge.clients.agents import AgentDrive, FunctionDrive, agent_drive, own_agent_drive
 from harness.bridge.clients.constructors import TRIED_MODELS, configured_model, constructor_names
 from harness.bridge.clients.forms import ANTHROPIC, FORMS, GEMINI, OPENAI, OPENAI_APIS, PROMPT, RESPONSES
@@ -42,6 +42,7 @@ from harness.bridge.clients.shape_recognition import is_value_class, load_client
 from harness.bridge.clients.shaped_client import ShapedClient
 from harness.bridge.clients.shapes import ClientShape
 from harness.bridge.clients.sources import runs_tools
+from harness.bridge.clients.truncation import may_report_truncation
 from harness.checks.first_request import (
     BASE_PATH,
     FirstRequest,
@@ -53,11 +54,13 @@ from harness.checks.first_request import (
 from harness.checks.programs import (
     EXAMPLE_FORMAT,
     EXAMPLE_INPUT,
+    RETURNED_ONLY_TEXT,
+    RETURNED_TEXT,
     keyless_environment,
     missing_variable,
     variable_question,
 )
-from harness.model.errors import HarnessError, MalformedResponse, PluginError, Unsupported
+from harness.model.errors import ChatError, HarnessError, MalformedResponse, PluginError, Unsupported
 from harness.model.messages import JSON, ChatRequest, Message, Role, Text, Tool, ToolCall, ToolResult
 from harness.model.protocols import Adapter, Capability, Conversation, ConversationTool, Drive, Endpoint, Loop
 from harness.platform.exceptions import exception_summary, origin
@@ -547,7 +550,10 @@ _RUN_ONCE = (sys.executable, "-m", "harness.checks.recognition", "--run")
 
 
 def run_once(spec: str, model: str) -> None:
-    """Call a recognised client once with a text, and print what it returns. Its base URL is that of the environment."""
+    """Call a recognised client once with a text, and print what it returns. Its base URL is that of the environment.
+
+    A line below a text says so, and whether the text is all that an application can learn about the answer.
+    """
     adapter = adapter_specs.adapter(spec)
     base_url = os.environ["ANTHROPIC_BASE_URL"] + registry.api(adapter.api).base_path  # the only one without a version
     client = adapter.connect(Endpoint(base_url, NO_KEY), model)
@@ -559,8 +565,16 @@ def run_once(spec: str, model: str) -> None:
         except MalformedResponse:  # it need not be an answer of a model
             if not calls or calls[-1].result is None:
                 raise
+        except ChatError as error:
+            raise error.__cause__ or error from None  # the exception of the user's code
     returned = calls[-1].awaited if calls[-1].is_awaited else calls[-1].result
     sys.stdout.write(f"{returned}\n")
+    if isinstance(returned, str):
+        function = calls[-1].function
+        owner = function.client if isinstance(function, BoundMethod) else function
+        module = str(getattr(owner, "__module__", ""))
+        is_silent = not may_report_truncation(returned, (owner,), module)
+        sys.stdout.write(f"{RETURNED_TEXT}{RETURNED_ONLY_TEXT if is_silent else ''}\n")
 
 
 def _service_target(shape: ClientShape, seen: FirstRequest) -> str:

@@ -18,6 +18,8 @@ from harness.checks.program_redirection import redirecting_environment
 from harness.checks.programs import (
     EXAMPLE_FORMAT,
     EXAMPLE_INPUT,
+    RETURNED_ONLY_TEXT,
+    RETURNED_TEXT,
     EndedProgram,
     keyless_environment,
     missing_arguments,
@@ -152,7 +154,7 @@ def _try_again(  # noqa: PLR0913, PLR0917 - the first run, and what is known abo
     if result.exit_code and (ended.note or _exceeded_limits(result)):
         usual, again = _run_again(command, result, began)
         result = replace(result, cells=[*result.cells, *again.cells])
-    prints_answer = not (subject or usual.note) and ANSWER in usual.printed
+    prints_answer = not usual.note and ANSWER in usual.printed and (not subject or RETURNED_TEXT in usual.printed)
     is_redirected = router.has_redirected
     result = _with_other_answers(command, usual, result, router, began, prints_answer=prints_answer)
     left = _PROGRAM_SECONDS - (time.monotonic() - began)
@@ -177,12 +179,14 @@ _OTHERWISE_CODE = "name the MODULE:CLASS.METHOD that sends messages, or a progra
 
 
 def _lines_to_show(printed: str) -> list[str]:
-    """Return the last lines of a program's output, without the lines that Node.js prints below an error's message."""
-    lines = [each for each in printed.splitlines() if each.strip() and not _BELOW_ERROR.match(each)]
+    """Return the last lines of a program's output, without the lines that Node.js prints below an error's message, and
+    without those about a returned text.
+    """
+    lines = [each for each in printed.splitlines() if each.strip() and not _NOT_SHOWN.match(each)]
     return [shorten(each, _MAX_LINE_CHARACTERS) for each in lines[-_MAX_PRINTED_LINES:]]
 
 
-_BELOW_ERROR = re.compile(r"\s+at .*\d\)?$|Node\.js v\d")
+_NOT_SHOWN = re.compile(rf"\s+at .*\d\)?$|Node\.js v\d|{RETURNED_TEXT}")
 
 
 def _with_other_answers(  # noqa: PLR0913 - the first run, and what is known about it
@@ -277,9 +281,11 @@ def _without_report_of_cut(
     there is of it.
     """
     usual = replace(ended, printed=ended.printed.replace(ANSWER, CUT_ANSWER))
-    if CUT_ANSWER in cut.printed and not _new_lines(cut, usual):
+    may_report = RETURNED_TEXT in cut.printed and RETURNED_ONLY_TEXT not in cut.printed
+    if CUT_ANSWER in cut.printed and not may_report and not _new_lines(cut, usual):
         for cell in cells[:1]:
-            yield replace(cell, verdict=verdict_of([_CUT_ANSWER_SHOWN]), findings=(_CUT_ANSWER_SHOWN,), reason=None)
+            finding = _CUT_ANSWER_RETURNED if RETURNED_TEXT in cut.printed else _CUT_ANSWER_SHOWN
+            yield replace(cell, verdict=verdict_of([finding]), findings=(finding,), reason=None)
 
 
 _CUT_ANSWER_SHOWN = Finding(
@@ -293,6 +299,14 @@ _CUT_ANSWER_SHOWN = Finding(
     actual=CUT_ANSWER,
     expected="a message that the answer is incomplete",
     remedy="check the stop reason of each answer, and tell the user if it is incomplete",
+)
+
+
+_CUT_ANSWER_RETURNED = replace(
+    _CUT_ANSWER_SHOWN,
+    message="the model's answer was cut off by max_tokens, but the call returned it like a complete one",
+    expected="an exception, or the stop reason",
+    remedy="check the stop reason of each answer, and raise an exception or return it too",
 )
 
 

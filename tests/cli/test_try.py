@@ -19,7 +19,7 @@ from harness.apis.fact_files import FactSelection
 from harness.cassettes.loopback_server import serve
 from harness.checks import gateway_traffic, recognition
 from harness.checks.first_request import is_mismatch
-from harness.checks.programs import missing_arguments, program_variables
+from harness.checks.programs import RETURNED_TEXT, missing_arguments, program_variables
 from harness.checks.recognition import recognise, recognise_here
 from harness.checks.server_check import ScriptedServer
 from harness.cli import try_command, try_server
@@ -676,6 +676,53 @@ def test_a_program_tells_its_user_if_an_answer_is_cut_off(
 
     assert done.code == 0
     assert ("(loop-stop-reason, 1 cell)" in done.out, "Nothing is wrong" in done.out) == (is_found, not is_found)
+
+
+OWN_TOOLS = """
+import httpx2
+
+LOOK = {"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}
+
+class Finder:
+    def __init__(self, base_url, api_key="", model="gpt-4.1"):
+        self.url, self.model = base_url + "/chat/completions", model
+        self.headers = {"authorization": f"Bearer {api_key}"}
+
+    def find(self, question):
+        messages = [{"role": "user", "content": question}]
+        for _ in range(5):
+            body = {"model": self.model, "messages": messages, "tools": [LOOK]}
+            answer = httpx2.post(self.url, json=body, headers=self.headers)
+            answer.raise_for_status()
+            choice = answer.json()["choices"][0]
+            CHECK
+            messages.append(choice["message"])
+            calls = choice["message"].get("tool_calls") or []
+            if not calls:
+                return choice["message"]["content"]
+            messages += [{"role": "tool", "tool_call_id": each["id"], "content": "It is here."} for each in calls]
+        raise RuntimeError("no answer")
+"""
+
+
+@pytest.mark.parametrize(
+    ("check", "is_found"),
+    [
+        ("pass", True),
+        ("if choice['finish_reason'] == 'length': raise RuntimeError('truncated')", False),
+        ("self.reason = choice['finish_reason']", False),
+    ],
+)
+def test_code_with_tools_of_its_own_tells_its_caller_if_an_answer_is_cut_off(
+    harness: Command, folder: Path, check: str, is_found: bool
+) -> None:
+    (folder / "finding.py").write_text(OWN_TOOLS.replace("CHECK", check))
+
+    done = harness("try", "finding:Finder")
+
+    assert "code of openai-chat with tools of its own" in done.out, done.out + done.err
+    assert ("but the call returned it like a complete one" in done.out) == is_found
+    assert RETURNED_TEXT not in done.err
 
 
 BLOCKS = """
