@@ -61,9 +61,12 @@ def weather(call: ToolCall) -> ToolResult:
     return ToolResult("", "weather", f"sunny in {call.arguments['city']}")
 
 
-def conversation(parameters: dict[str, Any]) -> Conversation:
-    turns = (Message(Role.USER, (Text("Hello"),)),)
-    return Conversation(turns=turns, tools=(ConversationTool("weather", "The weather.", parameters, weather),))
+def conversation(parameters: dict[str, Any], system: str | None = None) -> Conversation:
+    turns, tool = (
+        (Message(Role.USER, (Text("Hello"),)),),
+        ConversationTool("weather", "The weather.", parameters, weather),
+    )
+    return Conversation(turns=turns, tools=(tool,), system=system)
 
 
 def drive_of(module: ModuleType) -> AgentDrive:
@@ -214,6 +217,54 @@ def test_a_method_that_takes_only_properties_gets_no_other_schema(load: Load) ->
     drive = drive_of(module)
     with pytest.raises(Unsupported):
         drive(HERE, "gpt", conversation(OPTIONAL))
+
+
+SYSTEM = {
+    "a message that the constructor makes": """
+class Line:
+    def __init__(self, who, what):
+        self.who, self.what = who, what
+# agent
+class Butler:
+    def __init__(self, opening=None, greeting="Good day."):
+        self.lines = [Line("system", opening)] if opening else []
+        self.lines.append(Line("assistant", greeting))
+        self.chores = {}
+    def chore(self, title: str, blurb: str, form: dict, act: Callable):
+        self.chores[title] = blurb, form, act
+    def ring(self, text):
+        SEEN.extend(each.what for each in self.lines)
+""",
+    "an argument of a function of another module": """
+def request(lines, character):
+    return dict(system_instruction=character or None, lines=lines)
+# agent
+class Butler:
+    def __init__(self, character="", greeting=None):
+        self.character, self.greeting, self.chores = character, greeting or "Good day.", {}
+    def chore(self, title: str, blurb: str, form: dict, act: Callable):
+        self.chores[title] = blurb, form, act
+    def ring(self, text):
+        SEEN.extend([request([], self.character)["system_instruction"], self.greeting])
+""",
+}
+
+
+@pytest.mark.parametrize("code", SYSTEM.values(), ids=[*SYSTEM])
+def test_the_parameter_that_is_sent_as_the_system_prompt_gets_it(load: Load, code: str) -> None:
+    module = load(code)
+    drive_of(module)(HERE, "gpt", conversation(SCHEMA, "Be brief."))
+
+    assert module.SEEN == ["Be brief.", "Good day."]
+
+
+def test_two_parameters_for_a_system_prompt_are_not_told_apart(load: Load) -> None:
+    code = SYSTEM["an argument of a function of another module"].replace(
+        "self.greeting])", "self.greeting, wire(self)])"
+    )
+    module = load(f"{code}\ndef wire(each):\n    return {{'system': each.greeting}}\n")
+    with pytest.raises(Unsupported):
+        drive_of(module)(HERE, "gpt", conversation(SCHEMA, "Be brief."))
 
 
 OTHERS = {

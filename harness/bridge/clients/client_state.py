@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import cast
 
 from harness.bridge.clients.annotations import members_of
 from harness.bridge.clients.methods import method_of
-from harness.bridge.clients.names import SYNONYMS, THINKING_PARAMETERS, first_known
-from harness.bridge.clients.sources import source_of
+from harness.bridge.clients.names import KNOWN_PARAMETERS, SYNONYMS, THINKING_PARAMETERS, first_known
+from harness.bridge.clients.signature_reading import is_system_prompt
+from harness.bridge.clients.sources import source_around, source_of
 
 
 def system_attribute(client: object, source: str) -> str | None:
@@ -33,6 +35,17 @@ _SYSTEM_USES = re.compile(
     r"|[\"'](?:system|developer)[\"'],\s*[\"'](?:content|text)[\"']:\s*self\.(\w+)"
 )
 """Code that sends an attribute as the system prompt, with the name of the attribute."""
+
+
+def system_parameter(make: Callable[..., object], owner: type) -> str | None:
+    """Return the parameter of a constructor whose value the package of the class sends as its system prompt. Return
+    `None` unless there is exactly one.
+    """
+    code = source_around(owner.__module__)
+    free = {name: each for name, each in inspect.signature(make).parameters.items() if name not in KNOWN_PARAMETERS}
+    texts = [name for name, each in free.items() if each.default is None or isinstance(each.default, str)]
+    found = [name for name in texts if is_system_prompt(code, name)]
+    return found[0] if len(found) == 1 else None
 
 
 def keeps_history(client: object) -> bool:

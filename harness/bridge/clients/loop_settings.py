@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from harness.bridge.call_log import BoundMethod, call
-from harness.bridge.clients.client_state import system_attribute
+from harness.bridge.clients.client_state import system_attribute, system_parameter
 from harness.bridge.clients.constructors import constructor_method, make_client
 from harness.bridge.clients.forms import ANTHROPIC, FORMS, OPENAI
 from harness.bridge.clients.methods import Method, method_of
@@ -163,9 +163,14 @@ def client_with_settings(
     if of_call := _system_argument(drive.sending, conversation):
         return client, per_call | of_call
     attribute = system_attribute(client, drive.sending.module)
-    if attribute is None:
+    if attribute is not None:
+        setattr(client, attribute, conversation.system)
+        return client, per_call
+    name = None if setters else system_parameter(drive.make, drive.factory)
+    if name is None or name in own:
         raise Unsupported(RECOGNISED_CLIENT, "system", "it has no such argument")
-    setattr(client, attribute, conversation.system)
+    own[name] = conversation.system
+    client = make_client(drive.make, endpoint.base_url, endpoint.api_key, model, api=drive.api, **own)
     return client, per_call
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -18,7 +17,7 @@ from harness.bridge.clients.sources import (
     classes_of_modules,
     modules_around,
     passed_on,
-    source_of,
+    source_around,
     source_of_class,
 )
 from harness.bridge.clients.tool_arguments import (
@@ -45,8 +44,7 @@ class ToolCode:
     def around(cls, owner: type) -> ToolCode:
         """Return the code of the package in which a class is defined."""
         modules = modules_around(owner.__module__)
-        source = "\n".join(source_of(sys.modules[each]) for each in modules)
-        return cls(owner, source, classes_of_modules(modules))
+        return cls(owner, source_around(owner.__module__), classes_of_modules(modules))
 
     def attributes(self, kind: type) -> Iterator[tuple[str, type]]:
         """Yield the attributes for which the constructor of a class creates an object of a class of the package."""

@@ -1,4 +1,4 @@
-"""Uses of a value in third-party code: whether its signature is read, and which attributes of it are read."""
+"""Uses of a value in third-party code: which of its attributes are read, and whether it is the system prompt."""
 
 from __future__ import annotations
 
@@ -33,6 +33,31 @@ def creates_instances(source: str, parameter: str) -> bool:
     return not is_tested and any(not node.args and not node.keywords for node in calls)
 
 
+def is_system_prompt(source: str, parameter: str) -> bool:
+    """Return whether code sends what it gets by a parameter as the system prompt."""
+    return any(_is_sent_as_system(node, name) for node, name in _uses(source, parameter))
+
+
+_SYSTEM_KEYS = ("system", "system_instruction", "systemInstruction", "instructions")
+_SYSTEM_ROLES = ("system", "developer")
+
+
+def _is_sent_as_system(node: ast.AST, name: str) -> bool:
+    if isinstance(node, ast.Call):
+        is_message = any(_constant(each) in _SYSTEM_ROLES for each in node.args)
+        is_named = any(each.arg in _SYSTEM_KEYS and _holds(each.value, name) for each in node.keywords)
+        return is_named or (is_message and any(plain_name(each) == name for each in node.args))
+    if isinstance(node, ast.Dict):
+        pairs = [*zip(map(_constant, node.keys), node.values, strict=True)]
+        is_message = any(_constant(value) in _SYSTEM_ROLES for _, value in pairs)
+        return any(plain_name(value) == name and (is_message or key in _SYSTEM_KEYS) for key, value in pairs)
+    return False
+
+
+def _constant(node: ast.AST | None) -> object:
+    return node.value if isinstance(node, ast.Constant) else None
+
+
 def _is_called(node: ast.Call, name: str) -> bool:
     return isinstance(node.func, ast.Name) and node.func.id == name
 
@@ -60,14 +85,15 @@ def _uses(source: str, parameter: str) -> tuple[tuple[ast.AST, str], ...]:
         if scope not in nodes:
             nodes[scope] = [each for each in ast.walk(scope) if isinstance(each, _NODES)]
         for node in nodes[scope]:
-            if isinstance(node, ast.Call | ast.Attribute):
+            if isinstance(node, ast.Call | ast.Attribute | ast.Dict):
                 found.append((node, name))
             pending += _copies(node, place, known, tree)
     return tuple(found)
 
 
 _NODES = (
-    ast.Call | ast.Attribute | ast.For | ast.AsyncFor | ast.comprehension | ast.Assign | ast.AnnAssign | ast.NamedExpr
+    *(ast.Call, ast.Attribute, ast.Dict, ast.For, ast.AsyncFor, ast.comprehension),
+    *(ast.Assign, ast.AnnAssign, ast.NamedExpr),
 )
 
 
@@ -116,13 +142,21 @@ def _copies(node: ast.AST, place: _Place, known: dict[str, _Function], tree: ast
         yield from ((scope, each) for each in _names_in(node.target))
     elif isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr) and node.value and _holds(node.value, name):
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        for target in targets:
-            yield from _places_of(target, scope, tree)
+        for target, value in (pair for each in targets for pair in _assignments(each, node.value)):
+            if _holds(value, name):
+                yield from _places_of(target, scope, tree)
     elif isinstance(node, ast.Call):
         yield from _arguments_of_call(node, name, known)
         added = any(_holds(each, name) for each in node.args)
         if added and isinstance(node.func, ast.Attribute) and node.func.attr in _ADDING_METHODS:
             yield from _places_of(node.func.value, scope, tree)
+
+
+def _assignments(target: ast.AST, value: ast.AST) -> Iterable[tuple[ast.AST, ast.AST]]:
+    """Return a target with its value, or those of each item in `first, second = 1, 2`."""
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        return zip(target.elts, value.elts, strict=True)
+    return [(target, value)]
 
 
 _ADDING_METHODS = ("append", "extend", "insert", "add", "update", "setdefault")

@@ -92,6 +92,11 @@ _MAX_MODULES = 40
 """Limit of the number of modules of a package to read. A large library has hundreds of them."""
 
 
+def source_around(name: str) -> str:
+    """Return the source of the modules of `modules_around`."""
+    return "\n".join(source_of(sys.modules[each]) for each in modules_around(name))
+
+
 def source_with_imports(name: str) -> str:
     """Return the source of a module and of the modules of its package that define what it imports."""
     return "\n".join(source_of(sys.modules.get(each)) for each in modules_of_package(name))
