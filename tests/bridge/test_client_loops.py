@@ -1548,3 +1548,182 @@ class Other(Session):
 """
     )
     assert session_drive(module.Other, "openai-chat") is None
+
+
+RESULT_FORMS = {
+    "tuples of a call and a value, in a helper": """
+    def hand_in(self, done):
+        return self._add([self._message(call, value) for call, value in done])
+
+    def _message(self, call, value):
+        return {"role": "tool", "tool_call_id": call.id, "content": value}
+""",
+    "tuples of an id and a value": """
+    def hand_in(self, done):
+        return self._add([{"role": "tool", "tool_call_id": key, "content": text} for key, text in done])
+""",
+    "tuples of an id, a name and a value": """
+    def hand_in(self, done):
+        parts = []
+        for call_id, name, text in done:
+            parts.append({"functionResponse": {"id": call_id, "name": name, "response": text}})
+        made = [each["functionResponse"] for each in parts]
+        return self._add([{"tool_call_id": each["id"], "content": each["response"]} for each in made])
+""",
+    "a dictionary by id": """
+    def hand_in(self, done):
+        ids = ["a", "b"]
+        return self._add([{"role": "tool", "tool_call_id": each, "content": done[each]} for each in ids])
+""",
+    "a dictionary by id, beside the name of the conversation": """
+    def hand_in(self, channel_id, done):
+        SEEN.append(channel_id)
+        SEEN.remove("example")
+        return self._add([{"tool_call_id": key, "content": text} for key, text in done.items()])
+""",
+    "dictionaries in camel case": """
+    def hand_in(self, done):
+        return self._add([{"tool_call_id": each["callId"], "content": each.get("output")} for each in done])
+""",
+    "dictionaries with a key of its own": """
+    def hand_in(self, done):
+        return self._add([{"tool_call_id": each["id"], "content": each["found"]} for each in done])
+""",
+    "objects without a class": """
+    def hand_in(self, done):
+        for each in done:
+            self._add([dict(tool_call_id=each.call_id, content=each.output)])
+        return {"text": "done"}
+""",
+    "values in the order of the calls": """
+    def hand_in(self, done):
+        return self._add([{"tool_call_id": key, "content": text} for key, text in zip(["a", "b"], done)])
+""",
+    "messages in the API's own format": """
+    def send_tool_results(self, messages):
+        for each in messages:
+            self.messages.append(each)
+        return self._add(messages)
+""",
+    "the form that its docstring shows": '''
+    def send_tool_results(self, done):
+        """Go on. done: {call.id: value} for the calls of the last answer."""
+        return self._add([{"tool_call_id": key, "content": text} for key, text in HELPERS["read"](done)])
+''',
+}
+
+
+@pytest.mark.parametrize("code", RESULT_FORMS.values(), ids=[*RESULT_FORMS])
+def test_the_code_of_a_method_shows_the_form_of_its_results(load: Load, code: str) -> None:
+    module = load(f"""
+HELPERS = {{"read": lambda done: done.items()}}
+
+@dataclass
+class Job:
+    id: str
+    action: str
+    args: dict
+
+class Session:
+    def __init__(self, actions=None):
+        self.actions, self.messages = actions, []
+
+    def say(self, text):
+        SEEN.append(self._body()["tools"][0]["function"]["name"])
+        jobs = [Job("a", "weather", {{"city": "Paris"}}), Job("b", "weather", {{"city": "Atlantis"}})]
+        return {{"text": "", "jobs": jobs}}
+
+    def _body(self):
+        body = {{"messages": self.messages}}
+        body["tools"] = [{{"type": "function", "function": each}} for each in self.actions]
+        return body
+
+    def _add(self, messages):
+        SEEN.extend((each["tool_call_id"], each["content"]) for each in messages)
+        return {{"text": "done"}}
+{code}""")
+    drive = session_drive(module.Session, "openai-chat")
+    assert drive is not None
+    drive(HERE, "gpt", conversation())
+
+    assert module.SEEN == ["weather", ("a", "sunny in Paris"), ("b", "no such city: Atlantis")]
+
+
+def test_a_prompt_that_gets_into_the_messages_is_no_result(load: Load) -> None:
+    module = load("""
+class Agent:
+    def __init__(self):
+        self.messages = []
+    def ask(self, question):
+        self.messages.append({"role": "user", "content": question})
+        for call in self.http.post(self.messages).calls:
+            self.messages.append({"role": "tool", "tool_call_id": call.id, "content": "sunny"})
+    def note(self, remark):
+        self.messages.append({"role": "user", "content": remark})
+""")
+    assert session_drive(module.Agent, "openai-chat") is None
+
+
+FACTORIES = {
+    "a factory with options": """
+class Session(Base):
+    def __init__(self, api_key, base_url=None, model=None, system=None, functions=None):
+        SEEN.append([api_key, base_url, model, system, functions[0]["function"]["name"] if functions else None])
+
+def make(kind="one", **options):
+    return {"one": Session}[kind](**options)
+""",
+    "options that the constructor reads": """
+class Session(Base):
+    def __init__(self, **options):
+        functions = options.get("functions")
+        SEEN.append([*map(options.get, ["api_key", "base_url"]), options.pop("model"), options.get("system")])
+        SEEN[-1].append(functions[0]["function"]["name"] if functions else None)
+make = Session
+""",
+    "a dictionary in camel case": """
+class Session(Base):
+    def __init__(self, config=None):
+        self.config = {"timeout": 9, **(config or {})}
+        functions = self.config.get("functions")
+        self.system = self.config.get("systemPrompt")
+        SEEN.append([self.config["apiKey"], self.config.get("baseUrl", "none"), self.config["model"], self.system])
+        SEEN[-1].append(functions[0]["function"]["name"] if functions else None)
+make = Session
+""",
+}
+
+
+@pytest.mark.parametrize("code", FACTORIES.values(), ids=[*FACTORIES])
+def test_a_session_gets_options_as_its_constructor_reads_them(load: Load, code: str) -> None:
+    module = load(f"""
+{CALLS}
+{code}
+Session.submit = lambda self, results: Reply("done")
+""")
+    drive = session_drive(module.make, "openai-chat")
+    assert drive is not None
+    module.SEEN.clear()
+    drive(HERE, "gpt-5", conversation(system="Be brief."))
+
+    seen = module.SEEN
+    assert seen == [[HERE.api_key, HERE.base_url, "gpt-5", "Be brief.", "weather"]]
+
+
+def test_a_result_has_no_id_if_its_call_has_none(load: Load) -> None:
+    module = load("""
+class Session:
+    def __init__(self, tools=None):
+        self.tools = tools
+    def ask(self, text):
+        return {"text": "", "calls": [{"id": None, "name": "weather", "args": args}]}
+    def reply(self, results):
+        parts = [{"functionResponse": {"name": each["name"], "response": each["result"]}} for each in results]
+        SEEN.extend([*parts, *(each.get("id") for each in results)])
+        return {"text": "done"}
+""")
+    drive = session_drive(module.Session, "gemini")
+    assert drive is not None
+    drive(HERE, "gemini", conversation())
+
+    assert module.SEEN == [{"functionResponse": {"name": "weather", "response": "sunny in Paris"}}, None]

@@ -39,7 +39,9 @@ def is_computed(value: object, name: str) -> bool:
 
 
 def fields_of_call(call: object) -> dict[str, Any]:
-    """Return the fields of a call. The arguments may be a property, or else a JSON text under another name."""
+    """Return the fields of a call. The arguments may be a property, or else a JSON text under another name. The name
+    may be the only other text.
+    """
     found = {**plain_fields(call)}
     for name in filter(partial(is_computed, call), (*ARGUMENT_FIELDS, *_ID_FIELDS, *_NAME_FIELDS)):
         with contextlib.suppress(Exception):  # arguments that are no JSON make a property fail
@@ -55,6 +57,11 @@ def fields_of_call(call: object) -> dict[str, Any]:
             raw += others  # the text that a property could not parse
         if raw:
             found["arguments"] = found[raw[0]]
+    if not {*_NAME_FIELDS} & found.keys() and {*_ID_FIELDS} & found.keys() and {*ARGUMENT_FIELDS} & found.keys():
+        known = (*ARGUMENT_FIELDS, *_OTHER_FIELDS)
+        texts = [each for name, each in found.items() if isinstance(each, str) and name not in known]
+        if len(texts) == 1:
+            found["name"] = texts[0]  # under a name of the client's own
     return found
 
 

@@ -19,6 +19,7 @@ from harness.bridge.clients.annotations import hints_of
 from harness.bridge.clients.invocation import call_with
 from harness.bridge.clients.methods import Method, method_of
 from harness.bridge.clients.names import BASE_URLS, KEYS, MODELS, PROVIDERS, SYNONYMS, first_known
+from harness.bridge.clients.option_dictionaries import keys_of_options
 from harness.bridge.clients.provider_arguments import (
     MODEL_PREFIXES,
     prefix_of,
@@ -26,7 +27,7 @@ from harness.bridge.clients.provider_arguments import (
     provider_parameter,
     providers_of,
 )
-from harness.bridge.clients.sources import source_of
+from harness.bridge.clients.sources import arguments_beside_options, source_of
 from harness.model.errors import PluginError
 
 TRIED_MODELS = ("model", "gpt-4.1", "claude-opus-4-8", "gemini-2.5-flash")
@@ -116,6 +117,18 @@ def constructor_method(factory: object) -> Method:
     return replace(method, names=method.names | inner.names, hints={**inner.hints, **method.hints})
 
 
+def constructor_of(kind: type, make: Callable[..., object]) -> Method:
+    """Return the function that makes the instances of a class, or the constructor of that class. The parameters include
+    those of the constructor if the function passes its `**options` on, and the keys that are read of `**options`.
+    """
+    made, fixed = constructor_method(make), arguments_beside_options(source_of(make))[0] if make is not kind else ()
+    if not made.is_open:
+        return made
+    own = constructor_method(kind) if make is not kind else made
+    names = (own.names | (keys_of_options(kind) if own.is_open else frozenset[str]())) - {"self", *fixed}
+    return replace(made, names=made.names | names, hints={**own.hints, **made.hints})
+
+
 def _own_constructor_names(factory: object) -> dict[str, str]:
     method, found = method_of((), factory), dict[str, str]()
     for key, known in (("base_url", BASE_URLS), ("api_key", KEYS), ("model", MODELS)):
@@ -164,7 +177,7 @@ def _injected_parameter(factory: object) -> tuple[str, type] | None:
 
 
 def make_client(
-    factory: Callable[..., object], base_url: str, api_key: str, model: str, *, api: str = "", **extra: object
+    factory: Callable[..., object], base_url: str, api_key: str, model: str, /, *, api: str = "", **extra: object
 ) -> object:
     """Return a client that sends its requests to `base_url`. `extra` are further arguments of its constructor.
 
@@ -224,7 +237,7 @@ def _call_constructor(
     that argument out.
     """
     try:
-        return call_with(factory, arguments)
+        return call_with(factory, method_of((), factory).packed_arguments(arguments))
     except TypeError as error:
         refused = re.search(r"unexpected keyword argument '(\w+)'", str(error))
         if refused is None or refused[1] not in guessed:

@@ -10,6 +10,7 @@ from harness.bridge.clients.annotations import hints_of, members_of, own_classes
 from harness.bridge.clients.answer_fields import ARGUMENT_FIELDS
 from harness.bridge.clients.methods import Method
 from harness.bridge.clients.names import CALL_PARAMETERS, EXECUTORS, METHODS, SYNONYMS, TOOL_PARAMETERS, first_known
+from harness.bridge.clients.result_code import ResultUses, uses_of_results
 from harness.bridge.clients.tool_declarations import tool_parameters
 from harness.bridge.clients.tool_registration import is_event_method
 
@@ -46,6 +47,7 @@ def takes_only_a_prompt(method: Method) -> bool:
     others = {name for name in method.required if name in TOOL_PARAMETERS or EXECUTORS.fullmatch(name)}
     is_other = RESULT_METHOD.search(method.path[0]) or _SETTER_NAMES.match(method.path[0]) or declares_tools(method)
     is_other = is_other or (method.path[0] == "handle" and not method.sends_requests)
+    is_other = is_other or (prompt is not None and results_parameter(method) == prompt)
     return prompt is not None and method.required <= {"self", prompt, *others, *method.examples} and not is_other
 
 
@@ -104,8 +106,8 @@ def result_parameters(method: Method) -> dict[str, str]:
 
 
 def results_parameter(method: Method) -> str | None:
-    """Return the parameter of a method that accepts the results of all calls."""
-    required = method.required - {"self", *SYNONYMS["tools"]}
+    """Return the parameter of a method that accepts the results of all calls, by its name, annotation or code."""
+    required = method.required - {"self", *SYNONYMS["tools"], *method.examples}
     named = [each for each in sorted(method.names) if _RESULTS_NAMES.fullmatch(each) and required <= {each}]
     if named and _SUBMITTING_NAMES.match(method.path[0]):
         return named[0]
@@ -113,7 +115,13 @@ def results_parameter(method: Method) -> str | None:
     if only is None:
         return None
     is_typed = any(map(is_result_class, own_classes_in(method.hints.get(only))))
-    return only if is_typed or RESULT_METHOD.search(method.path[0]) else None
+    is_sent = only not in SYNONYMS["prompt"] and read_results(method, only).is_sent
+    return only if is_typed or is_sent or RESULT_METHOD.search(method.path[0]) else None
+
+
+def read_results(method: Method, parameter: str) -> ResultUses:
+    """Return the uses of a parameter as the results of tools, in the code of a method."""
+    return uses_of_results(method.source, method.module, parameter)
 
 
 def is_result_class(kind: type) -> bool:

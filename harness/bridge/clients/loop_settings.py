@@ -10,7 +10,7 @@ from typing import Protocol
 
 from harness.bridge.call_log import BoundMethod, call
 from harness.bridge.clients.client_state import system_attribute, system_parameter
-from harness.bridge.clients.constructors import constructor_method, make_client
+from harness.bridge.clients.constructors import constructor_names, constructor_of, make_client
 from harness.bridge.clients.forms import ANTHROPIC, FORMS, OPENAI
 from harness.bridge.clients.methods import Method, method_of
 from harness.bridge.clients.names import MODELS, SYNONYMS, THINKING_PARAMETERS, first_known
@@ -136,7 +136,7 @@ def client_with_settings(
 
     If neither takes the system prompt, it is set by another method or as an attribute.
     """
-    made = constructor_method(drive.make)
+    made = constructor_of(drive.factory, drive.make)
     system = _system_argument(made, conversation)
     setters = {
         key: setter
@@ -149,6 +149,8 @@ def client_with_settings(
     limit = {_limit_argument(drive): conversation.max_tokens} if has_limit else {}
     own = {**system, **{name: each for name, each in limit.items() if name in made.names}, **own}
     own |= thinking_argument(made, conversation.thinking)
+    if "model" not in constructor_names(drive.make) and (name := first_known(MODELS, made.names)) is not None:
+        own |= {name: model}  # the function passes it on to the class
     client = make_client(drive.make, endpoint.base_url, endpoint.api_key, model, api=drive.api, **own)
     for name in limit.keys() - made.names:
         setattr(client, name, limit[name])
@@ -176,13 +178,13 @@ def client_with_settings(
 
 def takes_thinking(drive: ClassDrive) -> bool:
     """Return whether a class takes an amount of reasoning, by its constructor or by its method for a prompt."""
-    names = constructor_method(drive.make).names | drive.sending.names
+    names = constructor_of(drive.factory, drive.make).names | drive.sending.names
     return any(first_known(known, names) for known in THINKING_PARAMETERS.values())
 
 
 def takes_budget(drive: ClassDrive) -> bool:
     """Return whether a class takes a number of tokens for reasoning, or sends one of its own."""
-    names = constructor_method(drive.make).names | drive.sending.names
+    names = constructor_of(drive.factory, drive.make).names | drive.sending.names
     is_sent = re.search(r"budget_?tokens|thinking_?budget", drive.sending.module, re.IGNORECASE)
     return first_known(THINKING_PARAMETERS["budget"], names) is not None or is_sent is not None
 
@@ -213,7 +215,8 @@ def _system_argument(method: Method, conversation: Conversation) -> dict[str, st
 def _limit_argument(drive: ClassDrive) -> str:
     """Return the constructor's parameter, or the attribute, for the maximum number of tokens of an answer."""
     found = re.search(rf"\bself\.({'|'.join(SYNONYMS['max_tokens'])})\s*=", source_of_class(drive.factory))
-    name = first_known(SYNONYMS["max_tokens"], constructor_method(drive.make).names) or (found[1] if found else None)
+    names = constructor_of(drive.factory, drive.make).names
+    name = first_known(SYNONYMS["max_tokens"], names) or (found[1] if found else None)
     if name is None:
         raise Unsupported(RECOGNISED_CLIENT, "max_tokens", "it has no such argument")
     return name

@@ -23,6 +23,7 @@ from harness.bridge.clients.names import (
     SYNONYMS,
     first_known,
 )
+from harness.bridge.clients.option_dictionaries import OptionDictionary, option_dictionary
 from harness.bridge.clients.sources import MethodCode, source_of
 
 _OPENAI_PARAMETERS = ("tools", "tool_choice", "response_format", "max_tokens", "temperature", "top_p", "stop", "stream")
@@ -46,6 +47,7 @@ class Method(MethodCode):
     and `switches` holds the parameters that are `True` or `False`, by their defaults or annotations. `fixed` holds the
     arguments that a method sets itself where it passes its `**options` on, so that they cannot be among the options.
     `is_decorated` is set for a function that a decorator of another file replaced by its own, which may send anything.
+    A constructor that takes its options in a `dictionary` has their names in snake case as further parameters.
     """
 
     path: tuple[str, ...]
@@ -62,6 +64,7 @@ class Method(MethodCode):
     switches: frozenset[str] = frozenset()
     fixed: frozenset[str] = frozenset()
     is_decorated: bool = False
+    dictionary: OptionDictionary | None = None
 
     def parameter(self, name: str, form: Form) -> str | None:
         """Return the name of the parameter for an argument of this message format, or `None` if the method has none."""
@@ -83,6 +86,8 @@ class Method(MethodCode):
 
     def packed_arguments(self, arguments: Mapping[str, object]) -> Mapping[str, object]:
         """Return arguments as the method takes them: all of them in one object, or the options in one."""
+        if self.dictionary is not None:
+            return self.dictionary.pack(arguments)
         if self.packed is not None:
             name, kind = self.packed
             return {name: kind(**arguments)}
@@ -251,7 +256,22 @@ def method_of(path: tuple[str, ...], value: object) -> Method:
         variadic=next((each.name for each in parameters if each.kind is each.VAR_POSITIONAL), ""),
         is_decorated=_is_decorated(value),
     )
-    return found if inspect.isclass(value) else _with_options(found)
+    return _with_dictionary(found, value) if inspect.isclass(value) else _with_options(found)
+
+
+def _with_dictionary(method: Method, kind: type) -> Method:
+    """Return a constructor with the options that it reads of a dictionary, if any, as parameters."""
+    dictionary = option_dictionary(kind)
+    if dictionary is None:
+        return method
+    own = {dictionary.parameter}
+    return replace(
+        method,
+        names=(method.names - own) | dictionary.keys.keys(),
+        required=(method.required - own) | dictionary.required,
+        preset={**dictionary.preset, **method.preset},
+        dictionary=dictionary,
+    )
 
 
 def _with_options(method: Method) -> Method:

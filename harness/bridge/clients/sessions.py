@@ -6,20 +6,17 @@ import asyncio
 import contextlib
 import inspect
 import re
-import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from harness.bridge.clients.annotations import hints_of, own_classes_in
 from harness.bridge.clients.answer_fields import OwnCall, own_calls
-from harness.bridge.clients.constructors import class_made_by, constructor_method
-from harness.bridge.clients.forms import GEMINI
+from harness.bridge.clients.constructors import class_made_by, constructor_of
 from harness.bridge.clients.loop_methods import (
     RESULT_METHOD,
     adding_methods,
     declares_tools,
-    is_result_class,
     prompt_methods,
     result_methods,
     result_parameters,
@@ -31,7 +28,9 @@ from harness.bridge.clients.loop_settings import LoopSettings, client_with_setti
 from harness.bridge.clients.message_classes import as_annotated
 from harness.bridge.clients.methods import Method, public_methods
 from harness.bridge.clients.names import CALL_PARAMETERS, SYNONYMS, first_known
+from harness.bridge.clients.sent_tools import parameter_for_tools
 from harness.bridge.clients.sources import ClassSource, source_of_class
+from harness.bridge.clients.submitted_results import SubmittedResults, content_of_result
 from harness.bridge.clients.tool_declarations import declarations, tool_parameters
 from harness.bridge.clients.tool_registration import Registrar
 from harness.bridge.clients.turns import (
@@ -119,10 +118,10 @@ class SessionDrive:
         made_with, per_call = (
             {
                 name: as_annotated(tools, each.hints.get(name))
-                for name in [first_known(SYNONYMS["tools"], each.names)]
+                for name in [parameter_for_tools(each, source_of_class(self.factory))]
                 if name and tools is not None
             }
-            for each in (constructor_method(self.make), self.prompt)
+            for each in (constructor_of(self.factory, self.make), self.prompt)
         )
         if tools is not None and not made_with and not per_call:
             raise Unsupported(RECOGNISED_CLIENT, "tools", "its constructor has no such argument")
@@ -137,7 +136,8 @@ class SessionDrive:
         with asyncio.Runner() as runner, entered(runner, client) as opened:
             for turn in conversation.turns:
                 before = answer_attributes(opened)
-                arguments = {prompt: prompt_text(turn), **system, **settings, **({} if made_with else per_call)}
+                given = {**self.prompt.examples, prompt: prompt_text(turn)}
+                arguments = {**given, **system, **settings, **({} if made_with else per_call)}
                 answer = call_method(runner, opened, self.prompt, arguments)
                 answer = self._resume(runner, opened) if is_added else answer
                 for _ in range(conversation.max_answers):
@@ -161,10 +161,8 @@ class SessionDrive:
         method = self.results
         results = [_run_tool(conversation, each) for each in calls]
         if named := result_parameters(method):
-            given = [
-                {**each, "content": _content_for(each, method, method.hints.get(named["content"]), self.api)}
-                for each in results
-            ]
+            hint = method.hints.get(named["content"])
+            given = [{**each, "content": content_of_result(each, method, hint, self.api)} for each in results]
             answer = _submit_each(runner, client, method, given)
             return answer if answer is not None and answer is not client else self._resume(runner, client)
         name = str(results_parameter(method))
@@ -175,8 +173,8 @@ class SessionDrive:
         formats = replace(conversation, tool_choice=None)
         per_call |= LoopSettings(method, self.api).arguments(formats, "")
         per_call |= thinking_argument(method, conversation.thinking)
-        given = _SubmittedResults(method, name, place, self.api)
-        return call_method(runner, client, method, {name: given.collect(results), **per_call})
+        given = SubmittedResults(method, name, place, self.api)
+        return call_method(runner, client, method, {**method.examples, name: given.collect(results), **per_call})
 
     def _resume(self, runner: asyncio.Runner, client: object) -> object:
         if (method := resuming_method(self.methods)) is None:
@@ -193,8 +191,10 @@ def _submit_each(
     refuses that result gets the results in the order of the calls.
     """
     named = result_parameters(method)
-    arguments = [{name: each[key] for key, name in named.items()} for each in results]
-    ids = [each["id"] for each in results if each["id"] != each["name"]]
+    needs_key = "name" not in named
+    keyed = [{**each, "id": each["id"] or (each["name"] if needs_key else None)} for each in results]
+    arguments = [{name: each[key] for key, name in named.items()} for each in keyed]
+    ids = [each["id"] for each in results if each["id"]]
     if len(results) > 1 and len({*ids}) == len(results) and named.keys() & {"id", "call"}:
         with contextlib.suppress(Exception):  # third-party code may refuse it in any way
             call_method(runner, client, method, arguments[-1])
@@ -218,96 +218,10 @@ def _run_tool(conversation: Conversation, made: OwnCall) -> dict[str, Any]:
     """Run the tool of a call. Return the result as text in `content`, and in `value` as JSON."""
     own, call_id, name, arguments = made
     tool = next((each for each in conversation.tools if each.name == name), None)
-    found: dict[str, object] = {"call": own, "id": call_id or name, "name": name, "is_error": True}
+    found: dict[str, object] = {"call": own, "id": call_id or None, "name": name, "is_error": True}
     if tool is None or arguments is None:
         text = f"there is no tool {name}" if tool is None else "the arguments are no JSON object"
         return {**found, "content": text, "value": text}
     done = tool.run(ToolCall(call_id, name, arguments))
     value = done.text if isinstance(done.content, tuple) else done.content
     return {**found, "content": done.text, "value": value, "is_error": done.is_error}
-
-
-def _content_for(result: Mapping[str, Any], method: Method, hint: object, api: str) -> object:
-    """Return a result as text, or as JSON where the client serialises it or the API takes objects."""
-    value, kind = cast("object", result["value"]), typing.get_origin(hint) or hint
-    if hint is str:
-        return result["content"]
-    if inspect.isclass(kind) and issubclass(kind, Mapping):
-        return cast("object", value) if isinstance(value, dict) else {"result": value}
-    is_any = (hint is Any or hint is object) and (api == GEMINI.name or "isinstance(" in method.source)
-    return value if is_any or "json.dumps" in method.source else result["content"]
-
-
-@dataclass(frozen=True, slots=True)
-class _SubmittedResults:
-    """The results of all calls, in the form that a method takes."""
-
-    method: Method
-    name: str
-    place: ClassSource
-    api: str
-
-    def collect(self, results: Sequence[Mapping[str, Any]]) -> object:
-        """Return a dictionary by call, pairs, or a list of objects or dictionaries."""
-        hint, name = self.method.hints.get(self.name), self.name
-        inner = [each for each in typing.get_args(hint) if each is not type(None)]
-        is_mapping = re.match(r"dict|typing\.(Dict|Mapping)|collections\.abc\.Mapping", str(hint))
-        if is_mapping or re.search(rf"\b{name}(\.items\(|\[[a-z])", self.place.source):
-            key, value = inner if len(inner) == _PAIR else (None, None)
-            return {_key_of_call(each, key): self._content(each, value) for each in results}
-        pair = next((typing.get_args(each) for each in inner if typing.get_origin(each) is tuple), ())
-        if pair or re.search(rf"for \(?\w+, \w+\)? in {name}\b", self.place.source):
-            key, value = pair if len(pair) == _PAIR else (None, None)
-            return [(_key_of_call(each, key), self._content(each, value)) for each in results]
-        kind = next(filter(is_result_class, own_classes_in(hint)), None) or self._unnamed_class()
-        if kind is not None:
-            return [self._object(each, kind) for each in results]
-        used = re.findall(r"[\"'](\w+)[\"']", self.method.source)
-        keys = {alias: key for key, known in CALL_PARAMETERS.items() if key != "call" for alias in known}
-        keys = {alias: key for alias, key in keys.items() if alias in used} or keys
-        values = [{**each, "content": self._content(each, None)} for each in results]
-        return as_annotated([{alias: each[key] for alias, key in keys.items()} for each in values], hint)
-
-    def _content(self, result: Mapping[str, Any], hint: object) -> object:
-        return _content_for(result, self.method, hint, self.api)
-
-    def _unnamed_class(self) -> type | None:
-        """Return the only class in the module that has the attributes of results that the class reads."""
-        each = re.search(rf"\bfor (\w+) in {self.name}\b", self.place.source)
-        read = {*re.findall(rf"\b{each[1]}\.(\w+)", self.place.source)} if each else set[str]()
-        found = [
-            kind for kind in self.place.classes if is_result_class(kind) and read and read <= hints_of(kind).keys()
-        ]
-        return found[0] if len(found) == 1 else None
-
-    def _object(self, result: Mapping[str, Any], kind: type) -> object:
-        """Return a result as an object of a third-party class, by the names and annotations of its fields."""
-        hints, given = hints_of(kind), dict[str, object]()
-        for name, each in inspect.signature(kind).parameters.items():
-            part = next((key for key, known in CALL_PARAMETERS.items() if name in known), None)
-            hint = hints.get(name)
-            if part == "content":
-                given[name] = self._content(result, hint)
-            elif part == "is_error" and (hint in (bool, None) or result["is_error"]):
-                given[name] = result["is_error" if hint in (bool, None) else "content"]
-            elif part == "call":
-                given[name] = result["call"]
-            elif part == "id" or (part is None and each.default is each.empty):
-                given[name] = _key_of_call(result, hint)
-            elif part == "name":
-                given[name] = result["name"]
-        return kind(**given)
-
-
-_PAIR = 2
-
-
-def _key_of_call(result: Mapping[str, Any], hint: object) -> object:
-    """Return what identifies a call to the client: the call itself or one of its fields if an annotation names its
-    class, or the id.
-    """
-    kinds = tuple(own_classes_in(hint))
-    made = result["call"]
-    fields = (getattr(made, name, None) for name in hints_of(cast("object", type(made))))
-    own = [each for each in (made, *fields) if kinds and isinstance(each, kinds)]
-    return own[0] if own else result["id"]
