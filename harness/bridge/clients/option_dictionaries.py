@@ -36,12 +36,15 @@ class OptionDictionary:
 
 
 def option_dictionary(kind: type) -> OptionDictionary | None:
-    """Return the parameter of a constructor for a dictionary with a base URL, a key or a model, if it has one."""
+    """Return the parameter of a constructor for a dictionary with a base URL, a key or a model, if it has one. A
+    constructor that takes one of these itself has no such dictionary.
+    """
     constructor = kind.__init__
     if not inspect.isfunction(constructor):
         return None
     _, *parameters = inspect.signature(constructor).parameters.values()
-    names = {each.name for each in parameters}
+    if {each.name for each in parameters} & _USUAL_OPTIONS:
+        return None
     hints = hints_of(constructor)
     for each in parameters:
         others = (other for other in parameters if other is not each)
@@ -57,9 +60,13 @@ def option_dictionary(kind: type) -> OptionDictionary | None:
             found = _read_options(each.name, source_of(constructor), source_of_class(kind))
         else:
             continue
-        if found.keys.keys() & {*BASE_URLS, *KEYS, *MODELS} - names:
+        if found.keys.keys() & _USUAL_OPTIONS:
             return found
     return None
+
+
+_USUAL_OPTIONS = {*BASE_URLS, *KEYS, *MODELS}
+"""Names of options by which a client is recognised."""
 
 
 def keys_of_options(kind: type) -> frozenset[str]:
