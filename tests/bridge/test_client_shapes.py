@@ -295,6 +295,7 @@ def test_own_messages_with_calls_keep_their_form_when_the_tools_have_that_of_the
     [
         (SimpleNamespace(text="Hi.", finish="MAX_TOKENS"), StopReason.MAX_TOKENS, "MAX_TOKENS"),
         (SimpleNamespace(text="Hi.", status="max_output_tokens"), StopReason.MAX_TOKENS, "max_output_tokens"),
+        ({"text": "Hi.", "finishReason": "MAX_TOKENS"}, StopReason.MAX_TOKENS, "MAX_TOKENS"),
         (SimpleNamespace(text="Hi.", finish=True, status="ok"), StopReason.END_TURN, None),
         (
             SimpleNamespace(content={"parts": [{"text": "Hi."}]}, finish="MAX_TOKENS"),

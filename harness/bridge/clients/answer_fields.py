@@ -208,7 +208,8 @@ def _arguments_object(arguments: str) -> dict[str, JSON] | None:
 
 
 def stop_reason_in(found: Mapping[str, Any]) -> str | None:
-    """Return the stop reason among the fields of an answer."""
+    """Return the stop reason among the fields of an answer, whose names may be in camel case."""
+    found = {snake_case(name): value for name, value in found.items()}
     reason = next((found[key] for key in _REASON_FIELDS if found.get(key)), None)
     if reason:
         return _known_stop_word(reason)
