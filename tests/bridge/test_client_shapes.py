@@ -2437,6 +2437,26 @@ def test_a_method_is_guessed_if_its_name_is_unknown() -> None:
     ]
 
 
+class Desk:
+    """An agent whose tools are methods, too."""
+
+    def __init__(self, base_url: str, model: str = "m") -> None:
+        self.url = base_url
+
+    def find_device(self, query: str) -> str:
+        return query
+
+    def handle(self, text: str) -> str:
+        return self.sent([{"role": "user", "content": text}])
+
+    def sent(self, body: Any) -> str:
+        return cast("Any", self).http.post(self.url, json=body)
+
+
+def test_a_tool_of_an_agent_is_not_its_method_for_a_prompt() -> None:
+    assert recognise_shape(Desk, "desk:Desk").whole.path == ("handle",)
+
+
 def test_the_whole_conversation_of_an_agent_ends_with_its_answer() -> None:
     asked = {"source": "user", "content": "Hello"}
     ended = SimpleNamespace(messages=[asked, {"source": "agent", "content": "Hi."}], stop_reason=None)

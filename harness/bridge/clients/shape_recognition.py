@@ -140,8 +140,8 @@ def _shape_of_object(
 
 
 def _first_fitting_method(client: object, paths: Iterable[tuple[str, ...]]) -> Method | None:
-    """Return the first method that takes messages, or else the first one that takes a prompt, preferably one with a
-    usual name.
+    """Return the first method that takes messages, or else the first one that takes a prompt, preferably one that sends
+    a request, and one with a usual name.
     """
     of_prompts: list[Method] = []
     for path in paths:
@@ -152,7 +152,12 @@ def _first_fitting_method(client: object, paths: Iterable[tuple[str, ...]]) -> M
         if form not in (None, PROMPT):
             return method
         of_prompts += [method] if form is PROMPT else []
-    return min(of_prompts, key=lambda each: not each.has_usual_prompt, default=None)
+    return min(of_prompts, key=lambda each: (_may_be_a_tool(each), not each.has_usual_prompt), default=None)
+
+
+def _may_be_a_tool(method: Method) -> bool:
+    """Return whether a method has no usual name and sends no request, as the tools of an agent do."""
+    return method.path[-1] not in (*METHODS, *STREAM_METHODS, "__call__") and not method.sends_requests
 
 
 def _with_all_parameters(method: Method, client: object) -> Method:
