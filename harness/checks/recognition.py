@@ -14,7 +14,6 @@ import json
 import os
 import pkgutil
 import re
-import shlex
 import subprocess
 import sys
 import sysconfig
@@ -30,7 +29,6 @@ from typing import Any, cast
 from harness import plugins
 from harness.apis import registry
 from harness.apis.view import CallView, RequestView, ResultView, TextView
-from harness.bridge.call_log import BoundMethod, logged_calls
 from harness.bridge.clients.agents import AgentDrive, FunctionDrive, agent_drive, own_agent_drive
 from harness.bridge.clients.constructors import TRIED_MODELS, configured_model, constructor_names
 from harness.bridge.clients.forms import ANTHROPIC, FORMS, GEMINI, OPENAI, OPENAI_APIS, PROMPT, RESPONSES
@@ -42,7 +40,6 @@ from harness.bridge.clients.shape_recognition import is_value_class, load_client
 from harness.bridge.clients.shaped_client import ShapedClient
 from harness.bridge.clients.shapes import ClientShape
 from harness.bridge.clients.sources import runs_tools
-from harness.bridge.clients.truncation import may_report_truncation
 from harness.checks.first_request import (
     BASE_PATH,
     FirstRequest,
@@ -51,20 +48,12 @@ from harness.checks.first_request import (
     is_mismatch,
     requests_with_call,
 )
-from harness.checks.programs import (
-    EXAMPLE_FORMAT,
-    EXAMPLE_INPUT,
-    RETURNED_ONLY_TEXT,
-    RETURNED_TEXT,
-    keyless_environment,
-    missing_variable,
-    variable_question,
-)
-from harness.model.errors import ChatError, HarnessError, MalformedResponse, PluginError, Unsupported
+from harness.checks.programs import EXAMPLE_FORMAT, keyless_environment, missing_variable, variable_question
+from harness.checks.single_call import single_call_command
+from harness.model.errors import HarnessError, PluginError, Unsupported
 from harness.model.messages import JSON, ChatRequest, Message, Role, Text, Tool, ToolCall, ToolResult
-from harness.model.protocols import Adapter, Capability, Conversation, ConversationTool, Drive, Endpoint, Loop
+from harness.model.protocols import Adapter, Conversation, ConversationTool, Drive, Endpoint, Loop
 from harness.platform.exceptions import exception_summary, origin
-from harness.runner.backends import NO_KEY
 from harness.stdio import adapter_specs
 from harness.stdio.adapter_specs import client_environment
 
@@ -495,7 +484,7 @@ def _client(name: str, shape: ClientShape, api: str) -> Recognition:
     spec = f"{kind}@{seen.api}{place} {name}"
     if own_parts:
         sentence = f"code of {seen.api} with {own_parts} of its own, called as {shape.sentence} and run as a program"
-        return Recognition(sentence=sentence, command=shlex.join([*_RUN_ONCE, spec, shape.model]))
+        return Recognition(sentence=sentence, command=single_call_command(spec, shape.model))
     return Recognition(spec, sentence, "", ignored, model, default, service_target=service_target)
 
 
@@ -544,37 +533,6 @@ def _has_bare_prompt(view: RequestView | None) -> bool:
     """Return whether a request has the prompt as a message of its own, without other words around it."""
     parts = [part for turn in view.turns for part in turn.parts] if view is not None else []
     return view is None or any(isinstance(part, TextView) and part.text == _HELLO for part in parts)
-
-
-_RUN_ONCE = (sys.executable, "-m", "harness.checks.recognition", "--run")
-
-
-def run_once(spec: str, model: str) -> None:
-    """Call a recognised client once with a text, and print what it returns. Its base URL is that of the environment.
-
-    A line below a text says so, and whether the text is all that an application can learn about the answer.
-    """
-    adapter = adapter_specs.adapter(spec)
-    base_url = os.environ["ANTHROPIC_BASE_URL"] + registry.api(adapter.api).base_path  # the only one without a version
-    client = adapter.connect(Endpoint(base_url, NO_KEY), model)
-    response_format = EXAMPLE_FORMAT if Capability.JSON_SCHEMA in adapter.capabilities else None
-    request = ChatRequest(model, (Message(Role.USER, (Text(EXAMPLE_INPUT),)),), response_format=response_format)
-    with logged_calls(lambda: 0) as calls:
-        try:
-            client.chat(request)
-        except MalformedResponse:  # it need not be an answer of a model
-            if not calls or calls[-1].result is None:
-                raise
-        except ChatError as error:
-            raise error.__cause__ or error from None  # the exception of the user's code
-    returned = calls[-1].awaited if calls[-1].is_awaited else calls[-1].result
-    sys.stdout.write(f"{returned}\n")
-    if isinstance(returned, str):
-        function = calls[-1].function
-        owner = function.client if isinstance(function, BoundMethod) else function
-        module = str(getattr(owner, "__module__", ""))
-        is_silent = not may_report_truncation(returned, (owner,), module)
-        sys.stdout.write(f"{RETURNED_TEXT}{RETURNED_ONLY_TEXT if is_silent else ''}\n")
 
 
 def _service_target(shape: ClientShape, seen: FirstRequest) -> str:
@@ -677,9 +635,6 @@ def _signature(name: str, value: object) -> str:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "--run":
-        run_once(*sys.argv[2:])
-        sys.exit()
     with redirect_stdout(sys.stderr):
         found = recognise_here(sys.argv[1], sys.argv[3])
     Path(sys.argv[2]).write_text(json.dumps(asdict(found)), encoding="utf-8")

@@ -140,8 +140,9 @@ def _shape_of_object(
 
 
 def _first_fitting_method(client: object, paths: Iterable[tuple[str, ...]]) -> Method | None:
-    """Return the first method that takes messages, or else the first one that takes a prompt, preferably one that sends
-    a request, and one with a usual name.
+    """Return the first method that takes messages, or else one that takes a prompt.
+
+    Among the latter, the first one that sends a request comes first, and then one whose prompt has a usual name.
     """
     of_prompts: list[Method] = []
     for path in paths:

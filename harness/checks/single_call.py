@@ -1,0 +1,56 @@
+"""A single call of recognised code, as a program. `harness try` runs it for code with tools or an answer format of its
+own, which the answers of the suite do not fit.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+
+from harness.apis import registry
+from harness.bridge.call_log import BoundMethod, logged_calls
+from harness.bridge.clients.truncation import may_report_truncation
+from harness.checks.programs import EXAMPLE_FORMAT, EXAMPLE_INPUT, RETURNED_ONLY_TEXT, RETURNED_TEXT
+from harness.model.errors import ChatError, MalformedResponse
+from harness.model.messages import ChatRequest, Message, Role, Text
+from harness.model.protocols import Capability, Endpoint
+from harness.runner.backends import NO_KEY
+from harness.stdio import adapter_specs
+
+
+def single_call_command(spec: str, model: str) -> str:
+    """Return the command that runs `call_once`."""
+    return shlex.join([sys.executable, "-m", "harness.checks.single_call", spec, model])
+
+
+def call_once(spec: str, model: str) -> None:
+    """Call a recognised client once with a text, and print what it returns. Its base URL is that of the environment.
+
+    A line below a text says so, and whether the text is all that an application can learn about the answer.
+    """
+    adapter = adapter_specs.adapter(spec)
+    base_url = os.environ["ANTHROPIC_BASE_URL"] + registry.api(adapter.api).base_path  # the only one without a version
+    client = adapter.connect(Endpoint(base_url, NO_KEY), model)
+    response_format = EXAMPLE_FORMAT if Capability.JSON_SCHEMA in adapter.capabilities else None
+    request = ChatRequest(model, (Message(Role.USER, (Text(EXAMPLE_INPUT),)),), response_format=response_format)
+    with logged_calls(lambda: 0) as calls:
+        try:
+            client.chat(request)
+        except MalformedResponse:  # it need not be an answer of a model
+            if not calls or calls[-1].result is None:
+                raise
+        except ChatError as error:
+            raise error.__cause__ or error from None  # the exception of the user's code
+    returned = calls[-1].awaited if calls[-1].is_awaited else calls[-1].result
+    sys.stdout.write(f"{returned}\n")
+    if isinstance(returned, str):
+        function = calls[-1].function
+        owner = function.client if isinstance(function, BoundMethod) else function
+        module = str(getattr(owner, "__module__", ""))
+        is_silent = not may_report_truncation(returned, (owner,), module)
+        sys.stdout.write(f"{RETURNED_TEXT}{RETURNED_ONLY_TEXT if is_silent else ''}\n")
+
+
+if __name__ == "__main__":
+    call_once(*sys.argv[1:])
