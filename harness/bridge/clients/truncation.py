@@ -108,13 +108,13 @@ def _code_may_report(name: str) -> bool:
     """Return whether the code of a module, or of the loaded modules that belong to it, may report a stop reason. This
     is assumed if the code is not known, or if it uses a library that may report it.
     """
-    sources = [source_of(each) for each in _modules_around(name)]
+    sources = [source_of(each) for each in _modules_loaded_with(name)]
     if not any(sources):
         return True
     return any(_REPORTS.search(each) or _uses_unknown_library(each) for each in sources)
 
 
-def _modules_around(name: str) -> list[ModuleType]:
+def _modules_loaded_with(name: str) -> list[ModuleType]:
     """Return the loaded modules of a module's package. If that is not installed, add those in the same folder."""
     package = name.partition(".")[0]
     every = [*{**sys.modules}.items()]

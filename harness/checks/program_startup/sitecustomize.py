@@ -17,7 +17,7 @@ if _own is not None and _own.loader is not None:
     sys.modules["sitecustomize"] = module_from_spec(_own)
     _own.loader.exec_module(sys.modules["sitecustomize"])
 
-with contextlib.suppress(ImportError):
+with contextlib.suppress(ImportError, KeyError):  # a child process may get no variables
     from harness.checks.program_redirection import redirect_until_exit
 
     redirect_until_exit(os.environ["HARNESS_BASE_URL"])
