@@ -115,7 +115,8 @@ class StreamShape:
     """An alternative way in which servers split the calls of a stream into chunks.
 
     `respell(stream, seed)` returns the same response in these chunks, or the unchanged stream if that is impossible.
-    `departs` is set if the chunks violate the API's documentation, so that a client that follows it may fail.
+    `departs` is set if the chunks violate the API's documentation, or if the official SDK misreads them: then a client
+    written for the provider alone is right, and what it reads differently is a warning.
     """
 
     respell: Callable[[bytes, str], bytes]

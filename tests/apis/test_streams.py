@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+import httpx
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from harness.apis import registry
 from harness.apis.eventstream import events
 from harness.apis.openai_chat.responses import DIALECTS as CHAT_DIALECTS
+from harness.apis.openai_chat.server import SHAPES as CHAT_SHAPES
 from harness.apis.openai_responses.responses import DIALECTS as RESPONSES_DIALECTS
 from harness.apis.view import ModelStep, OpaqueView, PartView, ResponseView, TextView, WireError
 from harness.equivalence.view_differences import alike
@@ -282,6 +284,26 @@ def test_other_chunks_hold_the_same_response(api: str, shape: str) -> None:
     assert other.complete
     assert alike(other.parts, one.parts)
     assert (other.stop_reason, other.usage) == (one.stop_reason, one.usage)
+
+
+def _read_by_the_openai_sdk(stream: bytes) -> list[tuple[str, str, str]]:
+    openai = pytest.importorskip("openai")
+    answer = httpx.Response(200, content=stream, headers={"content-type": "text/event-stream"})
+    transport = httpx.MockTransport(lambda _request: answer)
+    client = openai.OpenAI(api_key="none", http_client=httpx.Client(transport=transport))
+    with client.chat.completions.stream(model="gpt-4o", messages=[{"role": "user", "content": "?"}]) as chat:
+        message = chat.get_final_completion().choices[0].message
+    return [(call.id, call.function.name, call.function.arguments or "{}") for call in message.tool_calls]
+
+
+@pytest.mark.parametrize("shape", sorted(CHAT_SHAPES))
+def test_a_form_departs_if_the_official_sdk_misreads_its_calls(shape: str) -> None:
+    plain = streamed(STREAMS["openai-chat"], CALLS).body
+    try:
+        misread = _read_by_the_openai_sdk(CHAT_SHAPES[shape].respell(plain, "a seed")) != _read_by_the_openai_sdk(plain)
+    except (IndexError, TypeError):
+        misread = True
+    assert CHAT_SHAPES[shape].departs is (misread or shape == "early-usage")  # the documentation rules out the latter
 
 
 # Recorded streams
