@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 from pydantic import BaseModel
 
+from harness.bridge.clients.message_classes import as_annotated
 from harness.bridge.clients.shape_recognition import recognise_shape
 from harness.bridge.clients.shaped_client import ShapedClient
 from harness.model.messages import ChatRequest, Message, Role, Text, Tool, ToolCall, ToolResult
@@ -228,6 +229,24 @@ def test_fields_with_names_of_their_own_are_found_by_what_they_hold() -> None:
     assert (answer.text, [(each.id, each.name) for each in answer.tool_calls]) == ("I look.", [("call_1", "look")])
     assert clients[-1].seen[2] == Turn(OwnRole.USER, outcomes=[Outcome("call_1", "There.", failed=True)])
     assert [*clients[-1].gadgets] == [Gadget("look", "Looks.", {"type": "object", "properties": {}})]
+
+
+@dataclass
+class Blocks:
+    role: str
+    content: Any
+
+
+def test_results_of_anthropic_are_in_the_field_that_a_class_has_for_them() -> None:
+    result = {"type": "tool_result", "tool_use_id": "call_1", "content": "There.", "is_error": True}
+    content = [result, {"type": "text", "text": "Go on."}]
+    messages = [{"role": "user", "content": content}]
+
+    (turn,) = as_annotated(messages, list[Turn])
+    (blocks,) = as_annotated(messages, list[Blocks])
+
+    assert turn == Turn(OwnRole.USER, "Go on.", outcomes=[Outcome("call_1", "There.", failed=True)])
+    assert blocks == Blocks("user", content)
 
 
 class ItemsClient:

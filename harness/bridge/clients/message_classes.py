@@ -37,7 +37,8 @@ def as_annotated(value: object, hint: object) -> Any:
         if str in members and list not in members and not any(map(is_list, members)):
             return _as_one_text(cast("list[object]", value))
         inner = item_class(hint)
-        made = [as_annotated(each, inner) for each in _join_results(cast("list[object]", value), inner)]
+        listed = _results_in_own_field(cast("list[object]", value), inner)
+        made = [as_annotated(each, inner) for each in _join_results(listed, inner)]
         return tuple(made) if typing.get_origin(hint) is tuple else made
     if isinstance(value, dict) and (made := _as_instance(cast("dict[str, Any]", value), members)) is not None:
         return made
@@ -177,6 +178,26 @@ def marks_errors(hint: object) -> bool:
 
 def _error_field(hints: Mapping[str, object]) -> str | None:
     return next((name for name in (ERROR_FLAG, "error", "failed") if hints.get(name) in (bool, bool | None)), None)
+
+
+def _results_in_own_field(values: list[object], kind: object) -> list[object]:
+    """Return Anthropic's messages with their results in the field that the message class `kind` has for them, if it has
+    one. Other content stays where it is.
+    """
+    field = next((name for name, each in hints_of(kind).items() if _is_class_for_results(item_class(each))), None)
+    if field is None or field in ("content", *FIELD_ALIASES["content"]):
+        return values
+    return [_with_listed_results(cast("dict[str, Any]", each), field) for each in values]
+
+
+def _with_listed_results(message: dict[str, Any], field: str) -> dict[str, Any]:
+    content = message.get("content")
+    blocks = cast("list[dict[str, Any]]", content) if isinstance(content, list) else []
+    results = [each for each in blocks if each.get("type") == "tool_result"]
+    if not results:
+        return message
+    listed = [{**each, "tool_call_id": each["tool_use_id"]} for each in results]
+    return {**message, "content": [each for each in blocks if each not in results], field: listed}
 
 
 def _join_results(values: list[object], kind: object) -> list[object]:
