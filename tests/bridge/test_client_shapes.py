@@ -402,6 +402,23 @@ def test_a_client_like_an_sdk_gets_the_messages_of_its_api(connect: Connect) -> 
     assert (_streamed(claude).text, _streamed(gemini).text) == ("Hi.", "Hi.")
 
 
+class Completions:
+    """A client of the form of OpenAI's SDK, with code that looks as if it took the name of a tool."""
+
+    def __init__(self, base_url: str, api_key: str) -> None:
+        self.chat = self.completions = self
+
+    def create(self, *, model: str, messages: Any, tools: Any = None, tool_choice: Any = None) -> Any:
+        named = {"name": tool_choice}
+        return {"choices": [{"message": {"content": f"{named['name']}"}, "finish_reason": "stop"}]}
+
+
+def test_an_sdk_gets_the_tool_choice_of_its_api(connect: Connect) -> None:
+    request = replace(REQUEST, tools=(LOOK,), tool_choice=NamedTool("look"))
+
+    assert connect(Completions).chat(request).text == str({"type": "function", "function": {"name": "look"}})
+
+
 def test_a_stream_may_consist_of_texts_and_end_with_the_whole_answer(connect: Connect) -> None:
     class Streaming:
         """A client with a method that streams."""
@@ -486,6 +503,38 @@ def test_an_object_and_a_method_are_called_as_they_are() -> None:
     shape = recognise_shape(Configured(Config("mine")), "mine:client")
     assert (shape.has_base_url, ShapedClient(shape, HERE, "gpt").chat(REQUEST).text) == (False, "mine m 2")
     assert recognise_shape(Narrow, "mine:Narrow.ask", "ask").whole.path == ("ask",)
+
+
+class Closing:
+    """A client like those of the SDKs: a context manager that sends nothing once it is closed."""
+
+    def __init__(self, base_url: str = "") -> None:
+        self.base_url, self.is_closed = base_url, False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    def chat(self, messages: list[dict[str, Any]]) -> str:
+        return f"{len(messages)} {self.is_closed}"
+
+
+def test_only_a_client_that_was_created_here_is_closed() -> None:
+    own, made = Closing("mine"), list[Closing]()
+    object_shape, shape = recognise_shape(own, "mine:client"), recognise_shape(Closing, "mine:Closing")
+    for each in (object_shape, object_shape, shape):
+        client = ShapedClient(each, HERE, "gpt")
+        assert client.chat(REQUEST).text == "2 False"
+        made.append(cast("Any", client)._client)
+        client.close()
+
+    assert [each.is_closed for each in made] == [False, False, True]
+    assert made[0] is own
 
 
 class Hosted:

@@ -114,7 +114,8 @@ class RequestArguments:
             return [made]
         if name == "thinking":
             return _thinking_value(method, parameter, made)
-        if name in ("tool_choice", "tool_config") and takes_choice_as_text(method, parameter):
+        is_choice = name in ("tool_choice", "tool_config") and not self.shape.is_sdk
+        if is_choice and takes_choice_as_text(method, parameter):
             return choice_as_text(request.tool_choice, method, parameter, self.api)
         return made
 

@@ -57,7 +57,8 @@ def recognise_shape(value: object, name: str, method: str = "", api: str = "") -
             unused = first_known(SYNONYMS["tools"], described.names - own.names)
             return replace(shape, model=default_model(value) or shape.model, unused_tools=unused)
     if not callable(value) or not (inspect.isclass(value) or _is_function(value)):
-        return _shape_of_object(value, name, lambda _url, _key, _model: value, method, {})
+        shape = _shape_of_object(value, name, lambda _url, _key, _model: value, method, {})
+        return replace(shape, is_object=True)
     make, client, model = try_to_make(value, api)
     if inspect.iscoroutine(client):
         client.close()

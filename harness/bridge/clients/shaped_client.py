@@ -152,11 +152,11 @@ class ShapedClient:
         return replace(answer, reported={**answer.reported, NO_SETTINGS: missing}) if missing else answer
 
     def close(self) -> None:
-        """Close the client, if it can be closed."""
+        """Close the client, if it can be closed and was created here."""
         with contextlib.suppress(Exception):
             self._opened.close()
             close = next((each for name in ("close", "aclose") if (each := getattr(self._client, name, None))), None)
-            if callable(close) and self._shape.whole.path and self._shape.has_base_url:
+            if callable(close) and self._shape.whole.path and self._shape.has_base_url and not self._shape.is_object:
                 self._run(close())
         self._runner.close()
 
@@ -164,7 +164,7 @@ class ShapedClient:
         client = _make_in_loop(self._runner, lambda: self._shape.make(base_url, api_key, model))
         if self._shape.whole.path and hasattr(type(client), "__aenter__"):
             return self._run(cast("Any", client).__aenter__())
-        if self._shape.whole.path and hasattr(type(client), "__enter__"):
+        if self._shape.whole.path and hasattr(type(client), "__enter__") and not self._shape.is_object:
             return self._opened.enter_context(cast("AbstractContextManager[object]", client))
         return client
 

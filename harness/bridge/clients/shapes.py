@@ -55,6 +55,8 @@ class ClientShape:
     `default_system` the value that the constructor gives it.
 
     `default_settings` maps the attributes for settings of requests to the values that the constructor gives them.
+
+    With `is_object`, `make` returns an existing object of the user, which must stay open for the next conversation.
     """
 
     name: str
@@ -71,6 +73,7 @@ class ClientShape:
     default_settings: Mapping[str, object] = field(default_factory=dict[str, object])
     tool_form: Form | None = None
     unused_tools: str | None = None
+    is_object: bool = False
 
     def with_format(self, form: Form) -> ClientShape:
         """Return the shape of a client that gets its messages in another format. If the class of its messages has a

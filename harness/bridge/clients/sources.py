@@ -49,17 +49,17 @@ def passed_on(source: str, name: str) -> tuple[tuple[str, str], ...]:
     except SyntaxError:
         return ()
     functions = {each.name: each for each in nodes if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)}
+    lines = source.splitlines()
     found = dict[tuple[str, str], None]()
     for each in nodes:
         function = functions.get(plain_name(each.func)) if isinstance(each, ast.Call) else None
         if function is not None and isinstance(each, ast.Call):
-            code = ast.get_source_segment(source, function) or ""
             known = [one.arg for one in function.args.args if one.arg not in ("self", "cls")]
             by_place = zip(known, each.args, strict=False)
             by_name = ((str(one.arg), one.value) for one in each.keywords)
-            found |= {
-                (parameter, code): None for parameter, value in (*by_place, *by_name) if plain_name(value) == name
-            }
+            parameters = [parameter for parameter, value in (*by_place, *by_name) if plain_name(value) == name]
+            code = "\n".join(lines[function.lineno - 1 : function.end_lineno]) if parameters else ""
+            found |= {(parameter, code): None for parameter in parameters}
     return tuple(found)
 
 
