@@ -187,17 +187,18 @@ def _results_in_own_field(values: list[object], kind: object) -> list[object]:
     field = next((name for name, each in hints_of(kind).items() if _is_class_for_results(item_class(each))), None)
     if field is None or field in ("content", *FIELD_ALIASES["content"]):
         return values
-    return [_with_listed_results(cast("dict[str, Any]", each), field) for each in values]
+    return [_with_listed_results(each, field) for each in values]
 
 
-def _with_listed_results(message: dict[str, Any], field: str) -> dict[str, Any]:
-    content = message.get("content")
-    blocks = cast("list[dict[str, Any]]", content) if isinstance(content, list) else []
-    results = [each for each in blocks if each.get("type") == "tool_result"]
+def _with_listed_results(message: object, field: str) -> object:
+    """Return a message whose `field` has its results, in OpenAI's words."""
+    made = cast("dict[str, Any]", message) if isinstance(message, dict) else dict[str, Any]()
+    blocks = cast("list[Any]", made["content"]) if isinstance(made.get("content"), list) else []
+    results = [cast("dict[str, Any]", each) for each in blocks if isinstance(each, dict) and "tool_use_id" in each]
     if not results:
-        return message
-    listed = [{**each, "tool_call_id": each["tool_use_id"]} for each in results]
-    return {**message, "content": [each for each in blocks if each not in results], field: listed}
+        return cast("object", message)
+    rest = [each for each in blocks if each not in results]
+    return {**made, "content": rest, field: [{**each, "tool_call_id": each["tool_use_id"]} for each in results]}
 
 
 def _join_results(values: list[object], kind: object) -> list[object]:
