@@ -323,3 +323,64 @@ def test_roles_and_the_parts_of_a_call_may_have_any_names() -> None:
 
 
 OTHER_RESULT = ToolResult("call_0", "look", "There.")
+
+
+NAMED = """
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import BaseModel
+
+class AskedCall(BaseModel):
+    id: str
+    name: str
+    arguments: str
+
+class UserNote(BaseModel):
+    content: str
+    source: str
+
+class ModelNote(BaseModel):
+    content: str | list[AskedCall]
+    thought: str | None = None
+    source: str
+
+class ToolNote(BaseModel):
+    content: str
+    call_id: str
+
+class Answer(BaseModel):
+    content: str | list[AskedCall]
+    thought: str | None = None
+
+class Client:
+    seen = []
+
+    def __init__(self, base_url: str, model: str = "m") -> None: ...
+
+    def create(self, messages: Sequence[UserNote | ModelNote | ToolNote], tools: Sequence[dict[str, Any]] = ()):
+        self.seen[:] = [repr(each) for each in messages]
+        calls = [AskedCall(id="call_1", name="look", arguments="{}")]
+        is_first = len(messages) == 1
+        return Answer(content=calls, thought="I look.") if is_first else Answer(content="Here.", thought="Hm.")
+"""
+"""A client whose messages name their sender, and have their calls in the field of their text."""
+
+
+def test_a_message_may_name_its_sender_and_have_its_calls_in_place_of_its_text(folder: Path) -> None:
+    (folder / "named_client.py").write_text(NAMED)
+    kind = importlib.import_module("talkative.named_client").Client
+    request = ChatRequest("m", (QUESTION,), tools=(Tool("look", "Looks.", {"type": "object", "properties": {}}),))
+    shape = recognise_shape(kind, "talkative.named_client:Client")
+    with closing(ShapedClient(shape, Endpoint("http://127.0.0.1:9/v1", "no-key"), "m", "openai-chat")) as client:
+        answer = client.chat(request)
+        last = client.chat(replace(request, messages=(QUESTION, answer.message, RESULT)))
+
+    assert (answer.text, last.text) == ("I look.", "Here.")
+    call = "AskedCall(id='call_1', name='look', arguments='{}')"
+    assert kind.seen[:2] == [
+        "UserNote(content='Where?', source='user')",
+        f"ModelNote(content=[{call}], thought='I look.', source='assistant')",
+    ]
+    assert kind.seen[2].startswith("ToolNote(")
+    assert "call_id='call_1'" in kind.seen[2]

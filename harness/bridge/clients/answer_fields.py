@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any, TypeAlias
 
-from harness.bridge.clients.names import call_id_field
+from harness.bridge.clients.names import TEXTS_BESIDE_CALLS, call_id_field
 from harness.bridge.clients.values import items_of, jsonable, plain_fields, snake_case
 from harness.bridge.completions import completion, stop_reason
 from harness.model.errors import MalformedResponse
@@ -134,6 +134,8 @@ def as_completion(answer: object) -> object:
     if (parts := items_of(text)) is not None:
         calls = calls or [each for each in parts if _is_call_block(each)]
         text = "".join(str(plain_fields(each).get("text") or "") for each in parts)
+        beside = [found[key] for key in TEXTS_BESIDE_CALLS if isinstance(found.get(key), str)]
+        text = text or (beside[0] if beside and calls else "")
     if not text and not calls and not {*TEXT_FIELDS, *CALL_FIELDS} & found.keys():
         raise MalformedResponse(f"the client returned {type(answer).__name__}, with no text and no tool calls")
     made = [call_parts(each) for each in calls]

@@ -24,7 +24,13 @@ from harness.bridge.clients.annotations import (
     subclasses_of,
 )
 from harness.bridge.clients.message_dictionaries import is_result_message
-from harness.bridge.clients.names import ERROR_FLAG, FIELD_ALIASES, call_id_field, first_known
+from harness.bridge.clients.names import (
+    ERROR_FLAG,
+    FIELD_ALIASES,
+    TEXTS_BESIDE_CALLS,
+    call_id_field,
+    first_known,
+)
 from harness.bridge.clients.own_keys import NO_PARAMETERS, SCHEMA_KEYS, Declaration
 from harness.bridge.clients.sources import MethodCode, classes_with_imports
 from harness.bridge.clients.values import snake_case
@@ -274,12 +280,15 @@ def _instance_of(value: dict[str, Any], kind: Callable[..., object]) -> object |
         known["function"] = known.get("name")
     if known.get("tool_calls"):
         hints = {**hints, **(lists := _lists_of_calls(hints, kind))}
+        if "content" in lists and isinstance(known.get("content"), str):
+            known |= {name: known["content"] for name in TEXTS_BESIDE_CALLS if name in hints}
         known |= dict.fromkeys(lists, known["tool_calls"])
     try:
-        parameters = inspect.signature(kind).parameters.keys()
-        names = parameters & known.keys()
+        parameters = inspect.signature(kind).parameters
+        names = parameters.keys() & known.keys()
         unknown = [each for each in parameters if each not in names and hints.get(each) in (str, str | None)]
-        found = _fields_by_place(value, names, unknown)
+        required = [each for each in unknown if parameters[each].default is inspect.Parameter.empty]
+        found = _fields_by_place(value, names, unknown) or _field_for_sender(value, names, required)
         known |= {name: known[meaning] for name, meaning in found.items() if meaning in known}
         names |= found.keys() & known.keys()
         return kind(**{name: as_annotated(known[name], hints.get(name)) for name in names}) if names else None
@@ -298,6 +307,14 @@ def _fields_by_place(value: Mapping[str, Any], names: AbstractSet[str], unknown:
     else:
         lacking = ["description"] if {*SCHEMA_KEYS, "function"} & value.keys() and "description" not in names else []
     return dict(zip(unknown, lacking, strict=True)) if len(unknown) == len(lacking) else {}
+
+
+def _field_for_sender(value: Mapping[str, Any], names: AbstractSet[str], required: Sequence[str]) -> dict[str, str]:
+    """Return the only required text field of a message class that has an unusual name, with the meaning `role`. Such a
+    class has no field for the role, so that the text can only name the sender.
+    """
+    is_lacking = "role" in value and not {"role", *FIELD_ALIASES["role"]} & names
+    return {required[0]: "role"} if is_lacking and len(required) == 1 else {}
 
 
 def _known_fields(value: Mapping[str, Any], hints: Mapping[str, object]) -> dict[str, Any]:

@@ -108,6 +108,9 @@ TOOL_PARAMETERS = frozenset({*SYNONYMS["tools"], *FUNCTION_MAPS, *_REGISTRIES})
 TEXT_KEYS = ("text", "what", "body")
 """Names of the content of a message that is no result of a tool."""
 
+TEXTS_BESIDE_CALLS = ("thought", "comment", "preamble")
+"""Names of the text of a message whose content is a list of calls."""
+
 FIELD_ALIASES = {
     "arguments": ("args", "input"),
     "parameters": ("schema", "input_schema", "json_schema", "params", "args_schema"),
