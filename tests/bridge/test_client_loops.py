@@ -287,6 +287,23 @@ class Agent:
         SEEN.extend([each.name, each.description, each.parameters] for each in self.tools)
         SEEN.append(self.tools[0](**args))
 """,
+    "a base class that writes the declaration itself": """
+class Tool(ABC):
+    name: str
+    description: str = ""
+    parameters: dict = {}
+    @abstractmethod
+    def run(self, **kwargs): ...
+    def spec(self):
+        return [self.name, self.description, self.parameters]
+
+class Agent:
+    def __init__(self, tools: Sequence[Tool] = ()):
+        self.tools = {each.name: each for each in tools}
+    def run(self, prompt):
+        SEEN.extend(each.spec() for each in self.tools.values())
+        SEEN.append(self.tools["weather"].run(**args))
+""",
     "a class in a list without an annotation": """
 class Tool:
     def __init__(self, name, description, parameters, func):

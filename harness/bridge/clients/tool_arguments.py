@@ -24,8 +24,15 @@ from harness.bridge.clients.tool_declarations import (
     parts_of_tool,
     tool_parameters,
 )
-from harness.bridge.clients.tool_functions import AwaitableText, ToolSequence, as_function, as_handler, parsed_arguments
-from harness.bridge.clients.tool_objects import CallableTool, ToolMaker, as_method, executing_method, tool_maker
+from harness.bridge.clients.tool_functions import (
+    AwaitableText,
+    ToolSequence,
+    as_function,
+    as_handler,
+    as_method,
+    parsed_arguments,
+)
+from harness.bridge.clients.tool_objects import CallableTool, ToolMaker, executing_method, tool_maker
 from harness.bridge.clients.tool_registration import Registrar, registrar_method
 
 

@@ -130,3 +130,12 @@ def as_function(tool: ConversationTool, hint: str = "") -> Callable[..., object]
     made.__annotations__ = types
     made.__signature__ = shape
     return made
+
+
+def as_method(handler: Callable[..., object]) -> Callable[..., object]:
+    """Return a method that calls a function without its instance."""
+
+    def method(_self: object, *args: Any, **kwargs: Any) -> object:
+        return handler(*args, **kwargs)
+
+    return method

@@ -1,22 +1,28 @@
-"""Tools as objects: instances of a third-party tool class, made by its constructor or derived from it."""
+"""Tools as objects: instances of a third-party tool class, or of a subclass of it."""
 
 from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
 from harness.bridge.call_log import call
 from harness.bridge.clients.annotations import hints_of
+from harness.bridge.clients.inherited_tools import RUNNING_METHODS, InheritedTools, part_attributes
 from harness.bridge.clients.methods import method_of, public_methods
 from harness.bridge.clients.names import EXECUTORS
 from harness.bridge.clients.own_keys import Declaration
 from harness.bridge.clients.sources import ClassSource
-from harness.bridge.clients.tool_declarations import TOOL_PARTS, part_named, parts_of_tool, tool_parameters
-from harness.bridge.clients.tool_functions import as_function, as_handler
+from harness.bridge.clients.tool_declarations import (
+    TOOL_PARTS,
+    check_schema,
+    part_named,
+    parts_of_tool,
+    tool_parameters,
+)
+from harness.bridge.clients.tool_functions import as_function
 from harness.model.protocols import ConversationTool
 
 
@@ -49,8 +55,6 @@ class CallableTool(Declaration):
 
 ToolMaker: TypeAlias = Callable[[ConversationTool], object]
 
-RUNNING_METHODS = ("run", "call", "execute", "invoke", "handle", "__call__", "use", "perform", "apply", "arun", "_run")
-
 
 def executing_method(kind: type) -> str | None:
     """Return the method of a class that executes a call, if it has one."""
@@ -70,11 +74,14 @@ def tool_maker(kind: type, place: ClassSource) -> ToolMaker | None:
         if {"name", "handler"} <= (named := tool_parameters(made := method_of((), each))).keys():
             is_whole = made.required <= {*named.values()} and {"parameters", "properties", "declaration"} & named.keys()
             in_part = not {"parameters", "declaration"} & named.keys()
-            maker = _ConstructedTools(each, named, str(made.hints.get(named["handler"])), is_by_signature=in_part)
+            maker = ConstructedTools(each, named, str(made.hints.get(named["handler"])), is_by_signature=in_part)
             return tested_maker(maker) if is_whole else None
         if named.keys() == {"handler"} and made.required <= {named["handler"]}:
-            return tested_maker(_ConstructedTools(each, named, "", is_by_signature=True))
-    return tested_maker(_DerivedTools(kind, running)) if has_name and running else None
+            return tested_maker(ConstructedTools(each, named, "", is_by_signature=True))
+    if not has_name or not running:
+        return None
+    parameters = tool_parameters(method_of((), kind))
+    return tested_maker(InheritedTools(kind, running, part_attributes(kind, "", running), parameters))
 
 
 def _implements(kind: type, protocol: type) -> bool:
@@ -96,7 +103,7 @@ def tested_maker(make: ToolMaker) -> ToolMaker | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _ConstructedTools:
+class ConstructedTools:
     """Creates tools with a constructor whose parameters were recognised by their names."""
 
     kind: type
@@ -105,6 +112,9 @@ class _ConstructedTools:
     is_by_signature: bool = False
 
     def __call__(self, tool: ConversationTool) -> object:
+        """Return an instance that is made for a tool."""
+        if "properties" in self.named:
+            check_schema(tool, takes_required="required" in self.named)
         parts = parts_of_tool(tool, self.hint)
         parts["handler"] = as_function(tool, self.hint) if self.is_by_signature else parts["handler"]
         return call(self.kind, **{name: parts[part] for part, name in self.named.items()})
@@ -124,42 +134,3 @@ class _TypedDictionaries:
 def _parts_named(keys: Iterable[str]) -> dict[str, str]:
     """Return the parts of a tool that these keys mean."""
     return {key: part for key in keys for part, names in TOOL_PARTS.items() if key in names}
-
-
-@dataclass(frozen=True, slots=True)
-class _DerivedTools:
-    """Creates tools as instances of a subclass. It has the parts of the tool as attributes, and a method that runs the
-    tool.
-    """
-
-    kind: type
-    running: Sequence[str]
-
-    def __call__(self, tool: ConversationTool) -> object:
-        members = dict[str, object]()
-        parts = parts_of_tool(tool)
-        for name in {*hints_of(self.kind), *dir(self.kind)}:
-            with suppress(KeyError):
-                value, own = part_named(parts, name), inspect.getattr_static(self.kind, name, None)
-                is_read = inspect.isfunction(own) and name not in self.running
-                members[name] = as_method(function_returning(value)) if is_read else value
-        for name in self.running:
-            is_async = inspect.iscoroutinefunction(getattr(self.kind, name))
-            members[name] = as_method(as_handler(tool, "Awaitable" if is_async else ""))
-        named = tool_parameters(method_of((), self.kind))
-        made = type(self.kind.__name__, (self.kind,), members)
-        return made(**{name: parts[part] for part, name in named.items()})
-
-
-def as_method(handler: Callable[..., object]) -> Callable[..., object]:
-    """Return a method that calls a function without its instance."""
-
-    def method(_self: object, *args: Any, **kwargs: Any) -> object:
-        return handler(*args, **kwargs)
-
-    return method
-
-
-def function_returning(value: object) -> Callable[..., object]:
-    """Return a function without parameters that returns a value."""
-    return lambda: value

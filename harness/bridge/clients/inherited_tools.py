@@ -1,0 +1,120 @@
+"""Tools as instances of subclasses of a third-party tool class."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from harness.bridge.clients.annotations import hints_of
+from harness.bridge.clients.declared_parts import parts_by_name
+from harness.bridge.clients.sources import source_of, source_of_class
+from harness.bridge.clients.tool_declarations import TOOL_PARTS, check_schema, parts_of_tool
+from harness.bridge.clients.tool_functions import as_function, as_handler, as_method
+from harness.model.protocols import ConversationTool
+
+RUNNING_METHODS = ("run", "call", "execute", "invoke", "handle", "__call__", "use", "perform", "apply", "arun", "_run")
+
+SCHEMA_PARTS = frozenset({"parameters", "properties", "declaration"})
+"""Parts of a tool that describe its arguments."""
+
+
+def running_methods(kind: type) -> list[str]:
+    """Return the methods of a class that its subclasses implement to run a tool, or else those with a usual name."""
+    named = [(name, each) for name, each in inspect.getmembers(kind, inspect.isfunction) if _may_run(name)]
+    missing = [name for name, each in named if _is_missing(each) and len(inspect.signature(each).parameters) > 1]
+    return missing or [name for name, _ in named if name in RUNNING_METHODS]
+
+
+def _may_run(name: str) -> bool:
+    return not name.startswith("_") or name in RUNNING_METHODS
+
+
+def _is_missing(function: object) -> bool:
+    """Return whether a method has no code yet."""
+    is_abstract = getattr(function, "__isabstractmethod__", False)
+    return is_abstract or re.search(r"raise NotImplementedError|:\s*\.\.\.\s*$", source_of(function)) is not None
+
+
+_NAMED_PARTS = ("name", "description", "parameters", "properties", "required", "declaration")
+
+
+def part_attributes(kind: type, code: str, running: Sequence[str]) -> dict[str, str]:
+    """Return the attributes of a class that are parts of a tool, and the part that each one is. A method counts if its
+    subclasses implement it. Without an attribute for the name, return none.
+    """
+    known = {**parts_by_name(code), **parts_by_name(source_of_class(kind))}
+    by_name = {name: part for part in _NAMED_PARTS for name in TOOL_PARTS[part]}
+    found = dict[str, str]()
+    for name in {*hints_of(kind), *dir(kind)} - {*running}:
+        own = inspect.getattr_static(kind, name, None)
+        part = known.get(name) or by_name.get(name)
+        if part is not None and not name.startswith("__") and (not inspect.isroutine(own) or _is_missing(own)):
+            found[name] = part
+    return found if "name" in found.values() else {}
+
+
+@dataclass(frozen=True, slots=True)
+class InheritedTools:
+    """Creates tools as instances of a subclass. `attributes` maps its attributes to the parts of the tool, and
+    `parameters` maps the parts that its constructor takes to their names.
+    """
+
+    kind: type
+    running: Sequence[str]
+    attributes: Mapping[str, str]
+    parameters: Mapping[str, str]
+
+    @property
+    def is_by_signature(self) -> bool:
+        """Return whether a tool is described by the signature of its method."""
+        return not SCHEMA_PARTS & {*self.attributes.values()}
+
+    def __call__(self, tool: ConversationTool) -> object:
+        """Return an instance of a subclass that is made for a tool."""
+        if "properties" in self.attributes.values():
+            check_schema(tool, takes_required="required" in self.attributes.values())
+        parts, members = parts_of_tool(tool), dict[str, object]()
+        for name, part in self.attributes.items():
+            own = inspect.getattr_static(self.kind, name, None)
+            model = _model_class(own, hints_of(self.kind).get(name)) if part == "parameters" else None
+            value: object = parts[part] if model is None else _model_of_tool(tool, model)
+            members[name] = as_method(_function_returning(value)) if inspect.isfunction(own) else value
+        for name in self.running:
+            is_async = inspect.iscoroutinefunction(getattr(self.kind, name))
+            make = as_function if self.is_by_signature else as_handler
+            members[name] = as_method(make(tool, "Awaitable" if is_async else ""))
+        members["__doc__"] = tool.description
+        made = type(self.kind.__name__, (self.kind,), members)
+        return made(**{name: parts[part] for part, name in self.parameters.items()})
+
+
+def _function_returning(value: object) -> Callable[..., object]:
+    return lambda: value
+
+
+def _model_class(value: object, hint: object) -> type | None:
+    """Return the base class of Pydantic models if an attribute holds such a model for the arguments of a tool."""
+    bases = inspect.getmro(value) if inspect.isclass(value) else ()
+    found = next((each for each in bases if each.__name__ == "BaseModel"), None)
+    if found is not None or "BaseModel" not in str(hint):
+        return found
+    return cast("type", importlib.import_module("pydantic").BaseModel)
+
+
+def _model_of_tool(tool: ConversationTool, base: type) -> type:
+    """Return a Pydantic model that has the schema of a tool and accepts any arguments."""
+
+    def schema(_cls: type, *_args: object, **_options: object) -> dict[str, Any]:
+        return copy.deepcopy(tool.parameters)
+
+    members: dict[str, Any] = {
+        "model_config": {"extra": "allow"},
+        "model_json_schema": classmethod(schema),
+        "__module__": __name__,
+    }
+    return type(base)("Arguments", (base,), members)
