@@ -164,7 +164,7 @@ class Audit:
         for finding in (each for rule in self._rules if rule.id == PREFIX_CHANGED for each in rule.findings(evidence)):
             if finding.exchange is not None and pairs[finding.exchange]:
                 severity = _IN_AUDIT.get(finding.kind, finding.severity)
-                outcomes = [_outcome(reading) for reading in evidence.readings]
+                outcomes = [_outcome(parsed) for parsed in evidence.parsed_exchanges]
                 yield _place(replace(finding, severity=severity), file, begun, outcomes)
 
     def result(self, skipped: Sequence[SkippedFile] = (), redrive: RedriveResult | None = None) -> RunResult:
@@ -207,7 +207,7 @@ class Audit:
     def _findings_of(
         self, file: str, api: str, evidence: Evidence, indices: Sequence[int], *, is_dated: bool
     ) -> list[Finding]:
-        outcomes = [_outcome(reading) for reading in evidence.readings]
+        outcomes = [_outcome(parsed) for parsed in evidence.parsed_exchanges]
         found: list[Finding] = []
         raised = (finding for rule in self._rules for finding in rule.findings(evidence))
         flagged: set[int] = set()
@@ -221,8 +221,8 @@ class Audit:
             if finding.rule in _REPORTED_BY_PROVIDERS:
                 severity = finding.severity
             if at is not None and limit and severity is Severity.ERROR:
-                request = evidence.readings[at].exchange.request
-                settled = evidence.api.applies_at(finding.source, evidence.rule_set(evidence.readings[at])) or (
+                request = evidence.parsed_exchanges[at].exchange.request
+                settled = evidence.api.applies_at(finding.source, evidence.rule_set(evidence.parsed_exchanges[at])) or (
                     evidence.api.services.is_test_double(evidence.api.model_of(request) or "", request.url)
                 )
                 may_be_older = not is_dated and _has_start_dates(finding, evidence.transcript.profile)
@@ -234,20 +234,20 @@ class Audit:
                     explained.add(at)
                     flagged.update({at} if self._scope.takes(finding.rule) else ())
             found.append(_place(replace(finding, severity=severity), file, indices, outcomes))
-        self._count(api, evidence.readings, outcomes, flagged)
+        self._count(api, evidence.parsed_exchanges, outcomes, flagged)
         for at, outcome in enumerate(outcomes):
             if outcome is Outcome.REFUSED and at not in explained:
-                self._unexplained.extend(_refusal(file, indices[at], evidence.readings[at]))
+                self._unexplained.extend(_refusal(file, indices[at], evidence.parsed_exchanges[at]))
         return found
 
     def _count(
-        self, api: str, readings: Sequence[ParsedExchange], outcomes: Sequence[Outcome], flagged: set[int]
+        self, api: str, parsed_exchanges: Sequence[ParsedExchange], outcomes: Sequence[Outcome], flagged: set[int]
     ) -> None:
         counts = self._counts[api]
-        counts["exchanges"] += len(readings)
-        counts["unread"] += sum(reading.unread is not None for reading in readings)
-        for reading in readings:
-            view, response = reading.response, reading.exchange.response
+        counts["exchanges"] += len(parsed_exchanges)
+        counts["unread"] += sum(parsed.unread is not None for parsed in parsed_exchanges)
+        for parsed in parsed_exchanges:
+            view, response = parsed.response, parsed.exchange.response
             if view is not None and response is not None and view.streamed:
                 counts["streamed"] += 1
                 whole = view.complete and view.error is None and response.delivery.ending == "complete"
@@ -368,13 +368,13 @@ def _has_start_dates(finding: Finding, profile: Profile) -> bool:
     return bool(held) and all(fact.since is not None for fact in held)
 
 
-def _refusal(file: str, index: int, reading: ParsedExchange) -> Iterator[RefusedRequest]:
+def _refusal(file: str, index: int, parsed: ParsedExchange) -> Iterator[RefusedRequest]:
     """Yield the request if it was refused because of its content, with the server's message.
 
     This includes errors sent with HTTP 200.
     """
-    response = reading.exchange.response
-    error = reading.response.error if reading.response is not None else None
+    response = parsed.exchange.response
+    error = parsed.response.error if parsed.response is not None else None
     if response is None:
         return
     status = response.status if response.status >= 400 or error is None else error.meant or response.status
@@ -395,15 +395,15 @@ def _concerns_redacted_id(finding: Finding) -> bool:
     return any(isinstance(each, str) and is_redacted_id(each) for each in values)
 
 
-def _outcome(reading: ParsedExchange) -> Outcome:
-    response = reading.exchange.response
+def _outcome(parsed: ParsedExchange) -> Outcome:
+    response = parsed.exchange.response
     if response is None or response.status >= 500:
         return Outcome.UNDECIDED
     if response.status >= 400:
         return Outcome.REFUSED
-    if reading.response is None or not 200 <= response.status < 300:
+    if parsed.response is None or not 200 <= response.status < 300:
         return Outcome.UNDECIDED
-    return Outcome.REFUSED if reading.response.error else Outcome.ACCEPTED
+    return Outcome.REFUSED if parsed.response.error else Outcome.ACCEPTED
 
 
 _TIME_STAMP_FIELDS = ("created", "created_at", "createTime", "create_time")

@@ -292,8 +292,8 @@ def _direct(cell: Cell) -> DirectRun:
 
 
 def _violated_limits(evidence: Evidence) -> Iterator[str]:
-    for reading in evidence.readings:
-        yield from (violation.rule for violation in evidence.violations(reading))
+    for parsed in evidence.parsed_exchanges:
+        yield from (violation.rule for violation in evidence.violations(parsed))
 
 
 def _table(done: Sequence[_Done]) -> Iterator[DetailCounts]:

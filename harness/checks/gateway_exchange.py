@@ -110,8 +110,8 @@ class GatewayExchange:
 
 def side(api: Api, exchange: Exchange) -> GatewaySide:
     """Read an HTTP exchange."""
-    reading = parse_exchange(api, 0, exchange)
-    return GatewaySide(exchange, reading.request, reading.response, reading.unread)
+    parsed = parse_exchange(api, 0, exchange)
+    return GatewaySide(exchange, parsed.request, parsed.response, parsed.unread)
 
 
 def client_side(api: Api, exchange: Exchange) -> GatewaySide:

@@ -218,7 +218,7 @@ def _state(run: GatewayRun) -> Iterator[tuple[DetailResult, GatewayExchange]]:
     numbers = {id(side.exchange): exchange for exchange in run.exchanges for side in exchange.upstream}
     without_state: set[int] = set()
     for violation in rule.check(evidence):
-        exchange = numbers.get(id(run.upstream.readings[violation.exchange or 0].exchange))
+        exchange = numbers.get(id(run.upstream.parsed_exchanges[violation.exchange or 0].exchange))
         if exchange is None or violation.kind is Kind.CONVENTION:
             continue
         without_state.add(exchange.number)
@@ -253,8 +253,8 @@ def _with_refusals(evidence: Evidence) -> Evidence:
     The upstream may refuse a request because the gateway lost part of it.
     """
     played, exchanges = 0, list[Exchange]()
-    for reading in evidence.readings:
-        exchange, response = reading.exchange, reading.response
+    for parsed in evidence.parsed_exchanges:
+        exchange, response = parsed.exchange, parsed.response
         if exchange.chat is not None:
             played = exchange.chat + 1
         elif response is not None and response.error is not None:
@@ -285,10 +285,10 @@ def _limits(run: GatewayRun, direct: Callable[[], DirectRun]) -> Iterator[Findin
     """Yield the limits that the gateway's requests exceed although a direct request would not."""
     evidence, seen = run.upstream, set[str]()
     numbers = {id(side.exchange): exchange for exchange in run.exchanges for side in exchange.upstream}
-    for reading in evidence.readings:
-        for violation in evidence.violations(reading):
-            without, exchange = direct(), numbers.get(id(reading.exchange))
-            theirs = _of_client(run, reading, exchange) if exchange is not None else ()
+    for parsed in evidence.parsed_exchanges:
+        for violation in evidence.violations(parsed):
+            without, exchange = direct(), numbers.get(id(parsed.exchange))
+            theirs = _of_client(run, parsed, exchange) if exchange is not None else ()
             if not without.possible or violation.rule in (*without.broken, *theirs, *seen):
                 continue
             seen.add(violation.rule)
@@ -313,11 +313,11 @@ def _limits(run: GatewayRun, direct: Callable[[], DirectRun]) -> Iterator[Findin
         yield Finding(TURNED_AWAY.id, Kind.LIMIT, Severity.ERROR, Blame.GATEWAY, message, source=SOURCE)
 
 
-def _of_client(run: GatewayRun, reading: ParsedExchange, exchange: GatewayExchange) -> list[str]:
+def _of_client(run: GatewayRun, parsed: ParsedExchange, exchange: GatewayExchange) -> list[str]:
     """Return the limits that the client's own request exceeds, if client and upstream use the same API."""
     if exchange.way.client is not exchange.way.upstream:
         return []
-    request, rule_set = exchange.client.exchange.request, run.upstream.rule_set(reading)
+    request, rule_set = exchange.client.exchange.request, run.upstream.rule_set(parsed)
     return [each.rule for each in exchange.way.upstream.judge(request, rule_set)]
 
 

@@ -43,7 +43,7 @@ class NodeProgram:
     def _script(self, made: Reproduction, claim: ScriptClaim, file: str, *, is_short: bool) -> str:
         at = made.finding.exchange
         is_loop = made.owns_loop
-        chosen = 0 if is_loop or at is None else min(made.readings[at].exchange.chat or 0, len(self.calls) - 1)
+        chosen = 0 if is_loop or at is None else min(made.parsed_exchanges[at].exchange.chat or 0, len(self.calls) - 1)
         name, _, model, *given = self.calls[chosen]
         given = [_without_metadata(each) for each in given] if is_short else given
         answers = [

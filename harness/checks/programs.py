@@ -218,8 +218,8 @@ def run_program(
     )
     lines: list[str] = []
     printed_once = Event()
-    reading = Thread(target=_collect, args=(process, lines, printed_once), daemon=True)
-    reading.start()
+    parsed = Thread(target=_collect, args=(process, lines, printed_once), daemon=True)
+    parsed.start()
     note = ""
     with contextlib.suppress(OSError), cast("IO[str]", process.stdin) as given:  # it may have ended already
         given.write(f"{first}\n")
@@ -234,7 +234,7 @@ def run_program(
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         note = f", then it was stopped after {seconds:.0f} seconds"
-    reading.join(_INPUT_SECONDS)
+    parsed.join(_INPUT_SECONDS)
     return EndedProgram(any(map(_is_description, lines)), _CONTROL_SEQUENCE.sub("", "".join(lines)), note)
 
 

@@ -172,7 +172,7 @@ def _end(made: Reproduction, claim: ScriptClaim, returned: str) -> str:
         return _assertion(sent, f"{text!r} in sent", says)
     if claim.subject == "shown":
         return _assertion("print('returned:', answer)", f"{value} in str(answer)", says)
-    if claim.subject == "no error" and not made.readings:  # with the fault, nothing is sent
+    if claim.subject == "no error" and not made.parsed_exchanges:  # with the fault, nothing is sent
         return f"assert received, {says}"
     if claim.subject in ("error", "no error"):
         return f"assert error is {'None' if claim.subject == 'no error' else 'not None'}, {says}"

@@ -88,7 +88,7 @@ class Reproduction:
     origin: str
     base_path: str
     finding: Finding
-    readings: Sequence[ParsedExchange]
+    parsed_exchanges: Sequence[ParsedExchange]
     calls: Sequence[LoggedCall]
     results: Mapping[str, Sequence[object]]
     owns_loop: bool
@@ -104,7 +104,7 @@ class Reproduction:
     @property
     def title(self) -> str:
         """The finding in one line, worded for the maintainers of the library."""
-        view = None if self.reading is None else self.reading.response
+        view = None if self.parsed is None else self.parsed.response
         if self.finding.rule == "stop-reason" and view is not None and view.stop_reason is StopReason.REFUSAL:
             return "the model refuses, and the library reports a normal answer"
         if self.finding.rule == "stream-recut":
@@ -147,7 +147,7 @@ class Reproduction:
     def _last(self) -> int:
         """Index of the last exchange that the script needs."""
         at = self.finding.exchange
-        return len(self.readings) if at is None or self.owns_loop else at
+        return len(self.parsed_exchanges) if at is None or self.owns_loop else at
 
     def target_call(self) -> int:
         """Return the index of the call with the fault."""
@@ -159,26 +159,26 @@ class Reproduction:
         """Return status, headers and body of each answer that the script's server sends, beginning with the exchange
         `first`. A body that arrives in several chunks is a list of them.
         """
-        used = self.readings[first : self._last + 1] or self.readings[-1:]
+        used = self.parsed_exchanges[first : self._last + 1] or self.parsed_exchanges[-1:]
         found = [_answer(each.exchange.response) for each in used if each.exchange.response is not None]
         return found or [(500, {"content-type": "application/json"}, "{}")]
 
     @property
-    def reading(self) -> ParsedExchange | None:
+    def parsed(self) -> ParsedExchange | None:
         """The exchange that the finding is about."""
         at = self.finding.exchange
-        return self.readings[at] if at is not None and at < len(self.readings) else None
+        return self.parsed_exchanges[at] if at is not None and at < len(self.parsed_exchanges) else None
 
     def claims(self) -> Iterator[ScriptClaim]:
         """Yield what a script may check to show the finding, the best first."""
-        reading, finding = self.reading, self.finding
+        parsed, finding = self.parsed, self.finding
         if finding.rule.startswith("tool-run"):
-            calls = [call for each in self.readings if each.response for call in each.response.calls]
+            calls = [call for each in self.parsed_exchanges if each.response for call in each.response.calls]
             yield ScriptClaim("runs", [[each.name, each.arguments] for each in calls])
-        if reading is not None and is_about_request(finding):
-            yield from self._of_request(reading)
+        if parsed is not None and is_about_request(finding):
+            yield from self._of_request(parsed)
             return
-        view = None if reading is None else reading.response
+        view = None if parsed is None else parsed.response
         status = None if view is None or view.error is None else meant_status(view.error)
         if status is not None:
             yield ScriptClaim("status", status)
@@ -197,8 +197,8 @@ class Reproduction:
         title = self.title if len(self.title) <= _MAX_TITLE else self.title.partition(": ")[0]
         return f"{shorten(title, _MAX_TITLE)}{right.get(claim.subject, '')}"
 
-    def _of_request(self, reading: ParsedExchange) -> Iterator[ScriptClaim]:
-        body, finding = loads(reading.exchange.request.body), self.finding
+    def _of_request(self, parsed: ParsedExchange) -> Iterator[ScriptClaim]:
+        body, finding = loads(parsed.exchange.request.body), self.finding
         right = _right_request(finding)
         lost = self.lost_state or self.lost_text
         if lost is not None:
@@ -217,11 +217,11 @@ class Reproduction:
         """The text of the conversation that the wrong request lacks, or `None`. A finding may show it with its role
         before it, which is not sent.
         """
-        reading, finding = self.reading, self.finding
-        if reading is None or finding.pointer or not isinstance(finding.expected, str):
+        parsed, finding = self.parsed, self.finding
+        if parsed is None or finding.pointer or not isinstance(finding.expected, str):
             return None
         right = _right_request(finding)
-        sent = _to_json(loads(reading.exchange.request.body))
+        sent = _to_json(loads(parsed.exchange.request.body))
         known = _to_json(self.conversation if right is None else right)
         texts = [finding.expected, finding.expected.partition(": ")[2]]
         return next(
@@ -231,10 +231,10 @@ class Reproduction:
     @property
     def lost_state(self) -> str | None:
         """The longest text of an answer's opaque state that the wrong request lacks, such as a signature, or `None`."""
-        reading, finding = self.reading, self.finding
-        if reading is None or finding.rule != "opaque-state-lost":
+        parsed, finding = self.parsed, self.finding
+        if parsed is None or finding.rule != "opaque-state-lost":
             return None
-        sent = _to_json(loads(reading.exchange.request.body))
+        sent = _to_json(loads(parsed.exchange.request.body))
         texts = sorted(_texts_in(finding.expected), key=len, reverse=True)
         return next((each for each in texts if _to_json(each) not in sent), None)
 
@@ -382,16 +382,16 @@ _PRINTED = ("raised: ", "sent: ", "returned: ", "got: ", "AssertionError: ")
 _MAX_CHARACTERS = 300
 
 
-def provider_fact(finding: Finding, api: str, readings: Sequence[ParsedExchange]) -> Fact | None:
+def provider_fact(finding: Finding, api: str, parsed_exchanges: Sequence[ParsedExchange]) -> Fact | None:
     """Return the fact on which a finding is based. This is the fact with its id, the first fact of its limit, or a fact
     about such responses.
     """
     at = finding.exchange
-    view = readings[at].response if at is not None and at < len(readings) else None
+    view = parsed_exchanges[at].response if at is not None and at < len(parsed_exchanges) else None
     is_refusal = view is not None and bool(view.refusal)
     endings = _FACTS.get("response-refusal" if is_refusal else finding.rule, ())
     if finding.rule == "chat-failure" and view is not None and view.error is not None:
-        status = readings[at or 0].exchange.response
+        status = parsed_exchanges[at or 0].exchange.response
         endings = ("stream-error",) if status is not None and status.status < _FIRST_ERROR else ("error-body", "errors")
     limits = (limit for limit in registry.known_limits() if limit.id == finding.rule)
     ids = [finding.rule, *(name for limit in limits for name in limit.facts), *(f"{api}-{each}" for each in endings)]
@@ -421,28 +421,28 @@ def curl_command(made: Reproduction, api: Api) -> str:
 
     The script reads the key from an environment variable.
     """
-    reading = made.reading
-    if reading is None or not is_about_request(made.finding):
+    parsed = made.parsed
+    if parsed is None or not is_about_request(made.finding):
         return ""
-    request, place = reading.exchange.request, made.finding.pointer
+    request, place = parsed.exchange.request, made.finding.pointer
     sent = urlsplit(request.url)
     url = urlsplit(api.provider_url)._replace(path=sent.path, query=sent.query).geturl()
     key = f"{_KEY_HEADERS.get(api.name, 'authorization: Bearer ')}${api.key_variables[0]}"
     version = request.headers.get("anthropic-version")
     given = [key, "content-type: application/json", *([f"anthropic-version: {version}"] if version else [])]
     headers = [f'-H "{each}"' for each in given]
-    wrong = f"# Wrong is {place}: {_short(resolve(_body(reading), place))}\n" if place else ""
-    body = json.dumps(_body(reading), indent=2, ensure_ascii=False)
+    wrong = f"# Wrong is {place}: {_short(resolve(_body(parsed), place))}\n" if place else ""
+    body = json.dumps(_body(parsed), indent=2, ensure_ascii=False)
     command = " \\\n    ".join([f"curl '{url}'", *headers, "--data-binary @- <<'JSON'"])
     return f"#!/bin/sh\n# {made.subject}: {made.title}\n{wrong}{command}\n{body}\nJSON\n"
 
 
 def issue_text(made: Reproduction, printed: str, script: str, language: str) -> str:
     """Return the text of an issue in Markdown. `printed` is the output of the script, if there is one."""
-    finding, reading = made.finding, made.reading
+    finding, parsed = made.finding, made.parsed
     number = (finding.exchange or 0) + 1
-    is_request = reading is not None and is_about_request(finding)
-    request = _body(reading) if reading is not None else None
+    is_request = parsed is not None and is_about_request(finding)
+    request = _body(parsed) if parsed is not None else None
     wrong = resolve(request, finding.pointer) if is_request and finding.pointer else finding.actual
     parts = [f"# {made.subject}: {made.title}"]
     place = f" `{finding.pointer}` of the request is `{_short(wrong)}`." if is_request and finding.pointer else ""
@@ -453,7 +453,7 @@ def issue_text(made: Reproduction, printed: str, script: str, language: str) -> 
     is_shown = not is_request and finding.actual is not None and expected
     returned = f" Returned: `{_short(finding.actual)}`." if is_shown else ""
     parts.append(f"**What happens.** {sentence(of + made.title)}{place}{returned}")
-    status = reading.response and reading.response.error and meant_status(reading.response.error) if reading else None
+    status = parsed.response and parsed.response.error and meant_status(parsed.response.error) if parsed else None
     if status is not None and finding.rule == "chat-failure":
         expected, advice = "", f"Raise an exception with the status {status}."
     else:
@@ -475,8 +475,8 @@ def issue_text(made: Reproduction, printed: str, script: str, language: str) -> 
         parts.append(_fold(title, language, script.rstrip()))
     if is_request:
         parts.append(_fold("The request", "json", json.dumps(request, indent=2, ensure_ascii=False)))
-    elif reading is not None and reading.exchange.response is not None and not script:
-        response = reading.exchange.response
+    elif parsed is not None and parsed.exchange.response is not None and not script:
+        response = parsed.exchange.response
         parts.append(_fold(f"The answer, HTTP {response.status}", "", response.body.decode(errors="replace")))
     return "\n\n".join(parts) + "\n"
 
@@ -491,8 +491,8 @@ _REMEDIES = {
 """Rule → advice for the maintainers of a library, without the terms of harness."""
 
 
-def _body(reading: ParsedExchange) -> JSON:
-    return parse_body(reading.exchange.request.body)
+def _body(parsed: ParsedExchange) -> JSON:
+    return parse_body(parsed.exchange.request.body)
 
 
 def _short(value: object) -> str:

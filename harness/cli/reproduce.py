@@ -242,11 +242,14 @@ def _reproduction(
     finished: FinishedCell, finding: Finding, spec: str, options: EffectiveOptions, *, copied: bool
 ) -> Reproduction:
     cell = finished.cell
-    readings, recut = () if finished.evidence is None else finished.evidence.readings, _recut(finished, finding)
+    parsed_exchanges, recut = (
+        () if finished.evidence is None else finished.evidence.parsed_exchanges,
+        _recut(finished, finding),
+    )
     if recut is not None:
-        readings = _with_responses(readings, recut.responses)
+        parsed_exchanges = _with_responses(parsed_exchanges, recut.responses)
     found = _wrapper(spec)
-    logged = _log_calls(cell, spec, [each.exchange.response for each in readings])
+    logged = _log_calls(cell, spec, [each.exchange.response for each in parsed_exchanges])
     client = _client_module(spec)  # which the calls have imported
     imported = _imported_packages(client, cell.target.api) if client is not None else []
     is_alone = copied or (client is not None and "site-packages" in str(client.__file__))
@@ -260,11 +263,11 @@ def _reproduction(
         logged.origin,
         _base_path(spec, registry.api(cell.target.api).base_path),
         finding,
-        readings,
+        parsed_exchanges,
         logged.calls,
         logged.results,
         isinstance(getattr(finished.evidence, "transcript", None), DrivenTranscript),
-        provider_fact(finding, cell.target.api, readings),
+        provider_fact(finding, cell.target.api, parsed_exchanges),
         what_to_do(finding),
         options.as_of or dt.date.today().isoformat(),  # noqa: DTZ011 - the user's day
         _redirects(spec, logged.agent),
@@ -282,12 +285,14 @@ def _recut(finished: FinishedCell, finding: Finding) -> ReplayVariant | None:
     return next(found, None) if finding.rule == _RECUT else None
 
 
-def _with_responses(readings: Sequence[ParsedExchange], responses: Sequence[HttpResponse]) -> list[ParsedExchange]:
+def _with_responses(
+    parsed_exchanges: Sequence[ParsedExchange], responses: Sequence[HttpResponse]
+) -> list[ParsedExchange]:
     """Return the exchanges with other streams, which mean the same."""
     left = iter(responses)
     return [
         replace(each, exchange=replace(each.exchange, response=each.exchange.response and next(left, None)))
-        for each in readings
+        for each in parsed_exchanges
     ]
 
 

@@ -195,8 +195,8 @@ def _exchanges(evidence: Evidence, found: Sequence[_Numbered], width: int) -> It
     chats, embedded = transcript.chats, transcript.embedded if isinstance(transcript, EmbeddingTranscript) else ()
     side = width * 3 // 5 - 4 if width >= _MIN_TWO_COLUMNS_WIDTH else width - 4
     before: ParsedExchange | None = None
-    for reading in evidence.readings:
-        chat = None if reading.exchange.chat is None else reading.exchange.chat
+    for parsed in evidence.parsed_exchanges:
+        chat = None if parsed.exchange.chat is None else parsed.exchange.chat
         made = chats[chat] if chat is not None and chat < len(chats) else None
         request = _request(made.request, _messages_before(evidence, chat)) if made else []
         outcome = _outcome(made) if made else []
@@ -209,23 +209,23 @@ def _exchanges(evidence: Evidence, found: Sequence[_Numbered], width: int) -> It
                 for run in transcript.runs
                 if run.answers == chat + 1
             ]
-        here = [each for each in found if each.finding.exchange == reading.index]
-        title = f"request {reading.index + 1}" + (f", turn {made.turn + 1}, answer {made.step + 1}" if made else "")
+        here = [each for each in found if each.finding.exchange == parsed.index]
+        title = f"request {parsed.index + 1}" + (f", turn {made.turn + 1}, answer {made.step + 1}" if made else "")
         sent = _body(
-            reading.exchange.request.body,
+            parsed.exchange.request.body,
             before and loads_or_none(before.exchange.request.body),
             here,
             response=False,
             width=side,
         )
-        got = _response(transcript.api, reading, here, side)
+        got = _response(transcript.api, parsed, here, side)
         yield [
-            heading(f"{title}: {reading.exchange.request.method} {reading.exchange.request.url}"),
+            heading(f"{title}: {parsed.exchange.request.method} {parsed.exchange.request.url}"),
             *_columns(request, sent, width),
             *_right(here, width),
             *_columns(outcome, got, width),
         ]
-        before = reading
+        before = parsed
     silent = [each for index, each in enumerate(chats) if not evidence.exchanges(index)]
     for made in silent:
         yield [heading(f"turn {made.turn + 1}, answer {made.step + 1}: nothing was sent"), *_request(made.request, 0)]
@@ -294,23 +294,23 @@ def _content(result: ToolResult) -> str:
     return result.content if isinstance(result.content, str) else json.dumps(result.content, ensure_ascii=False)
 
 
-def _response(api: str, reading: ParsedExchange, here: Sequence[_Numbered], width: int) -> list[Text]:
-    response = reading.exchange.response
+def _response(api: str, parsed: ParsedExchange, here: Sequence[_Numbered], width: int) -> list[Text]:
+    response = parsed.exchange.response
     if response is None:
         return [Text("no response", style="red")]
     status = Text(f"{response.status}", style="dim")
-    if reading.response is None:
-        raw = _raw(api, reading, here) or [Text(plain(response.body[:500].decode(errors="replace")))]
+    if parsed.response is None:
+        raw = _raw(api, parsed, here) or [Text(plain(response.body[:500].decode(errors="replace")))]
         return [status, *raw]
-    if reading.response.streamed:
+    if parsed.response.streamed:
         status.append(", streamed; shown as the equivalent whole body")
-    body = _json(reading.response.body, None, here, response=True, width=width)
-    return [status, *body, *_raw(api, reading, here)]
+    body = _json(parsed.response.body, None, here, response=True, width=width)
+    return [status, *body, *_raw(api, parsed, here)]
 
 
-def _raw(api: str, reading: ParsedExchange, here: Sequence[_Numbered]) -> list[Text]:
+def _raw(api: str, parsed: ParsedExchange, here: Sequence[_Numbered]) -> list[Text]:
     """Return the raw stream. Events that have findings are marked."""
-    stream = excerpts.raw_stream(api, reading)
+    stream = excerpts.raw_stream(api, parsed)
     if stream is None:
         return []
     marks: dict[int, list[_Numbered]] = {}

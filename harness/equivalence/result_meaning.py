@@ -80,9 +80,9 @@ def contains_result(
         return _contains_parts(shown, result, result.content, request, decode=decode)
     if any(isinstance(part, MediaView | OpaqueView) for part in view.payload):
         return False
-    readings = [*_readings(view, result.name, is_error=result.is_error, decode=decode)]
-    is_mentioned = result.is_error and not alone and _is_mentioned(readings, result.content)
-    return is_mentioned or _occurs(readings, result.content)
+    parsed_exchanges = [*_parsed_exchanges(view, result.name, is_error=result.is_error, decode=decode)]
+    is_mentioned = result.is_error and not alone and _is_mentioned(parsed_exchanges, result.content)
+    return is_mentioned or _occurs(parsed_exchanges, result.content)
 
 
 def _with_texts(view: ResultView) -> ResultView:
@@ -111,10 +111,10 @@ def is_sent_by_item(view: ResultView, result: ToolResult) -> bool:
 def is_plain_result(view: ResultView, result: ToolResult) -> bool:
     """Return whether the payload is exactly the tool's text, without a key such as `error` around it."""
     words = result.text if isinstance(result.content, tuple) else result.content
-    for reading in _readings(view, result.name, is_error=False, decode=False):
-        if _means(reading, words):
+    for parsed in _parsed_exchanges(view, result.name, is_error=False, decode=False):
+        if _means(parsed, words):
             return True
-        if isinstance(reading, dict) and "error" in reading:
+        if isinstance(parsed, dict) and "error" in parsed:
             return False
     return False
 
@@ -125,7 +125,7 @@ def core_text(view: ResultView) -> str | None:
     """
     if any(isinstance(part, MediaView | OpaqueView) for part in view.payload):
         return None
-    *_, innermost = _readings(view, view.name, is_error=None, decode=False)
+    *_, innermost = _parsed_exchanges(view, view.name, is_error=None, decode=False)
     if _is_nothing(innermost):
         return ""
     return innermost if isinstance(innermost, str) else canonical(innermost)
@@ -137,7 +137,7 @@ def is_nothing(result: ToolResult) -> bool:
     return all(part == Text("") for part in content) if isinstance(content, tuple) else content in (None, "")
 
 
-def _readings(view: ResultView, name: str | None, *, is_error: bool | None, decode: bool) -> Iterator[JSON]:
+def _parsed_exchanges(view: ResultView, name: str | None, *, is_error: bool | None, decode: bool) -> Iterator[JSON]:
     """Yield the possible interpretations of a payload, from the outside to the inside: text, JSON in text, wrapped
     values. With `decode`, also yield the text of a JSON string.
     """
@@ -218,33 +218,33 @@ def _reject_duplicates(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
     return found
 
 
-def _occurs(readings: Sequence[JSON], content: JSON) -> bool:
+def _occurs(parsed_exchanges: Sequence[JSON], content: JSON) -> bool:
     given = _parse(content) if isinstance(content, str) else None
-    return any(_means(reading, content) or (given is not None and _means(reading, given)) for reading in readings)
+    return any(_means(parsed, content) or (given is not None and _means(parsed, given)) for parsed in parsed_exchanges)
 
 
-def _means(reading: JSON, content: JSON) -> bool:
+def _means(parsed: JSON, content: JSON) -> bool:
     if content is None or content == "":
-        return _is_nothing(reading) or (content is None and reading == "null")
+        return _is_nothing(parsed) or (content is None and parsed == "null")
     if isinstance(content, str):
-        return reading == content or (isinstance(reading, bool | int | float) and json.dumps(reading) == content)
-    if isinstance(reading, str):
+        return parsed == content or (isinstance(parsed, bool | int | float) and json.dumps(parsed) == content)
+    if isinstance(parsed, str):
         try:
-            return equal(loads(reading), content)
+            return equal(loads(parsed), content)
         except WireError:
             return False
-    return equal(reading, content)
+    return equal(parsed, content)
 
 
-def _is_nothing(reading: JSON) -> bool:
-    return reading is None or reading in ("", {})
+def _is_nothing(parsed: JSON) -> bool:
+    return parsed is None or parsed in ("", {})
 
 
-def _is_mentioned(readings: Sequence[JSON], content: JSON) -> bool:
+def _is_mentioned(parsed_exchanges: Sequence[JSON], content: JSON) -> bool:
     """Return whether an error's content occurs inside a longer text."""
     if content is None or content == "":
         return True
-    return any(_holds(value, content) for reading in readings for value in walk(reading))
+    return any(_holds(value, content) for parsed in parsed_exchanges for value in walk(parsed))
 
 
 def _holds(value: JSON, content: JSON) -> bool:
@@ -282,13 +282,13 @@ def _contains_parts(
     if not all(any(same_medium(medium, part) for medium in inside or outside) for part in wanted):
         return False
     given = [part.text for part in content if isinstance(part, Text)]
-    readings = [*_readings(view, result.name, is_error=result.is_error, decode=decode)]
-    tellings = {"".join(_strings(reading)) for reading in readings}
+    parsed_exchanges = [*_parsed_exchanges(view, result.name, is_error=result.is_error, decode=decode)]
+    tellings = {"".join(_strings(parsed)) for parsed in parsed_exchanges}
     moved = wanted and not inside  # if the media had to move, a note may follow the result's own text
     for text in joined_texts(given):
         if any(telling.startswith(text) if moved else telling == text for telling in tellings):
             return True
-        if _occurs(readings, text) or (result.is_error and _is_mentioned(readings, text)):
+        if _occurs(parsed_exchanges, text) or (result.is_error and _is_mentioned(parsed_exchanges, text)):
             return True
     return False
 

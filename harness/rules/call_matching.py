@@ -175,7 +175,7 @@ def _call_id_changed(evidence: Evidence) -> Iterator[RuleViolation]:
             if call is None or expected.foreign or expected.id is None or call.id == expected.id:
                 continue
             message = f"the call of {expected.name} was issued as {expected.id!r} and is sent back as {call.id!r}"
-            yield req.reading.violation(
+            yield req.parsed.violation(
                 message,
                 call.id_pointer,
                 call.id,
@@ -208,15 +208,15 @@ def _issued_id_lost(evidence: Evidence) -> Iterator[RuleViolation]:
     It is an error only if the caller cannot use the id to distinguish the calls of the turn.
     """
     for index, chat in enumerate(evidence.transcript.chats):
-        reading = evidence.answer(index)
-        if reading is None or reading.response is None or chat.response is None:
+        parsed = evidence.answer(index)
+        if parsed is None or parsed.response is None or chat.response is None:
             continue
-        issued = [call for call in reading.response.calls if call.malformed is None]
+        issued = [call for call in parsed.response.calls if call.malformed is None]
         given_ids = [given.id for given in chat.response.tool_calls]
         for call, given in zip(issued, chat.response.tool_calls, strict=False):
             if call.id and given.id != call.id and not _is_mapped_back(evidence, index, call, given):
                 message = f"the API issued {call.id!r} for {call.name}; the adapter returns {given.id!r}"
-                yield reading.response_violation(
+                yield parsed.response_violation(
                     message,
                     call.id_pointer,
                     given.id,
@@ -243,16 +243,16 @@ def _is_mapped_back(evidence: Evidence, chat: int, call: CallView, given: ToolCa
 def _calls_without_id(evidence: Evidence) -> Iterator[tuple[int, CallView, ToolCall, frozenset[str]]]:
     """Yield each call without an id on the wire: exchange, wire call, decoded call, and ids that are already in use."""
     for index, chat in enumerate(evidence.transcript.chats):
-        reading = evidence.answer(index)
-        if reading is None or reading.response is None or chat.response is None:
+        parsed = evidence.answer(index)
+        if parsed is None or parsed.response is None or chat.response is None:
             continue
-        issued = [call for call in reading.response.calls if call.malformed is None]
+        issued = [call for call in parsed.response.calls if call.malformed is None]
         if all(call.id for call in issued):
             continue
         used = {call.id for message in chat.request.messages for call in message.tool_calls}
         for call, given in zip(issued, chat.response.tool_calls, strict=False):
             if not call.id:
-                yield reading.index, call, given, frozenset(used)
+                yield parsed.index, call, given, frozenset(used)
             used.add(given.id)
 
 
@@ -311,11 +311,11 @@ def _synthesised_sent(evidence: Evidence) -> Iterator[RuleViolation]:
                 continue
             if call.id is not None:
                 message = f"the API issued no id for {expected.name}, and {call.id!r} is sent back as if it had"
-                yield req.reading.violation(message, call.id_pointer, call.id)
+                yield req.parsed.violation(message, call.id_pointer, call.id)
             for result in pairing.of(call):
                 if result.call_id is not None:
                     message = f"the API issued no id for {expected.name}, and its result has {result.call_id!r}"
-                    yield req.reading.violation(message, result.id_pointer, result.call_id)
+                    yield req.parsed.violation(message, result.id_pointer, result.call_id)
 
 
 @RULES.add(
@@ -337,14 +337,12 @@ def _foreign_ids(evidence: Evidence) -> Iterator[RuleViolation]:
                     f"{call.id!r} now"
                 )
                 # ids are unique per request, and no API issued these
-                yield req.reading.violation(
-                    message, call.id_pointer, call.id, mapped[expected.id], kind=Kind.CONVENTION
-                )
+                yield req.parsed.violation(message, call.id_pointer, call.id, mapped[expected.id], kind=Kind.CONVENTION)
             if call.id is not None and sent.setdefault(call.id, expected.id) != expected.id:
                 message = (
                     f"the ids {sent[call.id]!r} and {expected.id!r} of the earlier history both became {call.id!r}"
                 )
-                yield req.reading.violation(message, call.id_pointer, call.id)
+                yield req.parsed.violation(message, call.id_pointer, call.id)
 
 
 @RULES.add(
@@ -356,7 +354,7 @@ def _foreign_ids(evidence: Evidence) -> Iterator[RuleViolation]:
 def _id_not_unique(evidence: Evidence) -> Iterator[RuleViolation]:
     """Report duplicate ids. A duplicate is allowed if the provider sent it, even in a truncated answer."""
     for req in evidence.chat_exchanges:
-        broken = (each.response for each in evidence.readings[: req.reading.index] if each.answer is None)
+        broken = (each.response for each in evidence.parsed_exchanges[: req.parsed.index] if each.answer is None)
         issued = [call.id for call in evidence.expected_calls(req.index)]
         issued.extend(call.id for response in broken if response is not None for call in response.calls)
         seen: set[str] = set()
@@ -367,7 +365,7 @@ def _id_not_unique(evidence: Evidence) -> Iterator[RuleViolation]:
                 and issued.count(call.id) <= 1
                 and not _repeats(evidence, req, call)
             ):
-                yield req.reading.violation(f"two calls have the id {call.id!r}", call.id_pointer, call.id)
+                yield req.parsed.violation(f"two calls have the id {call.id!r}", call.id_pointer, call.id)
             seen.add(call.id or "")
     if not evidence.transcript.chats:
         yield from _id_not_unique_within_turn(evidence)
@@ -380,9 +378,9 @@ def _repeats(evidence: Evidence, req: ClientRequest, call: CallView) -> bool:
 
 
 def _id_not_unique_within_turn(evidence: Evidence) -> Iterator[RuleViolation]:
-    for reading in evidence.readings:
-        for turn in reading.request.turns if reading.request else ():
+    for parsed in evidence.parsed_exchanges:
+        for turn in parsed.request.turns if parsed.request else ():
             ids = [part.id for part in turn.parts if isinstance(part, CallView) and part.id]
             for part in turn.parts:
                 if isinstance(part, CallView) and part.id and ids.count(part.id) > 1:
-                    yield reading.violation(f"two calls of one turn have the id {part.id!r}", part.id_pointer, part.id)
+                    yield parsed.violation(f"two calls of one turn have the id {part.id!r}", part.id_pointer, part.id)

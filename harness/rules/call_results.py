@@ -33,7 +33,7 @@ def _missing_calls(evidence: Evidence) -> Iterator[RuleViolation]:
             unanswered = expected.foreign and expected.result is None  # most APIs refuse it
             if call is None and not unanswered:
                 message = f"the call of {expected.name} ({expected.id or 'without id'}) is not sent back"
-                yield req.reading.violation(message, "", [c.name for c in req.view.calls], expected.name)
+                yield req.parsed.violation(message, "", [c.name for c in req.view.calls], expected.name)
 
 
 @RULES.add(
@@ -53,7 +53,7 @@ def _reordered_calls(evidence: Evidence) -> Iterator[RuleViolation]:
                 message = (
                     f"the call of {expected.name} ({expected.id or 'without id'}) is before one that came before it"
                 )
-                yield req.reading.violation(message, call.pointer, call.pointer, f"after {latest.pointer}")
+                yield req.parsed.violation(message, call.pointer, call.pointer, f"after {latest.pointer}")
                 break
             latest = call
 
@@ -82,13 +82,13 @@ def _calls_split(evidence: Evidence) -> Iterator[RuleViolation]:
                     f"the calls of {before.name} and {expected.name} were made at the same time, and are sent as two "
                     "turns: the result of the first is between them"
                 )
-                yield req.reading.violation(message, second.pointer, results[0].pointer, f"after {second.pointer}")
+                yield req.parsed.violation(message, second.pointer, results[0].pointer, f"after {second.pointer}")
 
 
 def _requests(evidence: Evidence) -> Iterator[tuple[int, RequestView]]:
-    for reading in evidence.readings:
-        if reading.request is not None:
-            yield reading.index, reading.request
+    for parsed in evidence.parsed_exchanges:
+        if parsed.request is not None:
+            yield parsed.index, parsed.request
 
 
 @RULES.add(
@@ -120,7 +120,7 @@ def _result_missing(evidence: Evidence) -> Iterator[RuleViolation]:
 
 def _given_results(evidence: Evidence, exchange: int) -> frozenset[str]:
     """Return the ids of the results that the caller gave."""
-    requests = (req.chat.request for req in evidence.chat_exchanges if req.reading.index == exchange)
+    requests = (req.chat.request for req in evidence.chat_exchanges if req.parsed.index == exchange)
     return frozenset(
         result.call_id for each in requests for message in each.messages for result in message.tool_results
     )
@@ -166,9 +166,9 @@ def _new_result_lost(evidence: Evidence) -> Iterator[RuleViolation]:
             for result in message.tool_results:
                 if result.call_id not in results:
                     what = f"the result {result.call_id!r} of {result.name} is not sent"
-                    yield req.reading.violation(what, "", [*results], result.call_id)
+                    yield req.parsed.violation(what, "", [*results], result.call_id)
             if message.text not in texts:
-                yield req.reading.violation("a text of the new message is not sent", "", texts, message.text)
+                yield req.parsed.violation("a text of the new message is not sent", "", texts, message.text)
 
 
 @RULES.add(
@@ -180,7 +180,7 @@ def _new_result_lost(evidence: Evidence) -> Iterator[RuleViolation]:
 )
 def _kept_history_repeated(evidence: Evidence) -> Iterator[RuleViolation]:
     """Report calls and texts of the responses that a request continues, and texts of the user's earlier messages."""
-    given = {req.reading.index: req.chat.request.messages for req in evidence.chat_exchanges}
+    given = {req.parsed.index: req.chat.request.messages for req in evidence.chat_exchanges}
     earlier: list[str] = []
     for exchange, view in _requests(evidence):
         responses = evidence.continued_responses(view)
@@ -217,7 +217,7 @@ def _result_ambiguous(evidence: Evidence) -> Iterator[RuleViolation]:
                     message = (
                         f"the result of {call.name} ({call.id}) has no id, and its turn has another call of that tool"
                     )
-                    yield req.reading.violation(message, nameless[0].pointer, None, call.id)
+                    yield req.parsed.violation(message, nameless[0].pointer, None, call.id)
 
 
 @RULES.add(
@@ -292,7 +292,7 @@ def _misplaced_part(
 
 
 def _media_of_results(evidence: Evidence, exchange: int) -> list[Image | File]:
-    chat = evidence.readings[exchange].exchange.chat
+    chat = evidence.parsed_exchanges[exchange].exchange.chat
     if chat is None or not evidence.transcript.chats:
         return []
     results = (each for message in evidence.transcript.chats[chat].request.messages for each in message.tool_results)
@@ -339,7 +339,7 @@ def _result_swapped(evidence: Evidence) -> Iterator[RuleViolation]:
             if other is not None:
                 call, owner = _words_of(answer.expected), _words_of(other)
                 message = f"the call {call} is answered with the result of another call ({owner})"
-                yield req.reading.violation(
+                yield req.parsed.violation(
                     message, answer.view.pointer, shown_payload(answer.view), shown_result(answer.given)
                 )
         yield from _swapped_by_program(evidence, req)
@@ -356,10 +356,10 @@ def _swapped_by_program(evidence: Evidence, req: ClientRequest) -> Iterator[Rule
         own = _repeats(text, one, other) or _repeats(other_text, other, one)
         if one.name == other.name and not own and _repeats(text, other, one) and _repeats(other_text, one, other):
             message = f"the call {_words_of(one)} is answered with the result of another call ({_words_of(other)})"
-            yield req.reading.violation(message, view.pointer, shown_payload(view), other_text)
+            yield req.parsed.violation(message, view.pointer, shown_payload(view), other_text)
         elif text == other_text and _repeats(text, one, other) and _repeats(text, other, one):
             message = f"the calls {_words_of(one)} and {_words_of(other)} get the same text, with the results of both"
-            yield req.reading.violation(message, view.pointer, shown_payload(view))
+            yield req.parsed.violation(message, view.pointer, shown_payload(view))
 
 
 def _repeats(text: str, call: ExpectedCall, other: ExpectedCall) -> bool:

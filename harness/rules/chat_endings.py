@@ -38,18 +38,18 @@ class ExpectedEnding:
     """The required end of a chat: one of `errors`, or a response if `errors` is empty."""
 
     ending: ChatEnding
-    reading: ParsedExchange | None = None
+    parsed: ParsedExchange | None = None
     errors: frozenset[str] = frozenset()
 
     @property
     def exchange(self) -> int | None:
         """Index of the exchange that determines the end."""
-        return self.reading.index if self.reading else None
+        return self.parsed.index if self.parsed else None
 
     @property
     def failure(self) -> ErrorView | None:
         """The provider's error."""
-        return self.reading.response.error if self.reading and self.reading.response else None
+        return self.parsed.response.error if self.parsed and self.parsed.response else None
 
 
 def expected_ending(evidence: Evidence, chat: int) -> ExpectedEnding:
@@ -57,22 +57,22 @@ def expected_ending(evidence: Evidence, chat: int) -> ExpectedEnding:
     exchanges = evidence.exchanges(chat)
     if not exchanges:
         return ExpectedEnding("unsent")
-    reading = exchanges[-1]
-    response = reading.exchange.response
-    if reading.is_made_up:
-        return ExpectedEnding("made-up", reading)
+    parsed = exchanges[-1]
+    response = parsed.exchange.response
+    if parsed.is_made_up:
+        return ExpectedEnding("made-up", parsed)
     if response is None:
-        return ExpectedEnding("unanswered", reading, frozenset({ConnectionFailed.__name__}))
-    if reading.response is not None and reading.response.error is not None:
+        return ExpectedEnding("unanswered", parsed, frozenset({ConnectionFailed.__name__}))
+    if parsed.response is not None and parsed.response.error is not None:
         broken = response.delivery.ending != "complete"
         return ExpectedEnding(
-            "failed", reading, _errors_for(reading.response.error) | (CUT_ERRORS if broken else frozenset[str]())
+            "failed", parsed, _errors_for(parsed.response.error) | (CUT_ERRORS if broken else frozenset[str]())
         )
-    if reading.is_cut:
-        return ExpectedEnding("cut", reading, CUT_ERRORS)
-    if reading.response is None:
-        return ExpectedEnding("unreadable", reading, _unreadable(reading, response.status))
-    return ExpectedEnding("answered", reading)
+    if parsed.is_cut:
+        return ExpectedEnding("cut", parsed, CUT_ERRORS)
+    if parsed.response is None:
+        return ExpectedEnding("unreadable", parsed, _unreadable(parsed, response.status))
+    return ExpectedEnding("answered", parsed)
 
 
 def _errors_for(error: ErrorView) -> frozenset[str]:
@@ -92,19 +92,19 @@ def meant_status(error: ErrorView) -> int | None:
     return error.status if error.status >= 400 else None
 
 
-def _unreadable(reading: ParsedExchange, status: int) -> frozenset[str]:
+def _unreadable(parsed: ParsedExchange, status: int) -> frozenset[str]:
     if 300 <= status < 400:  # clients must not follow redirects, so a redirect counts as no answer
         return frozenset({ConnectionFailed.__name__})
     # a stream that ends before its first event looks like a broken connection
-    streamed = reading.request is not None and reading.request.stream
+    streamed = parsed.request is not None and parsed.request.stream
     return CUT_ERRORS if streamed else frozenset({MalformedResponse.__name__})
 
 
-def is_retriable(reading: ParsedExchange) -> bool:
+def is_retriable(parsed: ParsedExchange) -> bool:
     """Return whether the exchange failed in a way that a retry may fix."""
-    error = reading.response.error if reading.response else None
+    error = parsed.response.error if parsed.response else None
     if error is None:
-        return reading.answer is None
+        return parsed.answer is None
     status = meant_status(error)
     return status is None or status >= 500 or status in _RETRIABLE_STATUSES
 
@@ -174,7 +174,7 @@ def _is_contested(wanted: ExpectedEnding) -> bool:
     """Return whether the cut stream may count as complete on this API: it has a stop reason and lacks only its last
     event.
     """
-    view = wanted.reading.response if wanted.reading and wanted.ending == "cut" else None
+    view = wanted.parsed.response if wanted.parsed and wanted.ending == "cut" else None
     if view is None or not registry.api(view.api).traits.stop_reason_may_end:
         return False
     return view.streamed and not view.complete and view.raw_stop_reason is not None
@@ -214,8 +214,8 @@ def _reason(wanted: ExpectedEnding) -> str | None:
             return f"the provider answered with an error ({_error_text(wanted.failure)})"
         case "cut":
             return f"the answer ends too early ({_ending(wanted)})"
-        case "unreadable" if wanted.reading is not None and wanted.reading.exchange.response is not None:
-            return f"the answer, HTTP {wanted.reading.exchange.response.status}, cannot be read"
+        case "unreadable" if wanted.parsed is not None and wanted.parsed.exchange.response is not None:
+            return f"the answer, HTTP {wanted.parsed.exchange.response.status}, cannot be read"
         case "unanswered":
             return "no answer came"
         case _:
@@ -229,7 +229,7 @@ def _error_text(error: ErrorView) -> str:
 
 
 def _ending(wanted: ExpectedEnding) -> str:
-    response = wanted.reading.exchange.response if wanted.reading else None
+    response = wanted.parsed.exchange.response if wanted.parsed else None
     match response.delivery.ending if response else "complete":
         case "cut":
             return "the connection was closed"
@@ -274,19 +274,19 @@ def _expected_error_violation(evidence: Evidence, chat: int, wanted: ExpectedEnd
 
 def _is_refused(evidence: Evidence, wanted: ExpectedEnding) -> bool:
     """Return whether the reference server refuses the request itself, apart from the scenario's faults."""
-    if wanted.reading is None or wanted.failure is None or not evidence.transcript.scripted:
+    if wanted.parsed is None or wanted.failure is None or not evidence.transcript.scripted:
         return False
-    return evidence.is_refused(wanted.reading) and meant_status(wanted.failure) == HTTPStatus.BAD_REQUEST
+    return evidence.is_refused(wanted.parsed) and meant_status(wanted.failure) == HTTPStatus.BAD_REQUEST
 
 
 def _is_left_out_by_caller(evidence: Evidence, wanted: ExpectedEnding) -> bool:
     """Return whether the request is refused only because it lacks a required word, such as "json", that the caller's
     texts lack too.
     """
-    if wanted.reading is None:
+    if wanted.parsed is None:
         return False
-    errors = [each for each in evidence.violations(wanted.reading) if each.severity == "error"]
-    return bool(errors) and all(evidence.is_left_out_by_caller(wanted.reading, each) for each in errors)
+    errors = [each for each in evidence.violations(wanted.parsed) if each.severity == "error"]
+    return bool(errors) and all(evidence.is_left_out_by_caller(wanted.parsed, each) for each in errors)
 
 
 def _status_violation(made: Chat, failure: ErrorView, wanted: ExpectedEnding) -> RuleViolation | None:
@@ -336,7 +336,7 @@ def _other_error_violation(evidence: Evidence, chat: int, wanted: ExpectedEnding
         case _:
             message = f"{raised} and there is no answer"
     rule = "stream-cut" if wanted.ending == "cut" else "chat-failure"
-    pointer = "" if wanted.reading else None
+    pointer = "" if wanted.parsed else None
     expected = _names(wanted) if wanted.errors else None
     # any exception shows the caller that the answer is broken or incomplete; its class is a convention
     is_own = made.error == ChatError.__name__ and not made.crashed
@@ -362,7 +362,7 @@ _OWN_ERRORS = (ChatError.__name__, MalformedResponse.__name__)
 
 def _ends_in_call(wanted: ExpectedEnding) -> bool:
     """Return whether the answer reached its token limit inside the arguments of a call."""
-    view = wanted.reading.response if wanted.reading else None
+    view = wanted.parsed.response if wanted.parsed else None
     if view is None or view.stop_reason is not StopReason.MAX_TOKENS:
         return False
     return any(call.malformed is not None for call in view.calls)
@@ -377,7 +377,7 @@ def _remedy_of_crash(origin: ExceptionOrigin | None, failing: str) -> str:
 
 def _is_incomplete(wanted: ExpectedEnding) -> bool:
     """Return whether the answer was refused or ended at a limit, which a client may report by an exception."""
-    view = wanted.reading.response if wanted.reading else None
+    view = wanted.parsed.response if wanted.parsed else None
     return wanted.ending == "answered" and view is not None and view.stop_reason in _INCOMPLETE
 
 
@@ -406,12 +406,12 @@ def _unsent_violation(made: Chat) -> RuleViolation:
 
 def _other_form(wanted: ExpectedEnding, stream: bool) -> str | None:
     """Return a message if the answer was streamed when a whole one was requested, or vice versa."""
-    reading = wanted.reading
-    if wanted.ending != "answered" or reading is None or reading.request is None or reading.response is None:
+    parsed = wanted.parsed
+    if wanted.ending != "answered" or parsed is None or parsed.request is None or parsed.response is None:
         return None
-    if reading.request.stream is not stream or reading.response.streamed is stream:
+    if parsed.request.stream is not stream or parsed.response.streamed is stream:
         return None
-    came, requested = ("a stream", "a whole answer") if reading.response.streamed else ("a whole answer", "a stream")
+    came, requested = ("a stream", "a whole answer") if parsed.response.streamed else ("a whole answer", "a stream")
     return f"the provider answered with {came} where {requested} was requested"
 
 
@@ -420,11 +420,11 @@ def _refusal_blame(evidence: Evidence, exchange: int | None, status: int) -> Bla
     others."""
     if exchange is None or status >= 500 or status == 429:
         return Blame.PROVIDER
-    if refused_change_of_caller(evidence, evidence.readings[exchange]) is not None:
+    if refused_change_of_caller(evidence, evidence.parsed_exchanges[exchange]) is not None:
         return Blame.SCENARIO
     if evidence.transcript.scripted:
         return Blame.ADAPTER
-    return Blame.ADAPTER if evidence.is_refused(evidence.readings[exchange]) else Blame.PROVIDER
+    return Blame.ADAPTER if evidence.is_refused(evidence.parsed_exchanges[exchange]) else Blame.PROVIDER
 
 
 def wrong_wait(evidence: Evidence, chat: int) -> RuleViolation | None:
@@ -446,7 +446,7 @@ def missing_message(evidence: Evidence, chat: int) -> RuleViolation | None:
     made, wanted = evidence.transcript.chats[chat], expected_ending(evidence, chat)
     if wanted.failure is None or made.error not in wanted.errors & PROVIDER_ERRORS or made.crashed:
         return None
-    response, reported = wanted.reading.exchange.response if wanted.reading else None, wanted.failure.message
+    response, reported = wanted.parsed.exchange.response if wanted.parsed else None, wanted.failure.message
     is_the_body = response is not None and reported.strip() == response.body.decode("utf-8", "replace").strip()
     if is_the_body or _letters(reported)[:_COMPARED_LETTERS] in _letters(made.error_text or ""):
         return None
@@ -474,7 +474,7 @@ def _tolerance_seconds(wanted: ExpectedEnding) -> float:
     """Return the tolerance for `retry_after` in seconds. It is larger for a date, because the time until a date depends
     on when it is computed.
     """
-    response = wanted.reading.exchange.response if wanted.reading else None
+    response = wanted.parsed.exchange.response if wanted.parsed else None
     given = response.headers.get("retry-after", "0") if response else "0"
     try:
         float(given)

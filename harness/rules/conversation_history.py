@@ -146,7 +146,7 @@ def _append_only(evidence: Evidence) -> Iterator[RuleViolation]:
                 _without_trimmed_results(turn, trims), _without_trimmed_results(found, trims), is_last=turn is then[-1]
             ):
                 message = "an entry that was sent before is gone or changed: the history is append-only"
-                yield req.reading.violation(
+                yield req.parsed.violation(
                     message, found.pointer if found else "", _entry(req, found) if found else None, _entry(before, turn)
                 )
                 break
@@ -169,7 +169,7 @@ def _without_instruction(req: ChatExchange, view: RequestView) -> RequestView:
 
 
 def _entry(req: ChatExchange, turn: TurnView) -> JSON:
-    return resolve(parse_body(req.reading.exchange.request.body), turn.pointer)
+    return resolve(parse_body(req.parsed.exchange.request.body), turn.pointer)
 
 
 def _is_continued(turn: TurnView, now: TurnView, *, is_last: bool) -> bool:
@@ -225,7 +225,7 @@ def _texts(evidence: Evidence) -> Iterator[RuleViolation]:
         for part in converted:
             message = "reasoning of another model is sent as text of the conversation"
             # no text of the caller is lost, and no API has a field for this one
-            yield req.reading.violation(message, part.pointer, part.text, severity=Severity.WARNING)
+            yield req.parsed.violation(message, part.pointer, part.text, severity=Severity.WARNING)
         refusals = _refusals(req)
         wanted = [*_group_by_role(each for each in given_texts if each not in refusals)]
         kept = [(role, part) for role, part in sent_texts if part not in converted]
@@ -236,12 +236,12 @@ def _texts(evidence: Evidence) -> Iterator[RuleViolation]:
         blank = _blank_texts(req)
         if blank and _first_mismatch(_without_blanks(wanted, blank), _without_blanks(sent, blank)) is None:
             message = "a text of white space only was left out"
-            yield req.reading.violation(message, "", severity=Severity.NOTE, case="blank text")
+            yield req.parsed.violation(message, "", severity=Severity.NOTE, case="blank text")
             continue
         missing, flawed = _first_difference(wanted[position:], sent[position:])
         if _is_system(req, flawed[1] if flawed else None):
             continue  # reported by system-in-message
-        yield req.reading.violation(
+        yield req.parsed.violation(
             _text_message(missing, flawed),
             flawed[1].pointer if flawed else "",
             f"{flawed[0]}: {flawed[1].text}" if flawed else None,
@@ -448,7 +448,7 @@ def _media(evidence: Evidence) -> Iterator[RuleViolation]:
             same = [(medium, before) for medium, before in sent if same_medium(medium, given)]
             if not same:
                 message = f"{what} of the conversation is missing or changed"
-                yield req.reading.violation(
+                yield req.parsed.violation(
                     message,
                     sent[0][0].pointer if sent else "",
                     [f"{medium.media_type}, {len(medium.data or b'')} bytes" for medium, _ in sent],
@@ -457,7 +457,7 @@ def _media(evidence: Evidence) -> Iterator[RuleViolation]:
                 )
             elif complete and offset not in [before for _, before in same]:
                 message = f"{what} of the conversation is in another place"
-                yield req.reading.violation(
+                yield req.parsed.violation(
                     message,
                     same[0][0].pointer,
                     f"after {same[0][1]} characters of text",
@@ -467,7 +467,7 @@ def _media(evidence: Evidence) -> Iterator[RuleViolation]:
         for medium in () if evidence.api.traits.files_are_pdf else with_files.inlined:
             message = "a text file is sent as text, although the API accepts it as a file"
             # the whole text arrives
-            yield req.reading.violation(message, medium.pointer, severity=Severity.WARNING, case="inlined")
+            yield req.parsed.violation(message, medium.pointer, severity=Severity.WARNING, case="inlined")
 
 
 def _repeated_media(req: ChatExchange) -> Iterator[RuleViolation]:
@@ -483,7 +483,7 @@ def _repeated_media(req: ChatExchange) -> Iterator[RuleViolation]:
         before = sum(medium.data == other.data and medium.uri == other.uri for other in sent[:place])
         if before and before == sum(same_medium(medium, each) for each in given):
             message = "an image or file of the conversation is sent more than once"
-            yield req.reading.violation(message, medium.pointer, before + 1, before, case="repeated")
+            yield req.parsed.violation(message, medium.pointer, before + 1, before, case="repeated")
 
 
 def _given_media(req: ChatExchange) -> Iterator[tuple[Image | File, int]]:

@@ -70,10 +70,10 @@ def build_conversation(
     for each in _shorten(_cell_messages(evidence), redactor):
         left -= len(each.text)
         words.append(each if left >= 0 else replace(each, text="[left out]"))
-    numbers = indices or range(len(evidence.readings))
+    numbers = indices or range(len(evidence.parsed_exchanges))
     exchanges = (
-        _show_reading(number, each, evidence.transcript.chats, redactor, with_stream=with_streams)
-        for number, each in zip(numbers, evidence.readings, strict=True)
+        _show_exchange(number, each, evidence.transcript.chats, redactor, with_stream=with_streams)
+        for number, each in zip(numbers, evidence.parsed_exchanges, strict=True)
     )
     return ConversationRecord(tuple(words), limit_bodies(exchanges, left))
 
@@ -108,17 +108,17 @@ def _redact(messages: list[MessageRecord], redactor: Redactor) -> list[MessageRe
     return [redactor.result(replace(each, text=text)) for each, text in zip(messages, whole, strict=True)]
 
 
-def _show_reading(
-    number: int, reading: ParsedExchange, chats: Sequence[Chat], redactor: Redactor, *, with_stream: bool
+def _show_exchange(
+    number: int, parsed: ParsedExchange, chats: Sequence[Chat], redactor: Redactor, *, with_stream: bool
 ) -> ExchangeRecord:
-    exchange, response = reading.exchange, reading.exchange.response
-    shown = shown_exchange(number, exchange.request, response, reading.response, redactor)
+    exchange, response = parsed.exchange, parsed.exchange.response
+    shown = shown_exchange(number, exchange.request, response, parsed.response, redactor)
     asked = chats[exchange.chat].request if exchange.chat is not None and exchange.chat < len(chats) else None
     stream = redactor.response(response).body.decode(errors="replace") if with_stream and response else None
     return replace(
         shown,
         chat=exchange.chat,
-        meaning=None if reading.request is None else _meaning(reading.request, asked, redactor),
+        meaning=None if parsed.request is None else _meaning(parsed.request, asked, redactor),
         stream=_stream(stream) if stream and shown.streamed else None,
     )
 

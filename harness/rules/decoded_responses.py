@@ -33,9 +33,9 @@ it.
 
 def _answers(evidence: Evidence) -> Iterator[tuple[ParsedExchange, ResponseView, ChatResponse]]:
     for index, chat in enumerate(evidence.transcript.chats):
-        reading = evidence.answer(index)
-        if reading is not None and reading.answer is not None and chat.response is not None:
-            yield reading, reading.answer, chat.response
+        parsed = evidence.answer(index)
+        if parsed is not None and parsed.answer is not None and chat.response is not None:
+            yield parsed, parsed.answer, chat.response
 
 
 _RESPONSE = "harness.model.messages: ChatResponse"
@@ -51,7 +51,7 @@ RULES = RuleTable(Subject.RESPONSES, "anthropic-usage, openai-chat-usage, openai
     remedy="return all text of the answer, in its order and unchanged",
 )
 def _text(evidence: Evidence) -> Iterator[RuleViolation]:
-    for reading, wire, given in _answers(evidence):
+    for parsed, wire, given in _answers(evidence):
         if given.text == wire.text:
             continue
         with_refusal = given.text == wire.text + wire.refusal
@@ -59,7 +59,7 @@ def _text(evidence: Evidence) -> Iterator[RuleViolation]:
         reason = ", with the stop reason of a refusal" if given.stop_reason is StopReason.REFUSAL else ""
         refused = f"a refusal is returned as text{reason}"
         message = refused if is_refusal else "the adapter returns a different text than the answer has"
-        yield reading.response_violation(
+        yield parsed.response_violation(
             message,
             next((part.pointer for part in wire.parts if isinstance(part, TextView)), ""),
             given.text,
@@ -76,13 +76,13 @@ def _text(evidence: Evidence) -> Iterator[RuleViolation]:
     remedy="return the text of the refusal as a `Refusal` part or a `Text` part",
 )
 def _refusal(evidence: Evidence) -> Iterator[RuleViolation]:
-    for reading, wire, given in _answers(evidence):
+    for parsed, wire, given in _answers(evidence):
         handed = "".join(part.text for part in given.message.parts if isinstance(part, Refusal))
         # `response-text` reports other texts
         if wire.refusal and handed != wire.refusal and given.text == wire.text:
             message = f"the adapter returns {'another' if handed else 'no'} refusal, and the answer has one"
             pointer = next((each.pointer for each in wire.parts if getattr(each, "kind", "") == "refusal"), "")
-            yield reading.response_violation(message, pointer, handed, wire.refusal)
+            yield parsed.response_violation(message, pointer, handed, wire.refusal)
 
 
 @RULES.add(
@@ -93,7 +93,7 @@ def _refusal(evidence: Evidence) -> Iterator[RuleViolation]:
     remedy="return each text of the reasoning once, and nothing else, or no `Thinking` part",
 )
 def _thinking(evidence: Evidence) -> Iterator[RuleViolation]:
-    for reading, wire, given in _answers(evidence):
+    for parsed, wire, given in _answers(evidence):
         handed = [part.text for part in given.message.parts if isinstance(part, Thinking)]
         if not handed or not wire.reasoning:
             continue
@@ -103,7 +103,7 @@ def _thinking(evidence: Evidence) -> Iterator[RuleViolation]:
         missing = [text for text in wire.reasoning if text.strip() not in "\n".join(handed)]
         if left.strip() or len(missing) == len(wire.reasoning):
             message = "the adapter returns different reasoning than the answer has"
-            yield reading.response_violation(message, "", "\n".join(handed), [*wire.reasoning])
+            yield parsed.response_violation(message, "", "\n".join(handed), [*wire.reasoning])
 
 
 @RULES.add(
@@ -114,32 +114,32 @@ def _thinking(evidence: Evidence) -> Iterator[RuleViolation]:
     remedy="return each call of the answer, in order, with its id, its name and its parsed arguments",
 )
 def _calls(evidence: Evidence) -> Iterator[RuleViolation]:
-    for reading, wire, given in _answers(evidence):
-        parsed = {call.id for call in given.tool_calls}
+    for parsed, wire, given in _answers(evidence):
+        read_ids = {call.id for call in given.tool_calls}
         issued = [
-            call for call in wire.calls if call.malformed is None and not (call.free_form and call.id not in parsed)
+            call for call in wire.calls if call.malformed is None and not (call.free_form and call.id not in read_ids)
         ]
         cut = [call for _, call in cut_calls(wire, given)]  # reported by truncated-call
         whole = [call for call in given.tool_calls if not any(call is other for other in cut)]
         if [call.name for call in issued] != [call.name for call in whole]:
-            yield _wrong_calls_violation(reading, issued, whole, given)
+            yield _wrong_calls_violation(parsed, issued, whole, given)
             continue
         issued_ids, returned_ids = [call.id for call in issued], [call.id for call in whole]
         has_unique_ids = len({*issued_ids}) == len(issued_ids)
         if issued_ids != returned_ids and has_unique_ids and {*issued_ids} == {*returned_ids}:
             message = "the adapter returns the calls of the answer in another order"
-            yield reading.response_violation(message, issued[0].pointer, [*returned_ids], [*issued_ids], case="order")
+            yield parsed.response_violation(message, issued[0].pointer, [*returned_ids], [*issued_ids], case="order")
             continue
         for call, returned in zip(issued, whole, strict=True):
             if not call.free_form and not equal(dict(returned.arguments), call.arguments):
                 message = f"the adapter returns different arguments of {call.name} than the answer has"
-                yield reading.response_violation(
+                yield parsed.response_violation(
                     message, call.arguments_pointer, dict(returned.arguments), call.arguments, case="arguments"
                 )
 
 
 def _wrong_calls_violation(
-    reading: ParsedExchange, issued: Sequence[CallView], returned: Sequence[ToolCall], given: ChatResponse
+    parsed: ParsedExchange, issued: Sequence[CallView], returned: Sequence[ToolCall], given: ChatResponse
 ) -> RuleViolation:
     """Return the violation for an adapter that returns other tools' calls, or another number of calls."""
     names = {call.name for call in issued}
@@ -148,12 +148,12 @@ def _wrong_calls_violation(
     if broken is not None:
         message = f"the arguments of {broken['name']} are returned as text that is not a JSON object"
         right: list[JSON] = [call.arguments for call in issued if call.name == broken["name"]]
-        return reading.response_violation(message, issued[0].pointer, broken["arguments"], right, case="arguments")
+        return parsed.response_violation(message, issued[0].pointer, broken["arguments"], right, case="arguments")
     message = "the adapter returns different calls than the answer has"
     if len(issued) != len(returned):
         plural = "" if len(issued) == 1 else "s"
         message = f"the answer has {len(issued)} call{plural}, but the adapter returns {len(returned)}"
-    return reading.response_violation(
+    return parsed.response_violation(
         message,
         issued[0].pointer if issued else "",
         [call.name for call in returned],
@@ -176,7 +176,7 @@ def _has_object(unreadable: dict[str, JSON]) -> bool:
     remedy="map {stop} to the expected member of `StopReason`",
 )
 def _stop_reason(evidence: Evidence) -> Iterator[RuleViolation]:
-    for reading, wire, given in _answers(evidence):
+    for parsed, wire, given in _answers(evidence):
         if given.stop_reason != wire.stop_reason:
             word = (given.raw_stop_reason or "").lower()
             one_word = word in _ENDS and wire.stop_reason is StopReason.STOP_SEQUENCE
@@ -187,7 +187,7 @@ def _stop_reason(evidence: Evidence) -> Iterator[RuleViolation]:
                 f"the provider's stop reason {wire.raw_stop_reason!r}{_refusal_clause(wire)} means "
                 f"{wire.stop_reason.value}, and the adapter reports {'none' if absent else given.stop_reason.value}"
             )
-            yield reading.response_violation(
+            yield parsed.response_violation(
                 message,
                 "",
                 given.stop_reason.value,
@@ -209,7 +209,7 @@ def _stop_reason(evidence: Evidence) -> Iterator[RuleViolation]:
 )
 def _raw_stop_reason(evidence: Evidence) -> Iterator[RuleViolation]:
     earlier: set[str] = set()
-    for reading, wire, given in _answers(evidence):
+    for parsed, wire, given in _answers(evidence):
         word, real = (given.raw_stop_reason or "").lower(), (wire.raw_stop_reason or "").lower()
         is_piece = bool(word and real) and (word in real or real in word)
         if word != real and word not in _AMBIGUOUS_STOP_REASONS and (is_piece or word in earlier):
@@ -217,7 +217,7 @@ def _raw_stop_reason(evidence: Evidence) -> Iterator[RuleViolation]:
                 f"the provider's stop reason is {wire.raw_stop_reason!r}, but the adapter returns "
                 f"{given.raw_stop_reason!r}"
             )
-            yield reading.response_violation(message, "", given.raw_stop_reason, wire.raw_stop_reason)
+            yield parsed.response_violation(message, "", given.raw_stop_reason, wire.raw_stop_reason)
         earlier.add(real)
 
 
@@ -243,11 +243,11 @@ def _usage(evidence: Evidence) -> Iterator[RuleViolation]:
 
     A client's own object may leave out cached tokens from the input and reasoning from the output, as some APIs do.
     """
-    for reading, wire, given in _answers(evidence):
+    for parsed, wire, given in _answers(evidence):
         own = _counts_of_api(wire.usage) if given.reported.get("own-counts") is True else {}
         for name, on_wire, handed in _counts(wire, given):
             if handed is not None and handed != (on_wire or 0) and handed != own.get(name):
-                yield reading.response_violation(f"{name} is not the value in the answer", "", handed, on_wire)
+                yield parsed.response_violation(f"{name} is not the value in the answer", "", handed, on_wire)
 
 
 def _counts_of_api(usage: Usage) -> dict[str, int]:
@@ -267,18 +267,18 @@ def _counts_of_api(usage: Usage) -> dict[str, int]:
     remedy="return each count in {usage}",
 )
 def _usage_offered(evidence: Evidence) -> Iterator[RuleViolation]:
-    for reading, wire, given in _answers(evidence):
+    for parsed, wire, given in _answers(evidence):
         for name, on_wire, handed in _counts(wire, given):
             if not on_wire or handed is not None:
                 continue
             message = f"the answer has {name}, but the adapter does not return it"
             if name in _PRICED_APART and given.usage.input_tokens is not None:
                 message += ", although it returns input_tokens: the caller computes other costs"
-                yield reading.response_violation(
+                yield parsed.response_violation(
                     message, "", None, on_wire, kind=Kind.LOSS, severity=Severity.WARNING, case=name
                 )
             else:
-                yield reading.response_violation(message, "", None, on_wire)
+                yield parsed.response_violation(message, "", None, on_wire)
 
 
 _PRICED_APART = frozenset({"cache_read_tokens", "cache_write_tokens"})
@@ -294,17 +294,17 @@ _PRICED_APART = frozenset({"cache_read_tokens", "cache_write_tokens"})
     remedy="return the model that the answer names, or `None`",
 )
 def _model(evidence: Evidence) -> Iterator[RuleViolation]:
-    for reading, wire, given in _answers(evidence):
+    for parsed, wire, given in _answers(evidence):
         if wire.model is None or given.model is None or _is_named(wire.model, given.model):
             continue
-        requested = reading.request.model if reading.request is not None else None
+        requested = parsed.request.model if parsed.request is not None else None
         is_alias = requested is not None and _is_named(requested, given.model)
         message = (
             "the adapter returns the requested model, but the answer names another one"
             if is_alias
             else "the model that is returned is neither the one that the answer names nor the requested one"
         )
-        yield reading.response_violation(
+        yield parsed.response_violation(
             message, "", given.model, wire.model, kind=Kind.CONVENTION if is_alias else None
         )
 
@@ -318,10 +318,10 @@ def _model(evidence: Evidence) -> Iterator[RuleViolation]:
 )
 def _id(evidence: Evidence) -> Iterator[RuleViolation]:
     able = Capability.PREVIOUS_RESPONSE in evidence.transcript.capabilities
-    for reading, wire, given in _answers(evidence):
+    for parsed, wire, given in _answers(evidence):
         if wire.id is not None and given.id != wire.id and (able or given.id is not None):
             message = f"the adapter returns {'another' if given.id else 'no'} id of the response"
-            yield reading.response_violation(message, "/id", given.id, wire.id)
+            yield parsed.response_violation(message, "/id", given.id, wire.id)
 
 
 def _is_named(model: str, name: str) -> bool:
@@ -343,9 +343,9 @@ _CALL_STOPS = frozenset({"tool_calls", "tool_use", "function_call"})
 
 def _library_answers(evidence: Evidence) -> Iterator[tuple[ParsedExchange, ResponseView, ChatResponse]]:
     for index, chat in enumerate(evidence.transcript.chats):
-        reading = evidence.answer(index)
-        if reading is not None and reading.response is not None and chat.response is not None:
-            yield reading, reading.response, chat.response
+        parsed = evidence.answer(index)
+        if parsed is not None and parsed.response is not None and chat.response is not None:
+            yield parsed, parsed.response, chat.response
 
 
 @RULES.add(
@@ -356,7 +356,7 @@ def _library_answers(evidence: Evidence) -> Iterator[tuple[ParsedExchange, Respo
     remedy="have the library report that the answer ended with calls if {stop} says so",
 )
 def _library_stop_reason(evidence: Evidence) -> Iterator[RuleViolation]:
-    for reading, wire, given in _library_answers(evidence):
+    for parsed, wire, given in _library_answers(evidence):
         reported, word = (given.raw_stop_reason or "").lower(), (wire.raw_stop_reason or "").lower()
         if reported in _LIBRARY_END_WORDS and word in _CALL_STOPS and given.stop_reason is StopReason.TOOL_USE:
             message = (
@@ -364,7 +364,7 @@ def _library_stop_reason(evidence: Evidence) -> Iterator[RuleViolation]:
                 "returns "
                 f"{given.raw_stop_reason!r}"
             )
-            yield reading.response_violation(message, "", given.raw_stop_reason, wire.raw_stop_reason)
+            yield parsed.response_violation(message, "", given.raw_stop_reason, wire.raw_stop_reason)
 
 
 @RULES.add(
@@ -375,13 +375,13 @@ def _library_stop_reason(evidence: Evidence) -> Iterator[RuleViolation]:
     remedy="have the library return empty arguments as `{{}}`",
 )
 def _empty_arguments(evidence: Evidence) -> Iterator[RuleViolation]:
-    for reading, wire, given in _library_answers(evidence):
+    for parsed, wire, given in _library_answers(evidence):
         for place in as_list(given.reported.get("empty-arguments")):
             call = wire.calls[place] if isinstance(place, int) and place < len(wire.calls) else None
             sent = None if call is None or call.malformed is not None else resolve(wire.body, call.arguments_pointer)
             if call is not None and sent not in (None, ""):
                 message = f"the library returns no text for the arguments of {call.name}, which is not JSON"
-                yield reading.response_violation(message, call.arguments_pointer, "", sent)
+                yield parsed.response_violation(message, call.arguments_pointer, "", sent)
 
 
 @RULES.add(
@@ -393,7 +393,7 @@ def _empty_arguments(evidence: Evidence) -> Iterator[RuleViolation]:
     remedy="drop calls whose arguments are cut or malformed, in the library",
 )
 def _cut_call(evidence: Evidence) -> Iterator[RuleViolation]:
-    for reading, wire, given in _library_answers(evidence):
+    for parsed, wire, given in _library_answers(evidence):
         for cut_name in as_list(given.reported.get("unreadable-calls")):
             name = as_object(cut_name).get("name")
             cut = next((call for call in wire.calls if call.malformed is not None and call.name == name), None)
@@ -401,7 +401,7 @@ def _cut_call(evidence: Evidence) -> Iterator[RuleViolation]:
                 by_limit = wire.stop_reason is StopReason.MAX_TOKENS
                 how = "cut by max_tokens" if by_limit else "whose arguments are not JSON"
                 message = f"the library returns a call of {cut.name} {how}"
-                yield reading.response_violation(message, cut.arguments_pointer, cut_name, "no call")
+                yield parsed.response_violation(message, cut.arguments_pointer, cut_name, "no call")
 
 
 @RULES.add(
@@ -413,12 +413,12 @@ def _cut_call(evidence: Evidence) -> Iterator[RuleViolation]:
     remedy="have the library keep the index that each call of the stream has",
 )
 def _indices(evidence: Evidence) -> Iterator[RuleViolation]:
-    for reading, wire, given in _library_answers(evidence):
+    for parsed, wire, given in _library_answers(evidence):
         reported = given.reported.get("indices")
         indices: list[JSON] = [index for index in as_list(reported) if index is not None]
         if len(set(map(str, indices))) < len(indices):
             message = "the library gives calls of one stream the same index, so their arguments are joined"
-            yield reading.response_violation(
+            yield parsed.response_violation(
                 message, wire.calls[0].pointer if wire.calls else "", reported, "an index for each call"
             )
 
@@ -428,9 +428,9 @@ _PROVIDER: dict[str, Any] = {"severity": Severity.WARNING, "blame": Blame.PROVID
 
 
 def _provider_answers(evidence: Evidence) -> Iterator[tuple[ParsedExchange, ResponseView]]:
-    for reading in evidence.readings:
-        if reading.answer is not None:
-            yield reading, reading.answer
+    for parsed in evidence.parsed_exchanges:
+        if parsed.answer is not None:
+            yield parsed, parsed.answer
 
 
 @RULES.add(
@@ -443,13 +443,13 @@ def _provider_answers(evidence: Evidence) -> Iterator[tuple[ParsedExchange, Resp
 def _missing_ids(evidence: Evidence) -> Iterator[RuleViolation]:
     if evidence.transcript.profile.call_ids is not True:
         return
-    for reading, response in _provider_answers(evidence):
-        if evidence.rule_set(reading).service in evidence.api.services.clouds:
+    for parsed, response in _provider_answers(evidence):
+        if evidence.rule_set(parsed).service in evidence.api.services.clouds:
             continue  # a cloud may differ: Vertex issued no ids for Gemini 3.5 in July 2026
         for call in response.calls:
             if not call.id and call.id_pointer:
                 message = f"the call of {call.name} came without an id"
-                yield reading.response_violation(message, call.pointer, call.id)
+                yield parsed.response_violation(message, call.pointer, call.id)
 
 
 @RULES.add(
@@ -462,10 +462,10 @@ def _missing_ids(evidence: Evidence) -> Iterator[RuleViolation]:
 def _missing_signatures(evidence: Evidence) -> Iterator[RuleViolation]:
     if evidence.transcript.profile.thought_signatures != "required":
         return
-    for reading, response in _provider_answers(evidence):
+    for parsed, response in _provider_answers(evidence):
         calls = response.calls
         if calls and not any(call.opaque for call in calls):
-            yield reading.response_violation("the calls came without a thought signature", calls[0].pointer)
+            yield parsed.response_violation("the calls came without a thought signature", calls[0].pointer)
 
 
 @RULES.add(
@@ -476,14 +476,14 @@ def _missing_signatures(evidence: Evidence) -> Iterator[RuleViolation]:
     **_PROVIDER,
 )
 def _provider_stop_reason(evidence: Evidence) -> Iterator[RuleViolation]:
-    for reading, response in _provider_answers(evidence):
+    for parsed, response in _provider_answers(evidence):
         calls = [call for call in response.calls if call.malformed is None]
         if response.stop_reason is StopReason.UNKNOWN:
             message = f"the API has no stop reason {response.raw_stop_reason!r}"
-            yield reading.response_violation(message, "", response.raw_stop_reason)
+            yield parsed.response_violation(message, "", response.raw_stop_reason)
         elif calls and response.stop_reason is StopReason.END_TURN:
             message = f"the response calls {calls[0].name} and says {response.raw_stop_reason!r}"
-            yield reading.response_violation(
+            yield parsed.response_violation(
                 message, calls[0].pointer, response.raw_stop_reason, StopReason.TOOL_USE.value
             )
 
@@ -495,10 +495,10 @@ def _provider_stop_reason(evidence: Evidence) -> Iterator[RuleViolation]:
     **_PROVIDER,
 )
 def _missing_usage(evidence: Evidence) -> Iterator[RuleViolation]:
-    for reading, response in _provider_answers(evidence):
-        is_counted = reading.request is not None and reading.request.usage_pointer is not None
+    for parsed, response in _provider_answers(evidence):
+        is_counted = parsed.request is not None and parsed.request.usage_pointer is not None
         if response.streamed and evidence.api.traits.counts_when_asked and not is_counted:
             continue  # reported by stream-requested (openai-chat-stream-usage)
         unfinished = response.stop_reason in (StopReason.PAUSE, StopReason.REFUSAL)  # blocked, or still running
         if not unfinished and not response.usage.input_tokens:
-            yield reading.response_violation("no input tokens are counted", "", response.usage.input_tokens)
+            yield parsed.response_violation("no input tokens are counted", "", response.usage.input_tokens)

@@ -200,7 +200,7 @@ class ClientRequest:
     """A request of the conversation, with its index. It must contain all earlier answers."""
 
     index: int
-    reading: ParsedExchange
+    parsed: ParsedExchange
     view: RequestView
 
 
@@ -230,7 +230,7 @@ class ChatExchange(ClientRequest):
             if isinstance(part, Opaque) and part.api == self.view.api
         ]
         entry = "/".join(pointer.split("/")[:3])
-        return bool(given) and resolve(parse_body(self.reading.exchange.request.body), entry) in given
+        return bool(given) and resolve(parse_body(self.parsed.exchange.request.body), entry) in given
 
 
 def _plain_key(key: str) -> str:
@@ -257,7 +257,7 @@ class Evidence:
     def with_replay_variants(self, replay_variants: tuple[ReplayVariant, ...]) -> Evidence:
         """Return evidence that includes replay variants, reusing the parsed exchanges."""
         made = Evidence(replace(self.transcript, replay_variants=replay_variants))
-        made.__dict__["readings"] = self.readings
+        made.__dict__["parsed_exchanges"] = self.parsed_exchanges
         return made
 
     @property
@@ -301,20 +301,20 @@ class Evidence:
         return found
 
     @cached_property
-    def readings(self) -> tuple[ParsedExchange, ...]:
-        """The parsed exchanges."""
+    def parsed_exchanges(self) -> tuple[ParsedExchange, ...]:
+        """The exchanges with what the wire reader reads in them."""
         return tuple(self._read(index, exchange) for index, exchange in enumerate(self.transcript.exchanges))
 
     def _read(self, index: int, exchange: Exchange) -> ParsedExchange:
         if isinstance(self.transcript, EmbeddingTranscript) and self.api.embeddings is not None:
             return parse_embedding_exchange(self.api.embeddings, index, exchange)
-        reading, scenario = parse_exchange(self.api, index, exchange), self.transcript.scenario
-        request, uncommon = reading.request, {} if scenario is None else scenario.uncommon_names
+        parsed, scenario = parse_exchange(self.api, index, exchange), self.transcript.scenario
+        request, uncommon = parsed.request, {} if scenario is None else scenario.uncommon_names
         if request is None or not uncommon:
-            return reading
+            return parsed
         names = {wire: name for name, wire in request.renamed_tools(uncommon).items()}
-        response = reading.response and reading.response.with_names(names)
-        return replace(reading, request=request.with_names(names), response=response)
+        response = parsed.response and parsed.response.with_names(names)
+        return replace(parsed, request=request.with_names(names), response=response)
 
     def continued_responses(self, view: RequestView) -> tuple[ResponseView, ...]:
         """Return the responses whose conversation a request continues, the latest first.
@@ -331,12 +331,12 @@ class Evidence:
     @cached_property
     def _exchange_by_response_id(self) -> Mapping[str | None, tuple[RequestView, ResponseView]]:
         """The request and the response of each answered exchange, by the response's id."""
-        read = ((each.request, each.answer) for each in self.readings)
+        read = ((each.request, each.answer) for each in self.parsed_exchanges)
         return {answer.id: (asked, answer) for asked, answer in read if asked and answer and answer.id}
 
-    def violations(self, reading: ParsedExchange) -> list[Violation]:
+    def violations(self, parsed: ParsedExchange) -> list[Violation]:
         """Return the violations of a request."""
-        transcript, request, rule_set = self.transcript, reading.exchange.request, self.rule_set(reading)
+        transcript, request, rule_set = self.transcript, parsed.exchange.request, self.rule_set(parsed)
         embedded = isinstance(transcript, EmbeddingTranscript)
         lost = endpoint_violation(self.api, request, embedded=embedded) if transcript.scripted else None
         if lost is None and (transcript.mode == "replay" or request.url.startswith(REFERENCE_URL)):
@@ -345,22 +345,22 @@ class Evidence:
             return [lost]
         if embedded:
             return self.api.judge_embeddings(request, rule_set)
-        objection = self._state_violations.get(reading.index)
+        objection = self._state_violations.get(parsed.index)
         return [
             *self.api.judge(request, rule_set),
             *self.api.supported_by_facts([] if objection is None else [objection], rule_set),
         ]
 
-    def is_refused(self, reading: ParsedExchange) -> bool:
+    def is_refused(self, parsed: ParsedExchange) -> bool:
         """Return whether the provider is known to refuse the request. Warnings do not count."""
-        return any(violation.severity == "error" for violation in self.violations(reading))
+        return any(violation.severity == "error" for violation in self.violations(parsed))
 
-    def is_left_out_by_caller(self, reading: ParsedExchange, violation: Violation) -> bool:
+    def is_left_out_by_caller(self, parsed: ParsedExchange, violation: Violation) -> bool:
         """Return whether a required word is missing because the caller's texts do not contain it either.
 
         Adapters add the word only by a convention of this project.
         """
-        word, chat = violation.limit.word, reading.exchange.chat
+        word, chat = violation.limit.word, parsed.exchange.chat
         if word is None or chat is None or self.transcript.scenario is None or not self.transcript.chats:
             return False
         request = self.transcript.chats[chat].request
@@ -369,17 +369,17 @@ class Evidence:
         texts = (part.text for message in request.messages for part in message.parts if isinstance(part, Text))
         return not any(word in text.lower() for text in (request.system or "", *texts))
 
-    def rule_set(self, reading: ParsedExchange) -> RuleSet:
+    def rule_set(self, parsed: ParsedExchange) -> RuleSet:
         """Return the rule set for a request: the provider's for the reference server, otherwise that of the called
         service."""
         transcript, services = self.transcript, self.api.services
         if isinstance(transcript, ServedTranscript):
-            model = self.api.model_of(reading.exchange.request) or transcript.model
+            model = self.api.model_of(parsed.exchange.request) or transcript.model
             return services.provider_rules(transcript.profiles.get(model, transcript.profile), model)
-        request = reading.exchange.recorded or reading.exchange.request
+        request = parsed.exchange.recorded or parsed.exchange.request
         if transcript.scripted or request.url.startswith(REFERENCE_URL):
             return services.provider_rules(transcript.profile, transcript.model)
-        answer = reading.exchange.response
+        answer = parsed.exchange.response
         return services.rules_at(transcript.profile, transcript.model, request.url, answer.body if answer else b"")
 
     @cached_property
@@ -390,15 +390,15 @@ class Evidence:
         if not self.transcript.scripted or scenario is None:
             return found
         memory = self.api.issued_state(foreign=bool(scenario.history), profile=self.transcript.profile)
-        for reading in self.readings:
+        for parsed in self.parsed_exchanges:
             objection = None
-            if reading.request is not None:
-                memory.receive(reading.request, reading.exchange.request)
-                objection = memory.objection(reading.request)
+            if parsed.request is not None:
+                memory.receive(parsed.request, parsed.exchange.request)
+                objection = memory.objection(parsed.request)
             if objection is not None:
-                found[reading.index] = objection
-            if reading.response is not None and reading.response.error is None:
-                memory.note(reading.response)
+                found[parsed.index] = objection
+            if parsed.response is not None and parsed.response.error is None:
+                memory.note(parsed.response)
         return found
 
     @cached_property
@@ -418,16 +418,16 @@ class Evidence:
             return self.chat_exchanges
         first = sorted(self._first.items())
         return tuple(
-            ClientRequest(index, reading, reading.request) for index, reading in first if reading.request is not None
+            ClientRequest(index, parsed, parsed.request) for index, parsed in first if parsed.request is not None
         )
 
     @cached_property
     def _first(self) -> Mapping[int, ParsedExchange]:
         """The first parsed request of each chat."""
         first: dict[int, ParsedExchange] = {}
-        for reading in self.readings:
-            if reading.exchange.chat is not None and reading.request is not None:
-                first.setdefault(reading.exchange.chat, reading)
+        for parsed in self.parsed_exchanges:
+            if parsed.exchange.chat is not None and parsed.request is not None:
+                first.setdefault(parsed.exchange.chat, parsed)
         return first
 
     def is_accepted(self, chat: int) -> bool:
@@ -443,15 +443,15 @@ class Evidence:
     @cached_property
     def issued_ids(self) -> frozenset[str]:
         """The call ids that the API issued."""
-        answers = (reading.response for reading in self.readings if reading.response is not None)
+        answers = (parsed.response for parsed in self.parsed_exchanges if parsed.response is not None)
         return frozenset(call.id for answer in answers for call in answer.calls if call.id)
 
     @cached_property
     def _by_chat(self) -> Mapping[int | None, tuple[ParsedExchange, ...]]:
         found: dict[int | None, list[ParsedExchange]] = {}
-        for reading in self.readings:
-            found.setdefault(reading.exchange.chat, []).append(reading)
-        return {chat: tuple(readings) for chat, readings in found.items()}
+        for parsed in self.parsed_exchanges:
+            found.setdefault(parsed.exchange.chat, []).append(parsed)
+        return {chat: tuple(parsed_exchanges) for chat, parsed_exchanges in found.items()}
 
     def answer(self, chat: int) -> ParsedExchange | None:
         """Return the exchange whose response the adapter returned: the chat's last exchange with a complete answer."""
@@ -459,7 +459,7 @@ class Evidence:
 
     @cached_property
     def _answers(self) -> Mapping[int | None, ParsedExchange]:
-        return {reading.exchange.chat: reading for reading in self.readings if reading.answer is not None}
+        return {parsed.exchange.chat: parsed for parsed in self.parsed_exchanges if parsed.answer is not None}
 
     def expected_calls(self, chat: int) -> tuple[ExpectedCall, ...]:
         """Return the calls that a chat's request must contain, in order. Results of earlier turns may be trimmed."""
@@ -499,8 +499,8 @@ class Evidence:
 
     def _issued_to_client(self, at: int) -> Iterator[ExpectedCall]:
         """Yield the calls of a scripted answer, each with the scenario's result."""
-        reading = self.answer(at)
-        for call in reading.response.calls if reading and reading.response else ():
+        parsed = self.answer(at)
+        for call in parsed.response.calls if parsed and parsed.response else ():
             if call.malformed is None:
                 yield ExpectedCall(call.id or None, call.name, call.arguments, self._scripted_result(call, at), at)
 
@@ -537,10 +537,10 @@ class Evidence:
         return tuple(tuple(self._issued_by(index)) for index in range(len(self.transcript.chats)))
 
     def _issued_by(self, chat: int) -> Iterator[ExpectedCall]:
-        reading = self.answer(chat)
-        if reading is None or reading.response is None or self.transcript.chats[chat].response is None:
+        parsed = self.answer(chat)
+        if parsed is None or parsed.response is None or self.transcript.chats[chat].response is None:
             return
-        wire_calls = [call for call in reading.response.calls if call.malformed is None]
+        wire_calls = [call for call in parsed.response.calls if call.malformed is None]
         for position, view in enumerate(wire_calls):
             result = self._result_of(chat, position, wire_calls)
             yield ExpectedCall(view.id or None, view.name, view.arguments, result, chat)

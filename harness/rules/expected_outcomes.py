@@ -308,8 +308,8 @@ def _has_retry_after(ended: ExpectedEnding, wait: JSON) -> bool:
 
 
 def _wire_stop_reason(evidence: Evidence, chat: int) -> str | None:
-    reading = evidence.answer(chat)
-    return reading.answer.stop_reason if reading is not None and reading.answer is not None else None
+    parsed = evidence.answer(chat)
+    return parsed.answer.stop_reason if parsed is not None and parsed.answer is not None else None
 
 
 def _has_recovered(evidence: Evidence, chat: int) -> bool:

@@ -75,10 +75,10 @@ def _missing_json_mode(evidence: Evidence) -> Iterator[RuleViolation]:
                 tools = " if it has tools" if req.chat.request.tools else ""
                 name = "JSON" if kind == "json" else "JSON of a schema"
                 message = f"the request does not set the API's field for {name}{tools}"
-                yield req.reading.violation(message, sent.pointer if sent else "", sent.kind if sent else None, kind)
+                yield req.parsed.violation(message, sent.pointer if sent else "", sent.kind if sent else None, kind)
         elif not _has_instruction(req):
             message = "this API has no switch for JSON mode, and no block of the request asks for JSON"
-            yield req.reading.violation(message, "", None, "a system block of its own that asks for JSON")
+            yield req.parsed.violation(message, "", None, "a system block of its own that asks for JSON")
 
 
 def _has_instruction(req: ChatExchange) -> bool:
@@ -101,7 +101,7 @@ def _unwanted_json(evidence: Evidence) -> Iterator[RuleViolation]:
         sent = req.view.response_format
         if req.chat.request.response_format is None and sent is not None:
             message = "the request asks for JSON, and the caller did not"
-            yield req.reading.violation(message, sent.pointer, sent.kind, None)
+            yield req.parsed.violation(message, sent.pointer, sent.kind, None)
 
 
 @RULES.add(
@@ -121,11 +121,11 @@ def _changed_schema(evidence: Evidence) -> Iterator[RuleViolation]:
         found = change(wanted.schema, sent.schema, sent.dialect)
         if found is not None:
             message = f"the schema of the answer was changed on its way{found.describe()}"
-            yield req.reading.violation(message, sent.schema_pointer + found.pointer, found.actual, found.expected)
+            yield req.parsed.violation(message, sent.schema_pointer + found.pointer, found.actual, found.expected)
         elif (other := next(_reordered_properties(wanted.schema, sent.schema), None)) is not None:
             message = "the properties of the schema are in another order, and so will be those of the answer"
             pointer = sent.schema_pointer + other[0]
-            yield req.reading.violation(message, pointer, [*other[1]], severity=Severity.WARNING)
+            yield req.parsed.violation(message, pointer, [*other[1]], severity=Severity.WARNING)
 
 
 def _reordered_properties(given: JSON, sent: JSON, pointer: str = "") -> Iterator[tuple[str, dict[str, JSON]]]:
@@ -156,21 +156,21 @@ def _wrong_answer(evidence: Evidence) -> Iterator[RuleViolation]:
     (anthropic-output-format).
     """
     for index, chat in enumerate(evidence.transcript.chats):
-        wanted, reading = chat.request.response_format, evidence.answer(index)
-        if wanted is None or chat.response is None or chat.response.tool_calls or reading is None:
+        wanted, parsed = chat.request.response_format, evidence.answer(index)
+        if wanted is None or chat.response is None or chat.response.tool_calls or parsed is None:
             continue
-        if reading.response is None or reading.response.stop_reason not in ("end_turn", "stop_sequence"):
+        if parsed.response is None or parsed.response.stop_reason not in ("end_turn", "stop_sequence"):
             continue
         schema = wanted.schema if isinstance(wanted, JsonSchema) else None
         problem = _problem(chat.response.text, schema)
         if problem is not None:
-            on_the_wire = _problem(reading.response.text, schema)
+            on_the_wire = _problem(parsed.response.text, schema)
             message = f"the answer {problem}"
-            yield reading.response_violation(
+            yield parsed.response_violation(
                 message,
-                next((part.pointer for part in reading.response.parts if isinstance(part, TextView)), ""),
+                next((part.pointer for part in parsed.response.parts if isinstance(part, TextView)), ""),
                 chat.response.text,
-                reading.response.text if on_the_wire is None else schema,
+                parsed.response.text if on_the_wire is None else schema,
                 blame=Blame.ADAPTER if on_the_wire is None else Blame.MODEL,
             )
 
@@ -248,7 +248,7 @@ def _missing_prompt(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.chat_exchanges:
         system = _system_of(req)
         if system is not None and not any(part.text for part in _prompts(req)):
-            yield req.reading.violation("the request has no system prompt where the API expects it", "", None, system)
+            yield req.parsed.violation("the request has no system prompt where the API expects it", "", None, system)
 
 
 @RULES.add(
@@ -266,7 +266,7 @@ def _prompt_in_message(evidence: Evidence) -> Iterator[RuleViolation]:
             continue
         for part in found:
             message = "the system prompt is in a message of the conversation"
-            yield req.reading.violation(message, part.pointer, part.text)
+            yield req.parsed.violation(message, part.pointer, part.text)
 
 
 def _is_prompt(system: str, text: str) -> bool:
@@ -294,13 +294,13 @@ def _repeated_prompt(evidence: Evidence) -> Iterator[RuleViolation]:
         if sum(count for _, count in copies) > 1:
             part = [part for part, count in copies if count][-1]
             total = sum(count for _, count in copies)
-            yield req.reading.violation("the system prompt is sent more than once", part.pointer, total, 1)
+            yield req.parsed.violation("the system prompt is sent more than once", part.pointer, total, 1)
     if not evidence.transcript.chats:
-        for reading in evidence.readings:
+        for parsed in evidence.parsed_exchanges:
             seen: set[str] = set()
-            for part in reading.request.system if reading.request else ():
+            for part in parsed.request.system if parsed.request else ():
                 if part.text in seen:
-                    yield reading.violation("the same system text is sent twice", part.pointer, part.text)
+                    yield parsed.violation("the same system text is sent twice", part.pointer, part.text)
                 seen.add(part.text)
 
 
@@ -321,7 +321,7 @@ def _changed_prompt(evidence: Evidence) -> Iterator[RuleViolation]:
                 what = "is sent with different white space around it" if trimmed else "was changed"
                 message = f"the system prompt {what}"
                 # it contains no instruction
-                yield req.reading.violation(
+                yield req.parsed.violation(
                     message, part.pointer, part.text, system, kind=Kind.CONVENTION if trimmed else None
                 )
 
@@ -340,10 +340,10 @@ def _misplaced_prompt(evidence: Evidence) -> Iterator[RuleViolation]:
         for part in _prompts(req):
             if part.place not in places:
                 message = f"a system text is in {part.place}"
-                yield req.reading.violation(message, part.pointer, part.place, [*sorted(places)])
+                yield req.parsed.violation(message, part.pointer, part.place, [*sorted(places)])
             elif part.before_turn:
                 message = f"a system text comes after {part.before_turn} entries of the conversation"
-                yield req.reading.violation(message, part.pointer, part.before_turn, 0)
+                yield req.parsed.violation(message, part.pointer, part.before_turn, 0)
 
 
 @RULES.add(
@@ -360,7 +360,7 @@ def _trailing_prompt(evidence: Evidence) -> Iterator[RuleViolation]:
         for part in _prompts(req):
             if part.place in places:
                 message = f"the provider adds {part.place!r} after the conversation for this model"
-                yield req.reading.violation(message, part.pointer, part.place, "message:developer")
+                yield req.parsed.violation(message, part.pointer, part.place, "message:developer")
 
 
 @RULES.add(
@@ -378,7 +378,7 @@ def _unwanted_prompt(evidence: Evidence) -> Iterator[RuleViolation]:
                 # an empty text is subject to the limits of the API
                 if part.text not in (previous, "") and not req.is_verbatim(part.pointer):
                     message = "the caller gave no system prompt, but the request has one"
-                    yield req.reading.violation(message, part.pointer, part.text)
+                    yield req.parsed.violation(message, part.pointer, part.text)
 
 
 @RULES.add(
@@ -396,7 +396,7 @@ def _stale_prompt(evidence: Evidence) -> Iterator[RuleViolation]:
         for part in _prompts(req):
             if previous in part.text:
                 message = "the system prompt has changed, but the earlier one is still sent"
-                yield req.reading.violation(message, part.pointer, part.text, system)
+                yield req.parsed.violation(message, part.pointer, part.text, system)
 
 
 def _previous_prompt(evidence: Evidence, req: ChatExchange) -> str | None:

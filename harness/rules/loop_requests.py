@@ -67,11 +67,11 @@ class LoopInputs:
     def cut_calls(self) -> list[CutCall]:
         """The truncated calls, except those that a retry of the stream completed."""
         return [
-            CutCall(at, reading.index, call, reading.is_cut)
-            for reading in self.evidence.readings
-            if (at := reading.exchange.chat) is not None and reading.response is not None
-            if (self.evidence.answer(at) is None if reading.is_cut else is_cut_off(reading.response))
-            for call in reading.response.calls
+            CutCall(at, parsed.index, call, parsed.is_cut)
+            for parsed in self.evidence.parsed_exchanges
+            if (at := parsed.exchange.chat) is not None and parsed.response is not None
+            if (self.evidence.answer(at) is None if parsed.is_cut else is_cut_off(parsed.response))
+            for call in parsed.response.calls
             if call.malformed is not None
         ]
 
@@ -117,13 +117,13 @@ def may_end_here(evidence: Evidence) -> bool:
         return True
     if not isinstance(transcript, DrivenTranscript) or Capability.ANSWERS not in transcript.capabilities:
         return False
-    last = next((each for each in reversed(evidence.readings) if not each.is_made_up), None)
+    last = next((each for each in reversed(evidence.parsed_exchanges) if not each.is_made_up), None)
     return last is not None and (last.answer is None or last.answer.stop_reason in EARLY_ENDS)
 
 
 def may_wait(evidence: Evidence) -> bool:
     """Return whether a loop may still be waiting before it sends its last request again."""
-    last = evidence.readings[-1] if evidence.readings else None
+    last = evidence.parsed_exchanges[-1] if evidence.parsed_exchanges else None
     is_error = last is not None and last.response is not None and last.response.error is not None
     return last is not None and is_error and is_retriable(last)
 
@@ -168,7 +168,7 @@ def missing_system_prompt(given: LoopInputs) -> Iterator[RuleViolation]:
         first = instructions(given.client_requests[0][0].view).strip() if given.client_requests else ""
         for req, _ in given.client_requests[1:] if first else ():
             if not req.view.stateful and not instructions(req.view).strip():
-                yield req.reading.violation("the system prompt of the first request is left out here", "", None, first)
+                yield req.parsed.violation("the system prompt of the first request is left out here", "", None, first)
             yield from _repeated_system_prompt(req, first)
         return
     for req, turn in given.client_requests:
@@ -179,7 +179,7 @@ def missing_system_prompt(given: LoopInputs) -> Iterator[RuleViolation]:
         in_user_text = any(system in text for text in texts(view, "user"))
         where = "is in a user message" if in_user_text else "is nowhere in the request"
         place = view.system[0].pointer if view.system else ""
-        yield req.reading.violation(f"the system prompt {where}", place, instructions(view) or None, system)
+        yield req.parsed.violation(f"the system prompt {where}", place, instructions(view) or None, system)
 
 
 def _repeated_system_prompt(req: ClientRequest, system: str) -> Iterator[RuleViolation]:
@@ -188,7 +188,7 @@ def _repeated_system_prompt(req: ClientRequest, system: str) -> Iterator[RuleVio
     for line in dict.fromkeys(each.strip() for each in system.splitlines()):
         if len(line) >= _MIN_LINE and sent.count(line) > system.count(line):
             place = req.view.system[-1].pointer
-            yield req.reading.violation("the system prompt is repeated in this request", place, sent, system)
+            yield req.parsed.violation("the system prompt is repeated in this request", place, sent, system)
             return
 
 
@@ -206,11 +206,11 @@ def missing_tools(given: LoopInputs) -> Iterator[RuleViolation]:
             continue
         if given.tools and not sent:
             names: list[JSON] = [tool.name for tool in given.tools]
-            yield req.reading.violation("the request declares no tools", "", None, names)
+            yield req.parsed.violation("the request declares no tools", "", None, names)
             continue
         for tool in given.tools:
             if tool.name not in sent:
-                yield req.reading.violation(f"the tool {tool.name} is not declared", "", [*sent], tool.name)
+                yield req.parsed.violation(f"the tool {tool.name} is not declared", "", [*sent], tool.name)
 
 
 def _ends_turn(given: LoopInputs, req: ClientRequest, turn: int) -> bool:
@@ -229,12 +229,12 @@ def changed_tools(given: LoopInputs) -> Iterator[RuleViolation]:
                 continue
             if tool.description.strip() not in (view.description or ""):
                 message = f"the description of {tool.name} was changed"
-                yield req.reading.violation(message, view.pointer, view.description, tool.description)
+                yield req.parsed.violation(message, view.pointer, view.description, tool.description)
             found = change(dict(tool.parameters), view.parameters, view.dialect)
             if found is not None:
                 place = found.pointer or "/"
                 message = f"the parameters of {tool.name} were changed at {place} of their schema{found.describe()}"
-                yield req.reading.violation(message, view.pointer, found.actual, found.expected)
+                yield req.parsed.violation(message, view.pointer, found.actual, found.expected)
 
 
 def missing_messages(given: LoopInputs) -> Iterator[RuleViolation]:
@@ -246,7 +246,7 @@ def missing_messages(given: LoopInputs) -> Iterator[RuleViolation]:
         left_out = given.evidence.left_out_turns(req.index)
         if left_out:
             message = f"the oldest {left_out} of the {turn} earlier turns are left out"
-            yield req.reading.violation(message, severity=Severity.NOTE)
+            yield req.parsed.violation(message, severity=Severity.NOTE)
         first = given.evidence.first_answer_sent(req.index)
         answers = (given.evidence.answer(at) for at in range(first, req.index))
         views = [answer.response for answer in answers if answer is not None and answer.response is not None]
@@ -265,7 +265,7 @@ def _missing_texts(req: ClientRequest, role: str, wanted: list[str]) -> Iterator
         found = next(((index, place) for index, place in places if place >= 0), None)
         if found is None:
             who = "the user" if role == "user" else "the model"
-            yield req.reading.violation(f"what {who} wrote is not in the request", "", [*sent], text)
+            yield req.parsed.violation(f"what {who} wrote is not in the request", "", [*sent], text)
         else:
             at, start = found[0], found[1] + len(text)
 
@@ -276,7 +276,7 @@ def _missing_media(req: ClientRequest, scenario: Scenario, turn: int) -> Iterato
         for part in user_message(spec).parts:
             if isinstance(part, Image | File) and not any(same_medium(view, part) for view in sent):
                 message = f"{'an image' if isinstance(part, Image) else 'a file'} of the user is not in the request"
-                yield req.reading.violation(message, "", [view.media_type for view in sent], part.media_type)
+                yield req.parsed.violation(message, "", [view.media_type for view in sent], part.media_type)
 
 
 def changed_retries(given: LoopInputs) -> Iterator[RuleViolation]:
@@ -331,11 +331,11 @@ def changed_settings(given: LoopInputs) -> Iterator[RuleViolation]:
         yield from _changed_choice(given, req)
         problem = _missing_format(given, req.view)
         if problem is not None:
-            yield req.reading.violation(
+            yield req.parsed.violation(
                 problem, "", None, "json-schema" if isinstance(given.settings.format(), JsonSchema) else "json"
             )
         if given.transcript.variant == "stream" and not req.view.stream:
-            yield req.reading.violation(
+            yield req.parsed.violation(
                 "a streamed answer was requested from the client, but its request does not ask for a stream"
             )
 
@@ -345,13 +345,13 @@ def _changed_values(given: LoopInputs, req: ClientRequest) -> Iterator[RuleViola
     bound = sent.get("max_tokens")
     if settings.max_tokens is not None and (bound is None or not equal(bound.value, settings.max_tokens)):
         message = "max_tokens was changed or left out"
-        yield req.reading.violation(
+        yield req.parsed.violation(
             message, bound.pointer if bound else "", bound.value if bound else None, settings.max_tokens
         )
     if settings.thinking is not None:
         yield from thinking_violations(req, settings.thinking.effort)
     if req.view.model is not None and not is_model_name(req.view.model, given.transcript.model):
-        yield req.reading.violation("the request names another model", "", req.view.model, given.transcript.model)
+        yield req.parsed.violation("the request names another model", "", req.view.model, given.transcript.model)
 
 
 def _changed_choice(given: LoopInputs, req: ClientRequest) -> Iterator[RuleViolation]:
@@ -368,7 +368,7 @@ def _changed_choice(given: LoopInputs, req: ClientRequest) -> Iterator[RuleViola
         return
     if found is None or found.forced != requested.forced or found.tools & {*names} != requested.tools:
         message = "the tool choice of the request differs from the caller's"
-        yield req.reading.violation(
+        yield req.parsed.violation(
             message,
             req.view.tool_choice.pointer if req.view.tool_choice else "",
             request_meaning.describe_choice(found, names),

@@ -114,12 +114,12 @@ class _Call:
 def _complete_calls(given: LoopInputs) -> list[_Call]:
     """Return the complete calls of all answers, including answers that were truncated in a later call."""
     names = {tool.name for tool in given.tools}
-    readings = ((at, given.evidence.answer(at)) for at in range(given.transcript.played))
+    parsed_exchanges = ((at, given.evidence.answer(at)) for at in range(given.transcript.played))
     return [
-        _Call(at, reading.index, call)
-        for at, reading in readings
-        for call in (reading.response.calls if reading is not None and reading.response is not None else ())
-        if reading is not None and call.malformed is None and call.name in names
+        _Call(at, parsed.index, call)
+        for at, parsed in parsed_exchanges
+        for call in (parsed.response.calls if parsed is not None and parsed.response is not None else ())
+        if parsed is not None and call.malformed is None and call.name in names
     ]
 
 
@@ -223,9 +223,9 @@ def run_missing(given: LoopInputs) -> Iterator[RuleViolation]:
     request shows that it has run the tools of an answer. That request may be one that the provider refuses.
     """
     latest = max((req.index for req, _ in given.client_requests), default=0)
-    readings = given.evidence.readings
+    parsed_exchanges = given.evidence.parsed_exchanges
     with_results = max(
-        (each.index for each in readings if each.request is not None and each.request.results), default=0
+        (each.index for each in parsed_exchanges if each.request is not None and each.request.results), default=0
     )
     failed = given.driven is None or given.driven.failure is not None
     ending = accumulate(len(turn.model) for turn in given.scenario.turns)
@@ -264,12 +264,12 @@ def cut_call_run(given: LoopInputs) -> Iterator[RuleViolation]:
 def cut_call_answered(given: LoopInputs) -> Iterator[RuleViolation]:
     """Report a truncated call, or its result, in a later request."""
     for cut in given.cut_calls:
-        later = given.evidence.readings[cut.exchange + 1 :]
-        yield from [violation for reading in later for violation in _cut_call_in_request(given, cut, reading)][:1]
+        later = given.evidence.parsed_exchanges[cut.exchange + 1 :]
+        yield from [violation for parsed in later for violation in _cut_call_in_request(given, cut, parsed)][:1]
 
 
-def _cut_call_in_request(given: LoopInputs, cut: CutCall, reading: ParsedExchange) -> Iterator[RuleViolation]:
-    view, chat = reading.request, reading.exchange.chat
+def _cut_call_in_request(given: LoopInputs, cut: CutCall, parsed: ParsedExchange) -> Iterator[RuleViolation]:
+    view, chat = parsed.request, parsed.exchange.chat
     if view is None:
         return
     expected = given.evidence.expected_calls(given.transcript.played if chat is None else chat)
@@ -280,7 +280,7 @@ def _cut_call_in_request(given: LoopInputs, cut: CutCall, reading: ParsedExchang
     if calls or results:
         how = "is answered with a result" if results else "is sent back"
         message = f"the call of {cut.view.name} {how}, and it was cut off {cut.when}"
-        yield reading.violation(message, (*results, *calls)[0].pointer)
+        yield parsed.violation(message, (*results, *calls)[0].pointer)
 
 
 @_loop_rule(
@@ -323,9 +323,9 @@ def _final_answers(given: LoopInputs) -> Iterator[tuple[ChatResponse, ParsedExch
     """Yield what a loop returned for each turn, with the model's final answer of that turn."""
     lengths = [*accumulate(len(turn.model) for turn in given.scenario.turns)]
     for turn, answer in _returned_answers(given):
-        reading = given.evidence.answer(lengths[turn] - 1)
-        if reading is not None and reading.answer is not None:
-            yield answer, reading, reading.answer
+        parsed = given.evidence.answer(lengths[turn] - 1)
+        if parsed is not None and parsed.answer is not None:
+            yield answer, parsed, parsed.answer
 
 
 def _visible_text(answer: ChatResponse) -> str:
@@ -346,20 +346,20 @@ def changed_text(given: LoopInputs) -> Iterator[RuleViolation]:
     An answer in JSON may be returned as a parsed value, so it is not compared. A loop may show the reasoning apart from
     the text, for example on a line of its own.
     """
-    for answer, reading, wire in _final_answers(given) if given.settings.format() is None else ():
+    for answer, parsed, wire in _final_answers(given) if given.settings.format() is None else ():
         shown = "".join(_visible_text(answer).split())
         for part in wire.parts:
             if isinstance(part, TextView) and "".join(part.text.split()) not in shown:
                 message = "the model's final text is not in the answer that the loop returns"
-                yield reading.response_violation(message, part.pointer, answer.text, part.text)
+                yield parsed.response_violation(message, part.pointer, answer.text, part.text)
         thoughts = "".join(wire.reasoning)
         if thoughts and wire.text and answer.text == thoughts + wire.text:
             message = "the answer that the loop returns begins with the model's reasoning"
-            yield reading.response_violation(message, "", answer.text, wire.text)
+            yield parsed.response_violation(message, "", answer.text, wire.text)
         if wire.refusal and not wire.text and not shown and answer.stop_reason not in EARLY_ENDS:
             pointer = next((part.pointer for part in wire.parts if isinstance(part, OpaqueView)), "")
             message = "the model refuses, and the loop returns an empty answer"
-            yield reading.response_violation(message, pointer, answer.text, wire.refusal)
+            yield parsed.response_violation(message, pointer, answer.text, wire.refusal)
 
 
 @_loop_rule(
@@ -374,11 +374,11 @@ def wrong_stop_reason(given: LoopInputs) -> Iterator[RuleViolation]:
     """Report a truncated or refused answer with the stop reason of a complete one. A refusal with a text of its own is
     no such answer, because the application can show it.
     """
-    for answer, reading, wire in _final_answers(given):
+    for answer, parsed, wire in _final_answers(given):
         is_complete = answer.stop_reason is StopReason.END_TURN and answer.reported.get("no-stop-reason") is not True
         if is_complete and wire.stop_reason in EARLY_ENDS and not wire.refusal:
             word = answer.raw_stop_reason or answer.stop_reason.value
-            yield reading.response_violation(
+            yield parsed.response_violation(
                 f"the model's answer ended with {wire.raw_stop_reason!r}, and the loop returns it as complete "
                 f"({word!r})",
                 "",
@@ -398,7 +398,7 @@ def wrong_stop_reason(given: LoopInputs) -> Iterator[RuleViolation]:
 )
 def missing_stop_reason(given: LoopInputs) -> Iterator[RuleViolation]:
     """Report a truncated text that is returned alone, without a stop reason, a flag or a word about it."""
-    for answer, reading, wire in _final_answers(given):
+    for answer, parsed, wire in _final_answers(given):
         whole = "".join(wire.text.split())
         is_alone = all("".join(line.split()) in whole for line in answer.text.splitlines())
         if (
@@ -408,7 +408,7 @@ def missing_stop_reason(given: LoopInputs) -> Iterator[RuleViolation]:
             and answer.reported.get("no-truncation") is True
         ):
             message = f"the model's answer ended with {wire.raw_stop_reason!r}, and the loop returns it as complete"
-            yield reading.response_violation(message, "", None, wire.raw_stop_reason)
+            yield parsed.response_violation(message, "", None, wire.raw_stop_reason)
 
 
 @_loop_rule(
@@ -423,9 +423,9 @@ def wrong_usage(given: LoopInputs) -> Iterator[RuleViolation]:
     """Report token counts that are neither those of the last answer nor a sum. Cached and reasoning tokens may be
     counted separately.
     """
-    every = [(each.index, each.answer) for each in given.evidence.readings if each.answer is not None]
-    for answer, reading, wire in _final_answers(given):
-        before = [view.usage for index, view in every if index <= reading.index]
+    every = [(each.index, each.answer) for each in given.evidence.parsed_exchanges if each.answer is not None]
+    for answer, parsed, wire in _final_answers(given):
+        before = [view.usage for index, view in every if index <= parsed.index]
         sums = [*accumulate(reversed(before))]
         for name, apart in (
             ("input_tokens", ("cache_read_tokens", "cache_write_tokens")),
@@ -435,7 +435,7 @@ def wrong_usage(given: LoopInputs) -> Iterator[RuleViolation]:
             returned, on_wire = getattr(answer.usage, name), getattr(wire.usage, name)
             if returned is not None and on_wire is not None and returned not in known:
                 message = f"{name} is neither that of the last answer nor a sum"
-                yield reading.response_violation(message, "", returned, on_wire)
+                yield parsed.response_violation(message, "", returned, on_wire)
 
 
 def _count(usage: Usage, name: str, apart: tuple[str, ...]) -> int:
@@ -451,7 +451,7 @@ def _count(usage: Usage, name: str, apart: tuple[str, ...]) -> int:
 )
 def hidden_error(given: LoopInputs) -> Iterator[RuleViolation]:
     """Report an empty answer that is returned as complete after a request that failed."""
-    last = given.evidence.readings[-1] if given.evidence.readings else None
+    last = given.evidence.parsed_exchanges[-1] if given.evidence.parsed_exchanges else None
     if last is None or last.answer is not None or last.is_cut or last.is_made_up:
         return
     for turn, answer in _returned_answers(given):
@@ -474,7 +474,7 @@ def hidden_error(given: LoopInputs) -> Iterator[RuleViolation]:
 )
 def repeated_request(given: LoopInputs) -> Iterator[RuleViolation]:
     """Report a request that is sent again unchanged after a status that a retry cannot change."""
-    for before, again in pairwise(given.evidence.readings):
+    for before, again in pairwise(given.evidence.parsed_exchanges):
         error = before.response.error if before.response is not None else None
         is_same = before.exchange.request.body == again.exchange.request.body
         if given.driven is not None and error is not None and is_same and not is_retriable(before):
@@ -514,7 +514,7 @@ def _missing_tools(evidence: Evidence) -> Iterator[RuleViolation]:
     transcript, scenario = evidence.transcript, evidence.transcript.scenario
     if not isinstance(transcript, ServedTranscript) or isinstance(transcript, DrivenTranscript) or scenario is None:
         return
-    views = [reading.request for reading in evidence.readings if reading.request is not None]
+    views = [parsed.request for parsed in evidence.parsed_exchanges if parsed.request is not None]
     declared = dict.fromkeys(tool.name for view in views for tool in view.tools)
     if not views or (not declared and settings_of(scenario, 0).tool_choice == "none"):
         return

@@ -49,12 +49,12 @@ def _lost_in_request(evidence: Evidence, req: ClientRequest) -> Iterator[RuleVio
     roles = [turn.role for turn in req.view.turns for _ in turn.parts]
     position = 0
     for earlier in range(req.index):
-        reading = evidence.answer(earlier)
-        if reading is None or reading.response is None or not evidence.is_accepted(earlier):
+        parsed = evidence.answer(earlier)
+        if parsed is None or parsed.response is None or not evidence.is_accepted(earlier):
             continue
         matched: dict[int, PartView] = {}
         start = position
-        for part in _parts_to_return(reading.response):
+        for part in _parts_to_return(parsed.response):
             place = next((i for i in range(position, len(sent)) if _is_sent_back(part, sent[i])), None)
             if place is not None:
                 matched[place] = part
@@ -85,7 +85,7 @@ def _repeated_in_request(evidence: Evidence, req: ClientRequest) -> Iterator[Rul
         places = [each for each in sent if _is_sent_back(part, each)]
         if len(places) > max(1, sum(_is_sent_back(other, part) for other in issued)):
             message = f"opaque state of an earlier answer ({part.kind}) was sent back more than once"
-            yield req.reading.violation(message, places[-1].pointer, part.raw, case="repeated")
+            yield req.parsed.violation(message, places[-1].pointer, part.raw, case="repeated")
             return
 
 
@@ -99,7 +99,7 @@ def _copied_signatures(evidence: Evidence, req: ClientRequest) -> Iterator[RuleV
         carriers = [each for each in sent if _has_state(each, state)]
         if 0 < sum(_has_state(each, state) for each in issued) < len(carriers):
             message = f"the signature of an earlier answer is on {len(carriers)} parts, so on more than it came on"
-            violation = req.reading.violation(message, carriers[-1].pointer, state, case="copied signature")
+            violation = req.parsed.violation(message, carriers[-1].pointer, state, case="copied signature")
             yield replace(violation, severity=Severity.WARNING)
             return
 
@@ -123,7 +123,7 @@ def _changed_thoughts(evidence: Evidence, req: ClientRequest) -> Iterator[RuleVi
             left = left.replace(text, "", 1)
         if left.strip():
             message = "reasoning of an earlier answer was sent back with a different text"
-            yield req.reading.violation(message, part.pointer, part.raw, severity=Severity.WARNING, case="thought")
+            yield req.parsed.violation(message, part.pointer, part.raw, severity=Severity.WARNING, case="thought")
             return
 
 
@@ -140,7 +140,7 @@ def _issued_parts(evidence: Evidence, req: ClientRequest) -> list[OpaqueView]:
 
 
 def _answers_before(evidence: Evidence, req: ClientRequest) -> list[ResponseView]:
-    answers = [reading.response for index in range(req.index) if (reading := evidence.answer(index)) is not None]
+    answers = [parsed.response for index in range(req.index) if (parsed := evidence.answer(index)) is not None]
     return [answer for answer in answers if answer is not None]
 
 
@@ -165,7 +165,7 @@ def _place_without_state(
 def _is_refused_at(evidence: Evidence, req: ClientRequest, pointer: str) -> bool:
     return any(
         violation.severity == "error" and f"{violation.pointer}/".startswith(f"{pointer}/")
-        for violation in evidence.violations(req.reading)
+        for violation in evidence.violations(req.parsed)
     )
 
 
@@ -211,7 +211,7 @@ def _moved_state(
     state = [other for other in following[places[0] :] if isinstance(other, OpaqueView)] if places else []
     if state:
         message = f"opaque state of an earlier answer ({state[0].kind}) comes after a part that it preceded"
-        yield req.reading.violation(
+        yield req.parsed.violation(
             message, state[0].pointer, state[0].pointer, f"before {following[places[0]].pointer}", case="moved"
         )
 
@@ -289,7 +289,7 @@ def _changed_nulls(req: ClientRequest, issued: PartView, sent: PartView) -> Iter
     """Report state that differs only in nulls."""
     if isinstance(issued, OpaqueView) and isinstance(sent, OpaqueView) and not _is_same(sent, issued):
         message = f"opaque state of an earlier answer ({issued.kind}) was sent back with different null fields"
-        yield req.reading.violation(message, sent.pointer, sent.raw, issued.raw, kind=Kind.CONVENTION)
+        yield req.parsed.violation(message, sent.pointer, sent.raw, issued.raw, kind=Kind.CONVENTION)
 
 
 def _lost_violation(req: ClientRequest, part: PartView, following: list[PartView]) -> RuleViolation:
@@ -301,7 +301,7 @@ def _lost_violation(req: ClientRequest, part: PartView, following: list[PartView
         (other for other in following if type(other) is type(part) and _state_of(other) is not None), None
     )
     message = f"opaque state of an earlier answer ({kind} on {holder}) was not sent back unchanged in its place"
-    return req.reading.violation(
+    return req.parsed.violation(
         message, near.pointer if near else "", _state_of(near) if near else None, state, case=f"{kind} on {holder}"
     )
 
@@ -352,11 +352,11 @@ _MIN_STATE_CHARACTERS = 12
 def _foreign_state_sent(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.chat_exchanges[:1]:  # later requests contain texts that this API issued
         state = {text: api for api, text in foreign_state(req.chat.request)}
-        for path, text in texts_of(parse_body(req.reading.exchange.request.body)) if state else ():
+        for path, text in texts_of(parse_body(req.parsed.exchange.request.body)) if state else ():
             api = state.get(text, req.view.api)
             if api != req.view.api:
                 message = f"state of {api} is sent to {req.view.api}, which did not issue it"
-                yield req.reading.violation(message, json_pointer(path), text, None, case=api)
+                yield req.parsed.violation(message, json_pointer(path), text, None, case=api)
 
 
 def foreign_state(request: ChatRequest) -> Iterator[tuple[str, str]]:

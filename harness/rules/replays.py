@@ -68,15 +68,15 @@ def _changed_requests(evidence: Evidence) -> Iterator[RuleViolation]:
     transcript = evidence.transcript
     is_own = transcript.stale or transcript.recorded_by in (None, transcript.adapter)
     faulty = cache(lambda: _faulty_places(evidence))
-    for reading in evidence.readings:
-        recorded = reading.exchange.recorded
+    for parsed in evidence.parsed_exchanges:
+        recorded = parsed.exchange.recorded
         if recorded is None:
             continue
-        for found in differences(recorded, reading.exchange.request, evidence.api, issued=evidence.issued_ids):
+        for found in differences(recorded, parsed.exchange.request, evidence.api, issued=evidence.issued_ids):
             at_fault = found.changes_meaning and not faulty().isdisjoint(
-                {(reading.index, _entry(found.pointer)), (reading.index, "")}
+                {(parsed.index, _entry(found.pointer)), (parsed.index, "")}
             )
-            asked_for = is_own or (at_fault and not _is_library_default(evidence, reading, found))
+            asked_for = is_own or (at_fault and not _is_library_default(evidence, parsed, found))
             if not asked_for and (not found.changes_meaning or found.section in _JUDGED_SECTIONS):
                 continue
             what = (
@@ -85,7 +85,7 @@ def _changed_requests(evidence: Evidence) -> Iterator[RuleViolation]:
                 else "not as it was recorded, where the scenario leaves it open"
             )
             message = f"{what}: {found.message}"
-            yield reading.violation(
+            yield parsed.violation(
                 message,
                 found.pointer,
                 found.sent,
@@ -123,11 +123,11 @@ def _entry(pointer: str) -> str:
     return "/".join(pointer.split("/")[:3])
 
 
-def _is_library_default(evidence: Evidence, reading: ParsedExchange, found: RequestDifference) -> bool:
+def _is_library_default(evidence: Evidence, parsed: ParsedExchange, found: RequestDifference) -> bool:
     """Return whether the difference is a setting that the scenario does not set, which makes it a library default."""
-    if not found.setting or reading.exchange.chat is None:
+    if not found.setting or parsed.exchange.chat is None:
         return False
-    request = evidence.transcript.chats[reading.exchange.chat].request
+    request = evidence.transcript.chats[parsed.exchange.chat].request
     given = {**sent_requests.requested_settings(request), "thinking": request.thinking}
     return given.get(found.setting) is None
 
@@ -139,12 +139,10 @@ def _is_library_default(evidence: Evidence, reading: ParsedExchange, found: Requ
     remedy="send no request after the last answer of the script",
 )
 def _requests_beyond(evidence: Evidence) -> Iterator[RuleViolation]:
-    for reading in evidence.readings if not may_end_here(evidence) else ():
-        if reading.is_made_up:
+    for parsed in evidence.parsed_exchanges if not may_end_here(evidence) else ():
+        if parsed.is_made_up:
             message = "a request for which no answer is left"
-            yield reading.violation(
-                message, severity=_severity(evidence, reading.exchange.chat), blame=_blame(evidence)
-            )
+            yield parsed.violation(message, severity=_severity(evidence, parsed.exchange.chat), blame=_blame(evidence))
 
 
 def _severity(evidence: Evidence, chat: int | None) -> Severity | None:
@@ -194,7 +192,7 @@ def _old_cassette(evidence: Evidence) -> Iterator[RuleViolation]:
 
 def _issued_values(evidence: Evidence) -> IssuedValues:
     """Return the values that the API issued. All other ids and values may be random."""
-    views = [reading.response for reading in evidence.readings if reading.response is not None]
+    views = [parsed.response for parsed in evidence.parsed_exchanges if parsed.response is not None]
     raws = [part.raw for view in views for part in view.parts if isinstance(part, OpaqueView)]
     ids = frozenset(call.id for view in views for call in view.calls if call.id)
     return IssuedValues(ids, frozenset(value for raw in raws for value in scalars(raw)))
@@ -215,7 +213,7 @@ def _compare_responses(evidence: Evidence, one: ChatResponse, other: ChatRespons
 
 
 def _has_answered(evidence: Evidence, model: str) -> bool:
-    return any(reading.response is not None and reading.response.model == model for reading in evidence.readings)
+    return any(parsed.response is not None and parsed.response.model == model for parsed in evidence.parsed_exchanges)
 
 
 def _whole_differences(evidence: Evidence, chat: Chat, whole: Chat) -> list[ResponseDifference]:
@@ -265,11 +263,11 @@ def _equals_whole(evidence: Evidence) -> Iterator[RuleViolation]:
 
 def _only_stream_matches_wire(evidence: Evidence, index: int, whole: Chat, place: str) -> bool:
     """Return whether the streamed answer matches the wire at a place and the unstreamed one does not."""
-    chat, reading = evidence.transcript.chats[index], evidence.answer(index)
-    if chat.response is None or reading is None or reading.answer is None:
+    chat, parsed = evidence.transcript.chats[index], evidence.answer(index)
+    if chat.response is None or parsed is None or parsed.answer is None:
         return False
-    on_wire = _values_at(place, chat.response, reading.answer)
-    return on_wire is not None and on_wire[0] == on_wire[1] and _decoded_at(place, whole, reading.answer) != on_wire[1]
+    on_wire = _values_at(place, chat.response, parsed.answer)
+    return on_wire is not None and on_wire[0] == on_wire[1] and _decoded_at(place, whole, parsed.answer) != on_wire[1]
 
 
 def _decoded_at(place: str, chat: Chat, wire: ResponseView) -> object:
@@ -404,8 +402,8 @@ def _error_text(chat: Chat) -> str | None:
     return f"{chat.error}: {chat.error_text}" if chat.error and chat.error_text else chat.error
 
 
-def _connection_broke(reading: ParsedExchange) -> bool:
-    response = reading.exchange.response
+def _connection_broke(parsed: ParsedExchange) -> bool:
+    response = parsed.exchange.response
     return response is not None and response.delivery.ending != "complete"
 
 

@@ -32,15 +32,15 @@ RULES = RuleTable(
     remedy="leave out or change what the provider refuses; the message names it",
 )
 def _limits(evidence: Evidence) -> Iterator[RuleViolation]:
-    for reading in evidence.readings:
-        for violation in evidence.violations(reading):
-            left_out = evidence.is_left_out_by_caller(reading, violation)
+    for parsed in evidence.parsed_exchanges:
+        for violation in evidence.violations(parsed):
+            left_out = evidence.is_left_out_by_caller(parsed, violation)
             message = f"{violation.message} The caller has left it out." if left_out else violation.message
-            is_prefix = not {*violation.source.split(", ")}.isdisjoint(binding_facts(evidence.rule_set(reading)))
-            asked = refused_change_of_caller(evidence, reading) if is_prefix else None
+            is_prefix = not {*violation.source.split(", ")}.isdisjoint(binding_facts(evidence.rule_set(parsed)))
+            asked = refused_change_of_caller(evidence, parsed) if is_prefix else None
             if asked is not None:
                 message = f"{violation.message} {sentence(asked, evidence)}"
-            yield reading.violation(
+            yield parsed.violation(
                 message,
                 violation.pointer,
                 violation.actual,
@@ -98,7 +98,7 @@ def _early_retries(evidence: Evidence) -> Iterator[RuleViolation]:
     """Report a retry that comes too early. Replays record no times."""
     if evidence.transcript.mode == "replay":
         return
-    for before, after in pairwise(evidence.readings):
+    for before, after in pairwise(evidence.parsed_exchanges):
         requested, waited = _requested_wait(before), _seconds_between(before, after)
         if requested is None or waited is None or before.exchange.chat != after.exchange.chat:
             continue
@@ -107,9 +107,9 @@ def _early_retries(evidence: Evidence) -> Iterator[RuleViolation]:
             yield after.violation(message, "", round(waited, 1), requested)
 
 
-def _requested_wait(reading: ParsedExchange) -> float | None:
+def _requested_wait(parsed: ParsedExchange) -> float | None:
     """Return the shortest wait in seconds that the provider requests, or `None` if it requests none."""
-    error = reading.response.error if reading.response is not None else None
+    error = parsed.response.error if parsed.response is not None else None
     requested = (error.retry_after, error.retry_after_rounded) if error is not None else ()
     return min((seconds for seconds in requested if seconds is not None), default=None)
 
@@ -157,18 +157,18 @@ def _is_same_request(one: ParsedExchange, other: ParsedExchange) -> bool:
     remedy="send JSON in the API's format, to the API's path",
 )
 def _unparsed_exchanges(evidence: Evidence) -> Iterator[RuleViolation]:
-    for reading in evidence.readings:
-        played = reading.exchange.chat is not None
-        if played and reading.request is not None and (reading.is_cut or has_broken_answers(evidence)):
+    for parsed in evidence.parsed_exchanges:
+        played = parsed.exchange.chat is not None
+        if played and parsed.request is not None and (parsed.is_cut or has_broken_answers(evidence)):
             continue  # stream-cut and chat-failure report the adapter's reaction
-        if reading.unread is not None:
-            message = f"this exchange cannot be parsed: {reading.unread}"
-            yield reading.violation(message, blame=_response_blame(evidence) if _has_request(reading) else None)
+        if parsed.unread is not None:
+            message = f"this exchange cannot be parsed: {parsed.unread}"
+            yield parsed.violation(message, blame=_response_blame(evidence) if _has_request(parsed) else None)
 
 
-def _has_request(reading: ParsedExchange) -> bool:
-    return reading.request is not None or (
-        isinstance(reading, ParsedEmbeddingExchange) and reading.embedding_request is not None
+def _has_request(parsed: ParsedExchange) -> bool:
+    return parsed.request is not None or (
+        isinstance(parsed, ParsedEmbeddingExchange) and parsed.embedding_request is not None
     )
 
 
@@ -207,7 +207,7 @@ def _settings(evidence: Evidence) -> Iterator[RuleViolation]:
             sent = req.view.settings.get(name)
             if value is not None and name not in lacking and (sent is None or not equal(sent.value, value)):
                 message = f"{name} was changed or left out"
-                yield req.reading.violation(
+                yield req.parsed.violation(
                     message, sent.pointer if sent else "", sent.value if sent else None, value, case=name
                 )
         wanted = req.chat.request.thinking
@@ -231,7 +231,7 @@ def thinking_violations(req: ClientRequest, effort: str | None, budget: int | No
     sent = req.view.effort
     if "thinking" not in req.view.settings and sent is None:
         message = "reasoning was requested, but the request does not ask for it"
-        yield req.reading.violation(message, "", None, "thinking")
+        yield req.parsed.violation(message, "", None, "thinking")
         return
     is_budget = sent is not None and isinstance(sent.value, int | float)
     name, wanted = ("token budget", budget) if is_budget or effort is None else ("reasoning effort", effort)
@@ -239,7 +239,7 @@ def thinking_violations(req: ClientRequest, effort: str | None, budget: int | No
         return
     if sent is None or not equal(sent.value, wanted):
         message = f"the {name} was changed or left out"
-        yield req.reading.violation(message, sent.pointer if sent else "", sent.value if sent else None, wanted)
+        yield req.parsed.violation(message, sent.pointer if sent else "", sent.value if sent else None, wanted)
 
 
 @RULES.add(
@@ -260,7 +260,7 @@ def _unwanted_settings(evidence: Evidence) -> Iterator[RuleViolation]:
             if value is None and sent is not None and name != "max_tokens" and not req.is_verbatim(sent.pointer):
                 message = f"{name} is sent, although the caller did not set it"
                 # it truncates answers that would have been longer
-                yield req.reading.violation(
+                yield req.parsed.violation(
                     message, sent.pointer, sent.value, kind=Kind.LOSS if name == "stop" else None
                 )
         yield from _unwanted_limits(evidence, req)
@@ -275,13 +275,13 @@ def _unwanted_limits(evidence: Evidence, req: ChatExchange) -> Iterator[RuleViol
     answers, one_call = (req.view.settings.get(name) for name in ("answers", "one_call"))
     if answers is not None:
         message = "several answers are requested, but the caller gets only one"
-        yield req.reading.violation(message, answers.pointer, answers.value, 1, kind=Kind.LOSS)
+        yield req.parsed.violation(message, answers.pointer, answers.value, 1, kind=Kind.LOSS)
     request, capabilities = req.chat.request, evidence.transcript.capabilities
     if one_call is None or req.is_verbatim(one_call.pointer):
         return
     if request.tools and request.response_format is None:
         message = "the request allows only one call per turn, although the caller did not ask for that"
-        yield req.reading.violation(
+        yield req.parsed.violation(
             message, one_call.pointer, kind=Kind.LOSS if Capability.PARALLEL_TOOL_CALLS in capabilities else None
         )
 
@@ -302,11 +302,11 @@ def _wrong_cache_marks(evidence: Evidence) -> Iterator[RuleViolation]:
         for there, place in ((req.view.tools, "/tools"), (request.system and req.view.system, "/system")):
             found = [mark for mark in marks if mark.startswith(place)]
             if request.cache and there and not found:
-                yield req.reading.violation("a cache mark was requested, but is not sent", place, None, "a cache mark")
+                yield req.parsed.violation("a cache mark was requested, but is not sent", place, None, "a cache mark")
             elif found and not (request.cache or req.is_verbatim(found[0])):
                 message = "a cache mark is sent, although the caller did not request it"
                 # it may change the cost, but never the answer
-                yield req.reading.violation(message, found[0], "a cache mark", kind=Kind.CONVENTION)
+                yield req.parsed.violation(message, found[0], "a cache mark", kind=Kind.CONVENTION)
 
 
 @RULES.add(
@@ -319,7 +319,7 @@ def _model(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.chat_exchanges:
         if req.view.model is None or not is_model_name(req.view.model, req.chat.request.model):
             message = f"the request names {'no' if req.view.model is None else 'another'} model"
-            yield req.reading.violation(message, "", req.view.model, req.chat.request.model)
+            yield req.parsed.violation(message, "", req.view.model, req.chat.request.model)
 
 
 @RULES.add(
@@ -337,7 +337,7 @@ def _provider_fields(evidence: Evidence) -> Iterator[RuleViolation]:
         tools = [tool for tool in request.tools if api in tool.provider_metadata]
         if not fields and not tools:
             continue
-        body = parse_body(req.reading.exchange.request.body)
+        body = parse_body(req.parsed.exchange.request.body)
         given = {key: value for key, value in fields.items() if key not in ("tools", "extra_headers")}
         yield from _lost_headers(req, as_object(fields.get("extra_headers")))
         yield from _lost_fields(req, given, body, "")
@@ -354,12 +354,12 @@ def _provider_fields(evidence: Evidence) -> Iterator[RuleViolation]:
 
 def _lost_headers(req: ChatExchange, given: Mapping[str, JSON]) -> Iterator[RuleViolation]:
     """Report headers that are missing or lack a value. A header may list more values."""
-    headers = {name.lower(): value for name, value in req.reading.exchange.request.headers.items()}
+    headers = {name.lower(): value for name, value in req.parsed.exchange.request.headers.items()}
     for name, value in given.items():
         found = headers.get(name.lower())
         if {*re.split(r", *", str(value))} - {*re.split(r", *", found or "")}:
             message = f"the header {name!r} that the caller gave is missing or changed"
-            yield req.reading.violation(message, "", found, value)
+            yield req.parsed.violation(message, "", found, value)
 
 
 def _lost_tools(req: ChatExchange, given: JSON, sent: JSON) -> Iterator[RuleViolation]:
@@ -370,7 +370,7 @@ def _lost_tools(req: ChatExchange, given: JSON, sent: JSON) -> Iterator[RuleViol
         found = [place for place in alike if _includes_tool(declared[place], tool)]
         if (alike and not found) or len(found) > sum(_includes_tool(each, tool) for each in wanted):
             message = f"a provider tool that the caller gave is {'repeated' if found else 'changed'}"
-            yield req.reading.violation(message, f"/tools/{alike[-1]}", declared[alike[-1]], tool)
+            yield req.parsed.violation(message, f"/tools/{alike[-1]}", declared[alike[-1]], tool)
 
 
 def _includes_tool(sent: JSON, given: JSON) -> bool:
@@ -391,7 +391,7 @@ def _lost_fields(req: ChatExchange, given: Mapping[str, JSON], sent: JSON, point
         found = fields.get(_snake_case(key))
         if not _includes(found, value):
             message = f"the field {key!r} that the caller gave is missing or changed"
-            yield req.reading.violation(message, join(pointer, key), found, value)
+            yield req.parsed.violation(message, join(pointer, key), found, value)
 
 
 @RULES.add(
@@ -408,13 +408,13 @@ def _provider_parts(evidence: Evidence) -> Iterator[RuleViolation]:
         users = [message for message in req.chat.request.messages if message.role is Role.USER]
         opaque = [part for message in users for part in message.parts if isinstance(part, Opaque)]
         given = [part.raw for part in opaque if part.api == req.view.api]
-        body = parse_body(req.reading.exchange.request.body) if given else None
+        body = parse_body(req.parsed.exchange.request.body) if given else None
         sent = [each for each in walk(body) if isinstance(each, dict)]
         for raw in given:
             if raw not in sent:
-                yield req.reading.violation("a part of the user's message is missing or changed", "", None, raw)
+                yield req.parsed.violation("a part of the user's message is missing or changed", "", None, raw)
             elif sent.count(raw) > given.count(raw):
-                yield req.reading.violation("a part of the user's message is sent more than once", "", None, raw)
+                yield req.parsed.violation("a part of the user's message is sent more than once", "", None, raw)
 
 
 _WORD_BOUNDARY = re.compile(r"(?<=[a-z])(?=[A-Z])")

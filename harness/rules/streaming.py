@@ -84,11 +84,11 @@ def calls_from_events(events: Iterable[StreamEvent]) -> list[CallFromEvents]:
 class _Streamed:
     index: int
     chat: Chat
-    reading: ParsedExchange | None
+    parsed: ParsedExchange | None
 
     @property
     def exchange(self) -> int | None:
-        return self.reading.index if self.reading else None
+        return self.parsed.index if self.parsed else None
 
     @property
     def announced(self) -> list[CallFromEvents]:
@@ -111,7 +111,7 @@ class _Streamed:
 
     def is_cut_short(self, streamed: CallFromEvents) -> bool:
         """Return whether the wire has only a part of this call. The rule `truncated-call` reports it."""
-        view = self.reading.response if self.reading else None
+        view = self.parsed.response if self.parsed else None
         return view is not None and any(
             call.malformed is not None and call.id and streamed.start and call.id == streamed.start.id
             for call in view.calls
@@ -119,9 +119,9 @@ class _Streamed:
 
     def place(self, wanted: Callable[[CallView], str], position: int) -> str | None:
         """Return the pointer of the complete call at `position` in the response."""
-        if self.reading is None:
+        if self.parsed is None:
             return None
-        view = self.reading.response
+        view = self.parsed.response
         whole = [call for call in view.calls if call.malformed is None] if view else []
         return wanted(whole[position]) if position < len(whole) else ""
 
@@ -160,7 +160,7 @@ def _life_cycle(evidence: Evidence) -> Iterator[RuleViolation]:
             at, message = problem
             events = streamed.chat.events
             shown = _event_text(events[at]) if at < len(events) else None
-            pointer = None if streamed.reading is None else ""
+            pointer = None if streamed.parsed is None else ""
             # a caller that has the answer does not expect an error after it
             kind = Kind.LOSS if streamed.chat.response is None and _finishes(streamed.chat) else None
             yield RuleViolation(
@@ -257,15 +257,15 @@ def _text(evidence: Evidence) -> Iterator[RuleViolation]:
             if joined == whole:
                 continue
             message = f"the pieces of the {what} do not add up to that of the response"
-            pointer = _first_text(streamed.reading) if what == "text" else ""
+            pointer = _first_text(streamed.parsed) if what == "text" else ""
             # if all thinking comes at the end, nothing is lost and the answer itself was streamed
             kind = Kind.CONVENTION if what == "thinking" and not thought else None
-            place = pointer if streamed.reading else None
+            place = pointer if streamed.parsed else None
             yield RuleViolation(message, streamed.exchange, place, joined, whole, kind=kind, of_response=True)
 
 
-def _first_text(reading: ParsedExchange | None) -> str:
-    view = reading.response if reading else None
+def _first_text(parsed: ParsedExchange | None) -> str:
+    view = parsed.response if parsed else None
     return next((part.pointer for part in view.parts if isinstance(part, TextView)), "") if view else ""
 
 
@@ -302,7 +302,7 @@ def _arguments(evidence: Evidence) -> Iterator[RuleViolation]:
             if from_events.start and from_events.ended and not _is_json_object(from_events.text):
                 message = f"the call of {from_events.name} has an end event, but its arguments are not a JSON object"
                 yield RuleViolation(
-                    message, streamed.exchange, "" if streamed.reading else None, from_events.text, of_response=True
+                    message, streamed.exchange, "" if streamed.parsed else None, from_events.text, of_response=True
                 )
 
 
@@ -366,12 +366,12 @@ def _truncated_calls(evidence: Evidence) -> Iterator[RuleViolation]:
     """Report truncated calls that are in the response or have an end event, even if the stream failed later."""
     for index, chat in enumerate(evidence.transcript.chats):
         exchanges = evidence.exchanges(index)
-        reading = exchanges[-1] if exchanges else None
-        if reading is None or reading.response is None:
+        parsed = exchanges[-1] if exchanges else None
+        if parsed is None or parsed.response is None:
             continue
-        given = cut_calls(reading.response, chat.response) if chat.response else []
-        ended = [from_events for from_events in _Streamed(index, chat, reading).announced if from_events.ended]
-        for call in reading.response.calls:
+        given = cut_calls(parsed.response, chat.response) if chat.response else []
+        ended = [from_events for from_events in _Streamed(index, chat, parsed).announced if from_events.ended]
+        for call in parsed.response.calls:
             if call.malformed is None:
                 continue
             how = _how_accepted(call, [cut for cut, _ in given], ended)
@@ -381,7 +381,7 @@ def _truncated_calls(evidence: Evidence) -> Iterator[RuleViolation]:
                     "(response body)"
                 )
                 remedy = _CUT_CALL_OF_CLIENT if evidence.transcript.is_recognised_client else None
-                yield reading.response_violation(
+                yield parsed.response_violation(
                     message, call.arguments_pointer, call.malformed, "no call", remedy=remedy
                 )
 
@@ -422,21 +422,21 @@ def _wrong_stream_request(evidence: Evidence) -> Iterator[RuleViolation]:
     if not evidence.transcript.chats:
         return
     wanted = evidence.transcript.variant == "stream"
-    for reading in evidence.readings:
-        if reading.request is None:
+    for parsed in evidence.parsed_exchanges:
+        if parsed.request is None:
             continue
-        if reading.request.stream is not wanted:
+        if parsed.request.stream is not wanted:
             message = "the caller wants a streamed answer" if wanted else "the caller wants a whole answer"
-            asks = "a stream" if reading.request.stream else "a whole answer"
+            asks = "a stream" if parsed.request.stream else "a whole answer"
             # an adapter that collects a stream still returns what the caller requested
             kind = None if wanted else Kind.CONVENTION
             problem = f"{message}, and the request asks for {asks}"
-            yield reading.violation(problem, "", not wanted, wanted, kind=kind)
-        elif wanted and evidence.api.traits.counts_when_asked and reading.request.usage_pointer is None:
+            yield parsed.violation(problem, "", not wanted, wanted, kind=kind)
+        elif wanted and evidence.api.traits.counts_when_asked and parsed.request.usage_pointer is None:
             message = "the request does not ask for the token counts of the stream"
-            chat = reading.exchange.chat
+            chat = parsed.exchange.chat
             given = None if chat is None else evidence.transcript.chats[chat].response
             reads_none = given is None or given.reported.get("no-usage") is True
             # other services may always send the counts, and not know the field
-            kind = Kind.CONVENTION if reads_none or not evidence.rule_set(reading).is_own else None
-            yield reading.violation(message, "/stream_options", None, {"include_usage": True}, kind=kind)
+            kind = Kind.CONVENTION if reads_none or not evidence.rule_set(parsed).is_own else None
+            yield parsed.violation(message, "/stream_options", None, {"include_usage": True}, kind=kind)

@@ -86,7 +86,7 @@ def _wrong_declarations(evidence: Evidence) -> Iterator[RuleViolation]:
             continue
         if not sent and req.chat.request.tool_choice == "none":
             continue  # without declarations the model cannot call anything, as `none` requires
-        yield req.reading.violation("the tools of the request differ from the caller's", "", [*sent], [*wanted])
+        yield req.parsed.violation("the tools of the request differ from the caller's", "", [*sent], [*wanted])
 
 
 def _wrong_provider_tools(req: ChatExchange) -> Iterator[RuleViolation]:
@@ -97,10 +97,10 @@ def _wrong_provider_tools(req: ChatExchange) -> Iterator[RuleViolation]:
     uninvited = [tool for tool in sent if tool_family(tool.kind) not in wanted]
     if uninvited and not any(api in tool.provider_metadata for tool in request.tools):
         message = "the request has provider tools that the caller did not request"
-        yield req.reading.violation(message, uninvited[0].pointer, [tool.kind for tool in uninvited], [*sorted(wanted)])
+        yield req.parsed.violation(message, uninvited[0].pointer, [tool.kind for tool in uninvited], [*sorted(wanted)])
     if missing := wanted - {tool_family(tool.kind) for tool in sent}:
         message = "a provider tool was requested, but is not in the request"
-        yield req.reading.violation(message, "", [tool.kind for tool in sent], [*sorted(missing)])
+        yield req.parsed.violation(message, "", [tool.kind for tool in sent], [*sorted(missing)])
 
 
 @RULES.add(
@@ -122,7 +122,7 @@ def _declaration_changed(evidence: Evidence) -> Iterator[RuleViolation]:
             is_described = (view.description or "") == tool.description
             if not is_described:
                 message = f"the description of {tool.name} was changed"
-                yield req.reading.violation(
+                yield req.parsed.violation(
                     message, view.pointer, view.description, tool.description, case="description"
                 )
             found = change(tool.parameters, view.parameters, view.dialect)
@@ -130,7 +130,7 @@ def _declaration_changed(evidence: Evidence) -> Iterator[RuleViolation]:
                 place = found.pointer or "/"
                 message = f"the parameters of {tool.name} were changed at {place} of their schema{found.describe()}"
                 keyword = "properties" if "/properties/" in place else place.rpartition("/")[2]
-                yield req.reading.violation(message, view.pointer, found.actual, found.expected, case=keyword)
+                yield req.parsed.violation(message, view.pointer, found.actual, found.expected, case=keyword)
             elif is_described:
                 kept.add((id(tool), id(view)))
 
@@ -159,7 +159,7 @@ def _choice(evidence: Evidence) -> Iterator[RuleViolation]:
             continue  # the caller gave the field itself; provider-field-lost checks it
         if found != wanted:
             message = "the tool choice was changed or left out"
-            yield req.reading.violation(
+            yield req.parsed.violation(
                 message,
                 sent.pointer if sent else "",
                 request_meaning.describe_choice(found, names),
@@ -189,7 +189,7 @@ def _arguments(evidence: Evidence) -> Iterator[RuleViolation]:
             kept.add((id(expected), id(call)))
         else:
             message = f"the arguments of {call.name} ({call.id or 'without id'}) are sent back changed"
-            yield req.reading.violation(
+            yield req.parsed.violation(
                 message,
                 call.arguments_pointer,
                 call.malformed if call.malformed is not None else call.arguments,
@@ -212,17 +212,17 @@ def _arguments_unlike_objects(evidence: Evidence) -> Iterator[RuleViolation]:
     """
     if evidence.transcript.chats:
         return
-    for reading in evidence.readings:
-        for call in reading.request.calls if reading.request else ():
+    for parsed in evidence.parsed_exchanges:
+        for call in parsed.request.calls if parsed.request else ():
             if call.malformed is None and not isinstance(call.arguments, dict):
                 message = f"the arguments of {call.name} are not an object"
-                yield reading.violation(message, call.arguments_pointer, call.arguments)
+                yield parsed.violation(message, call.arguments_pointer, call.arguments)
 
 
 def _answers(evidence: Evidence) -> Iterator[tuple[int, MatchedResult]]:
     for req in evidence.client_requests:
         for answer in matched_results(evidence, req):
-            yield req.reading.index, answer
+            yield req.parsed.index, answer
 
 
 @RULES.add(
@@ -239,14 +239,14 @@ def _result_changed(evidence: Evidence) -> Iterator[RuleViolation]:
                 continue  # reported by result-swapped
             fault, fields = _fault_of_result(answer, is_loop=is_loop)
             message = f"the result of {answer.expected.name} ({answer.view.call_id or 'without id'}) {fault}"
-            yield req.reading.violation(
+            yield req.parsed.violation(
                 message, answer.view.pointer, shown_payload(answer.view), shown_result(answer.given), **fields
             )
         for one, view in program_results(evidence, req):
             shown = shown_payload(view)
             fault = _fault_of_text(shown) if isinstance(shown, str) else ""
             if fault:
-                yield req.reading.violation(f"the result of {one.name} is {fault}", view.pointer, shown)
+                yield req.parsed.violation(f"the result of {one.name} is {fault}", view.pointer, shown)
 
 
 def _fault_of_result(answer: MatchedResult, *, is_loop: bool) -> tuple[str, ViolationFields]:

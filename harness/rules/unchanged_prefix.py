@@ -90,10 +90,10 @@ class _Contents:
 def continued_in_recording(evidence: Evidence) -> Iterator[tuple[ClientRequest, ClientRequest]]:
     """Yield pairs: a request, and a later one that sends its answer back."""
     earlier: list[tuple[ClientRequest, _Contents, _Contents]] = []
-    for reading in evidence.readings:
-        if reading.request is None:
+    for parsed in evidence.parsed_exchanges:
+        if parsed.request is None:
             continue
-        req = ClientRequest(reading.index, reading, reading.request)
+        req = ClientRequest(parsed.index, parsed, parsed.request)
         sent = _sent_contents(req)
         found = [
             (
@@ -109,12 +109,12 @@ def continued_in_recording(evidence: Evidence) -> Iterator[tuple[ClientRequest, 
         ]
         if found:
             yield max(found)[-1], req
-        earlier.append((req, sent, _answer_contents(reading)))
+        earlier.append((req, sent, _answer_contents(parsed)))
 
 
 def _sent_contents(req: ClientRequest) -> _Contents:
     view = req.view
-    state = resolve(parse_body(req.reading.exchange.request.body), f"/{view.stateful}") if view.stateful else None
+    state = resolve(parse_body(req.parsed.exchange.request.body), f"/{view.stateful}") if view.stateful else None
     entries = [(turn.role, part) for turn in view.turns for part in turn.parts]
     fixed = chain(
         (canonical([tool.name]) for tool in view.tools), (f"system {each.text[:_START]}" for each in view.system)
@@ -122,8 +122,8 @@ def _sent_contents(req: ClientRequest) -> _Contents:
     return _contents(entries, [state] if isinstance(state, str) else [], fixed)
 
 
-def _answer_contents(reading: ParsedExchange) -> _Contents:
-    answer = reading.answer
+def _answer_contents(parsed: ParsedExchange) -> _Contents:
+    answer = parsed.answer
     issued = resolve(answer.body, "/id") if answer else None
     parts = answer.parts if answer else ()
     return _contents([("assistant", part) for part in parts], [issued] if isinstance(issued, str) else [])
@@ -231,11 +231,11 @@ def caller_changes_between(evidence: Evidence, before: ClientRequest, req: Clien
     return [change for change in every if change.section not in own and not change.by_spelling]
 
 
-def refused_change_of_caller(evidence: Evidence, reading: ParsedExchange) -> PrefixChange | None:
+def refused_change_of_caller(evidence: Evidence, parsed: ParsedExchange) -> PrefixChange | None:
     """Return the first change that the caller requested and after which the provider refuses or drops reasoning. Return
     `None` if the client itself made such a change.
     """
-    pairs = (pair for pair in continued_requests(evidence) if pair[1].reading.index == reading.index)
+    pairs = (pair for pair in continued_requests(evidence) if pair[1].parsed.index == parsed.index)
     for before, req in pairs:
         if not any(binding(evidence, req, change) for change in changes_between(evidence, before, req)):
             bound = (each for each in caller_changes_between(evidence, before, req) if binding(evidence, req, each))
@@ -267,7 +267,7 @@ def binding(evidence: Evidence, req: ClientRequest, change: PrefixChange) -> Pre
     """Return the treatment of the reasoning after a change, or `None` if there is none or only the prompt cache is
     lost.
     """
-    rule_set = evidence.rule_set(req.reading)
+    rule_set = evidence.rule_set(req.parsed)
     treatment, facts = rule_set.profile.changed_prefix, [*binding_facts(rule_set)]
     if treatment and req.view.prefix_mismatch:
         treatment = req.view.prefix_mismatch.treatment
@@ -282,14 +282,14 @@ def binding_facts(rule_set: RuleSet) -> Iterator[str]:
 
 
 def _rule_set(evidence: Evidence, req: ClientRequest) -> Profile:
-    return evidence.rule_set(req.reading).profile
+    return evidence.rule_set(req.parsed).profile
 
 
 def _pieces(evidence: Evidence, req: ClientRequest) -> tuple[PrefixPiece, ...]:
     asks_for_json = isinstance(req, ChatExchange) and req.chat.request.response_format is not None
     return prefix_pieces(
         req.view,
-        parse_body(req.reading.exchange.request.body),
+        parse_body(req.parsed.exchange.request.body),
         settings=_rule_set(evidence, req).prefix_settings,
         trailing=_rule_set(evidence, req).trailing_places,
         ignored=(JSON_INSTRUCTION,) if asks_for_json else (),
@@ -382,12 +382,12 @@ def _violation(
     message = change_words(change) + (scenario_clause(evidence) if as_asked else "")
     if change.by_spelling:
         place = other.pointer if other else ""
-        return req.reading.violation(
+        return req.parsed.violation(
             message, place, actual, expected, kind=Kind.CONVENTION, severity=Severity.NOTE, case=change.kind
         )
     bound = binding(evidence, req, change)
     consequence = CONSEQUENCES[bound.treatment] if bound else _cache_loss(evidence, before, req, change)
-    return req.reading.violation(
+    return req.parsed.violation(
         f"{message}; {consequence}",
         change.pointer,
         actual,
@@ -406,7 +406,7 @@ def _cache_loss(evidence: Evidence, before: ClientRequest, req: ClientRequest, c
     """Return a clause for the tokens of the earlier request that are read again, with the provider's prices."""
     lost = tokens(evidence.compute_once(_pieces, before)[change.unchanged :])
     message = f"about {lost} tokens cannot be read from the prompt cache"
-    transcript, request = evidence.transcript, req.reading.exchange.request
+    transcript, request = evidence.transcript, req.parsed.exchange.request
     url = None if transcript.scripted or request.url.startswith(REFERENCE_URL) else request.url
     model = evidence.api.model_of(request) or transcript.model
     full, cached = (
@@ -423,7 +423,7 @@ def _dollars(amount: Decimal) -> str:
 
 
 def _show(req: ClientRequest, piece: PrefixPiece | None) -> JSON:
-    return resolve(parse_body(req.reading.exchange.request.body), piece.pointer) if piece else None
+    return resolve(parse_body(req.parsed.exchange.request.body), piece.pointer) if piece else None
 
 
 def _tool_names(req: ClientRequest) -> list[JSON]:
@@ -446,20 +446,20 @@ STATE_DROPPED = "state-dropped"
     remedy=_PREFIX_REMEDY,
 )
 def _dropped_state(evidence: Evidence) -> Iterator[RuleViolation]:
-    for reading, report in _reports(evidence):
+    for parsed, report in _reports(evidence):
         if report.effect == "cache-missed":
             continue
         dropped = report.effect == "dropped"
         done = "was withheld from the model" if dropped else "failed a check, but was still passed to the model"
         message = f"the provider reports that reasoning of the request {done}: {report.reason}"
-        chosen = dropped and _is_chosen_by_client(evidence, reading)
+        chosen = dropped and _is_chosen_by_client(evidence, parsed)
         message += ", as the request asks" if chosen else ""
         severity = None if dropped and not chosen else Severity.WARNING
         if report.reason.startswith("prefix"):
-            change, is_callers = _change_since(evidence, _issuer(evidence, reading, report), reading)
-            yield _report_violation(reading, report, f"{message}; {change}", severity, is_callers)
+            change, is_callers = _change_since(evidence, _issuer(evidence, parsed, report), parsed)
+            yield _report_violation(parsed, report, f"{message}; {change}", severity, is_callers)
         else:
-            yield replace(_report_violation(reading, report, message, Severity.WARNING), remedy=_BINDING_REMEDY)
+            yield replace(_report_violation(parsed, report, message, Severity.WARNING), remedy=_BINDING_REMEDY)
 
 
 @RULES.add(
@@ -471,33 +471,33 @@ def _dropped_state(evidence: Evidence) -> Iterator[RuleViolation]:
     remedy=_PREFIX_REMEDY,
 )
 def _missed_cache(evidence: Evidence) -> Iterator[RuleViolation]:
-    for reading, report in _reports(evidence):
+    for parsed, report in _reports(evidence):
         if report.effect == "cache-missed":
             size = "" if report.tokens is None else f", about {report.tokens} tokens"
             message = f"the provider reports that its prompt cache could not be used: {report.reason}{size}"
-            change, is_callers = _change_since(evidence, None, reading)
-            yield _report_violation(reading, report, f"{message}; {change}", None, is_callers)
+            change, is_callers = _change_since(evidence, None, parsed)
+            yield _report_violation(parsed, report, f"{message}; {change}", None, is_callers)
 
 
-def _is_chosen_by_client(evidence: Evidence, reading: ParsedExchange) -> bool:
+def _is_chosen_by_client(evidence: Evidence, parsed: ParsedExchange) -> bool:
     """Return whether the request asks the provider to drop reasoning, and not because the adapter decided so."""
-    asked = reading.request.prefix_mismatch if reading.request else None
+    asked = parsed.request.prefix_mismatch if parsed.request else None
     if asked is None or asked.treatment != "drops-reasoning":
         return False
-    chats = [req for req in evidence.chat_exchanges if req.reading.index == reading.index]
+    chats = [req for req in evidence.chat_exchanges if req.parsed.index == parsed.index]
     return not evidence.transcript.chats or any(req.is_verbatim(asked.pointer) for req in chats)
 
 
 def _report_violation(
-    reading: ParsedExchange,
+    parsed: ParsedExchange,
     report: ProviderReport,
     message: str,
     severity: Severity | None,
     is_callers: bool = False,
 ) -> RuleViolation:
     """Return a violation whose evidence is the provider's statement. A change that the caller made is a note."""
-    body = None if reading.response is None else reading.response.body
-    found = reading.response_violation(message, report.pointer, resolve(body, report.pointer), case=report.reason)
+    body = None if parsed.response is None else parsed.response.body
+    found = parsed.response_violation(message, report.pointer, resolve(body, report.pointer), case=report.reason)
     if is_callers:
         return replace(found, severity=Severity.NOTE, blame=Blame.SCENARIO)
     return replace(found, severity=severity)
@@ -505,24 +505,24 @@ def _report_violation(
 
 def _reports(evidence: Evidence) -> Iterator[tuple[ParsedExchange, ProviderReport]]:
     """Yield the reports of each response. Of several about one cause, only the first is yielded."""
-    for reading in evidence.readings:
-        reports = reading.response.reports if reading.response is not None else ()
+    for parsed in evidence.parsed_exchanges:
+        reports = parsed.response.reports if parsed.response is not None else ()
         for report in {(each.effect, each.reason): each for each in reversed(reports)}.values():
-            yield reading, report
+            yield parsed, report
 
 
 def _has_id(block: OpaqueView, item_id: str | None) -> bool:
     return item_id is not None and isinstance(block.raw, dict) and block.raw.get("id") == item_id
 
 
-def _issuer(evidence: Evidence, reading: ParsedExchange, report: ProviderReport) -> ParsedExchange | None:
+def _issuer(evidence: Evidence, parsed: ParsedExchange, report: ProviderReport) -> ParsedExchange | None:
     """Return the exchange whose response contains the reported block."""
-    turns = reading.request.turns if reading.request is not None else ()
+    turns = parsed.request.turns if parsed.request is not None else ()
     blocks = (part for turn in turns for part in turn.parts if isinstance(part, OpaqueView))
     block = next((each for each in blocks if each.pointer == report.part or _has_id(each, report.item_id)), None)
     if block is None:
         return None
-    for earlier in reversed(evidence.readings[: reading.index]):
+    for earlier in reversed(evidence.parsed_exchanges[: parsed.index]):
         parts = earlier.response.parts if earlier.response is not None else ()
         if any(isinstance(part, OpaqueView) and _is_same_block(part, block) for part in parts):
             return earlier
@@ -537,16 +537,16 @@ def _is_same_block(issued: OpaqueView, sent: OpaqueView) -> bool:
     return any(one is not None and equal(one, other) for one, other in own)
 
 
-def _change_since(evidence: Evidence, issuer: ParsedExchange | None, reading: ParsedExchange) -> tuple[str, bool]:
+def _change_since(evidence: Evidence, issuer: ParsedExchange | None, parsed: ParsedExchange) -> tuple[str, bool]:
     """Return a description of the first change of the prefix since a block was issued, and whether the caller made the
     change. Without an issuer, only the last two requests are compared.
     """
-    pairs = {req.reading.index: (before, req) for before, req in continued_requests(evidence)}
+    pairs = {req.parsed.index: (before, req) for before, req in continued_requests(evidence)}
     chain: list[tuple[ClientRequest, ClientRequest]] = []
-    at = reading.index
+    at = parsed.index
     while at in pairs and (not chain or (issuer is not None and at > issuer.index)):
         chain.insert(0, pairs[at])
-        at = pairs[at][0].reading.index
+        at = pairs[at][0].parsed.index
     for with_callers in (False, True):
         for before, req in chain:
             for change in changes_between(evidence, before, req, with_callers=with_callers):

@@ -21,17 +21,20 @@ from harness.rules.rule import RuleTable, RuleViolation
 class _Step:
     name: str
     made: EmbeddingCall
-    readings: Sequence[ParsedEmbeddingExchange]
+    parsed_exchanges: Sequence[ParsedEmbeddingExchange]
 
     @property
     def texts(self) -> list[tuple[ParsedEmbeddingExchange, TextView]]:
         return [
-            (each, text) for each in self.readings if each.embedding_request for text in each.embedding_request.texts
+            (each, text)
+            for each in self.parsed_exchanges
+            if each.embedding_request
+            for text in each.embedding_request.texts
         ]
 
     @property
     def vectors(self) -> list[tuple[ParsedEmbeddingExchange, VectorView]]:
-        return [(each, vector) for each in self.readings for vector in each.vectors or ()]
+        return [(each, vector) for each in self.parsed_exchanges for vector in each.vectors or ()]
 
 
 def _steps(evidence: Evidence) -> Iterator[_Step]:
@@ -39,8 +42,8 @@ def _steps(evidence: Evidence) -> Iterator[_Step]:
     if not isinstance(transcript, EmbeddingTranscript):
         return
     for index, made in enumerate(transcript.embedded):
-        readings = [each for each in evidence.exchanges(index) if isinstance(each, ParsedEmbeddingExchange)]
-        yield _Step(f"query {index - 1}" if index else "the index", made, readings)
+        parsed_exchanges = [each for each in evidence.exchanges(index) if isinstance(each, ParsedEmbeddingExchange)]
+        yield _Step(f"query {index - 1}" if index else "the index", made, parsed_exchanges)
 
 
 def _embedding_steps(evidence: Evidence) -> Iterator[_Step]:
@@ -58,16 +61,16 @@ RULES = RuleTable(Subject.EMBEDDINGS, "harness.model.protocols: EmbeddingProvide
 )
 def _texts(evidence: Evidence) -> Iterator[RuleViolation]:
     for step in _embedding_steps(evidence):
-        if not step.readings:
+        if not step.parsed_exchanges:
             continue  # reported by embedding-failed
         for place, (sent, given) in enumerate(zip_longest(step.texts, step.made.texts)):
             if sent is None:
-                yield step.readings[-1].violation(f"{step.name}: text {place} is not sent", "", None, given)
+                yield step.parsed_exchanges[-1].violation(f"{step.name}: text {place} is not sent", "", None, given)
                 break
-            reading, text = sent
+            parsed, text = sent
             if given is None or text.text != given:
                 what = "is sent too often" if given is None else "is not the one that was given"
-                yield reading.violation(f"{step.name}: text {place} {what}", text.pointer, text.text, given)
+                yield parsed.violation(f"{step.name}: text {place} {what}", text.pointer, text.text, given)
                 break
 
 
@@ -85,10 +88,10 @@ def _vectors(evidence: Evidence) -> Iterator[RuleViolation]:
         if came != handed:
             yield RuleViolation(f"{step.name}: {came} vectors received, {handed} returned", None, None, handed, came)
             continue
-        for place, ((reading, vector), given) in enumerate(zip(step.vectors, step.made.vectors, strict=True)):
+        for place, ((parsed, vector), given) in enumerate(zip(step.vectors, step.made.vectors, strict=True)):
             if vector.values != given:
                 message = f"{step.name}: vector {place} is not the vector of its text"
-                yield reading.response_violation(message, vector.pointer, [*given[:4]], [*vector.values[:4]])
+                yield parsed.response_violation(message, vector.pointer, [*given[:4]], [*vector.values[:4]])
                 break
 
 
@@ -107,11 +110,11 @@ def _dimensions(evidence: Evidence) -> Iterator[RuleViolation]:
         declared = step.made.declared[2]
         if declared != wanted:
             yield RuleViolation(f"{step.name}: {wanted} dimensions were requested", None, None, declared, wanted)
-        for reading in step.readings:
-            view = reading.embedding_request
+        for parsed in step.parsed_exchanges:
+            view = parsed.embedding_request
             if view is not None and view.dimensions != declared:
                 message = f"{step.name}: the vectors are declared to have {declared} dimensions"
-                yield reading.violation(message, view.dimensions_pointer, view.dimensions, declared)
+                yield parsed.violation(message, view.dimensions_pointer, view.dimensions, declared)
         lengths = {len(vector) for vector in step.made.vectors or ()} - {declared}
         if lengths:
             yield RuleViolation(
@@ -127,11 +130,11 @@ def _dimensions(evidence: Evidence) -> Iterator[RuleViolation]:
 )
 def _model(evidence: Evidence) -> Iterator[RuleViolation]:
     for step in _steps(evidence):
-        for reading in step.readings:
-            view = reading.embedding_request
+        for parsed in step.parsed_exchanges:
+            view = parsed.embedding_request
             if view is not None and step.made.declared is not None and view.model != step.made.declared[1]:
                 message = f"{step.name}: the vectors are declared to be of another model"
-                yield reading.violation(message, "", view.model, step.made.declared[1])
+                yield parsed.violation(message, "", view.model, step.made.declared[1])
 
 
 @RULES.add(
@@ -144,9 +147,9 @@ def _mismatch(evidence: Evidence) -> Iterator[RuleViolation]:
     for step in _steps(evidence):
         if not step.made.refuses:
             continue
-        if step.readings:
+        if step.parsed_exchanges:
             message = f"{step.name}: a request was sent, although its vector cannot be compared with those of the index"
-            yield step.readings[0].violation(message)
+            yield step.parsed_exchanges[0].violation(message)
         elif step.made.error != "EmbeddingMismatch":
             message = f"{step.name}: the index was made by another model, but the query is not rejected"
             yield RuleViolation(message, None, None, step.made.error, "EmbeddingMismatch")
@@ -162,7 +165,7 @@ def _failed_embeddings(evidence: Evidence) -> Iterator[RuleViolation]:
     for step in _embedding_steps(evidence):
         if step.made.error is None:
             continue
-        last = step.readings[-1] if step.readings else None
+        last = step.parsed_exchanges[-1] if step.parsed_exchanges else None
         innocent = last is not None and not _is_right(last) and not evidence.is_refused(last)
         yield RuleViolation(
             f"{step.name} ended in {step.made.error}: {step.made.error_text}",
@@ -173,8 +176,8 @@ def _failed_embeddings(evidence: Evidence) -> Iterator[RuleViolation]:
         )
 
 
-def _is_right(reading: ParsedEmbeddingExchange) -> bool:
-    view, vectors = reading.embedding_request, reading.vectors
+def _is_right(parsed: ParsedEmbeddingExchange) -> bool:
+    view, vectors = parsed.embedding_request, parsed.vectors
     if view is None or vectors is None or len(vectors) != len(view.texts):
         return False
     return all(view.dimensions in (None, len(vector.values)) for vector in vectors)

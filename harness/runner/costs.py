@@ -47,19 +47,19 @@ def spending(evidence: Evidence, provenance: Provenance) -> Spending:
     day = _day(provenance.recorded_at)
     is_real = provenance.origin != "reference" and provider_url(transcript.api) is not None
 
-    def price_of(reading: ParsedExchange, usage: Usage) -> Decimal | None:
-        served = reading.response.model if reading.response else None
-        priced_model = _requested_model(reading) or transcript.model
-        url = reading.exchange.request.url if is_real else None
+    def price_of(parsed: ParsedExchange, usage: Usage) -> Decimal | None:
+        served = parsed.response.model if parsed.response else None
+        priced_model = _requested_model(parsed) or transcript.model
+        url = parsed.exchange.request.url if is_real else None
         for model in dict.fromkeys(filter(None, (served, priced_model))):
             dollars = cost(transcript.api, model, usage, url=url, day=day)
             if dollars is not None:
                 return dollars
         return None
 
-    sent = [reading for reading in evidence.readings if not reading.is_made_up]
-    paid = [(reading, _usage(evidence, reading)) for reading in sent if not _is_refused(reading)]
-    prices = [None if reading.is_cut else price_of(reading, usage) for reading, usage in paid]
+    sent = [parsed for parsed in evidence.parsed_exchanges if not parsed.is_made_up]
+    paid = [(parsed, _usage(evidence, parsed)) for parsed in sent if not _is_refused(parsed)]
+    prices = [None if parsed.is_cut else price_of(parsed, usage) for parsed, usage in paid]
     model = next(filter(None, map(_requested_model, sent)), None) or transcript.model
     return Spending.of(model, len(sent), (usage for _, usage in paid), prices)
 
@@ -82,21 +82,21 @@ def paid_usage(api: str, exchange: Exchange) -> Usage | None:
     return usage if usage is not None and usage.input_tokens is not None else None
 
 
-def _requested_model(reading: ParsedExchange) -> str | None:
+def _requested_model(parsed: ParsedExchange) -> str | None:
     return (
-        reading.embedding_request.model
-        if isinstance(reading, ParsedEmbeddingExchange) and reading.embedding_request
+        parsed.embedding_request.model
+        if isinstance(parsed, ParsedEmbeddingExchange) and parsed.embedding_request
         else None
     )
 
 
-def _usage(evidence: Evidence, reading: ParsedExchange) -> Usage:
-    if reading.response is not None:
-        return reading.response.usage
-    embeddings, response = evidence.api.embeddings, reading.exchange.response
+def _usage(evidence: Evidence, parsed: ParsedExchange) -> Usage:
+    if parsed.response is not None:
+        return parsed.response.usage
+    embeddings, response = evidence.api.embeddings, parsed.exchange.response
     if embeddings is None or embeddings.usage is None or response is None:
         return Usage()
-    came = isinstance(reading, ParsedEmbeddingExchange) and reading.vectors is not None
+    came = isinstance(parsed, ParsedEmbeddingExchange) and parsed.vectors is not None
     return embeddings.usage(response) if came else Usage()
 
 
@@ -107,9 +107,9 @@ def _day(recorded_at: str | None) -> date | None:
         return None
 
 
-def _is_refused(reading: ParsedExchange) -> bool:
+def _is_refused(parsed: ParsedExchange) -> bool:
     """Return whether the request was rejected or failed. Providers do not bill such requests."""
-    return reading.exchange.response is not None and reading.exchange.response.status >= 400
+    return parsed.exchange.response is not None and parsed.exchange.response.status >= 400
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,7 @@ def open_pointer(pointer: str) -> str:
 def body_of(exchange: ChatExchange) -> JSON:
     """Return the parsed body of a request, or `None` if it cannot be parsed."""
     try:
-        return parse_body(exchange.reading.exchange.request.body)
+        return parse_body(exchange.parsed.exchange.request.body)
     except WireError:
         return None
 
@@ -103,7 +103,7 @@ def _requests(evidence: Evidence) -> Iterable[ChatExchange]:
 
 
 def _responses(evidence: Evidence) -> Iterator[ResponseView]:
-    return (reading.response for reading in evidence.readings if reading.response is not None)
+    return (parsed.response for parsed in evidence.parsed_exchanges if parsed.response is not None)
 
 
 def _issued_calls(evidence: Evidence) -> Iterator[CallView]:
@@ -385,12 +385,12 @@ def _stream_switch(exchange: ChatExchange) -> Iterator[str]:
     if exchange.view.stream:
         body = body_of(exchange)
         asks = isinstance(body, dict) and body.get("stream") is True
-        yield "stream: true" if asks else endpoint(exchange.reading.exchange.request.url).rpartition(":")[2]
+        yield "stream: true" if asks else endpoint(exchange.parsed.exchange.request.url).rpartition(":")[2]
 
 
 @_aspect(Subject.STREAMING, "token count of a stream", _requests)
 def _stream_usage(exchange: ChatExchange) -> Iterator[str]:
-    answer, pointer = exchange.reading.answer, exchange.view.usage_pointer
+    answer, pointer = exchange.parsed.answer, exchange.view.usage_pointer
     if answer is not None and answer.streamed:
         counted = "no count" if answer.usage.output_tokens is None else "unasked"
         yield counted if pointer is None else f"asked for by {open_pointer(pointer)}"

@@ -121,12 +121,12 @@ class RawStream:
             return None
 
 
-def raw_stream(api: str, reading: ParsedExchange) -> RawStream | None:
+def raw_stream(api: str, parsed: ParsedExchange) -> RawStream | None:
     """Return the response of an exchange, if it is a stream."""
-    response = reading.exchange.response
+    response = parsed.exchange.response
     if response is None or not response.body:
         return None
-    is_stream = reading.response.streamed if reading.response is not None else looks_like_event_stream(response.body)
+    is_stream = parsed.response.streamed if parsed.response is not None else looks_like_event_stream(response.body)
     return RawStream(api, response) if is_stream else None
 
 

@@ -451,7 +451,7 @@ class _FirstRequest:
                 yield _DROPPED, "the reasoning is left out: it is another model's, and the API accepts only its own"
 
     def state(self) -> Iterator[_Found]:
-        body = self.req.reading.exchange.request.body.decode(errors="replace")
+        body = self.req.parsed.exchange.request.body.decode(errors="replace")
         for api, value in foreign_state(self.req.chat.request):
             if json.dumps(value)[1:-1] in body or value in body:
                 yield _PRESERVED, "the state is sent back unchanged: it belongs to this API"

@@ -48,8 +48,8 @@ def replay_variants(
     if cell.variant != "stream":
         return
     wire = registry.api(cell.target.api)
-    answered = [reading for reading in evidence.readings if reading.exchange.response is not None]
-    if not any(reading.response is not None and reading.response.streamed for reading in answered):
+    answered = [parsed for parsed in evidence.parsed_exchanges if parsed.exchange.response is not None]
+    if not any(parsed.response is not None and parsed.response.streamed for parsed in answered):
         return
     if whole_run is not None and (
         _received_whole(whole_run, answered, equal)
@@ -58,7 +58,7 @@ def replay_variants(
         )
     ):
         yield ReplayVariant(_WHOLE, "whole", whole_run.transcript.chats)
-    elif None not in (whole := [_whole_body(wire, reading) for reading in answered]):
+    elif None not in (whole := [_whole_body(wire, parsed) for parsed in answered]):
         streams = [*_responses(answered)]
         answers = [_ResponsePair(one, stream) for one, stream in zip(whole, streams, strict=True) if one is not None]
         yield _replay(cell, backend, _WHOLE, "whole", answers)
@@ -82,17 +82,17 @@ def _in_other_chunks(cell: Cell, answered: Sequence[ParsedExchange], backend: Ba
     server = server_of(cell.target.api, cell.target.service)
     if server is not None and server.recorded is not None:
         return
-    if not any(reading.response is not None and reading.response.calls for reading in answered):
+    if not any(parsed.response is not None and parsed.response.calls for parsed in answered):
         return
     for name, shape in registry.api(cell.target.api).stream_shapes.items():
-        rewritten = [_reshape(reading, shape, _seed(cell)) for reading in answered]
+        rewritten = [_reshape(parsed, shape, _seed(cell)) for parsed in answered]
         answers = [response for response in rewritten if response is not None]
         if answers != [*_responses(answered)]:
             yield replace(_replay_stream(cell, backend, f"in the chunks of some servers, {name}", answers), shape=name)
 
 
-def _reshape(reading: ParsedExchange, shape: StreamShape, seed: str) -> HttpResponse | None:
-    response, view = reading.exchange.response, reading.response
+def _reshape(parsed: ParsedExchange, shape: StreamShape, seed: str) -> HttpResponse | None:
+    response, view = parsed.exchange.response, parsed.response
     if response is None or view is None or not view.streamed or not _is_complete_answer(response, view):
         return response
     return replace(response, body=shape.respell(response.body, seed), delivery=Delivery())
@@ -201,14 +201,14 @@ def _respond_in_order(answers: Sequence[_ResponsePair], wire: Api) -> Callable[[
 
 
 def _responses(answered: Sequence[ParsedExchange]) -> Iterator[HttpResponse]:
-    for reading in answered:
-        if reading.exchange.response is not None:
-            yield reading.exchange.response
+    for parsed in answered:
+        if parsed.exchange.response is not None:
+            yield parsed.exchange.response
 
 
-def _whole_body(wire: Api, reading: ParsedExchange) -> HttpResponse | None:
+def _whole_body(wire: Api, parsed: ParsedExchange) -> HttpResponse | None:
     """Return the response as one body, or `None` if a server would not send an equivalent of the stream."""
-    response, view, request = reading.exchange.response, reading.response, reading.request
+    response, view, request = parsed.exchange.response, parsed.response, parsed.request
     if view is None or response is None or not view.streamed:
         return response and replace(response, headers=_kept_headers(response.headers))
     if request is None or not _is_complete_answer(response, view):
@@ -228,15 +228,15 @@ def _received_whole(
     """Return whether the whole variant received equivalents of these responses. `alike` compares each body with the
     body that the stream adds up to.
     """
-    given = whole_run.readings
+    given = whole_run.parsed_exchanges
     return len(given) == len(answered) and all(
         _is_whole_of(whole, streamed, alike) for whole, streamed in zip(given, answered, strict=True)
     )
 
 
-def _is_whole_of(given: ParsedExchange, streamed_reading: ParsedExchange, alike: Callable[[JSON, JSON], bool]) -> bool:
-    response, other = given.exchange.response, streamed_reading.exchange.response
-    view, streamed = given.response, streamed_reading.response
+def _is_whole_of(given: ParsedExchange, streamed_exchange: ParsedExchange, alike: Callable[[JSON, JSON], bool]) -> bool:
+    response, other = given.exchange.response, streamed_exchange.exchange.response
+    view, streamed = given.response, streamed_exchange.response
     if response is None or other is None or view is None or streamed is None or view.streamed:
         return False
     if not streamed.streamed:

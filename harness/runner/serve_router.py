@@ -90,7 +90,9 @@ def session_json(conversation: ServedSession, cell: CellResult) -> dict[str, JSO
     played, script = conversation.progress
     evidence = conversation.evidence(ended=False)
     answers = (
-        (reading.exchange.chat, reading.answer) for reading in evidence.readings if reading.exchange.chat is not None
+        (parsed.exchange.chat, parsed.answer)
+        for parsed in evidence.parsed_exchanges
+        if parsed.exchange.chat is not None
     )
     calls = [(at, call) for at, answer in answers if answer for call in answer.calls if call.malformed is None]
     return {

@@ -170,40 +170,40 @@ class _Exhibits:
         """Return the finding with its excerpts: the body at its pointer, the raw stream and the correct request."""
         if finding.exchange is None:
             return finding
-        reading = self._evidence.readings[finding.exchange]
-        stream = self._stream(finding, reading)
-        shown = (*([stream] if stream else []), *self._requests(finding, reading))
-        return replace(finding, piece=self._piece(finding, reading), exhibits=shown)
+        parsed = self._evidence.parsed_exchanges[finding.exchange]
+        stream = self._stream(finding, parsed)
+        shown = (*([stream] if stream else []), *self._requests(finding, parsed))
+        return replace(finding, piece=self._piece(finding, parsed), exhibits=shown)
 
-    def _piece(self, finding: Finding, reading: ParsedExchange) -> tuple[str, ...]:
+    def _piece(self, finding: Finding, parsed: ParsedExchange) -> tuple[str, ...]:
         if not finding.pointer:
             return ()
         try:
-            of_answer = reading.response.body if reading.response else None
-            shown = of_answer if finding.of_response else parse_body(reading.exchange.request.body)
+            of_answer = parsed.response.body if parsed.response else None
+            shown = of_answer if finding.of_response else parse_body(parsed.exchange.request.body)
         except WireError:  # another rule reports an unreadable body
             return ()
         return excerpt(self._redactor.value(shown), finding.pointer)
 
-    def _stream(self, finding: Finding, reading: ParsedExchange) -> FindingBody | None:
+    def _stream(self, finding: Finding, parsed: ParsedExchange) -> FindingBody | None:
         if (
             finding.severity is Severity.NOTE
             or not excerpts.is_about_response(finding)
-            or reading.exchange.response is None
+            or parsed.exchange.response is None
         ):
             return None
-        clean = replace(reading.exchange, response=self._redactor.response(reading.exchange.response))
-        stream = excerpts.raw_stream(self._evidence.transcript.api, replace(reading, exchange=clean))
+        clean = replace(parsed.exchange, response=self._redactor.response(parsed.exchange.response))
+        stream = excerpts.raw_stream(self._evidence.transcript.api, replace(parsed, exchange=clean))
         return excerpts.stream_body(stream, finding) if stream is not None else None
 
-    def _requests(self, finding: Finding, reading: ParsedExchange) -> tuple[FindingBody, ...]:
+    def _requests(self, finding: Finding, parsed: ParsedExchange) -> tuple[FindingBody, ...]:
         """Return the wrong request and the right one."""
         is_cause = finding.severity is not Severity.NOTE and finding.follows is None
         if not is_cause or finding.blame is not Blame.ADAPTER or excerpts.is_about_response(finding):
             return ()
-        chat = reading.index if reading.exchange.chat is None else reading.exchange.chat
+        chat = parsed.index if parsed.exchange.chat is None else parsed.exchange.chat
         found = self._exemplar
-        return found.bodies(finding, reading.exchange.request, chat, self._redactor) if found is not None else ()
+        return found.bodies(finding, parsed.exchange.request, chat, self._redactor) if found is not None else ()
 
 
 def _with_turn(transcript: Transcript, finding: Finding) -> Finding:

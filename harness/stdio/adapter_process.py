@@ -84,8 +84,8 @@ class _Pipe:
 
     def __init__(self, length: int) -> None:
         self._half = (length - _NOTE_BYTES) // 2
-        self.reading, self.writing = os.pipe()
-        os.set_blocking(self.reading, False)
+        self.parsed, self.writing = os.pipe()
+        os.set_blocking(self.parsed, False)
         self.is_open = True
         self._first, self._last, self._total = b"", b"", 0
 
@@ -93,7 +93,7 @@ class _Pipe:
         """Read the available output without waiting."""
         for _ in range(_PIECES_AT_ONCE if self.is_open else 0):
             try:
-                piece = os.read(self.reading, _PIECE_BYTES)
+                piece = os.read(self.parsed, _PIECE_BYTES)
             except BlockingIOError:
                 return
             self.is_open = bool(piece)
@@ -231,7 +231,7 @@ class AdapterProcess:
 
     def _close_pipes(self) -> None:
         for each in (self._errors, self._faults):
-            os.close(each.reading)
+            os.close(each.parsed)
 
     def _send(self, message: dict[str, JSON]) -> None:
         with self._sending:
@@ -266,7 +266,7 @@ class AdapterProcess:
         poll = select.poll()
         for each in (self._errors, self._faults):
             if each.is_open:
-                poll.register(each.reading, select.POLLIN)
+                poll.register(each.parsed, select.POLLIN)
         poll.register(self._output, select.POLLIN)
         if self._unsent:
             poll.register(self._input, select.POLLOUT)
@@ -305,7 +305,7 @@ class AdapterProcess:
             with contextlib.suppress(ProcessLookupError):
                 self._process.send_signal(STACKS_SIGNAL)
             poll = select.poll()
-            poll.register(self._faults.reading, select.POLLIN)
+            poll.register(self._faults.parsed, select.POLLIN)
             if self._faults.is_open and poll.poll(_STACKS_SECONDS * 1000):
                 time.sleep(_STACKS_SECONDS / 10)  # it writes line by line
         self.kill()

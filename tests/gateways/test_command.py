@@ -397,7 +397,7 @@ http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Passing).serve_forever()
 def test_a_command_runs_while_the_check_takes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     held = tmp_path / "held"  # open as long as the gateway runs; its port may be another test's right after
     os.mkfifo(held)
-    reading = os.open(held, os.O_RDONLY | os.O_NONBLOCK)
+    parsed = os.open(held, os.O_RDONLY | os.O_NONBLOCK)
     begin = f"held = open({str(held)!r}, 'w')\n"
     (tmp_path / "gateway.py").write_text(begin + _GATEWAY)
     port = free_port()
@@ -407,5 +407,5 @@ def test_a_command_runs_while_the_check_takes(tmp_path: Path, capsys: pytest.Cap
     code = main(["check", "gateway", *ends, "call-single", "--variant", "whole", "--command", command])
 
     assert (code, capsys.readouterr().out.split()[0]) == (0, "PASS")
-    assert select.select([reading], [], [], 5)[0], "the gateway still runs"
-    os.close(reading)
+    assert select.select([parsed], [], [], 5)[0], "the gateway still runs"
+    os.close(parsed)

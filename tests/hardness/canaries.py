@@ -143,8 +143,8 @@ def left(canary: Canary, output: bytes) -> str | None:
     if len(canary.text) >= 16 and canary.text in text:
         return "as it was said"
     wanted = [part for secret in canary.secret.split() for part in _parts(secret)]
-    for name, reading in _readings(text):
-        found = next((part for part in wanted if part in reading), None)
+    for name, parsed in _parsed_exchanges(text):
+        found = next((part for part in wanted if part in parsed), None)
         if found is not None:
             return f"{found} {name}"
     return None
@@ -154,7 +154,7 @@ def _parts(secret: str) -> list[str]:
     return [secret.lower()[at : at + 16] for at in range(len(secret) - 15)]
 
 
-def _readings(text: str) -> Iterator[tuple[str, str]]:
+def _parsed_exchanges(text: str) -> Iterator[tuple[str, str]]:
     """The text in the ways in which a curious reader would try it, in lower case and without white space."""
 
     def squeezed(read: str) -> str:

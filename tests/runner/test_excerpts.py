@@ -135,9 +135,9 @@ def test_of_a_long_stream_the_events_around_the_mark_are_shown() -> None:
 @pytest.mark.parametrize("variant", ["whole", "stream"])
 def test_every_api_has_its_streams_by_events(target: str, variant: Variant) -> None:
     transcript = transcript_for("call-single", target, variant)
-    reading = Evidence(transcript).readings[0]
+    parsed = Evidence(transcript).parsed_exchanges[0]
 
-    stream = raw_stream(transcript.api, reading)
+    stream = raw_stream(transcript.api, parsed)
 
     assert (stream is not None) is (variant == "stream")
     if stream is not None:

@@ -212,8 +212,8 @@ class Redactor:
             yield SecretSpan(
                 *view.source(begin, end), Replacement.LETTERS if encoding.alphabet == "base64" else Replacement.CUT
             )
-        for begin, end, reading in number_lists(data):
-            if any(next(encoding.spans(reading.lower()), None) for encoding in self._plain):
+        for begin, end, parsed in number_lists(data):
+            if any(next(encoding.spans(parsed.lower()), None) for encoding in self._plain):
                 yield SecretSpan(begin, end, Replacement.NUMBERS)
         if not whole:
             yield from self._begun_spans(data)

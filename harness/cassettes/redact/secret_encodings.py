@@ -218,12 +218,12 @@ def number_lists(data: bytes) -> Iterator[tuple[int, int, bytes]]:
     """Yield the positions of byte sequences that are written as numbers, with the decoded bytes."""
     for match in _NUMBERS.finditer(data):
         whole = match[0]
-        readings = [_bytes(_HEX.findall(whole), 16)]
+        parsed_exchanges = [_bytes(_HEX.findall(whole), 16)]
         if match["quoted"] is None:
-            readings.append(_bytes(_DECIMAL.findall(whole), 10))
-        for reading in readings:
-            if reading:
-                yield (*match.span(), reading)
+            parsed_exchanges.append(_bytes(_DECIMAL.findall(whole), 10))
+        for parsed in parsed_exchanges:
+            if parsed:
+                yield (*match.span(), parsed)
 
 
 def _bytes(numbers: list[bytes], base: int) -> bytes:
