@@ -376,11 +376,11 @@ CHUNKED = {
         'place = piece["index"]',
         'place = len(calls) if piece.get("id") else len(calls) - 1',
     ),
-    "pieces that repeat the id": (
+    "arguments in the first piece": (
         "call-parallel-same-tool",
         "stream-recut",
-        'place = piece["index"]',
-        'place = len(calls) if piece.get("id") else len(calls) - 1',
+        'piece["function"].get("arguments") or ""',
+        '("" if piece.get("id") else piece["function"]["arguments"])',
     ),
     "lines that are cut": (
         "stream-text-then-calls",
