@@ -89,8 +89,8 @@ def render(run: RunResult, presentation: Presentation) -> str:
         _check_notes(run),
         _expected_failures(run),
         _unmatched_lines(run),
-        _lesser(run, Severity.WARNING, verbose=verbose),
-        _lesser(run, Severity.NOTE, verbose=verbose),
+        _minor_causes(run, Severity.WARNING, verbose=verbose),
+        _minor_causes(run, Severity.NOTE, verbose=verbose),
     )
     text = _join(page, sections)
     return text if text.count("\n") < _SCREEN_LINES else f"{text}\n{_join(page, [_verdict(run)])}"
@@ -215,7 +215,7 @@ def _errors(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
         yield from ("", indent(words.ACCEPT_HINT, "dim"))
 
 
-def _lesser(run: RunResult, severity: Severity, *, verbose: bool) -> Iterator[RenderableType]:
+def _minor_causes(run: RunResult, severity: Severity, *, verbose: bool) -> Iterator[RenderableType]:
     found = causes(run, severity)
     if verbose:
         for number, cause in enumerate(found, 1):
@@ -227,7 +227,7 @@ def _lesser(run: RunResult, severity: Severity, *, verbose: bool) -> Iterator[Re
     for cause in found[:_MAX_CAUSES]:
         first, *others = cause.places
         more = f" and {words.count(groups.count_cells(others), 'more cell')}" if others else ""
-        yield indent(f"{cause.message} ({cause.rule}; {_spot(first)}{more})")
+        yield indent(f"{cause.message} ({cause.rule}; {_cell_name(first)}{more})")
     if len(found) > _MAX_CAUSES:
         yield indent(f"and {len(found) - _MAX_CAUSES} more")
 
@@ -241,14 +241,14 @@ def _cause(run: RunResult, cause: Cause, title: str, *, verbose: bool) -> Iterat
         yield _label("At", f"{cause.location}{f'; source: {cause.source}' if cause.source else ''}")
     shown = cause.places if verbose else cause.places[:1]
     for each in shown:
-        yield indent(_spot(each), "bold")
+        yield indent(_cell_name(each), "bold")
         for number, finding in enumerate(each.findings if verbose else each.findings[:1]):
             yield from _evidence(finding, says=number > 0 or finding.message != cause.message)
         if not verbose and len(each.findings) > 1:
             yield indent(f"and {words.count(len(each.findings) - 1, 'more finding')} like it in this cell", "dim", by=4)
         if verbose:
             yield from _followers(each)
-    yield from _more(cause.places[len(shown) :])
+    yield from _other_cells(cause.places[len(shown) :])
     if cause.followers and not verbose:
         yield indent(cause.following, "dim")
     yield from _show_command_lines(run, cause.places[0])
@@ -298,14 +298,16 @@ def _followers(place: CellPlace) -> Iterator[RenderableType]:
             yield from _evidence(follower, says=True)
 
 
-def _more(places: Sequence[CellPlace]) -> Iterator[RenderableType]:
+def _other_cells(places: Sequence[CellPlace]) -> Iterator[RenderableType]:
     if places:
         rest = groups.count_cells(places[_MAX_CELLS:])
-        names = ", ".join(map(_spot, places[:_MAX_CELLS])) + (f" and {words.count(rest, 'more cell')}" if rest else "")
+        names = ", ".join(map(_cell_name, places[:_MAX_CELLS])) + (
+            f" and {words.count(rest, 'more cell')}" if rest else ""
+        )
         yield indent(f"also in {names}; --verbose shows each", "dim")
 
 
-def _spot(place: CellPlace) -> str:
+def _cell_name(place: CellPlace) -> str:
     return f"{place.name} . {place.target}"
 
 
@@ -315,8 +317,8 @@ def _broken_lines(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
         yield from [""] if index else []
         yield heading(f"error in {words.count(groups.count_cells(places), 'cell')}: {reason or 'no reason is known'}")
         for each in shown:
-            yield indent(_spot(each), "bold")
-        yield from _more(places[len(shown) :])
+            yield indent(_cell_name(each), "bold")
+        yield from _other_cells(places[len(shown) :])
         yield _label("What to do", words.CRASHED)
         yield from _show_command_lines(run, places[0])
         yield _label("Run again", groups.rerun_command(run, places[0]))
@@ -390,7 +392,7 @@ def _provenance(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
         yield Text(words.plain(f"The cassettes are in {run.cassettes}."))
     for reason, places in groups.unrecorded_cells(run):
         yield Text(
-            words.plain(f"{words.list_names([_spot(each) for each in places], _MAX_SCENARIOS)}: {reason}"),
+            words.plain(f"{words.list_names([_cell_name(each) for each in places], _MAX_SCENARIOS)}: {reason}"),
             style="bold red",
         )
 
@@ -419,7 +421,7 @@ def _expected_failures(run: RunResult) -> Iterator[RenderableType]:
         cells = sum(any(finding.accepted is not None for finding in cell.findings) for cell in run.cells)
         yield heading(f"Expected failures: {words.count(cells, 'cell')}")
     for reason, places in found:
-        yield indent(f"{words.list_names([_spot(each) for each in places], _MAX_CELLS)}: {reason}")
+        yield indent(f"{words.list_names([_cell_name(each) for each in places], _MAX_CELLS)}: {reason}")
 
 
 def _stale(run: RunResult) -> Iterator[RenderableType]:

@@ -707,7 +707,7 @@ class Scenario(Strict):
         return frozenset(api for each in (*settings, *self.tools) for api in each.fields)
 
     @model_validator(mode="after")
-    def _plays_something(self) -> Scenario:
+    def _check_turns_or_embeddings(self) -> Scenario:
         if bool(self.turns) == (self.embeddings is not None):
             raise ValueError("give turns or embeddings, and not both.")
         return self
