@@ -114,7 +114,7 @@ def logged_calls(sent: Callable[[], int]) -> Generator[list[LoggedCall]]:
         _LOG.reset(token)
 
 
-def call(function: Callable[..., _T], *args: Any, **kwargs: Any) -> _T:
+def call(function: Callable[..., _T], /, *args: Any, **kwargs: Any) -> _T:
     """Call a function that uses only the library, and log the call if a log is active.
 
     `harness reproduce` writes the source of the function and its arguments into a script.
@@ -160,7 +160,7 @@ async def _await(logged: LoggedCall, result: Awaitable[object]) -> object:
     return logged.awaited
 
 
-def log_call(function: Callable[..., object], *args: Any, **kwargs: Any) -> LoggedCall | None:
+def log_call(function: Callable[..., object], /, *args: Any, **kwargs: Any) -> LoggedCall | None:
     """Log a call without making it, for wrappers that make the same call in another form.
 
     Return the log entry, or `None` if no log is active.
