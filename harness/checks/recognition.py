@@ -25,6 +25,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 from harness import plugins
 from harness.apis import registry
@@ -387,7 +388,8 @@ def _class_loop(
     found = replace(_loop(name, drive, f"{name.partition(':')[2]}, {drive.sentence}"), ignored=drive.ignored)
     may_be_client = isinstance(drive, FunctionDrive) and drive.registrar is None
     if found.question:
-        return None if may_be_client else found
+        is_made = not isinstance(drive, FunctionDrive) and drive.make is not drive.factory
+        return None if may_be_client or is_made else found
     api = re.split("[@ ]", found.spec)[1]
     drive_with_tool = make_drive(api)
 
@@ -425,11 +427,24 @@ def _loop(name: str, drive: Drive, shown: str) -> Recognition:
     """Recognise a tool loop. If it requests a model of its own instead of the given one, that model is returned."""
     conversation = Conversation(turns=(_GREETING,))
     seen = first_request_of(lambda url: drive(Endpoint(url, "no-key"), TRIED_MODELS[0], conversation))
+    if seen.api is not None and _is_beyond_harness(drive, seen):
+        return Recognition(question=f"{name} has tools of its own, or calls a service of its own.")
     if seen.api is None:
         return Recognition(question=f"{name} looks like a tool loop, but {seen.reason} Name its API by --api.")
     is_own = seen.model is not None and seen.model.rpartition("/")[2] != TRIED_MODELS[0]
     own_model = seen.model if is_own else None
     return Recognition(f"drive@{seen.api} {name}", f"a tool loop of {seen.api}: {shown}", model=own_model)
+
+
+def _is_beyond_harness(drive: Drive, seen: FirstRequest) -> bool:
+    """Return whether an object of the user declares tools of its own, or calls another service than the provider of its
+    API. So may an object that a function of the user made.
+    """
+    if not isinstance(drive, AgentDrive | SessionDrive) or drive.make is drive.factory:
+        return False
+    provider = urlsplit(registry.api(str(seen.api)).provider_url).netloc
+    is_elsewhere = seen.path.startswith("http") and urlsplit(seen.path).netloc != provider
+    return is_elsewhere or (seen.view is not None and bool(seen.view.tools))
 
 
 def _client(name: str, shape: ClientShape, api: str) -> Recognition:

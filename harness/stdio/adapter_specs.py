@@ -162,15 +162,15 @@ def _loop(kind: str, api_name: str | None, what: str) -> Adapter:
     value = plugins.import_attribute(what, "conversation")
     if isinstance(value, Loop):
         return value.adapter()
-    if not callable(value):
-        shown = shorten(_ADDRESS.sub("", repr(value)), 100)
-        raise PluginError("conversation", what, f"it is {shown}, which is not a function {_DRIVE}.")
     module, _, attribute = what.partition(":")
     name = module.rpartition(".")[2] if attribute == "drive" else attribute
     wire = _driven_api(DRIVE, api_name, what)
     class_drive = agent_drive(value, wire.name) or session_drive(value, wire.name) or own_agent_drive(value, wire.name)
+    if class_drive is None and not callable(value):
+        shown = shorten(_ADDRESS.sub("", repr(value)), 100)
+        raise PluginError("conversation", what, f"it is {shown}, which is not a function {_DRIVE}.")
     if class_drive is None:
-        _check_drive(value, what)
+        _check_drive(cast("Callable[..., object]", value), what)
         return Loop(name, wire.name, cast("Drive", value)).adapter()
     return Loop(name, wire.name, _redirected_drive(wire, class_drive, value), class_drive.capabilities).adapter()
 

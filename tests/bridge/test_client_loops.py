@@ -1744,3 +1744,63 @@ class Session:
     drive(HERE, "gemini", conversation())
 
     assert module.SEEN == [{"functionResponse": {"name": "weather", "response": "sunny in Paris"}}, None]
+
+
+OBJECT = """
+import threading
+
+class Wire:
+    def __init__(self):
+        self.lock, self.is_closed = threading.Lock(), False
+
+class Memory:
+    def __init__(self):
+        self.wire, self.texts = wire, []
+
+class Agent:
+    def __init__(self):
+        self.tools, self.memory, self.messages = {}, Memory(), []
+    def __enter__(self):
+        return self
+    def __exit__(self, *_):
+        self.memory.wire.is_closed = True
+    def register_tool(self, name: str, description: str, parameters: dict, function: Callable):
+        self.tools[name] = function
+    def run(self, prompt: str) -> str:
+        self.memory.texts.append(prompt)
+        self.messages.append(prompt)
+        SEEN.append((self.memory.texts[:], [*self.tools], self.memory.wire.is_closed))
+        return self.tools["weather"](**args)
+
+wire = Wire()
+agent = Agent()
+
+def make_agent():
+    return Agent()
+
+def main():
+    SEEN.append("main")
+"""
+"""An agent that cannot be copied as a whole, because of its lock."""
+
+
+def test_each_conversation_gets_a_copy_of_an_object(load: Load) -> None:
+    module = load(OBJECT)
+    for value in (module.agent, module.make_agent):
+        drive = agent_drive(value, "openai-chat")
+        assert drive is not None
+        drive(HERE, "gpt", conversation())
+        drive(HERE, "gpt", conversation())
+        module.wire.is_closed = False
+
+    made = [(["Hello"], ["weather"], False), (["Hello"], ["weather"], True)]  # a made one is closed, as its caller does
+    assert [made[0], made[0], *made] == module.SEEN
+    assert (module.agent.memory.texts, module.agent.messages, module.agent.tools) == ([], [], {})
+
+
+def test_a_function_that_makes_nothing_is_not_called(load: Load) -> None:
+    module = load(OBJECT)
+
+    assert agent_drive(module.main, "openai-chat") is None
+    assert session_drive(module.wire, "openai-chat") is None
+    assert module.SEEN == []

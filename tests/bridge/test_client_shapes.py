@@ -537,6 +537,15 @@ def test_only_a_client_that_was_created_here_is_closed() -> None:
     assert made[0] is own
 
 
+def test_an_object_that_keeps_its_history_begins_each_conversation_without_one() -> None:
+    own = Session()
+    shape = recognise_shape(own, "mine:session")
+    texts = [ShapedClient(shape, HERE, "gpt").chat(REQUEST).text for _ in range(2)]
+
+    assert texts == ["Be short. ['Hello']", "Be short. ['Hello']"]
+    assert own.history == []
+
+
 class Hosted:
     """A client that passes its options on to an HTTP client, which takes no key."""
 

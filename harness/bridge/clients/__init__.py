@@ -4,7 +4,7 @@ The modules, by subject:
 
 - Clients: `shape_recognition`, `shapes`, `client_state`, `shaped_client`.
 - Third-party code itself: `annotations`, `sources`, `signature_reading`, `methods`, `constructors`,
-  `option_dictionaries`, `provider_arguments`, `invocation`, and the `names` that clients use.
+  `objects`, `option_dictionaries`, `provider_arguments`, `invocation`, and the `names` that clients use.
 - Requests: `forms`, `request_arguments`, `message_classes`, `message_dictionaries`, `own_keys`, `tool_choices`.
 - Answers: `answers`, `complete_answers`, `stream_pieces`, `answer_fields`, `native_bodies`, `truncation`, `values`.
 - Tools: `tool_arguments`, `tool_objects`, `inherited_tools`, `tool_functions`, `tool_declarations`,

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import cast
 
 from harness.bridge.clients.client_state import keeps_history
-from harness.bridge.clients.constructors import class_made_by, constructor_names
+from harness.bridge.clients.constructors import constructor_names
 from harness.bridge.clients.invocation import call_with
 from harness.bridge.clients.loop_methods import (
     adding_methods,
@@ -24,6 +24,7 @@ from harness.bridge.clients.loop_methods import (
 from harness.bridge.clients.loop_settings import READS_OPTION, LoopSettings, client_with_settings, takes_thinking
 from harness.bridge.clients.methods import Method, method_of, public_methods
 from harness.bridge.clients.names import SYNONYMS, TOOL_PARAMETERS, first_known
+from harness.bridge.clients.objects import ObjectCopies, maker_of
 from harness.bridge.clients.own_tools import ToolCode, own_registrar, own_tool_argument
 from harness.bridge.clients.sources import ClassSource, runs_tools, source_of, source_of_class
 from harness.bridge.clients.tool_arguments import ToolArgument, tool_arguments
@@ -50,12 +51,12 @@ def agent_drive(value: object, api: str) -> AgentDrive | FunctionDrive | None:
 
     The class needs a method that takes a prompt. Its tools are arguments of that method or of the constructor.
     Otherwise a method registers each tool, either of the class itself or of an object that its constructor creates.
-    `value` may also be a function that creates the client. `api` is the API that the client calls.
+    `value` may also be a function that creates the client, or such a client. `api` is the API that the client calls.
     """
     if inspect.isfunction(value) and (found := function_drive(value, api)) is not None:
         return found
-    kind = value if inspect.isclass(value) else class_made_by(value, api)
-    return None if kind is None else _class_drive(kind, cast("Callable[..., object]", value), api)
+    made = maker_of(value, api)
+    return None if made is None else _class_drive(*made, api)
 
 
 def own_agent_drive(value: object, api: str) -> AgentDrive | None:
@@ -64,10 +65,10 @@ def own_agent_drive(value: object, api: str) -> AgentDrive | None:
     What its package does with them shows that they are tools. It is only a guess: a trial must show that a tool arrives
     in a request and that its calls are run. `value` and `api` are those of `agent_drive`.
     """
-    kind = value if inspect.isclass(value) else class_made_by(value, api)
-    if kind is None:
+    made = maker_of(value, api)
+    if made is None:
         return None
-    shape = _loop_shape(kind, cast("Callable[..., object]", value))
+    kind, shape = made[0], _loop_shape(*made)
     if shape is None or shape.hands_over:
         return None
     code = ToolCode.around(kind)
@@ -216,7 +217,8 @@ class AgentDrive:
         per_call |= LoopSettings(self.sending, self.api).arguments(conversation, model)
         prompt = str(self.prompt.prompt)
         answers: list[ChatResponse | None] = []
-        with asyncio.Runner() as runner, entered(runner, client) as opened:
+        stays_open = isinstance(self.make, ObjectCopies)
+        with asyncio.Runner() as runner, entered(runner, client, stays_open=stays_open) as opened:
             for turn in conversation.turns:
                 given, before = {**self.prompt.examples, prompt: prompt_text(turn)}, answer_attributes(opened)
                 if self.completing is None:

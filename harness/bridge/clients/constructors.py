@@ -9,7 +9,6 @@ import re
 import typing
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
-from contextlib import suppress
 from dataclasses import is_dataclass, replace
 from functools import partial
 from itertools import chain
@@ -281,18 +280,3 @@ def _call_with_prefixes(make: Callable[..., object], name: str, model: str, api:
 def unknown_client(name: str, reason: str) -> PluginError:
     """Return the error for a client that cannot be recognised."""
     return PluginError("client", name, f"{reason}.")
-
-
-def class_made_by(value: object, api: str) -> type | None:
-    """Return the class of the clients that a function makes from a base URL, a key or a model. Return `None` for other
-    values.
-    """
-    if not inspect.isfunction(value):
-        return None
-    method = method_of((), value)
-    takes_input = method.prompt or any(first_known(SYNONYMS[key], method.names) for key in ("messages", "contents"))
-    if takes_input or not constructor_names(value).keys() & {"base_url", "api_key", "model"}:
-        return None
-    with suppress(Exception):  # third-party code may fail in any way
-        return type(try_to_make(value, api)[1])
-    return None

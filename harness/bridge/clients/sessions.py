@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +11,7 @@ from typing import Any, cast
 
 from harness.bridge.clients.annotations import hints_of, own_classes_in
 from harness.bridge.clients.answer_fields import OwnCall, own_calls
-from harness.bridge.clients.constructors import class_made_by, constructor_of
+from harness.bridge.clients.constructors import constructor_of
 from harness.bridge.clients.loop_methods import (
     RESULT_METHOD,
     adding_methods,
@@ -28,6 +27,7 @@ from harness.bridge.clients.loop_settings import LoopSettings, client_with_setti
 from harness.bridge.clients.message_classes import as_annotated
 from harness.bridge.clients.methods import Method, public_methods
 from harness.bridge.clients.names import CALL_PARAMETERS, SYNONYMS, first_known
+from harness.bridge.clients.objects import ObjectCopies, maker_of
 from harness.bridge.clients.sent_tools import parameter_for_tools
 from harness.bridge.clients.sources import ClassSource, source_of_class
 from harness.bridge.clients.submitted_results import SubmittedResults, content_of_result
@@ -52,21 +52,20 @@ def session_drive(value: object, api: str) -> SessionDrive | None:
     """Return a tool loop made from a class that keeps its history. Return `None` for other values.
 
     The class needs a method for a prompt, and a method that accepts the results of calls. `value` may also be a
-    function that creates the client. `api` is the API that the client calls.
+    function that creates the client, or such a client. `api` is the API that the client calls.
     """
-    if (kind := class_made_by(value, api)) is not None:
-        drive = session_drive(kind, api)
-        return replace(drive, make=cast("Any", value)) if drive is not None else None
-    if not inspect.isclass(value):
+    made = maker_of(value, api)
+    if made is None:
         return None
-    methods = public_methods(value)
+    kind, make = made
+    methods = public_methods(kind)
     prompts = prompt_methods(methods) or adding_methods(methods)
-    found = result_methods(methods, source_of_class(value))
+    found = result_methods(methods, source_of_class(kind))
     results = min(found, key=_rank_of_result_method, default=None)
     if not prompts or results is None or takes_messages(methods):
         return None
     declaring = next((each for each in methods if declares_tools(each)), None)
-    return SessionDrive(value, value, api, prompts[0], results, declaring, methods)
+    return SessionDrive(kind, make, api, prompts[0], results, declaring, methods)
 
 
 def _rank_of_result_method(method: Method) -> tuple[bool, bool]:
@@ -133,7 +132,8 @@ class SessionDrive:
         prompt = str(self.prompt.prompt)
         is_added = self.prompt in adding_methods(self.methods)
         answers: list[ChatResponse | None] = []
-        with asyncio.Runner() as runner, entered(runner, client) as opened:
+        stays_open = isinstance(self.make, ObjectCopies)
+        with asyncio.Runner() as runner, entered(runner, client, stays_open=stays_open) as opened:
             for turn in conversation.turns:
                 before = answer_attributes(opened)
                 given = {**self.prompt.examples, prompt: prompt_text(turn)}

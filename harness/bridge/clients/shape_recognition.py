@@ -24,6 +24,7 @@ from harness.bridge.clients.invocation import (
 from harness.bridge.clients.message_classes import dispatched_classes
 from harness.bridge.clients.methods import Method, method_of
 from harness.bridge.clients.names import BASE_URLS, KEYS, KNOWN_PARAMETERS, METHODS, MODELS, SYNONYMS, first_known
+from harness.bridge.clients.objects import ObjectCopies
 from harness.bridge.clients.shapes import RESOURCE, SDK_METHODS, STREAM_METHODS, TEXT_CALLBACKS, ClientShape
 from harness.bridge.clients.sources import source_of
 
@@ -58,6 +59,9 @@ def recognise_shape(value: object, name: str, method: str = "", api: str = "") -
             return replace(shape, model=default_model(value) or shape.model, unused_tools=unused)
     if not callable(value) or not (inspect.isclass(value) or _is_function(value)):
         shape = _shape_of_object(value, name, lambda _url, _key, _model: value, method, {})
+        if shape.form is PROMPT and not inspect.ismodule(value):  # it may keep its conversation
+            shape = replace(shape, make=_maker_of_copies(value), keeps_history=keeps_history(value))
+            shape = _with_system_attribute(shape, value)
         return replace(shape, is_object=True)
     make, client, model = try_to_make(value, api)
     if inspect.iscoroutine(client):
@@ -73,6 +77,15 @@ def recognise_shape(value: object, name: str, method: str = "", api: str = "") -
         shape = replace(shape, keeps_history=keeps_history(client))
     settings = setting_attributes(client) if inspect.isclass(value) and not shape.is_sdk else {}
     return _with_system_attribute(replace(shape, default_settings=settings), client)
+
+
+def _maker_of_copies(value: object) -> Callable[[str, str, str], object]:
+    copies = ObjectCopies(value)
+
+    def make(_base_url: str, _api_key: str, _model: str) -> object:
+        return copies()
+
+    return make
 
 
 def _with_system_attribute(shape: ClientShape, client: object) -> ClientShape:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import re
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, cast
 
@@ -24,17 +24,18 @@ from harness.model.protocols import Conversation
 
 
 @contextmanager
-def entered(runner: asyncio.Runner, client: Any) -> Generator[object]:
-    """Return a client, inside its context if it is a context manager."""
+def entered(runner: asyncio.Runner, client: Any, *, stays_open: bool = False) -> Generator[object]:
+    """Return a client, inside its context if it is a context manager. With `stays_open`, do not leave that context."""
     if hasattr(cast("object", type(client)), "__enter__"):
-        with client as entered:
-            yield entered
+        with nullcontext(client.__enter__()) if stays_open else client as opened:
+            yield opened
     elif hasattr(cast("object", type(client)), "__aenter__"):
-        entered_client = runner.run(client.__aenter__())
+        opened = runner.run(client.__aenter__())
         try:
-            yield entered_client
+            yield opened
         finally:
-            runner.run(client.__aexit__(None, None, None))
+            if not stays_open:
+                runner.run(client.__aexit__(None, None, None))
     else:
         yield client
 
