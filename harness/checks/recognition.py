@@ -386,7 +386,7 @@ def _class_loop(
     A function that gets its tools as an argument may also be a client, and so `None` is returned unless it runs them.
     """
     found = replace(_loop(name, drive, f"{name.partition(':')[2]}, {drive.sentence}"), ignored=drive.ignored)
-    may_be_client = isinstance(drive, FunctionDrive) and drive.registrar is None
+    may_be_client = not isinstance(drive, SessionDrive) and drive.may_be_client
     if found.question:
         is_made = not isinstance(drive, FunctionDrive) and drive.make is not drive.factory
         return None if may_be_client or is_made else found

@@ -1804,3 +1804,94 @@ def test_a_function_that_makes_nothing_is_not_called(load: Load) -> None:
     assert agent_drive(module.main, "openai-chat") is None
     assert session_drive(module.wire, "openai-chat") is None
     assert module.SEEN == []
+
+
+FUNCTION_FACTORIES = {
+    "a dictionary whose items are read": """
+def make(tools, system=None, model="m", base_url=None):
+    schemas = [inspect.signature(each) for _, each in tools.items()]
+    return asking(lambda name: tools[name](**args), schemas, system)
+""",
+    "a dictionary that another function reads": """
+def run(known, name):
+    return known[name](**args) if name in known else None
+def make(tools, system=None, base_url=None):
+    schemas = [describe(name, tools[name]) for name in tools]
+    return asking(lambda name: run(tools, name), schemas, system)
+def describe(name, tool):
+    return name, inspect.signature(tool)
+""",
+    "a list of functions": """
+def run(tools, name):
+    return tools[name](**args) if tools.get(name) else None
+def make(tools, system=None, base_url=None):
+    by_name = {each.__name__: each for each in tools}
+    schemas = [describe(each) for each in tools]
+    return asking(lambda name: run(by_name, name), schemas, system)
+def describe(tool):
+    return inspect.signature(tool)
+""",
+    "a list of functions that becomes a dictionary": """
+def make(functions, system=None, api_key=None):
+    functions = {each.__name__: each for each in functions}
+    schemas = [inspect.signature(each) for each in functions.values()]
+    return asking(lambda name: functions[name](**args), schemas, system)
+""",
+    "a dictionary with an unusual name": """
+def make(handlers, system=None):
+    schemas = [inspect.getdoc(handlers[each]) for each in handlers.keys()]
+    return asking(lambda name: handlers[name](**args), schemas, system)
+""",
+}
+
+
+@pytest.mark.parametrize("code", FUNCTION_FACTORIES.values(), ids=[*FUNCTION_FACTORIES])
+def test_a_factory_may_return_a_function_that_takes_a_prompt(load: Load, code: str) -> None:
+    module = load(f"""
+def asking(run, schemas, system):
+    messages = []
+    def ask(question):
+        messages.append(question)
+        SEEN.append((system, [*messages], run("weather"), len(schemas)))
+        return "done"
+    return ask
+{code}""")
+    drive = agent_drive(module.make, "openai-chat")
+    assert isinstance(drive, AgentDrive)
+    assert drive.may_be_client
+    again = Message(Role.USER, (Text("Again"),))
+    answers = drive(HERE, "gpt", conversation(system="Be brief.", turns=(*conversation().turns, again)))
+
+    assert [each.text for each in answers if each is not None] == ["done", "done"]
+    seen = module.SEEN
+    assert seen == [("Be brief.", messages, "sunny in Paris", 1) for messages in (["Hello"], ["Hello", "Again"])]
+
+
+def test_a_function_without_history_takes_one_turn_only(load: Load) -> None:
+    module = load("""
+def make(tools, base_url=None):
+    schemas = {name: inspect.signature(each) for name, each in tools.items()}
+    return lambda question: tools["weather"](**args)
+""")
+    drive = agent_drive(module.make, "openai-chat")
+    assert drive is not None
+    (answer,) = drive(HERE, "gpt", conversation())
+
+    assert answer is not None
+    assert answer.text == "sunny in Paris"
+    with pytest.raises(Unsupported, match="a second turn"):
+        drive(HERE, "gpt", conversation(turns=conversation().turns * 2))
+
+
+def test_a_factory_of_a_class_may_need_its_tools(load: Load) -> None:
+    module = load("""
+class Agent:
+    def __init__(self, tools):
+        self.tools = tools
+        self.names = [*tools.keys()]
+    def run(self, prompt):
+        return self.tools["weather"](**args)
+def make(tools, base_url=None):
+    return Agent(tools)
+""")
+    assert agent_drive(module.make, "openai-chat") is not None

@@ -1312,6 +1312,68 @@ def test_an_agent_with_a_model_of_its_own_is_judged_by_it(folder: Path, monkeypa
     assert recognise_here("own_agent:Agent").model == "claude-opus-4-8"
 
 
+OWN_FUNCTIONS = """
+import inspect
+import json
+
+import httpx2
+
+
+def declared(name, tool):
+    names = {each: {"type": "string"} for each in inspect.signature(tool).parameters}
+    return {"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": names}}}
+
+
+def sending(tools, base_url, model):
+    schemas = [declared(name, tool) for name, tool in tools.items()]
+
+    def send(messages):
+        body = {"model": model, "messages": messages, **({"tools": schemas} if schemas else {})}
+        return httpx2.post(base_url + "/chat/completions", json=body).raise_for_status().json()["choices"][0]["message"]
+
+    return send
+
+
+def make_agent(tools, base_url=None, model="gpt-4.1"):
+    send = sending(tools, base_url, model)
+
+    def ask(question):
+        messages = [{"role": "user", "content": question}]
+        while (answer := send(messages)).get("tool_calls"):
+            messages.append(answer)
+            for call in answer["tool_calls"]:
+                done = tools[call["function"]["name"]](**json.loads(call["function"]["arguments"]))
+                messages.append({"role": "tool", "tool_call_id": call["id"], "content": done})
+        return answer["content"]
+
+    return ask
+
+
+def make_client(tools, base_url=None, model="gpt-4.1"):
+    send = sending(tools, base_url, model)
+
+    def ask(question):
+        return send([{"role": "user", "content": question}])
+
+    return ask
+"""
+
+
+@pytest.mark.usefixtures("apart")
+@pytest.mark.parametrize(
+    ("name", "spec"), [("make_agent", "drive@openai-chat own_functions:make_agent"), ("make_client", "")]
+)
+def test_a_factory_of_a_function_is_a_loop_if_the_function_runs_the_tools(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, spec: str
+) -> None:
+    monkeypatch.delitem(sys.modules, "own_functions", raising=False)
+    (folder / "own_functions.py").write_text(OWN_FUNCTIONS)
+
+    found = recognise_here(f"own_functions:{name}")
+
+    assert (found.spec, bool(found.question)) == (spec, not spec)
+
+
 OWN_WORDS = """
 import os
 

@@ -7,10 +7,10 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import SimpleNamespace
+from types import FunctionType, SimpleNamespace
 from typing import cast
 
-from harness.bridge.clients.client_state import keeps_history
+from harness.bridge.clients.client_state import keeps_history, variables_of
 from harness.bridge.clients.constructors import constructor_names
 from harness.bridge.clients.invocation import call_with
 from harness.bridge.clients.loop_methods import (
@@ -24,7 +24,7 @@ from harness.bridge.clients.loop_methods import (
 from harness.bridge.clients.loop_settings import READS_OPTION, LoopSettings, client_with_settings, takes_thinking
 from harness.bridge.clients.methods import Method, method_of, public_methods
 from harness.bridge.clients.names import SYNONYMS, TOOL_PARAMETERS, first_known
-from harness.bridge.clients.objects import ObjectCopies, maker_of
+from harness.bridge.clients.objects import ObjectCopies, made_by, maker_of
 from harness.bridge.clients.own_tools import ToolCode, own_registrar, own_tool_argument
 from harness.bridge.clients.sources import ClassSource, runs_tools, source_of, source_of_class
 from harness.bridge.clients.tool_arguments import ToolArgument, tool_arguments
@@ -51,7 +51,8 @@ def agent_drive(value: object, api: str) -> AgentDrive | FunctionDrive | None:
 
     The class needs a method that takes a prompt. Its tools are arguments of that method or of the constructor.
     Otherwise a method registers each tool, either of the class itself or of an object that its constructor creates.
-    `value` may also be a function that creates the client, or such a client. `api` is the API that the client calls.
+    `value` may also be a function that creates the client, or such a client. The client of a function may be a function
+    itself. `api` is the API that the client calls.
     """
     if inspect.isfunction(value) and (found := function_drive(value, api)) is not None:
         return found
@@ -66,7 +67,7 @@ def own_agent_drive(value: object, api: str) -> AgentDrive | None:
     in a request and that its calls are run. `value` and `api` are those of `agent_drive`.
     """
     made = maker_of(value, api)
-    if made is None:
+    if made is None or made[0] is FunctionType:
         return None
     kind, shape = made[0], _loop_shape(*made)
     if shape is None or shape.hands_over:
@@ -79,8 +80,10 @@ def own_agent_drive(value: object, api: str) -> AgentDrive | None:
 
 
 def _class_drive(kind: type, make: Callable[..., object], api: str) -> AgentDrive | None:
-    """Return a tool loop made from a class that runs its tools itself, and from the class or function that makes it."""
-    shape = _loop_shape(kind, make)
+    """Return a tool loop made from a class that runs its tools itself, and from the class or function that makes it. A
+    function may also make a function that takes the prompts.
+    """
+    shape = _function_shape(make, api) if kind is FunctionType else _loop_shape(kind, make)
     if shape is None:
         return None
     made_with, run_with = (
@@ -133,6 +136,16 @@ def _loop_shape(kind: type, make: Callable[..., object]) -> _LoopShape | None:
     return _LoopShape(kind, make, made, run, completing, place, hands_over)
 
 
+def _function_shape(make: Callable[..., object], api: str) -> _LoopShape | None:
+    """Return the shape of the function that another one makes. Return `None` if it takes no prompt."""
+    function = cast("Callable[..., object]", made_by(make, api))
+    made, run = method_of((), make), method_of((), function)
+    if not takes_only_a_prompt(replace(run, path=(function.__name__,))):
+        return None
+    place = ClassSource(make, made.source, made.module, made.called_source)
+    return _LoopShape(FunctionType, make, made, run, None, place, hands_over=False)
+
+
 @dataclass(frozen=True, slots=True)
 class AgentDrive:
     """Tool loop (`drive` of an adapter) that uses a class which runs its tools itself.
@@ -175,7 +188,8 @@ class AgentDrive:
         """Return whether the class may always request streams. It is only a guess. A method for streams that the class
         itself does not call does not count.
         """
-        source = source_of_class(self.factory)
+        is_function = self.factory is FunctionType
+        source = method_of((), self.make).called_source if is_function else source_of_class(self.factory)
         for each in public_methods(self.factory):
             name = each.path[0]
             if "stream" in name and each.path != self.sending.path and f"self.{name}(" not in source and each.source:
@@ -188,6 +202,11 @@ class AgentDrive:
         found = LoopSettings(self.sending, self.api).capabilities
         found |= {Capability.THINKING} if takes_thinking(self) else set[Capability]()
         return found | {Capability.STREAMING} if self._streams else found
+
+    @property
+    def may_be_client(self) -> bool:
+        """Return whether a trial must show that the calls are not returned to the caller."""
+        return self.factory is FunctionType
 
     @property
     def sentence(self) -> str:
@@ -237,8 +256,7 @@ _REQUESTS_STREAM = re.compile(r"\bstream[\"']?\]?\s*[:=]\s*True\b|\.stream\(|str
 
 def _keeps_history(client: object, run: Method) -> bool:
     """Return whether a client keeps its conversation, as messages or on the server of the API."""
-    own = cast("dict[str, object]", getattr(client, "__dict__", {}))
-    lists = (name for name, each in own.items() if isinstance(each, list))
+    lists = (name for name, each in variables_of(client).items() if isinstance(each, list))
     is_kept = any(re.search("item|content|message|history|turn|thread", name) for name in lists)
     return is_kept or keeps_history(client) or "previous_response_id" in run.module
 
@@ -298,6 +316,11 @@ class FunctionDrive:
     def capabilities(self) -> frozenset[Capability]:
         """The capabilities of the loop."""
         return LoopSettings(self.prompt, self.api).capabilities
+
+    @property
+    def may_be_client(self) -> bool:
+        """Return whether a trial must show that the calls are not returned to the caller."""
+        return self.registrar is None
 
     @property
     def sentence(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping
+from types import FunctionType
 from typing import cast
 
 from harness.bridge.clients.annotations import members_of
@@ -41,7 +42,7 @@ def system_parameter(make: Callable[..., object], owner: type) -> str | None:
     """Return the parameter of a constructor whose value the package of the class sends as its system prompt. Return
     `None` unless there is exactly one.
     """
-    code = source_around(owner.__module__)
+    code = source_around(make.__module__ if owner is FunctionType else owner.__module__)
     free = {name: each for name, each in inspect.signature(make).parameters.items() if name not in KNOWN_PARAMETERS}
     texts = [name for name, each in free.items() if each.default is None or isinstance(each.default, str)]
     found = [name for name in texts if is_system_prompt(code, name)]
@@ -50,8 +51,22 @@ def system_parameter(make: Callable[..., object], owner: type) -> str | None:
 
 def keeps_history(client: object) -> bool:
     """Return whether a client has a list for the messages of its conversation."""
-    own = cast("dict[str, object]", getattr(client, "__dict__", {}))
+    own = variables_of(client)
     return any(isinstance(each, list) for name, each in own.items() if name.lstrip("_") in SYNONYMS["messages"])
+
+
+def variables_of(client: object) -> dict[str, object]:
+    """Return the attributes of a client. Those of a function include the variables that it and the functions among them
+    keep from the function that made it.
+    """
+    found, pending = {**cast("dict[str, object]", getattr(client, "__dict__", {}))}, [client]
+    while pending:
+        function = pending.pop()
+        is_function = inspect.isfunction(function)
+        kept = {**inspect.getclosurevars(function).nonlocals} if is_function else dict[str, object]()
+        pending += [each for name, each in kept.items() if name not in found]
+        found = {**kept, **found}
+    return found
 
 
 def setting_attributes(client: object) -> dict[str, object]:

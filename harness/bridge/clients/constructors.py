@@ -12,6 +12,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import is_dataclass, replace
 from functools import partial
 from itertools import chain
+from types import FunctionType
 from typing import cast
 
 from harness.bridge.clients.annotations import hints_of
@@ -58,9 +59,11 @@ def configured_model(value: object) -> str | None:
     return default_model(value) or (default_model(config[1]) if config is not None else None)
 
 
-def try_to_make(value: Callable[..., object], api: str) -> tuple[Callable[[str, str, str], object], object, str]:
+def try_to_make(
+    value: Callable[..., object], api: str, **extra: object
+) -> tuple[Callable[[str, str, str], object], object, str]:
     """Create a client with the first provider, base URL and model that it accepts. Return the function that makes it,
-    the client and the model.
+    the client and the model. `extra` are further arguments of its constructor.
     """
     failed: Exception | None = None
     default = default_model(value)
@@ -69,7 +72,7 @@ def try_to_make(value: Callable[..., object], api: str) -> tuple[Callable[[str, 
     needs_provider = provider_parameter(method) in method.required
     apis = [api] if api or not needs_provider else [*providers_of(method), ""]
     for each, base_url in ((each, base) for each in apis for base in ("http://127.0.0.1:9/v1", "http://127.0.0.1:9")):
-        make = partial(make_client, value, api=each)
+        make = partial(make_client, value, api=each, **extra)
         for model in models:
             try:
                 return make, make(base_url, "no-key", model), model
@@ -121,7 +124,7 @@ def constructor_of(kind: type, make: Callable[..., object]) -> Method:
     those of the constructor if the function passes its `**options` on, and the keys that are read of `**options`.
     """
     made, fixed = constructor_method(make), arguments_beside_options(source_of(make))[0] if make is not kind else ()
-    if not made.is_open:
+    if not made.is_open or kind is FunctionType:
         return made
     own = constructor_method(kind) if make is not kind else made
     names = (own.names | (keys_of_options(kind) if own.is_open else frozenset[str]())) - {"self", *fixed}

@@ -21,6 +21,7 @@ from harness.bridge.clients.names import (
     MODELS,
     PROVIDERS,
     SYNONYMS,
+    TOOL_PARAMETERS,
     first_known,
 )
 from harness.bridge.clients.option_dictionaries import OptionDictionary, option_dictionary
@@ -116,7 +117,7 @@ class Method(MethodCode):
         usual = first_known(SYNONYMS["prompt"], self.required) or first_known(SYNONYMS["prompt"], self._text_names)
         usual = usual or self._texts_by_place
         unknown = self.required - KNOWN_PARAMETERS - _NAMING_PARAMETERS
-        unknown -= {"self", *SYNONYMS["messages"], *SYNONYMS["json_schema"]}
+        unknown -= {"self", *SYNONYMS["messages"], *SYNONYMS["json_schema"], *TOOL_PARAMETERS}
         if usual is not None or len(unknown) != 1:
             return usual
         name = next(iter(unknown))

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from harness.bridge.clients.constructors import constructor_names, try_to_make
 from harness.bridge.clients.methods import method_of
-from harness.bridge.clients.names import SYNONYMS, first_known
+from harness.bridge.clients.names import SYNONYMS, TOOL_PARAMETERS, first_known
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,25 +73,31 @@ def maker_of(value: object, api: str) -> tuple[type, Callable[..., object]] | No
     if inspect.isclass(value):
         return value, value
     if inspect.isfunction(value):
-        kind = _class_made_by(value, api)
-        return None if kind is None else (kind, value)
+        client = made_by(value, api)
+        return None if client is None else (type(client), value)
     kind = type(value)
     is_object = not inspect.isroutine(value) and not inspect.ismodule(value) and kind is not partial
     return (kind, ObjectCopies(value)) if is_object and kind.__module__ != "builtins" else None
 
 
 @lru_cache(maxsize=64)
-def _class_made_by(value: Callable[..., object], api: str) -> type | None:
-    """Return the class of the clients that a function makes from a base URL, a key, a model or nothing."""
+def made_by(value: Callable[..., object], api: str) -> object | None:
+    """Return the client that a function makes from a base URL, a key, a model, tools or nothing, or `None`.
+
+    A function that fails for tools that are `None` gets an empty dictionary or list of them.
+    """
     method = method_of((), value)
     takes_input = method.prompt or any(first_known(SYNONYMS[key], method.names) for key in ("messages", "contents"))
-    has_known = bool(constructor_names(value).keys() & {"base_url", "api_key", "model"})
+    tools = method.required & TOOL_PARAMETERS
+    has_known = bool(tools or constructor_names(value).keys() & {"base_url", "api_key", "model"})
     is_maker = has_known or (not method.names and _RETURNS_VALUE.search(method.source) is not None)
     if takes_input or not is_maker or inspect.iscoroutinefunction(value):
         return None
-    with suppress(Exception):  # third-party code may fail in any way
-        kind = type(try_to_make(value, api)[1])
-        return kind if has_known or kind.__module__ != "builtins" else None
+    empties: tuple[object, ...] = (None, {}, []) if tools else (None,)
+    for empty in empties:
+        with suppress(Exception):  # third-party code may fail in any way
+            client = try_to_make(value, api, **dict.fromkeys(tools, empty))[1]
+            return client if has_known or type(client).__module__ != "builtins" else None
     return None
 
 

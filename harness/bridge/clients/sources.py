@@ -40,18 +40,19 @@ def functions_in(source: str) -> Mapping[str, str]:
 
 
 @lru_cache(maxsize=64)
-def passed_on(source: str, name: str) -> tuple[tuple[str, str], ...]:
+def passed_on(source: str, name: str, caller: str = "") -> tuple[tuple[str, str], ...]:
     """Return the parameters of functions in a source that get the value of a variable or attribute `name`, each with
-    the source of its function.
+    the source of its function. Only calls in `caller` count, if it is given.
     """
     try:
         nodes = [*ast.walk(ast.parse(source))]
+        calls = [*ast.walk(ast.parse(textwrap.dedent(caller)))] if caller else nodes
     except SyntaxError:
         return ()
     functions = {each.name: each for each in nodes if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)}
     lines = source.splitlines()
     found = dict[tuple[str, str], None]()
-    for each in nodes:
+    for each in calls:
         function = functions.get(plain_name(each.func)) if isinstance(each, ast.Call) else None
         if function is not None and isinstance(each, ast.Call):
             known = [one.arg for one in function.args.args if one.arg not in ("self", "cls")]
@@ -145,11 +146,14 @@ def source_of_class(value: type) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ClassSource:
-    """The code in which a class or a function is defined: its source and the source of its module."""
+    """The code in which a class or a function is defined: its source and the source of its module. `called` is the
+    source of the functions that a function calls.
+    """
 
     owner: type | Callable[..., object]
     source: str
     module: str
+    called: str = ""
 
     @property
     def classes(self) -> list[type]:
@@ -162,7 +166,7 @@ class ClassSource:
         """Return whether the class passes the arguments of a call to a function. Code outside the class is ignored,
         because the caller may use it to run the tools.
         """
-        return runs_tools(self.source)
+        return runs_tools(self.source) or runs_tools(self.called)
 
 
 def runs_tools(source: str) -> bool:
@@ -194,6 +198,11 @@ class MethodCode:
         return source_with_imports(self.module_name) or self.module
 
     @property
+    def called_source(self) -> str:
+        """The source of the method and of the functions of its module that it calls, also through others."""
+        return "\n".join(self._called_sources(functions_in(self.module)))
+
+    @property
     def sends_requests(self) -> bool:
         """Return whether the method sends a request, itself or by another function of its module or package."""
         known = {**functions_in(self.with_imports), **functions_in(self.module)}
@@ -221,7 +230,7 @@ class MethodCode:
         """
         if re.search(rf"\byield\b|{_REQUESTS_STREAM}", self.source):
             return True
-        code = "\n".join(self._called_sources(functions_in(self.module)))
+        code = self.called_source
         return re.search(_REQUESTS_STREAM, code) is not None and not re.search(_DECIDES_ABOUT_STREAM, code)
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ from harness.bridge.clients.message_classes import as_annotated
 from harness.bridge.clients.methods import Method, method_of
 from harness.bridge.clients.names import EXECUTORS, FUNCTION_MAPS, SYNONYMS, TOOL_PARAMETERS
 from harness.bridge.clients.signature_reading import reads_signatures
-from harness.bridge.clients.sources import ClassSource
+from harness.bridge.clients.sources import ClassSource, passed_on, source_of
 from harness.bridge.clients.tool_declarations import (
     TOOL_PARTS,
     declaration_of,
@@ -177,7 +178,23 @@ def takes_mapping(name: str, hint: object, place: ClassSource) -> bool:
         return re.match(r"(<class '|typing\.\w+\[)?(\w+\.)*([dD]ict|Mapping|MutableMapping)\b", str(hint)) is not None
     is_kept = re.search(rf"self\.(\w+)(?::[^=\n]+)?\s*=\s*{name}\b(?!\.)", place.source)
     names = rf"((?<![\w.]){name}|self\.{is_kept[1]})" if is_kept else rf"(?<![\w.]){name}"
-    return re.search(rf"{names}(\s+or\s+\{{\}}|\.get\(|\.items\(|\.values\(|\.keys\()", place.source) is not None
+    if inspect.isfunction(place.owner) and (source := source_of(place.owner)):
+        return _function_takes_mapping(name, source, place)
+    return re.search(names + _MAPPING_USE, place.source) is not None
+
+
+_MAPPING_USE = r"(\s+or\s+\{\}|\.get\(|\.items\(|\.values\(|\.keys\()"
+"""Code after the name of a dictionary."""
+
+
+def _function_takes_mapping(name: str, source: str, place: ClassSource) -> bool:
+    """Return whether a function uses a parameter as a dictionary, itself or in a function that gets its value."""
+    for item in re.findall(rf"\bfor (\w+) in \(?{name}(?![\w.(\[])", source):
+        if {*re.findall(rf"(?<![\w.]){item}\.(\w+)", source)} - {*dir(str)}:
+            return False  # the keys of a dictionary of tools are texts
+    uses = [(name, source), *passed_on(place.module, name, source)]
+    by_key = rf"{_MAPPING_USE}|\[(?![-\d:]|(?:i|j|k|idx|index)\])"
+    return any(re.search(rf"(?<![\w.]){each}(?:{by_key})|\*\*{each}\b", code) for each, code in uses)
 
 
 def _default_classes(name: str, place: ClassSource) -> list[type]:
