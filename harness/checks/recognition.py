@@ -617,7 +617,9 @@ def _format_with_calls(shape: ClientShape, api: str, base: str) -> ClientShape:
     is_of_api = shape.is_sdk or shape.form is not OPENAI or api not in FOREIGN_FORMS
     if is_of_api or not shape.takes("tools") or _READS_TOOL_ROLE.search(shape.whole.module):
         return shape
-    formats = (shape, shape.with_format(FORMS[api]))
+    formats = [shape, shape.with_format(FORMS[api])]
+    if shape.lists_blocks and api == ANTHROPIC.name:  # as OpenAI's messages, the results would be apart
+        formats.reverse()
     return next((each for each in formats if _sends_calls(each, base)), shape)
 
 

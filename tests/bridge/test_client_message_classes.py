@@ -9,15 +9,16 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import pytest
 from pydantic import BaseModel
 
+from harness.bridge.clients.forms import ANTHROPIC, OPENAI, Form
 from harness.bridge.clients.message_classes import as_annotated
 from harness.bridge.clients.shape_recognition import recognise_shape
 from harness.bridge.clients.shaped_client import ShapedClient
-from harness.model.messages import ChatRequest, Message, Role, Text, Tool, ToolCall, ToolResult
+from harness.model.messages import ChatRequest, ChatResponse, Message, Role, Text, Tool, ToolCall, ToolResult
 from harness.model.protocols import Endpoint
 
 CLASSES = """
@@ -384,3 +385,108 @@ def test_a_message_may_name_its_sender_and_have_its_calls_in_place_of_its_text(f
     ]
     assert kind.seen[2].startswith("ToolNote(")
     assert "call_id='call_1'" in kind.seen[2]
+
+
+@dataclass
+class Musing:
+    text: str
+    sig: str
+
+
+@dataclass
+class Hidden:
+    data: str
+
+
+@dataclass
+class Words:
+    text: str
+
+
+@dataclass
+class Job:
+    id: str
+    tool: str
+    arguments: str
+
+
+@dataclass
+class Finding:
+    call_id: str
+    output: str
+    failed: bool = False
+
+
+@dataclass
+class Entry:
+    role: Literal["user", "assistant", "tool"]
+    pieces: list[Musing | Hidden | Words | Job | Finding]
+
+
+@dataclass
+class Spoken:
+    entry: Entry
+    finish_reason: str = "tool_use"
+
+
+class Silent(Spoken):
+    @property
+    def text(self) -> str:
+        return ""
+
+    @property
+    def tool_calls(self) -> list[Job]:
+        return []
+
+
+SPOKEN = Entry("assistant", [Musing("Hm.", "s1"), Hidden("x"), Words("Let me see."), Job("c1", "look", '{"at": "it"}')])
+LOOKED = ToolResult("c1", "look", "no such thing", is_error=True)
+HERE = Endpoint("http://127.0.0.1:9/v1", "no-key")
+HELLO = ChatRequest("m", (Message(Role.USER, (Text("Hello"),)),))
+
+
+def _asked(form: Form, api: str, answer: Spoken) -> tuple[list[list[Entry]], ChatResponse]:
+    """Return the messages of two requests of a client with content blocks, and its first answer."""
+    seen = list[list[Entry]]()
+
+    def chat(messages: list[Entry], tools: list[Any] | None = None) -> Spoken:
+        seen.append(messages)
+        return answer
+
+    shape = recognise_shape(chat, "mine").with_format(form)
+    with closing(ShapedClient(shape, HERE, "m", api)) as client:
+        first = client.chat(HELLO)
+        client.chat(replace(HELLO, messages=(*HELLO.messages, first.message, Message(Role.USER, (LOOKED,)))))
+    return seen, first
+
+
+@pytest.mark.parametrize(("form", "api", "role"), [(ANTHROPIC, "anthropic", "user"), (OPENAI, "openai-chat", "tool")])
+def test_content_blocks_have_the_classes_with_their_fields(form: Form, api: str, role: Literal["user", "tool"]) -> None:
+    seen, first = _asked(form, api, Spoken(SPOKEN))
+
+    asked = Entry("user", [Words("Hello")])
+    assert seen == [[asked], [asked, SPOKEN, Entry(role, [Finding("c1", "no such thing", failed=True)])]]
+    assert seen[1][1] is SPOKEN
+    assert (first.text, [(each.id, each.name, each.arguments) for each in first.tool_calls]) == (
+        "Let me see.",
+        [("c1", "look", {"at": "it"})],
+    )
+
+
+def test_what_an_answer_says_itself_comes_before_the_blocks_of_its_message() -> None:
+    _, first = _asked(ANTHROPIC, "anthropic", Silent(SPOKEN))
+
+    assert (first.text, first.tool_calls) == ("", ())
+
+
+def test_calls_of_another_client_become_blocks() -> None:
+    call = {"id": "c2", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    (made,) = as_annotated([{"role": "assistant", "content": None, "tool_calls": [call]}], list[Entry])
+
+    assert made == Entry("assistant", [Job("c2", "look", "{}")])
+
+
+def test_a_message_with_a_part_that_has_no_class_stays_as_it_is() -> None:
+    image = {"role": "user", "content": [{"type": "text", "text": "See."}, {"type": "image", "source": {}}]}
+
+    assert as_annotated([image], list[Entry]) == [image]

@@ -818,6 +818,23 @@ def test_a_parameter_that_switches_reasoning_on_takes_no_amount() -> None:
             client.chat(amount)
 
 
+class Switched:
+    def __init__(self, base_url: str, thinking: bool = False) -> None:
+        self.thinking = thinking
+
+    def chat(self, messages: list[Any]) -> str:
+        return str(self.thinking)
+
+
+def test_an_attribute_may_switch_reasoning_on() -> None:
+    shape = recognise_shape(Switched, "mine:Switched").with_format(ANTHROPIC)
+    request = replace(REQUEST, model="claude-opus-5-5", system=None, max_tokens=8192)
+    with closing(ShapedClient(shape, HERE, "claude-opus-5-5", "anthropic")) as client:
+        given = [client.chat(replace(request, thinking=each)).text for each in (ThinkingSettings(effort="low"), None)]
+
+    assert given == ["True", "False"]
+
+
 def _by_pairs(messages: list[Any]) -> str:
     pairs = [(call["name"], call["args"], value) for call, value in messages[-1]["results"]]
     return str((len(messages), pairs))

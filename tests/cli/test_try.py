@@ -1374,6 +1374,66 @@ def test_a_factory_of_a_function_is_a_loop_if_the_function_runs_the_tools(
     assert (found.spec, bool(found.question)) == (spec, not spec)
 
 
+OWN_BLOCKS = """
+from dataclasses import dataclass
+
+import httpx2
+
+
+@dataclass
+class Text:
+    text: str
+
+    def wire(self):
+        return {"type": "text", "text": self.text}
+
+
+@dataclass
+class Call:
+    id: str
+    name: str
+    args: dict
+
+    def wire(self):
+        return {"type": "tool_use", "id": self.id, "name": self.name, "input": self.args}
+
+
+@dataclass
+class Result:
+    call_id: str
+    output: str
+
+    def wire(self):
+        return {"type": "tool_result", "tool_use_id": self.call_id, "content": self.output}
+
+
+@dataclass
+class Entry:
+    role: str
+    pieces: list[Text | Call | Result]
+
+
+class Client:
+    def __init__(self, base_url, model="claude-opus-4-8"):
+        self.url, self.model = base_url + "/v1/messages", model
+
+    def send(self, messages: list[Entry], tools: list[dict] | None = None):
+        sent = [{"role": each.role, "content": [piece.wire() for piece in each.pieces]} for each in messages]
+        body = {"model": self.model, "max_tokens": 500, "messages": sent, "tools": tools or []}
+        return httpx2.post(self.url, json=body).raise_for_status().json()
+"""
+
+
+@pytest.mark.usefixtures("apart")
+def test_messages_that_consist_of_blocks_have_the_format_of_their_api(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "own_blocks", raising=False)
+    (folder / "own_blocks.py").write_text(OWN_BLOCKS)
+
+    assert recognise_here("own_blocks:Client").spec == "native@anthropic own_blocks:Client"
+
+
 OWN_WORDS = """
 import os
 

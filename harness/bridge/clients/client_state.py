@@ -79,6 +79,7 @@ def setting_attributes(client: object) -> dict[str, object]:
     found: dict[str, object] = {}
     for name in sorted(constructor.names & own.keys() & _SETTINGS.keys()):
         types = {*members_of(constructor.hints.get(name))} or {_SETTINGS[name]}
+        types |= {dict} if name == "thinking" and bool in types else set[object]()  # a switch
         if _SETTINGS[name] in types and re.search(rf"\bself\.{name}\b(?!\s*=[^=])", source):
             found[name] = own[name]
     return found

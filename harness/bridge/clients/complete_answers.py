@@ -14,6 +14,7 @@ from harness.adapters.gemini import responses as gemini_responses
 from harness.bridge.clients.annotations import hints_of, own_classes
 from harness.bridge.clients.answer_fields import (
     CALL_FIELDS,
+    TEXT_FIELDS,
     as_completion,
     computed_fields,
     own_calls,
@@ -21,6 +22,7 @@ from harness.bridge.clients.answer_fields import (
     token_counts_in,
     usual_stop_reason,
 )
+from harness.bridge.clients.content_blocks import own_blocks
 from harness.bridge.clients.forms import ANTHROPIC, OPENAI, RESPONSES
 from harness.bridge.clients.message_dictionaries import with_own_fields
 from harness.bridge.clients.native_bodies import (
@@ -64,19 +66,29 @@ def read_complete_answer(  # noqa: PLR0913 - what is known about the client and 
         found = _with_client_fields(responses_reader().read_response(body, HTTP_OK, request.messages), body)
         return found if items_of(answer) is None else with_missing(found, {NO_STOP_REASON: True})
     is_wire = isinstance(body, dict) and "choices" in body
-    made = cast("dict[str, Any]", as_completion(answer))
+    own = own_message(answer, hint, api, source)
+    blocks = None if own is None else own_blocks(own)
+    made = cast("dict[str, Any]", as_completion(answer if blocks is None else _with_blocks(answer, blocks)))
     choice: Mapping[str, Any] = plain(next(iter(made["choices"]), None))
     if is_wire:
         return response(made, request, memory, parsed=parsed)
     lacks = {NO_REFUSAL: not made.get("has_refusal"), NO_STOP_REASON: not choice["finish_reason"]}
     choice = {**choice, "finish_reason": choice["finish_reason"] or usual_stop_reason(choice["message"]["tool_calls"])}
-    own = own_message(answer, hint, api, source)
     kept = None if own is None else memory
     found = response({**made, "choices": [choice]}, request, kept, own=own, parsed=parsed)
-    found = with_native_message(found, answer, request, api, kept)
+    found = with_native_message(found, answer if blocks is None else [blocks], request, api, kept)
     if kept is None and not own_classes(hint):
         _keep_with_own_fields(found, answer, request, memory, source)
     return with_missing(found, {**lacks, OWN_COUNTS: found.usage != Usage()})
+
+
+def _with_blocks(answer: object, blocks: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the fields of an answer, with the blocks of its message as content. Its own text and calls are what its
+    caller reads, so they come first.
+    """
+    found = {**plain_fields(answer), **computed_fields(answer)}
+    found.pop("message", None)
+    return found if {*TEXT_FIELDS, *CALL_FIELDS} & found.keys() else {**found, "content": blocks}
 
 
 def _keep_own_instance(found: ChatResponse, request: ChatRequest, memory: Memory, own: object | None) -> None:

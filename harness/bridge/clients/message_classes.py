@@ -23,6 +23,12 @@ from harness.bridge.clients.annotations import (
     own_classes,
     subclasses_of,
 )
+from harness.bridge.clients.content_blocks import (
+    block_arguments,
+    block_field,
+    blocks_of_message,
+    required_parameters,
+)
 from harness.bridge.clients.message_dictionaries import is_result_message
 from harness.bridge.clients.names import (
     ERROR_FLAG,
@@ -105,16 +111,20 @@ def _own_classes_among(members: Iterable[object]) -> list[type[Any]]:
 
 
 def _content_block(value: Mapping[str, Any], members: Sequence[object]) -> object | None:
-    """Return a content block, such as `{"type": "text", ...}`, as an instance of the class that has all its fields.
+    """Return a content block, such as `{"type": "text", ...}`, as an instance of the class that has all its fields,
+    perhaps under other names.
 
     A class with a single dictionary holds a block of any type. Return `None` if there is no such class.
     """
     hints = {each: hints_of(each) for each in _own_classes_among(members)}
     for kind, fields in hints.items():
         is_of_type = value["type"] in typing.get_args(fields.get("type")) or "type" not in fields
-        if is_of_type and value.keys() - {"type"} <= fields.keys():
+        if is_of_type and value.keys() - {"type"} <= fields.keys() and required_parameters(kind) <= value.keys():
             names = value.keys() & inspect.signature(kind).parameters.keys()
             return kind(**{name: as_annotated(value[name], fields[name]) for name in names})
+    if (found := block_arguments(value, [*hints])) is not None:
+        kind, given = found
+        return kind(**{name: as_annotated(each, hints[kind].get(name)) for name, each in given.items()})
     kept = (kind for kind, fields in hints.items() if [dict] == [*members_of(_only_field(fields))])
     return next((kind(value) for kind in kept), None)
 
@@ -178,7 +188,8 @@ def marks_errors(hint: object) -> bool:
     """Return whether the messages or results in an annotation have a field that marks errors."""
     item = item_class(hint)
     names = hints_of(item)
-    inner = (hints_of(each) for each in (*map(item_class, names.values()), *subclasses_of(item), *members_of(item)))
+    items = [each for hint in names.values() for each in members_of(item_class(hint))]
+    inner = (hints_of(each) for each in (*items, *subclasses_of(item), *members_of(item)))
     return any(_error_field(each) for each in (names, *inner))
 
 
@@ -276,6 +287,10 @@ def _instance_of(value: dict[str, Any], kind: Callable[..., object]) -> object |
     """
     hints = hints_of(kind)
     known = _known_fields(value, hints)
+    if "role" in value and (field := block_field(hints)) is not None:
+        known[field] = as_annotated(blocks_of_message(value), hints[field])
+        if any(isinstance(each, dict) for each in known[field]):
+            return None  # the class has no place for a part of the message
     if isinstance(known.get("function"), dict) and hints.get("function") is str:
         known["function"] = known.get("name")
     if known.get("tool_calls"):

@@ -69,6 +69,8 @@ class RequestArguments:
         arguments |= {name: [] for name in method.required & {*SYNONYMS["tools"]} - arguments.keys()}
         arguments |= dict.fromkeys(method.required & {*SYNONYMS["system"]} - arguments.keys(), "")
         given = method.parameter(form.messages, form)
+        if form is ANTHROPIC and given in arguments and self.shape.lists_blocks:
+            arguments[given] = self._kept_messages(arguments[given], request)
         if form is OPENAI and given in arguments and not self.shape.is_sdk:
             arguments[given] = self._own_messages(arguments[given], request, method)
         if form is OPENAI and given in arguments and self.shape.passes_ids_on:
@@ -113,11 +115,19 @@ class RequestArguments:
         if parameter == method.prompt_list:
             return [made]
         if name == "thinking":
-            return _thinking_value(method, parameter, made)
+            is_switch = parameter in method.switches or isinstance(self.shape.default_settings.get(parameter), bool)
+            return _thinking_value(parameter, made, is_switch=is_switch)
         is_choice = name in ("tool_choice", "tool_config") and not self.shape.is_sdk
         if is_choice and takes_choice_as_text(method, parameter):
             return choice_as_text(request.tool_choice, method, parameter, self.api)
         return made
+
+    def _kept_messages(self, messages: list[Any], request: ChatRequest) -> list[Any]:
+        """Return messages of Anthropic's format, with those that the client made itself in place of the same ones."""
+        if len(messages) != len(request.messages):
+            return messages
+        kept = [self.memory.own(place, each) for place, each in enumerate(request.messages)]
+        return [each if own is None else own for own, each in zip(kept, messages, strict=True)]
 
     def _own_messages(self, messages: list[Any], request: ChatRequest, method: Method) -> list[Any]:
         """Return messages with the client's own roles, and with fields that it can read under its own names. The
@@ -143,7 +153,7 @@ class RequestArguments:
         return made if form is None else form.arguments(request, self.memory, self.model, method.names)["tools"]
 
 
-def _thinking_value(method: Method, parameter: str, made: Mapping[str, Any]) -> object:
+def _thinking_value(parameter: str, made: Mapping[str, Any], *, is_switch: bool) -> object:
     """Return an amount of reasoning in the form that a parameter or an attribute takes: a switch, a number of tokens
     or, as in `made`, an object of Anthropic's API.
     """
@@ -151,7 +161,7 @@ def _thinking_value(method: Method, parameter: str, made: Mapping[str, Any]) -> 
         if "budget_tokens" not in made:
             raise Unsupported(RECOGNISED_CLIENT, "this amount of reasoning", f"{parameter} is a number of tokens")
         return made["budget_tokens"]
-    if parameter not in method.switches:
+    if not is_switch:
         return made
     if made.get("type") != "adaptive":
         raise Unsupported(RECOGNISED_CLIENT, "an amount of reasoning", f"{parameter} only switches it on or off")

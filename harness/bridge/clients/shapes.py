@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from harness.bridge.clients.annotations import own_classes
+from harness.bridge.clients.annotations import hints_of, item_class, own_classes
 from harness.bridge.clients.constructors import TRIED_MODELS
+from harness.bridge.clients.content_blocks import block_field
 from harness.bridge.clients.forms import ANTHROPIC, GEMINI, OPENAI, OPENAI_APIS, PROMPT, RESPONSES, Form
 from harness.bridge.clients.message_classes import lists_calls, marks_errors
 from harness.bridge.clients.methods import Method
@@ -197,6 +198,11 @@ class ClientShape:
     def messages_hint(self) -> object:
         """The annotation of the parameter for messages."""
         return self.whole.hints.get(self.whole.parameter(self.form.messages, self.form) or "")
+
+    @property
+    def lists_blocks(self) -> bool:
+        """Return whether the class of the client's messages has a field of its own for a list of content blocks."""
+        return block_field(hints_of(item_class(self.messages_hint))) is not None
 
     @property
     def has_default_system(self) -> bool:

@@ -1,0 +1,142 @@
+"""Content blocks of Anthropic's format for third-party classes, which are recognised by the fields that they have."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+from harness.bridge.clients.annotations import BUILTIN_MODULES, hints_of, item_class, members_of
+from harness.bridge.clients.names import ERROR_FLAG, FIELD_ALIASES, call_id_field, first_known
+from harness.bridge.clients.tool_functions import parsed_arguments
+from harness.bridge.clients.values import items_of, plain_fields
+
+_BLOCK_FIELDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "text": {"text": ("text", "content", "value")},
+    "thinking": {
+        "thinking": ("thinking", "text", "content", "thought", "thoughts", "reasoning", "value"),
+        "signature": ("signature", "sig", "thought_signature"),
+    },
+    "redacted_thinking": {"data": ("data", "redacted", "redacted_thinking")},
+    "tool_use": {
+        "id": ("id", *FIELD_ALIASES["id"], "use_id"),
+        "name": ("name", *FIELD_ALIASES["name"]),
+        "input": ("input", "arguments", "args", "params", "parameters"),
+    },
+    "tool_result": {
+        "tool_use_id": ("tool_use_id", *FIELD_ALIASES["tool_call_id"], "id"),
+        "content": ("content", *FIELD_ALIASES["content"], "response"),
+        ERROR_FLAG: (ERROR_FLAG, "error", "failed"),
+    },
+}
+"""Type of a block → its keys, and the names of fields for each of them."""
+
+
+def block_field(hints: Mapping[str, object]) -> str | None:
+    """Return the field of a message class that lists content blocks and is not called `content`, or `None`.
+
+    Its items have several classes, one of them for texts.
+    """
+    if {"content", *FIELD_ALIASES["content"]} & hints.keys():
+        return None
+    for name, hint in hints.items():
+        kinds = _own_classes_of(members_of(item_class(hint)))
+        if len(kinds) > 1 and block_arguments({"type": "text", "text": ""}, kinds) is not None:
+            return name
+    return None
+
+
+def _own_classes_of(members: Any) -> list[type[Any]]:
+    return [each for each in members if inspect.isclass(each) and each.__module__ not in BUILTIN_MODULES]
+
+
+def block_arguments(block: Mapping[str, Any], kinds: Sequence[type[Any]]) -> tuple[type[Any], dict[str, object]] | None:
+    """Return the class that has a field for each key of a block, and the arguments of its constructor.
+
+    Of several classes, the one with the fewest other fields is returned. Return `None` if there is none.
+    """
+    found: list[tuple[int, type[Any], dict[str, object]]] = []
+    for kind in kinds:
+        names = _parameters_for(block, kind)
+        if names and required_parameters(kind) <= {*names.values()}:
+            parameters = inspect.signature(kind).parameters
+            hints = hints_of(kind)
+            given = {name: _as_field(block[key], hints.get(name)) for key, name in names.items()}
+            found.append((len(parameters) - len(names), kind, given))
+    best = min(found, key=lambda each: each[0], default=None)
+    return None if best is None else best[1:]
+
+
+def _parameters_for(block: Mapping[str, Any], kind: type[Any]) -> dict[str, str]:
+    """Return the parameters of a class for the keys of a block; `{}` if it lacks one, or has another type."""
+    known = _BLOCK_FIELDS.get(block["type"], {})
+    try:
+        parameters = inspect.signature(kind).parameters
+    except (TypeError, ValueError):
+        return {}
+    given = parameters.get("type")
+    if given is not None and given.default not in (given.empty, None, block["type"]):
+        return {}
+    found = {"type": "type"} if given is not None else dict[str, str]()
+    for key in block.keys() - {"type"}:
+        name = first_known(known.get(key, ()), frozenset(parameters))
+        name = call_id_field(parameters) or name if key == "tool_use_id" else name
+        if name is None:
+            return {}
+        found[key] = name
+    return found if len({*found.values()}) == len(found) else {}
+
+
+def _as_field(value: Any, hint: object) -> object:
+    """Return arguments as JSON text if a field takes only texts. Return any other value unchanged."""
+    return json.dumps(value) if hint is str and isinstance(value, dict) else cast("object", value)
+
+
+def required_parameters(kind: Callable[..., object]) -> set[str]:
+    """Return the parameters of a constructor that have no default."""
+    single = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    parameters = inspect.signature(kind).parameters.values()
+    return {each.name for each in parameters if each.default is each.empty and each.kind not in single}
+
+
+def blocks_of_message(message: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the content of a message, which may have OpenAI's format, as blocks of Anthropic's format."""
+    content = message.get("content")
+    flag = {ERROR_FLAG: message[ERROR_FLAG]} if ERROR_FLAG in message else {}
+    if "tool_call_id" in message:
+        return [{"type": "tool_result", "tool_use_id": message["tool_call_id"], "content": content, **flag}]
+    blocks: list[dict[str, Any]] = [{"type": "text", "text": content}] if isinstance(content, str) else content or []
+    calls = cast("list[dict[str, Any]]", message.get("tool_calls") or [])
+    return [*blocks, *({"type": "tool_use", **_call_fields(each)} for each in calls)]
+
+
+def _call_fields(call: Mapping[str, Any]) -> dict[str, Any]:
+    function = call["function"]
+    return {"id": call["id"], "name": function["name"], "input": json.loads(function["arguments"] or "{}")}
+
+
+def own_blocks(message: object) -> list[dict[str, Any]] | None:
+    """Return the content of a third-party message as blocks of Anthropic's format. Return `None` for a message of
+    another kind, or with a part that is no such block.
+    """
+    field = block_field(hints_of(type(message)))
+    if field is None:
+        return None
+    blocks = [_block_of(each) for each in items_of(plain_fields(message).get(field)) or []]
+    known = [each for each in blocks if each is not None]
+    return known if len(known) == len(blocks) else None
+
+
+def _block_of(part: object) -> dict[str, Any] | None:
+    """Return a part of a third-party message as a block: the one that most of its fields are keys of."""
+    fields, found = plain_fields(part), list[dict[str, Any]]()
+    for kind, keys in _BLOCK_FIELDS.items():
+        names = {key: first_known(names, frozenset(fields)) for key, names in keys.items()}
+        if None not in [name for key, name in names.items() if key != ERROR_FLAG]:
+            given = {key: fields[name] for key, name in names.items() if name is not None and fields[name] is not None}
+            found.append({"type": kind, **given})
+    block = max(found, key=len, default=None)
+    if block is not None and isinstance(block.get("input"), str):
+        block["input"] = parsed_arguments(block["input"])
+    return block
