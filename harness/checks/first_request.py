@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
@@ -62,7 +62,7 @@ def first_request_of(send: Callable[[str], object], base: str = BASE_PATH) -> Fi
     shows. Requests to other servers do not leave this process.
     """
     failure, of_library = "", ""
-    requests, intercepted = list[HttpRequest](), list[str]()
+    requests, intercepted, local = list[HttpRequest](), list[str](), list[str]()
 
     def refuse(request: HttpRequest) -> HttpResponse:
         requests.append(request)
@@ -70,7 +70,10 @@ def first_request_of(send: Callable[[str], object], base: str = BASE_PATH) -> Fi
 
     def refuse_elsewhere(request: HttpRequest) -> HttpResponse | None:
         intercepted.append(request.url)
-        return None if is_local(request.url) else refuse(request)
+        if is_local(request.url) and _api_at(request) is None:
+            local.append(request.url)
+            return None
+        return None if request.url.startswith(f"{server.origin}/") else refuse(request)
 
     with serve(refuse, 0) as server, intercept_requests(refuse_elsewhere):
         try:
@@ -85,9 +88,7 @@ def first_request_of(send: Callable[[str], object], base: str = BASE_PATH) -> Fi
             if place.raiser.startswith("the library") and is_mismatch(place):
                 of_library = f"{place.raiser} raises {place.error}{place.line}: {place.text}"
     if not requests:
-        hint = f" {_NAME_CALL}" if failure else f" Its HTTP client must be one of {_HTTP_CLIENTS}."
-        hint = f" {_INSTALL}" if _NAMES_PACKAGE.search(failure) else hint
-        return FirstRequest(None, reason=f"it sent no request{failure}.{hint}", failure=of_library)
+        return FirstRequest(None, reason=_reason_without_request(failure, local), failure=of_library)
     first = min(requests, key=lambda each: (not each.url.startswith(server.origin), _api_at(each) is None))
     path = urlsplit(first.url).path
     if path == base and first.url.startswith(server.origin) and re.search(rb'"(messages|input)":', first.body):
@@ -98,6 +99,15 @@ def first_request_of(send: Callable[[str], object], base: str = BASE_PATH) -> Fi
         return FirstRequest(wire.name, path, body=first.body, model=wire.model_of(first), is_intercepted=is_known)
     shown = path if first.url.startswith(server.origin) else first.url
     return FirstRequest(None, reason=f"its first request goes to {shown}, which is a path of no known API. {_NAME_API}")
+
+
+def _reason_without_request(failure: str, local: Sequence[str]) -> str:
+    """Return the reason why code sent no request, or none but those to the URLs of other servers on this computer."""
+    if local:
+        return f"its first request goes to {local[0]}, which is a path of no known API. {_NAME_API}"
+    hint = f" {_NAME_CALL}" if failure else f" Its HTTP client must be one of {_HTTP_CLIENTS}."
+    hint = f" {_INSTALL}" if _NAMES_PACKAGE.search(failure) else hint
+    return f"it sent no request{failure}.{hint}"
 
 
 def continues_after_call(send: Callable[[str], object], api: str, tool: str) -> bool:

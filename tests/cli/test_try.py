@@ -1849,3 +1849,28 @@ def test_incompatible_libraries_are_a_failure_and_other_errors_a_question(monkey
     monkeypatch.setattr(recognition, "origin", lambda _: place)
     found = recognition._after_failure("mine:Client", error)  # pyright: ignore[reportPrivateUsage]
     assert found.failure.startswith("the library acme raises TypeError (acme.py, line 1): Client.__init__()")
+
+
+LOCAL = """
+import httpx2
+
+class Client:
+    def __init__(self, path):
+        self.url = f"http://localhost:1{path}"
+
+    def chat(self, messages, tools=None):
+        body = {"model": "m", "messages": messages, **({"tools": tools} if tools else {})}
+        return httpx2.post(self.url, json=body).raise_for_status().json()
+
+known, unknown = Client("/v1/chat/completions"), Client("/api/chat")
+"""
+
+
+@pytest.mark.usefixtures("apart")
+def test_a_client_of_a_server_on_this_computer_is_redirected_if_its_api_is_known(folder: Path) -> None:
+    (folder / "local_client.py").write_text(LOCAL)
+
+    known, unknown = (recognise_here(f"local_client:{name}") for name in ("known", "unknown"))
+
+    assert known.spec == "client@openai-chat=http://localhost:1/v1 local_client:known"
+    assert "its first request goes to http://localhost:1/api/chat, which is a path of no known API" in unknown.question
