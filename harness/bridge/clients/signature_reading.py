@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -62,32 +63,55 @@ def _is_called(node: ast.Call, name: str) -> bool:
     return isinstance(node.func, ast.Name) and node.func.id == name
 
 
+class _Code:
+    """Parsed code, with the nodes of each part of it that hold a name."""
+
+    def __init__(self, source: str) -> None:
+        self.tree = ast.parse(source)
+        self.functions = [*_functions_in(self.tree)]
+        self._nodes = dict[ast.AST, Mapping[str, Sequence[ast.AST]]]()
+
+    def nodes(self, scope: ast.AST, name: str) -> Sequence[ast.AST]:
+        """Return the nodes in a part of the code that copy or use values, and that hold a variable or attribute."""
+        if scope not in self._nodes:
+            found = defaultdict[str, list[ast.AST]](list)
+            for node in (each for each in ast.walk(scope) if isinstance(each, _NODES)):
+                for held in {plain_name(each) for each in ast.walk(node)}:
+                    found[held].append(node)
+            self._nodes[scope] = found
+        return self._nodes[scope].get(name, ())
+
+
+@lru_cache(maxsize=8)
+def _parse(source: str) -> _Code | None:
+    try:
+        return _Code(source)
+    except SyntaxError:
+        return None
+
+
 @lru_cache(maxsize=64)
 def _uses(source: str, parameter: str) -> tuple[tuple[ast.AST, str], ...]:
-    """Return the nodes of all code that a parameter's values reach, each with the name that the value has there.
+    """Return the nodes of all code that use a parameter's values, each with the name that the value has there.
 
     The values are followed through loops, assignments and the functions and classes of `source` that get them.
     """
-    try:
-        tree = ast.parse(source)
-    except SyntaxError:
+    code = _parse(source)
+    if code is None:
         return ()
-    functions = [*_functions_in(tree)]
-    known = dict(functions)
-    pending: list[_Place] = [(each, parameter) for _, each in functions if parameter in _all_parameters(each)]
-    seen, nodes, found = set[_Place](), dict[ast.AST, list[ast.AST]](), list[tuple[ast.AST, str]]()
+    known = dict(code.functions)
+    pending: list[_Place] = [(each, parameter) for _, each in code.functions if parameter in _all_parameters(each)]
+    seen, found = set[_Place](), list[tuple[ast.AST, str]]()
     while pending:
         place = pending.pop()
         if place in seen:
             continue
         seen.add(place)
         scope, name = place
-        if scope not in nodes:
-            nodes[scope] = [each for each in ast.walk(scope) if isinstance(each, _NODES)]
-        for node in nodes[scope]:
+        for node in code.nodes(scope, name):
             if isinstance(node, ast.Call | ast.Attribute | ast.Dict):
                 found.append((node, name))
-            pending += _copies(node, place, known, tree)
+            pending += _copies(node, place, known, code.tree)
     return tuple(found)
 
 
