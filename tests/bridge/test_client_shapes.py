@@ -546,6 +546,47 @@ def test_an_object_that_keeps_its_history_begins_each_conversation_without_one()
     assert own.history == []
 
 
+def _delegating(function: Any) -> Any:
+    """Give a function the parameters of the method that gets its options, as some decorators do."""
+    own = signature(function)
+    extra = [each for each in signature(_sent).parameters.values() if each.name not in own.parameters]
+    kept = [each for each in own.parameters.values() if each.kind is not each.VAR_KEYWORD]
+    function.__signature__ = own.replace(parameters=[*kept, *extra])
+    return function
+
+
+def _sent(*, system: str = "", temperature: float = 1) -> None: ...
+
+
+class Part:
+    """A part of a client, which may be called itself."""
+
+    def __call__(self, messages: list[Any], system: str = "") -> str:
+        return "part"
+
+
+class Delegating:
+    """A client with short names of its own, beside those of the method that gets its options."""
+
+    def __init__(self) -> None:
+        self.c = Part()
+
+    @classmethod
+    def parse(cls, messages: list[Any]) -> Delegating:
+        return cls()
+
+    @_delegating
+    def transmit(self, msgs: list[Any], sp: str = "", **options: Any) -> str:
+        return f"{len(msgs)} {sp} {options}"
+
+
+def test_parameters_of_the_code_come_before_those_that_only_the_signature_shows(connect: Connect) -> None:
+    client = connect(Delegating)
+
+    assert recognise_shape(Delegating, "mine").whole.path == ("transmit",)
+    assert client.chat(REQUEST).text == "1 Be short. {}"
+
+
 class Hosted:
     """A client that passes its options on to an HTTP client, which takes no key."""
 

@@ -7,7 +7,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, cast
 
 from harness.bridge.call_log import call
@@ -80,11 +80,18 @@ def tool_binder(client: object) -> Callable[..., object] | None:
 
 def conversation_method_names(client: object) -> list[str]:
     """Return the names of a client's public methods that may send a conversation. Its properties are not evaluated,
-    because that may take long.
+    because that may take long. Its parts, which may be clients themselves, and class methods, which usually make
+    objects, are left out.
     """
     names = [each for each in dir(client) if not each.startswith("_") and not _SENDS_NO_CONVERSATION.match(each)]
-    kinds = property, cached_property
-    return [each for each in names if not isinstance(inspect.getattr_static(client, each, None), kinds)]
+    parts = cast("dict[str, object]", getattr(client, "__dict__", {})) if not inspect.ismodule(client) else {}
+    others = {name for name, each in parts.items() if not inspect.isroutine(each) and not isinstance(each, partial)}
+    kinds = property, cached_property, classmethod
+    return [
+        each
+        for each in names
+        if each not in others and not isinstance(inspect.getattr_static(client, each, None), kinds)
+    ]
 
 
 _SENDS_NO_CONVERSATION = re.compile(

@@ -49,6 +49,7 @@ class Method(MethodCode):
     arguments that a method sets itself where it passes its `**options` on, so that they cannot be among the options.
     `is_decorated` is set for a function that a decorator of another file replaced by its own, which may send anything.
     A constructor that takes its options in a `dictionary` has their names in snake case as further parameters.
+    `delegated` holds the parameters that only the signature shows, because the code passes its `**options` on.
     """
 
     path: tuple[str, ...]
@@ -66,13 +67,15 @@ class Method(MethodCode):
     fixed: frozenset[str] = frozenset()
     is_decorated: bool = False
     dictionary: OptionDictionary | None = None
+    delegated: frozenset[str] = frozenset()
 
     def parameter(self, name: str, form: Form) -> str | None:
         """Return the name of the parameter for an argument of this message format, or `None` if the method has none."""
         known = SYNONYMS["contents" if name == form.messages == "contents" else name] if name in SYNONYMS else (name,)
         if name == "prompt":
             return self.prompt or (known[0] if self.is_open else None)
-        found = first_known(known, self.names) or self._parameter_by_use(name, form)
+        found = first_known(known, self.names - self.delegated) or first_known(known, self.names)
+        found = found or self._parameter_by_use(name, form)
         return found or (known[0] if self.is_open and known[0] not in self.fixed else None)
 
     def _parameter_by_use(self, name: str, form: Form) -> str | None:
@@ -256,6 +259,7 @@ def method_of(path: tuple[str, ...], value: object) -> Method:
         ),
         variadic=next((each.name for each in parameters if each.kind is each.VAR_POSITIONAL), ""),
         is_decorated=_is_decorated(value),
+        delegated=_delegated_parameters(value),
     )
     return _with_dictionary(found, value) if inspect.isclass(value) else _with_options(found)
 
@@ -299,6 +303,18 @@ _OPTIONS = frozenset(
     for name in SYNONYMS[argument]
 )
 """Names of the fields of an object for options."""
+
+
+def _delegated_parameters(value: object) -> frozenset[str]:
+    """Return the parameters in the signature that a decorator gave to a function, but that its code takes as
+    `**options`.
+    """
+    function = getattr(value, "__func__", value)
+    code, signature = getattr(function, "__code__", None), getattr(function, "__signature__", None)
+    if code is None or signature is None or not code.co_flags & inspect.CO_VARKEYWORDS:
+        return frozenset()
+    own = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return frozenset(signature.parameters) - {*own}
 
 
 def _is_decorated(value: object) -> bool:
