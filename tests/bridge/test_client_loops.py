@@ -1895,3 +1895,34 @@ def make(tools, base_url=None):
     return Agent(tools)
 """)
     assert agent_drive(module.make, "openai-chat") is not None
+
+
+STEPS = """
+class Chat:
+    def __init__(self, tools: list[Callable] = ()):
+        self.tools, self.messages = tools, []
+    def __call__(self, prompt: str) -> str:
+        SEEN.append("step")
+        return ""
+    def toolloop(self, prompt: str):
+        return Steps(self.steps())
+    def steps(self):
+        SEEN.append("loop")
+        yield self.tools[0](**args)
+
+class Steps:
+    def __init__(self, items):
+        self.items = items
+    def __iter__(self):
+        yield from self.items
+"""
+"""A client whose loop begins when its answer is iterated."""
+
+
+def test_a_method_named_after_its_loop_is_called_and_not_the_one_for_a_step(load: Load) -> None:
+    module = load(STEPS)
+    drive = agent_drive(module.Chat, "openai-chat")
+    assert drive is not None
+    drive(HERE, "gpt", conversation())
+
+    assert module.SEEN == ["loop"]

@@ -16,10 +16,23 @@ from harness.bridge.clients.tool_registration import is_event_method
 
 
 def prompt_methods(methods: Sequence[Method]) -> list[Method]:
-    """Return the methods that require only a prompt and perhaps tools. The most common name comes first."""
+    """Return the methods that require only a prompt and perhaps tools. One that is named after its loop comes first,
+    and then the most common name.
+    """
     found = [each for each in methods if takes_only_a_prompt(each)]
     places = {name: place for place, name in enumerate(METHODS)}
-    return sorted(found, key=lambda each: (not each.has_usual_prompt, places.get(each.path[0], len(METHODS))))
+
+    def rank(method: Method) -> tuple[bool, bool, int]:
+        name = method.path[0]
+        return not method.has_usual_prompt, not _LOOP_NAMES.search(name), places.get(name, len(METHODS))
+
+    return sorted(found, key=rank)
+
+
+_LOOP_NAMES = re.compile(
+    r"(^|_)(tool|function|agent|run|chat)s?_?loop$|_with_(tools|functions)$|_until_(done|complete)$"
+)
+"""Names of methods that run the tools until there are no calls. Another method may only send the next request."""
 
 
 def adding_methods(methods: Sequence[Method]) -> list[Method]:

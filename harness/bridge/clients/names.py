@@ -26,7 +26,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "contents": ("contents", "messages", "history", "conversation", "turns"),
     "prompt": (
         *("prompt", "question", "text", "query", "user_message", "user_input", "message", "user", "content"),
-        *("task", "goal", "prompts", "questions"),
+        *("task", "goal", "prompts", "questions", "pr"),
     ),
     "system": ("system", "system_prompt", "system_instruction", "instructions", "system_message", "persona", "sp"),
     "tools": (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, cast
@@ -61,9 +61,12 @@ def call_method(runner: asyncio.Runner, client: object, method: Method, argument
 def whole_answer(runner: asyncio.Runner, answer: object) -> object:
     """Return an answer that may be awaitable or an iterator. The items of an iterator are returned as `EventList`.
 
-    An iterator that yields nothing more and has attributes is an object that keeps the answer in them.
+    An iterator that yields nothing more and has attributes is an object that keeps the answer in them. An object that
+    can only be iterated does nothing before.
     """
     whole = result_of_call(runner, answer)
+    if _is_lazy(whole):
+        whole = iter(cast("Iterable[object]", whole))
     if isinstance(whole, AsyncIterator):
         items = runner.run(_collect_items(cast("AsyncIterator[object]", whole)))
     elif isinstance(whole, Iterator):
@@ -72,6 +75,13 @@ def whole_answer(runner: asyncio.Runner, answer: object) -> object:
         return whole
     kept = cast("object", whole)
     return kept if not items and has_attributes(kept) else EventList(items)
+
+
+def _is_lazy(value: object) -> bool:
+    """Return whether a value can only be iterated. A Pydantic model has fields, and a collection has a length."""
+    kind = type(value)
+    is_known = hasattr(kind, "__len__") or hasattr(kind, "__next__") or hasattr(kind, "model_fields")
+    return hasattr(kind, "__iter__") and not is_known
 
 
 async def _collect_items(items: AsyncIterator[object]) -> list[object]:
