@@ -110,12 +110,12 @@ _MAX_PROBE_CELLS = 2
 """Number of scenarios that probe one undeclared capability."""
 
 _UNPROBED_CAPABILITIES = frozenset(
-    {Capability.RETRIES, Capability.EMBEDDINGS, Capability.CACHE_MARKS, Capability.ANSWERS}
+    {Capability.RETRIES, Capability.EMBEDDINGS, Capability.CACHE_MARKS, Capability.ANSWERS, Capability.TEMPERATURE}
 )
 """Capabilities that a probe cannot detect.
 
 An adapter may omit retries and cache marks without violating a rule. Embeddings need a separate client. Only loops
-return answers.
+return answers, and only they are given a temperature by the conversation.
 """
 
 _PASSING_VERDICTS = (Verdict.PASS, Verdict.NOTE, Verdict.WARN)

@@ -50,11 +50,12 @@ _SAMPLED_IDS = """
 call-parallel-same-tool system-changed json-mode call-parallel-different-tools call-sequential call-after-text
 system-with-tools history-two-turns user-messages-in-order stop-max-tokens choice-named choice-required
 call-results-reordered stream-parallel-long-arguments stream-provoked-interleaved-calls text-provoked-blocks
-settings-sampling settings-stop json-mode-with-tools json-with-tools thinking-tool-loop thinking-budget result-error
-result-boolean call-identical-twice arguments-empty-values arguments-escapes call-without-parameters schema-optional
-result-long json-schema choice-none stream-cut-in-arguments stream-error-behind-text stream-split-characters
-error-in-tool-loop arguments-large-integers error-400 history-long-conversation usage-cached-prompt
-result-empty-text result-null system-multiline image-from-user stop-refusal call-malformed body-html error-429
+settings-sampling settings-temperature settings-stop json-mode-with-tools json-with-tools thinking-tool-loop
+thinking-budget result-error result-boolean call-identical-twice arguments-empty-values arguments-escapes
+call-without-parameters schema-optional result-long json-schema choice-none stream-cut-in-arguments
+stream-error-behind-text stream-split-characters error-in-tool-loop arguments-large-integers error-400
+history-long-conversation usage-cached-prompt result-empty-text result-null system-multiline
+image-from-user stop-refusal call-malformed body-html error-429
 """
 
 TRIAL_SAMPLE = tuple(_SAMPLED_IDS.split())
@@ -113,6 +114,7 @@ class TrialCheck(AdapterCheck):
         """Select the cells to run: the sampled scenarios with whole answers, and those in `STREAMED_SAMPLE` also
         streamed.
 
+        Only loops get `settings-temperature`, because other clients get temperatures with `settings-sampling`.
         If possible, the target's provider assigns ids to tool calls, so that lost ids are detected. If a scenario does
         not apply to that target, another target is used. Without `is_fixed`, another model of the API may be used as
         well.
@@ -125,6 +127,7 @@ class TrialCheck(AdapterCheck):
             name = cell.scenario.id
             is_wanted = name in self.scenarios and (cell.variant == "whole" or name in STREAMED_SAMPLE)
             is_wanted = is_wanted and (name != "stop-refusal" or _may_refuse(cell))
+            is_wanted = is_wanted and (name != "settings-temperature" or cell.target.adapter.drive is not None)
             if not is_wanted or self.target not in (None, cell.target.name):
                 continue
             key = self.scenarios.index(name), cell.variant

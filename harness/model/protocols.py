@@ -86,6 +86,8 @@ class Capability(StrEnum):
     """Has `Adapter.embeddings`: turns texts into vectors."""
     ANSWERS = "answers"
     """For tool loops only: returns the answer that the application gets for each turn."""
+    TEMPERATURE = "temperature"
+    """For tool loops only: sends `Conversation.temperature`. Adapters send the temperature of each request."""
 
 
 class Route(StrEnum):
@@ -455,6 +457,7 @@ class Conversation:
     response_format: ResponseFormat | None = None
     max_tokens: int | None = None
     thinking: ThinkingSettings | None = None
+    temperature: float | None = None
     max_answers: int = 10
 
 

@@ -332,26 +332,36 @@ def changed_settings(given: LoopInputs) -> Iterator[RuleViolation]:
         problem = _missing_format(given, req.view)
         if problem is not None:
             yield req.parsed.violation(
-                problem, "", None, "json-schema" if isinstance(given.settings.format(), JsonSchema) else "json"
+                problem,
+                "",
+                None,
+                "json-schema" if isinstance(given.settings.format(), JsonSchema) else "json",
+                case="format",
             )
         if given.transcript.variant == "stream" and not req.view.stream:
             yield req.parsed.violation(
-                "a streamed answer was requested from the client, but its request does not ask for a stream"
+                "a streamed answer was requested from the client, but its request does not ask for a stream",
+                case="stream",
             )
 
 
 def _changed_values(given: LoopInputs, req: ClientRequest) -> Iterator[RuleViolation]:
-    settings, sent = given.settings, req.view.settings
-    bound = sent.get("max_tokens")
-    if settings.max_tokens is not None and (bound is None or not equal(bound.value, settings.max_tokens)):
-        message = "max_tokens was changed or left out"
-        yield req.parsed.violation(
-            message, bound.pointer if bound else "", bound.value if bound else None, settings.max_tokens
-        )
+    settings = given.settings
+    yield from _changed_number(req, "max_tokens", settings.max_tokens)
+    if not req.view.enables_reasoning:  # which some models do not accept together with a temperature
+        yield from _changed_number(req, "temperature", settings.temperature)
     if settings.thinking is not None:
         yield from thinking_violations(req, settings.thinking.effort)
     if req.view.model is not None and not is_model_name(req.view.model, given.transcript.model):
-        yield req.parsed.violation("the request names another model", "", req.view.model, given.transcript.model)
+        message = "the request names another model"
+        yield req.parsed.violation(message, "", req.view.model, given.transcript.model, case="model")
+
+
+def _changed_number(req: ClientRequest, name: str, wanted: float | None) -> Iterator[RuleViolation]:
+    sent = req.view.settings.get(name)
+    if wanted is not None and (sent is None or not equal(sent.value, wanted)):
+        pointer, value = (sent.pointer, sent.value) if sent else ("", None)
+        yield req.parsed.violation(f"{name} was changed or left out", pointer, value, wanted, case=name)
 
 
 def _changed_choice(given: LoopInputs, req: ClientRequest) -> Iterator[RuleViolation]:
@@ -373,6 +383,7 @@ def _changed_choice(given: LoopInputs, req: ClientRequest) -> Iterator[RuleViola
             req.view.tool_choice.pointer if req.view.tool_choice else "",
             request_meaning.describe_choice(found, names),
             request_meaning.describe_choice(requested, names),
+            case="choice",
         )
 
 

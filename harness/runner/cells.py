@@ -90,6 +90,7 @@ def conversation_for(scenario: Scenario, variant: Variant, run: Callable[[ToolCa
         response_format=settings.format(),
         max_tokens=settings.max_tokens,
         thinking=settings.reasoning(),
+        temperature=settings.temperature,
         max_answers=scenario.max_iterations,
     )
 
@@ -122,11 +123,11 @@ def why_not_drivable(scenario: Scenario, capabilities: AbstractSet[Capability]) 
     if unseen := sorted(UNOBSERVABLE.intersection(scenario.requires)):
         return f"what a loop makes of it is not seen from outside: {', '.join(unseen)}"
     returns_answers = Capability.ANSWERS in capabilities
-    why_not = _why_not_turns(scenario) or _why_not_answers(scenario, returns_answers=returns_answers)
+    why_not = _why_not_turns(scenario, capabilities) or _why_not_answers(scenario, returns_answers=returns_answers)
     return why_not or _why_not_failures(scenario, capabilities)
 
 
-def _why_not_turns(scenario: Scenario) -> str | None:
+def _why_not_turns(scenario: Scenario, capabilities: AbstractSet[Capability]) -> str | None:
     every = [settings_of(scenario, index) for index in range(len(scenario.turns))]
     if any("system" in turn.model_fields_set for turn in scenario.turns):
         return "a loop is given one system prompt, and here it changes"
@@ -134,7 +135,8 @@ def _why_not_turns(scenario: Scenario) -> str | None:
         return "a loop is given its tools once, and here one is added"
     if any(settings != every[0] for settings in every):
         return "a loop is given its settings once, and here they change"
-    if every[0].cache or any(each is not None for each in (every[0].temperature, every[0].top_p, every[0].stop)):
+    temperature = None if Capability.TEMPERATURE in capabilities else every[0].temperature
+    if every[0].cache or any(each is not None for each in (temperature, every[0].top_p, every[0].stop)):
         return "a loop is given no word for these settings"
     return None
 

@@ -110,10 +110,11 @@ def conversation_json(conversation: Conversation) -> dict[str, JSON]:
         response_format=conversation.response_format,
         max_tokens=conversation.max_tokens,
         thinking=conversation.thinking,
+        temperature=conversation.temperature,
         max_answers=conversation.max_answers,
     )
     every: dict[str, JSON] = {"tools": [], "stream": False, "max_answers": conversation.max_answers}
-    for name in ("system", "tool_choice", "response_format", "max_tokens", "thinking"):
+    for name in ("system", "tool_choice", "response_format", "max_tokens", "thinking", "temperature"):
         every[name] = None
     return every | cast("dict[str, JSON]", to_json(described))
 

@@ -245,6 +245,7 @@ class DescribedConversation:
     response_format: ResponseFormat | None = None
     max_tokens: int | None = None
     thinking: ThinkingSettings | None = None
+    temperature: float | None = None
     max_answers: int = 10
 
 

@@ -419,6 +419,7 @@ def _conversation(described: DescribedConversation, run: Callable[[ToolCall], To
         response_format=described.response_format,
         max_tokens=described.max_tokens,
         thinking=described.thinking,
+        temperature=described.temperature,
         max_answers=described.max_answers,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -1926,3 +1927,105 @@ def test_a_method_named_after_its_loop_is_called_and_not_the_one_for_a_step(load
     drive(HERE, "gpt", conversation())
 
     assert module.SEEN == ["loop"]
+
+
+SETTINGS_OF_CONSTRUCTORS = """
+class Loop:
+    def __init__(self, tools: list[Callable[..., Any]], *, {parameters}):
+        self.tools = tools
+        SEEN.append({seen})
+
+    def run(self, prompt: str) -> str:
+        {code}
+        return "done"
+
+@dataclass
+class Reply:
+    text: str
+    calls: list = field(default_factory=list)
+
+class Session:
+    def __init__(self, tools=None, *, {parameters}):
+        self.tools = tools
+        SEEN.append({seen})
+
+    def send(self, text: str) -> Reply:
+        {code}
+        return Reply("done")
+
+    def send_outputs(self, outputs: dict[str, Any]) -> Reply:
+        return Reply("done")
+"""
+
+JSON = {"response_format": "json"}
+WITH_SCHEMA = {"response_format": JsonSchema(SCHEMA)}
+CONSTRUCTORS = {
+    "temperature": ("temperature: float | None = None", "pass", {"temperature": 0}, 0),
+    "temp, among unknown options": ("temp=1.0, **options", "pass", {"temperature": 0}, 0),
+    "json_output": ("json_output: bool = False", "pass", JSON, True),
+    "json": ("json=False", "pass", JSON, True),
+    "response_format": ("response_format: dict | None = None", "pass", JSON, {"type": "json_object"}),
+    "json_schema": (
+        "json_schema: dict | None = None",
+        "body = {'type': 'json_schema', 'schema': None}",
+        WITH_SCHEMA,
+        SCHEMA,
+    ),
+}
+"""Parameters, code of a method, fields of the conversation, and what the constructor gets."""
+
+
+@pytest.mark.parametrize("kind", ["Loop", "Session"])
+@pytest.mark.parametrize(("parameters", "code", "given", "expected"), CONSTRUCTORS.values(), ids=[*CONSTRUCTORS])
+def test_a_constructor_gets_the_settings_of_a_loop(  # noqa: PLR0917 - the parts of a case
+    load: Load, kind: str, parameters: str, code: str, given: dict[str, Any], expected: object
+) -> None:
+    name = re.match(r"\w+", parameters)
+    assert name is not None
+    made = SETTINGS_OF_CONSTRUCTORS.replace("{parameters}", parameters).replace("{seen}", name[0])
+    module = load(made.replace("{code}", code))
+    drive = {"Loop": agent_drive, "Session": session_drive}[kind](getattr(module, kind), "openai-chat")
+    assert drive is not None
+    wanted = {"temperature": Capability.TEMPERATURE} if "temperature" in given else {}
+    is_schema = given is WITH_SCHEMA
+    wanted |= {"response_format": Capability.JSON_SCHEMA if is_schema else Capability.JSON_MODE} if not wanted else {}
+
+    drive(HERE, "gpt", conversation(**given))
+
+    assert drive.capabilities >= {*wanted.values()}
+    seen = module.SEEN
+    assert seen == [expected]
+
+
+OTHER_SETTINGS = {
+    "a class": ("output_schema=None", "self.form and isinstance(output_schema, type)"),
+    "an annotated class": ("output_schema: type | None = None", "'json_schema'"),
+    "a schema that no request has": ("output_schema: dict | None = None", "pass"),
+    "a text": ("response_format: str = 'text'", "pass"),
+    "a text of JSON": ("json=''", "pass"),
+}
+
+
+@pytest.mark.parametrize(("parameters", "code"), OTHER_SETTINGS.values(), ids=[*OTHER_SETTINGS])
+def test_a_constructor_gets_no_setting_that_it_takes_differently(load: Load, parameters: str, code: str) -> None:
+    made = SETTINGS_OF_CONSTRUCTORS.replace("{parameters}", parameters).replace("{seen}", "'made'")
+    module = load(made.replace("{code}", code))
+    drive = agent_drive(module.Loop, "openai-chat")
+    assert drive is not None
+
+    refused = {Capability.JSON_MODE, Capability.JSON_SCHEMA, Capability.TEMPERATURE}
+    assert not drive.capabilities & refused
+
+
+def test_a_method_gets_the_temperature_of_a_loop(load: Load) -> None:
+    code = """
+def ask(question: str, tools: list[Callable[..., Any]], base_url=None, temperature=None):
+    SEEN.append(temperature)
+    return tools[0](**args)
+"""
+    drive = agent_drive(load(code).ask, "openai-chat")
+    assert drive is not None
+    drive(HERE, "gpt", conversation(temperature=0))
+
+    assert Capability.TEMPERATURE in drive.capabilities
+    assert sys.modules["strangers_loop"].SEEN == [0]

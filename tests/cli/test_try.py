@@ -28,6 +28,7 @@ from harness.model.http import Delivery, HttpRequest, HttpResponse
 from harness.model.protocols import Adapter
 from harness.platform.exceptions import ExceptionOrigin
 from harness.platform.files import shipped_folder
+from harness.results import RunResult, Verdict
 from harness.runner.serve_router import BASE_PATH, ImprovisedRouter, example_value
 from harness.runner.served_session import SessionOptions
 from tests.broken.running import cell
@@ -1592,6 +1593,95 @@ def test_a_client_that_keeps_its_history_gets_results_by_its_second_method(
 
     assert done.code == code, done.out
     assert ("result-swapped" in done.out or "result-changed" in done.out) == bool(code), done.out
+
+
+SETTINGS = """
+import httpx2
+
+
+class Session:
+    def __init__(
+        self, api_key, url="https://api.openai.com/v1/chat/completions", model="m", tools=(), system=None,
+        temperature=None, json_mode=False, json_schema=None,
+    ):
+        self.url, self.key, self.model, self.tools = url, api_key, model, list(tools)
+        self.temperature, self.json_mode, self.json_schema = temperature, json_mode, json_schema
+        self.messages = [{"role": "system", "content": system}] if system else []
+
+    def ask(self, question):
+        self.messages.append({"role": "user", "content": question})
+        return self.post()
+
+    def submit_tool_outputs(self, outputs):
+        for call_id, output in outputs.items():
+            self.messages.append({"role": "tool", "tool_call_id": call_id, "content": output})
+        return self.post()
+
+    def settings(self):
+        found = {} if self.temperature is None else {"temperature": self.temperature}
+        if self.json_mode:
+            found["response_format"] = {"type": "json_object"}
+        if self.json_schema is not None:
+            schema = {"name": "answer", "schema": self.json_schema}
+            found["response_format"] = {"type": "json_schema", "json_schema": schema}
+        return found
+
+    def post(self):
+        body = {"model": self.model, "messages": self.messages, **self.settings()}
+        body |= {"tools": self.tools} if self.tools else {}
+        headers = {"authorization": f"Bearer {self.key}", "content-type": "application/json"}
+        answer = httpx2.post(self.url, json=body, headers=headers).raise_for_status().json()
+        message = answer["choices"][0]["message"]
+        kept = {key: message[key] for key in ("role", "content", "tool_calls") if message.get(key)}
+        self.messages.append({"content": None, **kept})
+        return self.messages[-1]
+
+
+class Unset(Session):
+    def settings(self):
+        return {key: value for key, value in super().settings().items() if value and key == "temperature"}
+
+
+class InPrompt(Session):
+    def settings(self):
+        if not self.json_mode or self.messages[0]["role"] == "system":
+            return super().settings()
+        self.messages.insert(0, {"role": "system", "content": "Reply with JSON."})
+        return {}
+"""
+
+_SETTINGS_FOUND = {
+    "Session": [],
+    "InPrompt": [],
+    "Unset": [
+        "temperature was changed or left out",
+        "JSON was requested, but no part of the request asks for it",
+        "JSON with a schema was requested, but no part of the request has this schema",
+    ],
+}
+
+
+@pytest.mark.usefixtures("apart")
+@pytest.mark.parametrize("name", _SETTINGS_FOUND)
+def test_the_settings_of_a_constructor_are_those_of_its_requests(
+    harness: Command, folder: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.delitem(sys.modules, "own_settings", raising=False)
+    (folder / "own_settings.py").write_text(SETTINGS)
+
+    done = harness(
+        *("run", "settings-temperature", "json-mode", "json-schema", "--target", "openai-chat", "--mode", "reference"),
+        *("--conversation", f"own_settings:{name}@openai-chat", "--model", "openai-chat=gpt-4.1"),
+        *("--report", "json:run.json"),
+    )
+
+    cells = RunResult.from_json((folder / "run.json").read_text()).cells
+    assert {cell.scenario for cell in cells if cell.verdict is not Verdict.NOT_APPLICABLE} == {
+        "settings-temperature",
+        "json-mode",
+        "json-schema",
+    }, done.out
+    assert sorted(each.message for cell in cells for each in cell.findings) == sorted(_SETTINGS_FOUND[name])
 
 
 @pytest.mark.usefixtures("apart")

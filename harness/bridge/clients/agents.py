@@ -21,7 +21,13 @@ from harness.bridge.clients.loop_methods import (
     takes_messages,
     takes_only_a_prompt,
 )
-from harness.bridge.clients.loop_settings import READS_OPTION, LoopSettings, client_with_settings, takes_thinking
+from harness.bridge.clients.loop_settings import (
+    READS_OPTION,
+    LoopSettings,
+    client_with_settings,
+    settings_of_constructor,
+    takes_thinking,
+)
 from harness.bridge.clients.methods import Method, method_of, public_methods
 from harness.bridge.clients.names import SYNONYMS, TOOL_PARAMETERS, first_known
 from harness.bridge.clients.objects import ObjectCopies, made_by, maker_of
@@ -199,7 +205,7 @@ class AgentDrive:
     @property
     def capabilities(self) -> frozenset[Capability]:
         """The capabilities of the loop."""
-        found = LoopSettings(self.sending, self.api).capabilities
+        found = LoopSettings(self.sending, self.api).capabilities | settings_of_constructor(self).capabilities
         found |= {Capability.THINKING} if takes_thinking(self) else set[Capability]()
         return found | {Capability.STREAMING} if self._streams else found
 

@@ -25,7 +25,9 @@ from harness.model.protocols import PLAIN_LOOP, Capability, Conversation, Endpoi
 
 @dataclass(frozen=True, slots=True)
 class LoopSettings:
-    """The settings that a method for a prompt or for results takes: a tool choice, and a format of the answer."""
+    """The settings that a method for a prompt or for results takes, or a constructor: a tool choice, a temperature, and
+    a format of the answer.
+    """
 
     method: Method
     api: str
@@ -34,8 +36,26 @@ class LoopSettings:
     def _names(self) -> frozenset[str]:
         """The method's parameters, and the names that its module reads from any keyword arguments."""
         read = READS_OPTION.findall(self.method.module) if self.method.is_open else list[str]()
-        is_class = {name for name, each in self.method.hints.items() if re.search(r"\btype\b|BaseModel", str(each))}
-        return (self.method.names | {*read}) - is_class
+        return frozenset(each for each in (*self.method.names, *read) if not self._takes_class(each))
+
+    def _takes_class(self, name: str) -> bool:
+        """Return whether a parameter is a class, by its annotation or by what the code does with it."""
+        by_code = rf"(\bissubclass\(|\bisinstance\()(self\.)?_?{name}\b(?!, *(dict|str))|\b{name}\.model_\w+\("
+        return (
+            re.search(r"\btype\b|BaseModel", str(self.method.hints.get(name))) is not None
+            or re.search(by_code, self.method.module) is not None
+        )
+
+    @property
+    def _json_switch(self) -> str | None:
+        """The parameter that requests JSON without a schema."""
+        return first_known(SYNONYMS["json_mode"], self._names) or first_known(("json",), self.method.switches)
+
+    @property
+    def _takes_format(self) -> bool:
+        """True if there is a parameter for OpenAI's `response_format`. A text is another setting."""
+        is_text = re.search(r"\bstr\b|Literal", str(self.method.hints.get("response_format"))) is not None
+        return self.api == OPENAI.name and "response_format" in self._names and not is_text
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -43,25 +63,28 @@ class LoopSettings:
         found = {*PLAIN_LOOP, Capability.ANSWERS}
         if first_known(SYNONYMS["tool_config"], self._names):
             found |= {Capability.TOOL_CHOICE, Capability.FORCED_TOOL_CHOICE, Capability.NAMED_TOOL_CHOICE}
-        takes_object = self.api == OPENAI.name and "response_format" in self._names
-        if takes_object or (self.api != ANTHROPIC.name and first_known(SYNONYMS["json_mode"], self._names)):
+        if self._takes_format or (self.api != ANTHROPIC.name and self._json_switch):
             found |= {Capability.JSON_MODE}
-        if takes_object or first_known(SYNONYMS["json_schema"], self._names):
+        if self._takes_format or first_known(SYNONYMS["json_schema"], self._names):
             found |= {Capability.JSON_SCHEMA, Capability.JSON_WITH_TOOLS}
+        if first_known(SYNONYMS["temperature"], self._names):
+            found |= {Capability.TEMPERATURE}
         return frozenset(found)
 
     def arguments(self, conversation: Conversation, model: str) -> dict[str, object]:
         """Return the arguments for the settings of a conversation."""
         tools = tuple(Tool(each.name, each.description, each.parameters) for each in conversation.tools)
         request = ChatRequest(model, SAMPLE_MESSAGES, tools=tools, response_format=conversation.response_format)
-        made = OPENAI.arguments(request, Memory(), model, self._names)
         known = {
-            "response_format": ("response_format",),
-            **{key: SYNONYMS[key] for key in ("json_mode", "json_schema")},
+            "response_format": "response_format" if self._takes_format else None,
+            "json_mode": self._json_switch,
+            "json_schema": first_known(SYNONYMS["json_schema"], self._names),
         }
-        found = {
-            name: made[key] for key, names in known.items() if key in made and (name := first_known(names, self._names))
-        }
+        made = OPENAI.arguments(request, Memory(), model, frozenset(key for key, name in known.items() if name))
+        found = {name: made[key] for key, name in known.items() if key in made and name}
+        heat = first_known(SYNONYMS["temperature"], self._names)
+        if conversation.temperature is not None and heat is not None:
+            found[heat] = conversation.temperature
         name = first_known(SYNONYMS["tool_config"], self._names)
         if conversation.tool_choice is None or name is None:
             return found
@@ -98,6 +121,27 @@ def thinking_argument(method: Method, thinking: ThinkingSettings | None) -> dict
             RECOGNISED_CLIENT, "this amount of reasoning", f"it takes {next(filter(None, names.values()))}"
         )
     return found
+
+
+def settings_of_constructor(drive: ClassDrive) -> LoopSettings:
+    """Return the settings that the constructor of a class takes, without a tool choice.
+
+    A parameter for a schema counts only if the code names a field of a request for one. Others send the schema as that
+    of a tool, or write it into the prompt.
+    """
+    made = constructor_of(drive.factory, drive.make)
+    code = f"{source_of_class(drive.factory)}\n{made.module}"
+    omitted = {*SYNONYMS["tool_config"], "schema"}
+    if not _SCHEMA_FIELD.search(code):
+        omitted |= {*SYNONYMS["json_schema"]}
+    return LoopSettings(replace(made, names=made.names - omitted, is_open=False), drive.api)
+
+
+_SCHEMA_FIELD = re.compile(
+    r"[\"']json_schema[\"']|[\"']?(response_?(json_?)?schema|response_format|output_(config|format))[\"']?\s*[\]=:]",
+    re.IGNORECASE,
+)
+"""Code that names a field of a request for a schema of the answer."""
 
 
 class ClassDrive(Protocol):
@@ -149,6 +193,8 @@ def client_with_settings(
     limit = {_limit_argument(drive): conversation.max_tokens} if has_limit else {}
     own = {**system, **{name: each for name, each in limit.items() if name in made.names}, **own}
     own |= thinking_argument(made, conversation.thinking)
+    formats = replace(conversation, tool_choice=None)
+    own |= settings_of_constructor(drive).arguments(formats, model)
     if "model" not in constructor_names(drive.make) and (name := first_known(MODELS, made.names)) is not None:
         own |= {name: model}  # the function passes it on to the class
     client = make_client(drive.make, endpoint.base_url, endpoint.api_key, model, api=drive.api, **own)

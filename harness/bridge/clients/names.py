@@ -41,7 +41,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "stop": ("stop", "stop_sequences"),
     "stop_sequences": ("stop_sequences", "stop"),
     "thinking": ("thinking", *THINKING_PARAMETERS["budget"]),
-    "json_mode": ("json_mode", "json_output", "as_json"),
+    "json_mode": ("json_mode", "json_output", "as_json", "json_response", "force_json", "json_only"),
     "json_schema": ("json_schema", "response_schema", "output_schema", "schema"),
 }
 """Maps an argument to the parameter names that methods use for it, in order of preference."""

@@ -23,7 +23,13 @@ from harness.bridge.clients.loop_methods import (
     resuming_method,
     takes_messages,
 )
-from harness.bridge.clients.loop_settings import LoopSettings, client_with_settings, takes_thinking, thinking_argument
+from harness.bridge.clients.loop_settings import (
+    LoopSettings,
+    client_with_settings,
+    settings_of_constructor,
+    takes_thinking,
+    thinking_argument,
+)
 from harness.bridge.clients.message_classes import as_annotated
 from harness.bridge.clients.methods import Method, public_methods
 from harness.bridge.clients.names import CALL_PARAMETERS, SYNONYMS, first_known
@@ -99,7 +105,7 @@ class SessionDrive:
     @property
     def capabilities(self) -> frozenset[Capability]:
         """The capabilities of the loop."""
-        found = LoopSettings(self.prompt, self.api).capabilities
+        found = LoopSettings(self.prompt, self.api).capabilities | settings_of_constructor(self).capabilities
         return found | {Capability.THINKING} if takes_thinking(self) else found
 
     @property
