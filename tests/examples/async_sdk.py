@@ -106,6 +106,7 @@ class Messages(Client):
     @asynccontextmanager
     async def _sent(self, request: ChatRequest, *, stream: bool) -> AsyncIterator[httpx2.Response]:
         body: Any = encode_messages(request, self._model)
+        headers = body.pop("extra_headers", None)
         send: Any = self._sdk.messages.with_streaming_response.create
         required = {
             "model": body["model"],
@@ -113,7 +114,8 @@ class Messages(Client):
             "messages": (),
             "timeout": TIMEOUT_SECONDS,
         }
-        async with send(**required, **({"stream": True} if stream else {}), extra_body=body) as response:
+        given = {"extra_body": body, "extra_headers": headers}
+        async with send(**required, **({"stream": True} if stream else {}), **given) as response:
             yield response.http_response
 
     def _decoded(self, data: bytes, request: ChatRequest) -> ChatResponse:
