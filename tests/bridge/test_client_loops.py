@@ -288,6 +288,23 @@ class Agent:
         SEEN.extend([each.name, each.description, each.parameters] for each in self.tools)
         SEEN.append(self.tools[0](**args))
 """,
+    "a base class with a default for the name": """
+class Tool(ABC):
+    parameters: dict = {}
+    def name(self):
+        return type(self).__name__.lower()
+    @abstractmethod
+    def description(self): ...
+    @abstractmethod
+    def run(self, **kwargs): ...
+
+class Agent:
+    def __init__(self, tools: Sequence[Tool] = ()):
+        self.tools = {each.name(): each for each in tools}
+    def run(self, prompt):
+        SEEN.extend([each.name(), each.description(), each.parameters] for each in self.tools.values())
+        SEEN.append(self.tools["weather"].run(**args))
+""",
     "a base class that writes the declaration itself": """
 class Tool(ABC):
     name: str

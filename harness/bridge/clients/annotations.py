@@ -7,7 +7,7 @@ import typing
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from types import UnionType
-from typing import cast
+from typing import Any, cast
 
 BUILTIN_MODULES = ("builtins", "typing", "collections.abc")
 """Modules with built-in classes. JSON is not converted to these classes."""
@@ -46,11 +46,15 @@ def is_enum(value: object) -> bool:
     return inspect.isclass(value) and issubclass(value, Enum)
 
 
+def classes_among(members: Iterable[object]) -> list[type[Any]]:
+    """Return the third-party classes among the members of an annotation."""
+    return [each for each in members if inspect.isclass(each) and each.__module__ not in BUILTIN_MODULES]
+
+
 def own_classes(hint: object) -> tuple[type, ...]:
     """Return the third-party classes in the annotation of a list, except mappings such as `TypedDict`."""
     item = item_class(hint)
-    classes = [each for each in (item, *typing.get_args(item)) if inspect.isclass(each)]
-    return tuple(each for each in classes if each.__module__ not in BUILTIN_MODULES and not issubclass(each, Mapping))
+    return tuple(each for each in classes_among((item, *typing.get_args(item))) if not issubclass(each, Mapping))
 
 
 def own_classes_in(hint: object) -> list[type]:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
-from harness.bridge.clients.annotations import BUILTIN_MODULES, hints_of, item_class, members_of
+from harness.bridge.clients.annotations import classes_among, hints_of, item_class, members_of
 from harness.bridge.clients.names import ERROR_FLAG, FIELD_ALIASES, call_id_field, first_known
 from harness.bridge.clients.tool_functions import parsed_arguments
 from harness.bridge.clients.values import items_of, plain_fields
@@ -41,14 +41,10 @@ def block_field(hints: Mapping[str, object]) -> str | None:
     if {"content", *FIELD_ALIASES["content"]} & hints.keys():
         return None
     for name, hint in hints.items():
-        kinds = _own_classes_of(members_of(item_class(hint)))
+        kinds = classes_among(members_of(item_class(hint)))
         if len(kinds) > 1 and block_arguments({"type": "text", "text": ""}, kinds) is not None:
             return name
     return None
-
-
-def _own_classes_of(members: Any) -> list[type[Any]]:
-    return [each for each in members if inspect.isclass(each) and each.__module__ not in BUILTIN_MODULES]
 
 
 def block_arguments(block: Mapping[str, Any], kinds: Sequence[type[Any]]) -> tuple[type[Any], dict[str, object]] | None:

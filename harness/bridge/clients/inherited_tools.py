@@ -44,8 +44,8 @@ _NAMED_PARTS = ("name", "description", "parameters", "properties", "required", "
 
 
 def part_attributes(kind: type, code: str, running: Sequence[str]) -> dict[str, str]:
-    """Return the attributes of a class that are parts of a tool, and the part that each one is. A method counts if its
-    subclasses implement it. Without an attribute for the name, return none.
+    """Return the attributes of a class that are parts of a tool, and the part that each one is. A method counts if
+    subclasses implement it, or if it returns a default name or description. Without a name, return none.
     """
     known = {**parts_by_name(code), **parts_by_name(source_of_class(kind))}
     by_name = {name: part for part in _NAMED_PARTS for name in TOOL_PARTS[part]}
@@ -53,7 +53,9 @@ def part_attributes(kind: type, code: str, running: Sequence[str]) -> dict[str, 
     for name in {*hints_of(kind), *dir(kind)} - {*running}:
         own = inspect.getattr_static(kind, name, None)
         part = known.get(name) or by_name.get(name)
-        if part is not None and not name.startswith("__") and (not inspect.isroutine(own) or _is_missing(own)):
+        is_default = part in ("name", "description") and inspect.isfunction(own)
+        is_replaceable = is_default or not inspect.isroutine(own) or _is_missing(own)
+        if part is not None and not name.startswith("__") and is_replaceable:
             found[name] = part
     return found if "name" in found.values() else {}
 

@@ -82,9 +82,9 @@ class LoopSettings:
         }
         made = OPENAI.arguments(request, Memory(), model, frozenset(key for key, name in known.items() if name))
         found = {name: made[key] for key, name in known.items() if key in made and name}
-        heat = first_known(SYNONYMS["temperature"], self._names)
-        if conversation.temperature is not None and heat is not None:
-            found[heat] = conversation.temperature
+        parameter = first_known(SYNONYMS["temperature"], self._names)
+        if conversation.temperature is not None and parameter is not None:
+            found[parameter] = conversation.temperature
         name = first_known(SYNONYMS["tool_config"], self._names)
         if conversation.tool_choice is None or name is None:
             return found
@@ -193,8 +193,7 @@ def client_with_settings(
     limit = {_limit_argument(drive): conversation.max_tokens} if has_limit else {}
     own = {**system, **{name: each for name, each in limit.items() if name in made.names}, **own}
     own |= thinking_argument(made, conversation.thinking)
-    formats = replace(conversation, tool_choice=None)
-    own |= settings_of_constructor(drive).arguments(formats, model)
+    own |= settings_of_constructor(drive).arguments(conversation, model)
     if "model" not in constructor_names(drive.make) and (name := first_known(MODELS, made.names)) is not None:
         own |= {name: model}  # the function passes it on to the class
     client = make_client(drive.make, endpoint.base_url, endpoint.api_key, model, api=drive.api, **own)

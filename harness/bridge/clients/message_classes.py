@@ -14,7 +14,7 @@ from itertools import chain, groupby
 from typing import Any, cast
 
 from harness.bridge.clients.annotations import (
-    BUILTIN_MODULES,
+    classes_among,
     hints_of,
     is_enum,
     is_list,
@@ -106,8 +106,7 @@ def _has_other_keys(message: Mapping[str, Any], hints: Mapping[str, object]) -> 
 
 def _own_classes_among(members: Iterable[object]) -> list[type[Any]]:
     """Return the third-party classes among the members of an annotation, except mappings."""
-    classes = [each for each in members if inspect.isclass(each) and each.__module__ not in BUILTIN_MODULES]
-    return [each for each in classes if not issubclass(each, Mapping)]
+    return [each for each in classes_among(members) if not issubclass(each, Mapping)]
 
 
 def _content_block(value: Mapping[str, Any], members: Sequence[object]) -> object | None:
@@ -154,8 +153,7 @@ def _classes_for_role(members: Sequence[object], role: str) -> list[object]:
     """Return the classes and subclasses among `members` whose names match a role, or that have the id of a call if the
     role is `tool`. If there are none, return all members.
     """
-    classes = [each for each in members if inspect.isclass(each) and each.__module__ not in BUILTIN_MODULES]
-    found = [each for every in classes for each in (every, *subclasses_of(every))]
+    found = [each for every in classes_among(members) for each in (every, *subclasses_of(every))]
     named = [each for each in found if _has_role(each, role)]
     if not named and role == "tool":
         named = [each for each in found if call_id_field(hints_of(each))]
@@ -262,7 +260,7 @@ def _is_for_results(kind: object) -> bool:
 
 def _results_by_id(kind: object) -> str | None:
     """Return the field of a class for results that maps the ids of calls to results, if there is such a class."""
-    classes = [each for each in members_of(kind) if inspect.isclass(each) and each.__module__ not in BUILTIN_MODULES]
+    classes = classes_among(members_of(kind))
     named = [each for each in classes if len(classes) > 1 and _has_role(each, "tool")]
     fields = [(name, each) for kind in named for name, each in hints_of(kind).items()]
     return next((name for name, each in fields if typing.get_origin(each) in (dict, Mapping)), None)
@@ -299,10 +297,10 @@ def _instance_of(value: dict[str, Any], kind: Callable[..., object]) -> object |
             known |= {name: known["content"] for name in TEXTS_BESIDE_CALLS if name in hints}
         known |= dict.fromkeys(lists, known["tool_calls"])
     try:
-        parameters = inspect.signature(kind).parameters
-        names = parameters.keys() & known.keys()
+        parameters = inspect.signature(kind).parameters.keys()
+        names = parameters & known.keys()
         unknown = [each for each in parameters if each not in names and hints.get(each) in (str, str | None)]
-        required = [each for each in unknown if parameters[each].default is inspect.Parameter.empty]
+        required = [each for each in unknown if each in required_parameters(kind)]
         found = _fields_by_place(value, names, unknown) or _field_for_sender(value, names, required)
         known |= {name: known[meaning] for name, meaning in found.items() if meaning in known}
         names |= found.keys() & known.keys()

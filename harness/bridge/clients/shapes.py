@@ -57,7 +57,8 @@ class ClientShape:
 
     `default_settings` maps the attributes for settings of requests to the values that the constructor gives them.
 
-    With `is_object`, `make` returns an existing object of the user, which must stay open for the next conversation.
+    With `is_object`, `make` returns an object of the user, or a copy that shares its HTTP client. It must stay open for
+    the next conversation.
     """
 
     name: str

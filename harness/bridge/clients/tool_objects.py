@@ -67,7 +67,6 @@ def tool_maker(kind: type, place: ClassSource) -> ToolMaker | None:
     if typing.is_typeddict(kind):
         parts = _parts_named(hints_of(kind))
         return tested_maker(_TypedDictionaries(parts)) if {"name", "handler"} <= {*parts.values()} else None
-    has_name = "name" in {*hints_of(kind), *dir(kind)}
     running = [each for each in RUNNING_METHODS if callable(vars(kind).get(each))]
     others = [each for each in place.classes if each is not kind and _implements(each, kind)] if running else []
     for each in (kind, *others):
@@ -78,10 +77,10 @@ def tool_maker(kind: type, place: ClassSource) -> ToolMaker | None:
             return tested_maker(maker) if is_whole else None
         if named.keys() == {"handler"} and made.required <= {named["handler"]}:
             return tested_maker(ConstructedTools(each, named, "", is_by_signature=True))
-    if not has_name or not running:
+    attributes = part_attributes(kind, "", running)
+    if not running or not attributes:
         return None
-    parameters = tool_parameters(method_of((), kind))
-    return tested_maker(InheritedTools(kind, running, part_attributes(kind, "", running), parameters))
+    return tested_maker(InheritedTools(kind, running, attributes, tool_parameters(method_of((), kind))))
 
 
 def _implements(kind: type, protocol: type) -> bool:
