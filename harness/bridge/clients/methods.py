@@ -13,6 +13,7 @@ from types import MethodType
 from typing import Any, cast
 
 from harness.bridge.clients.annotations import hints_of, item_class, members_of, own_classes_in
+from harness.bridge.clients.checked_options import accepted_options
 from harness.bridge.clients.forms import ANTHROPIC, Form
 from harness.bridge.clients.names import (
     FIELD_ALIASES,
@@ -233,7 +234,8 @@ def method_of(path: tuple[str, ...], value: object) -> Method:
             source="",
             class_source=source_of(value),
         )
-    unpacked = _unpacked_fields(parameters, hints)
+    listed = accepted_options(value)
+    unpacked = _unpacked_fields(parameters, hints) | (listed or frozenset[str]())
     has_provider = any(each.name in (*PROVIDERS, "name") for each in named)
     kind = hints.get(required[0]) if len(required) == 1 else None
     if inspect.isclass(kind) and first_known(SYNONYMS["messages"], fields := frozenset(hints_of(kind))):

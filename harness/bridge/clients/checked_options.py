@@ -1,0 +1,120 @@
+"""Functions that compare the names of their `**options` with a list, and the names in that list."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
+from typing import cast
+
+from harness.bridge.clients.sources import source_of
+
+
+def accepted_options(value: object) -> frozenset[str] | None:
+    """Return the names that a function, method or constructor accepts among its `**options`. Return `None` if it has no
+    `**options` or does not compare their names with a list.
+
+    A function may raise an exception for other names, as in `if set(options) - ALLOWED: raise TypeError`, or select the
+    known ones, as in `{key: options[key] for key in ALLOWED if key in options}`.
+    """
+    function = value.__init__ if inspect.isclass(value) else getattr(value, "__func__", value)
+    if not inspect.isfunction(function):
+        return None
+    parameters = inspect.signature(function).parameters.values()
+    options = next((each.name for each in parameters if each.kind is each.VAR_KEYWORD), None)
+    if options is None:
+        return None
+    try:
+        tree = ast.parse(textwrap.dedent(source_of(function)))
+    except SyntaxError:
+        return None
+    owner = function.__globals__.get(function.__qualname__.rpartition(".")[0])
+    found = [_texts_of(each, function.__globals__, owner) for each in _lists_compared(tree, options)]
+    return frozenset[str]().union(*found) if any(found) else None
+
+
+def _lists_compared(tree: ast.AST, options: str) -> Iterator[ast.expr]:
+    """Yield the expressions for the list of names that code accepts as options."""
+    unknown = dict[str, ast.expr]()
+    for each in ast.walk(tree):
+        if isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Name):
+            unknown[each.targets[0].id] = each.value
+    for each in ast.walk(tree):
+        if isinstance(each, ast.If) and any(isinstance(one, ast.Raise) for one in ast.walk(each)):
+            tests = [each.test, *(unknown[name] for name in _names_in(each.test) if name in unknown)]
+            for test in tests:
+                yield from _lists_that_exclude(test, options, tree)
+        elif isinstance(each, ast.comprehension | ast.For):
+            yield from _lists_that_select(each, options, tree)
+
+
+def _lists_that_exclude(test: ast.expr, options: str, tree: ast.AST) -> Iterator[ast.expr]:
+    """Yield the lists of which a test finds the options that are not in them."""
+    keys = {options, *_keys_of(tree, options)}
+    for each in ast.walk(test):
+        if isinstance(each, ast.BinOp) and isinstance(each.op, ast.Sub) and options in _names_in(each.left):
+            yield each.right
+        elif isinstance(each, ast.Compare) and len(each.ops) == 1:
+            is_excluding = isinstance(each.ops[0], ast.NotIn) or (
+                isinstance(each.ops[0], ast.LtE) and options in _names_in(each.left)
+            )
+            if is_excluding and keys & _names_in(each.left):
+                yield each.comparators[0]
+
+
+def _lists_that_select(loop: ast.comprehension | ast.For, options: str, tree: ast.AST) -> Iterator[ast.expr]:
+    """Yield the list with which a loop selects options."""
+    if isinstance(loop, ast.comprehension) and options in _names_in(loop.iter):
+        keys = _names_in(loop.target)
+        for each in (one for test in loop.ifs for one in ast.walk(test)):
+            if isinstance(each, ast.Compare) and isinstance(each.ops[0], ast.In) and keys & _names_in(each.left):
+                yield each.comparators[0]
+    elif options not in _names_in(loop.iter):
+        body = loop.body if isinstance(loop, ast.For) else [_owner(tree, loop)]
+        if any(_reads_by_key(each, options, _names_in(loop.target)) for each in body):
+            yield loop.iter
+
+
+def _reads_by_key(tree: ast.AST, options: str, keys: set[str]) -> bool:
+    """Return whether code reads options by a variable that holds their name."""
+    for each in ast.walk(tree):
+        read, by = ast.Constant(None), list[ast.expr]()
+        if isinstance(each, ast.Subscript):
+            read, by = each.value, [each.slice]
+        elif isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute) and each.func.attr in ("get", "pop"):
+            read, by = each.func.value, each.args[:1]
+        if options in _names_in(read) and any(keys & _names_in(key) for key in by):
+            return True
+    return False
+
+
+def _owner(tree: ast.AST, part: ast.comprehension) -> ast.AST:
+    """Return the comprehension that has this loop."""
+    return next(each for each in ast.walk(tree) if part in getattr(each, "generators", ()))
+
+
+def _keys_of(tree: ast.AST, options: str) -> set[str]:
+    """Return the variables of loops over the options."""
+    loops = (each for each in ast.walk(tree) if isinstance(each, ast.comprehension | ast.For))
+    return {name for each in loops if options in _names_in(each.iter) for name in _names_in(each.target)}
+
+
+def _names_in(node: ast.AST) -> set[str]:
+    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+
+
+def _texts_of(node: ast.expr, known: Mapping[str, object], owner: object) -> frozenset[str]:
+    """Return the texts in a collection that an expression writes or names. An attribute is one of the owner's."""
+    found = set[str]()
+    for each in ast.walk(node):
+        value: object = None
+        if isinstance(each, ast.Constant):
+            value = (each.value,)
+        elif isinstance(each, ast.Name):
+            value = known.get(each.id)
+        elif isinstance(each, ast.Attribute):
+            value = getattr(owner, each.attr, None)
+        if isinstance(value, list | tuple | set | frozenset | dict):
+            found |= {text for text in cast("Iterable[object]", value) if isinstance(text, str)}
+    return frozenset(found)
