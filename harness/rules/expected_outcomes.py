@@ -64,13 +64,15 @@ def declined_chat(evidence: Evidence) -> Chat | None:
 
 def decline_reason(evidence: Evidence, chat: Chat) -> str:
     """Return why a cell with a declined chat is not applicable."""
-    answers = len(evidence.transcript.chats) - 1
-    when = (
-        f"after {answers} {'answer' if answers == 1 else 'answers'}, before anything more"
-        if answers
-        else "before anything"
-    )
+    when = when_declined(len(evidence.transcript.chats) - 1)
     return f"the adapter {evidence.transcript.adapter!r} declines {when} is sent: {chat.error_text}"
+
+
+def when_declined(answers: int) -> str:
+    """Return the time of a decline after a number of answers, as the part of a sentence before "is sent"."""
+    if not answers:
+        return "before anything"
+    return f"after {answers} {'answer' if answers == 1 else 'answers'}, before anything more"
 
 
 _EXPECT = "harness.scenarios.schema"

@@ -35,6 +35,7 @@ from harness.results import (
     Verdict,
 )
 from harness.rules.evidence import Evidence
+from harness.rules.expected_outcomes import when_declined
 from harness.rules.replays import is_unreadable_variant
 from harness.runner.backends import NO_KEY, Backend, CellEnvironment
 from harness.runner.cells import (
@@ -192,11 +193,11 @@ class CellRunner:
         unknown.
         """
         drive = run_loop(cell, self._backend)
-        if drive.declined is not None:
-            reason = f"it declines before anything is sent: {drive.declined}"
-            return JudgedCell(NotApplicableReason(reason, Lacking.ADAPTER).result(result))
         evidence = Evidence(drive.transcript)
         judged = self._judge_loop(result, drive, evidence)
+        if drive.declined is not None and judged.verdict is not Verdict.FAIL:
+            reason = f"it declines {when_declined(drive.transcript.played)} is sent: {drive.declined}"
+            return JudgedCell(NotApplicableReason(reason, Lacking.ADAPTER).result(result))
         return JudgedCell(
             judged if judged.verdict is Verdict.FAIL else self._repeat_loop(cell, result, judged), None, evidence
         )
@@ -335,8 +336,8 @@ _SESSION = "loop"
 class LoopRun:
     """Result of running a loop.
 
-    `declined` is the loop's reason if it declined before sending anything. `way` describes how its streams were
-    rewritten.
+    `declined` is the loop's reason if it declined before sending anything, or after the final answer of a turn. `way`
+    describes how its streams were rewritten.
     """
 
     environment: CellEnvironment
@@ -416,9 +417,11 @@ def run_loop(cell: Cell, backend: Backend, way: StreamRewrite | None = None) -> 
         *(line.replace(urlsplit(router.origin).path + f"/{cell.scenario.id}/{_SESSION}", "") for line in lost),
     ]
     served = conversation.transcript(ended=True)
-    transcript = _loop_transcript(cell, served, outcome, tuple(transcripts), backend.mode)
     nothing_sent = not conversation.request_count and not transcripts
-    declined = outcome.declined if nothing_sent else None
+    declined = outcome.declined if nothing_sent or _ends_a_turn(served) else None
+    if declined is not None:
+        served, outcome = replace(served, ended=False), replace(outcome, declined=None)
+    transcript = _loop_transcript(cell, served, outcome, tuple(transcripts), backend.mode)
     return LoopRun(
         conversation.environment,
         transcript,
@@ -426,6 +429,13 @@ def run_loop(cell: Cell, backend: Backend, way: StreamRewrite | None = None) -> 
         declined,
         "; ".join(dict.fromkeys(conversation.ways.values())),
     )
+
+
+def _ends_a_turn(served: ServedTranscript) -> bool:
+    """Return whether the last response of a session is a complete answer without calls."""
+    exchanges = Evidence(served).parsed_exchanges
+    answer = exchanges[-1].answer if exchanges else None
+    return answer is not None and not answer.calls
 
 
 def _drive(cell: Cell, adapter: ForeignAdapter, endpoint: Endpoint, tools: ScriptedTools) -> LoopOutcome:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from harness.bridge.clients.agents import AgentDrive, agent_drive
+from harness.bridge.clients.agents import AgentDrive, agent_drive, function_drive
 from harness.bridge.clients.sessions import SessionDrive, session_drive
 from harness.bridge.clients.turns import EventList, answer_attributes, application_answer, changed_attributes
 from harness.model.errors import Unsupported
@@ -1898,6 +1898,41 @@ def make(tools, base_url=None):
     assert answer is not None
     assert answer.text == "sunny in Paris"
     with pytest.raises(Unsupported, match="a second turn"):
+        drive(HERE, "gpt", conversation(turns=conversation().turns * 2))
+
+
+HISTORIES = {
+    "as an argument": "history.append(prompt)",
+    "in a tuple": "return 'done', [*history, {'role': 'user', 'content': prompt}]",
+    "in a field": "return {'text': 'done', 'messages': [*history, prompt]}",
+}
+
+
+@pytest.mark.parametrize("code", HISTORIES.values(), ids=[*HISTORIES])
+def test_a_function_gets_the_history_that_it_returned(load: Load, code: str) -> None:
+    module = load(f"""
+def ask(prompt, tools=None, handlers=None, history=None):
+    history = [] if history is None else history
+    SEEN.append([*history])
+    handlers.get("weather")(**args)
+    {code}
+""")
+    drive = function_drive(module.ask, "openai-chat")
+    assert drive is not None
+    drive(HERE, "gpt", conversation(turns=conversation().turns * 2))
+
+    assert [len(each) for each in module.SEEN] == [0, 1]
+
+
+def test_a_function_that_returns_only_texts_takes_one_turn(load: Load) -> None:
+    module = load("""
+def ask(prompt, tools=None, handlers=None, history=()):
+    handlers.get("weather")(**args)
+    return prompt, ["a note"]
+""")
+    drive = function_drive(module.ask, "openai-chat")
+    assert drive is not None
+    with pytest.raises(Unsupported, match="each call is a conversation"):
         drive(HERE, "gpt", conversation(turns=conversation().turns * 2))
 
 

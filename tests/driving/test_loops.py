@@ -28,6 +28,11 @@ AGENTS = {
     '"arguments_json": "{\'city\'"}, which must be {"id": …, "call": NAME, "arguments": {…}} or {"unsupported": '
     "WHAT}",
 }
+DECLINING = {
+    "declines": "it declines before anything is sent: ways: everything is not supported: it is not in the mood",
+    "declines-later": "it declines after 2 answers, before anything more is sent: ways: a second turn is not "
+    "supported: it keeps no history",
+}
 PROGRAM = shlex.join([sys.executable, str(Path(__file__).parent / "agent.py")])
 LOOPS = "tests.driving.ways"
 
@@ -61,7 +66,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Cells:
 
     def make(folder: Path) -> Cells:
         loop = (f"--conversation={LOOPS}:drive", "--api=openai-chat")
-        ways = [each for each in (*RIGHT, *WRONG, *NOTED, "declines", "not-run-id-lost") if each not in AT_ONCE]
+        ways = [each for each in (*RIGHT, *WRONG, *NOTED, *DECLINING, "not-run-id-lost") if each not in AT_ONCE]
         code, _, cells = run_ways(folder, ways, *loop)
         at_once, _, others = run_ways(folder / "at-once", AT_ONCE, *loop, patience=0.5)
         assert (code, at_once) == (1, 1)
@@ -123,13 +128,9 @@ def test_what_ends_the_loop_is_shown_with_what_it_said(results: Cells) -> None:
     assert exits.printed == "a last word\n"
 
 
-def test_declining_before_any_request_is_not_applicable(results: Cells) -> None:
-    cell = results["declines"]
-
-    assert cell.verdict is Verdict.NOT_APPLICABLE
-    assert cell.reason == (
-        "it declines before anything is sent: ways: everything is not supported: it is not in the mood"
-    )
+@pytest.mark.parametrize("way", DECLINING)
+def test_declining_before_a_turn_is_not_applicable(results: Cells, way: str) -> None:
+    assert (results[way].verdict, results[way].reason) == (Verdict.NOT_APPLICABLE, DECLINING[way])
 
 
 def test_one_that_hangs_is_ended_and_the_line_is_shown(tmp_path: Path) -> None:

@@ -54,6 +54,8 @@ WRONG = {
     "description-dropped": "loop-tools",
     "schema-thinned": "loop-tools",
     "bound-dropped": "loop-settings",
+    "declines-and-drops-bound": "loop-settings",
+    "declines-in-a-turn": "loop-failed",
     "other-model": "loop-settings",
     "trims-in-a-turn": "result-orphan",
     "run-twice": "tool-run-again",
@@ -366,6 +368,7 @@ BODIES: dict[str, Callable[[Body], Body]] = {
     "description-dropped": function(lambda tool: {**tool, "description": ""}),
     "schema-thinned": function(lambda tool: {**tool, "parameters": {"type": "object"}}),
     "bound-dropped": lambda body: {key: value for key, value in body.items() if key != "max_completion_tokens"},
+    "declines-and-drops-bound": lambda body: {key: body[key] for key in body if key != "max_completion_tokens"},
     "other-model": lambda body: {**body, "model": "gpt-4o"},
     "framed": framed,
     "dated": dated,
@@ -457,6 +460,8 @@ def run_way(endpoint: Endpoint, model: str, conversation: Conversation) -> None:
             while calls:
                 if way == "ends-early" and number:
                     return
+                if way in ("declines-later", "declines-and-drops-bound") and number:
+                    raise Unsupported("ways", "a second turn", "it keeps no history")
                 body = {"model": model, "messages": chat, "max_completion_tokens": conversation.max_tokens}
                 body |= {"tools": [{"type": "function", "function": declared}], "reasoning_effort": "none"}
                 body = BODIES.get(way, lambda body: body)(body)
@@ -465,6 +470,8 @@ def run_way(endpoint: Endpoint, model: str, conversation: Conversation) -> None:
                     answer = ask(http, body)
                 chat.append(answer)
                 calls = answer.get("tool_calls") or []
+                if way == "declines-in-a-turn" and calls:
+                    raise Unsupported("ways", "a call", "it runs no tools")
                 if way == "finishes" and finished(calls):
                     chat.append({"role": "tool", "tool_call_id": calls[0]["id"], "content": "done"})
                     break
