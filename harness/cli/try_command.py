@@ -29,7 +29,7 @@ from harness.cli.main import STARTED
 from harness.cli.options import GenerateOptions, NoColour, argument, option
 from harness.cli.settings import combine_options
 from harness.cli.suite_checks import accepting_model, exceeded_limit, other_models
-from harness.cli.try_program import try_code, try_program
+from harness.cli.try_program import CALL_FROM_NODE, try_code, try_program
 from harness.cli.try_server import try_server
 from harness.model.errors import UsageError
 from harness.plugins import ADAPTERS
@@ -197,10 +197,11 @@ def try_(args: TryOptions) -> int:
     _check_options(args)
     if args.subject is not None and "://" in args.subject:
         return try_server(args.subject, args.api or "openai-chat", args.models or ())
-    if args.command is not None:
-        if (code := try_program(args.command)) is not None:
+    command = args.command or _script_command(str(args.subject))
+    if command:
+        if (code := try_program(command)) is not None:
             return code
-        spec = f"{adapter_specs.COMMAND_PREFIX}{args.command}"
+        spec = f"{adapter_specs.COMMAND_PREFIX}{command}"
         found = Recognition(spec, "an adapter that reads and writes JSON lines")
     else:
         found = _recognise(args)
@@ -422,9 +423,6 @@ def _recognise(args: TryOptions) -> Recognition:
         return Recognition(name, f"the library {wrapper[0].library}, through the wrapper {wrappers.address(name)}")
     if name in ADAPTERS.names():
         return Recognition(name, "an adapter that ships with harness or is installed as a plug-in")
-    if Path(name).suffix in _RUNNERS and Path(name).is_file():
-        command = shlex.join([_RUNNERS[Path(name).suffix], name])
-        return Recognition(f"{adapter_specs.COMMAND_PREFIX}{command}", f"an adapter, run by {command}")
     if question := _question_about_place(name):
         return Recognition(question=question)
     found = recognise(name, args.api or "")
@@ -477,8 +475,10 @@ def _question_about_place(name: str) -> str:
         return f"{name}: is it a server? Then: harness try http://{name}"
     if Path(name).is_dir() and not (Path(name) / "__init__.py").is_file():
         return f"{name} is a folder. Name the file of your client in it, or its module."
-    if (path.endswith(".py") or "/" in path) and not Path(path).exists():
+    if (path.endswith((".py", ".mjs")) or "/" in path) and not Path(path).exists():
         return f"{path}: no such file in {Path.cwd()}. Name the file or the module of your client."
+    if Path(path).suffix in _RUNNERS and Path(path).exists():
+        return f"{name}: code in JavaScript cannot be called from Python. Instead, {CALL_FROM_NODE}"
     return ""
 
 
@@ -521,7 +521,13 @@ def _api_of(spec: str) -> str | None:
     return found[1] if found else None
 
 
-_RUNNERS = {".mjs": "node", ".js": "node", ".ts": "npx tsx"}
+def _script_command(name: str) -> str:
+    """Return the command that runs a JavaScript file, or an empty string for anything else."""
+    runner = _RUNNERS.get(Path(name).suffix)
+    return f"{runner} {shlex.quote(name)}" if runner and Path(name).is_file() else ""
+
+
+_RUNNERS = {".mjs": "node", ".cjs": "node", ".js": "node", ".ts": "npx tsx", ".mts": "npx tsx"}
 """Suffix of a file → command that runs it."""
 
 

@@ -515,12 +515,22 @@ def _without_requests(name: str, ended: EndedProgram, *, is_code: bool) -> str:
             f"{name}: it {how} before it sent a request. Its last lines are above. If it needs arguments, give it "
             f"some: harness try --command {shlex.quote(f'{name} ARGUMENTS')}"
         )
+    way_out = CALL_FROM_NODE if _RUNS_JAVASCRIPT.search(name) else "name the function: harness try my_file:chat"
     return (
         f"{name}: it sent no request to OPENAI_BASE_URL, ANTHROPIC_BASE_URL, GEMINI_BASE_URL, LLM_BASE_URL or a "
         f"similar variable, which pointed to the reference server{ended.note}. If another "
-        f"variable holds its base URL, set it to $OPENAI_BASE_URL in the command. If none does, name the function that "
-        f"calls the model: harness try my_file:chat"
+        f"variable holds its base URL, set it to $OPENAI_BASE_URL in the command. If it only defines code that calls "
+        f"the model, {way_out}"
     )
+
+
+CALL_FROM_NODE = (
+    "write a program that calls it, such as my_program.mjs, and name that: harness try my_program.mjs. Or write an "
+    "adapter: 'harness check --init command' writes my_adapter.mjs, where you put the call."
+)
+"""What to do with JavaScript code, which cannot be called from Python."""
+
+_RUNS_JAVASCRIPT = re.compile(r"\.[mc]?[jt]s\b")
 
 
 _NOT_FOUND = "exit code 127"

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -212,6 +213,7 @@ def project(folder: Path, apart: None) -> Path:
     (folder / "own_client.py").write_text(CLIENT)
     (folder / "keyed.py").write_text(KEYED)
     (folder / "asking.py").write_text("print(input())\n")
+    (folder / "client.mjs").write_text(JAVASCRIPT_CLIENT)
     (folder / "takes_functions.py").write_text(TAKES_FUNCTIONS)
     (folder / "made_here.py").write_text(
         "import own_client\n\nbot = own_client.Client('https://api.openai.com/v1', '', 'm')\n"
@@ -384,6 +386,8 @@ def test_the_sample_is_run_with_the_service_that_a_client_calls(harness: Command
         ("http://127.0.0.1:9/v1", "nothing answers there"),
         (".", ". is a folder. Name the file of your client in it, or its module."),
         ("lost.py:Client", "lost.py: no such file in "),
+        ("lost.mjs:Client", "lost.mjs: no such file in "),
+        ("client.mjs:Client", "Instead, write a program that calls it, such as my_program.mjs, and name that: harness"),
         ("127.0.0.1:8000/v1", "is it a server? Then: harness try http://127.0.0.1:8000/v1"),
         ("localhost:8000", "is it a server? Then: harness try http://localhost:8000"),
         (
@@ -399,6 +403,37 @@ def test_what_is_not_recognised_gets_one_question(harness: Command, project: Pat
     assert question in done.err
     assert "Traceback" not in done.err
 
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node.js")
+def test_a_file_in_javascript_is_run(harness: Command, project: Path) -> None:
+    (project / "caller.mjs").write_text(CALLER, encoding="utf-8")
+    program, client = harness("try", "caller.mjs"), harness("try", "client.mjs")
+
+    assert program.code == 0, program.out
+    assert program.out.startswith("node caller.mjs: recognised as a program that calls a model")
+    assert (client.code, client.out) == (2, "")
+    assert "client.mjs: it sent no request to OPENAI_BASE_URL" in client.err
+    assert "write a program that calls it, such as my_program.mjs, and name that: harness try" in client.err
+
+
+CALLER = """
+import { Client } from "./client.mjs";
+const answer = await new Client().ask([{ role: "user", content: "Hello" }]);
+if (answer.finish_reason !== "stop") throw new Error(`incomplete: ${answer.finish_reason}`);
+console.log(answer.message.content);
+"""
+
+JAVASCRIPT_CLIENT = """
+export class Client {
+  async ask(messages) {
+    const init = { method: "POST", headers: { "content-type": "application/json", authorization: "Bearer none" } };
+    const body = JSON.stringify({ model: "gpt-5.4-mini", messages });
+    const response = await fetch(`${process.env.OPENAI_BASE_URL}/chat/completions`, { ...init, body });
+    if (!response.ok) throw new Error(await response.text());
+    return (await response.json()).choices[0];
+  }
+}
+"""
 
 PROGRAM = """
 import json, os, sys, urllib.error, urllib.request
@@ -1104,6 +1139,7 @@ def test_a_program_that_sends_no_request_is_answered_with_the_way_out(
     harness: Command, folder: Path, argument: str, error: str
 ) -> None:
     (folder / "asking.py").write_text(ASKING)
+    (folder / "client.mjs").write_text(JAVASCRIPT_CLIENT)
 
     done = harness("try", "--command", f"{sys.executable} asking.py {argument}".strip())
 

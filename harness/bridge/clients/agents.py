@@ -377,10 +377,10 @@ class FunctionDrive:
 
 def _returned_history(answer: object) -> list[object]:
     """Return the messages of the conversation in an answer, for the next call. Return no messages if it has none."""
-    members = (items_of(answer) or []) if isinstance(answer, tuple) else []
+    members = (items_of(cast("object", answer)) or []) if isinstance(answer, tuple) else []
     for items in map(items_of, members):  # such as the text and the messages
         if items and all({"role", "type"} & plain_fields(each).keys() for each in items):
             return items
-    fields = plain_fields(answer)
+    fields = plain_fields(cast("object", answer))
     found = (fields[name] for name in SYNONYMS["messages"] if isinstance(fields.get(name), list))
     return cast("list[object]", next(found, None) or [])
