@@ -28,6 +28,7 @@ from harness.results import (
     CellResult,
     DrivenTranscript,
     EmbeddingTranscript,
+    Kind,
     Lacking,
     Mode,
     ServedTranscript,
@@ -195,12 +196,26 @@ class CellRunner:
         drive = run_loop(cell, self._backend)
         evidence = Evidence(drive.transcript)
         judged = self._judge_loop(result, drive, evidence)
+        if limits := _exceeded_limits(judged):
+            judged, evidence = self._run_beyond_limits(cell, result, limits, evidence) or (judged, evidence)
         if drive.declined is not None and judged.verdict is not Verdict.FAIL:
             reason = f"it declines {when_declined(drive.transcript.played)} is sent: {drive.declined}"
             return JudgedCell(NotApplicableReason(reason, Lacking.ADAPTER).result(result))
         return JudgedCell(
             judged if judged.verdict is Verdict.FAIL else self._repeat_loop(cell, result, judged), None, evidence
         )
+
+    def _run_beyond_limits(
+        self, cell: Cell, result: CellResult, limits: frozenset[str], first: Evidence
+    ) -> tuple[CellResult, Evidence] | None:
+        """Run a loop again with a server that does not enforce the limits that it exceeds, because a refused request
+        hides the defects of the later ones. Return `None` if the loop gets no further than in its first run.
+        """
+        drive = run_loop(cell, self._backend, tolerated=limits)
+        evidence = Evidence(drive.transcript)
+        judged = self._judge_loop(result, drive, evidence)
+        is_further = len(evidence.client_requests) > len(first.client_requests)
+        return (judged, evidence) if is_further and limits <= _exceeded_limits(judged) else None
 
     def _judge_loop(self, result: CellResult, drive: LoopRun, evidence: Evidence) -> CellResult:
         judged = self._judge.decide_verdict(result, drive.environment, evidence, self._backend.redactor())
@@ -389,8 +404,16 @@ class ScriptedTools:
         return result
 
 
-def run_loop(cell: Cell, backend: Backend, way: StreamRewrite | None = None) -> LoopRun:
-    """Run the scenario of a cell through its loop. With `way`, each stream is rewritten.
+def _exceeded_limits(result: CellResult) -> frozenset[str]:
+    """Return the rules of the limits that requests exceed, so that a provider refuses them."""
+    return frozenset(each.rule for each in result.findings if each.kind is Kind.LIMIT and each.severity == "error")
+
+
+def run_loop(
+    cell: Cell, backend: Backend, way: StreamRewrite | None = None, tolerated: frozenset[str] = frozenset()
+) -> LoopRun:
+    """Run the scenario of a cell through its loop. With `way`, each stream is rewritten. The rules `tolerated` are not
+    enforced: their violations are reported, but the request is not refused.
 
     Raises:
         UsageError: The loop cannot be used.
@@ -404,7 +427,7 @@ def run_loop(cell: Cell, backend: Backend, way: StreamRewrite | None = None) -> 
     wire = registry.api(target.api)
     lost: list[str] = []
     ways: StreamRewrites | None = None if way is None else lambda _wire: [way]
-    terms = SessionOptions(fact_selection=target.fact_selection, models=(target.model,), ways=ways)
+    terms = SessionOptions(fact_selection=target.fact_selection, models=(target.model,), ways=ways, tolerated=tolerated)
     router = ServeRouter([cell.scenario], {}, terms, lost.append)
     with backend.endpoint(target, router) as endpoint:
         router.origin = endpoint.base_url.removesuffix(wire.base_path)

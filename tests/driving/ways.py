@@ -265,6 +265,12 @@ def without_first_turn(body: Body) -> Body:
     return body if len(asked) < 2 else {**body, "messages": [body["messages"][0], *body["messages"][asked[1] :]]}
 
 
+def without_system_later(body: Body) -> Body:
+    """Leave out the system prompt of the second turn."""
+    asked = sum(message["role"] == "user" for message in body["messages"])
+    return body if asked < 2 else {**body, "messages": body["messages"][1:]}
+
+
 def without_repeats(body: Body) -> Body:
     """Leave out each answer that the model has already given."""
     given = [each["content"] if each["role"] == "assistant" else None for each in body["messages"]]
@@ -354,6 +360,7 @@ def trimmed(body: Body, to: str) -> Body:
 BODIES: dict[str, Callable[[Body], Body]] = {
     "swapped": swapped,
     "id-lost": of("tool", tool_call_id="call_0"),
+    "id-lost-then-system": lambda body: without_system_later(of("tool", tool_call_id="call_0")(body)),
     "not-run-id-lost": of("tool", tool_call_id="call_0"),
     "system-dropped": messages(lambda message: None if message["role"] == "developer" else message),
     "system-as-user": of("developer", role="user"),
