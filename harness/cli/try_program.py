@@ -528,7 +528,7 @@ CALL_FROM_NODE = (
     "write a program that calls it, such as my_program.mjs, and name that: harness try my_program.mjs. Or write an "
     "adapter: 'harness check --init command' writes my_adapter.mjs, where you put the call."
 )
-"""What to do with JavaScript code, which cannot be called from Python."""
+"""Advice for JavaScript code, which cannot be called from Python."""
 
 _RUNS_JAVASCRIPT = re.compile(r"\.[mc]?[jt]s\b")
 

@@ -208,8 +208,8 @@ class CellRunner:
     def _run_beyond_limits(
         self, cell: Cell, result: CellResult, limits: frozenset[str], first: Evidence
     ) -> tuple[CellResult, Evidence] | None:
-        """Run a loop again with a server that does not enforce the limits that it exceeds, because a refused request
-        hides the defects of the later ones. Return `None` if the loop gets no further than in its first run.
+        """Run a loop again with a server that does not enforce the limits that it exceeds. A refused request hides the
+        defects of the later ones. Return `None` if the loop gets no further than in its first run.
         """
         drive = run_loop(cell, self._backend, tolerated=limits)
         evidence = Evidence(drive.transcript)

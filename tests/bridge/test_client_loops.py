@@ -1901,6 +1901,43 @@ def make(tools, base_url=None):
         drive(HERE, "gpt", conversation(turns=conversation().turns * 2))
 
 
+BUILDER = """
+class Prompt:
+    def __init__(self, base_url="https://api.openai.com/v1", model="gpt"):
+        self.messages, self.functions = [], {}
+    def _copy(self, *lines, **functions):
+        made = Prompt()
+        made.messages, made.functions = [*self.messages, *lines], {**self.functions, **functions}
+        return made
+    def system(self, text):
+        return self._copy(text)
+    def user(self, text):
+        return self._copy(text)
+    def tool(self, name, description, parameters, handler):
+        return self._copy(**{name: handler})
+    def tool_output(self, call_id, output):
+        return self._copy(output)
+    def send(self):
+        raise LookupError("it runs no tools")
+    def run(self):
+        SEEN.append(self.messages)
+        return self.functions["weather"](city="Paris")
+"""
+
+
+def test_methods_of_a_builder_return_copies(load: Load) -> None:
+    module = load(BUILDER)
+    drive = agent_drive(module.Prompt, "openai-chat")
+    assert isinstance(drive, AgentDrive)
+    (answer,) = drive(HERE, "gpt", conversation(system="Be brief."))
+
+    assert answer is not None
+    assert answer.text == "sunny in Paris"
+    assert module.SEEN == [["Be brief.", "Hello"]]
+    with pytest.raises(Unsupported, match="each of its copies is a conversation"):
+        drive(HERE, "gpt", conversation(turns=conversation().turns * 2, system="Be brief."))
+
+
 HISTORIES = {
     "as an argument": "history.append(prompt)",
     "in a tuple": "return 'done', [*history, {'role': 'user', 'content': prompt}]",

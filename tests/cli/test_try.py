@@ -1131,7 +1131,7 @@ parser.parse_args()
     [
         ("", "it needs arguments, and ended with exit code 2 before it sent a request. What it printed is above. Give"),
         ("fail", "it ended with exit code 1 before it sent a request. Its last lines are above. If it needs arguments"),
-        ("connect", "If none does, name the function that calls the model: harness try my_file:chat"),
+        ("connect", "If it only defines code that calls the model, name the function: harness try my_file:chat"),
         ("key", "it needs the environment variable OWN_API_TOKEN."),
     ],
 )

@@ -95,7 +95,8 @@ def _class_drive(kind: type, make: Callable[..., object], api: str) -> AgentDriv
     made_with, run_with = (
         tool_arguments(each, shape.place, only_if_clear=shape.hands_over) for each in (shape.made, shape.run)
     )
-    registrar = None if shape.hands_over or made_with or run_with else registrar_of(kind, shape.place)
+    is_unclear = shape.hands_over and shape.completing is None
+    registrar = None if is_unclear or made_with or run_with else registrar_of(kind, shape.place)
     return shape.drive(api, made_with, run_with, registrar)
 
 
@@ -129,10 +130,11 @@ def _loop_shape(kind: type, make: Callable[..., object]) -> _LoopShape | None:
     made, methods = method_of((), make), public_methods(kind)
     if make is not kind and made.is_open and not made.names & TOOL_PARAMETERS:
         made = method_of((), kind)  # the function passes its options on to the class
-    run, completing = next(iter(prompt_methods(methods)), None), None
-    if run is None and (adders := adding_methods(methods)):
+    adders = adding_methods(methods)
+    run, completing = next((each for each in prompt_methods(methods) if each not in adders), None), None
+    if run is None and adders:
         run, completing = adders[0], resuming_method(methods)
-    if run is None or (completing is None and run in adding_methods(methods)):
+    if run is None or (completing is None and run in adders):
         return None
     source = source_of_class(kind) if make is kind else f"{source_of(make)}\n{source_of_class(kind)}"
     place = ClassSource(kind, source, run.module)
@@ -237,7 +239,7 @@ class AgentDrive:
             raise Unsupported(RECOGNISED_CLIENT, "a second turn", "each call of its method is a conversation")
         for tool in tools:
             if self.registrar is not None:
-                self.registrar(client, tool, self.api)
+                client = self.registrar(client, tool, self.api)
         per_call |= {name: make(tools, self.api) for name, make in self.prompt_with.items()}
         per_call |= LoopSettings(self.sending, self.api).arguments(conversation, model)
         prompt = str(self.prompt.prompt)
@@ -249,8 +251,11 @@ class AgentDrive:
                 if self.completing is None:
                     returned = call_method(runner, opened, self.prompt, given | per_call)
                 else:
-                    call_method(runner, opened, self.prompt, given)
-                    returned = call_method(runner, opened, self.completing, per_call)
+                    asked = call_method(runner, opened, self.prompt, given)
+                    is_copy = isinstance(asked, type(opened)) and asked is not opened
+                    if is_copy and len(conversation.turns) > 1:
+                        raise Unsupported(RECOGNISED_CLIENT, "a second turn", "each of its copies is a conversation")
+                    returned = call_method(runner, asked if is_copy else opened, self.completing, per_call)
                 changed = changed_attributes(before, answer_attributes(opened))
                 answers.append(answer_of_turn(returned, turn, conversation, self.api, self.prompt, opened, changed))
         return answers

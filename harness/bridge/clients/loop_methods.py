@@ -69,7 +69,9 @@ def takes_messages(methods: Sequence[Method]) -> bool:
     return any(first_known(SYNONYMS["messages"], each.names) for each in methods if each.path[0] in METHODS)
 
 
-_SETTER_NAMES = re.compile("set_|add_|load|append|register|remember|count|estimate")
+_SETTER_NAMES = re.compile(
+    f"set_|add_|load|append|register|remember|count|estimate|(with_|use_)?({'|'.join(SYNONYMS['system'])})$"
+)
 
 
 def declares_tools(method: Method) -> bool:

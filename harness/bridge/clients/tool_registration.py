@@ -58,12 +58,15 @@ class Registrar:
             and re.search(r"[\"']type[\"']", self.method.source) is not None
         )
 
-    def __call__(self, client: object, tool: ConversationTool, api: str) -> None:
-        """Register a tool with a client of an API."""
+    def __call__(self, client: object, tool: ConversationTool, api: str) -> object:
+        """Register a tool with a client of an API. Return the client, or a copy that has the tool."""
+        made = self._register(client, tool, api)
+        return made if isinstance(made, type(client)) else client
+
+    def _register(self, client: object, tool: ConversationTool, api: str) -> object:
         register = BoundMethod(client, (*self.path, *self.method.path))
         if self.make is not None:
-            call(register, **{self.item: self.make(tool)})
-            return
+            return call(register, **{self.item: self.make(tool)})
         hint = str(self.method.hints.get(self.named.get("handler", "")))
         parts = parts_of_tool(tool, hint)
         function = as_function(tool, hint) if self.is_by_signature else parts["handler"]
@@ -71,8 +74,7 @@ class Registrar:
         types = _types_of_parameters(tool) if self._takes_types else {}
         types |= self._properties(tool) if self.takes_properties else {}
         made = call(register, **{name: parts[part] for part, name in self.named.items()}, **types)
-        if self.is_decorator:
-            cast("Callable[..., object]", made)(function)
+        return cast("Callable[..., object]", made)(function) if self.is_decorator else made
 
     def _properties(self, tool: ConversationTool) -> dict[str, object]:
         """Return the schema of each property of a tool's arguments."""
