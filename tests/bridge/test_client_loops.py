@@ -959,6 +959,10 @@ class Agent:
         ("value if isinstance(value, str) else json.dumps(value)", "sunny", "sunny"),
         ("value if isinstance(value, str) else json.dumps(value)", (Text("sunny"), Text(" here")), "sunny here"),
         ("json.dumps(value)", False, '"false"'),
+        ("{'result': value}['result']", False, False),
+        ("{'result': value or 'ok'}['result']", 0, "ok"),
+        ("{'result': str(value)}['result']", False, "false"),
+        ("{'result': value[:3]}['result']", False, "fal"),
     ],
 )
 def test_a_class_that_converts_values_itself_gets_them(load: Load, converted: str, result: Any, seen: object) -> None:

@@ -48,13 +48,14 @@ class _ValueTool(ConversationTool):
 
 
 def with_values(tools: ToolSequence, module: str) -> ToolSequence:
-    """Return tools whose functions return JSON values, if the source of a module converts such values to text.
+    """Return tools whose functions return JSON values, if the source of a module converts such values to text, or puts
+    them into an object for the result, as Gemini takes it.
 
     Code that awaits every result gets texts, which can be awaited.
     """
     awaits_all = "await " in module and not re.search("isawaitable|iscoroutine", module)
     takes_text = re.search(r"Callable\[[^=\n]*, (Awaitable\[)?str\]", module) is not None
-    if awaits_all or takes_text or not _CONVERTS_VALUES.search(module):
+    if awaits_all or takes_text or not (_SENDS_VALUES.search(module) or _CONVERTS_VALUES.search(module)):
         return tools
     return [_ValueTool(each.name, each.description, each.parameters, each.run) for each in tools]
 
@@ -63,6 +64,11 @@ _CONVERTS_VALUES = re.compile(
     r"isinstance\((\w+), str\) else (?:json\.)?dumps\(\1\b|not isinstance\((\w+), str\):\s+\2 = (?:json\.)?dumps\(\2\b"
 )
 """Code that converts a result to JSON unless it is a text."""
+
+_SENDS_VALUES = re.compile(
+    r"\b(\w+) = [^\n=]*\(\*\*[^\n]*\n(?:[^\n]*\n){0,2}?[^\n]*[\"'](?:result|output)[\"']: \1\b(?![\[.(])"
+)
+"""Code that puts the result of a function into an object, as in `{"result": result}`."""
 
 
 def _result_of_tool(tool: ConversationTool, arguments: Mapping[str, Any]) -> object:
