@@ -7,23 +7,17 @@ URL of a probe server that rejects every request. The path of the first request 
 
 from __future__ import annotations
 
-import contextlib
-import importlib
 import inspect
 import json
 import os
-import pkgutil
 import re
 import subprocess
 import sys
-import sysconfig
 import tempfile
-import time
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -31,13 +25,13 @@ from harness import plugins
 from harness.apis import registry
 from harness.apis.view import CallView, RequestView, ResultView, TextView
 from harness.bridge.clients.agents import AgentDrive, FunctionDrive, agent_drive, own_agent_drive
-from harness.bridge.clients.constructors import TRIED_MODELS, configured_model, constructor_names
+from harness.bridge.clients.constructors import TRIED_MODELS, configured_model
 from harness.bridge.clients.forms import ANTHROPIC, FORMS, GEMINI, OPENAI, OPENAI_APIS, PROMPT, RESPONSES
 from harness.bridge.clients.methods import method_of
 from harness.bridge.clients.names import BASE_URLS, KEYS, METHODS, first_known
 from harness.bridge.clients.provider_arguments import selectable_providers
 from harness.bridge.clients.sessions import SessionDrive, session_drive
-from harness.bridge.clients.shape_recognition import is_value_class, load_client, rank_of_candidate, recognise_shape
+from harness.bridge.clients.shape_recognition import is_value_class, load_client, recognise_shape
 from harness.bridge.clients.shaped_client import ShapedClient
 from harness.bridge.clients.shapes import ClientShape
 from harness.bridge.clients.sources import runs_tools
@@ -49,6 +43,7 @@ from harness.checks.first_request import (
     is_mismatch,
     requests_with_call,
 )
+from harness.checks.library_search import find_clients, is_installed, question_for_library
 from harness.checks.programs import EXAMPLE_FORMAT, keyless_environment, missing_variable, variable_question
 from harness.checks.single_call import single_call_command
 from harness.model.errors import HarnessError, PluginError, Unsupported
@@ -185,7 +180,7 @@ def _in_module(name: str, api: str) -> Recognition:
         if not each.startswith("_")
         and (f"{getattr(value, '__module__', None)}.".startswith(f"{name}.") or _is_made_here(value))
     ]
-    if _is_installed(name):
+    if is_installed(name):
         return _in_library(name, api)
     found = [each for each in found if not is_value_class(members[each])] or found
     clients = [each for each in found if _may_be_client(members[each], f"{name}:{each}")]
@@ -194,6 +189,9 @@ def _in_module(name: str, api: str) -> Recognition:
         return recognise_here(f"{name}:{clients[0]}", api)
     some = " or ".join(f"harness try {name}:{each}" for each in clients[:_MAX_NAMED])
     return Recognition(question=f"{name}: which object in it is the client? {some or f'Name it: {name}:Client'}")
+
+
+_MAX_NAMED = 5
 
 
 def _is_made_here(value: object) -> bool:
@@ -207,94 +205,10 @@ def _is_made_here(value: object) -> bool:
 
 
 def _in_library(name: str, api: str) -> Recognition:
-    """Recognise the only client of an installed library. If there are several or none, return a question.
-
-    Only code that takes a base URL, a key or a model is called, and the search ends after a few seconds. A module
-    without a client is searched for modules whose names are those of clients.
-    """
-    end, clients, modules = time.process_time() + _SEARCH_SECONDS, dict[str, bool](), [name]
-    for each in modules:
-        clients |= _clients_in(each, end)
-        if len(clients) >= _MAX_NAMED or time.process_time() > end:
-            break
-        if not any(known.startswith(f"{each}:") for known in clients):
-            modules += _client_modules(each)
+    """Recognise the only client of an installed library. If there are several or none, return a question."""
+    clients = find_clients(name)
     found = recognise_here(next(iter(clients)), api) if len(clients) == 1 else Recognition(question=name)
-    if not found.question:
-        return found
-    best = sorted(clients, key=lambda each: not clients[each])[:_MAX_SUGGESTED]
-    shown = _NAMED.format(some=" or ".join(f"harness try {each}" for each in best)) if best else "W"
-    return Recognition(question=_WITHOUT_WRAPPER.format(name=name, shown=shown))
-
-
-def _clients_in(name: str, end: float) -> dict[str, bool]:
-    """Return the clients that a module of a library offers, as `module:name`, and whether they take tools. Stop at a
-    processor time.
-    """
-    try:
-        module = importlib.import_module(name)
-    except Exception:  # noqa: BLE001 - a module may need packages that are not installed
-        return {}
-    places = dict[str, int]()
-    for each in dir(module):
-        value = _member(module, each) if not each.startswith("_") else None
-        place = rank_of_candidate(value, name.partition(".")[0])
-        own_name = str(getattr(value, "__name__", each)) if place is not None else each
-        if place is not None:
-            places[own_name if _member(module, own_name) is value else each] = place
-    wanted = (each for each in places if not each.startswith("Async") or each.removeprefix("Async") not in places)
-    clients: dict[str, bool] = {}
-    for each in sorted(wanted, key=lambda each: (places[each], not _KNOWN_PROVIDER.search(each), len(each))):
-        if time.process_time() > end or len(clients) == _MAX_NAMED:
-            break
-        with contextlib.suppress(Exception):  # it may be anything
-            value = _member(module, each)
-            shape = recognise_shape(value, f"{name}:{each}")
-            is_chat = not shape.is_guess and shape.whole.has_usual_prompt
-            is_chat = is_chat and {"base_url", "model"} <= constructor_names(value).keys()
-            if shape.may_call_a_model or shape.takes("tools") or is_chat:
-                clients[f"{name}:{each}"] = shape.takes("tools")
-    return clients
-
-
-_KNOWN_PROVIDER = re.compile("OpenAI|Anthropic|Claude|Gemini|Google", re.IGNORECASE)
-
-_SEARCH_SECONDS = 5.0
-"""Limit of processor time for the search for clients in a library."""
-
-_MAX_SUGGESTED = 3
-
-
-def _member(module: ModuleType, name: str) -> object:
-    try:
-        return getattr(module, name, None)
-    except Exception:  # noqa: BLE001 - a library may load its members late, and then fail in any way
-        return None
-
-
-def _client_modules(name: str) -> list[str]:
-    """Return the modules of a package that define its client, according to their names."""
-    paths = cast("list[str]", getattr(sys.modules.get(name), "__path__", []))
-    names = [each.name for each in pkgutil.iter_modules(paths)]
-    return [f"{name}.{each}" for each in names if re.fullmatch("clients?|llms?|chat|models|openai", each)]
-
-
-_MAX_NAMED = 5
-
-_WITHOUT_WRAPPER = (
-    "{name} is a library without a wrapper ('harness list wrappers'). {shown}rite a function that calls it, in "
-    "try_it.py: 'def chat(messages, tools=None): ...' returns its answer. Then: harness try try_it:chat. See 'harness "
-    "help clients' for an example, and 'harness help loops' if the library runs the tools itself."
-)
-
-_NAMED = "Which part of it do you use? {some}. For another part, w"
-
-
-def _is_installed(name: str) -> bool:
-    module = sys.modules.get(name)
-    files = [getattr(module, "__file__", None) or "", *getattr(module, "__path__", [])]
-    folders = [f"{sysconfig.get_path(kind)}{os.sep}" for kind in ("purelib", "platlib")]
-    return any(file.startswith(folder) for file in files for folder in folders)
+    return Recognition(question=question_for_library(name, clients)) if found.question else found
 
 
 def _may_be_client(value: object, name: str) -> bool:

@@ -1769,7 +1769,7 @@ class Window:
 @pytest.fixture
 def library(folder: Path, monkeypatch: pytest.MonkeyPatch, apart: None) -> Path:
     """A library whose client is in a module of a subpackage."""
-    monkeypatch.setattr(recognition, "_is_installed", lambda name: name.startswith("acme_llm"))
+    monkeypatch.setattr(recognition, "is_installed", lambda name: name.startswith("acme_llm"))
     for name in ("acme_llm", "acme_llm.models", "acme_llm.models.openai"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     package = folder / "acme_llm" / "models"
