@@ -302,7 +302,7 @@ def _class_loop(
     found = replace(_loop(name, drive, f"{name.partition(':')[2]}, {drive.sentence}"), ignored=drive.ignored)
     may_be_client = not isinstance(drive, SessionDrive) and drive.may_be_client
     if found.question:
-        is_made = not isinstance(drive, FunctionDrive) and drive.make is not drive.factory
+        is_made = not isinstance(drive, FunctionDrive) and not drive.maker.is_class
         return None if may_be_client or is_made else found
     api = re.split("[@ ]", found.spec)[1]
     drive_with_tool = make_drive(api)
@@ -354,7 +354,7 @@ def _is_beyond_harness(drive: Drive, seen: FirstRequest) -> bool:
     """Return whether an object of the user declares tools of its own, or calls another service than the provider of its
     API. So may an object that a function of the user made.
     """
-    if not isinstance(drive, AgentDrive | SessionDrive) or drive.make is drive.factory:
+    if not isinstance(drive, AgentDrive | SessionDrive) or drive.maker.is_class:
         return False
     provider = urlsplit(registry.api(str(seen.api)).provider_url).netloc
     is_elsewhere = seen.path.startswith("http") and urlsplit(seen.path).netloc != provider

@@ -7,9 +7,10 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import FunctionType, SimpleNamespace
+from types import SimpleNamespace
 from typing import cast
 
+from harness.bridge.clients.client_makers import ClientMaker, made_by, maker_of
 from harness.bridge.clients.client_state import keeps_history, variables_of
 from harness.bridge.clients.constructors import constructor_names
 from harness.bridge.clients.invocation import call_with
@@ -28,11 +29,11 @@ from harness.bridge.clients.loop_settings import (
     settings_of_constructor,
     takes_thinking,
 )
-from harness.bridge.clients.methods import Method, method_of, public_methods
+from harness.bridge.clients.methods import Method, method_of
 from harness.bridge.clients.names import SYNONYMS, TOOL_PARAMETERS, first_known
-from harness.bridge.clients.objects import ObjectCopies, made_by, maker_of
+from harness.bridge.clients.objects import ObjectCopies
 from harness.bridge.clients.own_tools import ToolCode, own_registrar, own_tool_argument
-from harness.bridge.clients.sources import ClassSource, runs_tools, source_of, source_of_class
+from harness.bridge.clients.sources import ClassSource, runs_tools, source_of
 from harness.bridge.clients.tool_arguments import ToolArgument, tool_arguments
 from harness.bridge.clients.tool_functions import with_values
 from harness.bridge.clients.tool_registration import Registrar, registrar_by, registrar_of
@@ -62,8 +63,8 @@ def agent_drive(value: object, api: str) -> AgentDrive | FunctionDrive | None:
     """
     if inspect.isfunction(value) and (found := function_drive(value, api)) is not None:
         return found
-    made = maker_of(value, api)
-    return None if made is None else _class_drive(*made, api)
+    maker = maker_of(value, api)
+    return None if maker is None else _drive_of(maker, api)
 
 
 def own_agent_drive(value: object, api: str) -> AgentDrive | None:
@@ -72,31 +73,32 @@ def own_agent_drive(value: object, api: str) -> AgentDrive | None:
     What its package does with them shows that they are tools. It is only a guess: a trial must show that a tool arrives
     in a request and that its calls are run. `value` and `api` are those of `agent_drive`.
     """
-    made = maker_of(value, api)
-    if made is None or made[0] is FunctionType:
+    maker = maker_of(value, api)
+    if maker is None or (kind := maker.client_class) is None:
         return None
-    kind, shape = made[0], _loop_shape(*made)
+    shape = _loop_shape(maker, kind)
     if shape is None or shape.hands_over:
         return None
     code = ToolCode.around(kind)
-    made_with = own_tool_argument(shape.make, shape.made, shape.place, code)
+    made_with = own_tool_argument(maker.make, shape.made, shape.place, code)
     run_with = {} if made_with else own_tool_argument(getattr(kind, shape.run.path[0]), shape.run, shape.place, code)
     registrar = None if made_with or run_with else own_registrar(kind, code)
     return shape.drive(api, made_with, run_with, registrar)
 
 
-def _class_drive(kind: type, make: Callable[..., object], api: str) -> AgentDrive | None:
-    """Return a tool loop made from a class that runs its tools itself, and from the class or function that makes it. A
-    function may also make a function that takes the prompts.
-    """
-    shape = _function_shape(make, api) if kind is FunctionType else _loop_shape(kind, make)
+def _drive_of(maker: ClientMaker, api: str) -> AgentDrive | None:
+    """Return a tool loop made from clients that run their tools themselves. Return `None` for other clients."""
+    kind = maker.client_class
+    shape = _function_shape(maker, api) if kind is None else _loop_shape(maker, kind)
     if shape is None:
         return None
     made_with, run_with = (
         tool_arguments(each, shape.place, only_if_clear=shape.hands_over) for each in (shape.made, shape.run)
     )
     is_unclear = shape.hands_over and shape.completing is None
-    registrar = None if is_unclear or made_with or run_with else registrar_of(kind, shape.place)
+    registrar = None
+    if kind is not None and not (is_unclear or made_with or run_with):
+        registrar = registrar_of(kind, shape.place)
     return shape.drive(api, made_with, run_with, registrar)
 
 
@@ -104,8 +106,7 @@ def _class_drive(kind: type, make: Callable[..., object], api: str) -> AgentDriv
 class _LoopShape:
     """A class with a method for a prompt. `hands_over` is set if its caller may get the calls."""
 
-    kind: type
-    make: Callable[..., object]
+    maker: ClientMaker
     made: Method
     run: Method
     completing: Method | None
@@ -122,13 +123,13 @@ class _LoopShape:
         """Return the tool loop, or `None` if nothing takes tools."""
         if not made_with and not run_with and registrar is None:
             return None
-        return AgentDrive(self.kind, self.make, api, self.run, made_with, run_with, registrar, self.completing)
+        return AgentDrive(self.maker, api, self.run, made_with, run_with, registrar, self.completing)
 
 
-def _loop_shape(kind: type, make: Callable[..., object]) -> _LoopShape | None:
+def _loop_shape(maker: ClientMaker, kind: type) -> _LoopShape | None:
     """Return the methods of a class that take a prompt and run it, or `None` if there are none."""
-    made, methods = method_of((), make), public_methods(kind)
-    if make is not kind and made.is_open and not made.names & TOOL_PARAMETERS:
+    made, methods = method_of((), maker.make), maker.methods
+    if not maker.is_class and made.is_open and not made.names & TOOL_PARAMETERS:
         made = method_of((), kind)  # the function passes its options on to the class
     adders = adding_methods(methods)
     run, completing = next((each for each in prompt_methods(methods) if each not in adders), None), None
@@ -136,36 +137,34 @@ def _loop_shape(kind: type, make: Callable[..., object]) -> _LoopShape | None:
         run, completing = adders[0], resuming_method(methods)
     if run is None or (completing is None and run in adders):
         return None
-    source = source_of_class(kind) if make is kind else f"{source_of(make)}\n{source_of_class(kind)}"
+    source = maker.class_source if maker.is_class else f"{source_of(maker.make)}\n{maker.class_source}"
     place = ClassSource(kind, source, run.module)
     hands_over = bool(result_methods(methods, place.source)) or takes_messages(
         [each for each in methods if each is not run]
     )
-    return _LoopShape(kind, make, made, run, completing, place, hands_over)
+    return _LoopShape(maker, made, run, completing, place, hands_over)
 
 
-def _function_shape(make: Callable[..., object], api: str) -> _LoopShape | None:
+def _function_shape(maker: ClientMaker, api: str) -> _LoopShape | None:
     """Return the shape of the function that another one makes. Return `None` if it takes no prompt."""
-    function = cast("Callable[..., object]", made_by(make, api))
-    made, run = method_of((), make), method_of((), function)
+    function = cast("Callable[..., object]", made_by(maker.make, api))
+    made, run = method_of((), maker.make), method_of((), function)
     if not takes_only_a_prompt(replace(run, path=(function.__name__,))):
         return None
-    place = ClassSource(make, made.source, made.module, made.called_source)
-    return _LoopShape(FunctionType, make, made, run, None, place, hands_over=False)
+    place = ClassSource(maker.make, made.source, made.module, made.called_source)
+    return _LoopShape(maker, made, run, None, place, hands_over=False)
 
 
 @dataclass(frozen=True, slots=True)
 class AgentDrive:
     """Tool loop (`drive` of an adapter) that uses a class which runs its tools itself.
 
-    `make` is the class, or a function that makes a client of it. `made_with` and `prompt_with` map parameters of the
-    constructor and of the prompt method to functions that build their tool arguments. `registrar` registers a tool with
-    a client. If the prompt method only adds the prompt to the conversation, `completing` is the method that then runs
-    it.
+    `made_with` and `prompt_with` map parameters of the constructor and of the prompt method to functions that build
+    their tool arguments. `registrar` registers a tool with a client. If the prompt method only adds the prompt to the
+    conversation, `completing` is the method that then runs it.
     """
 
-    factory: type
-    make: Callable[..., object]
+    maker: ClientMaker
     api: str
     prompt: Method
     made_with: Mapping[str, ToolArgument]
@@ -196,9 +195,9 @@ class AgentDrive:
         """Return whether the class may always request streams. It is only a guess. A method for streams that the class
         itself does not call does not count.
         """
-        is_function = self.factory is FunctionType
-        source = method_of((), self.make).called_source if is_function else source_of_class(self.factory)
-        for each in public_methods(self.factory):
+        is_function = self.maker.client_class is None
+        source = method_of((), self.maker.make).called_source if is_function else self.maker.class_source
+        for each in self.maker.methods:
             name = each.path[0]
             if "stream" in name and each.path != self.sending.path and f"self.{name}(" not in source and each.source:
                 source = source.replace(each.source, "")
@@ -214,7 +213,7 @@ class AgentDrive:
     @property
     def may_be_client(self) -> bool:
         """Return whether a trial must show that the calls are not returned to the caller."""
-        return self.factory is FunctionType
+        return self.maker.client_class is None
 
     @property
     def sentence(self) -> str:
@@ -244,7 +243,7 @@ class AgentDrive:
         per_call |= LoopSettings(self.sending, self.api).arguments(conversation, model)
         prompt = str(self.prompt.prompt)
         answers: list[ChatResponse | None] = []
-        stays_open = isinstance(self.make, ObjectCopies)
+        stays_open = isinstance(self.maker.make, ObjectCopies)
         with asyncio.Runner() as runner, entered(runner, client, stays_open=stays_open) as opened:
             for turn in conversation.turns:
                 given, before = {**self.prompt.examples, prompt: prompt_text(turn)}, answer_attributes(opened)

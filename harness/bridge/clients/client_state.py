@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
-from types import FunctionType
+from collections.abc import Mapping
 from typing import cast
 
 from harness.bridge.clients.annotations import members_of
+from harness.bridge.clients.client_makers import ClientMaker
 from harness.bridge.clients.methods import method_of
 from harness.bridge.clients.names import KNOWN_PARAMETERS, SYNONYMS, THINKING_PARAMETERS, first_known
 from harness.bridge.clients.signature_reading import is_system_prompt
@@ -38,12 +38,13 @@ _SYSTEM_USES = re.compile(
 """Code that sends an attribute as the system prompt, with the name of the attribute."""
 
 
-def system_parameter(make: Callable[..., object], owner: type) -> str | None:
+def system_parameter(maker: ClientMaker) -> str | None:
     """Return the parameter of a constructor whose value the package of the class sends as its system prompt. Return
     `None` unless there is exactly one.
     """
-    code = source_around(make.__module__ if owner is FunctionType else owner.__module__)
-    free = {name: each for name, each in inspect.signature(make).parameters.items() if name not in KNOWN_PARAMETERS}
+    code = source_around(maker.definition.__module__)
+    parameters = inspect.signature(maker.make).parameters.items()
+    free = {name: each for name, each in parameters if name not in KNOWN_PARAMETERS}
     texts = [name for name, each in free.items() if each.default is None or isinstance(each.default, str)]
     found = [name for name in texts if is_system_prompt(code, name)]
     return found[0] if len(found) == 1 else None

@@ -12,14 +12,12 @@ from collections.abc import Set as AbstractSet
 from dataclasses import is_dataclass, replace
 from functools import partial
 from itertools import chain
-from types import FunctionType
 from typing import cast
 
 from harness.bridge.clients.annotations import hints_of
 from harness.bridge.clients.invocation import call_with
 from harness.bridge.clients.methods import Method, method_of
 from harness.bridge.clients.names import BASE_URLS, KEYS, MODELS, PROVIDERS, SYNONYMS, first_known
-from harness.bridge.clients.option_dictionaries import keys_of_options
 from harness.bridge.clients.provider_arguments import (
     MODEL_PREFIXES,
     prefix_of,
@@ -27,7 +25,7 @@ from harness.bridge.clients.provider_arguments import (
     provider_parameter,
     providers_of,
 )
-from harness.bridge.clients.sources import arguments_beside_options, source_of
+from harness.bridge.clients.sources import source_of
 from harness.model.errors import PluginError
 
 TRIED_MODELS = ("model", "gpt-4.1", "claude-opus-4-8", "gemini-2.5-flash")
@@ -117,18 +115,6 @@ def constructor_method(factory: object) -> Method:
         return method
     inner = method_of((), config[1])
     return replace(method, names=method.names | inner.names, hints={**inner.hints, **method.hints})
-
-
-def constructor_of(kind: type, make: Callable[..., object]) -> Method:
-    """Return the function that makes the instances of a class, or the constructor of that class. The parameters include
-    those of the constructor if the function passes its `**options` on, and the keys that are read of `**options`.
-    """
-    made, fixed = constructor_method(make), arguments_beside_options(source_of(make))[0] if make is not kind else ()
-    if not made.is_open or kind is FunctionType:
-        return made
-    own = constructor_method(kind) if make is not kind else made
-    names = (own.names | (keys_of_options(kind) if own.is_open else frozenset[str]())) - {"self", *fixed}
-    return replace(made, names=made.names | names, hints={**own.hints, **made.hints})
 
 
 def _own_constructor_names(factory: object) -> dict[str, str]:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from harness.bridge.call_log import BoundMethod, call
+from harness.bridge.clients.client_makers import ClientMaker
 from harness.bridge.clients.client_state import system_attribute, system_parameter
-from harness.bridge.clients.constructors import constructor_names, constructor_of, make_client
+from harness.bridge.clients.constructors import constructor_names, make_client
 from harness.bridge.clients.forms import ANTHROPIC, FORMS, OPENAI
 from harness.bridge.clients.methods import Method, method_of
 from harness.bridge.clients.names import MODELS, SYNONYMS, THINKING_PARAMETERS, first_known
-from harness.bridge.clients.sources import source_of_class
 from harness.bridge.clients.tool_choices import choice_as_text, takes_choice_as_text
 from harness.bridge.clients.tool_declarations import SAMPLE_MESSAGES
 from harness.bridge.openai_messages import Memory
@@ -129,8 +129,8 @@ def settings_of_constructor(drive: ClassDrive) -> LoopSettings:
     A parameter for a schema counts only if the code names a field of a request for one. Others send the schema as that
     of a tool, or write it into the prompt.
     """
-    made = constructor_of(drive.factory, drive.make)
-    code = f"{source_of_class(drive.factory)}\n{made.module}"
+    made = drive.maker.constructor
+    code = f"{drive.maker.class_source}\n{made.module}"
     omitted = {*SYNONYMS["tool_config"], "schema"}
     if not _SCHEMA_FIELD.search(code):
         omitted |= {*SYNONYMS["json_schema"]}
@@ -148,18 +148,13 @@ class ClassDrive(Protocol):
     """A tool loop made from a class (see `harness.model.protocols.Drive`)."""
 
     @property
-    def factory(self) -> type:
-        """The class whose instances run the conversation."""
-        ...
-
-    @property
-    def make(self) -> Callable[..., object]:
-        """The class, or a function that creates its instances."""
+    def maker(self) -> ClientMaker:
+        """The maker of the clients that run the conversations."""
         ...
 
     @property
     def api(self) -> str:
-        """The API that the instances call."""
+        """The API that the clients call."""
         ...
 
     @property
@@ -180,12 +175,13 @@ def client_with_settings(
 
     If neither takes the system prompt, it is set by another method or as an attribute.
     """
-    made = constructor_of(drive.factory, drive.make)
+    made = drive.maker.constructor
     system = _system_argument(made, conversation)
     setters = {
         key: setter
         for key, known in _SETTING_METHODS.items()
-        if not first_known(known, made.names) and (setter := _setting_method(drive.factory, known)) is not None
+        if not first_known(known, made.names)
+        and (setter := _setting_method(drive.maker.client_class, known)) is not None
     }
     has_limit = conversation.max_tokens is not None and "max_tokens" not in setters
     if has_limit and conversation.thinking is None and takes_budget(drive):
@@ -194,9 +190,9 @@ def client_with_settings(
     own = {**system, **{name: each for name, each in limit.items() if name in made.names}, **own}
     own |= thinking_argument(made, conversation.thinking)
     own |= settings_of_constructor(drive).arguments(conversation, model)
-    if "model" not in constructor_names(drive.make) and (name := first_known(MODELS, made.names)) is not None:
+    if "model" not in constructor_names(drive.maker.make) and (name := first_known(MODELS, made.names)) is not None:
         own |= {name: model}  # the function passes it on to the class
-    client = make_client(drive.make, endpoint.base_url, endpoint.api_key, model, api=drive.api, **own)
+    client = make_client(drive.maker.make, endpoint.base_url, endpoint.api_key, model, api=drive.api, **own)
     for name in limit.keys() - made.names:
         setattr(client, name, limit[name])
     values = {"model": model, "system": conversation.system, "max_tokens": conversation.max_tokens}
@@ -213,23 +209,23 @@ def client_with_settings(
     if attribute is not None:
         setattr(client, attribute, conversation.system)
         return client, per_call
-    name = None if setters else system_parameter(drive.make, drive.factory)
+    name = None if setters else system_parameter(drive.maker)
     if name is None or name in own:
         raise Unsupported(RECOGNISED_CLIENT, "system", "it has no such argument")
     own[name] = conversation.system
-    client = make_client(drive.make, endpoint.base_url, endpoint.api_key, model, api=drive.api, **own)
+    client = make_client(drive.maker.make, endpoint.base_url, endpoint.api_key, model, api=drive.api, **own)
     return client, per_call
 
 
 def takes_thinking(drive: ClassDrive) -> bool:
     """Return whether a class takes an amount of reasoning, by its constructor or by its method for a prompt."""
-    names = constructor_of(drive.factory, drive.make).names | drive.sending.names
+    names = drive.maker.constructor.names | drive.sending.names
     return any(first_known(known, names) for known in THINKING_PARAMETERS.values())
 
 
 def takes_budget(drive: ClassDrive) -> bool:
     """Return whether a class takes a number of tokens for reasoning, or sends one of its own."""
-    names = constructor_of(drive.factory, drive.make).names | drive.sending.names
+    names = drive.maker.constructor.names | drive.sending.names
     is_sent = re.search(r"budget_?tokens|thinking_?budget", drive.sending.module, re.IGNORECASE)
     return first_known(THINKING_PARAMETERS["budget"], names) is not None or is_sent is not None
 
@@ -242,10 +238,10 @@ _SETTING_METHODS: Mapping[str, tuple[str, ...]] = {
 """Maps a setting to its names. A method with such a name, perhaps after `with_`, `set_` or `use_`, sets it."""
 
 
-def _setting_method(factory: type, known: tuple[str, ...]) -> str | None:
+def _setting_method(kind: type | None, known: tuple[str, ...]) -> str | None:
     """Return the name of the method of a class that sets one setting, if it has one."""
     for name in (f"{prefix}{each}" for each in known for prefix in ("", "with_", "set_", "use_")):
-        method = getattr(factory, name, None)
+        method = getattr(kind, name, None)
         if inspect.isfunction(method) and len(method_of((), method).required - {"self"}) == 1:
             return name
     return None
@@ -259,8 +255,8 @@ def _system_argument(method: Method, conversation: Conversation) -> dict[str, st
 
 def _limit_argument(drive: ClassDrive) -> str:
     """Return the constructor's parameter, or the attribute, for the maximum number of tokens of an answer."""
-    found = re.search(rf"\bself\.({'|'.join(SYNONYMS['max_tokens'])})\s*=", source_of_class(drive.factory))
-    names = constructor_of(drive.factory, drive.make).names
+    found = re.search(rf"\bself\.({'|'.join(SYNONYMS['max_tokens'])})\s*=", drive.maker.class_source)
+    names = drive.maker.constructor.names
     name = first_known(SYNONYMS["max_tokens"], names) or (found[1] if found else None)
     if name is None:
         raise Unsupported(RECOGNISED_CLIENT, "max_tokens", "it has no such argument")

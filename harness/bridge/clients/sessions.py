@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from harness.bridge.clients.annotations import hints_of, own_classes_in
 from harness.bridge.clients.answer_fields import OwnCall, own_calls
-from harness.bridge.clients.constructors import constructor_of
+from harness.bridge.clients.client_makers import ClientMaker, maker_of
 from harness.bridge.clients.loop_methods import (
     RESULT_METHOD,
     adding_methods,
@@ -31,11 +31,11 @@ from harness.bridge.clients.loop_settings import (
     thinking_argument,
 )
 from harness.bridge.clients.message_classes import as_annotated
-from harness.bridge.clients.methods import Method, public_methods
+from harness.bridge.clients.methods import Method
 from harness.bridge.clients.names import CALL_PARAMETERS, SYNONYMS, first_known
-from harness.bridge.clients.objects import ObjectCopies, maker_of
+from harness.bridge.clients.objects import ObjectCopies
 from harness.bridge.clients.sent_tools import parameter_for_tools
-from harness.bridge.clients.sources import ClassSource, source_of_class
+from harness.bridge.clients.sources import ClassSource
 from harness.bridge.clients.submitted_results import SubmittedResults, content_of_result
 from harness.bridge.clients.tool_declarations import declarations, tool_parameters
 from harness.bridge.clients.tool_registration import Registrar
@@ -60,18 +60,17 @@ def session_drive(value: object, api: str) -> SessionDrive | None:
     The class needs a method for a prompt, and a method that accepts the results of calls. `value` may also be a
     function that creates the client, or such a client. `api` is the API that the client calls.
     """
-    made = maker_of(value, api)
-    if made is None:
+    maker = maker_of(value, api)
+    if maker is None:
         return None
-    kind, make = made
-    methods = public_methods(kind)
+    methods = maker.methods
     prompts = prompt_methods(methods) or adding_methods(methods)
-    found = result_methods(methods, source_of_class(kind))
+    found = result_methods(methods, maker.class_source)
     results = min(found, key=_rank_of_result_method, default=None)
     if not prompts or results is None or takes_messages(methods):
         return None
     declaring = next((each for each in methods if declares_tools(each)), None)
-    return SessionDrive(kind, make, api, prompts[0], results, declaring, methods)
+    return SessionDrive(maker, api, prompts[0], results, declaring, methods)
 
 
 def _rank_of_result_method(method: Method) -> tuple[bool, bool]:
@@ -80,12 +79,9 @@ def _rank_of_result_method(method: Method) -> tuple[bool, bool]:
 
 @dataclass(frozen=True, slots=True)
 class SessionDrive:
-    """Tool loop made from a class that keeps its history, with its methods for a prompt, for results and for tools.
-    `make` is the class, or a function that creates its instances.
-    """
+    """Tool loop made from a class that keeps its history, with its methods for a prompt, for results and for tools."""
 
-    factory: type
-    make: Callable[..., object]
+    maker: ClientMaker
     api: str
     prompt: Method
     results: Method
@@ -123,10 +119,10 @@ class SessionDrive:
         made_with, per_call = (
             {
                 name: as_annotated(tools, each.hints.get(name))
-                for name in [parameter_for_tools(each, source_of_class(self.factory))]
+                for name in [parameter_for_tools(each, self.maker.class_source)]
                 if name and tools is not None
             }
-            for each in (constructor_of(self.factory, self.make), self.prompt)
+            for each in (self.maker.constructor, self.prompt)
         )
         if tools is not None and not made_with and not per_call:
             raise Unsupported(RECOGNISED_CLIENT, "tools", "its constructor has no such argument")
@@ -138,7 +134,7 @@ class SessionDrive:
         prompt = str(self.prompt.prompt)
         is_added = self.prompt in adding_methods(self.methods)
         answers: list[ChatResponse | None] = []
-        stays_open = isinstance(self.make, ObjectCopies)
+        stays_open = isinstance(self.maker.make, ObjectCopies)
         with asyncio.Runner() as runner, entered(runner, client, stays_open=stays_open) as opened:
             for turn in conversation.turns:
                 before = answer_attributes(opened)
@@ -175,7 +171,7 @@ class SessionDrive:
         per_call = dict[str, object]()
         if (tools := first_known(SYNONYMS["tools"], method.names)) and conversation.tools:
             per_call[tools] = as_annotated(self._tools(conversation), method.hints.get(tools))
-        place = ClassSource(self.factory, source_of_class(self.factory), self.prompt.module)
+        place = ClassSource(self.maker.definition, self.maker.class_source, self.prompt.module)
         formats = replace(conversation, tool_choice=None)
         per_call |= LoopSettings(method, self.api).arguments(formats, "")
         per_call |= thinking_argument(method, conversation.thinking)

@@ -1,0 +1,103 @@
+"""Classes, functions and objects of the user that make the clients of conversations."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+
+from harness.bridge.clients.constructors import constructor_method, constructor_names, try_to_make
+from harness.bridge.clients.methods import Method, method_of, public_methods
+from harness.bridge.clients.names import SYNONYMS, TOOL_PARAMETERS, first_known
+from harness.bridge.clients.objects import ObjectCopies
+from harness.bridge.clients.option_dictionaries import keys_of_options
+from harness.bridge.clients.sources import arguments_beside_options, source_of, source_of_class
+
+
+@dataclass(frozen=True, slots=True)
+class ClientMaker:
+    """A class, a function or an object of the user that makes clients. `make` is called for a new client.
+
+    `client_class` is the class of the clients. It is `None` for a function that returns functions, which are the
+    clients then.
+    """
+
+    make: Callable[..., object]
+    client_class: type | None
+
+    @property
+    def is_class(self) -> bool:
+        """Return whether the clients are made by the constructor of their class."""
+        return self.make is self.client_class
+
+    @property
+    def methods(self) -> list[Method]:
+        """The public methods of the clients."""
+        return [] if self.client_class is None else public_methods(self.client_class)
+
+    @property
+    def class_source(self) -> str:
+        """The source of the class of the clients, or an empty text if they are functions."""
+        return "" if self.client_class is None else source_of_class(self.client_class)
+
+    @property
+    def definition(self) -> type | Callable[..., object]:
+        """The class of the clients, or the function that returns them if they are functions."""
+        return self.make if self.client_class is None else self.client_class
+
+    @property
+    def constructor(self) -> Method:
+        """The function that makes the clients, or the constructor of their class.
+
+        If the function passes its `**options` on, its parameters include those of the constructor. They also include
+        the keys that the constructor reads of its own `**options`.
+        """
+        made = constructor_method(self.make)
+        if not made.is_open or self.client_class is None:
+            return made
+        fixed = () if self.is_class else arguments_beside_options(source_of(self.make))[0]
+        own = made if self.is_class else constructor_method(self.client_class)
+        names = (own.names | (keys_of_options(self.client_class) if own.is_open else frozenset[str]())) - {
+            "self",
+            *fixed,
+        }
+        return replace(made, names=made.names | names, hints={**own.hints, **made.hints})
+
+
+def maker_of(value: object, api: str) -> ClientMaker | None:
+    """Return how a class, a function or an object makes clients of an API. Return `None` for other values."""
+    if inspect.isclass(value):
+        return ClientMaker(value, value)
+    if inspect.isfunction(value):
+        client = made_by(value, api)
+        return None if client is None else ClientMaker(value, None if inspect.isfunction(client) else type(client))
+    kind = type(value)
+    is_object = not inspect.isroutine(value) and not inspect.ismodule(value) and kind is not partial
+    return ClientMaker(ObjectCopies(value), kind) if is_object and kind.__module__ != "builtins" else None
+
+
+@lru_cache(maxsize=64)
+def made_by(value: Callable[..., object], api: str) -> object | None:
+    """Return the client that a function makes from a base URL, a key, a model, tools or nothing, or `None`.
+
+    A function that fails for tools that are `None` gets an empty dictionary or list of them.
+    """
+    method = method_of((), value)
+    takes_input = method.prompt or any(first_known(SYNONYMS[key], method.names) for key in ("messages", "contents"))
+    tools = method.required & TOOL_PARAMETERS
+    has_known = bool(tools or constructor_names(value).keys() & {"base_url", "api_key", "model"})
+    is_maker = has_known or (not method.names and _RETURNS_VALUE.search(method.source) is not None)
+    if takes_input or not is_maker or inspect.iscoroutinefunction(value):
+        return None
+    empties: tuple[object, ...] = (None, {}, []) if tools else (None,)
+    for empty in empties:
+        with suppress(Exception):  # third-party code may fail in any way
+            client = try_to_make(value, api, **dict.fromkeys(tools, empty))[1]
+            return client if has_known or type(client).__module__ != "builtins" else None
+    return None
+
+
+_RETURNS_VALUE = re.compile(r"^\s+return \S", re.MULTILINE)
