@@ -48,10 +48,10 @@ class _ValueTool(ConversationTool):
 
 
 def with_values(tools: ToolSequence, module: str) -> ToolSequence:
-    """Return tools whose functions return JSON values, if the source of a module converts such values to text, or puts
-    them into an object for the result, as Gemini takes it.
+    """Return tools whose functions return JSON values, if the source of a module handles such values.
 
-    Code that awaits every result gets texts, which can be awaited.
+    It either converts them to text, or puts them into an object for the result, as Gemini takes it. Code that awaits
+    every result gets texts, which can be awaited.
     """
     awaits_all = "await " in module and not re.search("isawaitable|iscoroutine", module)
     takes_text = re.search(r"Callable\[[^=\n]*, (Awaitable\[)?str\]", module) is not None
