@@ -31,7 +31,6 @@ from harness.bridge.clients.loop_settings import (
 )
 from harness.bridge.clients.methods import Method, method_of
 from harness.bridge.clients.names import SYNONYMS, TOOL_PARAMETERS, first_known
-from harness.bridge.clients.objects import ObjectCopies
 from harness.bridge.clients.own_tools import ToolCode, own_registrar, own_tool_argument
 from harness.bridge.clients.sources import ClassSource, runs_tools, source_of
 from harness.bridge.clients.tool_arguments import ToolArgument, tool_arguments
@@ -243,8 +242,7 @@ class AgentDrive:
         per_call |= LoopSettings(self.sending, self.api).arguments(conversation, model)
         prompt = str(self.prompt.prompt)
         answers: list[ChatResponse | None] = []
-        stays_open = isinstance(self.maker.make, ObjectCopies)
-        with asyncio.Runner() as runner, entered(runner, client, stays_open=stays_open) as opened:
+        with asyncio.Runner() as runner, entered(runner, client, stays_open=self.maker.copies_object) as opened:
             for turn in conversation.turns:
                 given, before = {**self.prompt.examples, prompt: prompt_text(turn)}, answer_attributes(opened)
                 if self.completing is None:

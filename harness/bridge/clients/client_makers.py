@@ -34,6 +34,11 @@ class ClientMaker:
         return self.make is self.client_class
 
     @property
+    def copies_object(self) -> bool:
+        """Return whether the clients are copies of an object of the user. They stay open, since they share its parts."""
+        return isinstance(self.make, ObjectCopies)
+
+    @property
     def methods(self) -> list[Method]:
         """The public methods of the clients."""
         return [] if self.client_class is None else public_methods(self.client_class)

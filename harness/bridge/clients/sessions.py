@@ -33,7 +33,6 @@ from harness.bridge.clients.loop_settings import (
 from harness.bridge.clients.message_classes import as_annotated
 from harness.bridge.clients.methods import Method
 from harness.bridge.clients.names import CALL_PARAMETERS, SYNONYMS, first_known
-from harness.bridge.clients.objects import ObjectCopies
 from harness.bridge.clients.sent_tools import parameter_for_tools
 from harness.bridge.clients.sources import ClassSource
 from harness.bridge.clients.submitted_results import SubmittedResults, content_of_result
@@ -134,8 +133,7 @@ class SessionDrive:
         prompt = str(self.prompt.prompt)
         is_added = self.prompt in adding_methods(self.methods)
         answers: list[ChatResponse | None] = []
-        stays_open = isinstance(self.maker.make, ObjectCopies)
-        with asyncio.Runner() as runner, entered(runner, client, stays_open=stays_open) as opened:
+        with asyncio.Runner() as runner, entered(runner, client, stays_open=self.maker.copies_object) as opened:
             for turn in conversation.turns:
                 before = answer_attributes(opened)
                 given = {**self.prompt.examples, prompt: prompt_text(turn)}
