@@ -537,6 +537,51 @@ def test_only_a_client_that_was_created_here_is_closed() -> None:
     assert made[0] is own
 
 
+class Delegating:
+    """A client that opens its HTTP client, which refuses to be opened twice."""
+
+    def __init__(self) -> None:
+        self.is_open = False
+
+    def __enter__(self) -> Self:
+        if self.is_open:
+            raise RuntimeError("Cannot open a client instance more than once.")
+        self.is_open = True
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.is_open = False
+
+    def chat(self, messages: list[dict[str, Any]]) -> str:
+        return f"{len(messages)} {self.is_open}"
+
+
+class AsynchronousDelegating:
+    """The same for an asynchronous client."""
+
+    def __init__(self) -> None:
+        self.inner = Delegating()
+
+    async def __aenter__(self) -> Self:
+        self.inner.__enter__()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.inner.__exit__()
+
+    async def chat(self, messages: list[dict[str, Any]]) -> str:
+        return self.inner.chat(messages)
+
+
+@pytest.mark.parametrize("own", [Delegating(), AsynchronousDelegating()])
+def test_an_object_of_the_user_is_opened_once_and_stays_open(own: object) -> None:
+    shape = recognise_shape(own, "mine:client")
+    for _ in range(2):
+        client = ShapedClient(shape, HERE, "gpt")
+        assert client.chat(REQUEST).text == "2 True"
+        client.close()
+
+
 def test_an_object_that_keeps_its_history_begins_each_conversation_without_one() -> None:
     own = Session()
     shape = recognise_shape(own, "mine:session")

@@ -35,7 +35,7 @@ class ClientMaker:
 
     @property
     def copies_object(self) -> bool:
-        """Return whether the clients are copies of an object of the user. They stay open, since they share its parts."""
+        """Return whether the clients are copies of an object of the user. They must stay open."""
         return isinstance(self.make, ObjectCopies)
 
     @property

@@ -1,7 +1,8 @@
-"""Copies of an object of the user, one for each conversation."""
+"""Objects of the user that conversations use: how they are copied, and how they are opened."""
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import sys
 from contextlib import suppress
@@ -56,3 +57,17 @@ def _copy(value: object, package: str, memo: dict[int, Any], depth: int) -> obje
 
 _MAX_DEPTH = 4
 """Limit of the depth of the objects that are copied one level at a time."""
+
+
+def open_object(runner: asyncio.Runner, value: Any) -> object:
+    """Enter the context of an object of the user, and return what it returns.
+
+    The context is never left, because later conversations use the object, or a copy that shares its HTTP client.
+    """
+    kind = cast("object", type(value))
+    try:
+        if hasattr(kind, "__aenter__"):
+            return runner.run(value.__aenter__())
+        return value.__enter__() if hasattr(kind, "__enter__") else value
+    except RuntimeError:  # it is already open, such as an `httpx.Client`, which can be entered only once
+        return value

@@ -20,6 +20,7 @@ from harness.bridge.clients.invocation import attribute_of, call_with, result_of
 from harness.bridge.clients.message_dictionaries import with_joined_texts
 from harness.bridge.clients.methods import Method
 from harness.bridge.clients.names import first_known
+from harness.bridge.clients.objects import open_object
 from harness.bridge.clients.own_keys import UnknownKeyError
 from harness.bridge.clients.provider_arguments import prefix_of, provider_argument
 from harness.bridge.clients.request_arguments import CallersMessages, RequestArguments
@@ -162,9 +163,13 @@ class ShapedClient:
 
     def _open(self, base_url: str, api_key: str, model: str) -> object:
         client = _make_in_loop(self._runner, lambda: self._shape.make(base_url, api_key, model))
-        if self._shape.whole.path and hasattr(type(client), "__aenter__"):
+        if not self._shape.whole.path:
+            return client
+        if self._shape.is_object:
+            return open_object(self._runner, client)
+        if hasattr(type(client), "__aenter__"):
             return self._run(cast("Any", client).__aenter__())
-        if self._shape.whole.path and hasattr(type(client), "__enter__") and not self._shape.is_object:
+        if hasattr(type(client), "__enter__"):
             return self._opened.enter_context(cast("AbstractContextManager[object]", client))
         return client
 

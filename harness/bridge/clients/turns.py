@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import re
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, cast
 
@@ -14,6 +14,7 @@ from harness.bridge.call_log import BoundMethod
 from harness.bridge.clients.answers import read_answer, read_stream
 from harness.bridge.clients.invocation import attribute_of, call_with, result_of_call
 from harness.bridge.clients.methods import Method
+from harness.bridge.clients.objects import open_object
 from harness.bridge.clients.truncation import may_report_truncation
 from harness.bridge.clients.values import has_attributes, jsonable
 from harness.bridge.completions import NO_STOP_REASON, NO_TRUNCATION
@@ -26,16 +27,17 @@ from harness.model.protocols import Conversation
 @contextmanager
 def entered(runner: asyncio.Runner, client: Any, *, stays_open: bool = False) -> Generator[object]:
     """Return a client, inside its context if it is a context manager. With `stays_open`, do not leave that context."""
-    if hasattr(cast("object", type(client)), "__enter__"):
-        with nullcontext(client.__enter__()) if stays_open else client as opened:
+    if stays_open:
+        yield open_object(runner, client)
+    elif hasattr(cast("object", type(client)), "__enter__"):
+        with client as opened:
             yield opened
     elif hasattr(cast("object", type(client)), "__aenter__"):
         opened = runner.run(client.__aenter__())
         try:
             yield opened
         finally:
-            if not stays_open:
-                runner.run(client.__aexit__(None, None, None))
+            runner.run(client.__aexit__(None, None, None))
     else:
         yield client
 
