@@ -22,6 +22,7 @@ from typing import Any, cast
 from harness.apis.jsonvalue import as_object
 from harness.bridge.call_log import BoundMethod
 from harness.bridge.clients.complete_answers import message_methods
+from harness.bridge.clients.shaped_client import AwaitedTexts
 from harness.bridge.openai_messages import plain
 from harness.checks.reproduction import ScriptClaim
 from harness.model.messages import JSON
@@ -197,6 +198,8 @@ class ScriptCode:
             return self.function(value), [], ""
         if inspect.isbuiltin(value) and isinstance(value.__self__, list):
             return f"[].{value.__name__}", [], ""
+        if inspect.ismethod(value) and isinstance(value.__self__, AwaitedTexts):
+            return "ignoring()", [], ""
         kind = cast("Any", type(value))
         if is_dataclass(value):
             given = [

@@ -49,6 +49,13 @@ async def collect(stream):
     return [each async for each in stream]
 
 
+def ignoring():
+    async def ignore(*_):
+        pass
+
+    return ignore
+
+
 def at(value, *steps):
     try:
         return at(value[steps[0]], *steps[1:]) if steps else value

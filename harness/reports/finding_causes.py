@@ -307,18 +307,24 @@ def _case(cause: Cause) -> str | None:
     return cause.places[0].findings[0].case
 
 
-_RULES_SHOWN_LAST = ("usage", "stream-equals-whole", "response-refusal")
+_RULES_SHOWN_LAST = ("usage", "loop-usage", "stream-equals-whole", "response-refusal")
 """Rules whose causes are shown last. Wrong token counts harm the least. If two results differ, another rule usually
 names the defect. Refusals are rare.
 """
 
+_UNREADABLE_ANSWER = re.compile("the answer, HTTP 200, cannot be read")
+"""Message about a page of a proxy in place of an answer, which is rare."""
+
 
 def _is_last(cause: Cause) -> bool:
-    """Return whether a cause is shown last. Its rule is in `_RULES_SHOWN_LAST`, or it is a refusal's stop reason."""
+    """Return whether a cause is shown last. Its rule is in `_RULES_SHOWN_LAST`, or it is a refusal's stop reason or an
+    answer that is no answer of the API.
+    """
     cells = (cell for place in cause.places for cell in place.cells)
     is_refusal = all(any(each.rule == "response-refusal" for each in cell.findings) for cell in cells)
     is_refusal = is_refusal or (_case(cause) or "").startswith("refusal:")
-    return cause.rule in _RULES_SHOWN_LAST or (cause.rule == "stop-reason" and is_refusal)
+    is_rare = cause.rule in _RULES_SHOWN_LAST or _UNREADABLE_ANSWER.match(cause.message) is not None
+    return is_rare or (cause.rule == "stop-reason" and is_refusal)
 
 
 _SUBJECTS_OF_RESULTS = (Subject.STREAMING, Subject.RESPONSES, Subject.ERRORS)

@@ -239,6 +239,19 @@ def test_the_message_of_a_whole_answer_inside_an_item_is_sent_back() -> None:
     assert memory.own(1, found.message) is WHOLE.message
 
 
+def test_a_message_with_the_output_items_is_sent_back() -> None:
+    text = {"type": "output_text", "text": "Hi.", "annotations": [], "logprobs": []}
+    item = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [text]}
+    answer = {"role": "assistant", "content": "Hi.", "output": [item], "finish_reason": "stop"}
+    memory = Memory()
+
+    found = read_answer(answer, REQUEST, memory, "openai-responses")
+    bare = read_answer({"output": [item], "status": "completed"}, REQUEST, Memory(), "openai-responses")
+
+    assert found.message.text == bare.message.text == "Hi."
+    assert memory.own(1, found.message) is answer
+
+
 def test_a_whole_answer_that_lacks_a_call_is_not_completed() -> None:
     less = Whole(
         message=Turn(role="assistant", content="Hello"), finish_reason="tool_calls", usage=Tokens(prompt_tokens=0)

@@ -1942,6 +1942,23 @@ def test_methods_of_a_builder_return_copies(load: Load) -> None:
         drive(HERE, "gpt", conversation(turns=conversation().turns * 2, system="Be brief."))
 
 
+@pytest.mark.parametrize(("system", "sent"), [(None, "You are a helpful assistant."), ("Be brief.", "Be brief.")])
+def test_a_system_prompt_that_is_required_is_never_empty(load: Load, system: str | None, sent: str) -> None:
+    module = load("""
+class Agent:
+    def __init__(self, persona: str, tools: dict[str, Callable]):
+        self.persona, self.tools = persona, tools
+    def run(self, prompt):
+        SEEN.append(self.persona)
+        return self.tools["weather"](**args)
+""")
+    drive = agent_drive(module.Agent, "anthropic")
+    assert drive is not None
+    drive(HERE, "claude", conversation(system=system))
+
+    assert [sent] == module.SEEN
+
+
 HISTORIES = {
     "as an argument": "history.append(prompt)",
     "in a tuple": "return 'done', [*history, {'role': 'user', 'content': prompt}]",

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
@@ -1392,6 +1392,20 @@ def test_a_whole_answer_does_not_repeat_the_text_that_a_callback_got() -> None:
     assert [each.text for each in events if isinstance(each, TextDelta)] == ["Hel", "lo"]
 
 
+def test_a_callback_may_be_awaited() -> None:
+    async def ask(messages: list[Any], on_token: Callable[[str], Awaitable[None]] | None = None) -> dict[str, Any]:
+        for piece in ("Hel", "lo"):
+            if on_token is not None:
+                await on_token(piece)
+        return {"text": "Hello", "tool_calls": [], "stop": "end_turn"}
+
+    client = ShapedClient(recognise_shape(ask, "mine"), HERE, "gpt")
+    events = [*client.stream(replace(REQUEST, system=None))]
+    client.close()
+
+    assert [each.text for each in events if isinstance(each, TextDelta)] == ["Hel", "lo"]
+
+
 def test_tools_may_be_declared_one_by_one() -> None:
     def declaration(tool: dict[str, Any]) -> dict[str, Any]:
         return {"name": tool["name"]}
@@ -2348,6 +2362,25 @@ def test_a_tool_choice_may_become_the_name_of_a_tool_in_another_function(given: 
 def test_a_tool_choice_of_which_a_key_is_read_is_an_object() -> None:
     assert not takes_choice_as_text(_choosing(HELPING % ('which["function"]["name"]', "tool_choice")), "tool_choice")
     assert not takes_choice_as_text(_choosing(HELPING % ("which", "'other'")), "tool_choice")
+
+
+def test_words_may_be_mapped_beside_an_object() -> None:
+    code = """
+def convert(choice):
+    if isinstance(choice, dict):
+        return {"type": "tool", "name": choice["function"]["name"]}
+    return {"type": {"auto": "auto", "none": "none", "required": "any"}[choice]}
+def send(messages, tool_choice=None):
+    return convert(tool_choice)
+"""
+    assert not takes_choice_as_text(_choosing(code), "tool_choice")
+
+
+@pytest.mark.parametrize(("sent", "word"), [("tool_mode", "ANY"), ("tool_mode.upper()", "any")])
+def test_the_mode_of_gemini_is_in_capitals_unless_the_client_converts_it(sent: str, word: str) -> None:
+    method = _choosing(f'{{"functionCallingConfig": {{"mode": {sent}}}, "keys": ["required"]}}', "tool_mode", str)
+
+    assert choice_as_text("required", method, "tool_mode", "gemini").replace("required", "any") == word
 
 
 def test_a_tool_choice_with_a_name_of_its_own_is_no_name() -> None:

@@ -93,6 +93,16 @@ def test_the_worst_cause_is_in_the_most_cells_or_responses() -> None:
     assert [same[0].rule for same in found] == ["server-index", "response-calls", "call-name", "result-swapped"]
 
 
+def test_counts_and_pages_of_proxies_come_last() -> None:
+    page = finding("chat-failure", message="the answer, HTTP 200, cannot be read and the adapter returns a response")
+    counts, rare = finding("loop-usage"), finding("setting-lost")
+    cells = (failed("a", "anthropic", counts), failed("b", "anthropic", counts), failed("c", "anthropic", page))
+
+    found = by_rule(RunResult("replay", (*cells, failed("d", "anthropic", rare))))
+
+    assert [same[0].rule for same in found] == ["setting-lost", "loop-usage", "chat-failure"]
+
+
 def test_long_values_are_shown_from_where_they_differ() -> None:
     text = "The same beginning of two texts, which is longer than a line has room for, and then the "
     long = finding("text-changed", actual=f"{text}end", expected=f"{text}rest")

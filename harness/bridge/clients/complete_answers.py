@@ -64,6 +64,7 @@ def read_complete_answer(  # noqa: PLR0913 - what is known about the client and 
         return _with_usual_reason(found) if is_content else found
     if isinstance(body, dict) and isinstance(body.get("output"), list):
         found = _with_client_fields(responses_reader().read_response(body, HTTP_OK, request.messages), body)
+        _keep_own_instance(found, request, memory, own_message(answer, hint, api, source))
         return found if items_of(answer) is None else with_missing(found, {NO_STOP_REASON: True})
     is_wire = isinstance(body, dict) and "choices" in body
     own = own_message(answer, hint, api, source)

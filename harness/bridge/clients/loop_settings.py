@@ -248,9 +248,15 @@ def _setting_method(kind: type | None, known: tuple[str, ...]) -> str | None:
 
 
 def _system_argument(method: Method, conversation: Conversation) -> dict[str, str]:
-    """Return the argument for the system prompt. Without a system prompt, one that has a default is left out."""
+    """Return the argument for the system prompt. Without a system prompt, an argument with a default is left out. A
+    required one gets any text, because the APIs refuse an empty one.
+    """
     names = method.names & {*SYNONYMS["system"]}
-    return dict.fromkeys(names if conversation.system else names & method.required, conversation.system or "")
+    given = conversation.system or _ANY_SYSTEM_PROMPT
+    return dict.fromkeys(names if conversation.system else names & method.required, given)
+
+
+_ANY_SYSTEM_PROMPT = "You are a helpful assistant."
 
 
 def _limit_argument(drive: ClassDrive) -> str:

@@ -7,7 +7,7 @@ import contextlib
 import re
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
 from typing import Any, cast
@@ -119,7 +119,8 @@ class ShapedClient:
             extra["stream_options"] = {"include_usage": True}
         texts: list[str] = []
         if (callback := first_known(TEXT_CALLBACKS, method.names)) is not None:
-            extra[callback] = texts.append
+            is_awaited = re.search(rf"\bawait\s+(?:self\.)?_?{callback}\(", method.module)
+            extra[callback] = AwaitedTexts(texts).append if is_awaited else texts.append
         with client_failures(self._shape.whole.module), self._redirected(), contextlib.ExitStack() as opened:
             answer = self._call(method, self._pass_state(request), **extra)
             if not hasattr(answer, "__iter__") and hasattr(answer, "__enter__"):
@@ -234,6 +235,17 @@ class ShapedClient:
                 yield self._runner.run(wait_for(anext(every)))
             except StopAsyncIteration:
                 return
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitedTexts:
+    """The texts that a client gives to an asynchronous callback."""
+
+    texts: list[str]
+
+    async def append(self, text: str) -> None:
+        """Keep a text."""
+        self.texts.append(text)
 
 
 class _LastItem(Iterator[object]):

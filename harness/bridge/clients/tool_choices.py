@@ -7,7 +7,7 @@ from enum import Enum
 from typing import cast
 
 from harness.bridge.clients.annotations import is_enum, members_of
-from harness.bridge.clients.forms import OPENAI_APIS
+from harness.bridge.clients.forms import GEMINI, OPENAI_APIS
 from harness.bridge.clients.methods import Method
 from harness.bridge.clients.sources import passed_on
 from harness.model.errors import RECOGNISED_CLIENT, Unsupported
@@ -15,14 +15,19 @@ from harness.model.messages import NamedTool, ToolChoice
 
 
 def takes_choice_as_text(method: Method, parameter: str) -> bool:
-    """Return whether the parameter for the tool choice takes a word or the name of a tool, not the API's object."""
+    """Return whether the parameter for the tool choice takes a word or the name of a tool, not the API's object. Code
+    that reads OpenAI's object takes that one for a named tool, also if it maps the words.
+    """
     members = [*members_of(method.hints.get(parameter))]
     if members:
         has_words = any(each is str or isinstance(each, str) or is_enum(each) for each in members)
         return has_words and dict not in members
+    places = _places(method, parameter)
+    if any(re.search(rf"\b{name}(\[|\.get\()[\"']function[\"']", source) for name, source in places):
+        return False
     return parameter == "tool_mode" or any(
         re.search(rf"{_as_name(name)}|{_reads_name(name)}|(\}}|\b[A-Z_]+)\s*(\[|\.get\(){name}\b", source)
-        for name, source in _places(method, parameter)
+        for name, source in places
     )
 
 
@@ -69,6 +74,9 @@ def choice_as_text(choice: ToolChoice | None, method: Method, parameter: str, ap
             raise Unsupported(RECOGNISED_CLIENT, f"the tool choice {name}", "its parameter takes other words")
         return found
     source = "\n".join(each for _, each in places)
+    is_mode = api == GEMINI.name and any(re.search(rf"[\"']mode[\"']: ?{each}\b(?!\.)", code) for each, code in places)
+    if is_mode:
+        return words[0].upper()
     return next((word for word in words if re.search(rf"(?<!: )[\"']{word}[\"']", source)), words[0])
 
 
