@@ -24,13 +24,13 @@ from urllib.parse import urlsplit
 from harness import plugins
 from harness.apis import registry
 from harness.apis.view import CallView, RequestView, ResultView, TextView
-from harness.bridge.clients.agents import AgentDrive, FunctionDrive, agent_drive, own_agent_drive
+from harness.bridge.clients.agents import AgentDrive, FunctionDrive, guess_agent, recognise_agent
 from harness.bridge.clients.constructors import TRIED_MODELS, configured_model
 from harness.bridge.clients.forms import ANTHROPIC, FORMS, GEMINI, OPENAI, OPENAI_APIS, PROMPT, RESPONSES
 from harness.bridge.clients.methods import method_of
 from harness.bridge.clients.names import BASE_URLS, KEYS, METHODS, first_known
 from harness.bridge.clients.provider_arguments import selectable_providers
-from harness.bridge.clients.sessions import SessionDrive, session_drive
+from harness.bridge.clients.sessions import SessionDrive, recognise_session
 from harness.bridge.clients.shape_recognition import is_value_class, load_client, recognise_shape
 from harness.bridge.clients.shaped_client import ShapedClient
 from harness.bridge.clients.shapes import ClientShape
@@ -109,22 +109,22 @@ def recognise_here(name: str, api: str = "") -> Recognition:
     """Recognise `package.module:attribute` in this process. If only a module is named, look for its client."""
     os.environ.update({key: value for key, value in client_environment().items() if key not in os.environ})
     try:
-        name = _as_module(name)
+        name = _with_module_name(name)
         if ":" not in name:
-            return _in_module(name, api)
+            return _recognise_in_module(name, api)
         value, method = load_client(name)
         if isinstance(value, Adapter):
             return Recognition(name, f"an adapter of {value.api}")
         if isinstance(value, Loop):
             return Recognition(name, f"a tool loop of {value.api}")
-        if _is_loop(value):
-            return _loop(name, cast("Drive", value), _signature(name, value))
-        if not method and (found := _tool_loop(name, value, api)) is not None:
-            if found.question and (client := _client_with_messages(name, value, api)) is not None:
+        if _is_drive(value):
+            return _recognise_drive(name, cast("Drive", value), _signature(name, value))
+        if not method and (found := _recognise_loop(name, value, api)) is not None:
+            if found.question and (client := _recognise_with_messages(name, value, api)) is not None:
                 return client
             sentence = found.sentence + _provider_note(value, found.spec)
             return replace(found, sentence=sentence, default_model=configured_model(value))
-        found = _client(name, recognise_shape(value, name, method, api), api)
+        found = _recognise_client(name, recognise_shape(value, name, method, api), api)
         return replace(found, sentence=found.sentence + _provider_note(value, found.spec))
     except PluginError as error:
         return Recognition(question=_with_variable(name, error))
@@ -138,9 +138,9 @@ def _after_failure(name: str, error: Exception) -> Recognition:
     """Return the recognition of third-party code that fails when it is created: a failure if installed libraries are
     incompatible, or else a question.
     """
-    place = origin(error)
-    if place.raiser.startswith("the library") and is_mismatch(place):
-        failure = f"{place.raiser} raises {place.error}{place.line}: {place.text}"
+    found = origin(error)
+    if found.raiser.startswith("the library") and is_mismatch(found):
+        failure = f"{found.raiser} raises {found.error}{found.line}: {found.text}"
         return Recognition(sentence="a client that cannot be created", failure=failure)
     return Recognition(question=_with_variable(name, error))
 
@@ -157,7 +157,7 @@ def _provider_note(value: object, spec: str) -> str:
     return f", with the provider {chosen!r}" + (f" (another one: {', '.join(others)})" if others else "")
 
 
-def _as_module(name: str) -> str:
+def _with_module_name(name: str) -> str:
     """Return the name of a module for a path such as `src/client.py`."""
     file, colon, attribute = name.partition(":")
     path = Path(file)
@@ -168,7 +168,7 @@ def _as_module(name: str) -> str:
     return ".".join(path.with_suffix("").parts) + colon + attribute
 
 
-def _in_module(name: str, api: str) -> Recognition:
+def _recognise_in_module(name: str, api: str) -> Recognition:
     """Recognise the only client that a module defines. If there are several, return a question that lists them."""
     try:
         members = cast("dict[str, object]", plugins.import_attribute(f"{name}:__dict__", "client"))
@@ -178,10 +178,10 @@ def _in_module(name: str, api: str) -> Recognition:
         each
         for each, value in members.items()
         if not each.startswith("_")
-        and (f"{getattr(value, '__module__', None)}.".startswith(f"{name}.") or _is_made_here(value))
+        and (f"{getattr(value, '__module__', None)}.".startswith(f"{name}.") or _is_defined_here(value))
     ]
     if is_installed(name):
-        return _in_library(name, api)
+        return _recognise_in_library(name, api)
     found = [each for each in found if not is_value_class(members[each])] or found
     clients = [each for each in found if _may_be_client(members[each], f"{name}:{each}")]
     clients = clients or [each for each in found if inspect.isclass(members[each])] or (found if len(found) > 1 else [])
@@ -194,7 +194,7 @@ def _in_module(name: str, api: str) -> Recognition:
 _MAX_NAMED = 5
 
 
-def _is_made_here(value: object) -> bool:
+def _is_defined_here(value: object) -> bool:
     """Return whether a value of a module is an adapter, a loop, or an object with methods, as libraries make them. An
     imported class or function belongs to another module.
     """
@@ -204,7 +204,7 @@ def _is_made_here(value: object) -> bool:
     return not is_imported and any(callable(getattr(type(value), each, None)) for each in METHODS)
 
 
-def _in_library(name: str, api: str) -> Recognition:
+def _recognise_in_library(name: str, api: str) -> Recognition:
     """Recognise the only client of an installed library. If there are several or none, return a question."""
     clients = find_clients(name)
     found = recognise_here(next(iter(clients)), api) if len(clients) == 1 else Recognition(question=name)
@@ -212,7 +212,7 @@ def _in_library(name: str, api: str) -> Recognition:
 
 
 def _may_be_client(value: object, name: str) -> bool:
-    if isinstance(value, Adapter | Loop) or _is_loop(value):
+    if isinstance(value, Adapter | Loop) or _is_drive(value):
         return True
     try:
         recognise_shape(value, name)
@@ -235,7 +235,7 @@ _CREATE_IT = (
 )
 
 
-def _is_loop(value: object) -> bool:
+def _is_drive(value: object) -> bool:
     if not inspect.isfunction(value):
         return False
     given = inspect.signature(value).parameters.values()
@@ -245,24 +245,24 @@ def _is_loop(value: object) -> bool:
     return len(required) == _LOOP_PARAMETERS and "messages" not in names and not makes_client
 
 
-def _tool_loop(name: str, value: object, api: str) -> Recognition | None:
+def _recognise_loop(name: str, value: object, api: str) -> Recognition | None:
     """Recognise a class or function that runs tools, or that keeps its history. Return `None` for other values."""
-    for make_drive, first_api in ((agent_drive, api), (session_drive, api or OPENAI.name)):
+    for make_drive, first_api in ((recognise_agent, api), (recognise_session, api or OPENAI.name)):
         drive = make_drive(value, first_api)
         if drive is None:
             continue
-        found = _class_loop(name, drive, lambda api, make=make_drive: cast("Drive", make(value, api)))
+        found = _recognise_with_tool(name, drive, lambda api, make=make_drive: cast("Drive", make(value, api)))
         if found is not None:
             return found
-    guess = own_agent_drive(value, api)
-    return None if guess is None else _guessed_loop(name, guess, value)
+    guess = guess_agent(value, api)
+    return None if guess is None else _recognise_guess(name, guess, value)
 
 
-def _guessed_loop(name: str, drive: AgentDrive, value: object) -> Recognition | None:
+def _recognise_guess(name: str, drive: AgentDrive, value: object) -> Recognition | None:
     """Recognise a class whose way to get tools is a guess. Return `None` unless a tool that it gets arrives in its
     request and is run.
     """
-    found = replace(_loop(name, drive, f"{name.partition(':')[2]}, {drive.sentence}"), ignored=drive.ignored)
+    found = replace(_recognise_drive(name, drive, f"{name.partition(':')[2]}, {drive.sentence}"), ignored=drive.ignored)
     if found.question:
         return None
     api, calls = re.split("[@ ]", found.spec)[1], list[ToolCall]()
@@ -271,35 +271,42 @@ def _guessed_loop(name: str, drive: AgentDrive, value: object) -> Recognition | 
         calls.append(call)
         return ToolResult("", call.name, "Nothing.")
 
-    tool = ConversationTool(_TOOL.name, _TOOL.description, _PLACE, run)
-    conversation, drive_with_tool = Conversation(turns=(_GREETING,), tools=(tool,)), own_agent_drive(value, api)
+    tool = ConversationTool(_TOOL.name, _TOOL.description, _TOOL_SCHEMA, run)
+    conversation, drive_with_tool = Conversation(turns=(_GREETING,), tools=(tool,)), guess_agent(value, api)
     if drive_with_tool is None:
         return None
     requests = requests_with_call(
-        lambda url: drive_with_tool(Endpoint(url, "no-key"), TRIED_MODELS[0], conversation), api, tool.name, _ARGUMENTS
+        lambda url: drive_with_tool(Endpoint(url, "no-key"), TRIED_MODELS[0], conversation),
+        api,
+        tool.name,
+        _TOOL_ARGUMENTS,
     )
     declared = [each for request in requests[:1] for each in request.tools]
     arrives = any(
-        each.name == tool.name and each.description == tool.description and _LOOKED_AT in str(each.parameters)
+        each.name == tool.name and each.description == tool.description and _TOOL_PARAMETER in str(each.parameters)
         for each in declared
     )
-    return found if arrives and [each.arguments for each in calls] == [_ARGUMENTS] else None
+    return found if arrives and [each.arguments for each in calls] == [_TOOL_ARGUMENTS] else None
 
 
-_LOOKED_AT = "place"
-_PLACE: dict[str, JSON] = {"type": "object", "properties": {_LOOKED_AT: {"type": "string"}}, "required": [_LOOKED_AT]}
-_ARGUMENTS: dict[str, JSON] = {_LOOKED_AT: "here"}
+_TOOL_PARAMETER = "place"
+_TOOL_SCHEMA: dict[str, JSON] = {
+    "type": "object",
+    "properties": {_TOOL_PARAMETER: {"type": "string"}},
+    "required": [_TOOL_PARAMETER],
+}
+_TOOL_ARGUMENTS: dict[str, JSON] = {_TOOL_PARAMETER: "here"}
 """Schema of a tool with one parameter, and the arguments of a call of it."""
 
 
-def _class_loop(
+def _recognise_with_tool(
     name: str, drive: AgentDrive | FunctionDrive | SessionDrive, make_drive: Callable[[str], Drive]
 ) -> Recognition | None:
     """Recognise a class or function that is a tool loop. If it gets a tool and does not declare it, return a question.
 
     A function that gets its tools as an argument may also be a client, and so `None` is returned unless it runs them.
     """
-    found = replace(_loop(name, drive, f"{name.partition(':')[2]}, {drive.sentence}"), ignored=drive.ignored)
+    found = replace(_recognise_drive(name, drive, f"{name.partition(':')[2]}, {drive.sentence}"), ignored=drive.ignored)
     may_be_client = not isinstance(drive, SessionDrive) and drive.may_be_client
     if found.question:
         is_made = not isinstance(drive, FunctionDrive) and not drive.maker.is_class
@@ -327,17 +334,17 @@ _NO_TOOL = (
 _LOST_TOOL = " A tool that it got did not arrive in its request{reason}"
 
 
-def _client_with_messages(name: str, value: object, api: str) -> Recognition | None:
+def _recognise_with_messages(name: str, value: object, api: str) -> Recognition | None:
     """Recognise a client that takes messages. Return `None` if it is none, or if it cannot be called."""
     try:
         shape = recognise_shape(value, name, "", api)
     except PluginError:
         return None
-    found = _client(name, shape, api) if shape.form is not PROMPT else Recognition()
+    found = _recognise_client(name, shape, api) if shape.form is not PROMPT else Recognition()
     return found if found.spec else None
 
 
-def _loop(name: str, drive: Drive, shown: str) -> Recognition:
+def _recognise_drive(name: str, drive: Drive, shown: str) -> Recognition:
     """Recognise a tool loop. If it requests a model of its own instead of the given one, that model is returned."""
     conversation = Conversation(turns=(_GREETING,))
     seen = first_request_of(lambda url: drive(Endpoint(url, "no-key"), TRIED_MODELS[0], conversation))
@@ -361,7 +368,7 @@ def _is_beyond_harness(drive: Drive, seen: FirstRequest) -> bool:
     return is_elsewhere or (seen.view is not None and bool(seen.view.tools))
 
 
-def _client(name: str, shape: ClientShape, api: str) -> Recognition:
+def _recognise_client(name: str, shape: ClientShape, api: str) -> Recognition:
     """Determine the API and the message format of a client by sending it a request in each format. If the user named
     `api`, the client is one of its provider.
     """
@@ -390,9 +397,9 @@ def _client(name: str, shape: ClientShape, api: str) -> Recognition:
     format_name = (shape.tool_form or shape.form).name
     is_own = shape.is_sdk or format_name not in FOREIGN_FORMS or shape.form is tried[0].form is RESPONSES
     kind = adapter_specs.CLIENT if is_own else adapter_specs.NATIVE
-    place, redirects = f"={seen.path}", f", with its requests to {seen.path} redirected"
+    target, redirects = f"={seen.path}", f", with its requests to {seen.path} redirected"
     if not seen.path.startswith("http"):
-        place, redirects = "" if seen.path == registry.api(seen.api).base_path else seen.path or "/", ""
+        target, redirects = "" if seen.path == registry.api(seen.api).base_path else seen.path or "/", ""
     has_own_system = shape.has_default_system or (shape.form is PROMPT and not shape.takes("system"))
     ignored = ("system-when-absent",) if has_own_system else ()
     ignored += ("text-changed",) if shape.form is PROMPT and not _has_bare_prompt(view) else ()
@@ -410,7 +417,7 @@ def _client(name: str, shape: ClientShape, api: str) -> Recognition:
     sentence = f"a client of {seen.api}{at}, called as {shape.sentence}{own}{redirects}"
     model = None if seen.model == shape.model else seen.model
     default = shape.model if shape.model != TRIED_MODELS[0] else None
-    spec = f"{kind}@{seen.api}{place} {name}"
+    spec = f"{kind}@{seen.api}{target} {name}"
     if own_parts:
         sentence = f"code of {seen.api} with {own_parts} of its own, called as {shape.sentence} and run as a program"
         return Recognition(sentence=sentence, command=single_call_command(spec, shape.model))

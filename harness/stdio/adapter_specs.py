@@ -29,9 +29,9 @@ from urllib.parse import urlsplit
 from harness import plugins, wrappers
 from harness.apis import registry
 from harness.apis.api import Api
-from harness.bridge.clients.agents import agent_drive, own_agent_drive
+from harness.bridge.clients.agents import guess_agent, recognise_agent
 from harness.bridge.clients.constructors import default_base_url
-from harness.bridge.clients.sessions import session_drive
+from harness.bridge.clients.sessions import recognise_session
 from harness.bridge.clients.shape_recognition import load_client
 from harness.bridge.clients.shaped_client import adapter_for
 from harness.model.errors import PluginError, UnknownName
@@ -165,7 +165,9 @@ def _loop(kind: str, api_name: str | None, what: str) -> Adapter:
     module, _, attribute = what.partition(":")
     name = module.rpartition(".")[2] if attribute == "drive" else attribute
     wire = _driven_api(DRIVE, api_name, what)
-    class_drive = agent_drive(value, wire.name) or session_drive(value, wire.name) or own_agent_drive(value, wire.name)
+    class_drive = (
+        recognise_agent(value, wire.name) or recognise_session(value, wire.name) or guess_agent(value, wire.name)
+    )
     if class_drive is None and not callable(value):
         shown = shorten(_ADDRESS.sub("", repr(value)), 100)
         raise PluginError("conversation", what, f"it is {shown}, which is not a function {_DRIVE}.")

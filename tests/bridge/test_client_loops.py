@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from harness.bridge.clients.agents import AgentDrive, agent_drive, function_drive
-from harness.bridge.clients.sessions import SessionDrive, session_drive
+from harness.bridge.clients.agents import AgentDrive, recognise_agent, recognise_function_loop
+from harness.bridge.clients.sessions import SessionDrive, recognise_session
 from harness.bridge.clients.turns import EventList, answer_attributes, application_answer, changed_attributes
 from harness.model.errors import Unsupported
 from harness.model.messages import (
@@ -447,9 +447,9 @@ class Agent:
 @pytest.mark.parametrize("code", [*REGISTRIES.values(), *OBJECTS.values()], ids=[*REGISTRIES, *OBJECTS])
 def test_an_agent_gets_tools_in_the_way_of_its_author(load: Load, code: str) -> None:
     module = load(code)
-    drive = agent_drive(module.Agent, "openai-chat")
+    drive = recognise_agent(module.Agent, "openai-chat")
     assert drive is not None
-    assert session_drive(module.Agent, "openai-chat") is None
+    assert recognise_session(module.Agent, "openai-chat") is None
     drive(HERE, "gpt", conversation())
 
     assert [["weather", "The weather.", SCHEMA], "sunny in Paris"] == module.SEEN
@@ -493,7 +493,7 @@ def broken(base_url):
 @pytest.mark.parametrize("name", ["open_agent", "get_agent", "ByOptions"])
 def test_a_function_or_a_method_for_the_options_makes_the_client(load: Load, name: str) -> None:
     module = load(MADE)
-    drive = agent_drive(getattr(module, name), "openai-chat")
+    drive = recognise_agent(getattr(module, name), "openai-chat")
     assert drive is not None
 
     drive(HERE, "gpt", conversation(system="Be brief."))
@@ -519,7 +519,7 @@ class Runner:
 @pytest.mark.parametrize("api", ["openai-chat", "gemini"])
 def test_a_function_that_makes_an_agent_may_take_the_tools_in_its_own_form(load: Load, api: str) -> None:
     module = load(PAIRED)
-    drive = agent_drive(module.build, api)
+    drive = recognise_agent(module.build, api)
     assert drive is not None
 
     drive(HERE, "gpt", conversation(system="Be brief."))
@@ -531,7 +531,7 @@ def test_a_function_that_makes_an_agent_may_take_the_tools_in_its_own_form(load:
 
 @pytest.mark.parametrize("name", ["extract", "broken"])
 def test_a_function_that_takes_a_prompt_or_fails_makes_no_client(load: Load, name: str) -> None:
-    assert agent_drive(getattr(load(MADE), name), "openai-chat") is None
+    assert recognise_agent(getattr(load(MADE), name), "openai-chat") is None
 
 
 BY_SIGNATURE = {
@@ -588,7 +588,7 @@ class Agent:
 @pytest.mark.parametrize("code", BY_SIGNATURE.values(), ids=[*BY_SIGNATURE])
 def test_the_signature_of_a_function_is_not_the_whole_schema(load: Load, code: str) -> None:
     module = load(code)
-    drive = agent_drive(module.Agent, "openai-chat")
+    drive = recognise_agent(module.Agent, "openai-chat")
     assert drive is not None
     drive(HERE, "gpt", conversation())
 
@@ -697,9 +697,9 @@ class Session:
 @pytest.mark.parametrize("code", SESSIONS.values(), ids=[*SESSIONS])
 def test_a_session_gets_results_in_the_form_of_its_author(load: Load, code: str) -> None:
     module = load(CALLS + code)
-    drive = session_drive(module.Session, "openai-chat")
+    drive = recognise_session(module.Session, "openai-chat")
     assert isinstance(drive, SessionDrive)
-    assert agent_drive(module.Session, "openai-chat") is None
+    assert recognise_agent(module.Session, "openai-chat") is None
     drive(HERE, "gpt", conversation())
 
     assert sorted(module.SEEN) == [("a", "sunny in Paris"), ("b", "no such city: Atlantis")]
@@ -722,7 +722,7 @@ class Session(Base):
         return Reply("done")
 """
     module = load(CALLS + code)
-    drive = session_drive(module.Session, "openai-chat")
+    drive = recognise_session(module.Session, "openai-chat")
     assert drive is not None
     drive(HERE, "gpt", conversation())
 
@@ -787,7 +787,10 @@ class Client:
 @pytest.mark.parametrize("code", OTHERS.values(), ids=[*OTHERS])
 def test_other_clients_run_no_tools(load: Load, code: str) -> None:
     module = load(code)
-    assert (agent_drive(module.Client, "openai-chat"), session_drive(module.Client, "openai-chat")) == (None, None)
+    assert (recognise_agent(module.Client, "openai-chat"), recognise_session(module.Client, "openai-chat")) == (
+        None,
+        None,
+    )
 
 
 def test_settings_are_given_by_methods_that_set_them(load: Load) -> None:
@@ -804,7 +807,7 @@ class Agent:
     def ask(self, question):
         SEEN.append(self.known)
 """)
-    drive = agent_drive(module.Agent, "openai-chat")
+    drive = recognise_agent(module.Agent, "openai-chat")
     assert drive is not None
     drive(HERE, "gpt", conversation(system="Be brief.", max_tokens=7))
 
@@ -836,7 +839,7 @@ def greet(prompt):
 
 def test_a_function_runs_the_tools_that_are_registered_in_its_module(load: Load) -> None:
     module = load(REGISTERED)
-    drive = agent_drive(module.run, "anthropic")
+    drive = recognise_agent(module.run, "anthropic")
     assert drive is not None
     drive(HERE, "claude", conversation())
     drive(HERE, "claude", conversation(turns=(Message(Role.USER, (Text("Hi"),)),) * 2, system="Be brief."))
@@ -853,8 +856,8 @@ def test_a_function_runs_the_tools_that_are_registered_in_its_module(load: Load)
 def test_a_function_without_such_a_registry_is_no_loop(load: Load) -> None:
     module = load(REGISTERED.replace("[name or f.__name__] =", ".get(name)").replace("TOOLS[name][0]", "print"))
 
-    assert agent_drive(module.run, "anthropic") is None
-    assert agent_drive(load, "anthropic") is None
+    assert recognise_agent(module.run, "anthropic") is None
+    assert recognise_agent(load, "anthropic") is None
 
 
 @pytest.mark.parametrize("calls", [True, False])
@@ -868,7 +871,7 @@ class Agent:
     def run_stream(self, prompt):
         SEEN.append(dict(stream=True))
 """)
-    drive = agent_drive(module.Agent, "anthropic")
+    drive = recognise_agent(module.Agent, "anthropic")
 
     assert isinstance(drive, AgentDrive)
     assert drive.prompt.path == ("run",)
@@ -884,7 +887,7 @@ class Agent:
     def run(self, prompt):
         SEEN.append(dict(stream={streams}))
 """)
-    drive = agent_drive(module.Agent, "anthropic")
+    drive = recognise_agent(module.Agent, "anthropic")
 
     assert drive is not None
     assert ("stream-requested" in drive.ignored) is streams
@@ -893,7 +896,7 @@ class Agent:
 
 def test_arguments_that_are_no_json_get_a_failed_result(load: Load) -> None:
     module = load(CALLS.replace('{"city": "Paris"}', '{"city": ') + SESSIONS["objects with the call"])
-    drive = session_drive(module.Session, "openai-chat")
+    drive = recognise_session(module.Session, "openai-chat")
     assert drive is not None
     drive(HERE, "gpt", conversation())
 
@@ -914,7 +917,7 @@ class Agent:
         SEEN.append(self.limit())
 """
     module = load(code)
-    drive = agent_drive(module.Agent, "openai-chat")
+    drive = recognise_agent(module.Agent, "openai-chat")
     assert drive is not None
     if attribute == "9":
         with pytest.raises(Unsupported, match="max_tokens"):
@@ -933,7 +936,7 @@ class Agent:
     def run(self, prompt):
         SEEN.append(self.tools["look"](city=None))
 """)
-    drive = agent_drive(module.Agent, "openai-chat")
+    drive = recognise_agent(module.Agent, "openai-chat")
     assert drive is not None
     schema: dict[str, Any] = {"type": "object", "properties": {"city": {"type": ["string", "null"]}}}
     look = ConversationTool("look", "Looks.", schema, lambda call: ToolResult("", "look", "seen"))
@@ -967,7 +970,7 @@ class Agent:
 )
 def test_a_class_that_converts_values_itself_gets_them(load: Load, converted: str, result: Any, seen: object) -> None:
     module = load(CONVERTING.replace("CONVERTED", converted))
-    drive = agent_drive(module.Agent, "openai-chat")
+    drive = recognise_agent(module.Agent, "openai-chat")
     assert drive is not None
 
     tool = ConversationTool("weather", "The weather.", SCHEMA, lambda _: ToolResult("", "weather", result))
@@ -978,7 +981,7 @@ def test_a_class_that_converts_values_itself_gets_them(load: Load, converted: st
 
 def test_a_turn_needs_a_history(load: Load) -> None:
     module = load(OBJECTS["declarations, and functions by name"])
-    drive = agent_drive(module.Agent, "openai-chat")
+    drive = recognise_agent(module.Agent, "openai-chat")
     assert isinstance(drive, AgentDrive)
     with pytest.raises(Unsupported, match="each call of its method is a conversation"):
         drive(HERE, "gpt", conversation(turns=conversation().turns * 2))
@@ -1018,7 +1021,7 @@ class Agent:
 @pytest.mark.parametrize("code", SETTINGS.values(), ids=[*SETTINGS])
 def test_a_loop_gets_the_settings_that_its_method_takes(load: Load, code: str) -> None:
     module = load(code)
-    drive = agent_drive(module.Agent, "openai-responses") or session_drive(module.Agent, "openai-responses")
+    drive = recognise_agent(module.Agent, "openai-responses") or recognise_session(module.Agent, "openai-responses")
     assert drive is not None
     assert Capability.NAMED_TOOL_CHOICE in drive.capabilities
     assert Capability.JSON_WITH_TOOLS in drive.capabilities
@@ -1036,7 +1039,7 @@ class Agent:
     def run(self, prompt, tool_choice: dict[str, Any] | None = None, schema: type | None = None):
         SEEN.append(tool_choice)
 """)
-    drive = agent_drive(module.Agent, "anthropic")
+    drive = recognise_agent(module.Agent, "anthropic")
     assert drive is not None
     assert Capability.JSON_SCHEMA not in drive.capabilities
     drive(HERE, "claude", conversation(tool_choice="required"))
@@ -1054,7 +1057,7 @@ class Session:
     def submit(self, results: list[dict]):
         return "done"
 """)
-    drive = session_drive(module.Session, "openai-chat")
+    drive = recognise_session(module.Session, "openai-chat")
     assert drive is not None
     drive(HERE, "gpt", conversation())
 
@@ -1176,7 +1179,7 @@ def test_an_agent_gets_an_amount_of_reasoning_by_its_own_parameter(
     load: Load, parameter: str, setting: dict[str, Any], sent: object
 ) -> None:
     module = load(REASONING.replace("{parameter}", parameter))
-    drive = agent_drive(module.Agent, "anthropic")
+    drive = recognise_agent(module.Agent, "anthropic")
     assert isinstance(drive, AgentDrive)
     assert Capability.THINKING in drive.capabilities
 
@@ -1208,7 +1211,7 @@ class Session:
 def test_a_session_gets_an_amount_of_reasoning(load: Load, made: str, amount: str, asked: str, seen: str) -> None:
     code = REASONING_SESSION.replace("{made}", made).replace("{amount}", amount)
     module = load(code.replace("{asked}", asked).replace("{seen}", seen))
-    drive = session_drive(module.Session, "anthropic")
+    drive = recognise_session(module.Session, "anthropic")
     assert drive is not None
     assert Capability.THINKING in drive.capabilities
 
@@ -1218,7 +1221,7 @@ def test_a_session_gets_an_amount_of_reasoning(load: Load, made: str, amount: st
 
 
 def test_an_agent_is_given_no_other_kind_of_reasoning(load: Load) -> None:
-    drive = agent_drive(load(REASONING.replace("{parameter}", "thinking_budget")).Agent, "anthropic")
+    drive = recognise_agent(load(REASONING.replace("{parameter}", "thinking_budget")).Agent, "anthropic")
     assert drive is not None
 
     with pytest.raises(Unsupported, match="thinking_budget"):
@@ -1247,7 +1250,7 @@ class Agent:
 
 def test_the_method_that_sends_a_request_takes_the_prompt_whatever_its_name_is(load: Load) -> None:
     module = load(OWN_NAMES)
-    drive = agent_drive(module.Agent, "openai-chat")
+    drive = recognise_agent(module.Agent, "openai-chat")
     assert isinstance(drive, AgentDrive)
     assert (drive.prompt.path, drive.prompt.prompt) == (("tend",), "wish")
 
@@ -1259,7 +1262,7 @@ def test_the_method_that_sends_a_request_takes_the_prompt_whatever_its_name_is(l
 def test_a_prompt_of_a_usual_name_comes_first(load: Load) -> None:
     code = OWN_NAMES + "\n    def create(self, items):\n        return httpx2.post('', json=items)\n"
     code += "    def respond(self, text):\n        return self.create([text])\n"
-    drive = agent_drive(load(code).Agent, "openai-chat")
+    drive = recognise_agent(load(code).Agent, "openai-chat")
 
     assert isinstance(drive, AgentDrive)
     assert drive.prompt.path == ("respond",)
@@ -1283,7 +1286,7 @@ class Agent:
 
 def test_a_tool_may_take_the_properties_of_its_schema(load: Load) -> None:
     module = load(OWN_PROPERTIES)
-    drive = agent_drive(module.Agent, "openai-chat")
+    drive = recognise_agent(module.Agent, "openai-chat")
     assert isinstance(drive, AgentDrive)
 
     drive(HERE, "model", conversation())
@@ -1309,7 +1312,7 @@ class Agent:
 
 def test_a_tool_may_get_a_context_in_front_of_its_arguments(load: Load) -> None:
     module = load(WITH_CONTEXT)
-    drive = agent_drive(module.Agent, "openai-chat")
+    drive = recognise_agent(module.Agent, "openai-chat")
     assert drive is not None
 
     drive(HERE, "model", conversation())
@@ -1334,7 +1337,7 @@ class Agent:
 
 def test_tools_may_be_dictionaries_that_are_unpacked_into_a_method(load: Load) -> None:
     module = load(UNPACKED)
-    drive = agent_drive(module.Agent, "openai-chat")
+    drive = recognise_agent(module.Agent, "openai-chat")
     assert drive is not None
 
     drive(HERE, "model", conversation())
@@ -1352,7 +1355,7 @@ class Agent:
 
 
 def test_an_agent_whose_reasoning_has_its_own_budget_gets_no_small_limit(load: Load) -> None:
-    drive = agent_drive(load(BUDGET).Agent, "anthropic")
+    drive = recognise_agent(load(BUDGET).Agent, "anthropic")
     assert drive is not None
 
     with pytest.raises(Unsupported, match="max_tokens"):
@@ -1390,7 +1393,7 @@ class Talk:
 
 def test_a_method_may_take_its_texts_by_place_and_return_an_object_that_it_has_read(load: Load) -> None:
     module = load(TEXTS_BY_PLACE)
-    drive = agent_drive(module.Talk, "openai-chat")
+    drive = recognise_agent(module.Talk, "openai-chat")
     assert isinstance(drive, AgentDrive)
 
     answers = drive(HERE, "model", conversation())
@@ -1401,7 +1404,7 @@ def test_a_method_may_take_its_texts_by_place_and_return_an_object_that_it_has_r
 
 def test_an_iterator_that_still_yields_is_an_answer_in_pieces(load: Load) -> None:
     code = TEXTS_BY_PLACE.replace("return answer if [*answer] else None", "return answer")
-    drive = agent_drive(load(code).Talk, "openai-chat")
+    drive = recognise_agent(load(code).Talk, "openai-chat")
     assert isinstance(drive, AgentDrive)
 
     assert [each.text if each else None for each in drive(HERE, "model", conversation())] == ["Hello"]
@@ -1479,7 +1482,7 @@ class Session(Base):
 @pytest.mark.parametrize(("tool", "code"), TYPED_TOOLS.values(), ids=[*TYPED_TOOLS])
 def test_tools_have_the_keys_of_their_typed_dictionary(load: Load, tool: object, code: str, api: str) -> None:
     module = load(f"from typing import TypedDict\n{CALLS}{TYPED}{code}")
-    drive = session_drive(module.Session, api) or agent_drive(module.Session, api)
+    drive = recognise_session(module.Session, api) or recognise_agent(module.Session, api)
     assert drive is not None
     drive(HERE, "gpt", conversation())
 
@@ -1495,7 +1498,7 @@ class Agent(Base):
         return Reply("done")
 """
     module = load(f"from typing import TypedDict\n{CALLS}{TYPED}{code}")
-    drive = agent_drive(module.Agent, "openai-chat")
+    drive = recognise_agent(module.Agent, "openai-chat")
     assert drive is not None
     drive(HERE, "gpt", conversation())
 
@@ -1552,7 +1555,7 @@ def build_client(settings: Settings | None = None) -> Session:
 @pytest.mark.parametrize("name", ["Session", "build_client"])
 def test_a_session_gets_settings_tools_and_results_of_its_own_classes(load: Load, name: str) -> None:
     module = load(SETTINGS_AND_RESULTS)
-    drive = session_drive(getattr(module, name), "openai-chat")
+    drive = recognise_session(getattr(module, name), "openai-chat")
     assert drive is not None
     module.SEEN.clear()
     drive(HERE, "gpt-5", conversation(system="Be brief.", max_tokens=50))
@@ -1586,7 +1589,7 @@ class Other(Session):
     def keep(self, note: Note) -> None: ...
 """
     )
-    assert session_drive(module.Other, "openai-chat") is None
+    assert recognise_session(module.Other, "openai-chat") is None
 
 
 RESULT_FORMS = {
@@ -1681,7 +1684,7 @@ class Session:
         SEEN.extend((each["tool_call_id"], each["content"]) for each in messages)
         return {{"text": "done"}}
 {code}""")
-    drive = session_drive(module.Session, "openai-chat")
+    drive = recognise_session(module.Session, "openai-chat")
     assert drive is not None
     drive(HERE, "gpt", conversation())
 
@@ -1700,7 +1703,7 @@ class Agent:
     def note(self, remark):
         self.messages.append({"role": "user", "content": remark})
 """)
-    assert session_drive(module.Agent, "openai-chat") is None
+    assert recognise_session(module.Agent, "openai-chat") is None
 
 
 FACTORIES = {
@@ -1740,7 +1743,7 @@ def test_a_session_gets_options_as_its_constructor_reads_them(load: Load, code: 
 {code}
 Session.submit = lambda self, results: Reply("done")
 """)
-    drive = session_drive(module.make, "openai-chat")
+    drive = recognise_session(module.make, "openai-chat")
     assert drive is not None
     module.SEEN.clear()
     drive(HERE, "gpt-5", conversation(system="Be brief."))
@@ -1761,7 +1764,7 @@ class Session:
         SEEN.extend([*parts, *(each.get("id") for each in results)])
         return {"text": "done"}
 """)
-    drive = session_drive(module.Session, "gemini")
+    drive = recognise_session(module.Session, "gemini")
     assert drive is not None
     drive(HERE, "gemini", conversation())
 
@@ -1809,7 +1812,7 @@ def main():
 def test_each_conversation_gets_a_copy_of_an_object(load: Load) -> None:
     module = load(OBJECT)
     for value in (module.agent, module.make_agent):
-        drive = agent_drive(value, "openai-chat")
+        drive = recognise_agent(value, "openai-chat")
         assert drive is not None
         drive(HERE, "gpt", conversation())
         drive(HERE, "gpt", conversation())
@@ -1823,8 +1826,8 @@ def test_each_conversation_gets_a_copy_of_an_object(load: Load) -> None:
 def test_a_function_that_makes_nothing_is_not_called(load: Load) -> None:
     module = load(OBJECT)
 
-    assert agent_drive(module.main, "openai-chat") is None
-    assert session_drive(module.wire, "openai-chat") is None
+    assert recognise_agent(module.main, "openai-chat") is None
+    assert recognise_session(module.wire, "openai-chat") is None
     assert module.SEEN == []
 
 
@@ -1878,7 +1881,7 @@ def asking(run, schemas, system):
         return "done"
     return ask
 {code}""")
-    drive = agent_drive(module.make, "openai-chat")
+    drive = recognise_agent(module.make, "openai-chat")
     assert isinstance(drive, AgentDrive)
     assert drive.may_be_client
     again = Message(Role.USER, (Text("Again"),))
@@ -1895,7 +1898,7 @@ def make(tools, base_url=None):
     schemas = {name: inspect.signature(each) for name, each in tools.items()}
     return lambda question: tools["weather"](**args)
 """)
-    drive = agent_drive(module.make, "openai-chat")
+    drive = recognise_agent(module.make, "openai-chat")
     assert drive is not None
     (answer,) = drive(HERE, "gpt", conversation())
 
@@ -1931,7 +1934,7 @@ class Prompt:
 
 def test_methods_of_a_builder_return_copies(load: Load) -> None:
     module = load(BUILDER)
-    drive = agent_drive(module.Prompt, "openai-chat")
+    drive = recognise_agent(module.Prompt, "openai-chat")
     assert isinstance(drive, AgentDrive)
     (answer,) = drive(HERE, "gpt", conversation(system="Be brief."))
 
@@ -1975,7 +1978,7 @@ def ask(prompt, tools=None, handlers=None, history=None):
     handlers.get("weather")(**args)
     {code}
 """)
-    drive = function_drive(module.ask, "openai-chat")
+    drive = recognise_function_loop(module.ask, "openai-chat")
     assert drive is not None
     drive(HERE, "gpt", conversation(turns=conversation().turns * 2))
 
@@ -1988,7 +1991,7 @@ def ask(prompt, tools=None, handlers=None, history=()):
     handlers.get("weather")(**args)
     return prompt, ["a note"]
 """)
-    drive = function_drive(module.ask, "openai-chat")
+    drive = recognise_function_loop(module.ask, "openai-chat")
     assert drive is not None
     with pytest.raises(Unsupported, match="each call is a conversation"):
         drive(HERE, "gpt", conversation(turns=conversation().turns * 2))
@@ -2005,7 +2008,7 @@ class Agent:
 def make(tools, base_url=None):
     return Agent(tools)
 """)
-    assert agent_drive(module.make, "openai-chat") is not None
+    assert recognise_agent(module.make, "openai-chat") is not None
 
 
 STEPS = """
@@ -2032,7 +2035,7 @@ class Steps:
 
 def test_a_method_named_after_its_loop_is_called_and_not_the_one_for_a_step(load: Load) -> None:
     module = load(STEPS)
-    drive = agent_drive(module.Chat, "openai-chat")
+    drive = recognise_agent(module.Chat, "openai-chat")
     assert drive is not None
     drive(HERE, "gpt", conversation())
 
@@ -2094,7 +2097,7 @@ def test_a_constructor_gets_the_settings_of_a_loop(  # noqa: PLR0917 - the parts
     assert name is not None
     made = SETTINGS_OF_CONSTRUCTORS.replace("{parameters}", parameters).replace("{seen}", name[0])
     module = load(made.replace("{code}", code))
-    drive = {"Loop": agent_drive, "Session": session_drive}[kind](getattr(module, kind), "openai-chat")
+    drive = {"Loop": recognise_agent, "Session": recognise_session}[kind](getattr(module, kind), "openai-chat")
     assert drive is not None
     wanted = {"temperature": Capability.TEMPERATURE} if "temperature" in given else {}
     is_schema = given is WITH_SCHEMA
@@ -2120,7 +2123,7 @@ OTHER_SETTINGS = {
 def test_a_constructor_gets_no_setting_that_it_takes_differently(load: Load, parameters: str, code: str) -> None:
     made = SETTINGS_OF_CONSTRUCTORS.replace("{parameters}", parameters).replace("{seen}", "'made'")
     module = load(made.replace("{code}", code))
-    drive = agent_drive(module.Loop, "openai-chat")
+    drive = recognise_agent(module.Loop, "openai-chat")
     assert drive is not None
 
     refused = {Capability.JSON_MODE, Capability.JSON_SCHEMA, Capability.TEMPERATURE}
@@ -2133,7 +2136,7 @@ def ask(question: str, tools: list[Callable[..., Any]], base_url=None, temperatu
     SEEN.append(temperature)
     return tools[0](**args)
 """
-    drive = agent_drive(load(code).ask, "openai-chat")
+    drive = recognise_agent(load(code).ask, "openai-chat")
     assert drive is not None
     drive(HERE, "gpt", conversation(temperature=0))
 

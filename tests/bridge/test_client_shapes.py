@@ -16,7 +16,7 @@ import pytest
 from pydantic import BaseModel
 
 from harness.bridge.call_log import logged_calls
-from harness.bridge.clients.agents import agent_drive
+from harness.bridge.clients.agents import recognise_agent
 from harness.bridge.clients.answer_fields import as_completion
 from harness.bridge.clients.answers import read_answer, read_stream
 from harness.bridge.clients.constructors import default_base_url
@@ -25,7 +25,7 @@ from harness.bridge.clients.message_classes import as_annotated
 from harness.bridge.clients.message_dictionaries import with_joined_results, with_joined_texts
 from harness.bridge.clients.methods import Method, method_of
 from harness.bridge.clients.provider_arguments import selectable_providers
-from harness.bridge.clients.sessions import session_drive
+from harness.bridge.clients.sessions import recognise_session
 from harness.bridge.clients.shape_recognition import load_client, rank_of_candidate, recognise_shape
 from harness.bridge.clients.shaped_client import ShapedClient
 from harness.bridge.clients.tool_choices import choice_as_text, takes_choice_as_text
@@ -1458,7 +1458,7 @@ def test_the_prompt_of_an_agent_may_be_a_task() -> None:
         def run(self, task: str) -> str:
             return task
 
-    assert agent_drive(Coder, "openai-chat") is not None
+    assert recognise_agent(Coder, "openai-chat") is not None
 
 
 def test_an_agent_keeps_its_own_system_prompt_unless_it_gets_one() -> None:
@@ -1471,7 +1471,7 @@ def test_an_agent_keeps_its_own_system_prompt_unless_it_gets_one() -> None:
 
         seen: ClassVar[list[str]] = []
 
-    drive = agent_drive(Coder, "openai-chat")
+    drive = recognise_agent(Coder, "openai-chat")
     assert drive is not None
     drive(HERE, "gpt", Conversation(turns=(REQUEST.messages[0],)))
     drive(HERE, "gpt", Conversation(turns=(REQUEST.messages[0],), system="Be short."))
@@ -1487,9 +1487,9 @@ def test_an_agent_gets_its_tools_as_functions() -> None:
         lambda call: ToolResult("1", "weather", {**call.arguments}),
     )
     odd = replace(weather, parameters={"properties": {"from": {}}})
-    turn, drive = REQUEST.messages[0], agent_drive(Agent, "openai-chat")
+    turn, drive = REQUEST.messages[0], recognise_agent(Agent, "openai-chat")
     assert drive is not None
-    assert (agent_drive(Sdk, "openai-chat"), agent_drive(Reply, "openai-chat")) == (None, None)
+    assert (recognise_agent(Sdk, "openai-chat"), recognise_agent(Reply, "openai-chat")) == (None, None)
 
     drive(HERE, "gpt", Conversation(turns=(turn,), tools=(weather,), system="Be short."))
     with pytest.raises(Unsupported, match="each call of its method is a conversation"):
@@ -1709,7 +1709,7 @@ def test_a_client_that_keeps_its_history_gets_the_results_of_its_calls(kind: typ
         return ToolResult("", "weather", f"sunny in {made.arguments['city']}")
 
     tools = (ConversationTool("weather", "The weather.", NO_ARGUMENTS, run),)
-    drive = agent_drive(kind, "openai-responses") or session_drive(kind, "openai-responses")
+    drive = recognise_agent(kind, "openai-responses") or recognise_session(kind, "openai-responses")
     assert drive is not None
     Talk.heard.clear()
     drive(HERE, "gpt", Conversation(turns=REQUEST.messages, tools=tools, system="Be short."))
@@ -1719,14 +1719,14 @@ def test_a_client_that_keeps_its_history_gets_the_results_of_its_calls(kind: typ
 
 @pytest.mark.parametrize(("kind", "ignored"), [(OneByOne, ()), (Declaring, ("error-flag",)), (Handling, ())])
 def test_a_session_without_an_error_flag_need_not_set_it(kind: type, ignored: tuple[str, ...]) -> None:
-    drive = agent_drive(kind, "anthropic") or session_drive(kind, "anthropic")
+    drive = recognise_agent(kind, "anthropic") or recognise_session(kind, "anthropic")
     assert drive is not None
     assert drive.ignored == ignored
 
 
 @pytest.mark.parametrize("kind", [Sdk, Session, Talk, Narrow, Reply])
 def test_other_classes_are_no_such_clients(kind: type) -> None:
-    assert session_drive(kind, "openai-chat") is None
+    assert recognise_session(kind, "openai-chat") is None
 
 
 @pytest.mark.parametrize(("api", "flags"), [("anthropic", [None, True]), ("openai-chat", [None, None])])

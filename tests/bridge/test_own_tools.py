@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from harness.bridge.clients.agents import AgentDrive, agent_drive, own_agent_drive
+from harness.bridge.clients.agents import AgentDrive, guess_agent, recognise_agent
 from harness.bridge.clients.declared_parts import parts_by_name
 from harness.model.errors import Unsupported
 from harness.model.messages import Message, Role, Text, ToolCall, ToolResult
@@ -70,9 +70,9 @@ def conversation(parameters: dict[str, Any], system: str | None = None) -> Conve
 
 
 def drive_of(module: ModuleType) -> AgentDrive:
-    drive = own_agent_drive(module.Butler, "openai-chat")
+    drive = guess_agent(module.Butler, "openai-chat")
     assert drive is not None
-    assert agent_drive(module.Butler, "openai-chat") is None
+    assert recognise_agent(module.Butler, "openai-chat") is None
     return drive
 
 
@@ -300,7 +300,7 @@ class Butler:
 
 @pytest.mark.parametrize("code", OTHERS.values(), ids=[*OTHERS])
 def test_other_objects_and_functions_are_no_tools(load: Load, code: str) -> None:
-    assert own_agent_drive(load(code).Butler, "openai-chat") is None
+    assert guess_agent(load(code).Butler, "openai-chat") is None
 
 
 def test_the_keys_of_a_declaration_show_the_parts() -> None:

@@ -31,7 +31,7 @@ from harness.bridge.clients.loop_settings import (
 )
 from harness.bridge.clients.methods import Method, method_of
 from harness.bridge.clients.names import SYNONYMS, TOOL_PARAMETERS, first_known
-from harness.bridge.clients.own_tools import ToolCode, own_registrar, own_tool_argument
+from harness.bridge.clients.own_tools import PackageCode, own_registrar, own_tool_argument
 from harness.bridge.clients.sources import ClassSource, runs_tools, source_of
 from harness.bridge.clients.tool_arguments import ToolArgument, tool_arguments
 from harness.bridge.clients.tool_functions import with_values
@@ -52,7 +52,7 @@ from harness.model.messages import ChatResponse
 from harness.model.protocols import Capability, Conversation, Endpoint
 
 
-def agent_drive(value: object, api: str) -> AgentDrive | FunctionDrive | None:
+def recognise_agent(value: object, api: str) -> AgentDrive | FunctionDrive | None:
     """Return a tool loop made from a class or function that runs its tools itself. Return `None` for other values.
 
     The class needs a method that takes a prompt. Its tools are arguments of that method or of the constructor.
@@ -60,76 +60,81 @@ def agent_drive(value: object, api: str) -> AgentDrive | FunctionDrive | None:
     `value` may also be a function that creates the client, or such a client. The client of a function may be a function
     itself. `api` is the API that the client calls.
     """
-    if inspect.isfunction(value) and (found := function_drive(value, api)) is not None:
+    if inspect.isfunction(value) and (found := recognise_function_loop(value, api)) is not None:
         return found
     maker = maker_of(value, api)
     return None if maker is None else _drive_of(maker, api)
 
 
-def own_agent_drive(value: object, api: str) -> AgentDrive | None:
+def guess_agent(value: object, api: str) -> AgentDrive | None:
     """Return a tool loop made from a class that gets its tools by parameters or methods with names of its own.
 
     What its package does with them shows that they are tools. It is only a guess: a trial must show that a tool arrives
-    in a request and that its calls are run. `value` and `api` are those of `agent_drive`.
+    in a request and that its calls are run. `value` and `api` are those of `recognise_agent`.
     """
     maker = maker_of(value, api)
     if maker is None or (kind := maker.client_class) is None:
         return None
-    shape = _loop_shape(maker, kind)
-    if shape is None or shape.hands_over:
+    loop = _methods_of_class(maker, kind)
+    if loop is None or loop.may_return_calls:
         return None
-    code = ToolCode.around(kind)
-    made_with = own_tool_argument(maker.make, shape.made, shape.place, code)
-    run_with = {} if made_with else own_tool_argument(getattr(kind, shape.run.path[0]), shape.run, shape.place, code)
-    registrar = None if made_with or run_with else own_registrar(kind, code)
-    return shape.drive(api, made_with, run_with, registrar)
+    package, method = PackageCode.around(kind), getattr(kind, loop.prompt.path[0])
+    constructor_tools = own_tool_argument(maker.make, loop.constructor, loop.code, package)
+    prompt_tools = {} if constructor_tools else own_tool_argument(method, loop.prompt, loop.code, package)
+    registrar = None if constructor_tools or prompt_tools else own_registrar(kind, package)
+    return loop.drive(api, constructor_tools, prompt_tools, registrar)
 
 
 def _drive_of(maker: ClientMaker, api: str) -> AgentDrive | None:
     """Return a tool loop made from clients that run their tools themselves. Return `None` for other clients."""
     kind = maker.client_class
-    shape = _function_shape(maker, api) if kind is None else _loop_shape(maker, kind)
-    if shape is None:
+    loop = _methods_of_function(maker, api) if kind is None else _methods_of_class(maker, kind)
+    if loop is None:
         return None
-    made_with, run_with = (
-        tool_arguments(each, shape.place, only_if_clear=shape.hands_over) for each in (shape.made, shape.run)
+    constructor_tools, prompt_tools = (
+        tool_arguments(each, loop.code, only_if_clear=loop.may_return_calls) for each in (loop.constructor, loop.prompt)
     )
-    is_unclear = shape.hands_over and shape.completing is None
+    is_unclear = loop.may_return_calls and loop.completing is None
     registrar = None
-    if kind is not None and not (is_unclear or made_with or run_with):
-        registrar = registrar_of(kind, shape.place)
-    return shape.drive(api, made_with, run_with, registrar)
+    if kind is not None and not (is_unclear or constructor_tools or prompt_tools):
+        registrar = registrar_of(kind, loop.code)
+    return loop.drive(api, constructor_tools, prompt_tools, registrar)
 
 
 @dataclass(frozen=True, slots=True)
-class _LoopShape:
-    """A class with a method for a prompt. `hands_over` is set if its caller may get the calls."""
+class _LoopMethods:
+    """Constructor of a class, its method for a prompt, and the code that may show that it runs tools.
+
+    If the method only adds the prompt to the conversation, `completing` is the method that then sends it.
+    `may_return_calls` is set if the class may return its calls to the caller. `constructor` may be a function that
+    makes the instances.
+    """
 
     maker: ClientMaker
-    made: Method
-    run: Method
+    constructor: Method
+    prompt: Method
     completing: Method | None
-    place: ClassSource
-    hands_over: bool
+    code: ClassSource
+    may_return_calls: bool
 
     def drive(
         self,
         api: str,
-        made_with: Mapping[str, ToolArgument],
-        run_with: Mapping[str, ToolArgument],
+        constructor_tools: Mapping[str, ToolArgument],
+        prompt_tools: Mapping[str, ToolArgument],
         registrar: Registrar | None,
     ) -> AgentDrive | None:
         """Return the tool loop, or `None` if nothing takes tools."""
-        if not made_with and not run_with and registrar is None:
+        if not constructor_tools and not prompt_tools and registrar is None:
             return None
-        return AgentDrive(self.maker, api, self.run, made_with, run_with, registrar, self.completing)
+        return AgentDrive(self.maker, api, self.prompt, constructor_tools, prompt_tools, registrar, self.completing)
 
 
-def _loop_shape(maker: ClientMaker, kind: type) -> _LoopShape | None:
+def _methods_of_class(maker: ClientMaker, kind: type) -> _LoopMethods | None:
     """Return the methods of a class that take a prompt and run it, or `None` if there are none."""
-    made, methods = method_of((), maker.make), maker.methods
-    if not maker.is_class and made.is_open and not made.names & TOOL_PARAMETERS:
-        made = method_of((), kind)  # the function passes its options on to the class
+    constructor, methods = method_of((), maker.make), maker.methods
+    if not maker.is_class and constructor.is_open and not constructor.names & TOOL_PARAMETERS:
+        constructor = method_of((), kind)  # the function passes its options on to the class
     adders = adding_methods(methods)
     run, completing = next((each for each in prompt_methods(methods) if each not in adders), None), None
     if run is None and adders:
@@ -137,37 +142,37 @@ def _loop_shape(maker: ClientMaker, kind: type) -> _LoopShape | None:
     if run is None or (completing is None and run in adders):
         return None
     source = maker.class_source if maker.is_class else f"{source_of(maker.make)}\n{maker.class_source}"
-    place = ClassSource(kind, source, run.module)
-    hands_over = bool(result_methods(methods, place.source)) or takes_messages(
+    code = ClassSource(kind, source, run.module)
+    may_return_calls = bool(result_methods(methods, code.source)) or takes_messages(
         [each for each in methods if each is not run]
     )
-    return _LoopShape(maker, made, run, completing, place, hands_over)
+    return _LoopMethods(maker, constructor, run, completing, code, may_return_calls)
 
 
-def _function_shape(maker: ClientMaker, api: str) -> _LoopShape | None:
-    """Return the shape of the function that another one makes. Return `None` if it takes no prompt."""
+def _methods_of_function(maker: ClientMaker, api: str) -> _LoopMethods | None:
+    """Return the function that another one makes. Return `None` if it takes no prompt."""
     function = cast("Callable[..., object]", made_by(maker.make, api))
-    made, run = method_of((), maker.make), method_of((), function)
+    constructor, run = method_of((), maker.make), method_of((), function)
     if not takes_only_a_prompt(replace(run, path=(function.__name__,))):
         return None
-    place = ClassSource(maker.make, made.source, made.module, made.called_source)
-    return _LoopShape(maker, made, run, None, place, hands_over=False)
+    code = ClassSource(maker.make, constructor.source, constructor.module, constructor.called_source)
+    return _LoopMethods(maker, constructor, run, None, code, may_return_calls=False)
 
 
 @dataclass(frozen=True, slots=True)
 class AgentDrive:
     """Tool loop (`drive` of an adapter) that uses a class which runs its tools itself.
 
-    `made_with` and `prompt_with` map parameters of the constructor and of the prompt method to functions that build
-    their tool arguments. `registrar` registers a tool with a client. If the prompt method only adds the prompt to the
-    conversation, `completing` is the method that then runs it.
+    `constructor_tools` and `prompt_tools` map parameters of the constructor and of the prompt method to functions that
+    build their tool arguments. `registrar` registers a tool with a client. If the prompt method only adds the prompt to
+    the conversation, `completing` is the method that then sends it.
     """
 
     maker: ClientMaker
     api: str
     prompt: Method
-    made_with: Mapping[str, ToolArgument]
-    prompt_with: Mapping[str, ToolArgument]
+    constructor_tools: Mapping[str, ToolArgument]
+    prompt_tools: Mapping[str, ToolArgument]
     registrar: Registrar | None
     completing: Method | None = None
 
@@ -186,7 +191,7 @@ class AgentDrive:
 
     @property
     def _is_by_signature(self) -> bool:
-        values = [*self.made_with.values(), *self.prompt_with.values(), self.registrar]
+        values = [*self.constructor_tools.values(), *self.prompt_tools.values(), self.registrar]
         return any(getattr(each, "is_by_signature", False) for each in values)
 
     @property
@@ -219,7 +224,7 @@ class AgentDrive:
         """The way in which the class gets its tools, as text for the user."""
         if self._is_by_signature:
             return "with functions as tools"
-        names = [*self.made_with, *self.prompt_with]
+        names = [*self.constructor_tools, *self.prompt_tools]
         names += (
             ["".join(f"{each}." for each in self.registrar.path) + self.registrar.method.path[0]]
             if self.registrar
@@ -231,14 +236,14 @@ class AgentDrive:
         """Run a conversation. Return what the application gets for each turn."""
         check_texts(conversation)
         tools = with_values(conversation.tools, self.prompt.module)
-        made_with = {name: make(tools, self.api) for name, make in self.made_with.items()}
-        client, per_call = client_with_settings(self, endpoint, model, conversation, made_with)
+        constructor_tools = {name: make(tools, self.api) for name, make in self.constructor_tools.items()}
+        client, per_call = client_with_settings(self, endpoint, model, conversation, constructor_tools)
         if len(conversation.turns) > 1 and not _keeps_history(client, self.prompt):
             raise Unsupported(RECOGNISED_CLIENT, "a second turn", "each call of its method is a conversation")
         for tool in tools:
             if self.registrar is not None:
                 client = self.registrar(client, tool, self.api)
-        per_call |= {name: make(tools, self.api) for name, make in self.prompt_with.items()}
+        per_call |= {name: make(tools, self.api) for name, make in self.prompt_tools.items()}
         per_call |= LoopSettings(self.sending, self.api).arguments(conversation, model)
         prompt = str(self.prompt.prompt)
         answers: list[ChatResponse | None] = []
@@ -269,7 +274,7 @@ def _keeps_history(client: object, run: Method) -> bool:
     return is_kept or keeps_history(client) or "previous_response_id" in run.module
 
 
-def function_drive(value: Callable[..., object], api: str) -> FunctionDrive | None:
+def recognise_function_loop(value: Callable[..., object], api: str) -> FunctionDrive | None:
     """Return a tool loop made from a function that takes a prompt and tools. Return `None` for other functions.
 
     The tools are an argument, or another function of its module registers them in a list or dictionary of the module.
@@ -296,14 +301,14 @@ def function_drive(value: Callable[..., object], api: str) -> FunctionDrive | No
 class FunctionDrive:
     """Tool loop made from a function that runs tools.
 
-    `prompt_with` maps its parameters to functions that build their tool arguments. Without them, `registrar` registers
+    `prompt_tools` maps its parameters to functions that build their tool arguments. Without them, `registrar` registers
     a tool. `registries` are the names in `members` of the lists and dictionaries that store it.
     """
 
     function: Callable[..., object]
     api: str
     prompt: Method
-    prompt_with: Mapping[str, ToolArgument]
+    prompt_tools: Mapping[str, ToolArgument]
     registrar: Registrar | None = None
     members: Mapping[str, object] = field(default_factory=dict[str, object])
     registries: Sequence[str] = ()
@@ -317,7 +322,7 @@ class FunctionDrive:
 
     @property
     def _is_by_signature(self) -> bool:
-        values = [*self.prompt_with.values(), self.registrar]
+        values = [*self.prompt_tools.values(), self.registrar]
         return any(getattr(each, "is_by_signature", False) for each in values)
 
     @property
@@ -337,7 +342,7 @@ class FunctionDrive:
             return f"which runs the tools that are registered by {self.registrar.method.path[0]}"
         if self._is_by_signature:
             return "with functions as tools"
-        return f"which runs the tools that it gets by {' and '.join(self.prompt_with)}"
+        return f"which runs the tools that it gets by {' and '.join(self.prompt_tools)}"
 
     def __call__(self, endpoint: Endpoint, model: str, conversation: Conversation) -> list[ChatResponse | None]:
         """Run a conversation. Return what the application gets for each turn."""
@@ -358,11 +363,11 @@ class FunctionDrive:
             given |= {name: value} if value is not None and name is not None else {}
         for each in self.registries:
             cast("dict[str, object] | list[object]", self.members[each]).clear()
-        tools = with_values(conversation.tools, self.prompt.module) if self.prompt_with else conversation.tools
+        tools = with_values(conversation.tools, self.prompt.module) if self.prompt_tools else conversation.tools
         for tool in tools:
             if self.registrar is not None:
                 self.registrar(SimpleNamespace(**self.members), tool, self.api)
-        given |= {name: make(tools, self.api) for name, make in self.prompt_with.items()}
+        given |= {name: make(tools, self.api) for name, make in self.prompt_tools.items()}
         name = first_known(SYNONYMS["messages"], self.prompt.names) if len(conversation.turns) > 1 else None
         history, prompt = list[object](), str(self.prompt.prompt)
         answers: list[ChatResponse | None] = []

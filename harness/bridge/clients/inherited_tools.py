@@ -14,7 +14,7 @@ from harness.bridge.clients.annotations import hints_of
 from harness.bridge.clients.declared_parts import parts_by_name
 from harness.bridge.clients.sources import source_of, source_of_class
 from harness.bridge.clients.tool_declarations import TOOL_PARTS, check_schema, parts_of_tool
-from harness.bridge.clients.tool_functions import as_function, as_handler, as_method
+from harness.bridge.clients.tool_functions import as_method, make_function, make_handler
 from harness.model.protocols import ConversationTool
 
 RUNNING_METHODS = ("run", "call", "execute", "invoke", "handle", "__call__", "use", "perform", "apply", "arun", "_run")
@@ -88,7 +88,7 @@ class InheritedTools:
             members[name] = as_method(_function_returning(value)) if inspect.isfunction(own) else value
         for name in self.running:
             is_async = inspect.iscoroutinefunction(getattr(self.kind, name))
-            make = as_function if self.is_by_signature else as_handler
+            make = make_function if self.is_by_signature else make_handler
             members[name] = as_method(make(tool, "Awaitable" if is_async else ""))
         members["__doc__"] = tool.description
         made = type(self.kind.__name__, (self.kind,), members)

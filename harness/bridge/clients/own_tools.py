@@ -33,7 +33,7 @@ from harness.bridge.clients.tool_registration import Registrar, is_event_method,
 
 
 @dataclass(frozen=True, slots=True)
-class ToolCode:
+class PackageCode:
     """Source and classes of the package of a client."""
 
     owner: type
@@ -41,7 +41,7 @@ class ToolCode:
     classes: Mapping[str, type]
 
     @classmethod
-    def around(cls, owner: type) -> ToolCode:
+    def around(cls, owner: type) -> PackageCode:
         """Return the code of the package in which a class is defined."""
         modules = modules_around(owner.__module__)
         return cls(owner, source_around(owner.__module__), classes_of_modules(modules))
@@ -88,7 +88,7 @@ _CONTAINERS = (tuple, list, dict, set, frozenset)
 
 
 def own_tool_argument(
-    value: Callable[..., object], method: Method, place: ClassSource, code: ToolCode
+    value: Callable[..., object], method: Method, code: ClassSource, package: PackageCode
 ) -> dict[str, ToolArgument]:
     """Return the parameter of a method or constructor that takes tools to run, with the function that builds the
     argument; `{}` if there is none.
@@ -98,7 +98,7 @@ def own_tool_argument(
         is_empty = each.default is each.empty or each.default is None or isinstance(each.default, _CONTAINERS)
         if is_open or not is_empty or re.fullmatch(_PLAIN_HINT, str(each.annotation)):
             continue
-        if (made := _argument(name, method.hints.get(name), place, code)) is not None:
+        if (made := _argument(name, method.hints.get(name), code, package)) is not None:
             return {name: made}
     return {}
 
@@ -107,39 +107,39 @@ _PLAIN_HINT = r"(?:(?:\w+\.)?Optional\[)?(?:<class ')?(?:str|int|float|bool)\b.*
 """Annotation of a parameter for a text or a number."""
 
 
-def _argument(name: str, hint: object, place: ClassSource, code: ToolCode) -> ToolArgument | None:
-    is_mapping = takes_mapping(name, hint, place)
-    kinds = [each for each in own_classes_in(hint) if each is not code.owner]
-    for kind in kinds or filter(None, [code.default_class(name)]):
-        if (registrar := own_registrar(kind, code)) is not None and not registrar.path:
+def _argument(name: str, hint: object, code: ClassSource, package: PackageCode) -> ToolArgument | None:
+    is_mapping = takes_mapping(name, hint, code)
+    kinds = [each for each in own_classes_in(hint) if each is not package.owner]
+    for kind in kinds or filter(None, [package.default_class(name)]):
+        if (registrar := own_registrar(kind, package)) is not None and not registrar.path:
             return RegistryArgument(kind, registrar)
-    makers = [maker for each in kinds if (maker := own_tool_maker(each, code.source)) is not None]
-    if not makers and code.iterates(name) and (maker := code.maker_of_items(name)) is not None:
+    makers = [maker for each in kinds if (maker := own_tool_maker(each, package.source)) is not None]
+    if not makers and package.iterates(name) and (maker := package.maker_of_items(name)) is not None:
         makers = [maker]
-    is_function = (hint is None or "Callable" in str(hint)) and reads_signatures(code.source, name)
+    is_function = (hint is None or "Callable" in str(hint)) and reads_signatures(package.source, name)
     if makers and not (is_function and getattr(makers[0], "is_by_signature", False)):
         takes_class = re.search(r"\b[tT]ype\[", str(hint)) and not re.search(r"Union|\|", str(hint))
-        as_class = takes_class or creates_instances(code.source, name)
+        as_class = takes_class or creates_instances(package.source, name)
         return ObjectsArgument(ClassMaker(makers[0]) if as_class else makers[0], is_mapping)
     return FunctionsArgument(str(hint), is_mapping) if is_function else None
 
 
-def own_registrar(kind: type, code: ToolCode) -> Registrar | None:
+def own_registrar(kind: type, package: PackageCode) -> Registrar | None:
     """Return the method of a class, or of an object that its constructor creates, that registers a tool. One that takes
     its schema is preferred.
     """
-    if (found := _registrar_of(kind, code)) is not None:
+    if (found := _registrar_of(kind, package)) is not None:
         return found
-    for name, made in code.attributes(kind):
-        if name[0] != "_" and (found := _registrar_of(made, code)) is not None:
+    for name, made in package.attributes(kind):
+        if name[0] != "_" and (found := _registrar_of(made, package)) is not None:
             return replace(found, path=(name,))
     return None
 
 
-def _registrar_of(kind: type, code: ToolCode) -> Registrar | None:
+def _registrar_of(kind: type, package: PackageCode) -> Registrar | None:
     methods = [each for each in public_methods(kind) if each.path[0] not in METHODS and _STORES.search(each.source)]
     methods = [each for each in methods if not is_event_method(each) and not each.sends_requests]
-    found = [made for each in methods for find in _WAYS if (made := find(each, kind, code)) is not None]
+    found = [made for each in methods for find in _WAYS if (made := find(each, kind, package)) is not None]
     return min(found, key=lambda each: (each.is_by_signature, each.is_decorator), default=None)
 
 
@@ -147,9 +147,9 @@ _STORES = re.compile(r"self\.[\w.]+(?:\[[^\]\n]+\]\s*=|\(|\s*\+=|\s*=\s*[\w.]+\s
 """Code that stores a value in an attribute, or passes it on to one."""
 
 
-def _by_parts(method: Method, kind: type, code: ToolCode) -> Registrar | None:
+def _by_parts(method: Method, kind: type, package: PackageCode) -> Registrar | None:
     """Return a method that takes a function with at least two other parts of a tool."""
-    named = parts_of_signature(inspect.getattr_static(kind, method.path[0]), code.source)
+    named = parts_of_signature(inspect.getattr_static(kind, method.path[0]), package.source)
     is_whole = "handler" in named and len(named) > _LEAST_PARTS and method.required <= {"self", *named.values()}
     return Registrar(method, named) if is_whole and not returns_decorator(method) else None
 
@@ -157,29 +157,29 @@ def _by_parts(method: Method, kind: type, code: ToolCode) -> Registrar | None:
 _LEAST_PARTS = 2
 
 
-def _by_decorator(method: Method, kind: type, code: ToolCode) -> Registrar | None:
+def _by_decorator(method: Method, kind: type, package: PackageCode) -> Registrar | None:
     """Return a method that returns a decorator."""
     if not returns_decorator(method):
         return None
-    named = parts_of_signature(inspect.getattr_static(kind, method.path[0]), code.source)
+    named = parts_of_signature(inspect.getattr_static(kind, method.path[0]), package.source)
     named = {part: name for part, name in named.items() if part != "handler"}
     options = re.search(r"def \w+\([^)]*\*\*(\w+)", method.source)
-    takes_properties = options is not None and parts_by_name(code.source).get(options[1]) == "properties"
+    takes_properties = options is not None and parts_by_name(package.source).get(options[1]) == "properties"
     is_whole = takes_properties or named.keys() & {"description", "parameters", "declaration"}
     is_fitting = is_whole and method.required <= {"self", *named.values()}
     return Registrar(method, named, is_decorator=True, takes_properties=takes_properties) if is_fitting else None
 
 
-def _by_value(method: Method, kind: type, code: ToolCode) -> Registrar | None:
+def _by_value(method: Method, kind: type, package: PackageCode) -> Registrar | None:
     """Return a method that takes a tool as an object, or as a function whose signature the code reads."""
     required = [*(method.required - {"self"})]
     if len(required) != 1:
         return None
     name, hint = required[0], method.hints.get(required[0])
-    makers = (own_tool_maker(each, code.source) for each in own_classes_in(hint) if each is not kind)
-    if (maker := next(filter(None, makers), None) or code.maker_of_items(name)) is not None:
+    makers = (own_tool_maker(each, package.source) for each in own_classes_in(hint) if each is not kind)
+    if (maker := next(filter(None, makers), None) or package.maker_of_items(name)) is not None:
         return Registrar(method, {}, item=name, make=maker)
-    is_function = (hint is None or "Callable" in str(hint)) and reads_signatures(code.source, name)
+    is_function = (hint is None or "Callable" in str(hint)) and reads_signatures(package.source, name)
     return Registrar(method, {"handler": name}) if is_function else None
 
 

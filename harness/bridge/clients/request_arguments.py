@@ -35,7 +35,7 @@ from harness.bridge.clients.own_keys import Declaration
 from harness.bridge.clients.shapes import ClientShape
 from harness.bridge.clients.tool_choices import choice_as_text, takes_choice_as_text
 from harness.bridge.clients.tool_declarations import wraps_tools
-from harness.bridge.clients.tool_functions import function_of
+from harness.bridge.clients.tool_functions import make_empty_function
 from harness.bridge.clients.values import jsonable
 from harness.bridge.openai_messages import Memory
 from harness.model.errors import RECOGNISED_CLIENT, Unsupported
@@ -104,7 +104,7 @@ class RequestArguments:
     def _argument(self, method: Method, name: str, parameter: str, request: ChatRequest, made: Any) -> Any:
         """Return an argument of the client's message format in the form that this parameter takes."""
         if name == "tools" and self.shape.describes_functions:
-            return [*map(function_of, request.tools)]
+            return [*map(make_empty_function, request.tools)]
         if name == "tools":
             tools = self._tools(method, parameter, request, made)
             takes_bare = parameter in FUNCTION_LISTS or wraps_tools(method) or own_classes(method.hints.get(parameter))

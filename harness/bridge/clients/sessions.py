@@ -53,7 +53,7 @@ from harness.model.messages import ChatResponse, ToolCall
 from harness.model.protocols import Capability, Conversation, Endpoint
 
 
-def session_drive(value: object, api: str) -> SessionDrive | None:
+def recognise_session(value: object, api: str) -> SessionDrive | None:
     """Return a tool loop made from a class that keeps its history. Return `None` for other values.
 
     The class needs a method for a prompt, and a method that accepts the results of calls. `value` may also be a
@@ -169,11 +169,11 @@ class SessionDrive:
         per_call = dict[str, object]()
         if (tools := first_known(SYNONYMS["tools"], method.names)) and conversation.tools:
             per_call[tools] = as_annotated(self._tools(conversation), method.hints.get(tools))
-        place = ClassSource(self.maker.definition, self.maker.class_source, self.prompt.module)
+        code = ClassSource(self.maker.definition, self.maker.class_source, self.prompt.module)
         formats = replace(conversation, tool_choice=None)
         per_call |= LoopSettings(method, self.api).arguments(formats, "")
         per_call |= thinking_argument(method, conversation.thinking)
-        given = SubmittedResults(method, name, place, self.api)
+        given = SubmittedResults(method, name, code, self.api)
         return call_method(runner, client, method, {**method.examples, name: given.collect(results), **per_call})
 
     def _resume(self, runner: asyncio.Runner, client: object) -> object:

@@ -54,7 +54,7 @@ class SubmittedResults:
 
     method: Method
     name: str
-    place: ClassSource
+    code: ClassSource
     api: str
 
     def collect(self, results: Sequence[Mapping[str, Any]]) -> object:
@@ -89,7 +89,7 @@ class SubmittedResults:
     @property
     def _document(self) -> str:
         """The docstring of the method or, without one, the part of its class's that mentions it."""
-        owner, name = self.place.owner, self.method.path[0]
+        owner, name = self.code.owner, self.method.path[0]
         own = inspect.getdoc(getattr(owner, name, None)) or ""
         whole = f"{inspect.getdoc(owner) or ''}\n{inspect.getdoc(inspect.getmodule(owner)) or ''}"
         return own if self.name in own else f"{self.name}{whole.partition(name)[2]}"
@@ -129,7 +129,7 @@ class SubmittedResults:
 
     def _class_with(self, attributes: Mapping[str, None]) -> type | None:
         """Return the only class in the module that has the attributes of results that the class reads."""
-        found = [each for each in self.place.classes if is_result_class(each)]
+        found = [each for each in self.code.classes if is_result_class(each)]
         found = [each for each in found if attributes.keys() <= hints_of(each).keys()]
         return found[0] if len(found) == 1 else None
 

@@ -28,16 +28,16 @@ from harness.bridge.clients.tool_declarations import (
 from harness.bridge.clients.tool_functions import (
     AwaitableText,
     ToolSequence,
-    as_function,
-    as_handler,
     as_method,
+    make_function,
+    make_handler,
     parsed_arguments,
 )
 from harness.bridge.clients.tool_objects import CallableTool, ToolMaker, executing_method, tool_maker
 from harness.bridge.clients.tool_registration import Registrar, registrar_method
 
 
-def tool_arguments(method: Method, place: ClassSource, *, only_if_clear: bool) -> dict[str, ToolArgument]:
+def tool_arguments(method: Method, code: ClassSource, *, only_if_clear: bool) -> dict[str, ToolArgument]:
     """Return a function for each parameter of a method that takes tools to run. The function builds the argument.
 
     With `only_if_clear`, the annotations must show that the method runs the tools. Without them, it may be a client
@@ -45,20 +45,20 @@ def tool_arguments(method: Method, place: ClassSource, *, only_if_clear: bool) -
     """
     names = sorted({*method.names, method.variadic} - {"self", ""})
     executors = [each for each in names if EXECUTORS.fullmatch(each) and _may_execute_calls(method, each)]
-    found = {name: made for name in names if (made := _clear_argument(name, method, place))}
+    found = {name: made for name in names if (made := _clear_argument(name, method, code))}
     if not found and executors:
         declared = method.names & {*SYNONYMS["tools"]}
-        found = {each: declarations_argument(place.module, method.hints.get(each)) for each in declared}
+        found = {each: declarations_argument(code.module, method.hints.get(each)) for each in declared}
         found |= {name: ExecutorArgument(own_classes_in(method.hints.get(name))) for name in executors[:1]}
     if not found and not only_if_clear:
         found = {
-            name: made for name in names if name in TOOL_PARAMETERS and (made := _likely_argument(name, method, place))
+            name: made for name in names if name in TOOL_PARAMETERS and (made := _likely_argument(name, method, code))
         }
     functions = {name: made for name, made in found.items() if isinstance(made, FunctionsArgument)}
     declared = method.names & {*SYNONYMS["tools"]} - functions.keys()
     if functions and len(declared) == 1:
         found = {name: replace(made, is_by_signature=False) for name, made in functions.items()}
-        found |= {each: declarations_argument(place.module, method.hints.get(each)) for each in declared}
+        found |= {each: declarations_argument(code.module, method.hints.get(each)) for each in declared}
     return found
 
 
@@ -77,66 +77,64 @@ def _is_function_type(hint: object) -> bool:
     return typing.get_origin(hint) is cast("object", Callable) and bool(typing.get_args(hint))
 
 
-def _clear_argument(name: str, method: Method, place: ClassSource) -> ToolArgument | None:
+def _clear_argument(name: str, method: Method, code: ClassSource) -> ToolArgument | None:
     """Return the function that makes an argument whose annotation, or default class, holds tools to run."""
     hint = method.hints.get(name)
-    for kind in own_classes_in(hint) or _default_classes(name, place):
+    for kind in own_classes_in(hint) or _default_classes(name, code):
         if (registrar := registrar_method(kind)) is not None:
             return RegistryArgument(kind, registrar)
     if name not in TOOL_PARAMETERS:
         return None
     for kind in own_classes_in(hint):
-        if (maker := tool_maker(kind, place)) is not None:
-            return ObjectsArgument(maker, takes_mapping(name, hint, place))
+        if (maker := tool_maker(kind, code)) is not None:
+            return ObjectsArgument(maker, takes_mapping(name, hint, code))
     if "Callable" not in str(hint):
         return None
-    return _pairs_argument(name, hint, place) or FunctionsArgument(
-        str(hint), is_mapping=takes_mapping(name, hint, place)
-    )
+    return _pairs_argument(name, hint, code) or FunctionsArgument(str(hint), is_mapping=takes_mapping(name, hint, code))
 
 
-def _likely_argument(name: str, method: Method, place: ClassSource) -> ToolArgument | None:
+def _likely_argument(name: str, method: Method, code: ClassSource) -> ToolArgument | None:
     """Return the function that builds an argument whose annotation is too general, if the source shows that it runs
     tools.
     """
     hint = method.hints.get(name)
-    if (unpacked := _unpacked_argument(name, place)) is not None:
+    if (unpacked := _unpacked_argument(name, code)) is not None:
         return unpacked
-    is_mapping, of_dicts = takes_mapping(name, hint, place), re.search(r"\[.*\b[dD]ict|Mapping\[.*\]\]", str(hint))
-    if place.runs_tools and (pairs := _pairs_argument(name, hint, place)) is not None:
+    is_mapping, of_dicts = takes_mapping(name, hint, code), re.search(r"\[.*\b[dD]ict|Mapping\[.*\]\]", str(hint))
+    if code.runs_tools and (pairs := _pairs_argument(name, hint, code)) is not None:
         return pairs
-    if name in FUNCTION_MAPS and is_mapping and place.runs_tools:
+    if name in FUNCTION_MAPS and is_mapping and code.runs_tools:
         return FunctionsArgument(str(hint), is_mapping=True)
     if not of_dicts and reads_signatures(method.with_imports, name):
         return FunctionsArgument(str(hint), is_mapping=is_mapping)
-    kinds = [each for each in place.classes if re.search("Tool|Function|Skill|Action", each.__name__)]
-    makers = [maker for each in kinds if (maker := tool_maker(each, place)) is not None]
+    kinds = [each for each in code.classes if re.search("Tool|Function|Skill|Action", each.__name__)]
+    makers = [maker for each in kinds if (maker := tool_maker(each, code)) is not None]
     if not of_dicts and len(makers) == 1:
         return ObjectsArgument(makers[0], is_mapping)
-    return ObjectsArgument(None, is_mapping) if place.runs_tools else None
+    return ObjectsArgument(None, is_mapping) if code.runs_tools else None
 
 
-def _unpacked_argument(name: str, place: ClassSource) -> UnpackedArgument | None:
+def _unpacked_argument(name: str, code: ClassSource) -> UnpackedArgument | None:
     """Return the function that makes an argument with dictionaries which the class unpacks into a method of its own."""
-    found = re.search(rf"\bfor (\w+) in \(?(?:self\.)?_?{name}\b[^:\n]*:\s+self\.(\w+)\(\*\*\1\)", place.source)
-    method = getattr(place.owner, found[2], None) if found else None
+    found = re.search(rf"\bfor (\w+) in \(?(?:self\.)?_?{name}\b[^:\n]*:\s+self\.(\w+)\(\*\*\1\)", code.source)
+    method = getattr(code.owner, found[2], None) if found else None
     named = tool_parameters(method_of((), method)) if method is not None else {}
     return UnpackedArgument(named) if {"name", "handler"} <= named.keys() else None
 
 
-def _pairs_argument(name: str, hint: object, place: ClassSource) -> PairsArgument | TuplesArgument | None:
+def _pairs_argument(name: str, hint: object, code: ClassSource) -> PairsArgument | TuplesArgument | None:
     """Return the function that makes an argument with pairs of a declaration and a function, if there are such pairs.
 
     The annotation or the source shows them. The annotation may also have tuples of a function, texts and a schema.
     """
-    is_mapping = takes_mapping(name, hint, place)
+    is_mapping = takes_mapping(name, hint, code)
     kinds = next(_tuples_in(hint), ())
     if len(kinds) > _PAIR:
         return _tuples_argument(kinds, is_mapping)
     if any("Callable" in str(each) for each in kinds):
         typed = next(filter(typing.is_typeddict, kinds), None)
-        return PairsArgument(str(hint), is_mapping, "Callable" in str(kinds[:1]), place.module, cast("Any", typed))
-    read = re.search(rf"\bfor \(?(\w+), (\w+)\)? in (?:self\.)?_?{name}(\.values\(\))?(?![\w.])", place.source)
+        return PairsArgument(str(hint), is_mapping, "Callable" in str(kinds[:1]), code.module, cast("Any", typed))
+    read = re.search(rf"\bfor \(?(\w+), (\w+)\)? in (?:self\.)?_?{name}(\.values\(\))?(?![\w.])", code.source)
     if hint is not None or read is None or is_mapping is not bool(read[3]):
         return None
     is_function, is_declaration = (
@@ -145,7 +143,7 @@ def _pairs_argument(name: str, hint: object, place: ClassSource) -> PairsArgumen
     )
     if not any(is_declaration) and not (any(is_function) and "_" in read.groups()[:2]):
         return None
-    return PairsArgument("", is_mapping, is_function[0] or is_declaration[1], place.module)
+    return PairsArgument("", is_mapping, is_function[0] or is_declaration[1], code.module)
 
 
 def _tuples_in(hint: object) -> Iterator[tuple[object, ...]]:
@@ -172,41 +170,41 @@ def _tuples_argument(kinds: Sequence[object], is_mapping: bool) -> TuplesArgumen
 _PAIR = 2
 
 
-def takes_mapping(name: str, hint: object, place: ClassSource) -> bool:
+def takes_mapping(name: str, hint: object, code: ClassSource) -> bool:
     """Return whether a parameter for tools is a dictionary by name, by its annotation or by how the class uses it."""
     if hint is not None and hint is not Any:
         return re.match(r"(<class '|typing\.\w+\[)?(\w+\.)*([dD]ict|Mapping|MutableMapping)\b", str(hint)) is not None
-    is_kept = re.search(rf"self\.(\w+)(?::[^=\n]+)?\s*=\s*{name}\b(?!\.)", place.source)
+    is_kept = re.search(rf"self\.(\w+)(?::[^=\n]+)?\s*=\s*{name}\b(?!\.)", code.source)
     names = rf"((?<![\w.]){name}|self\.{is_kept[1]})" if is_kept else rf"(?<![\w.]){name}"
-    if inspect.isfunction(place.owner) and (source := source_of(place.owner)):
-        return _function_takes_mapping(name, source, place)
-    return re.search(names + _MAPPING_USE, place.source) is not None
+    if inspect.isfunction(code.owner) and (source := source_of(code.owner)):
+        return _function_takes_mapping(name, source, code)
+    return re.search(names + _MAPPING_USE, code.source) is not None
 
 
 _MAPPING_USE = r"(\s+or\s+\{\}|\.get\(|\.items\(|\.values\(|\.keys\()"
 """Code after the name of a dictionary."""
 
 
-def _function_takes_mapping(name: str, source: str, place: ClassSource) -> bool:
+def _function_takes_mapping(name: str, source: str, code: ClassSource) -> bool:
     """Return whether a function uses a parameter as a dictionary, itself or in a function that gets its value."""
     for item in re.findall(rf"\bfor (\w+) in \(?{name}(?![\w.(\[])", source):
         if {*re.findall(rf"(?<![\w.]){item}\.(\w+)", source)} - {*dir(str)}:
             return False  # the keys of a dictionary of tools are texts
-    uses = [(name, source), *passed_on(place.module, name, source)]
+    uses = [(name, source), *passed_on(code.module, name, source)]
     by_key = rf"{_MAPPING_USE}|\[(?![-\d:]|(?:i|j|k|idx|index)\])"
-    return any(re.search(rf"(?<![\w.]){each}(?:{by_key})|\*\*{each}\b", code) for each, code in uses)
+    return any(re.search(rf"(?<![\w.]){each}(?:{by_key})|\*\*{each}\b", user) for each, user in uses)
 
 
-def _default_classes(name: str, place: ClassSource) -> list[type]:
+def _default_classes(name: str, code: ClassSource) -> list[type]:
     """Return the class that a constructor instantiates if the argument is missing. If there is none, return the class
     of the module that has all methods which the class calls on the argument.
     """
-    made = re.search(rf"\b{name}\s+(?:or|if\s+{name}\s+is\s+not\s+None\s+else)\s+(\w+)\(", place.source)
-    made = made or re.search(rf"\b(\w+)\(\)\s+if\s+(?:{name}\s+is\s+None|not\s+{name})\b", place.source)
+    made = re.search(rf"\b{name}\s+(?:or|if\s+{name}\s+is\s+not\s+None\s+else)\s+(\w+)\(", code.source)
+    made = made or re.search(rf"\b(\w+)\(\)\s+if\s+(?:{name}\s+is\s+None|not\s+{name})\b", code.source)
     if made:
-        return [each for each in place.classes if each.__name__ == made[1]]
-    used = {*re.findall(rf"\b_?{name}\.([a-zA-Z]\w*)\b", place.source)} - {*dir(dict), *dir(list)}
-    return [each for each in place.classes if used and all(hasattr(each, one) for one in used)][:1]
+        return [each for each in code.classes if each.__name__ == made[1]]
+    used = {*re.findall(rf"\b_?{name}\.([a-zA-Z]\w*)\b", code.source)} - {*dir(dict), *dir(list)}
+    return [each for each in code.classes if used and all(hasattr(each, one) for one in used)][:1]
 
 
 ToolArgument: TypeAlias = Callable[[ToolSequence, str], object]
@@ -274,7 +272,7 @@ class FunctionsArgument:
 
     def __call__(self, tools: ToolSequence, _api: str) -> object:
         """Return the functions for these tools."""
-        make = as_function if self.is_by_signature else as_handler
+        make = make_function if self.is_by_signature else make_handler
         made = {each.name: make(each, self.hint) for each in tools}
         return made if self.is_mapping else [*made.values()]
 
@@ -292,7 +290,7 @@ class PairsArgument:
     def __call__(self, tools: ToolSequence, api: str) -> object:
         """Return the pairs for these tools."""
         declared = as_annotated(declarations(tools, api, self.module), list[self.kind] if self.kind else None)
-        pairs = [*zip(declared, (as_handler(each, self.hint) for each in tools), strict=True)]
+        pairs = [*zip(declared, (make_handler(each, self.hint) for each in tools), strict=True)]
         ordered = [(function, each) for each, function in pairs] if self.starts_with_function else pairs
         return dict(zip((each.name for each in tools), ordered, strict=True)) if self.is_mapping else ordered
 

@@ -10,7 +10,7 @@ from harness.bridge.clients.forms import FORMS, GEMINI, OPENAI
 from harness.bridge.clients.methods import Method
 from harness.bridge.clients.names import SYNONYMS, first_known
 from harness.bridge.clients.own_keys import Declaration
-from harness.bridge.clients.tool_functions import ToolSequence, as_handler
+from harness.bridge.clients.tool_functions import ToolSequence, make_handler
 from harness.bridge.openai_messages import Memory
 from harness.model.errors import RECOGNISED_CLIENT, Unsupported
 from harness.model.messages import ChatRequest, Message, Role, Text, Tool
@@ -82,7 +82,7 @@ def parts_of_tool(tool: ConversationTool, hint: str = "") -> dict[str, Any]:
     """Return the parts of a tool, by their meaning. `hint` is the annotation of the function."""
     return {
         "name": tool.name,
-        "handler": as_handler(tool, hint),
+        "handler": make_handler(tool, hint),
         "description": tool.description,
         "parameters": tool.parameters,
         "properties": tool.parameters.get("properties") or {},

@@ -31,12 +31,12 @@ def parsed_arguments(arguments: object) -> dict[str, Any]:
     return cast("dict[str, Any]", json.loads(arguments) if isinstance(arguments, str) else arguments)
 
 
-def as_handler(tool: ConversationTool, hint: str = "") -> Callable[..., object]:
+def make_handler(tool: ConversationTool, hint: str = "") -> Callable[..., object]:
     """Return a function that runs a tool, given its arguments by name or in a dictionary. It has the tool's signature
     if Python has such parameters. If its annotation is awaitable, it is asynchronous.
     """
     try:
-        return as_function(tool, hint)
+        return make_function(tool, hint)
     except Unsupported:
         return _with_name(_function_running(tool, None), tool, hint)
 
@@ -110,16 +110,16 @@ def _is_python_parameter(name: str, schema: Mapping[str, Any]) -> bool:
     return name.isidentifier() and not iskeyword(name) and isinstance(kind, str) and kind in _PYTHON_TYPES
 
 
-def function_of(tool: Tool) -> Callable[..., object]:
+def make_empty_function(tool: Tool) -> Callable[..., object]:
     """Return a Python function for a client that only describes it. The caller of the client runs the tool."""
-    return as_function(ConversationTool(tool.name, tool.description, dict(tool.parameters), _empty_result))
+    return make_function(ConversationTool(tool.name, tool.description, dict(tool.parameters), _empty_result))
 
 
 def _empty_result(call: ToolCall) -> ToolResult:
     return ToolResult(call.id, call.name, "")
 
 
-def as_function(tool: ConversationTool, hint: str = "") -> Callable[..., object]:
+def make_function(tool: ConversationTool, hint: str = "") -> Callable[..., object]:
     """Return a Python function with the name, the parameters and the description of a tool."""
     fields = cast("Mapping[str, Any]", tool.parameters.get("properties") or {})
     required = cast("Sequence[str]", tool.parameters.get("required") or ())

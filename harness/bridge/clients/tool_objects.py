@@ -22,7 +22,7 @@ from harness.bridge.clients.tool_declarations import (
     parts_of_tool,
     tool_parameters,
 )
-from harness.bridge.clients.tool_functions import as_function
+from harness.bridge.clients.tool_functions import make_function
 from harness.model.protocols import ConversationTool
 
 
@@ -62,13 +62,13 @@ def executing_method(kind: type) -> str | None:
     return next((each for each in names if each in RUNNING_METHODS or EXECUTORS.fullmatch(each)), None)
 
 
-def tool_maker(kind: type, place: ClassSource) -> ToolMaker | None:
+def tool_maker(kind: type, code: ClassSource) -> ToolMaker | None:
     """Return a function that makes a tool of a class, or of a class that implements it. Return `None` if it cannot."""
     if typing.is_typeddict(kind):
         parts = _parts_named(hints_of(kind))
         return tested_maker(_TypedDictionaries(parts)) if {"name", "handler"} <= {*parts.values()} else None
     running = [each for each in RUNNING_METHODS if callable(vars(kind).get(each))]
-    others = [each for each in place.classes if each is not kind and _implements(each, kind)] if running else []
+    others = [each for each in code.classes if each is not kind and _implements(each, kind)] if running else []
     for each in (kind, *others):
         if {"name", "handler"} <= (named := tool_parameters(made := method_of((), each))).keys():
             is_whole = made.required <= {*named.values()} and {"parameters", "properties", "declaration"} & named.keys()
@@ -115,7 +115,7 @@ class ConstructedTools:
         if "properties" in self.named:
             check_schema(tool, takes_required="required" in self.named)
         parts = parts_of_tool(tool, self.hint)
-        parts["handler"] = as_function(tool, self.hint) if self.is_by_signature else parts["handler"]
+        parts["handler"] = make_function(tool, self.hint) if self.is_by_signature else parts["handler"]
         return call(self.kind, **{name: parts[part] for part, name in self.named.items()})
 
 

@@ -19,7 +19,7 @@ from harness.bridge.clients.tool_declarations import (
     parts_of_tool,
     tool_parameters,
 )
-from harness.bridge.clients.tool_functions import as_function
+from harness.bridge.clients.tool_functions import make_function
 from harness.bridge.clients.tool_objects import ToolMaker, tool_maker
 from harness.model.errors import RECOGNISED_CLIENT, Unsupported
 from harness.model.protocols import ConversationTool
@@ -69,7 +69,7 @@ class Registrar:
             return call(register, **{self.item: self.make(tool)})
         hint = str(self.method.hints.get(self.named.get("handler", "")))
         parts = parts_of_tool(tool, hint)
-        function = as_function(tool, hint) if self.is_by_signature else parts["handler"]
+        function = make_function(tool, hint) if self.is_by_signature else parts["handler"]
         parts |= {"handler": function, "declaration": declarations([tool], api, self.method.module)[0]}
         types = _types_of_parameters(tool) if self._takes_types else {}
         types |= self._properties(tool) if self.takes_properties else {}
@@ -171,12 +171,12 @@ def returns_decorator(method: Method) -> bool:
 _REGISTRATIONS = (_registrar_by_parts, _registrar_by_object, _registrar_by_function, _registrar_by_decorator)
 
 
-def registrar_of(value: type, place: ClassSource) -> Registrar | None:
+def registrar_of(value: type, code: ClassSource) -> Registrar | None:
     """Return the method that registers a tool with a class, or with an object that its constructor creates."""
     if (found := registrar_method(value)) is not None:
         return found
-    kinds = {each.__name__: each for each in place.classes if each is not value}
-    for name, kind in re.findall(r"self\.(\w+)(?::[^=\n]+)?\s*=\s*(\w+)\(", place.source):
+    kinds = {each.__name__: each for each in code.classes if each is not value}
+    for name, kind in re.findall(r"self\.(\w+)(?::[^=\n]+)?\s*=\s*(\w+)\(", code.source):
         if kind in kinds and name[0] != "_" and (found := registrar_method(kinds[kind])) is not None:
             return replace(found, path=(name,))
     return None
