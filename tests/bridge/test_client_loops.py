@@ -1955,7 +1955,7 @@ class Agent:
         SEEN.append(self.persona)
         return self.tools["weather"](**args)
 """)
-    drive = agent_drive(module.Agent, "anthropic")
+    drive = recognise_agent(module.Agent, "anthropic")
     assert drive is not None
     drive(HERE, "claude", conversation(system=system))
 
