@@ -107,6 +107,10 @@ class ConversationServer:
         """Number of script responses sent."""
         return self._session.played
 
+    def has_stored(self, answer_id: str) -> bool:
+        """Return whether the server stores the answer with this id, so that a request may continue it."""
+        return answer_id in self._kept
+
     def serve(self, request: HttpRequest) -> ServedAnswer:
         """Respond to a chat request as the provider would."""
         with self._lock:

@@ -403,7 +403,8 @@ final answer, and a stream of it ends with an error after a part of the text.
 class ImprovisedRouter(ServeRouter):
     """Responds to every request below `BASE_PATH` with a script that fits its conversation.
 
-    A conversation is recognised by its first user message. `first` is the kind of its first answer.
+    A conversation is recognised by its first user message, or by the stored answer that a request continues. `first` is
+    the kind of its first answer.
     """
 
     def __init__(self, terms: SessionOptions, notify: Notify, first: FirstAnswer = "two calls") -> None:
@@ -461,6 +462,10 @@ class ImprovisedRouter(ServeRouter):
             view = wire.view(request)
         except WireError:
             return self._plain
+        if view.continues is not None:
+            for each in self.conversations():
+                if each.wire is wire and each.has_stored(view.continues):
+                    return each.scenario
         first = next((part.text for turn in view.turns for part in turn.parts if isinstance(part, TextView)), "")
         key = hashlib.sha256(f"{wire.name} {first}".encode()).hexdigest()
         with self._lock:

@@ -262,6 +262,11 @@ class ServedSession:
         rewritten, self.ways[self._request_count] = way(response, f"{self.scenario.id}/{self.name}")
         return rewritten
 
+    def has_stored(self, answer_id: str) -> bool:
+        """Return whether the session stores the answer with this id, so that a request may continue it."""
+        with self._lock:
+            return self._front.has_stored(answer_id)
+
     def note_run(self, call: ToolCall) -> int:
         """Record that the client ran a tool. Return how many script responses had been sent by then."""
         with self._lock:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -30,7 +30,7 @@ from harness.model.protocols import Adapter
 from harness.platform.exceptions import ExceptionOrigin
 from harness.platform.files import shipped_folder
 from harness.results import RunResult, Verdict
-from harness.runner.serve_router import BASE_PATH, ImprovisedRouter, example_value
+from harness.runner.serve_router import ANSWER, BASE_PATH, ImprovisedRouter, example_value
 from harness.runner.served_session import SessionOptions
 from tests.broken.running import cell
 from tests.cli.conftest import Command
@@ -1208,6 +1208,39 @@ def test_a_tool_for_which_no_script_can_be_made_is_answered_all_the_same() -> No
 
     assert response.status in (200, 400)
     assert len(router.run().cells) == 1
+
+
+@pytest.mark.parametrize(
+    ("previous", "texts", "rules"),
+    [
+        (None, ["", "", ANSWER], set()),
+        ("resp_unknown", [""], {"request-turned-away", "script-unplayed"}),
+    ],
+)
+def test_a_program_may_continue_a_stored_answer(previous: str | None, texts: list[str], rules: set[str]) -> None:
+    router = ImprovisedRouter(SessionOptions(fact_selection=FactSelection()), lambda _: None, "one call")
+    router.origin = "http://127.0.0.1:1"
+    parameters = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
+    tools = [{"type": "function", "name": name, "parameters": parameters, "strict": True} for name in ("a", "b")]
+    given: Any = {"input": "How many are there?"}
+    received: list[str] = []
+    while given:
+        body = json.dumps({"model": "gpt-5.4", "tools": tools, **given}).encode()
+        headers = {"authorization": "Bearer none", "content-type": "application/json"}
+        sent = HttpRequest("POST", f"{router.origin}{BASE_PATH}/v1/responses", headers, body)
+        answer = json.loads(router(sent).body)
+        if answer.get("error"):
+            break
+        parts = [part for item in answer["output"] for part in item.get("content") or [] if "text" in part]
+        calls = [item["call_id"] for item in answer["output"] if item["type"] == "function_call"]
+        received.append("" if calls else "".join(part["text"] for part in parts))
+        results = [{"type": "function_call_output", "call_id": each, "output": "3"} for each in calls]
+        given = calls and {"previous_response_id": previous or answer["id"], "input": results}
+
+    cells = router.run().cells
+
+    assert received == texts
+    assert {finding.rule for cell in cells for finding in cell.findings} == rules
 
 
 @pytest.mark.usefixtures("apart")
