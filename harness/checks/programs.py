@@ -124,12 +124,13 @@ def used_another_server(printed: str) -> bool:
 @dataclass(frozen=True, slots=True)
 class EndedProgram:
     """A program that has ended. `note` explains an abnormal end. `is_adapter` is set if the program used the adapter
-    protocol. `printed` has no control sequences.
+    protocol. `printed` has no control sequences. `is_stopped` is set if it exceeded its time limit.
     """
 
     is_adapter: bool
     printed: str
     note: str = ""
+    is_stopped: bool = False
 
 
 _PREFIXES = {
@@ -220,7 +221,7 @@ def run_program(
     printed_once = Event()
     parsed = Thread(target=_collect, args=(process, lines, printed_once), daemon=True)
     parsed.start()
-    note = ""
+    note, is_stopped = "", False
     with contextlib.suppress(OSError), cast("IO[str]", process.stdin) as given:  # it may have ended already
         given.write(f"{first}\n")
         given.flush()
@@ -233,9 +234,9 @@ def run_program(
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        note = f", then it was stopped after {seconds:.0f} seconds"
+        note, is_stopped = f", then it was stopped after {seconds:.0f} seconds", True
     parsed.join(_INPUT_SECONDS)
-    return EndedProgram(any(map(_is_description, lines)), _CONTROL_SEQUENCE.sub("", "".join(lines)), note)
+    return EndedProgram(any(map(_is_description, lines)), _CONTROL_SEQUENCE.sub("", "".join(lines)), note, is_stopped)
 
 
 _CONTROL_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")

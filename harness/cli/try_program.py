@@ -68,7 +68,7 @@ def try_program(command: str) -> int | None:
     Return `None` if it uses the adapter protocol.
     """
     began = STARTED.get(time.monotonic())
-    first = _run_program(command)
+    first = _run_program(command, seconds=_PROGRAM_SECONDS)
     return None if first[0].is_adapter else _try_again(command, *first, began, "", "a program that calls a model")
 
 
@@ -78,7 +78,9 @@ def try_code(command: str, name: str, sentence: str) -> int:
     `sentence` describes the object.
     """
     began = STARTED.get(time.monotonic())
-    ended, result, router = _run_program(command, is_first=False, seconds=_seconds_left(began))
+    loading = time.monotonic() - began  # recognition loaded the same libraries
+    seconds = max(_seconds_left(began), min(loading, _PROGRAM_SECONDS))
+    ended, result, router = _run_program(command, is_first=False, seconds=seconds)
     findings = [] if router.first_request is None else [*_changes_of_input(router.first_request)]
     if findings:
         first, *others = result.cells
@@ -461,7 +463,7 @@ def _run_program(
     *,
     is_first: bool = True,
     tolerated: frozenset[str] = frozenset(),
-    seconds: float = _PROGRAM_SECONDS,
+    seconds: float,
 ) -> tuple[EndedProgram, RunResult, ImprovisedRouter]:
     """Run a program against the reference server, for at most `seconds`."""
     terms = SessionOptions(fact_selection=fact_options(None, ()), ways=lambda _: [_in_pieces], tolerated=tolerated)
@@ -472,7 +474,24 @@ def _run_program(
         variables = program_variables(command, base_url, own)
         environment = {**own, **PRIVACY_VARIABLES, **variables, **variables_for(base_url)}
         ended = run_program(command, redirecting_environment(environment), seconds, may_be_adapter=is_first)
-    return ended, router.run(), router
+    result = router.run()
+    return ended, _without_missing_end(result, seconds) if ended.is_stopped else result, router
+
+
+def _without_missing_end(result: RunResult, seconds: float) -> RunResult:
+    """Return the result of a program that exceeded its time limit, without the findings that it stopped too early. The
+    rest of its conversations is unknown, so the run is unfinished.
+    """
+    cells: list[CellResult] = []
+    for cell in result.cells:
+        findings = tuple(each for each in cell.findings if each.rule != "script-unplayed")
+        is_changed = len(findings) < len(cell.findings)
+        verdict = verdict_of(findings) if is_changed else cell.verdict
+        cells.append(replace(cell, findings=findings, verdict=verdict))
+    if all(new.findings == old.findings for new, old in zip(cells, result.cells, strict=True)):
+        return result
+    stopped = f"it was stopped after {seconds:.0f} seconds, before it had all answers"
+    return replace(result, cells=cells, stopped=stopped)
 
 
 def _in_pieces(response: HttpResponse, _seed: str) -> tuple[HttpResponse, str]:

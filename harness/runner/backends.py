@@ -6,6 +6,7 @@ A backend opens an environment for each cell. The responses come from cassettes,
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Generator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -13,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Self
+from urllib.parse import urlsplit
 
 import httpx2
 
@@ -231,7 +233,7 @@ class OfflineBackend(Backend):
         target = cell.target
         wire = registry.api(target.api)
         session = ScriptSession(cell.scenario, wire, target.model, target.profile, origin=REFERENCE_URL)
-        end = Responder(partial(_handler_of, session), client)
+        end = Responder(partial(_handler_of, session, target.model), client)
         with self.connect(target, end, REFERENCE_URL + wire.base_path, keep) as (endpoint, log):
             yield CellEnvironment(endpoint, log, scripted=True, provenance=self.provenance(target))
 
@@ -275,15 +277,39 @@ class _UntimedTransport(httpx2.HTTPTransport):
         return super().handle_request(request)
 
 
-def _handler_of(session: ScriptSession, log: ExchangeLog) -> Handler:
-    """Return a handler for the reference server. URLs in its responses do not depend on its address."""
+def _handler_of(session: ScriptSession, model: str, log: ExchangeLog) -> Handler:
+    """Return a handler for the reference server. URLs in its responses do not depend on its address.
+
+    A request for a token count or for models is no part of the conversation, so it is not logged.
+    """
 
     def handle(request: HttpRequest) -> HttpResponse:
-        response = session(log.public(request))
+        public = log.public(request)
+        if (information := _information_response(public, model)) is not None:
+            return information
+        response = session(public)
         log.note(request, response)
         return response
 
     return handle
+
+
+def _information_response(request: HttpRequest, model: str) -> HttpResponse | None:
+    """Return the response to a request for a token count or for models, in any of the APIs. A client may count tokens
+    with another API than the one of its conversation. The only listed model is that of the conversation.
+    """
+    if _ASKS_FOR_INFORMATION.search(urlsplit(request.url).path) is None:
+        return None
+    responses = (
+        wire.server_endpoints.respond(request, (model,))
+        for wire in registry.apis()
+        if wire.provider_url.startswith("http")
+    )
+    return next((each for each in responses if each is not None), None)
+
+
+_ASKS_FOR_INFORMATION = re.compile(r"tokens$|/models\b(?!.*:(?!countTokens$))", re.IGNORECASE)
+"""End of the paths of such requests. Gemini's paths of conversations name a model, and end in another action."""
 
 
 class ReplayBackend(OfflineBackend):

@@ -87,6 +87,20 @@ class Reply:
     tool_calls: list[Any] = field(default_factory=list[Any])
 
 
+def test_a_text_in_place_of_an_annotated_object_is_no_answer() -> None:
+    def chat(messages: list[Any]) -> Reply:
+        return cast("Any", f"<html>{len(messages)}</html>")
+
+    def ask(messages: list[Any]) -> Reply | str:
+        return chat(messages)
+
+    client, either = (ShapedClient(recognise_shape(each, "mine:chat"), HERE, "gpt") for each in (chat, ask))
+
+    assert either.chat(REQUEST).text == "<html>2</html>"
+    with pytest.raises(MalformedResponse, match="returned a text in place of an answer"):
+        client.chat(REQUEST)
+
+
 @pytest.mark.parametrize(
     "answer",
     [

@@ -23,7 +23,7 @@ from harness.checks.first_request import is_mismatch
 from harness.checks.programs import RETURNED_TEXT, missing_arguments, program_variables
 from harness.checks.recognition import recognise, recognise_here
 from harness.checks.server_check import ScriptedServer
-from harness.cli import try_command, try_server
+from harness.cli import try_command, try_program, try_server
 from harness.cli.try_command import TrialCheck
 from harness.model.http import Delivery, HttpRequest, HttpResponse
 from harness.model.protocols import Adapter
@@ -947,6 +947,22 @@ def test_code_that_is_run_as_a_program_sends_what_it_is_given(
     done = harness("try", "reading:read_recipe")
 
     assert text in done.out, done.out + done.err
+
+
+def test_a_program_that_was_stopped_has_an_unknown_end(
+    harness: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(try_program, "_PROGRAM_SECONDS", 3.0)
+    monkeypatch.setattr(try_program, "_MIN_PROGRAM_SECONDS", 1.0)
+    (folder / "program.py").write_text(
+        PROGRAM.replace("    message = answer", "    time.sleep(60)\n    message = answer")
+    )
+    (folder / "program.py").write_text("import time\n" + (folder / "program.py").read_text())
+
+    done = harness("try", "--command", f"{sys.executable} program.py")
+
+    assert (done.code, "script-unplayed" in done.out) == (2, False), done.out
+    assert "UNFINISHED  it was stopped after 3 seconds, before it had all answers" in done.out
 
 
 def test_a_program_runs_with_its_own_prompts_and_tools(harness: Command, folder: Path) -> None:

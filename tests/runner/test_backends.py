@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import httpx2
 import pytest
@@ -223,6 +224,25 @@ def test_an_environment_has_its_provenance(tools: Scenario, target: Target, libr
             changed = tools.model_copy(update={change: said_otherwise(tools) if change == "turns" else "Another"})
             with replay.open_cell(replace(cell, scenario=changed)) as environment:
                 assert (environment.scripted, environment.stale) == (scripted, stale), change
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/messages/count_tokens", {"messages": [], "model": "claude-fable-5"}),
+        ("/responses/input_tokens", {"input": "Hello."}),
+        ("/models/no-such:generateContents", {"contents": []}),
+    ],
+)
+def test_a_request_for_a_token_count_is_no_part_of_a_conversation(
+    tools: Scenario, target: Target, path: str, body: dict[str, object]
+) -> None:
+    with ReferenceBackend() as reference, reference.open_cell(Cell(tools, target, "whole")) as environment:
+        client = cast("httpx2.Client", environment.endpoint.http_client)
+        answer = client.post(f"{environment.endpoint.base_url}/v1{path}", json=body)
+        is_counted = path.endswith("tokens")
+        assert (answer.status_code, len(environment.log.exchanges)) == ((200, 0) if is_counted else (404, 1))
+        assert ("input_tokens" in answer.json()) is is_counted
 
 
 def said_otherwise(scenario: Scenario) -> list[TurnSpec]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from types import MethodType
 from typing import Any, cast
 
-from harness.bridge.clients.annotations import hints_of, item_class, members_of, own_classes_in
+from harness.bridge.clients.annotations import classes_among, hints_of, item_class, members_of, own_classes_in
 from harness.bridge.clients.checked_options import accepted_options
 from harness.bridge.clients.forms import ANTHROPIC, Form
 from harness.bridge.clients.names import (
@@ -165,6 +165,13 @@ class Method(MethodCode):
     def has_usual_prompt(self) -> bool:
         """Return whether the parameter for the text of the user has a usual name."""
         return first_known(SYNONYMS["prompt"], self._text_names) is not None or self._texts_by_place is not None
+
+    @property
+    def returns_only_objects(self) -> bool:
+        """Return whether the annotation of the result names only third-party classes, and none for texts."""
+        found = [*members_of(self.hints.get("return"))]
+        classes = classes_among(found)
+        return bool(found) and len(classes) == len(found) and not any(issubclass(each, str) for each in classes)
 
     @property
     def prompt_list(self) -> str | None:

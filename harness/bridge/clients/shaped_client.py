@@ -143,7 +143,8 @@ class ShapedClient:
                 yield Finish(self._mark_unpassed(event.response)) if isinstance(event, Finish) else event
 
     def _read(self, answer: object, request: ChatRequest) -> ChatResponse:
-        if isinstance(answer, str) and self._shape.is_sdk:  # its caller reads fields, which a page of HTML lacks
+        reads_fields = self._shape.is_sdk or self._shape.whole.returns_only_objects
+        if isinstance(answer, str) and reads_fields:  # a page of HTML has no fields
             raise MalformedResponse(f"the client returned a text in place of an answer: {answer[:80]!r}")
         hint, source = self._shape.messages_hint, self._shape.whole.module
         return read_answer(answer, request, self._memory, self._api, hint=hint, source=source)
