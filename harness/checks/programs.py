@@ -268,6 +268,8 @@ RETURNED_TEXT = "harness: the call returned a text"
 RETURNED_ONLY_TEXT = ", and nothing tells whether it is truncated"
 """End of the line after `RETURNED_TEXT`, if it is true."""
 
+RETURNED_CALLS = "harness: the call returned calls of tools"
+
 EXAMPLE_INPUT = "Crème brûlée for 4: heat 1½ cups of cream, add 5 yolks and 80 g of sugar. Then bake it at 150 °C."
 """Text that code with prompts of its own is called with."""
 

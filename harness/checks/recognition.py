@@ -27,7 +27,7 @@ from harness.apis.view import CallView, RequestView, ResultView, TextView
 from harness.bridge.clients.agents import AgentDrive, FunctionDrive, guess_agent, recognise_agent
 from harness.bridge.clients.constructors import TRIED_MODELS, configured_model
 from harness.bridge.clients.forms import ANTHROPIC, FORMS, GEMINI, OPENAI, OPENAI_APIS, PROMPT, RESPONSES
-from harness.bridge.clients.methods import method_of
+from harness.bridge.clients.methods import is_decorated_object, method_of
 from harness.bridge.clients.names import BASE_URLS, KEYS, METHODS, first_known
 from harness.bridge.clients.provider_arguments import selectable_providers
 from harness.bridge.clients.sessions import SessionDrive, recognise_session
@@ -119,7 +119,8 @@ def recognise_here(name: str, api: str = "") -> Recognition:
             return Recognition(name, f"a tool loop of {value.api}")
         if _is_drive(value):
             return _recognise_drive(name, cast("Drive", value), _signature(name, value))
-        if not method and (found := _recognise_loop(name, value, api)) is not None:
+        is_function = bool(method) or is_decorated_object(value)
+        if not is_function and (found := _recognise_loop(name, value, api)) is not None:
             if found.question and (client := _recognise_with_messages(name, value, api)) is not None:
                 return client
             sentence = found.sentence + _provider_note(value, found.spec)
@@ -400,9 +401,11 @@ def _recognise_client(name: str, shape: ClientShape, api: str) -> Recognition:
     target, redirects = f"={seen.path}", f", with its requests to {seen.path} redirected"
     if not seen.path.startswith("http"):
         target, redirects = "" if seen.path == registry.api(seen.api).base_path else seen.path or "/", ""
-    has_own_system = shape.has_default_system or (shape.form is PROMPT and not shape.takes("system"))
+    has_own_prompt = shape.form is OPENAI and view is not None and bool(view.system) and not _has_bare_prompt(view)
+    has_own_system = shape.has_default_system or (shape.form is PROMPT and not shape.takes("system")) or has_own_prompt
     ignored = ("system-when-absent",) if has_own_system else ()
-    ignored += ("text-changed",) if shape.form is PROMPT and not _has_bare_prompt(view) else ()
+    ignored += ("system-verbatim", "history-append-only") if has_own_prompt else ()
+    ignored += ("text-changed",) if has_own_prompt or (shape.form is PROMPT and not _has_bare_prompt(view)) else ()
     ignored += ("setting-uninvited",) if shape.form is PROMPT else ()
     marks_errors = shape.marks_errors or shape.reads_error_flag
     has_no_flag = shape.form is OPENAI and seen.api not in OPENAI_APIS and not marks_errors
@@ -460,9 +463,12 @@ def _own_parts(shape: ClientShape, view: RequestView | None) -> str:
     """
     if shape.needs_schema:
         return "an answer format"
-    if view is None or shape.form is not PROMPT or shape.takes("response_format") or shape.takes("tools"):
+    if view is None or shape.takes("tools"):
         return ""
-    return "tools" if view.tools else "an answer format" if view.response_format is not None else ""
+    if view.tools:
+        return "tools"
+    is_asked = shape.form is not PROMPT or shape.takes("response_format")
+    return "an answer format" if view.response_format is not None and not is_asked else ""
 
 
 def _has_bare_prompt(view: RequestView | None) -> bool:

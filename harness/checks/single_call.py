@@ -7,13 +7,20 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from typing import cast
 
 from harness.apis import registry
 from harness.bridge.call_log import BoundMethod, logged_calls
 from harness.bridge.clients.truncation import may_report_truncation
-from harness.checks.programs import EXAMPLE_FORMAT, EXAMPLE_INPUT, RETURNED_ONLY_TEXT, RETURNED_TEXT
+from harness.checks.programs import (
+    EXAMPLE_FORMAT,
+    EXAMPLE_INPUT,
+    RETURNED_CALLS,
+    RETURNED_ONLY_TEXT,
+    RETURNED_TEXT,
+)
 from harness.model.errors import ChatError, MalformedResponse
-from harness.model.messages import ChatRequest, Message, Role, Text
+from harness.model.messages import ChatRequest, ChatResponse, Message, Role, Text
 from harness.model.protocols import Capability, Endpoint
 from harness.runner.backends import NO_KEY
 from harness.stdio import adapter_specs
@@ -27,7 +34,8 @@ def single_call_command(spec: str, model: str) -> str:
 def call_once(spec: str, model: str) -> None:
     """Call a recognised client once with a text, and print what it returns. Its base URL is that of the environment.
 
-    A line below a text says so, and whether the text is all that an application can learn about the answer.
+    A line below a text says so, and whether the text is all that an application can learn about the answer. Another
+    line reports that the caller gets calls of tools, and so has to continue the conversation.
     """
     adapter = adapter_specs.adapter(spec)
     base_url = os.environ["ANTHROPIC_BASE_URL"] + registry.api(adapter.api).base_path  # the only one without a version
@@ -36,7 +44,9 @@ def call_once(spec: str, model: str) -> None:
     request = ChatRequest(model, (Message(Role.USER, (Text(EXAMPLE_INPUT),)),), response_format=response_format)
     with logged_calls(lambda: 0) as calls:
         try:
-            client.chat(request)
+            answer = cast("ChatResponse", client.chat(request))
+            if answer.message.tool_calls:
+                sys.stdout.write(f"{RETURNED_CALLS}\n")
         except MalformedResponse:  # it need not be an answer of a model
             if not calls or calls[-1].result is None:
                 raise

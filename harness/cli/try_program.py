@@ -18,6 +18,7 @@ from harness.checks.program_redirection import redirecting_environment
 from harness.checks.programs import (
     EXAMPLE_FORMAT,
     EXAMPLE_INPUT,
+    RETURNED_CALLS,
     RETURNED_ONLY_TEXT,
     RETURNED_TEXT,
     EndedProgram,
@@ -188,7 +189,7 @@ def _lines_to_show(printed: str) -> list[str]:
     return [shorten(each, _MAX_LINE_CHARACTERS) for each in lines[-_MAX_PRINTED_LINES:]]
 
 
-_NOT_SHOWN = re.compile(rf"\s+at .*\d\)?$|Node\.js v\d|{RETURNED_TEXT}")
+_NOT_SHOWN = re.compile(rf"\s+at .*\d\)?$|Node\.js v\d|{RETURNED_TEXT}|{RETURNED_CALLS}")
 
 
 def _with_other_answers(  # noqa: PLR0913 - the first run, and what is known about it
@@ -475,12 +476,18 @@ def _run_program(
         environment = {**own, **PRIVACY_VARIABLES, **variables, **variables_for(base_url)}
         ended = run_program(command, redirecting_environment(environment), seconds, may_be_adapter=is_first)
     result = router.run()
-    return ended, _without_missing_end(result, seconds) if ended.is_stopped else result, router
+    if ended.is_stopped:
+        result = _without_missing_end(result, f"it was stopped after {seconds:.0f} seconds, before it had all answers")
+    elif RETURNED_CALLS in ended.printed:
+        result = _without_missing_end(result, None)
+    return ended, result, router
 
 
-def _without_missing_end(result: RunResult, seconds: float) -> RunResult:
-    """Return the result of a program that exceeded its time limit, without the findings that it stopped too early. The
-    rest of its conversations is unknown, so the run is unfinished.
+def _without_missing_end(result: RunResult, stopped: str | None) -> RunResult:
+    """Return the result without the findings that the program ended its conversations too early.
+
+    If it exceeded its time limit, their rest is unknown, and the run is unfinished for the reason `stopped`. Code that
+    returns calls of tools leaves the rest to its caller.
     """
     cells: list[CellResult] = []
     for cell in result.cells:
@@ -490,7 +497,6 @@ def _without_missing_end(result: RunResult, seconds: float) -> RunResult:
         cells.append(replace(cell, findings=findings, verdict=verdict))
     if all(new.findings == old.findings for new, old in zip(cells, result.cells, strict=True)):
         return result
-    stopped = f"it was stopped after {seconds:.0f} seconds, before it had all answers"
     return replace(result, cells=cells, stopped=stopped)
 
 

@@ -87,6 +87,14 @@ class Reply:
     tool_calls: list[Any] = field(default_factory=list[Any])
 
 
+def test_objects_that_contain_each_other_are_no_answer() -> None:
+    unsent = SimpleNamespace(usage=None)
+    unsent.chat = SimpleNamespace(stop_reason=None, parent=unsent)
+
+    with pytest.raises(MalformedResponse, match="with no text and no tool calls"):
+        as_completion(unsent)
+
+
 def test_a_text_in_place_of_an_annotated_object_is_no_answer() -> None:
     def chat(messages: list[Any]) -> Reply:
         return cast("Any", f"<html>{len(messages)}</html>")

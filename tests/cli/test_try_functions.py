@@ -249,3 +249,85 @@ class Tool:
 def test_the_code_that_gets_tools_shows_whether_it_reads_signatures(source: str, describes: bool) -> None:
     assert reads_signatures(source, "tools") is describes
     assert not passed_on("def add(tools", "tools")
+
+
+OWN_PROMPTS = """
+import functools
+
+import httpx2
+
+SCHEMA = {"type": "object", "properties": {"place": {"type": "string"}}, "required": ["place"]}
+TOOL = {"type": "function", "function": {"name": "look", "description": "Looks.", "parameters": SCHEMA}}
+
+
+def send(messages, **more):
+    url, headers = "https://api.openai.com/v1/chat/completions", {"authorization": "Bearer none"}
+    answer = httpx2.post(url, json={"model": "gpt-4.1", "messages": messages, **more}, headers=headers)
+    answer.raise_for_status()
+    return answer.json()
+
+
+class Call:
+    def __init__(self, function, **options):
+        self.function, self.options = function, options
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *args, **kwargs):
+        return send([{"role": "user", "content": self.function(*args, **kwargs)}], **self.options)
+
+    def format(self, *args, **kwargs):
+        return self.function(*args, **kwargs)
+
+
+def call(**options):
+    return lambda function: Call(function, **options)
+
+
+@call()
+def plain(subject: str):
+    return f"Write about {subject}"
+
+
+@call(tools=[TOOL])
+def with_tools(subject: str):
+    return subject
+
+
+@call()
+def lossy(question: str):
+    return question.replace("°", "")
+
+
+class Agent:
+    def __init__(self, **options):
+        self.options = options
+
+    def run(self, messages: list, temperature=None):
+        *before, last = messages
+        task = {**last, "content": "Current task: " + last["content"]}
+        return send([{"role": "system", "content": "You help."}, *before, task], **self.options)
+
+
+agent, handy = Agent(), Agent(tools=[TOOL])
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "texts"),
+    [
+        ("plain", ["a client of openai-chat, called as own:plain(subject)", "Nothing is wrong"]),
+        ("with_tools", ["with tools of its own, called as own:with_tools(subject)", "2 pass", "Nothing is wrong"]),
+        ("handy", ["with tools of its own, called as own:handy.run(messages)", "2 pass", "Nothing is wrong"]),
+        ("agent", ["called as own:agent.run(messages)", "Nothing is wrong"]),
+    ],
+)
+def test_code_with_prompts_or_tools_of_its_own_is_not_blamed_for_them(
+    harness: Command, folder: Path, name: str, texts: list[str]
+) -> None:
+    (folder / "own.py").write_text(OWN_PROMPTS)
+
+    done = harness("try", f"own:{name}")
+
+    assert done.code == 0, done.out + done.err
+    for text in texts:
+        assert text in done.out, done.out

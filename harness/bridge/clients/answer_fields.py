@@ -104,6 +104,10 @@ _OTHER_REASON_FIELDS = ("finish", "reason", "incomplete_reason", "status", "done
 
 _BLOCK_TYPES = ("text", "tool_use", "thinking")
 
+_MAX_DEPTH = 5
+
+_NO_ANSWER = "the client returned {kind}, with no text and no tool calls"
+
 
 def as_completion(answer: object) -> object:
     """Return the answer of a client in the form of an OpenAI Chat completion.
@@ -113,6 +117,17 @@ def as_completion(answer: object) -> object:
     """
     if isinstance(answer, str) or answer is None:
         return completion(answer or "")
+    return _completion_in(answer, type(answer).__name__, 0)
+
+
+def _completion_in(answer: object, kind: str, depth: int) -> object:
+    """Return the answer inside an object of the class `kind`. The depth is limited, as objects may contain each other.
+
+    Raises:
+        MalformedResponse: See `as_completion`.
+    """
+    if depth > _MAX_DEPTH:
+        raise MalformedResponse(_NO_ANSWER.format(kind=kind))
     if (items := items_of(answer)) is not None:
         answer = _fields_of_parts(items) or {"text": ""}
     found = {**computed_fields(answer), **plain_fields(answer)}
@@ -128,7 +143,8 @@ def as_completion(answer: object) -> object:
     if isinstance(inner, str | None) and (others := _inner_answers(answer, found)):
         inner = others[0]
     if inner is not None and not isinstance(inner, str):
-        return as_completion({**found, **computed_fields(inner), **plain_fields(inner), "message": None})
+        merged = {**found, **computed_fields(inner), **plain_fields(inner), "message": None}
+        return _completion_in(merged, kind, depth + 1)
     text = _text_among([found[key] for key in TEXT_FIELDS if key in found])
     calls = _calls_in(found)
     if (parts := items_of(text)) is not None:
@@ -137,7 +153,7 @@ def as_completion(answer: object) -> object:
         beside = [found[key] for key in TEXTS_BESIDE_CALLS if isinstance(found.get(key), str)]
         text = text or (beside[0] if beside and calls else "")
     if not text and not calls and not {*TEXT_FIELDS, *CALL_FIELDS} & found.keys():
-        raise MalformedResponse(f"the client returned {type(answer).__name__}, with no text and no tool calls")
+        raise MalformedResponse(_NO_ANSWER.format(kind=kind))
     made = [call_parts(each) for each in calls]
     reason = stop_reason_in(found)
     counts = token_counts_in(found)

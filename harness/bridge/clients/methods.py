@@ -326,7 +326,15 @@ def _delegated_parameters(value: object) -> frozenset[str]:
     return frozenset(signature.parameters) - {*own}
 
 
+def is_decorated_object(value: object) -> bool:
+    """Return whether a value is a callable object that a decorator made of a function, with the signature of it."""
+    is_object = not inspect.isroutine(value) and not inspect.isclass(value) and callable(value)
+    return is_object and not {"__wrapped__", "__signature__"}.isdisjoint(getattr(value, "__dict__", {}))
+
+
 def _is_decorated(value: object) -> bool:
+    if is_decorated_object(value):
+        return True
     code = getattr(value, "__code__", None)
     inner = getattr(inspect.unwrap(cast("Any", value)), "__code__", None) if code is not None else None
     return inner is not None and inner.co_filename != cast("Any", code).co_filename

@@ -22,7 +22,7 @@ from harness.bridge.clients.invocation import (
     with_parameters_of_delegate,
 )
 from harness.bridge.clients.message_classes import dispatched_classes
-from harness.bridge.clients.methods import Method, method_of
+from harness.bridge.clients.methods import Method, is_decorated_object, method_of
 from harness.bridge.clients.names import BASE_URLS, KEYS, KNOWN_PARAMETERS, METHODS, MODELS, SYNONYMS, first_known
 from harness.bridge.clients.objects import ObjectCopies
 from harness.bridge.clients.shapes import RESOURCE, SDK_METHODS, STREAM_METHODS, TEXT_CALLBACKS, ClientShape
@@ -116,7 +116,7 @@ def has_name_of_class(value: object) -> bool:
 
 
 def _is_function(value: object) -> bool:
-    return inspect.isroutine(value) or isinstance(value, partial)
+    return inspect.isroutine(value) or isinstance(value, partial) or is_decorated_object(value)
 
 
 def _shape_of_object(
