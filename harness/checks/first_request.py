@@ -124,6 +124,13 @@ def requests_with_call(
     """Return the requests that third-party code sends if the answer to its first one calls a tool. Its second request
     is rejected.
     """
+    return requests_with_steps(send, api, [ModelStep(calls=((tool, {**(arguments or {})}),))])
+
+
+def requests_with_steps(send: Callable[[str], object], api: str, steps: Sequence[ModelStep]) -> list[RequestView]:
+    """Return the requests that third-party code sends if the first ones are answered with these steps, and the next one
+    is rejected.
+    """
     wire, requests = registry.api(api), list[RequestView]()
 
     def respond(request: HttpRequest) -> HttpResponse:
@@ -132,9 +139,9 @@ def requests_with_call(
         except WireError:  # such as a request that reports the use of a library
             return _REFUSAL
         requests.append(view)
-        if len(requests) > 1:
+        if len(requests) > len(steps):
             return _REFUSAL
-        model, step = wire.model_of(request) or "", ModelStep(calls=((tool, {**(arguments or {})}),))
+        model, step = wire.model_of(request) or "", steps[len(requests) - 1]
         if view.stream:
             return wire.build_stream(step, "trial", model, wire.profile_for(model), view)
         return json_response(wire.build(step, "trial", model, wire.profile_for(model)))

@@ -23,10 +23,10 @@ from urllib.parse import urlsplit
 
 from harness import plugins
 from harness.apis import registry
-from harness.apis.view import CallView, RequestView, ResultView, TextView
+from harness.apis.view import CallView, ResultView
 from harness.bridge.clients.agents import AgentDrive, FunctionDrive, guess_agent, recognise_agent
 from harness.bridge.clients.constructors import TRIED_MODELS, configured_model
-from harness.bridge.clients.forms import ANTHROPIC, FORMS, GEMINI, OPENAI, OPENAI_APIS, PROMPT, RESPONSES
+from harness.bridge.clients.forms import ANTHROPIC, FORMS, GEMINI, OPENAI, PROMPT, RESPONSES
 from harness.bridge.clients.methods import is_decorated_object, method_of
 from harness.bridge.clients.names import BASE_URLS, KEYS, METHODS, first_known
 from harness.bridge.clients.provider_arguments import selectable_providers
@@ -44,6 +44,7 @@ from harness.checks.first_request import (
     requests_with_call,
 )
 from harness.checks.library_search import find_clients, is_installed, question_for_library
+from harness.checks.own_prompts import PROBE_TEXT, ignored_rules, own_parts_of
 from harness.checks.programs import EXAMPLE_FORMAT, keyless_environment, missing_variable, variable_question
 from harness.checks.single_call import single_call_command
 from harness.model.errors import HarnessError, PluginError, Unsupported
@@ -390,8 +391,7 @@ def _recognise_client(name: str, shape: ClientShape, api: str) -> Recognition:
         return Recognition(sentence=f"a client, called as {shape.sentence}", failure=seen.failure)
     if question := _client_question(name, shape, seen):
         return Recognition(question=question)
-    view = seen.view
-    own_parts = _own_parts(shape, view)
+    own_parts = own_parts_of(shape, seen)
     if not own_parts and _runs_own_loop(shape):
         return Recognition(question=_NO_TOOL.format(name=name, reason=""))
     shape = shape.for_api(str(seen.api))
@@ -401,19 +401,7 @@ def _recognise_client(name: str, shape: ClientShape, api: str) -> Recognition:
     target, redirects = f"={seen.path}", f", with its requests to {seen.path} redirected"
     if not seen.path.startswith("http"):
         target, redirects = "" if seen.path == registry.api(seen.api).base_path else seen.path or "/", ""
-    has_own_prompt = shape.form is OPENAI and view is not None and bool(view.system) and not _has_bare_prompt(view)
-    has_own_system = shape.has_default_system or (shape.form is PROMPT and not shape.takes("system")) or has_own_prompt
-    ignored = ("system-when-absent",) if has_own_system else ()
-    ignored += ("system-verbatim", "history-append-only") if has_own_prompt else ()
-    ignored += ("text-changed",) if has_own_prompt or (shape.form is PROMPT and not _has_bare_prompt(view)) else ()
-    ignored += ("setting-uninvited",) if shape.form is PROMPT else ()
-    marks_errors = shape.marks_errors or shape.reads_error_flag
-    has_no_flag = shape.form is OPENAI and seen.api not in OPENAI_APIS and not marks_errors
-    ignored += ("error-flag",) if has_no_flag else ()
-    ignored += ("tool-declaration-changed",) if shape.describes_functions else ()
-    ignored += (
-        ("stream-requested",) if shape.whole.always_streams and "stream_options" not in shape.whole.source else ()
-    )
+    ignored = ignored_rules(shape, seen, lambda url: _send(shape, url))
     own = f"{' with tools' if shape.tool_form else ''} in the API's own format" if kind == adapter_specs.NATIVE else ""
     service_target = "" if api else _service_target(shape, seen)
     at = f" at {service_target}, which it calls by default" if service_target else ""
@@ -430,7 +418,7 @@ def _recognise_client(name: str, shape: ClientShape, api: str) -> Recognition:
 def _client_question(name: str, shape: ClientShape, seen: FirstRequest) -> str:
     """Return a question if the client sent no request, lost the text that it was given, or runs its tools."""
     if seen.api is not None:
-        is_lost = shape.is_guess and shape.form is not PROMPT and _HELLO.lower().encode() not in seen.body.lower()
+        is_lost = shape.is_guess and shape.form is not PROMPT and PROBE_TEXT.lower().encode() not in seen.body.lower()
         if shape.describes_functions and continues_after_call(lambda url: _send(shape, url), seen.api, _TOOL.name):
             return _RUNS_TOOLS.format(name=name)
         return _which_method(name, shape) if is_lost else ""
@@ -455,26 +443,6 @@ def _runs_own_loop(shape: ClientShape) -> bool:
 
 _READS_CALLS = re.compile(r"tool_calls|tool_use|function_?call", re.IGNORECASE)
 """Code that reads the calls of an answer, in any of the formats."""
-
-
-def _own_parts(shape: ClientShape, view: RequestView | None) -> str:
-    """Return what a request has that harness did not ask for: tools, or a format of the answer. The answers of the
-    suite fit neither.
-    """
-    if shape.needs_schema:
-        return "an answer format"
-    if view is None or shape.takes("tools"):
-        return ""
-    if view.tools:
-        return "tools"
-    is_asked = shape.form is not PROMPT or shape.takes("response_format")
-    return "an answer format" if view.response_format is not None and not is_asked else ""
-
-
-def _has_bare_prompt(view: RequestView | None) -> bool:
-    """Return whether a request has the prompt as a message of its own, without other words around it."""
-    parts = [part for turn in view.turns for part in turn.parts] if view is not None else []
-    return view is None or any(isinstance(part, TextView) and part.text == _HELLO for part in parts)
 
 
 def _service_target(shape: ClientShape, seen: FirstRequest) -> str:
@@ -510,8 +478,7 @@ _WHICH_METHOD = (
 FOREIGN_FORMS = (ANTHROPIC.name, GEMINI.name, RESPONSES.name)
 """Message formats other than that of OpenAI Chat."""
 
-_HELLO = "Hello"
-_GREETING = Message(Role.USER, (Text(_HELLO),))
+_GREETING = Message(Role.USER, (Text(PROBE_TEXT),))
 _TOOL = Tool("look", "Looks.", {"type": "object", "properties": {}})
 _ONE_TOOL = Conversation(
     turns=(_GREETING,),
@@ -533,6 +500,10 @@ def _send(shape: ClientShape, url: str, messages: tuple[Message, ...] = (_GREETI
     client = ShapedClient(shape, Endpoint(url, "no-key"), shape.model)
     try:
         client.chat(request)
+    except Unsupported:
+        if not tools or not shape.whole.is_open:
+            raise
+        client.chat(replace(request, tools=()))  # its `**options` need not include tools
     finally:
         client.close()
 

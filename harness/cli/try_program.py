@@ -204,10 +204,11 @@ def _with_other_answers(  # noqa: PLR0913 - the first run, and what is known abo
     """Return the result with the defects of runs with other answers. `usual` is the program's best run so far."""
     tolerated = _exceeded_limits(result)
     streams = any(cell.variant == "stream" for cell in result.cells)
+    is_short = router.first_request is not None and _SHORT_ANSWER.search(router.first_request.body) is not None
     kinds: list[tuple[FirstAnswer, bool, float, _Judge]] = [
         ("unknown tool", router.has_tools, _LAST_START_SECONDS, _after_unknown_tool),
         ("cut call", router.has_tools, _LAST_START_SECONDS, _after_cut_call),
-        ("cut text", prints_answer, _LAST_START_SECONDS, _without_report_of_cut),
+        ("cut text", prints_answer and not is_short, _LAST_START_SECONDS, _without_report_of_cut),
         ("stream error", prints_answer and streams, _LAST_DIVIDED_SECONDS, _without_report_of_stream_error),
         ("divided text", prints_answer and router.can_divide_texts, _LAST_DIVIDED_SECONDS, _after_divided_text),
     ]
@@ -218,6 +219,10 @@ def _with_other_answers(  # noqa: PLR0913 - the first run, and what is known abo
             run, other, _ = _run_program(command, kind, is_first=False, tolerated=tolerated, seconds=left)
             result = replace(result, cells=[*result.cells, *judge(other.cells, run, usual, result)])
     return result
+
+
+_SHORT_ANSWER = re.compile(rb'"max_(?:completion_|output_)?tokens"\s*:\s*[1-9]\b', re.IGNORECASE)
+"""Limit in a request for an answer of a few words, which always ends there."""
 
 
 def _run_again(command: str, result: RunResult, began: float) -> tuple[EndedProgram, RunResult]:

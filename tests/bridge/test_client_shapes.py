@@ -87,6 +87,20 @@ class Reply:
     tool_calls: list[Any] = field(default_factory=list[Any])
 
 
+@pytest.mark.parametrize(("status", "raised"), [(None, Unsupported), (400, InvalidRequest)])
+def test_an_option_that_only_a_provider_refuses_is_an_error(status: int | None, raised: type[Exception]) -> None:
+    def chat(messages: list[Any], **options: Any) -> str:
+        assert messages
+        error = ValueError(f"{status or ''} Argument 'temperature' is not known: {options['temperature']}")
+        if status is not None:
+            error.__dict__["status_code"] = status
+        raise error
+
+    client = ShapedClient(recognise_shape(chat, "mine:chat"), HERE, "gpt")
+    with pytest.raises(raised):
+        client.chat(replace(REQUEST, temperature=0.5))
+
+
 def test_objects_that_contain_each_other_are_no_answer() -> None:
     unsent = SimpleNamespace(usage=None)
     unsent.chat = SimpleNamespace(stop_reason=None, parent=unsent)

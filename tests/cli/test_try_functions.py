@@ -293,11 +293,6 @@ def with_tools(subject: str):
     return subject
 
 
-@call()
-def lossy(question: str):
-    return question.replace("°", "")
-
-
 class Agent:
     def __init__(self, **options):
         self.options = options
@@ -309,6 +304,27 @@ class Agent:
 
 
 agent, handy = Agent(), Agent(tools=[TOOL])
+
+
+class Choosy:
+    def invoke(self, messages: list, **arguments):
+        for name in {"tools", "response_format"} & arguments.keys():
+            raise ValueError(f"Argument {name!r} is no text")
+        return send([{"role": "system", "content": "You help."}, *messages])
+
+
+choosy, kept = Choosy(), []
+
+
+def talk(question):
+    answer = send([*kept, {"role": "user", "content": question}])["choices"][0]["message"]
+    kept.extend([{"role": "user", "content": question}, answer])
+    return answer["content"]
+
+
+def choose(question):
+    answer = send([{"role": "user", "content": question}], logit_bias={"16": 100, "17": 100}, max_tokens=1)
+    return answer["choices"][0]["message"]["content"]
 """
 
 
@@ -319,6 +335,9 @@ agent, handy = Agent(), Agent(tools=[TOOL])
         ("with_tools", ["with tools of its own, called as own:with_tools(subject)", "2 pass", "Nothing is wrong"]),
         ("handy", ["with tools of its own, called as own:handy.run(messages)", "2 pass", "Nothing is wrong"]),
         ("agent", ["called as own:agent.run(messages)", "Nothing is wrong"]),
+        ("choosy", ["called as own:choosy.invoke(messages, tools, response_format)", "Nothing is wrong"]),
+        ("talk", ["called as own:talk(question)", "Nothing is wrong", "--ignore text-changed"]),
+        ("choose", ["with an answer format of its own, called as own:choose(question)", "Nothing is wrong"]),
     ],
 )
 def test_code_with_prompts_or_tools_of_its_own_is_not_blamed_for_them(

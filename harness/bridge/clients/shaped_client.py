@@ -102,7 +102,7 @@ class ShapedClient:
 
     def chat(self, request: ChatRequest) -> ChatResponse:
         """Send a request and return its response."""
-        with client_failures(self._shape.whole.module), self._redirected():
+        with client_failures(self._shape.whole.module), _refused_options(self._shape.whole), self._redirected():
             answer = self._call(self._shape.whole, self._pass_state(request))
             if isinstance(answer, AsyncIterator):
                 answer = iter([*self._synchronous(cast("AsyncIterator[object]", answer))])
@@ -121,7 +121,8 @@ class ShapedClient:
         if (callback := first_known(TEXT_CALLBACKS, method.names)) is not None:
             is_awaited = re.search(rf"\bawait\s+(?:self\.)?_?{callback}\(", method.module)
             extra[callback] = AwaitedTexts(texts).append if is_awaited else texts.append
-        with client_failures(self._shape.whole.module), self._redirected(), contextlib.ExitStack() as opened:
+        failures_of_client = client_failures(self._shape.whole.module)
+        with failures_of_client, _refused_options(method), self._redirected(), contextlib.ExitStack() as opened:
             answer = self._call(method, self._pass_state(request), **extra)
             if not hasattr(answer, "__iter__") and hasattr(answer, "__enter__"):
                 answer = opened.enter_context(cast("AbstractContextManager[object]", answer))
@@ -336,6 +337,24 @@ def client_failures(source: str = "") -> Generator[None]:
         if isinstance(error, RuntimeError) or type(error).__module__ != "builtins":
             raise ChatError(text) from error
         raise
+
+
+@contextlib.contextmanager
+def _refused_options(method: Method) -> Generator[None]:
+    """Raise `Unsupported` if an exception names an argument which a method accepts only as one of its `**options`. An
+    error that a provider returned is no such exception.
+    """
+    try:
+        yield
+    except Exception as error:
+        refused = _REFUSED_ARGUMENT.search(str(error))
+        is_of_provider = hasattr(error, "status_code") or hasattr(error, "response")
+        if refused is None or not method.is_open or refused[1] in method.names or is_of_provider:
+            raise
+        raise Unsupported(RECOGNISED_CLIENT, f"the option {refused[1]!r}", str(error)) from error
+
+
+_REFUSED_ARGUMENT = re.compile(r"\bargument '(\w+)'", re.IGNORECASE)
 
 
 @contextlib.contextmanager
