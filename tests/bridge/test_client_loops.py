@@ -1768,7 +1768,82 @@ class Session:
     assert drive is not None
     drive(HERE, "gemini", conversation())
 
-    assert module.SEEN == [{"functionResponse": {"name": "weather", "response": "sunny in Paris"}}, None]
+    assert module.SEEN == [{"functionResponse": {"name": "weather", "response": {"result": "sunny in Paris"}}}, None]
+
+
+RESPONSES_OF_GEMINI = {
+    "a key": ("submit(self, done: list[dict]):", '{"name": each["call"]["name"], "response": each["response"]}', True),
+    "a variable": ("submit(self, results):", '{"name": each["name"], "response": value}', True),
+    "a class": ("submit(self, results: list[Done]):", "FunctionResponse(each.name, response=each.output)", True),
+    "wrapped": ("submit(self, results):", '{"name": each["name"], "response": {"result": each["result"]}}', False),
+    "tested": (
+        "submit(self, results: list[Done]):",
+        '{"response": {"error": each.output} if each.is_error else {"output": each.output}}',
+        False,
+    ),
+    "a text": ("submit(self, results: list[Text]):", '{"name": each.name, "response": each.output}', False),
+}
+
+
+@pytest.mark.parametrize(("method", "part", "is_object"), RESPONSES_OF_GEMINI.values(), ids=[*RESPONSES_OF_GEMINI])
+def test_a_result_is_an_object_where_gemini_takes_it_unchanged(
+    load: Load, method: str, part: str, is_object: bool
+) -> None:
+    module = load(f"""
+class FunctionResponse(dict):
+    def __init__(self, name, response):
+        super().__init__(name=name, response=response)
+@dataclass
+class Done:
+    call_id: str | None
+    name: str
+    output: Any
+    is_error: bool = False
+@dataclass
+class Text:
+    call_id: str | None
+    name: str
+    output: str
+class Session:
+    def __init__(self, tools=None):
+        self.tools = tools
+    def ask(self, text):
+        return {{"text": "", "calls": [{{"id": "a", "name": "weather", "args": args}}]}}
+    def {method}
+        for each in {"done" if "done" in method else "results"}:
+            value = each.get("response") if isinstance(each, dict) else None
+            part = {{"functionResponse": {part}}}
+            SEEN.append(part["functionResponse"]["response"])
+        return {{"text": "done"}}
+""")
+    drive = recognise_session(module.Session, "gemini")
+    assert drive is not None
+    drive(HERE, "gemini", conversation())
+
+    (response,) = module.SEEN
+    text = response if isinstance(response, str) else next(iter(response.values()))
+    assert text == "sunny in Paris"
+    assert (response == {"result": text}) == (is_object or part.endswith('["result"]}}'))
+
+
+@pytest.mark.parametrize(("put", "content"), [("value", {"result": "sunny in Paris"}), ("made", "sunny in Paris")])
+def test_one_result_is_an_object_where_gemini_takes_it_unchanged(load: Load, put: str, content: object) -> None:
+    module = load(f"""
+class Session:
+    def __init__(self, tools=None):
+        self.tools = tools
+    def ask(self, text):
+        return {{"text": "", "calls": [{{"id": "a", "name": "weather", "args": args}}]}}
+    def add_tool_result(self, name, call_id, value):
+        made = {{"result": value}}
+        SEEN.extend([value, {{"functionResponse": {{"name": name, "response": {put}}}}}])
+        return {{"text": "done"}}
+""")
+    drive = recognise_session(module.Session, "gemini")
+    assert drive is not None
+    drive(HERE, "gemini", conversation())
+
+    assert module.SEEN[0] == content
 
 
 OBJECT = """

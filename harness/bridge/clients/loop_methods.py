@@ -139,6 +139,11 @@ def read_results(method: Method, parameter: str) -> ResultUses:
     return uses_of_results(method.source, method.module, parameter)
 
 
+def read_content(method: Method, parameter: str) -> ResultUses:
+    """Return the uses of a parameter as the content of one result, in the code of a method."""
+    return uses_of_results(method.source, method.module, parameter, is_content=True)
+
+
 def is_result_class(kind: type) -> bool:
     """Return whether a class has fields for a call and for its result."""
     names = hints_of(kind).keys()

@@ -26,7 +26,8 @@ class ResultUses:
     `keys` and `attributes` are read of each result. `names` are the variables to which a result that is a tuple is
     unpacked, and `call_fields` what is read of the first of them. `mapping_keys` are the expressions by which a
     dictionary of results is read. `is_ordered` is set if the results are values in the order of the calls, `is_native`
-    if they are put into the messages as they are, and `is_sent` if they get into a message for results.
+    if they are put into the messages as they are, and `is_sent` if they get into a message for results. `is_object` is
+    set if the content of a result is unchanged in a field that holds an object, the `response` of Gemini.
     """
 
     keys: dict[str, None] = field(default_factory=dict[str, None])
@@ -38,6 +39,7 @@ class ResultUses:
     is_ordered: bool = False
     is_native: bool = False
     is_sent: bool = False
+    is_object: bool = False
 
     @property
     def is_known(self) -> bool:
@@ -51,15 +53,18 @@ class ResultUses:
 
 
 @lru_cache(maxsize=256)
-def uses_of_results(method: str, source: str, parameter: str) -> ResultUses:
-    """Return the uses of a parameter in the source of a method, and in the functions of `source` that get its value."""
+def uses_of_results(method: str, source: str, parameter: str, *, is_content: bool = False) -> ResultUses:
+    """Return the uses of a parameter in the source of a method, and in the functions of `source` that get its value.
+
+    The parameter is for all results, or for the content of one if `is_content` is set.
+    """
     try:
         (tree,) = ast.parse(textwrap.dedent(method)).body
         functions = {each.name: each for each in ast.walk(ast.parse(source)) if isinstance(each, _Function)}
     except (SyntaxError, ValueError):
         return ResultUses()
     found = ResultUses()
-    pending: list[tuple[ast.AST, str, str]] = [(tree, parameter, _LIST)]
+    pending: list[tuple[ast.AST, str, str]] = [(tree, parameter, _VALUE if is_content else _LIST)]
     seen = set[tuple[ast.AST, str, str]]()
     while pending:
         place = pending.pop()
@@ -93,6 +98,7 @@ class _Scope:
                 self._attribute(node.attr)
             elif isinstance(node, ast.Dict | ast.Call) and _is_result_message(node) and self._is_in(node):
                 self.found.is_sent = True
+            self.found.is_object |= any(map(self._is_content, _values_of_response(node)))
             if isinstance(node, ast.Call):
                 yield from self._call(node)
             elif isinstance(node, ast.Dict):
@@ -112,6 +118,22 @@ class _Scope:
 
     def _is_in(self, node: ast.AST) -> bool:
         return any(isinstance(each, ast.Name) and each.id == self.name for each in ast.walk(node))
+
+    def _is_content(self, node: ast.expr) -> bool:
+        """Return whether an expression is the content of a result, unchanged."""
+        if self.kind == _VALUE:
+            assigned = (each for each in ast.walk(self.tree) if isinstance(each, ast.Assign | ast.AnnAssign))
+            is_made = any(
+                isinstance(part, ast.Dict | ast.JoinedStr)
+                for each in assigned
+                if self.name in {plain_name(name) for name in getattr(each, "targets", [getattr(each, "target", each)])}
+                for part in ast.walk(each)
+            )
+            return isinstance(node, ast.Name) and node.id == self.name and not is_made
+        if isinstance(node, ast.Call) and plain_name(node.func) != "get":
+            return False
+        owner = node.value if isinstance(node, ast.Subscript | ast.Attribute) else _owner_of_call(node)
+        return self.kind in (_ITEM, _LIST) and owner is not node and self._is_it(owner)
 
     def _loop(self, iterated: ast.expr, target: ast.expr) -> Iterator[tuple[ast.AST, str, str]]:
         """Follow the results through a loop or a comprehension."""
@@ -213,6 +235,21 @@ class _Scope:
                 yield function, parameter, kind
             elif self._is_in(value):
                 yield function, parameter, _VALUE
+
+
+def _values_of_response(node: ast.AST) -> Iterator[ast.expr]:
+    """Yield the expressions that a node puts into the field `response` of a message for results."""
+    if isinstance(node, ast.Dict):
+        pairs = zip(node.keys, node.values, strict=True)
+        yield from (value for key, value in pairs if _text(key) == _RESPONSE)
+    elif isinstance(node, ast.Call) and _RESULT_CLASSES.search(plain_name(node.func)):
+        yield from (each.value for each in node.keywords if each.arg == _RESPONSE)
+    elif isinstance(node, ast.Assign):
+        keys = (each.slice for each in node.targets if isinstance(each, ast.Subscript))
+        yield from (node.value for key in keys if _text(key) == _RESPONSE)
+
+
+_RESPONSE = "response"
 
 
 def _owner_of_call(node: ast.expr) -> ast.expr:

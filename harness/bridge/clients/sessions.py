@@ -17,6 +17,7 @@ from harness.bridge.clients.loop_methods import (
     adding_methods,
     declares_tools,
     prompt_methods,
+    read_content,
     result_methods,
     result_parameters,
     results_parameter,
@@ -161,8 +162,8 @@ class SessionDrive:
         method = self.results
         results = [_run_tool(conversation, each) for each in calls]
         if named := result_parameters(method):
-            hint = method.hints.get(named["content"])
-            given = [{**each, "content": content_of_result(each, method, hint, self.api)} for each in results]
+            hint, uses = method.hints.get(named["content"]), read_content(method, named["content"])
+            given = [{**each, "content": content_of_result(each, method, hint, self.api, uses)} for each in results]
             answer = _submit_each(runner, client, method, given)
             return answer if answer is not None and answer is not client else self._resume(runner, client)
         name = str(results_parameter(method))

@@ -21,16 +21,17 @@ from harness.bridge.clients.sources import ClassSource
 from harness.bridge.clients.values import jsonable, plain_fields, snake_case
 
 
-def content_of_result(result: Mapping[str, Any], method: Method, hint: object, api: str) -> object:
+def content_of_result(result: Mapping[str, Any], method: Method, hint: object, api: str, uses: ResultUses) -> object:
     """Return a result as text, or as JSON where the client serialises it or the API takes objects. A result that is an
-    error is an exception if the client marks such results as errors.
+    error is an exception if the client marks such results as errors. `uses` are those of its parameter.
     """
     value, kind = cast("object", result["value"]), typing.get_origin(hint) or hint
     if result["is_error"] and takes_exceptions(method):
         return RuntimeError(result["content"])
     if hint is str:
         return result["content"]
-    if inspect.isclass(kind) and issubclass(kind, Mapping):
+    is_object = (inspect.isclass(kind) and issubclass(kind, Mapping)) or (uses.is_object and api == GEMINI.name)
+    if is_object:
         return cast("object", value) if isinstance(value, dict) else {"result": value}
     is_any = (hint is Any or hint is object) and (api == GEMINI.name or "isinstance(" in method.source)
     is_tested = hint is None and api == GEMINI.name and _TESTS_OBJECT.search(method.source) is not None
@@ -95,7 +96,8 @@ class SubmittedResults:
         return own if self.name in own else f"{self.name}{whole.partition(name)[2]}"
 
     def _content(self, result: Mapping[str, Any], hint: object) -> object:
-        return content_of_result(result, self.method, hint, self.api)
+        uses = read_results(self.method, self.name)
+        return content_of_result(result, self.method, hint, self.api, uses)
 
     def _key_in_mapping(self, result: Mapping[str, Any], hint: object) -> object:
         return result["name"] if self._uses.is_by_name else _key_of_call(result, hint) or result["name"]
