@@ -10,7 +10,7 @@ import sys
 from typing import cast
 
 from harness.apis import registry
-from harness.bridge.call_log import BoundMethod, logged_calls
+from harness.bridge.call_log import BoundMethod, LoggedCall, logged_calls
 from harness.bridge.clients.truncation import may_report_truncation
 from harness.checks.programs import (
     EXAMPLE_FORMAT,
@@ -48,11 +48,11 @@ def call_once(spec: str, model: str) -> None:
             if answer.message.tool_calls:
                 sys.stdout.write(f"{RETURNED_CALLS}\n")
         except MalformedResponse:  # it need not be an answer of a model
-            if not calls or calls[-1].result is None:
+            if not calls or _returned_by(calls[-1]) is None:
                 raise
         except ChatError as error:
             raise error.__cause__ or error from None  # the exception of the user's code
-    returned = calls[-1].awaited if calls[-1].is_awaited else calls[-1].result
+    returned = _returned_by(calls[-1])
     sys.stdout.write(f"{returned}\n")
     if isinstance(returned, str):
         function = calls[-1].function
@@ -60,6 +60,10 @@ def call_once(spec: str, model: str) -> None:
         module = str(getattr(owner, "__module__", ""))
         is_silent = not may_report_truncation(returned, (owner,), module)
         sys.stdout.write(f"{RETURNED_TEXT}{RETURNED_ONLY_TEXT if is_silent else ''}\n")
+
+
+def _returned_by(call: LoggedCall) -> object:
+    return call.awaited if call.is_awaited else call.result
 
 
 if __name__ == "__main__":

@@ -101,6 +101,39 @@ def test_an_option_that_only_a_provider_refuses_is_an_error(status: int | None, 
         client.chat(replace(REQUEST, temperature=0.5))
 
 
+@dataclass
+class Outcome:
+    """The result of an agent. Its messages end with the request."""
+
+    raw: str
+    messages: list[dict[str, str]]
+    generated: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
+
+
+class Printed(Outcome):
+    def __str__(self) -> str:
+        return self.raw
+
+
+def test_the_request_at_the_end_of_a_conversation_is_no_answer() -> None:
+    asked, answered = [{"role": "user", "content": "Hello?"}], [{"role": "assistant", "content": "Hello."}]
+
+    for each in (Printed("Hello.", asked), Outcome("", asked, answered), Outcome("", [*asked, *answered])):
+        body: Any = as_completion(each)
+        assert body["choices"][0]["message"]["content"] == "Hello."
+    with pytest.raises(MalformedResponse, match="returned Outcome"):
+        as_completion(Outcome("Hello.", asked))
+
+
+def test_a_parameter_for_a_class_takes_no_schema() -> None:
+    def chat(messages: list[Any], response_format: type[BaseModel] | None = None) -> str: ...
+
+    def ask(messages: list[Any], response_format: type[BaseModel] | dict[str, Any] | None = None) -> str: ...
+
+    known = [recognise_shape(each, "mine:chat").capabilities for each in (chat, ask)]
+    assert [Capability.JSON_SCHEMA in each for each in known] == [False, True]
+
+
 def test_objects_that_contain_each_other_are_no_answer() -> None:
     unsent = SimpleNamespace(usage=None)
     unsent.chat = SimpleNamespace(stop_reason=None, parent=unsent)

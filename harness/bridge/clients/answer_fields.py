@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any, TypeAlias
 
+from harness.bridge.clients.annotations import BUILTIN_MODULES
 from harness.bridge.clients.names import TEXTS_BESIDE_CALLS, call_id_field
 from harness.bridge.clients.values import items_of, jsonable, plain_fields, snake_case
 from harness.bridge.completions import completion, stop_reason
@@ -117,7 +118,22 @@ def as_completion(answer: object) -> object:
     """
     if isinstance(answer, str) or answer is None:
         return completion(answer or "")
-    return _completion_in(answer, type(answer).__name__, 0)
+    try:
+        return _completion_in(answer, type(answer).__name__, 0)
+    except MalformedResponse:
+        if (text := _own_text(answer)) is None:
+            raise
+        return completion(text)
+
+
+def _own_text(answer: object) -> str | None:
+    """Return the text of an object whose class defines what text it is. A representation of the object is none."""
+    kind = type(answer)
+    owner = next(each for each in kind.__mro__ if "__str__" in vars(each))
+    if owner.__module__.partition(".")[0] != kind.__module__.partition(".")[0] or kind.__module__ in BUILTIN_MODULES:
+        return None
+    text = str(answer)
+    return None if re.match(rf"[<{{\[]|{re.escape(kind.__name__)}\b", text) else text
 
 
 def _completion_in(answer: object, kind: str, depth: int) -> object:
@@ -136,10 +152,8 @@ def _completion_in(answer: object, kind: str, depth: int) -> object:
     if not {*CALL_FIELDS} & found.keys() and is_single_call(answer):
         return completion("", [call_parts(answer)])
     inner = found.get("message")
-    if not ({*TEXT_FIELDS, *CALL_FIELDS} - {"messages"}) & found.keys() and (
-        history := items_of(found.get("messages"))
-    ):
-        return as_completion(history[-1])  # an agent returns its whole conversation
+    if (last := _last_message(found)) is not None:
+        return as_completion(last)
     if isinstance(inner, str | None) and (others := _inner_answers(answer, found)):
         inner = others[0]
     if inner is not None and not isinstance(inner, str):
@@ -258,6 +272,26 @@ _OWN_STOP_WORDS = {
 def usual_stop_reason(calls: Sequence[object]) -> str:
     """Return the stop reason that an answer with or without calls usually has."""
     return "tool_calls" if calls else "stop"
+
+
+def _last_message(found: Mapping[str, Any]) -> object | None:
+    """Return the last message of an agent that returns its whole conversation. A conversation that ends with the
+    request has the messages of the model in another list.
+    """
+    whole = items_of(found.get("messages"))
+    if not whole or {*TEXT_FIELDS, *CALL_FIELDS} & found.keys():
+        return None
+    lists = [whole, *(items for each in found.values() if (items := items_of(each)))]
+    answers = (each[-1] for each in lists if _role_of(each[-1]) in _ROLES_OF_ANSWERS)
+    return next(answers, None if _role_of(whole[-1]) in _ROLES_OF_REQUESTS else whole[-1])
+
+
+def _role_of(message: object) -> str:
+    role: object = plain_fields(message).get("role")
+    return str(getattr(role, "value", role))
+
+
+_ROLES_OF_REQUESTS, _ROLES_OF_ANSWERS = ("user", "system", "developer", "human"), ("assistant", "model", "ai")
 
 
 def _text_among(values: Sequence[object]) -> object:

@@ -252,7 +252,7 @@ def method_of(path: tuple[str, ...], value: object) -> Method:
         )
     found = Method(
         path,
-        frozenset(each.name for each in named) | unpacked,
+        frozenset(each.name for each in named if not _takes_class(each)) | unpacked,
         not unpacked and any(each.kind is each.VAR_KEYWORD for each in parameters),
         frozenset(required),
         {each.name: each.default for each in named if isinstance(each.default, str) and each.default},
@@ -271,6 +271,19 @@ def method_of(path: tuple[str, ...], value: object) -> Method:
         delegated=_delegated_parameters(value),
     )
     return _with_dictionary(found, value) if inspect.isclass(value) else _with_options(found)
+
+
+def _takes_class(parameter: inspect.Parameter) -> bool:
+    """Return whether an optional parameter for the format of the answer takes only a class, which no caller of JSON
+    has.
+    """
+    is_format = parameter.name in ("response_format", *SYNONYMS["json_schema"])
+    is_optional = is_format and parameter.default is not parameter.empty
+    return is_optional and _CLASS_ANNOTATION.fullmatch(str(parameter.annotation)) is not None
+
+
+_CLASS_ANNOTATION = re.compile(r"(?:typing\.)?(?:Optional\[)?(?:typing\.)?[Tt]ype\[[^|]*\](?: \| None)?")
+"""Annotation of a parameter for a class, as source or as Python shows it."""
 
 
 def _with_dictionary(method: Method, kind: type) -> Method:
