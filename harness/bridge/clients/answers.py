@@ -93,7 +93,7 @@ def read_answer(  # noqa: PLR0913 - what is known about the client and its API
 def keep_own_message(  # noqa: PLR0913, PLR0917 - what is known about the client and its API
     item: object, found: ChatResponse, request: ChatRequest, memory: Memory, api: str, hint: object, source: str = ""
 ) -> None:
-    """Keep the client's own message in the last item of its stream, if it is the whole answer `found`."""
+    """Keep the client's own message if the last item of its stream has the whole answer `found`."""
     own = own_message(item, hint, api, source)
     if own is None and (inner := answer_inside(item)) is not None:
         item, own = inner, own_message(inner, hint, api, source)
@@ -119,7 +119,7 @@ def read_stream(
     """Convert a client's stream to events.
 
     Items may be events of Anthropic, chunks of Gemini or OpenAI Chat, texts, the client's own events, or tuples of a
-    kind and a value. If an event has only `data`, that is the chunk.
+    kind and a value. If an event has only a field `data`, its value is the chunk.
     """
     every = iter(items)
     first = next(every, None)
@@ -146,8 +146,9 @@ def read_stream(
 
 
 def events_of(answer: ChatResponse, texts: Sequence[str]) -> Iterator[StreamEvent]:
-    """Yield the events of a stream whose client returns only the whole response. `texts` are the pieces of its text
-    that the client gave to a callback, if it has one.
+    """Yield the events of a stream whose client returns only the whole response.
+
+    `texts` are the pieces of its text that the client passed to a callback, if it has one.
     """
     yield from map(TextDelta, texts or filter(None, [answer.text]))
     for index, call in enumerate(answer.tool_calls):
@@ -203,8 +204,9 @@ def _own_events(items: Iterable[object], request: ChatRequest, api: str) -> Iter
 def _with_native_parts(
     answer: ChatResponse, parts: Iterable[JSON], last: object, request: ChatRequest, api: str
 ) -> ChatResponse:
-    """Return the response of a stream with its thoughts and signatures. They are in the parts of its events. If not,
-    the last item may be a whole answer with content in the API's own format.
+    """Return the response of a stream with its thoughts and signatures.
+
+    They are in the parts of its events, or in the last item if that is a whole answer in the API's own format.
     """
     if any(map(has_signature, parts)):
         return replace(answer, message=message_of_parts(join_parts(parts), request))

@@ -12,11 +12,11 @@ from harness.bridge.clients.sources import source_of
 
 
 def accepted_options(value: object) -> frozenset[str] | None:
-    """Return the names that a function, method or constructor accepts among its `**options`. Return `None` if it has no
-    `**options` or does not compare their names with a list.
+    """Return the names that a function, method or constructor accepts among its `**options`.
 
-    A function may raise an exception for other names, as in `if set(options) - ALLOWED: raise TypeError`, or select the
-    known ones, as in `{key: options[key] for key in ALLOWED if key in options}`.
+    Return `None` if it has no `**options` or does not compare their names with a list. The code may raise an exception
+    for other names, as in `if set(options) - ALLOWED: raise TypeError`. Or it selects the known ones, as in `{key:
+    options[key] for key in ALLOWED if key in options}`.
     """
     function = value.__init__ if inspect.isclass(value) else getattr(value, "__func__", value)
     if not inspect.isfunction(function):
@@ -35,7 +35,7 @@ def accepted_options(value: object) -> frozenset[str] | None:
 
 
 def _lists_compared(tree: ast.AST, options: str) -> Iterator[ast.expr]:
-    """Yield the expressions for the list of names that code accepts as options."""
+    """Yield the expressions for lists of accepted names with which code compares its options."""
     unknown = dict[str, ast.expr]()
     for each in ast.walk(tree):
         if isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Name):
@@ -50,7 +50,7 @@ def _lists_compared(tree: ast.AST, options: str) -> Iterator[ast.expr]:
 
 
 def _lists_that_exclude(test: ast.expr, options: str, tree: ast.AST) -> Iterator[ast.expr]:
-    """Yield the lists of which a test finds the options that are not in them."""
+    """Yield the lists in a test that finds options whose names are not in the list."""
     keys = {options, *_keys_of(tree, options)}
     for each in ast.walk(test):
         if isinstance(each, ast.BinOp) and isinstance(each.op, ast.Sub) and options in _names_in(each.left):
@@ -64,7 +64,7 @@ def _lists_that_exclude(test: ast.expr, options: str, tree: ast.AST) -> Iterator
 
 
 def _lists_that_select(loop: ast.comprehension | ast.For, options: str, tree: ast.AST) -> Iterator[ast.expr]:
-    """Yield the list with which a loop selects options."""
+    """Yield the list by which a loop selects options."""
     if isinstance(loop, ast.comprehension) and options in _names_in(loop.iter):
         keys = _names_in(loop.target)
         for each in (one for test in loop.ifs for one in ast.walk(test)):
@@ -77,7 +77,7 @@ def _lists_that_select(loop: ast.comprehension | ast.For, options: str, tree: as
 
 
 def _reads_by_key(tree: ast.AST, options: str, keys: set[str]) -> bool:
-    """Return whether code reads options by a variable that holds their name."""
+    """Return whether code reads options by a variable that holds the name of an option."""
     for each in ast.walk(tree):
         read, by = ast.Constant(None), list[ast.expr]()
         if isinstance(each, ast.Subscript):
@@ -90,7 +90,7 @@ def _reads_by_key(tree: ast.AST, options: str, keys: set[str]) -> bool:
 
 
 def _owner(tree: ast.AST, part: ast.comprehension) -> ast.AST:
-    """Return the comprehension that has this loop."""
+    """Return the comprehension to which a loop belongs."""
     return next(each for each in ast.walk(tree) if part in getattr(each, "generators", ()))
 
 
@@ -105,7 +105,7 @@ def _names_in(node: ast.AST) -> set[str]:
 
 
 def _texts_of(node: ast.expr, known: Mapping[str, object], owner: object) -> frozenset[str]:
-    """Return the texts in a collection that an expression writes or names. An attribute is one of the owner's."""
+    """Return the texts in a collection that an expression spells out or names. A named attribute belongs to `owner`."""
     found = set[str]()
     for each in ast.walk(node):
         value: object = None

@@ -57,8 +57,9 @@ def keeps_history(client: object) -> bool:
 
 
 def variables_of(client: object) -> dict[str, object]:
-    """Return the attributes of a client. Those of a function include the variables that it and the functions among them
-    keep from the function that made it.
+    """Return the attributes of a client. Of a function, also return the variables that it captures from another one.
+
+    Functions among these variables are searched in the same way.
     """
     found, pending = {**cast("dict[str, object]", getattr(client, "__dict__", {}))}, [client]
     while pending:
@@ -71,8 +72,9 @@ def variables_of(client: object) -> dict[str, object]:
 
 
 def setting_attributes(client: object) -> dict[str, object]:
-    """Return the attributes of a client that hold settings of its requests, with their values. They are parameters of
-    its constructor that another method reads.
+    """Return the attributes of a client that hold settings of its requests, with their values.
+
+    Each is a parameter of the constructor, and another method reads it.
     """
     kind, own = type(client), cast("dict[str, object]", getattr(client, "__dict__", {}))
     constructor = method_of((), kind)

@@ -49,7 +49,7 @@ def read_complete_answer(  # noqa: PLR0913 - what is known about the client and 
     hint: object = None,
     source: str = "",
 ) -> ChatResponse:
-    """Convert an answer that is no iterator to a response. See `answers.read_answer`."""
+    """Convert an answer that is not an iterator to a response. See `answers.read_answer`."""
     parsed = api == ANTHROPIC.name
     body = native_body(answer, api) or jsonable(answer)
     if is_anthropic_body(body):
@@ -84,8 +84,9 @@ def read_complete_answer(  # noqa: PLR0913 - what is known about the client and 
 
 
 def _with_blocks(answer: object, blocks: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the fields of an answer, with the blocks of its message as content. Its own text and calls are what its
-    caller reads, so they come first.
+    """Return the fields of an answer, with the blocks of its message as content.
+
+    If the answer has a text or calls of its own, the blocks are left out, because the caller reads those fields.
     """
     found = {**plain_fields(answer), **computed_fields(answer)}
     found.pop("message", None)
@@ -120,10 +121,10 @@ def _keep_with_own_fields(
 def with_native_message(
     found: ChatResponse, answer: object, request: ChatRequest, api: str, memory: Memory | None = None
 ) -> ChatResponse:
-    """Return the response with the message in the API's own format that the answer also contains, if both have the same
-    text and calls. Only the API's format has thoughts and their signatures.
+    """Return the response with the message in the API's own format, if the answer also contains that message.
 
-    The client's own message in `memory` is then kept for that message, which may have more parts.
+    Both must have the same text and calls. Only the API's format has thoughts and their signatures. The client's own
+    message in `memory` is then kept for the message in the API's format, which may have more parts.
     """
     values = items_of(answer) or [*plain_fields(answer).values()]
     inner = [items_of(each) for value in values for each in (value, *plain_fields(value).values())]
@@ -152,13 +153,13 @@ def _calls_of_message(message: Message) -> list[tuple[str, str, object]]:
 
 
 def _with_usual_reason(answer: ChatResponse) -> ChatResponse:
-    """Return the response of a client that returns no stop reason."""
+    """Return the response with a stop reason that fits its calls, for a client that returns none."""
     reason = StopReason.TOOL_USE if answer.tool_calls else StopReason.END_TURN
     return with_missing(replace(answer, stop_reason=reason), {NO_STOP_REASON: True})
 
 
 def _with_own_reason(answer: ChatResponse) -> ChatResponse:
-    """Return the response, with an unknown stop reason replaced if it is a common word of clients for a known one."""
+    """Return the response with a known stop reason in place of a word that clients commonly use for it."""
     if answer.stop_reason is not StopReason.UNKNOWN:
         return answer
     reason = stop_reason(answer.raw_stop_reason)
@@ -181,8 +182,10 @@ def _with_client_fields(native: ChatResponse, fields: Mapping[str, Any]) -> Chat
 
 
 def _with_own_text_and_calls(native: ChatResponse, answer: object, request: ChatRequest) -> ChatResponse:
-    """Return a response that was read from content in the API's format. If the client's answer also has fields with
-    another text or other calls, these are what its caller reads, so they are returned.
+    """Return a response that was read from content in the API's format.
+
+    If the client's answer also has fields with another text or other calls, return those, because the caller reads
+    them.
     """
     own = {**computed_fields(answer), **plain_fields(answer)}
     if isinstance(answer, Mapping) or not isinstance(own.get("text"), str) or not {*CALL_FIELDS} & own.keys():
@@ -193,8 +196,10 @@ def _with_own_text_and_calls(native: ChatResponse, answer: object, request: Chat
 
 
 def with_missing(answer: ChatResponse, lacks: Mapping[str, bool]) -> ChatResponse:
-    """Return the response with `lacks` in `reported`: mostly what the client does not provide. A raw stop reason that
-    the client did not provide is removed.
+    """Return the response with the keys in `lacks` in its `reported`. Most of them name what the client does not
+    provide.
+
+    If the client provides no stop reason, the raw stop reason is removed.
     """
     raw = None if lacks[NO_STOP_REASON] else answer.raw_stop_reason
     missing: dict[str, JSON] = {key: True for key, is_missing in lacks.items() if is_missing}
@@ -204,10 +209,10 @@ def with_missing(answer: ChatResponse, lacks: Mapping[str, bool]) -> ChatRespons
 def own_message(answer: object, hint: object, api: str, source: str = "") -> object | None:
     """Return the message in an answer that can be sent back to the client unchanged, or `None`.
 
-    This is an instance of the client's own message class, which may also be the result of a method such as
-    `as_message()`, or a dictionary with the role `assistant`, or such a method's result. With OpenAI Chat, a dictionary
-    with additional fields is not accepted if its calls are in OpenAI's format. With Anthropic, it may also consist of
-    the blocks in the answer, if the client's `source` reads no calls from messages.
+    It is an instance of the client's own message class, or a dictionary with the role `assistant`. Either may also be
+    the result of a method such as `as_message()`. With OpenAI Chat, a dictionary with additional fields is not accepted
+    if its calls are in OpenAI's format. With Anthropic, the message may also be built from the blocks in the answer, if
+    the client's `source` reads no calls from messages.
     """
     if items := items_of(answer):
         return next((own for each in items if (own := own_message(each, hint, api)) is not None), None)
@@ -230,9 +235,7 @@ def own_message(answer: object, hint: object, api: str, source: str = "") -> obj
 
 
 def _messages_by_methods(answer: object, classes: tuple[type, ...]) -> Iterator[object]:
-    """Yield the results of an answer's methods that take no argument and return one of these classes, by their
-    annotations.
-    """
+    """Yield the messages that an answer's methods without arguments return. Their annotations name one of `classes`."""
     kind: type = type(answer)
     for name, method in inspect.getmembers(kind, inspect.isfunction):
         returned = hints_of(method).get("return")
@@ -242,7 +245,7 @@ def _messages_by_methods(answer: object, classes: tuple[type, ...]) -> Iterator[
 
 
 def _message_of_blocks(answer: object) -> Mapping[str, Any] | None:
-    """Return the message of Anthropic's format whose blocks an answer has in one of its fields, or `None`."""
+    """Return a message of Anthropic's format with the blocks in one of an answer's fields, or `None` without blocks."""
     for items in map(items_of, plain_fields(answer).values()):
         blocks = [as_object(jsonable(each)) for each in items or []]
         if blocks and all(each.get("type") in CONTENT_BLOCKS for each in blocks):

@@ -36,7 +36,7 @@ _BLOCK_FIELDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 def block_field(hints: Mapping[str, object]) -> str | None:
     """Return the field of a message class that lists content blocks and is not called `content`, or `None`.
 
-    Its items have several classes, one of them for texts.
+    The items of the list have several classes. One of them is for texts.
     """
     if {"content", *FIELD_ALIASES["content"]} & hints.keys():
         return None
@@ -50,7 +50,7 @@ def block_field(hints: Mapping[str, object]) -> str | None:
 def block_arguments(block: Mapping[str, Any], kinds: Sequence[type[Any]]) -> tuple[type[Any], dict[str, object]] | None:
     """Return the class that has a field for each key of a block, and the arguments of its constructor.
 
-    Of several classes, the one with the fewest other fields is returned. Return `None` if there is none.
+    If several classes fit, return the one with the fewest other fields. If no class fits, return `None`.
     """
     found: list[tuple[int, type[Any], dict[str, object]]] = []
     for kind in kinds:
@@ -65,7 +65,10 @@ def block_arguments(block: Mapping[str, Any], kinds: Sequence[type[Any]]) -> tup
 
 
 def _parameters_for(block: Mapping[str, Any], kind: type[Any]) -> dict[str, str]:
-    """Return the parameters of a class for the keys of a block; `{}` if it lacks one, or has another type."""
+    """Return the parameters of a class for the keys of a block.
+
+    Return `{}` if the class has no parameter for a key, or is for another type of block.
+    """
     known = _BLOCK_FIELDS.get(block["type"], {})
     try:
         parameters = inspect.signature(kind).parameters
@@ -113,8 +116,9 @@ def _call_fields(call: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def own_blocks(message: object) -> list[dict[str, Any]] | None:
-    """Return the content of a third-party message as blocks of Anthropic's format. Return `None` for a message of
-    another kind, or with a part that is no such block.
+    """Return the content of a third-party message as blocks of Anthropic's format.
+
+    Return `None` if the message is of another kind, or has a part that is not such a block.
     """
     field = block_field(hints_of(type(message)))
     if field is None:
@@ -125,7 +129,7 @@ def own_blocks(message: object) -> list[dict[str, Any]] | None:
 
 
 def _block_of(part: object) -> dict[str, Any] | None:
-    """Return a part of a third-party message as a block: the one that most of its fields are keys of."""
+    """Return a part of a third-party message as the kind of block that uses most of its fields."""
     fields, found = plain_fields(part), list[dict[str, Any]]()
     for kind, keys in _BLOCK_FIELDS.items():
         names = {key: first_known(names, frozenset(fields)) for key, names in keys.items()}

@@ -16,8 +16,9 @@ from harness.bridge.clients.tool_registration import is_event_method
 
 
 def prompt_methods(methods: Sequence[Method]) -> list[Method]:
-    """Return the methods that require only a prompt and perhaps tools. One that is named after its loop comes first,
-    and then the most common name.
+    """Return the methods that require only a prompt and perhaps tools.
+
+    A method whose name means a tool loop comes first. The others are sorted by how common their names are.
     """
     found = [each for each in methods if takes_only_a_prompt(each)]
     places = {name: place for place, name in enumerate(METHODS)}
@@ -36,7 +37,7 @@ _LOOP_NAMES = re.compile(
 
 
 def adding_methods(methods: Sequence[Method]) -> list[Method]:
-    """Return the methods that add the prompt of a user to the conversation and send nothing."""
+    """Return the methods that add a prompt to the conversation without sending a request."""
     named = [each for each in methods if _ADDING_NAMES.fullmatch(each.path[0])]
     prompts = [(each, each.prompt) for each in named]
     return [each for each, prompt in prompts if prompt is not None and each.required <= {"self", prompt}]
@@ -55,7 +56,7 @@ def resuming_method(methods: Sequence[Method]) -> Method | None:
 
 
 def takes_only_a_prompt(method: Method) -> bool:
-    """Return whether a method requires a prompt and, besides tools, nothing else."""
+    """Return whether a method requires a prompt and nothing else except tools."""
     prompt = method.prompt
     others = {name for name in method.required if name in TOOL_PARAMETERS or EXECUTORS.fullmatch(name)}
     is_other = RESULT_METHOD.search(method.path[0]) or _SETTER_NAMES.match(method.path[0]) or declares_tools(method)
@@ -104,8 +105,9 @@ _CALL_PARAMETER_NAMES = {"call", "tool_call", "function_call", "call_id", "tool_
 def result_methods(methods: Sequence[Method], source: str) -> list[Method]:
     """Return the methods that accept the results of all calls, or one result with its call.
 
-    A method that the class itself calls may be a step of its own loop. It is returned only if its name is that of a
-    method for results. A static method only makes a message, which the caller adds to the history.
+    A method that the class itself calls may be a step of its own loop. Such a method is returned only if its name means
+    that it accepts results. Static methods are left out, because they only make a message that the caller adds to the
+    history.
     """
     own = [each for each in methods if "self" in each.names and not is_event_method(each)]
     found = [each for each in own if result_parameters(each) or results_parameter(each) is not None]
@@ -113,7 +115,7 @@ def result_methods(methods: Sequence[Method], source: str) -> list[Method]:
 
 
 def result_parameters(method: Method) -> dict[str, str]:
-    """Return the parameters of a method that accepts one result, by their meaning; `{}` for one that accepts all."""
+    """Return the parameters of a method that accepts one result, by their meaning. Return `{}` for other methods."""
     named = {key: name for key, known in CALL_PARAMETERS.items() if (name := first_known(known, method.names))}
     is_named = RESULT_METHOD.search(method.path[0]) or {named.get("call"), named.get("id")} & _CALL_PARAMETER_NAMES
     is_one = is_named and "content" in named and named.keys() & {"id", "call"} and not method.path[0].startswith("on_")
@@ -121,7 +123,7 @@ def result_parameters(method: Method) -> dict[str, str]:
 
 
 def results_parameter(method: Method) -> str | None:
-    """Return the parameter of a method that accepts the results of all calls, by its name, annotation or code."""
+    """Return the parameter for the results of all calls, or `None`. Its name, annotation or use shows it."""
     required = method.required - {"self", *SYNONYMS["tools"], *method.examples}
     named = [each for each in sorted(method.names) if _RESULTS_NAMES.fullmatch(each) and required <= {each}]
     if named and _SUBMITTING_NAMES.match(method.path[0]):
@@ -135,7 +137,7 @@ def results_parameter(method: Method) -> str | None:
 
 
 def read_results(method: Method, parameter: str) -> ResultUses:
-    """Return the uses of a parameter as the results of tools, in the code of a method."""
+    """Return how the code of a method uses a parameter for the results of tools."""
     return uses_of_results(method.source, method.module, parameter)
 
 
@@ -152,7 +154,7 @@ def is_result_class(kind: type) -> bool:
 
 
 def _holds_call(kind: type) -> bool:
-    """Return whether a class for results has a field for the call itself, by the fields of the call's class."""
+    """Return whether a class for results has a field whose own class has the fields of a call."""
     hints = hints_of(kind)
     calls = [each for hint in hints.values() for each in members_of(hint) if inspect.isclass(each)]
     return "role" not in hints and any(_is_call_class(each) for each in calls)

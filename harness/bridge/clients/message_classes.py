@@ -62,7 +62,7 @@ def as_annotated(value: object, hint: object) -> Any:
 
 
 def _as_instance(value: dict[str, Any], members: Sequence[object]) -> object | None:
-    """Return an object of JSON as an instance of the first class that fits it, or `None`."""
+    """Return a JSON object as an instance of the first class that fits it, or `None`."""
     if isinstance(role := value.get("role"), str):
         members = _classes_for_role([each for each in members if role == "tool" or not _is_for_results(each)], role)
     elif "type" in value and (block := _content_block(value, members)) is not None:
@@ -73,10 +73,10 @@ def _as_instance(value: dict[str, Any], members: Sequence[object]) -> object | N
 
 
 def _typed_dictionary(value: Mapping[str, Any], kind: Any) -> object | None:
-    """Return a message, a call or a tool with the keys of a `TypedDict`. Return `None` if it has them already, or lacks
-    one of them.
+    """Return a message, a call or a tool with the keys of a `TypedDict`.
 
-    A message is also converted if each of its fields has a key, and at least one of these has another name.
+    Return `None` if it has these keys already, or lacks a required one. A message is also converted if the class has a
+    key for each of its fields, and at least one key has another name than its field.
     """
     hints, required = hints_of(kind), cast("frozenset[str]", kind.__required_keys__)
     known = {**value}
@@ -97,7 +97,7 @@ def _typed_dictionary(value: Mapping[str, Any], kind: Any) -> object | None:
 
 
 def _has_other_keys(message: Mapping[str, Any], hints: Mapping[str, object]) -> bool:
-    """Return whether each field of a message has a key, and at least one of these has another name."""
+    """Return whether a class has a key for each field of a message, and at least one key has another name."""
     keys = {name: first_known((name, *FIELD_ALIASES.get(name, ())), frozenset(hints)) for name in message}
     roles = typing.get_args(hints.get("role"))
     is_of_role = "role" in message and (not roles or message["role"] in roles)
@@ -110,10 +110,10 @@ def _own_classes_among(members: Iterable[object]) -> list[type[Any]]:
 
 
 def _content_block(value: Mapping[str, Any], members: Sequence[object]) -> object | None:
-    """Return a content block, such as `{"type": "text", ...}`, as an instance of the class that has all its fields,
-    perhaps under other names.
+    """Return a content block, such as `{"type": "text", ...}`, as an instance of the class that has all its fields.
 
-    A class with a single dictionary holds a block of any type. Return `None` if there is no such class.
+    The fields of the class may have other names. A class whose only field is a dictionary holds a block of any type.
+    Return `None` if there is no such class.
     """
     hints = {each: hints_of(each) for each in _own_classes_among(members)}
     for kind, fields in hints.items():
@@ -150,8 +150,9 @@ _ROLE_PATTERNS = {
 
 
 def _classes_for_role(members: Sequence[object], role: str) -> list[object]:
-    """Return the classes and subclasses among `members` whose names match a role, or that have the id of a call if the
-    role is `tool`. If there are none, return all members.
+    """Return the classes and subclasses among `members` whose names match a role.
+
+    For the role `tool`, classes with a field for the id of a call also count. If no class matches, return all members.
     """
     found = [each for every in classes_among(members) for each in (every, *subclasses_of(every))]
     named = [each for each in found if _has_role(each, role)]
@@ -161,9 +162,10 @@ def _classes_for_role(members: Sequence[object], role: str) -> list[object]:
 
 
 def dispatched_classes(method: MethodCode) -> list[type]:
-    """Return the message classes that a client's code tells apart, if it reads no roles from dictionaries.
+    """Return the message classes that a client's code distinguishes.
 
-    There must be one for messages of the user and one for those of the model.
+    The list is empty if the code reads roles from dictionaries. It is also empty unless there is a class for messages
+    of the user and one for messages of the model.
     """
     code = method.with_imports
     if _READS_ROLE.search(code):
@@ -196,8 +198,9 @@ def _error_field(hints: Mapping[str, object]) -> str | None:
 
 
 def _results_in_own_field(values: list[object], kind: object) -> list[object]:
-    """Return Anthropic's messages with their results in the field that the message class `kind` has for them, if it has
-    one. Other content stays where it is.
+    """Return Anthropic's messages with their results moved to the field that the message class `kind` has for results.
+
+    Other content is not moved. If the class has no such field, the messages are unchanged.
     """
     field = next((name for name, each in hints_of(kind).items() if _is_class_for_results(item_class(each))), None)
     if field is None or field in ("content", *FIELD_ALIASES["content"]):
@@ -206,7 +209,7 @@ def _results_in_own_field(values: list[object], kind: object) -> list[object]:
 
 
 def _with_listed_results(message: object, field: str) -> object:
-    """Return a message whose `field` has its results, in OpenAI's words."""
+    """Return a message whose `field` lists its results under OpenAI's names."""
     made = cast("dict[str, Any]", message) if isinstance(message, dict) else dict[str, Any]()
     blocks = cast("list[Any]", made["content"]) if isinstance(made.get("content"), list) else []
     results = [cast("dict[str, Any]", each) for each in blocks if isinstance(each, dict) and "tool_use_id" in each]
@@ -219,7 +222,7 @@ def _with_listed_results(message: object, field: str) -> object:
 def _join_results(values: list[object], kind: object) -> list[object]:
     """Merge consecutive results into one message if the message class `kind` has a field with a list of results.
 
-    Also merge them if one of its classes maps the ids of calls to results.
+    Also merge them if one of its classes has a dictionary from the ids of calls to results.
     """
     hints = hints_of(kind)
     classes = [hints, *map(hints_of, _classes_for_role([*members_of(kind)], "tool"))]
@@ -240,8 +243,9 @@ def _join_results(values: list[object], kind: object) -> list[object]:
 
 
 def _is_class_for_results(kind: object) -> bool:
-    """Return whether a class is one for results: it has the id of a call, or a content and the call itself, but no
-    arguments.
+    """Return whether a class is for results of calls.
+
+    It has no arguments. It has the id of a call, or both a content and the call itself.
     """
     hints = hints_of(kind)
     if {"arguments", *FIELD_ALIASES["arguments"]} & hints.keys():
@@ -254,12 +258,12 @@ def _is_class_for_results(kind: object) -> bool:
 
 
 def _is_for_results(kind: object) -> bool:
-    """Return whether a class is one for results, and has no role."""
+    """Return whether a class is for results and has no role."""
     return _is_class_for_results(kind) and not {"role", *FIELD_ALIASES["role"]} & hints_of(kind).keys()
 
 
 def _results_by_id(kind: object) -> str | None:
-    """Return the field of a class for results that maps the ids of calls to results, if there is such a class."""
+    """Return the field of a class for results that is a dictionary from ids of calls to results, or `None`."""
     classes = classes_among(members_of(kind))
     named = [each for each in classes if len(classes) > 1 and _has_role(each, "tool")]
     fields = [(name, each) for kind in named for name, each in hints_of(kind).items()]
@@ -280,9 +284,7 @@ def lists_calls(hint: object) -> bool:
 
 
 def _instance_of(value: dict[str, Any], kind: Callable[..., object]) -> object | None:
-    """Return a message, a call or a tool as an instance of the class `kind`, or `None` if its fields do not fit the
-    class.
-    """
+    """Return a message, a call or a tool as an instance of the class `kind`. Return `None` if its fields do not fit."""
     hints = hints_of(kind)
     known = _known_fields(value, hints)
     if "role" in value and (field := block_field(hints)) is not None:
@@ -310,8 +312,10 @@ def _instance_of(value: dict[str, Any], kind: Callable[..., object]) -> object |
 
 
 def _fields_by_place(value: Mapping[str, Any], names: AbstractSet[str], unknown: Sequence[str]) -> dict[str, str]:
-    """Return the meanings of the text fields of a class with unusual names, in their order. There are as many as
-    `names`, which are known, lack: the id of a result, the id and the name of a call, or the description of a tool.
+    """Return what the text fields with unusual names mean, assuming that they are in the usual order.
+
+    The usual meanings that `names` lacks must be as many as these fields. They are the id of a result, the id and the
+    name of a call, or the description of a tool.
     """
     if "tool_call_id" in value:
         lacking = [] if call_id_field(names) else ["tool_call_id"]
@@ -323,8 +327,9 @@ def _fields_by_place(value: Mapping[str, Any], names: AbstractSet[str], unknown:
 
 
 def _field_for_sender(value: Mapping[str, Any], names: AbstractSet[str], required: Sequence[str]) -> dict[str, str]:
-    """Return the only required text field of a message class that has an unusual name, with the meaning `role`. Such a
-    class has no field for the role, so that the text can only name the sender.
+    """Return the only required text field of a message class that has an unusual name, with the meaning `role`.
+
+    The class has no other field for the role, so this field can only name the sender.
     """
     is_lacking = "role" in value and not {"role", *FIELD_ALIASES["role"]} & names
     return {required[0]: "role"} if is_lacking and len(required) == 1 else {}
@@ -365,7 +370,7 @@ def _words_of(hint: object) -> Iterator[str]:
 
 
 def _role_among(words: Sequence[str], role: str) -> str:
-    """Return the word for a role. Without one for results, they are messages of the user."""
+    """Return the word among `words` for a role. If there is none for results, they are messages of the user."""
     if not words or role in words:
         return role
     own = next((each for each in words if re.match(_ROLE_PATTERNS.get(role, role), each.lower())), None)

@@ -30,14 +30,15 @@ class OptionDictionary:
     preset: Mapping[str, str]
 
     def pack(self, arguments: Mapping[str, object]) -> dict[str, object]:
-        """Return arguments with the options among them in the dictionary."""
+        """Return the arguments with the options moved to the dictionary."""
         options = {self.keys[name]: value for name, value in arguments.items() if name in self.keys}
         return {self.parameter: options, **{name: arguments[name] for name in arguments.keys() - self.keys.keys()}}
 
 
 def option_dictionary(kind: type) -> OptionDictionary | None:
-    """Return the parameter of a constructor for a dictionary with a base URL, a key or a model, if it has one. A
-    constructor that takes one of these itself has no such dictionary.
+    """Return the parameter of a constructor for a dictionary with a base URL, a key or a model, or `None`.
+
+    A constructor that takes one of these as a parameter of its own has no such dictionary.
     """
     constructor = kind.__init__
     if not inspect.isfunction(constructor):
@@ -70,7 +71,7 @@ _USUAL_OPTIONS = {*BASE_URLS, *KEYS, *MODELS}
 
 
 def keys_of_options(kind: type) -> frozenset[str]:
-    """Return the keys that a constructor reads of its `**options`."""
+    """Return the keys that a constructor reads from its `**options`."""
     constructor = kind.__init__
     if not inspect.isfunction(constructor):
         return frozenset()
@@ -82,7 +83,7 @@ def keys_of_options(kind: type) -> frozenset[str]:
 
 
 def _read_options(name: str, constructor: str, source: str) -> OptionDictionary:
-    """Return the keys that code reads of a dictionary in its constructor, or later of the attribute that holds it."""
+    """Return the keys that code reads from a dictionary, in its constructor or later in the methods."""
     try:
         tree = ast.parse(textwrap.dedent(constructor))
         whole = ast.parse(textwrap.dedent(source))
@@ -100,7 +101,7 @@ def _read_options(name: str, constructor: str, source: str) -> OptionDictionary:
 
 
 def _copies_of(name: str, tree: ast.AST) -> tuple[set[str], set[str]]:
-    """Return the variables and the attributes that hold a dictionary, perhaps with defaults in it."""
+    """Return the variables and attributes that hold a dictionary, perhaps merged with defaults."""
     local, attributes = {name}, set[str]()
     for each in ast.walk(tree):
         if not isinstance(each, ast.Assign | ast.AnnAssign) or each.value is None:
@@ -113,7 +114,7 @@ def _copies_of(name: str, tree: ast.AST) -> tuple[set[str], set[str]]:
 
 
 def _parts_of_dictionary(node: ast.expr) -> Iterator[ast.expr]:
-    """Yield the expressions whose items a dictionary has."""
+    """Yield the expressions from which a dictionary gets its items."""
     if isinstance(node, ast.BoolOp):
         inner = node.values
     elif isinstance(node, ast.Dict):
@@ -132,8 +133,9 @@ def _parts_of_dictionary(node: ast.expr) -> Iterator[ast.expr]:
 
 
 def _keys_read(tree: ast.AST, names: set[str]) -> Iterator[tuple[str, bool, str]]:
-    """Yield the keys that code reads of dictionaries with these names. Each has a flag for one that may be absent, and
-    its default if that is a text.
+    """Yield each key that code reads from dictionaries with these names, whether it may be absent, and its default.
+
+    Without a default that is a text, the default is an empty text.
     """
     for each in ast.walk(tree):
         if isinstance(each, ast.Subscript) and plain_name(each.value) in names and isinstance(each.ctx, ast.Load):

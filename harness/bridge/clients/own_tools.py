@@ -54,19 +54,20 @@ class PackageCode:
                 yield name, self.classes[made]
 
     def default_class(self, parameter: str) -> type | None:
-        """Return the class that a constructor creates an object of if an argument is missing."""
+        """Return the class of the object that a constructor creates if an argument is missing."""
         made = re.search(rf"\b{parameter}\s+(?:or|if\s+{parameter}\s+is\s+not\s+None\s+else)\s+(\w+)\(\)", self.source)
         made = made or re.search(rf"\b(\w+)\(\)\s+if\s+(?:{parameter}\s+is\s+None|not\s+{parameter})\b", self.source)
         return self.classes.get(made[1]) if made else None
 
     def iterates(self, parameter: str) -> bool:
-        """Return whether the code iterates over what it gets by a parameter, perhaps in a function that gets it."""
+        """Return whether code iterates over the value of a parameter, perhaps in a function that receives it."""
         names = {parameter, *(name for name, _ in passed_on(self.source, parameter))}
         return any(re.search(rf"\bin (?:self\.)?_?{each}\b|\bmap\(\w+, {each}\b", self.source) for each in names)
 
     def maker_of_items(self, parameter: str) -> ToolMaker | None:
-        """Return the function that makes a tool as an object of the class whose attributes the code reads of the items
-        of a parameter.
+        """Return a function that makes tools as objects of the class that the items of a parameter have.
+
+        The class is the one with the most of the attributes that the code reads from these items.
         """
         read = attributes_read(self.source, parameter) - {*dir(dict), *dir(list), *dir(str)}
         used = {each: len(read & _members(each)) for each in self.classes.values() if each is not self.owner}
@@ -125,8 +126,9 @@ def _argument(name: str, hint: object, code: ClassSource, package: PackageCode) 
 
 
 def own_registrar(kind: type, package: PackageCode) -> Registrar | None:
-    """Return the method of a class, or of an object that its constructor creates, that registers a tool. One that takes
-    its schema is preferred.
+    """Return the method that registers a tool, of a class or of an object that its constructor creates.
+
+    A method that takes the schema of the tool is preferred.
     """
     if (found := _registrar_of(kind, package)) is not None:
         return found

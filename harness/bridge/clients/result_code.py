@@ -48,7 +48,7 @@ class ResultUses:
 
     @property
     def is_by_name(self) -> bool:
-        """Return whether a dictionary has the results by the names of their tools."""
+        """Return whether a dictionary of results has the names of the tools as keys."""
         return bool(self.mapping_keys) and all("name" in each for each in self.mapping_keys)
 
 
@@ -76,7 +76,7 @@ def uses_of_results(method: str, source: str, parameter: str, *, is_content: boo
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """A function in which a variable holds results."""
+    """A function in which the variable `name` holds all results, one result or a part of one, according to `kind`."""
 
     tree: ast.AST
     name: str
@@ -107,7 +107,7 @@ class _Scope:
                 self.found.is_native |= is_native and self.kind == _LIST
 
     def _is_it(self, node: ast.AST) -> bool:
-        """Return whether an expression is the variable, perhaps in another kind of list or with a default."""
+        """Return whether an expression has the value of the variable, perhaps copied or with a default."""
         if isinstance(node, ast.BoolOp):
             return self._is_it(node.values[0])
         if isinstance(node, ast.IfExp):
@@ -190,7 +190,7 @@ class _Scope:
                 self._mapping_key(node.slice)
 
     def _is_index(self, node: ast.expr) -> bool:
-        """Return whether an expression is a variable that counts."""
+        """Return whether an expression is a variable that counts the items of a loop."""
         loops = (each for each in ast.walk(self.tree) if isinstance(each, ast.For | ast.comprehension))
         counted = {
             plain_name(each.target.elts[0] if isinstance(each.target, ast.Tuple) else each.target)
@@ -258,7 +258,7 @@ def _owner_of_call(node: ast.expr) -> ast.expr:
 
 
 def _is_foreign_call(node: ast.AST) -> bool:
-    """Return whether a node calls code that may return something else than the value that it gets."""
+    """Return whether a node calls code that may return something else than a form of its argument."""
     return isinstance(node, ast.Call) and not _CONVERSIONS.fullmatch(plain_name(node.func))
 
 

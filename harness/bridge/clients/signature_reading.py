@@ -17,25 +17,25 @@ _Place: TypeAlias = tuple[ast.AST, str]
 
 
 def reads_signatures(source: str, parameter: str) -> bool:
-    """Return whether code reads the signatures of what it gets by a parameter."""
+    """Return whether code reads the signatures of the functions in a parameter."""
     return any(_is_signature_read(node, name) for node, name in _uses(source, parameter))
 
 
 def attributes_read(source: str, parameter: str) -> frozenset[str]:
-    """Return the attributes that code reads of what it gets by a parameter, or of the items of it."""
+    """Return the attributes that code reads from the value of a parameter, or from its items."""
     nodes = ((node, name) for node, name in _uses(source, parameter) if isinstance(node, ast.Attribute))
     return frozenset(node.attr for node, name in nodes if plain_name(node.value) == name)
 
 
 def creates_instances(source: str, parameter: str) -> bool:
-    """Return whether code calls what it gets by a parameter without arguments, and does not first test for a class."""
+    """Return whether code calls the value of a parameter without arguments, and does not test for a class first."""
     calls = (node for node, name in _uses(source, parameter) if isinstance(node, ast.Call) and _is_called(node, name))
     is_tested = re.search(r"isinstance\(\w+, type\)|isclass\(", source) is not None
     return not is_tested and any(not node.args and not node.keywords for node in calls)
 
 
 def is_system_prompt(source: str, parameter: str) -> bool:
-    """Return whether code sends what it gets by a parameter as the system prompt."""
+    """Return whether code sends the value of a parameter as the system prompt."""
     return any(_is_sent_as_system(node, name) for node, name in _uses(source, parameter))
 
 
@@ -64,7 +64,7 @@ def _is_called(node: ast.Call, name: str) -> bool:
 
 
 class _Code:
-    """Parsed code, with the nodes of each part of it that hold a name."""
+    """Parsed code, and its nodes by the function and the variable or attribute that they mention."""
 
     def __init__(self, source: str) -> None:
         self.tree = ast.parse(source)
@@ -92,9 +92,10 @@ def _parse(source: str) -> _Code | None:
 
 @lru_cache(maxsize=64)
 def _uses(source: str, parameter: str) -> tuple[tuple[ast.AST, str], ...]:
-    """Return the nodes of all code that use a parameter's values, each with the name that the value has there.
+    """Return all nodes that use the values of a parameter, each with the name that the value has there.
 
-    The values are followed through loops, assignments and the functions and classes of `source` that get them.
+    The values are followed through loops and assignments, and into the functions and classes of `source` that receive
+    them.
     """
     code = _parse(source)
     if code is None:
@@ -188,7 +189,7 @@ _ADDING_METHODS = ("append", "extend", "insert", "add", "update", "setdefault")
 
 
 def _places_of(target: ast.AST, scope: ast.AST, tree: ast.AST) -> Iterator[_Place]:
-    """Yield the places that a target of an assignment means. An item of a collection means the whole collection."""
+    """Yield the places to which an assignment writes. An item of a collection counts as the whole collection."""
     while isinstance(target, ast.Subscript):
         target = target.value
     if isinstance(target, ast.Attribute):
@@ -198,7 +199,7 @@ def _places_of(target: ast.AST, scope: ast.AST, tree: ast.AST) -> Iterator[_Plac
 
 
 def _arguments_of_call(node: ast.Call, name: str, known: dict[str, _Function]) -> Iterator[_Place]:
-    """Yield the parameters of functions that get a value, or its items, by a call."""
+    """Yield the parameters that receive a value, or its items, in a call."""
     called, arguments = plain_name(node.func), node.args
     if called == "map" and arguments:
         called, arguments = plain_name(arguments[0]), arguments[1:]

@@ -32,8 +32,9 @@ from harness.model.messages import JSON, ChatRequest, Message
 
 
 def join_call(calls: list[dict[str, Any]], call: dict[str, Any]) -> bool:
-    """Add a call to `calls`, with the index of the call that it continues or else with a new index. Return false, and
-    leave it out, if it only repeats a call of `calls`.
+    """Add a call to `calls`, with the index of the call that it continues or else with a new index.
+
+    If it only repeats one of `calls`, leave it out and return false.
     """
     function = call["function"]
     known = [each for each in calls if call["id"] is not None and each["id"] == call["id"]]
@@ -49,7 +50,7 @@ def join_call(calls: list[dict[str, Any]], call: dict[str, Any]) -> bool:
 
 
 def repeats_calls(calls: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether calls have the names and arguments of those whose pieces are in `calls`."""
+    """Return whether calls have the same names and arguments as the calls that were joined in `calls`."""
     joined: dict[int, tuple[str, str]] = {}
     for each in calls:
         name, text = joined.get(each["index"], ("", ""))
@@ -68,9 +69,9 @@ def _with_parsed_arguments(call: tuple[str, str]) -> tuple[str, JSON]:
 
 
 class JoinedText:
-    """The text of a stream, joined from its items. A last item that has the whole text again is left out.
+    """The text of a stream, joined from its items. A last item that repeats the whole text is left out.
 
-    Such an item differs from the earlier ones: it has another class or kind, or a field that they leave empty. Without
+    Such an item differs from the earlier ones. It has another class or kind, or a field that is empty in them. Without
     such a difference, a text that is equal to all text before it is the next piece, as in "ha", "ha".
     """
 
@@ -93,15 +94,16 @@ class JoinedText:
 
 
 def _marks_of(item: object) -> set[str]:
-    """Return the class and the kind of an item, and the names of its fields that have a value. Numbers may be indices,
-    so they do not count.
+    """Return the class and the kind of an item, and the names of its fields that have a value.
+
+    Numbers are ignored, because they may be indices.
     """
     fields = {name: each for name, each in plain_fields(item).items() if each and type(each) not in (int, float)}
     return {type(item).__name__, _tag_of(item), *fields}
 
 
 class AnswerInside(dict[str, Any]):
-    """The fields of a whole answer that an item of a stream has in one of its fields."""
+    """Fields of a whole answer that is stored in a field of a stream's item."""
 
 
 def with_answers_inside(items: Iterable[object]) -> Iterator[object]:
@@ -141,7 +143,10 @@ _ANSWER_SETTINGS = ("finish_reason", "stop_reason", "usage", "refusal", "model")
 
 
 def _is_whole_answer(name: str, value: object) -> bool:
-    """Return whether the value of a field of an item has a text, and calls, a stop reason or token counts."""
+    """Return whether the value of an item's field is a whole answer.
+
+    It has a text, and it has calls, a stop reason or token counts.
+    """
     if isinstance(value, str) or items_of(value) is not None or _PIECE_FIELDS.fullmatch(name):
         return False
     known = (*_WHOLE_TEXT_FIELDS, *CALL_FIELDS, *_ANSWER_SETTINGS)

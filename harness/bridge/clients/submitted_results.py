@@ -22,8 +22,9 @@ from harness.bridge.clients.values import jsonable, plain_fields, snake_case
 
 
 def content_of_result(result: Mapping[str, Any], method: Method, hint: object, api: str, uses: ResultUses) -> object:
-    """Return a result as text, or as JSON where the client serialises it or the API takes objects. A result that is an
-    error is an exception if the client marks such results as errors. `uses` are those of its parameter.
+    """Return a result as text, or as JSON if the client serialises it or the API takes objects.
+
+    If the result is an error and the client marks exceptions as errors, return an exception.
     """
     value, kind = cast("object", result["value"]), typing.get_origin(hint) or hint
     if result["is_error"] and takes_exceptions(method):
@@ -42,7 +43,7 @@ _TESTS_OBJECT = re.compile(r"isinstance\([^()]*\b(dict|Mapping)\b")
 
 
 def takes_exceptions(method: Method) -> bool:
-    """Return whether a method marks a result as an error if it is an exception."""
+    """Return whether a method marks a result as an error if the result is an exception."""
     return _TESTS_EXCEPTION.search(method.source) is not None and "is_error" in method.source
 
 
@@ -51,7 +52,7 @@ _TESTS_EXCEPTION = re.compile(r"isinstance\([^()]*\b\w*(Exception|Error)\b")
 
 @dataclass(frozen=True, slots=True)
 class SubmittedResults:
-    """The results of all calls, in the form that a method takes: by its annotations, its code or its docstring."""
+    """The results of all calls in the form that a method takes, as its annotations, code or docstring show."""
 
     method: Method
     name: str
@@ -59,7 +60,9 @@ class SubmittedResults:
     api: str
 
     def collect(self, results: Sequence[Mapping[str, Any]]) -> object:
-        """Return a dictionary by call, tuples, values, or a list of objects, dictionaries or messages."""
+        """Return the results as a dictionary by call, or as a list of tuples, values, objects, dictionaries or
+        messages.
+        """
         hint, uses = self.method.hints.get(self.name), self._uses
         inner = [each for each in typing.get_args(hint) if each is not type(None)]
         is_mapping = re.match(r"(<class ')?dict|typing\.(Dict|Mapping)|collections\.abc\.Mapping", str(hint))
@@ -89,7 +92,7 @@ class SubmittedResults:
 
     @property
     def _document(self) -> str:
-        """The docstring of the method or, without one, the part of its class's that mentions it."""
+        """The docstring of the method, or the part of its class's or module's docstring that mentions the method."""
         owner, name = self.code.owner, self.method.path[0]
         own = inspect.getdoc(getattr(owner, name, None)) or ""
         whole = f"{inspect.getdoc(owner) or ''}\n{inspect.getdoc(inspect.getmodule(owner)) or ''}"
@@ -103,7 +106,7 @@ class SubmittedResults:
         return result["name"] if self._uses.is_by_name else _key_of_call(result, hint) or result["name"]
 
     def _tuple(self, result: Mapping[str, Any], types: Sequence[object]) -> tuple[object, ...]:
-        """Return a result as a tuple, by the annotations of its members and the variables to which it is unpacked."""
+        """Return a result as a tuple. Annotations or the names of variables show what its members are."""
         names = [snake_case(each) for each in self._uses.names]
         length = len(types) or len(names)
         known = dict(enumerate(types))
@@ -216,8 +219,10 @@ def _part_named(name: str) -> str | None:
 
 
 def _key_of_call(result: Mapping[str, Any], hint: object) -> object:
-    """Return what identifies a call to the client: the call itself or one of its fields if an annotation names its
-    class, or the id. A call of Gemini may have no id.
+    """Return the value by which the client identifies a call.
+
+    It is the id, unless an annotation names the class of the call or of one of its fields. A call of Gemini may have no
+    id.
     """
     kinds = tuple(own_classes_in(hint))
     made = result["call"]

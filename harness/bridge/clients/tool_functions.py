@@ -32,8 +32,9 @@ def parsed_arguments(arguments: object) -> dict[str, Any]:
 
 
 def make_handler(tool: ConversationTool, hint: str = "") -> Callable[..., object]:
-    """Return a function that runs a tool, given its arguments by name or in a dictionary. It has the tool's signature
-    if Python has such parameters. If its annotation is awaitable, it is asynchronous.
+    """Return a function that runs a tool, given its arguments by name or in a dictionary.
+
+    It has the tool's signature if Python has parameters of these types. If `hint` is awaitable, it is asynchronous.
     """
     try:
         return make_function(tool, hint)
@@ -111,7 +112,7 @@ def _is_python_parameter(name: str, schema: Mapping[str, Any]) -> bool:
 
 
 def make_empty_function(tool: Tool) -> Callable[..., object]:
-    """Return a Python function for a client that only describes it. The caller of the client runs the tool."""
+    """Return a Python function for a client that reads only its signature. The caller of the client runs the tool."""
     return make_function(ConversationTool(tool.name, tool.description, dict(tool.parameters), _empty_result))
 
 

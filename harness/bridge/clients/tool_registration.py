@@ -99,14 +99,14 @@ _REGISTERING_NAMES = re.compile(
 
 
 def registrar_method(kind: type) -> Registrar | None:
-    """Return the method of a class that registers a tool with its function. One that takes its schema is preferred."""
+    """Return the method of a class that registers a tool with its function. Prefer one that also takes its schema."""
     methods = [each for each in public_methods(kind) if each.names]
     found = [made for each in methods if (made := registrar_by(each, kind)) is not None]
     return min(found, key=lambda each: (each.is_by_signature, each.is_decorator), default=None)
 
 
 def registrar_by(method: Method, owner: type | None = None) -> Registrar | None:
-    """Return a registrar that uses this method of a class, or this function, if it registers a tool."""
+    """Return a registrar for a method of a class, or for a function. Return `None` if it registers no tools."""
     if is_event_method(method):
         return None
     found = [made for find in _REGISTRATIONS if (made := find(method, owner)) is not None]
