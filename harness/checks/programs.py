@@ -9,7 +9,7 @@ import re
 import shlex
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread
@@ -198,15 +198,23 @@ def _sources_of(command: str) -> str:
     return ""
 
 
+DESCRIBE = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "describe", "params": {"protocol": PROTOCOL}})
+"""First message of the adapter protocol."""
+
+
 def run_program(
-    command: str, environment: Mapping[str, str], seconds: float, *, may_be_adapter: bool = True
+    command: str,
+    environment: Mapping[str, str],
+    seconds: float,
+    *,
+    may_be_adapter: bool = True,
+    lines: Sequence[str] = (DESCRIBE,),
 ) -> EndedProgram:
     """Run a shell command until it ends, for at most `seconds`.
 
-    Its standard input receives the first message of the adapter protocol. Programs without input ignore it. If the
-    program may be an adapter, the input is closed only after its first output.
+    Its standard input receives `lines`. Programs without input ignore them. If the program may be an adapter, the input
+    is closed only after its first output.
     """
-    first = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "describe", "params": {"protocol": PROTOCOL}})
     process = subprocess.Popen(  # noqa: S602 - the user's own
         command,
         shell=True,
@@ -217,13 +225,13 @@ def run_program(
         stderr=subprocess.STDOUT,
         start_new_session=True,
     )
-    lines: list[str] = []
+    printed: list[str] = []
     printed_once = Event()
-    parsed = Thread(target=_collect, args=(process, lines, printed_once), daemon=True)
+    parsed = Thread(target=_collect, args=(process, printed, printed_once), daemon=True)
     parsed.start()
     note, is_stopped = "", False
     with contextlib.suppress(OSError), cast("IO[str]", process.stdin) as given:  # it may have ended already
-        given.write(f"{first}\n")
+        given.write("".join(f"{line}\n" for line in lines))
         given.flush()
         printed_once.wait(
             min(seconds, _INPUT_SECONDS) if may_be_adapter else 0.0
@@ -236,7 +244,8 @@ def run_program(
         process.wait()
         note, is_stopped = f", then it was stopped after {seconds:.0f} seconds", True
     parsed.join(_INPUT_SECONDS)
-    return EndedProgram(any(map(_is_description, lines)), _CONTROL_SEQUENCE.sub("", "".join(lines)), note, is_stopped)
+    printed_text = _CONTROL_SEQUENCE.sub("", "".join(printed))
+    return EndedProgram(any(map(_is_description, printed)), printed_text, note, is_stopped)
 
 
 _CONTROL_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")

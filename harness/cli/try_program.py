@@ -16,6 +16,7 @@ from harness.apis.jsonvalue import loads_or_none
 from harness.cassettes.loopback_server import serve
 from harness.checks.program_redirection import redirecting_environment
 from harness.checks.programs import (
+    DESCRIBE,
     EXAMPLE_FORMAT,
     EXAMPLE_INPUT,
     RETURNED_CALLS,
@@ -55,6 +56,8 @@ from harness.runner.serve_router import (
     BASE_PATH,
     CUT_ANSWER,
     DIVIDED_ANSWER,
+    FIRST_QUESTION,
+    SECOND_QUESTION,
     TEXT_BEFORE_CALLS,
     FirstAnswer,
     ImprovisedRouter,
@@ -210,6 +213,7 @@ def _with_other_answers(  # noqa: PLR0913 - the first run, and what is known abo
         ("cut call", router.has_tools, _LAST_START_SECONDS, _after_cut_call),
         ("cut text", prints_answer and not is_short, _LAST_START_SECONDS, _without_report_of_cut),
         ("stream error", prints_answer and streams, _LAST_DIVIDED_SECONDS, _without_report_of_stream_error),
+        ("two turns", _reads_questions(router), _LAST_DIVIDED_SECONDS, _of_second_turn),
         ("divided text", prints_answer and router.can_divide_texts, _LAST_DIVIDED_SECONDS, _after_divided_text),
     ]
     for kind, applies, last_start, judge in kinds:
@@ -255,6 +259,24 @@ def _after_unknown_tool(
 ) -> Iterator[CellResult]:
     """Yield all conversations but those whose only defect is that the program stopped, which it may do here."""
     yield from (each for each in cells if {finding.rule for finding in each.findings} != {"script-unplayed"})
+
+
+def _reads_questions(router: ImprovisedRouter) -> bool:
+    """Return whether a program sent the line on its standard input as the question of its user."""
+    return router.first_request is not None and b"jsonrpc" in router.first_request.body
+
+
+def _of_second_turn(
+    cells: Sequence[CellResult], _run: EndedProgram, _usual: EndedProgram, result: RunResult
+) -> Iterator[CellResult]:
+    """Yield the conversation of two questions with the findings about its system prompt, and the limits that only its
+    second turn exceeds.
+    """
+    known = {finding.rule for cell in result.cells for finding in cell.findings}
+    for cell in cells[:1]:
+        own = [each for each in cell.findings if each.rule == "loop-system" or each.kind is Kind.LIMIT]
+        if findings := tuple(replace(each, follows=None) for each in own if each.rule not in known):
+            yield replace(cell, verdict=verdict_of(findings), findings=findings, reason=None)
 
 
 def _after_cut_call(
@@ -479,7 +501,9 @@ def _run_program(
         own, base_url = keyless_environment(), server.origin + BASE_PATH
         variables = program_variables(command, base_url, own)
         environment = {**own, **PRIVACY_VARIABLES, **variables, **variables_for(base_url)}
-        ended = run_program(command, redirecting_environment(environment), seconds, may_be_adapter=is_first)
+        lines = (FIRST_QUESTION, SECOND_QUESTION) if answer == "two turns" else (DESCRIBE,)
+        sent_to = redirecting_environment(environment)
+        ended = run_program(command, sent_to, seconds, may_be_adapter=is_first, lines=lines)
     result = router.run()
     if ended.is_stopped:
         result = _without_missing_end(result, f"it was stopped after {seconds:.0f} seconds, before it had all answers")

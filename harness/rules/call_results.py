@@ -349,7 +349,7 @@ def _swapped_by_program(evidence: Evidence, req: ClientRequest) -> Iterator[Rule
     """Report two results of a program's own tools if each repeats an argument of the other's call and none of its own
     call.
 
-    Also report two calls that get the same text, if it contains the arguments of both.
+    Also report two calls that get the same text, if it contains the arguments of both, or only those of one call.
     """
     given = [(one, view, str(shown_payload(view))) for one, view in program_results(evidence, req)]
     for (one, view, text), (other, _, other_text) in pairwise(given):
@@ -357,6 +357,10 @@ def _swapped_by_program(evidence: Evidence, req: ClientRequest) -> Iterator[Rule
         if one.name == other.name and not own and _repeats(text, other, one) and _repeats(other_text, one, other):
             message = f"the call {_words_of(one)} is answered with the result of another call ({_words_of(other)})"
             yield req.parsed.violation(message, view.pointer, shown_payload(view), other_text)
+        elif one.name == other.name and text == other_text and _repeats(text, one, other) != _repeats(text, other, one):
+            lost, owner = (other, one) if _repeats(text, one, other) else (one, other)
+            message = f"the call {_words_of(lost)} is answered with the result of another call ({_words_of(owner)})"
+            yield req.parsed.violation(message, view.pointer, shown_payload(view))
         elif text == other_text and _repeats(text, one, other) and _repeats(text, other, one):
             message = f"the calls {_words_of(one)} and {_words_of(other)} get the same text, with the results of both"
             yield req.parsed.violation(message, view.pointer, shown_payload(view))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from harness.apis.jsonvalue import equal, loads
+from harness.apis.jsonvalue import as_object, equal, loads
 from harness.apis.response_rules import Subject
 from harness.apis.view import CallView, JsonView, MediaView, OpaqueView, ResultView, TextView, WireError
 from harness.equivalence import request_meaning
@@ -247,6 +247,9 @@ def _result_changed(evidence: Evidence) -> Iterator[RuleViolation]:
             fault = _fault_of_text(shown) if isinstance(shown, str) else ""
             if fault:
                 yield req.parsed.violation(f"the result of {one.name} is {fault}", view.pointer, shown)
+            elif isinstance(shown, str) and (lost := _text_that_lost_letters(shown, one.arguments)):
+                message = f"the result of {one.name} has a text of its call without its letters that are not ASCII"
+                yield req.parsed.violation(message, view.pointer, shown, lost, severity=Severity.WARNING)
 
 
 def _fault_of_result(answer: MatchedResult, *, is_loop: bool) -> tuple[str, ViolationFields]:
@@ -284,6 +287,18 @@ def _fault_of_text(text: str) -> str:
         return "encoded as JSON twice" if isinstance(inner, str) and isinstance(loads(inner), dict | list) else ""
     except WireError:
         return ""
+
+
+def _text_that_lost_letters(result: str, arguments: JSON) -> str | None:
+    """Return the argument of a call whose text a result has without the letters that are not ASCII, or `None`. The tool
+    or the code that sends its result lost them.
+    """
+    for each in as_object(arguments).values():
+        if isinstance(each, str) and " " in each and not each.isascii() and each not in result:
+            lost = (each.encode("ascii", mode).decode() for mode in ("ignore", "replace"))
+            if any(text in result for text in lost):
+                return each
+    return None
 
 
 @RULES.add(

@@ -29,7 +29,7 @@ from harness.apis import registry
 from harness.apis.api import Api, missing_version
 from harness.apis.jsonvalue import loads_or_none
 from harness.apis.server import json_response
-from harness.apis.view import CallView, Provocation, RequestView, TextView, WireError
+from harness.apis.view import CallView, Provocation, RequestView, TextView, ToolView, WireError
 from harness.kit.thread import failure
 from harness.model.http import SERVICE_HEADER, HttpRequest, HttpResponse
 from harness.model.messages import JSON, File, Image, Message, Text, ToolCall, ToolResult
@@ -391,12 +391,24 @@ TEXT_BEFORE_CALLS = "Let me look."
 
 _UNKNOWN_TOOL = "no_such_tool"
 
+FIRST_QUESTION, SECOND_QUESTION = "What is the first one?", "And what is the second one?"
+"""Questions of the user in a conversation of two turns."""
+
 FirstAnswer = Literal[
-    "two calls", "one call", "unknown tool", "cut call", "cut text", "divided text", "error", "stream error"
+    "two calls",
+    "one call",
+    "unknown tool",
+    "cut call",
+    "cut text",
+    "divided text",
+    "error",
+    "stream error",
+    "two turns",
 ]
 """Kind of the first answer of an improvised conversation with tools. With `cut text`, it has one call, and the final
 answer is cut off. With `divided text`, it has one call, and each text has two parts. With `stream error`, it is the
-final answer, and a stream of it ends with an error after a part of the text.
+final answer, and a stream of it ends with an error after a part of the text. With `two turns`, it has one call, and the
+user asks `SECOND_QUESTION` after the final answer.
 """
 
 
@@ -520,6 +532,7 @@ def improvised_scenario(
 ) -> Scenario:
     """Return a scenario for a conversation that begins with this request, and with this kind of answer."""
     declared = [] if view is None else [each for each in view.tools if each.kind == "function"]
+    declared.sort(key=lambda each: not _takes_text(each))  # two calls of the first one are to have different arguments
     faults: dict[FirstAnswer, JSON] = {"error": {"status": 400}, "stream error": {"stream_error": 503}}
     tools: list[JSON] = [
         {
@@ -535,7 +548,7 @@ def improvised_scenario(
     one_call = first != "two calls" or (view is not None and "one_call" in view.settings)
     script: list[JSON] = [{"calls": [call]} for call in calls]
     if calls:
-        other = {declared[0].name: example_value(declared[0].parameters or {}, {}, text="exämple 2")}
+        other = {declared[0].name: example_value(declared[0].parameters or {}, {}, text=_OTHER_TEXT)}
         script[0] = {"text": TEXT_BEFORE_CALLS, "calls": [other] if one_call else [calls[0], other]}
     if calls and first == "unknown tool":
         script = [{"calls": [{_UNKNOWN_TOOL: {}}]}]
@@ -548,6 +561,7 @@ def improvised_scenario(
         final = {"text": CUT_ANSWER, "stop": "max_tokens"}
     elif first == "divided text":
         final = {"text": "".join(DIVIDED_ANSWER)}
+    second: JSON = {"user": SECOND_QUESTION, "model": [final]}
     made = {
         "version": 1,
         "id": f"conversation-{number}",
@@ -559,9 +573,18 @@ def improvised_scenario(
         "system_from": "client",
         "tools": tools,
         "undeclared_tools": [_UNKNOWN_TOOL] if calls and first == "unknown tool" else [],
-        "turns": [{"user": user or "Hello", "model": [*script, final]}],
+        "turns": [{"user": user or "Hello", "model": [*script, final]}, *([second] if first == "two turns" else [])],
     }
     return Scenario.model_validate_json(json.dumps(made))
+
+
+_OTHER_TEXT = "exämple 2"
+
+
+def _takes_text(tool: ToolView) -> bool:
+    """Return whether two calls of a tool can differ in a text."""
+    schema = tool.parameters or {}
+    return example_value(schema, {}) != example_value(schema, {}, text=_OTHER_TEXT)
 
 
 def example_value(schema: JSON, definitions: Mapping[str, JSON], depth: int = 0, text: str = "example") -> JSON:

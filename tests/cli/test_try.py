@@ -492,6 +492,10 @@ while True:
         if "join" in sys.argv:
             path = [json.loads(each["function"]["arguments"]).get("path") for each in message["tool_calls"]]
         content = "[object Object]" if "print" in sys.argv else f"text of {path}"
+        if "last" in sys.argv:
+            content = "text of " + json.loads(message["tool_calls"][-1]["function"]["arguments"])["path"]
+        if "ascii" in sys.argv:
+            content = content.encode("ascii", "ignore").decode()
         if "encode" in sys.argv:
             content = json.dumps(json.dumps({"path": path}))
         messages.append({"role": "tool", "tool_call_id": own, "content": content})
@@ -501,6 +505,41 @@ if "show" in sys.argv:
 if "exit" in sys.argv and answer["choices"][0]["finish_reason"] == "length":
     sys.exit("The answer is incomplete.")
 """
+
+
+def test_results_of_a_program_show_lost_letters_and_other_calls(harness: Command, folder: Path) -> None:
+    (folder / "program.py").write_text(PROGRAM)
+    last = harness("try", "--command", f"{sys.executable} program.py last")
+    assert "is answered with the result of another call" in " ".join(last.out.split())
+    stripped = harness("try", "--command", f"{sys.executable} program.py ascii")
+    assert "the result of read has a text of its call without its letters that are not ASCII" in stripped.out
+
+
+CHATTING = """
+import json, os, sys, urllib.request
+
+system = {"role": "system", "content": "You answer questions."}
+messages = [] if "again" in sys.argv else [system]
+for line in sys.stdin:
+    messages += [*([system] if "again" in sys.argv else []), {"role": "user", "content": line.strip()}]
+    request = urllib.request.Request(
+        os.environ["OPENAI_BASE_URL"] + "/chat/completions",
+        json.dumps({"model": "gpt-5.4", "messages": messages}).encode(),
+        {"authorization": "Bearer none", "content-type": "application/json"},
+    )
+    choice = json.load(urllib.request.urlopen(request))["choices"][0]
+    messages.append(choice["message"])
+    print(choice["message"]["content"], choice["finish_reason"])
+"""
+
+
+def test_a_program_that_reads_questions_gets_two(harness: Command, project: Path) -> None:
+    (project / "chatting.py").write_text(CHATTING, encoding="utf-8")
+    right = harness("try", "--command", f"{sys.executable} chatting.py")
+    again = harness("try", "--command", f"{sys.executable} chatting.py again")
+
+    assert right.code == 0, right.out
+    assert "the system prompt is repeated in this request (loop-system, 1 cell)" in " ".join(again.out.split())
 
 
 def test_a_given_api_overrides_the_recognised_one(harness: Command, project: Path) -> None:
