@@ -694,6 +694,99 @@ class Session:
 }
 
 
+TEXT_OR_RESULTS = {
+    "a class": """
+    def send(self, message: str | list[Output]) -> Reply:
+        if isinstance(message, str):
+            return self.first(message)
+        SEEN.extend((each.call.id, each.value) for each in message)
+""",
+    "a class, by its annotation alone": """
+    def send(self, content: Sequence[Output] | str, *, temperature: float | None = None) -> Reply:
+        try:
+            SEEN.extend((each.call.id, each.value) for each in content)
+        except AttributeError:
+            return self.first(content)
+""",
+    "dictionaries, read by a helper": """
+    def ask(self, content):
+        items = self.items(content)
+        return self.first(content) if "role" in items[0] else SEEN.extend((i["call_id"], i["output"]) for i in items)
+    def items(self, content):
+        if not isinstance(content, (list, tuple)):
+            return [{"role": "user", "content": content}]
+        return [{"type": "function_call_output", "call_id": i["id"], "output": i["result"]} for i in content]
+""",
+    "a dictionary by ids": """
+    def chat(self, message: str | dict[str, Any]) -> Reply:
+        if isinstance(message, str):
+            return self.first(message)
+        made = [{"role": "tool", "tool_call_id": key, "content": value} for key, value in message.items()]
+        SEEN.extend((each["tool_call_id"], each["content"]) for each in made)
+""",
+}
+
+
+@pytest.mark.parametrize("code", TEXT_OR_RESULTS.values(), ids=[*TEXT_OR_RESULTS])
+def test_one_method_may_take_the_prompt_or_the_results(load: Load, code: str) -> None:
+    module = load(f"""
+{CALLS}
+class Session:
+    def __init__(self, tools: list[dict] | None = None):
+        self.tools = tools
+    def first(self, text):
+        SEEN.append((text, self.tools[0]["function"]["name"]))
+        return Reply("", [FIRST, SECOND])
+{code}
+        return Reply("done")
+""")
+    drive = recognise_session(module.Session, "openai-chat")
+    assert isinstance(drive, SessionDrive)
+    assert recognise_agent(module.Session, "openai-chat") is None
+    drive(HERE, "gpt", conversation())
+
+    assert module.SEEN == [("Hello", "weather"), ("a", "sunny in Paris"), ("b", "no such city: Atlantis")]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        """
+    def complete(self, prompt: str | list[Entry]):
+        return self.http.post([{"role": each.role, "content": each.content} for each in prompt])
+""",
+        """
+    def complete(self, prompt):
+        entries = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+        for each in prompt:
+            if each["role"] == "tool":
+                entries.append({"type": "tool_result", "tool_use_id": each["tool_call_id"]})
+        return self.http.post(entries)
+""",
+        """
+    def ask(self, message: str | list[dict]):
+        parts = [{"type": "text", "text": message}] if isinstance(message, str) else message
+        self.http.post([{"role": "user", "content": parts}])
+""",
+    ],
+    ids=["messages of a class", "messages", "content parts"],
+)
+def test_a_text_or_other_values_are_no_results(load: Load, code: str) -> None:
+    module = load(f"""
+@dataclass
+class Entry:
+    role: str
+    content: str
+    tool_call_id: str | None = None
+
+class Client:
+    def __init__(self, http=None, tools=None):
+        self.http, self.tools = http, tools
+{code}
+""")
+    assert recognise_session(module.Client, "openai-chat") is None
+
+
 @pytest.mark.parametrize("code", SESSIONS.values(), ids=[*SESSIONS])
 def test_a_session_gets_results_in_the_form_of_its_author(load: Load, code: str) -> None:
     module = load(CALLS + code)

@@ -41,6 +41,13 @@ def members_of(hint: object) -> Iterator[object]:
         yield origin or hint
 
 
+def without_text(hint: object) -> object:
+    """Return the annotation of the results for a parameter that takes them or a text."""
+    members = [each for each in typing.get_args(hint) if each not in (str, type(None))]
+    is_either = typing.get_origin(hint) in (typing.Union, UnionType) and str in typing.get_args(hint)
+    return members[0] if is_either and len(members) == 1 else hint
+
+
 def is_enum(value: object) -> bool:
     """Return whether a value is an enumeration class."""
     return inspect.isclass(value) and issubclass(value, Enum)

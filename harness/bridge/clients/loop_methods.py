@@ -61,7 +61,8 @@ def takes_only_a_prompt(method: Method) -> bool:
     others = {name for name in method.required if name in TOOL_PARAMETERS or EXECUTORS.fullmatch(name)}
     is_other = RESULT_METHOD.search(method.path[0]) or _SETTER_NAMES.match(method.path[0]) or declares_tools(method)
     is_other = is_other or (method.path[0] == "handle" and not method.sends_requests)
-    is_other = is_other or (prompt is not None and results_parameter(method) == prompt)
+    is_for_results = prompt is not None and results_parameter(method) == prompt
+    is_other = is_other or (is_for_results and not takes_text_or_results(method, str(prompt)))
     return prompt is not None and method.required <= {"self", prompt, *others, *method.examples} and not is_other
 
 
@@ -132,8 +133,21 @@ def results_parameter(method: Method) -> str | None:
     if only is None:
         return None
     is_typed = any(map(is_result_class, own_classes_in(method.hints.get(only))))
-    is_sent = only not in SYNONYMS["prompt"] and read_results(method, only).is_sent
+    is_sent = read_results(method, only).is_sent
+    is_sent = is_sent and (only not in SYNONYMS["prompt"] or takes_text_or_results(method, only))
     return only if is_typed or is_sent or RESULT_METHOD.search(method.path[0]) else None
+
+
+def takes_text_or_results(method: Method, parameter: str) -> bool:
+    """Return whether a parameter takes either the text of a user or the results of calls, by its annotation or code.
+    A list of messages may have results, too.
+    """
+    hint, uses = method.hints.get(parameter), read_results(method, parameter)
+    kinds = [each for each in own_classes_in(hint) if is_result_class(each)]
+    if "role" in {*uses.keys, *uses.attributes} or any("role" in hints_of(each) for each in kinds):
+        return False
+    is_text = uses.is_tested or {str} < {*members_of(hint)}
+    return is_text and (bool(kinds) or uses.is_sent)
 
 
 def read_results(method: Method, parameter: str) -> ResultUses:

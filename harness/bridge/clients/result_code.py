@@ -27,7 +27,8 @@ class ResultUses:
     unpacked, and `call_fields` what is read of the first of them. `mapping_keys` are the expressions by which a
     dictionary of results is read. `is_ordered` is set if the results are values in the order of the calls, `is_native`
     if they are put into the messages as they are, and `is_sent` if they get into a message for results. `is_object` is
-    set if the content of a result is unchanged in a field that holds an object, the `response` of Gemini.
+    set if the content of a result is unchanged in a field that holds an object, the `response` of Gemini. `is_tested`
+    is set if the code tests whether the results are a list or a text.
     """
 
     keys: dict[str, None] = field(default_factory=dict[str, None])
@@ -40,6 +41,7 @@ class ResultUses:
     is_native: bool = False
     is_sent: bool = False
     is_object: bool = False
+    is_tested: bool = False
 
     @property
     def is_known(self) -> bool:
@@ -100,6 +102,7 @@ class _Scope:
                 self.found.is_sent = True
             self.found.is_object |= any(map(self._is_content, _values_of_response(node)))
             if isinstance(node, ast.Call):
+                self.found.is_tested |= self.kind == _LIST and self._is_test(node)
                 yield from self._call(node)
             elif isinstance(node, ast.Dict):
                 keys = ((_text(key), value) for key, value in zip(node.keys, node.values, strict=True))
@@ -118,6 +121,11 @@ class _Scope:
 
     def _is_in(self, node: ast.AST) -> bool:
         return any(isinstance(each, ast.Name) and each.id == self.name for each in ast.walk(node))
+
+    def _is_test(self, node: ast.Call) -> bool:
+        """Return whether a call tests whether the variable is a list or a text."""
+        is_test = plain_name(node.func) == "isinstance" and bool(node.args) and self._is_it(node.args[0])
+        return is_test and any(plain_name(each) in _TESTED for each in ast.walk(node.args[-1]))
 
     def _is_content(self, node: ast.expr) -> bool:
         """Return whether an expression is the content of a result, unchanged."""
@@ -279,6 +287,8 @@ _RESULT_WORDS = {
 """Keys and types of the messages for results in the formats of the APIs."""
 
 _RESULT_CLASSES = re.compile("function_?response|tool_?(message|result)|function_?call_?output", re.IGNORECASE)
+
+_TESTED = ("str", "list", "tuple", "Sequence")
 
 _COPIES = ("list", "tuple", "sorted", "reversed", "dict", "iter")
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, cast
 
-from harness.bridge.clients.annotations import hints_of, is_list, item_class, own_classes_in
+from harness.bridge.clients.annotations import hints_of, is_list, item_class, own_classes_in, without_text
 from harness.bridge.clients.forms import ANTHROPIC, GEMINI, RESPONSES
 from harness.bridge.clients.loop_methods import is_result_class, read_results
 from harness.bridge.clients.message_classes import as_annotated
@@ -63,7 +63,7 @@ class SubmittedResults:
         """Return the results as a dictionary by call, or as a list of tuples, values, objects, dictionaries or
         messages.
         """
-        hint, uses = self.method.hints.get(self.name), self._uses
+        hint, uses = without_text(self.method.hints.get(self.name)), self._uses
         inner = [each for each in typing.get_args(hint) if each is not type(None)]
         is_mapping = re.match(r"(<class ')?dict|typing\.(Dict|Mapping)|collections\.abc\.Mapping", str(hint))
         if is_mapping or (uses.is_mapping and not is_list(hint)):
@@ -149,7 +149,7 @@ class SubmittedResults:
 
     def _dictionary(self, result: Mapping[str, Any]) -> dict[str, object]:
         """Return a result as a dictionary, with the keys that are read or are usual."""
-        item = item_class(self.method.hints.get(self.name))
+        item = item_class(without_text(self.method.hints.get(self.name)))
         if typing.is_typeddict(item):
             return self._parts(result, hints_of(item))
         if self._uses.keys:
