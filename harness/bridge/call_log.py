@@ -18,7 +18,8 @@ class LoggedCall:
 
     `before` is the number of requests that were sent before the call. `result` is the value that the function returned.
     If `result` is awaitable, `awaited` is the value that it resolved to. If it is a generator, `pieces` are the values
-    that it yielded. `joined` is the message that the function `join` built from the chunks of a stream.
+    that it yielded. `has_failed` is set if the function raised an exception. `joined` is the message that the function
+    `join` built from the chunks of a stream.
     """
 
     function: Callable[..., object]
@@ -30,6 +31,7 @@ class LoggedCall:
     joined: object = None
     awaited: object = None
     pieces: list[object] = field(default_factory=list[object])
+    has_failed: bool = False
 
     @property
     def is_stream(self) -> bool:
@@ -120,7 +122,12 @@ def call(function: Callable[..., _T], /, *args: Any, **kwargs: Any) -> _T:
     `harness reproduce` writes the source of the function and its arguments into a script.
     """
     logged = log_call(function, *args, **kwargs)
-    result = function(*args, **kwargs)
+    try:
+        result = function(*args, **kwargs)
+    except Exception:
+        if logged is not None:
+            logged.has_failed = True
+        raise
     if logged is not None:
         if inspect.iscoroutine(result):
             result = cast("_T", _await(logged, result))
@@ -156,7 +163,11 @@ def _value_of(piece: object) -> object:
 
 
 async def _await(logged: LoggedCall, result: Awaitable[object]) -> object:
-    logged.awaited = await result
+    try:
+        logged.awaited = await result
+    except Exception:
+        logged.has_failed = True
+        raise
     return logged.awaited
 
 

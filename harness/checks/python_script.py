@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 import sys
@@ -9,7 +10,8 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from harness.bridge.call_log import ContinuedList, LoggedCall
+from harness.bridge.call_log import BoundMethod, ContinuedList, LoggedCall
+from harness.bridge.clients.sources import source_of
 from harness.checks import script_parts
 from harness.checks.reproduction import Reproduction, ScriptClaim
 from harness.checks.script_code import LacksAnswer, RawCode, ScriptCode, body_code, module_source, reader
@@ -40,9 +42,10 @@ def _script(made: Reproduction, file: str, claim: ScriptClaim, redirect: str | N
     that clients ignore.
     """
     code = ScriptCode(made.module, {made.origin + made.base_path: "endpoint.base_url"}, made.results)
-    code.sends_answers_back = made.lost_state is not None
-    statements, first = _statements(made, code)
-    if made.lost_state is not None and not re.search(rf"\banswer_\d|{re.escape(made.lost_state)}", statements[-1]):
+    sends_back = code.sends_answers_back = made.lost_state is not None and not made.is_agent
+    code.awaits_tools = any(map(_may_await, made.calls))
+    statements, first = _agent_statements(made, code) if made.is_agent else _statements(made, code)
+    if sends_back and not re.search(rf"\banswer_\d|{re.escape(str(made.lost_state))}", statements[-1]):
         raise LacksAnswer
     returned = reader(claim, made.returned_values()) if claim.reads and is_short else None
     read = _READERS.get(claim.subject, "")
@@ -133,6 +136,42 @@ def _statements(made: Reproduction, code: ScriptCode) -> tuple[list[str], int]:
     first = min((before for _, text, before in kept if text.startswith("answer")), default=0)
     skipped = {before for _, _, before in called} - {before for _, _, before in kept}
     return texts, first if not any(each > first for each in skipped) else 0
+
+
+def _agent_statements(made: Reproduction, code: ScriptCode) -> tuple[list[str], int]:
+    """Return the statements that make an agent, register its tools and run it, and the index of the first exchange."""
+    target = made.target_call()
+    calls = [each for place, each in enumerate(made.calls[: target + 1]) if place == target or not each.has_failed]
+    called = list[tuple[str, str, bool]]()
+    for place, each in enumerate(calls):
+        is_last, method = place + 1 == len(calls), each.function
+        changes = isinstance(method, BoundMethod) or method is setattr or any(method is one for one, _ in code.names)
+        is_turn = any(each.before < other.before for other in calls[place + 1 :]) and changes
+        name = "answer" if is_last else f"answer_{place + 1}" if is_turn else f"part_{place + 1}"
+        text = code.call(method, each.args, each.kwargs)
+        if each.is_awaited:
+            text = f"runner.run({text})"
+        if each.is_stream:
+            text = f"runner.run(collect({text}))" if each.is_async_stream else f"[*{text}]"
+            text = f"{text}{(each.final_answer or (None, ''))[1]}"
+        called.append((name, text, changes or is_last))
+        code.names.append((each.value, name))
+    used, kept = "", list[str]()
+    for name, text, is_needed in reversed(called):
+        is_used = re.search(rf"\b{name}\b", used) is not None
+        if is_used or is_needed:
+            used += text
+            kept.insert(0, f"{name} = {text}" if is_used or name == "answer" else text)
+    runner = ["runner = asyncio.Runner()"] if "runner.run(" in used else []
+    return [*runner, *kept], 0
+
+
+def _may_await(logged: LoggedCall) -> bool:
+    """Return whether the module of a function or a client has code that awaits."""
+    function = logged.function
+    owner = type(function.client) if isinstance(function, BoundMethod) else function
+    module = inspect.getmodule(owner)
+    return module is not None and "await " in source_of(module)
 
 
 def _continued_list(calls: Sequence[LoggedCall]) -> dict[int, str]:

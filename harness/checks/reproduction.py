@@ -77,8 +77,8 @@ class Reproduction:
     the wrong request has this body instead. `response` is what the adapter returned for the answer with the fault.
     `conversation` is the scenario as JSON.
 
-    `owns_loop` is set if the library runs its own loop. `fact` is the provider's rule that a request breaks, if there
-    is one.
+    `owns_loop` is set if the library runs its own loop, and `is_agent` if it is an agent that harness recognises.
+    `fact` is the provider's rule that a request breaks, if there is one.
     """
 
     subject: str
@@ -100,6 +100,7 @@ class Reproduction:
     is_mended: Callable[[JSON], bool] = lambda _: True
     response: ChatResponse | None = None
     conversation: JSON = None
+    is_agent: bool = False
 
     @property
     def title(self) -> str:

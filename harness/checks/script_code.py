@@ -16,16 +16,17 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
 from itertools import chain
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any, cast
 
 from harness.apis.jsonvalue import as_object
 from harness.bridge.call_log import BoundMethod
 from harness.bridge.clients.complete_answers import message_methods
 from harness.bridge.clients.shaped_client import AwaitedTexts
+from harness.bridge.clients.tool_functions import RecordedTool
 from harness.bridge.openai_messages import plain
 from harness.checks.reproduction import ScriptClaim
-from harness.model.messages import JSON
+from harness.model.messages import JSON, ToolResult
 from harness.model.protocols import Conversation, ConversationTool, Endpoint
 
 _WIDTH = 140
@@ -54,7 +55,8 @@ class ScriptCode:
 
     `names` maps the results of earlier calls to their variables. `strings` maps strings to the code that replaces them.
     `results` are the results of a loop's tools, by name. `width` is the maximum line length. If `sends_answers_back` is
-    set, arguments that are equal to a part of an earlier answer are taken from that answer.
+    set, arguments that are equal to a part of an earlier answer are taken from that answer. `awaits_tools` is set if
+    the code may await the result of a tool's function that is not asynchronous.
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class ScriptCode:
         self.imports: set[str] = set()
         self.roots: list[str] = []
         self.sends_answers_back = False
+        self.awaits_tools = False
 
     def code(self, value: object, indent: int = 0, prefix: int = 0) -> str:
         """Return a value as code.
@@ -103,11 +106,18 @@ class ScriptCode:
 
     def function(self, function: object) -> str:
         """Return the name of a function, a class or a client's method."""
+        known = next((made for result, made in self.names if result is function and result is not None), None)
+        if known is not None:
+            return known
+        if isinstance(function, BoundMethod) and isinstance(function.client, SimpleNamespace):  # a module's members
+            function = getattr(function.client, function.path[0])
         if isinstance(function, BoundMethod):
             return ".".join((self.code(function.client), *function.path))
         name, module = getattr(function, "__qualname__", ""), getattr(function, "__module__", None)
         if not name.isidentifier() or module is None:
             raise CannotWrite(f"{function!r} is not a function of a module")
+        if module.partition(".")[0] == _OWN and getattr(self._module, "__name__", None) != module:
+            raise CannotWrite(f"{function!r} is made by harness")
         if self._module is not None and vars(self._module).get(name) is function:
             self.roots.append(name)
         elif module != "builtins":
@@ -191,9 +201,21 @@ class ScriptCode:
         others = [(f"{name}=", each) for name, each in given.items() if not isinstance(each, int | None)]
         return "SimpleNamespace(", [("turns=", turns), *others, ("", RawCode(", ".join(short)))], ")"
 
+    def _tool_function(self, recorded: RecordedTool, *, is_async: bool) -> Parts:
+        tool, results = recorded.tool, list[object]()
+        for each in cast("Sequence[ToolResult]", self._results.get(tool.name, ())):
+            value = each.text if isinstance(each.content, tuple) or not recorded.gives_values else each.content
+            is_awaited = self.awaits_tools and isinstance(value, str) and not is_async
+            made = CallCode("AwaitableResult", [("", value)]) if is_awaited else value
+            results.append(CallCode("ToolFailed", [("", each.text)]) if each.is_error else made)
+        name = "async_tool_function" if is_async else "tool_function"
+        return f"{name}(", [("", each) for each in (tool.name, tool.description, tool.parameters, results)], ")"
+
     def _object(self, value: object) -> Parts:
         if isinstance(value, Conversation | ConversationTool):
             return self._conversation(value)
+        if isinstance(tool := getattr(value, "recorded_tool", None), RecordedTool):
+            return self._tool_function(tool, is_async=inspect.iscoroutinefunction(value))
         if inspect.isfunction(value) or inspect.isclass(value):
             return self.function(value), [], ""
         if inspect.isbuiltin(value) and isinstance(value.__self__, list):

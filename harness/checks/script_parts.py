@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import json
 import time
 from http.server import BaseHTTPRequestHandler
@@ -94,6 +96,53 @@ def scripted_tool(results, **about):
         return result
 
     return SimpleNamespace(**about, call=run, text=run)
+
+
+class AwaitableResult(str):
+    __slots__ = ()
+
+    def __await__(self):
+        return self
+        yield
+
+
+def tool_function(name, description, parameters, results):
+    types = {"string": str, "integer": int, "number": float, "boolean": bool}
+    required = parameters.get("required", [])
+    schemas = sorted(parameters.get("properties", {}).items(), key=lambda each: each[0] not in required)
+
+    def parameter(name, schema):
+        kind, annotation = inspect.Parameter.POSITIONAL_OR_KEYWORD, types[schema["type"]]
+        default = inspect.Parameter.empty if name in required else None
+        return inspect.Parameter(name, kind, default=default, annotation=annotation)
+
+    def function(*args, **kwargs):
+        if len(args) == 1 and not kwargs and (isinstance(args[0], dict) or hasattr(args[0], "model_dump")):
+            kwargs = dict(args[0] if isinstance(args[0], dict) else args[0].model_dump())
+        elif args:
+            kwargs = {**dict(zip([each for each, _ in schemas], args, strict=False)), **kwargs}
+        runs.append((name, kwargs))
+        result = results.pop(0) if len(results) > 1 else results[0]
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = description
+    if all(each.isidentifier() and schema.get("type") in types for each, schema in schemas):
+        function.__annotations__ = {each: types[schema["type"]] for each, schema in schemas}
+        function.__signature__ = inspect.Signature([parameter(*each) for each in schemas])
+    return function
+
+
+def async_tool_function(*about):
+    function = tool_function(*about)
+
+    @functools.wraps(function)
+    async def run(*args, **kwargs):
+        return function(*args, **kwargs)
+
+    return run
 
 
 def fields(value):

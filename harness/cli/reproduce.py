@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import datetime as dt
-import functools
-import inspect
 import json
 import os
 import re
@@ -16,50 +13,43 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import typer
 
-from harness import bridge, wrappers
+from harness import wrappers
 from harness.apis import registry
 from harness.apis.server import long_fragments
-from harness.bridge.call_log import LoggedCall, logged_calls
-from harness.cassettes.loopback_server import serve
 from harness.checks.adapter_check import RECUTS
 from harness.checks.generation import cause_key, causes_of, shrink_cause
 from harness.checks.node_script import CALL_LOG, NodeProgram
 from harness.checks.python_script import python_scripts
 from harness.checks.reproduction import Reproduction, curl_command, issue_text, provider_fact
-from harness.checks.script_code import CannotWrite, LacksAnswer, RawCode, imported_modules
+from harness.checks.script_code import CannotWrite, LacksAnswer, imported_modules
 from harness.cli import execution
 from harness.cli.app import complete_scenarios
+from harness.cli.logged_run import log_calls, tool_result
 from harness.cli.options import CellOptions, LoopOptions, NoColour, StrictOptions, option
 from harness.cli.outputs import load_run
 from harness.cli.settings import EffectiveOptions, combine_options, complete_options
 from harness.cli.show import FinishedCell, run_selected_cell
-from harness.kit.thread import failure
 from harness.model.errors import UsageError
-from harness.model.http import HttpRequest, HttpResponse
-from harness.model.messages import JSON, ChatResponse, ToolCall, ToolResult
-from harness.model.protocols import Endpoint
+from harness.model.http import HttpResponse
+from harness.model.messages import JSON, ChatResponse, ToolCall
 from harness.platform.environment import installed_version
 from harness.reports.words import what_to_do
 from harness.results import CellResult, DrivenTranscript, Finding, ReplayVariant, Severity
 from harness.rules.evidence import Evidence, ParsedExchange
 from harness.rules.rule import all_rules
-from harness.runner.backends import NO_KEY
-from harness.runner.cells import Cell, conversation_for, with_final_calls
-from harness.runner.tool_loop import run_scenario
-from harness.scenarios.canonical import MissingResult, ToolFailure, UnknownTool, answer, called_before
-from harness.scenarios.schema import Scenario
+from harness.runner.cells import Cell
 from harness.stdio import adapter_specs
 
 
@@ -125,7 +115,7 @@ def reproduce(args: ReproduceOptions) -> int:
     kind = ".py" if program is None else ".mjs"
     script, printed, reason = _first_shown(made, f"{name}{kind}", program)
     wire = registry.api(finished.cell.target.api)
-    curl = "" if script or made.calls or program is not None else curl_command(made, wire)
+    curl = "" if script or (made.calls and not made.is_agent) or program is not None else curl_command(made, wire)
     texts = {
         kind: script,
         ".sh": curl,
@@ -249,12 +239,13 @@ def _reproduction(
     if recut is not None:
         parsed_exchanges = _with_responses(parsed_exchanges, recut.responses)
     found = _wrapper(spec)
-    logged = _log_calls(cell, spec, [each.exchange.response for each in parsed_exchanges])
-    client = _client_module(spec)  # which the calls have imported
+    logged = log_calls(cell, spec, parsed_exchanges)
+    client, is_agent = _client_module(spec), adapter_specs.recognised_loop(spec) is not None
     imported = _imported_packages(client, cell.target.api) if client is not None else []
+    has_own_url = adapter_specs.client_url(spec) is not None or (is_agent and not logged.takes_url)
     is_alone = copied or (client is not None and "site-packages" in str(client.__file__))
     return Reproduction(
-        (adapter_specs.client_of(spec) or adapter_specs.option_for(spec)[1])
+        (_user_code(spec) or adapter_specs.option_for(spec)[1])
         if found is None
         else f"{found[0].library}-{found[1].lower()}",
         client if copied and client is not None else _module(spec),
@@ -270,11 +261,12 @@ def _reproduction(
         provider_fact(finding, cell.target.api, parsed_exchanges),
         what_to_do(finding),
         options.as_of or dt.date.today().isoformat(),  # noqa: DTZ011 - the user's day
-        _redirects(spec, logged.agent),
+        _redirects(logged.agent) if has_own_url else [],
         registry.api(cell.target.api).key_variables if found is None else (),
         partial(_is_mended, finished, finding),
         _response(finished, finding, recut),
         cell.scenario.model_dump(mode="json", by_alias=True),
+        is_agent,
     )
 
 
@@ -334,17 +326,9 @@ def _node_program(finished: FinishedCell, spec: str, log: Path) -> NodeProgram |
     results: defaultdict[str, list[JSON]] = defaultdict(list)
     transcript = None if finished.evidence is None else finished.evidence.transcript
     for each in transcript.runs if isinstance(transcript, DrivenTranscript) else ():
-        result = _tool_result(finished.cell.scenario, ToolCall("", each.name, each.arguments), each.answers)
+        result = tool_result(finished.cell.scenario, ToolCall("", each.name, each.arguments), each.answers)
         results[each.name].append(f"Error: {result.text}" if result.is_error else result.text)
     return NodeProgram(Path(found[0].module), found[1].lower(), calls, results)
-
-
-def _tool_result(scenario: Scenario, call: ToolCall, answers: int) -> ToolResult:
-    """Return the scenario's result for a tool call. The model has given `answers` answers so far."""
-    try:
-        return answer(scenario, call, called_before(scenario, answers - 1))
-    except (ToolFailure, UnknownTool, MissingResult) as raised:
-        return failure(call, raised)
 
 
 def _first_shown(made: Reproduction, file: str, program: NodeProgram | None) -> tuple[str, str, str]:
@@ -352,7 +336,7 @@ def _first_shown(made: Reproduction, file: str, program: NodeProgram | None) -> 
     there is none.
     """
     if not made.calls and program is None and made.owns_loop:
-        return "", "", "for agents and programs, harness writes none."
+        return "", "", "for programs, harness writes none."
     if not made.calls and program is None:
         return "", "", f"how {made.subject} calls its library is not known ('harness help try')."
     reason = ""
@@ -399,7 +383,7 @@ def _module(spec: str) -> ModuleType | None:
     """Return the module of a wrapper or a third-party adapter, or `None` for anything else."""
     found = _wrapper(spec)
     name = spec.rsplit(maxsplit=1)[-1].partition(":")[0] if found is None else found[0].module
-    is_own = found is not None or (":" in spec and adapter_specs.client_of(spec) is None)
+    is_own = found is not None or (":" in spec and _user_code(spec) is None)
     return import_module(name) if is_own and not spec.startswith("$") else None
 
 
@@ -421,9 +405,14 @@ _SDKS = {"openai-chat": "openai", "openai-responses": "openai", "anthropic": "an
 _AGENT = re.compile(r"(?:python-)?([A-Za-z][\w.-]*)/(?:Python )?([\d.]+)")
 
 
+def _user_code(spec: str) -> str | None:
+    """Return the client or the agent that harness recognises, as `module:attribute`, or `None` for anything else."""
+    return adapter_specs.client_of(spec) or adapter_specs.recognised_loop(spec)
+
+
 def _client_module(spec: str) -> ModuleType | None:
-    """Return the module of a client in Python."""
-    client = adapter_specs.client_of(spec)
+    """Return the module of a client or an agent in Python that harness recognises."""
+    client = _user_code(spec)
     return import_module(client.partition(":")[0]) if client is not None else None
 
 
@@ -471,12 +460,8 @@ def _base_path(spec: str, own: str) -> str:
     return own if path is None else path.rstrip("/")
 
 
-def _redirects(spec: str, agent: str) -> list[str]:
-    """Return the HTTP libraries that a client with a fixed base URL may use, the most probable first. Return an empty
-    list for a client that accepts a base URL.
-    """
-    if adapter_specs.client_url(spec) is None:
-        return []
+def _redirects(agent: str) -> list[str]:
+    """Return the HTTP libraries that a client with a fixed base URL may use, the most probable first."""
     loaded = [each for each in ("httpx2", "httpx", "aiohttp", "urllib3", "http.client") if each in sys.modules]
     agents = {"urllib/": ["http.client"], "requests/": ["urllib3"], "/Python": loaded[:2]}  # `/Python`: SDKs
     found = next((names for text, names in agents.items() if text in agent), None)
@@ -484,58 +469,6 @@ def _redirects(spec: str, agent: str) -> list[str]:
     if found is not None or named not in ([], ["httpx2"]):  # a request without an agent gets that of httpx2 here
         return found or named
     return [*dict.fromkeys([*named, "http.client", *loaded])]
-
-
-@dataclass(frozen=True, slots=True)
-class _Logged:
-    """Calls of an adapter, the results of a loop's tools by name, the server's address and the client's user agent."""
-
-    calls: Sequence[LoggedCall] = ()
-    results: Mapping[str, Sequence[object]] = field(default_factory=dict[str, Sequence[object]])
-    origin: str = ""
-    agent: str = ""
-
-
-def _log_calls(cell: Cell, spec: str, answers: Sequence[HttpResponse | None]) -> _Logged:
-    """Run the adapter once more in this process, with the same answers."""
-    if spec.startswith(adapter_specs.COMMAND_PREFIX):
-        return _Logged()
-    given = [each for each in answers if each is not None]
-    sent = list[HttpRequest]()
-    results: defaultdict[str, list[object]] = defaultdict(list)
-
-    def respond(request: HttpRequest) -> HttpResponse:
-        sent.append(request)
-        return given[min(len(sent), len(given)) - 1]
-
-    def run_tool(call: ToolCall) -> ToolResult:
-        result = _tool_result(scenario, call, len(sent))
-        content = result.text if as_text else result.content
-        results[call.name].append(RawCode(f"ToolFailed({result.text!r})") if result.is_error else content)
-        return result
-
-    adapter = adapter_specs.adapter(spec)
-    module = inspect.getmodule(getattr(adapter.drive, "func", adapter.drive))
-    if module is adapter_specs:  # an agent that harness recognises
-        return _Logged()
-    as_text = module is not None and ".call(" not in inspect.getsource(module)
-    scenario = with_final_calls(cell.scenario, adapter.final_call) if adapter.final_call else cell.scenario
-    with serve(respond) as server, logged_calls(lambda: len(sent)) as calls, contextlib.suppress(Exception):
-        endpoint = Endpoint(server.origin + registry.api(cell.target.api).base_path, NO_KEY)
-        if adapter.drive is None:
-            run_scenario(scenario, replace(cell.target, adapter=adapter), endpoint, lambda _: None, cell.variant)
-        else:
-            conversation = conversation_for(scenario, cell.variant, run_tool)
-            _drive(adapter.drive, endpoint, cell.target.model, conversation)
-    headers = {name.lower(): value for name, value in sent[0].headers.items()} if sent else {}
-    return _Logged(calls, results, server.origin, headers.get("user-agent", ""))
-
-
-def _drive(drive: Any, *arguments: object) -> None:
-    function, given = (drive.func, drive.args) if isinstance(drive, functools.partial) else (drive, ())
-    running = bridge.call(cast("Callable[..., object]", function), *cast("tuple[object, ...]", given), *arguments)
-    if inspect.iscoroutine(running):
-        asyncio.run(running)
 
 
 def _output(script: Path) -> str:

@@ -234,9 +234,9 @@ def try_(args: TryOptions) -> int:
         ignored=[*found.ignored],
         cell_timeout=_MAX_CELL_SECONDS,
     )
-    shows = ("harness", "reproduce", "--from", file) if not _is_loop(found.spec) else None
+    shows = ("harness", "reproduce", "--from", file)
     is_fixed = fixed is not None or found.spec.startswith(adapter_specs.COMMAND_PREFIX) or bool(found.service_target)
-    trial = _Trial(models, default, is_fixed, shows, STARTED.get(time.monotonic()))
+    trial = _Trial(models, default, is_fixed, _is_loop(found.spec), shows, STARTED.get(time.monotonic()))
     code = play_check(options, _MODEL_PROBE, trial.with_sample)
     typer.echo(f"More: {_check_command(found, trial.used)}")
     return code
@@ -293,14 +293,15 @@ class _Trial:
     """A run of the sample. The command began at the monotonic time `started`.
 
     `models` are the chosen models, if any. `default` is the client's default model, if it is a current one. With
-    `is_fixed`, no scenario gets another model. `shows` is the command that reports print for showing a cell; `None`
-    keeps the command of the run. `used` is filled with the model of the sample, by target.
+    `is_fixed`, no scenario gets another model. `is_loop` is set for a tool loop. `shows` is the command that reports
+    print for a cell. `used` is filled with the model of the sample, by target.
     """
 
     models: Sequence[str] | None
     default: str | None
     is_fixed: bool
-    shows: tuple[str, ...] | None
+    is_loop: bool
+    shows: tuple[str, ...]
     started: float
     used: dict[str, str] = field(default_factory=dict[str, str])
 
@@ -337,15 +338,14 @@ class _Trial:
             if done * _VERDICT_SHARE < total_cells and sampled.exit_code != 1:
                 sampled = replace(sampled, stopped="too few cells were run to tell")
         lacking = sum(cell.verdict is Verdict.NOT_APPLICABLE for cell in sampled.cells)
-        if self.shows and lacking > len(sampled.cells) // 2:
+        if not self.is_loop and lacking > len(sampled.cells) // 2:
             typer.echo(_FEW_CELLS.format(lacking=lacking, total=count(len(sampled.cells), "cell")))
         elif lacking > len(sampled.cells) * 3 // 4:
             reasons = Counter(cell.reason for cell in sampled.cells if cell.verdict is Verdict.NOT_APPLICABLE)
             reason = reasons.most_common(1)[0][0]
             total = count(len(sampled.cells), "cell")
             typer.echo(_FEW_OF_LOOP.format(lacking=lacking, total=total, reason=reason))
-        show = self.shows or sampled.invocation.show
-        return replace(sampled, unplayed=0, invocation=replace(sampled.invocation, show=show))
+        return replace(sampled, unplayed=0, invocation=replace(sampled.invocation, show=self.shows))
 
     def _choose_model(
         self, execution: Execution, workers: WorkerPool, result: RunResult, target: str

@@ -240,6 +240,16 @@ def client_of(spec: str) -> str | None:
     return None if client is None else client[4]
 
 
+def recognised_loop(spec: str) -> str | None:
+    """Return the class, function or object that a specification names as `module:attribute`, if harness recognises it
+    as a tool loop. Return `None` if the specification names something else.
+    """
+    owns_loop = _OWNS_LOOP.fullmatch(spec)
+    if owns_loop is None or owns_loop[1] != DRIVE or _is_wrapper(owns_loop[3]):
+        return None
+    return owns_loop[3] if getattr(adapter(spec).drive, "__module__", None) == __name__ else None
+
+
 def client_path(spec: str) -> str | None:
     """Return the base URL path in a client's specification, or `None` if the client uses its API's path."""
     client = _CLIENT.fullmatch(spec)

@@ -7,7 +7,6 @@ import io
 import os
 import re
 import runpy
-import shlex
 import subprocess
 import sys
 import traceback
@@ -670,66 +669,6 @@ def test_a_loop_is_copied_into_the_script_without_what_is_of_harness(
     script = (folder / "reproduce_call_single.py").read_text()
     (folder / "mended.py").write_text(script.replace("text.upper()", "text"))
     assert run(folder, "mended.py").returncode == 0
-
-
-AGENT = """
-import httpx2
-import json
-from dataclasses import dataclass
-from typing import Any, Callable
-
-
-@dataclass
-class Tool:
-    name: str
-    description: str
-    parameters: dict[str, Any]
-    fn: Callable[..., Any]
-
-
-class Agent:
-    def __init__(self, tools: list[Tool], base_url: str, api_key: str, model: str, system: str = ""):
-        self.url, self.model, self.heads = f"{base_url}/chat/completions", model, {"authorization": f"Bearer {api_key}"}
-        self.tools = {each.name: each for each in tools}
-        self.messages = [{"role": "system", "content": system}] if system else []
-
-    def run(self, prompt: str) -> str:
-        self.messages.append({"role": "user", "content": prompt})
-        while True:
-            names = ("name", "description", "parameters")
-            tools = [
-                {"type": "function", "function": {name: getattr(each, name) for name in names}}
-                for each in self.tools.values()
-            ]
-            body = {"model": self.model, "messages": self.messages, **({"tools": tools} if tools else {})}
-            answer = httpx2.post(self.url, json=body, headers=self.heads).raise_for_status().json()
-            message = answer["choices"][0]["message"]
-            self.messages.append({**message, "content": None if message.get("tool_calls") else message["content"]})
-            if not message.get("tool_calls"):
-                return message["content"]
-            for call in message["tool_calls"]:
-                result = self.tools[call["function"]["name"]].fn(**json.loads(call["function"]["arguments"]))
-                text = result if isinstance(result, str) else json.dumps(result)
-                self.messages.append({"role": "tool", "tool_call_id": call["id"], "content": text})
-"""
-
-
-def test_the_requests_of_an_agent_are_shown_where_no_script_is_possible(harness: Command, folder: Path) -> None:
-    (folder / "own_loop.py").write_text(AGENT)
-    words = ("--conversation", "own_loop:Agent", "--target", "openai-chat", "--model", "Agent=gpt-4o-mini")
-    run = harness("run", "call-after-text", "--mode", "reference", "--report", "json:run.json", *words)
-    assert run.code == 1, run.out + run.err
-
-    done = harness("reproduce", "call-after-text", "--from", "run.json")
-
-    assert done.code == 0, done.out + done.err
-    assert "No script of the library's call: for agents and programs, harness writes none." in done.out
-    (shown,) = [line for line in done.out.splitlines() if line.startswith("The requests and answers: harness ")]
-    again = harness(*shlex.split(shown.partition(": harness ")[2]))
-    assert "loop-history" in again.out, again.err
-    issue = (folder / "reproduce_call_after_text.md").read_text()
-    assert issue.startswith("# own_loop:Agent: what the model wrote is not in the request")
-    assert 'Expected: `"I am going to search the tracker for crashes."`' in issue
 
 
 def test_a_cell_of_a_saved_run_is_reproduced(harness: Command, folder: Path) -> None:

@@ -194,7 +194,7 @@ def client_with_settings(
         own |= {name: model}  # the function passes it on to the class
     client = make_client(drive.maker.make, endpoint.base_url, endpoint.api_key, model, api=drive.api, **own)
     for name in limit.keys() - made.names:
-        setattr(client, name, limit[name])
+        call(setattr, client, name, limit[name])
     values = {"model": model, "system": conversation.system, "max_tokens": conversation.max_tokens}
     for key, setter in setters.items():
         if values[key] is not None:
@@ -207,7 +207,7 @@ def client_with_settings(
         return client, per_call | of_call
     attribute = system_attribute(client, drive.sending.module)
     if attribute is not None:
-        setattr(client, attribute, conversation.system)
+        call(setattr, client, attribute, conversation.system)
         return client, per_call
     name = None if setters else system_parameter(drive.maker)
     if name is None or name in own:

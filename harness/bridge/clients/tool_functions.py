@@ -6,6 +6,7 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
 from keyword import iskeyword
 from typing import Any, TypeAlias, cast
 
@@ -46,6 +47,14 @@ class _ValueTool(ConversationTool):
     """A tool whose function returns JSON values, not their text."""
 
     __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedTool:
+    """The tool that a function runs, for `harness reproduce`. With `gives_values`, the function returns JSON values."""
+
+    tool: ConversationTool
+    gives_values: bool
 
 
 def with_values(tools: ToolSequence, module: str) -> ToolSequence:
@@ -98,6 +107,7 @@ def _with_name(function: Callable[..., object], tool: ConversationTool, hint: st
         return function(*args, **kwargs)
 
     made: Any = run if re.search("Awaitable|Coroutine", hint) else function
+    made.recorded_tool = RecordedTool(tool, isinstance(tool, _ValueTool))
     made.__name__ = made.__qualname__ = tool.name
     made.__doc__ = tool.description
     return made

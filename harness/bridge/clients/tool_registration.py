@@ -74,7 +74,7 @@ class Registrar:
         types = _types_of_parameters(tool) if self._takes_types else {}
         types |= self._properties(tool) if self.takes_properties else {}
         made = call(register, **{name: parts[part] for part, name in self.named.items()}, **types)
-        return cast("Callable[..., object]", made)(function) if self.is_decorator else made
+        return call(cast("Callable[..., object]", made), function) if self.is_decorator else made
 
     def _properties(self, tool: ConversationTool) -> dict[str, object]:
         """Return the schema of each property of a tool's arguments."""

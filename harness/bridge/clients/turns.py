@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, cast
 
-from harness.bridge.call_log import BoundMethod
+from harness.bridge.call_log import BoundMethod, call, log_call
 from harness.bridge.clients.answers import read_answer, read_stream
-from harness.bridge.clients.invocation import attribute_of, call_with, result_of_call
+from harness.bridge.clients.invocation import attribute_of, call_with, result_of_call, wait_for
 from harness.bridge.clients.methods import Method
 from harness.bridge.clients.objects import open_object
 from harness.bridge.clients.truncation import may_report_truncation
@@ -30,10 +30,13 @@ def entered(runner: asyncio.Runner, client: Any, *, stays_open: bool = False) ->
     if stays_open:
         yield open_object(runner, client)
     elif hasattr(cast("object", type(client)), "__enter__"):
+        logged = log_call(BoundMethod(client, ("__enter__",)))
         with client as opened:
+            if logged is not None:
+                logged.result = opened
             yield opened
     elif hasattr(cast("object", type(client)), "__aenter__"):
-        opened = runner.run(client.__aenter__())
+        opened = runner.run(wait_for(call(BoundMethod(client, ("__aenter__",)))))
         try:
             yield opened
         finally:
