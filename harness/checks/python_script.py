@@ -162,8 +162,9 @@ def _agent_statements(made: Reproduction, code: ScriptCode) -> tuple[list[str], 
         if is_used or is_needed:
             used += text
             kept.insert(0, f"{name} = {text}" if is_used or name == "answer" else text)
-    runner = ["runner = asyncio.Runner()"] if "runner.run(" in used else []
-    return [*runner, *kept], 0
+    if used.count("runner.run(") == 1:
+        return [each.replace("runner.run(", "asyncio.run(", 1) for each in kept], 0
+    return [*(["runner = asyncio.Runner()"] if "runner.run(" in used else []), *kept], 0
 
 
 def _may_await(logged: LoggedCall) -> bool:

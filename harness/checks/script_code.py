@@ -205,8 +205,7 @@ class ScriptCode:
         tool, results = recorded.tool, list[object]()
         for each in cast("Sequence[ToolResult]", self._results.get(tool.name, ())):
             value = each.text if isinstance(each.content, tuple) or not recorded.gives_values else each.content
-            is_awaited = self.awaits_tools and isinstance(value, str) and not is_async
-            made = CallCode("AwaitableResult", [("", value)]) if is_awaited else value
+            made = CallCode("AwaitableResult", [("", value)]) if self.awaits_tools and isinstance(value, str) else value
             results.append(CallCode("ToolFailed", [("", each.text)]) if each.is_error else made)
         name = "async_tool_function" if is_async else "tool_function"
         return f"{name}(", [("", each) for each in (tool.name, tool.description, tool.parameters, results)], ")"
