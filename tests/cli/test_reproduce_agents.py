@@ -14,15 +14,15 @@ __all__ = ["apart"]
 
 POST = """
 import json
-import urllib.request
 from dataclasses import dataclass
 from typing import Any, Awaitable, Callable
 
+import httpx2
+
 
 def post(url, body):
-    heads = {"content-type": "application/json", "authorization": "Bearer none"}
-    with urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode(), heads)) as answer:
-        return json.load(answer)["choices"][0]["message"]
+    answer = httpx2.post(url, json=body, headers={"authorization": "Bearer none"}, timeout=60)
+    return answer.raise_for_status().json()["choices"][0]["message"]
 
 
 def declared(name, description, parameters):
