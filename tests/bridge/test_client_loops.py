@@ -1808,6 +1808,34 @@ class Session(Base):
 def make(kind="one", **options):
     return {"one": Session}[kind](**options)
 """,
+    "a factory that makes an object of its options": """
+@dataclass
+class Options:
+    system: str | None = None
+    functions: Sequence[dict] = ()
+
+class Session(Base):
+    def __init__(self, spec, options, base_url, api_key):
+        functions = [each["function"]["name"] for each in options.functions]
+        SEEN.append([api_key, base_url, spec, options.system, *functions])
+
+def make(spec: str, *, base_url: str | None = None, api_key: str | None = None, **options):
+    return Session(spec, Options(**options), base_url, api_key)
+""",
+    "a constructor that makes an object of its options": """
+@dataclass
+class Options:
+    system: str | None = None
+    functions: Sequence[dict] = ()
+    retries: int = 2
+
+class Session(Base):
+    def __init__(self, model, base_url=None, api_key=None, **options):
+        self.options = Options(retries=0, **{"system": None, **options})
+        functions = [each["function"]["name"] for each in self.options.functions]
+        SEEN.append([api_key, base_url, model, self.options.system, *functions])
+make = Session
+""",
     "options that the constructor reads": """
 class Session(Base):
     def __init__(self, **options):
@@ -1843,6 +1871,30 @@ Session.submit = lambda self, results: Reply("done")
 
     seen = module.SEEN
     assert seen == [[HERE.api_key, HERE.base_url, "gpt-5", "Be brief.", "weather"]]
+
+
+@pytest.mark.parametrize("made", ["Options(functions=(), **options)", "dict(**options)"])
+def test_options_that_the_author_sets_or_that_have_no_class_are_not_given(load: Load, made: str) -> None:
+    module = load(f"""
+{CALLS}
+@dataclass
+class Options:
+    functions: Sequence[dict] = ()
+    system: str | None = None
+
+class Session(Base):
+    def __init__(self, model, options):
+        SEEN.append(options)
+    def submit(self, results):
+        return Reply("done")
+
+def make(model, **options):
+    return Session(model, {made})
+""")
+    drive = recognise_session(module.make, "openai-chat")
+    assert drive is not None
+    with pytest.raises(Unsupported, match="tools"):
+        drive(HERE, "gpt-5", conversation())
 
 
 def test_a_result_has_no_id_if_its_call_has_none(load: Load) -> None:

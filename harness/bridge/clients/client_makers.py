@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
+import textwrap
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -14,7 +16,7 @@ from harness.bridge.clients.methods import Method, method_of, public_methods
 from harness.bridge.clients.names import SYNONYMS, TOOL_PARAMETERS, first_known
 from harness.bridge.clients.objects import ObjectCopies
 from harness.bridge.clients.option_dictionaries import keys_of_options
-from harness.bridge.clients.sources import arguments_beside_options, source_of, source_of_class
+from harness.bridge.clients.sources import arguments_beside_options, plain_name, source_of, source_of_class
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +59,8 @@ class ClientMaker:
     def constructor(self) -> Method:
         """The function that makes the clients, or the constructor of their class.
 
-        If the function passes its `**options` on, its parameters include those of the constructor. They also include
-        the keys that the constructor reads of its own `**options`.
+        If the function passes its `**options` on, its parameters include those of the constructor, and those of a class
+        of options that it makes. They also include the keys that the constructor reads of its own `**options`.
         """
         made = constructor_method(self.make)
         if not made.is_open or self.client_class is None:
@@ -69,7 +71,35 @@ class ClientMaker:
             "self",
             *fixed,
         }
-        return replace(made, names=made.names | names, hints={**own.hints, **made.hints})
+        hints = dict(own.hints)
+        for each in _constructors_of_options(self.make):
+            names |= each.names - {"self"}
+            hints |= each.hints
+        return replace(made, names=made.names | names, hints={**hints, **made.hints})
+
+
+def _constructors_of_options(value: object) -> list[Method]:
+    """Return the constructors of its package that a function or a constructor passes its `**options` on to, without the
+    parameters that it sets itself.
+    """
+    function = value.__init__ if inspect.isclass(value) else value
+    if not inspect.isfunction(function):
+        return []
+    parameters = inspect.signature(function).parameters.values()
+    options = next((each.name for each in parameters if each.kind is each.VAR_KEYWORD), None)
+    try:
+        nodes = [*ast.walk(ast.parse(textwrap.dedent(source_of(function))))]
+    except SyntaxError:
+        return []
+    package, found = function.__module__.partition(".")[0], list[Method]()
+    for call in (each for each in nodes if isinstance(each, ast.Call)):
+        unpacked = [part for each in call.keywords if each.arg is None for part in ast.walk(each.value)]
+        kind = function.__globals__.get(plain_name(call.func))
+        is_passed_on = any(isinstance(each, ast.Name) and each.id == options for each in unpacked)
+        if is_passed_on and inspect.isclass(kind) and kind.__module__.partition(".")[0] == package:
+            made = constructor_method(kind)
+            found.append(replace(made, names=made.names - {each.arg for each in call.keywords}))
+    return found
 
 
 def maker_of(value: object, api: str) -> ClientMaker | None:
