@@ -11,7 +11,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
-from harness.bridge.clients.constructors import constructor_method, constructor_names, try_to_make
+from harness.bridge.clients.constructors import (
+    constructor_method,
+    constructor_names,
+    returns_one_object,
+    try_to_make,
+)
 from harness.bridge.clients.methods import Method, method_of, public_methods
 from harness.bridge.clients.names import SYNONYMS, TOOL_PARAMETERS, first_known
 from harness.bridge.clients.objects import ObjectCopies
@@ -108,7 +113,10 @@ def maker_of(value: object, api: str) -> ClientMaker | None:
         return ClientMaker(value, value)
     if inspect.isfunction(value):
         client = made_by(value, api)
-        return None if client is None else ClientMaker(value, None if inspect.isfunction(client) else type(client))
+        if client is None or inspect.isfunction(client):
+            return None if client is None else ClientMaker(value, None)
+        is_one = returns_one_object(value, client)
+        return ClientMaker(ObjectCopies(client) if is_one else value, type(client))
     kind = type(value)
     is_object = not inspect.isroutine(value) and not inspect.ismodule(value) and kind is not partial
     return ClientMaker(ObjectCopies(value), kind) if is_object and kind.__module__ != "builtins" else None

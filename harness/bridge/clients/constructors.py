@@ -57,6 +57,18 @@ def configured_model(value: object) -> str | None:
     return default_model(value) or (default_model(config[1]) if config is not None else None)
 
 
+def returns_one_object(value: object, client: object) -> bool:
+    """Return whether a function without known parameters returns the same client in each call, as a cached one does."""
+    function = cast("Callable[..., object]", value)
+    has_parameters = any(constructor_names(value).values())
+    if inspect.isclass(value) or not inspect.isfunction(inspect.unwrap(function)) or has_parameters:
+        return False
+    try:
+        return function() is client
+    except Exception:  # noqa: BLE001 - the user's function may fail in any way
+        return False
+
+
 def try_to_make(
     value: Callable[..., object], api: str, **extra: object
 ) -> tuple[Callable[[str, str, str], object], object, str]:

@@ -13,7 +13,13 @@ from typing import Any, Union, cast
 from harness import plugins
 from harness.bridge.clients.annotations import own_classes_in
 from harness.bridge.clients.client_state import keeps_history, setting_attributes, system_attribute
-from harness.bridge.clients.constructors import constructor_names, default_model, try_to_make, unknown_client
+from harness.bridge.clients.constructors import (
+    constructor_names,
+    default_model,
+    returns_one_object,
+    try_to_make,
+    unknown_client,
+)
 from harness.bridge.clients.forms import GEMINI, OPENAI, PROMPT, RESPONSES, Form
 from harness.bridge.clients.invocation import (
     attribute_of,
@@ -70,6 +76,8 @@ def recognise_shape(value: object, name: str, method: str = "", api: str = "") -
             name, "it has no parameter for messages. Name the function or method that has one, as in MODULE:function"
         )
     names = constructor_names(cast("object", value))
+    if not inspect.isroutine(client) and returns_one_object(value, client):
+        return recognise_shape(client, name, method, api)
     if inspect.isroutine(client) and form_of_method(own := method_of((), client)) is not None:
         return replace(_make_shape(name, make, own, None, names), model=model)
     shape = replace(_shape_of_object(client, name, make, method, names), model=model)
