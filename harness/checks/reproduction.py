@@ -136,6 +136,8 @@ class Reproduction:
         if value is None or (value is call.result and (call.is_stream or call.is_awaited)):
             return None
         own, given = getattr(self.module, "openai_form", None), self.response
+        if self.is_agent and given is None:  # it may return anything, such as a text
+            return None
         names = [*dir(value), *getattr(value, "keys", tuple[str, ...])()]
         if own is not None or given is None or "choices" in names:
             return value, value if own is None else own(value)

@@ -229,7 +229,7 @@ def test_the_code_of_an_agent_is_copied_into_its_script(harness: Command, folder
     code = code_of(folder, "reproduce_call_single.py")
     assert "own_loop" not in code
     script = (folder / "reproduce_call_single.py").read_text()
-    (folder / "mended.py").write_text(script.replace(*LOST_ID[::-1]))
+    (folder / "mended.py").write_text(script.replace(LOST_ID[1], LOST_ID[0]))
     assert run(folder, "mended.py").returncode == 0
 
 
@@ -258,3 +258,25 @@ def test_no_script_is_written_for_a_tool_that_is_no_python_code(harness: Command
     assert "result-missing" in again.out, again.err
     issue = (folder / "reproduce_call_single.md").read_text()
     assert issue.startswith("# own_loop:Agent: ")
+
+
+def test_an_answer_of_an_agent_that_no_script_reads_gets_an_issue(harness: Command, folder: Path) -> None:
+    (folder / "own_loop.py").write_text(OBJECTS.replace('return message["content"]', 'return "Done."'))
+    words = ("--conversation", "own_loop:Agent", "--target", "openai-chat", "--model", "Agent=gpt-5.4")
+
+    done = harness("reproduce", "call-single", *words, "--rule", "loop-answer")
+
+    assert "Written: reproduce_call_single_loop_answer." in done.out, done.out + done.err
+    assert "No script of the library's call: " in done.out
+
+
+@pytest.mark.usefixtures("apart")
+def test_a_trial_of_an_agent_names_the_command_that_writes_a_script(harness: Command, folder: Path) -> None:
+    (folder / "own_loop.py").write_text(OBJECTS.replace(*LOST_ID))
+
+    done = harness("try", "own_loop:Agent")
+
+    seen = [line for line in done.out.splitlines() if line.startswith("   see ")]
+    assert seen, done.out + done.err
+    assert all("harness reproduce " in line and line.endswith(" --from .harness/try.json") for line in seen)
+    assert len(done.out.splitlines()) <= 25
