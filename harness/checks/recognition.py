@@ -28,7 +28,7 @@ from harness.bridge.clients.agents import AgentDrive, FunctionDrive, guess_agent
 from harness.bridge.clients.constructors import TRIED_MODELS, configured_model
 from harness.bridge.clients.forms import ANTHROPIC, FORMS, GEMINI, OPENAI, PROMPT, RESPONSES
 from harness.bridge.clients.methods import is_decorated_object, method_of
-from harness.bridge.clients.names import BASE_URLS, KEYS, METHODS, first_known
+from harness.bridge.clients.names import BASE_URLS, EXECUTORS, KEYS, METHODS, TOOL_PARAMETERS, first_known
 from harness.bridge.clients.provider_arguments import selectable_providers
 from harness.bridge.clients.sessions import SessionDrive, recognise_session
 from harness.bridge.clients.shape_recognition import is_value_class, load_client, recognise_shape
@@ -244,7 +244,8 @@ def _is_drive(value: object) -> bool:
     required = [each for each in given if each.default is each.empty and each.kind is each.POSITIONAL_OR_KEYWORD]
     names = frozenset(each.name for each in required)
     makes_client = all(first_known(known, names) for known in (BASE_URLS, KEYS))
-    return len(required) == _LOOP_PARAMETERS and "messages" not in names and not makes_client
+    runs_tools = bool(names & TOOL_PARAMETERS) or any(map(EXECUTORS.fullmatch, names))
+    return len(required) == _LOOP_PARAMETERS and "messages" not in names and not makes_client and not runs_tools
 
 
 def _recognise_loop(name: str, value: object, api: str) -> Recognition | None:

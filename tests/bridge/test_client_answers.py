@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypedDict
 
@@ -14,7 +14,18 @@ from harness.bridge.clients.answer_fields import own_calls
 from harness.bridge.clients.answers import keep_own_message, read_answer, read_stream
 from harness.bridge.clients.message_classes import as_annotated
 from harness.bridge.openai_messages import Memory
-from harness.model.messages import ChatRequest, ChatResponse, Finish, Message, Refusal, Role, StopReason, Text, Thinking
+from harness.model.messages import (
+    ChatRequest,
+    ChatResponse,
+    Finish,
+    JsonSchema,
+    Message,
+    Refusal,
+    Role,
+    StopReason,
+    Text,
+    Thinking,
+)
 
 REQUEST = ChatRequest("gpt-5.2", (Message(Role.USER, (Text("Hello"),)),))
 
@@ -237,6 +248,20 @@ def test_the_message_of_a_whole_answer_inside_an_item_is_sent_back() -> None:
     found = last_response([Step(text="Hello"), Step(whole=WHOLE)], list[Turn], memory)
 
     assert memory.own(1, found.message) is WHOLE.message
+
+
+@pytest.mark.parametrize("api", ["openai-chat", "gemini", "anthropic", "openai-responses"])
+def test_a_client_may_parse_the_json_that_was_asked_for(api: str) -> None:
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {"text": {"type": "string"}, "n": {"type": "integer"}},
+        "required": ["n"],
+    }
+    asked = replace(REQUEST, response_format=JsonSchema(schema))
+
+    assert read_answer({"text": "a", "n": 1}, asked, Memory(), api).text == '{"text": "a", "n": 1}'
+    assert read_answer({"text": '{"n": 1}'}, asked, Memory(), api).text == '{"n": 1}'
+    assert read_answer({"text": "a", "n": 1}, REQUEST, Memory(), api).text == "a"
 
 
 def test_a_message_with_the_output_items_is_sent_back() -> None:

@@ -2182,6 +2182,19 @@ class Agent:
     assert [sent] == module.SEEN
 
 
+def test_a_function_may_get_one_that_executes_all_calls(load: Load) -> None:
+    module = load("""
+async def run(task: str, tools: list[dict], execute: Callable[[str, dict], Any], *, system: str = ""):
+    return await execute("weather", args)
+""")
+    drive = recognise_function_loop(module.run, "anthropic")
+    assert drive is not None
+    (answer,) = drive(HERE, "claude", conversation())
+
+    assert answer is not None
+    assert answer.text == "sunny in Paris"
+
+
 HISTORIES = {
     "as an argument": "history.append(prompt)",
     "in a tuple": "return 'done', [*history, {'role': 'user', 'content': prompt}]",

@@ -350,3 +350,44 @@ def test_code_with_prompts_or_tools_of_its_own_is_not_blamed_for_them(
     assert done.code == 0, done.out + done.err
     for text in texts:
         assert text in done.out, done.out
+
+
+EXECUTING = """
+import json
+import os
+
+import httpx2
+
+
+def run(task, tools, execute, system=None):
+    with httpx2.Client(base_url=os.environ["OPENAI_BASE_URL"], trust_env=False) as http:
+        messages = [{"role": "system", "content": system}] if system else []
+        messages.append({"role": "user", "content": task})
+        while True:
+            body = {"model": "gpt-5.4-mini", "messages": messages, "tools": tools, "reasoning_effort": "none"}
+            body = {name: each for name, each in body.items() if each}
+            response = http.post("chat/completions", json=body, headers={"authorization": "Bearer none"})
+            response.raise_for_status()
+            choice = response.json()["choices"][0]
+            message = choice["message"]
+            messages.append(message)
+            if choice["finish_reason"] in ("length", "content_filter") or message.get("refusal"):
+                raise RuntimeError(choice["finish_reason"])
+            if not message.get("tool_calls"):
+                return message["content"]
+            for call in message["tool_calls"]:
+                function = call["function"]
+                try:
+                    result = execute(function["name"], json.loads(function["arguments"]))
+                except Exception as error:
+                    result = f"error: {error}"
+                messages.append({"role": "tool", "tool_call_id": call["id"], "content": result})
+"""
+
+
+def test_a_function_of_three_parameters_may_run_its_tools(harness: Command, folder: Path) -> None:
+    (folder / "executing.py").write_text(EXECUTING, encoding="utf-8")
+    done = harness("try", "executing:run")
+
+    assert "a tool loop of openai-chat: run, which runs the tools that it gets by tools and execute" in done.out
+    assert done.code == 0, done.out

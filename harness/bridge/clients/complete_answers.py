@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -37,7 +38,7 @@ from harness.bridge.clients.native_bodies import (
 from harness.bridge.clients.values import as_object, camel_case, items_of, jsonable, plain_fields
 from harness.bridge.completions import NO_REFUSAL, NO_STOP_REASON, OWN_COUNTS, response, stop_reason
 from harness.bridge.openai_messages import Memory, messages, plain
-from harness.model.messages import JSON, ChatRequest, ChatResponse, Message, StopReason, Usage
+from harness.model.messages import JSON, ChatRequest, ChatResponse, JsonSchema, Message, StopReason, Usage
 
 
 def read_complete_answer(  # noqa: PLR0913 - what is known about the client and its API
@@ -51,6 +52,8 @@ def read_complete_answer(  # noqa: PLR0913 - what is known about the client and 
 ) -> ChatResponse:
     """Convert an answer that is not an iterator to a response. See `answers.read_answer`."""
     parsed = api == ANTHROPIC.name
+    if is_requested_json(answer, request):
+        answer = json.dumps(answer, ensure_ascii=False)
     body = native_body(answer, api) or jsonable(answer)
     if is_anthropic_body(body):
         found = _read_blocks(body, answer, request)
@@ -81,6 +84,18 @@ def read_complete_answer(  # noqa: PLR0913 - what is known about the client and 
     if kept is None and not own_classes(hint):
         _keep_with_own_fields(found, answer, request, memory, source)
     return with_missing(found, {**lacks, OWN_COUNTS: found.usage != Usage()})
+
+
+def is_requested_json(answer: object, request: ChatRequest) -> bool:
+    """Return whether an answer is the JSON object for a requested schema, which the client parsed."""
+    wanted = request.response_format
+    if not isinstance(wanted, JsonSchema) or not isinstance(answer, dict):
+        return False
+    names = cast("Mapping[str, object]", answer).keys()
+    properties, required = wanted.schema.get("properties"), wanted.schema.get("required")
+    known = properties.keys() if isinstance(properties, dict) else set[str]()
+    needed = {*map(str, required)} if isinstance(required, list) else set[str]()
+    return bool(names) and names <= known and needed <= names
 
 
 def _with_blocks(answer: object, blocks: list[dict[str, Any]]) -> dict[str, Any]:

@@ -90,7 +90,7 @@ KNOWN_PARAMETERS = frozenset(
 
 EXECUTORS = re.compile(
     r"(execute|run|call|invoke|handle|dispatch)_(tool|function)(_call)?$|(tool_|function_)?(executor|dispatcher|runner)$"
-    r"|(tool|function)_(handler|callback)$|dispatch$|on_(tool_|function_)?call$"
+    r"|(tool|function)_(handler|callback)$|dispatch$|execute$|on_(tool_|function_)?call$"
 )
 """Names of parameters for one function that executes all calls, given a name and arguments."""
 
