@@ -663,6 +663,11 @@ class Session(Base):
     def answer_calls(self, results: list[tuple[Call, str]]) -> Reply:
         SEEN.extend((call.id, value) for call, value in results)
 """,
+    "pairs of a call that has a field for a result": """
+class Session(Base):
+    def answer_calls(self, results: list[tuple[Output, str]]) -> Reply:
+        SEEN.extend(("ab"[place], value) for place, (_, value) in enumerate(results))
+""",
     "each result with its call": """
 class Session(Base):
     def add_result(self, call: Call, result: str) -> None:

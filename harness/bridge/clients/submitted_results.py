@@ -70,7 +70,7 @@ class SubmittedResults:
             key, value = inner if len(inner) == _PAIR else (None, None)
             return {self._key_in_mapping(each, key): self._content(each, value) for each in results}
         types = next((typing.get_args(each) for each in inner if typing.get_origin(each) is tuple), ())
-        kind = next(filter(is_result_class, own_classes_in(hint)), None)
+        kind = None if types else next(filter(is_result_class, own_classes_in(hint)), None)
         if kind is None and (types or uses.names):
             return [self._tuple(each, types) for each in results]
         if kind is None and uses.attributes and not uses.keys:
