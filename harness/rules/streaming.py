@@ -13,6 +13,7 @@ from harness.model.messages import (
     ArgumentsDelta,
     ChatResponse,
     Finish,
+    Refusal,
     StreamEvent,
     TextDelta,
     Thinking,
@@ -251,10 +252,11 @@ def _text(evidence: Evidence) -> Iterator[RuleViolation]:
     for streamed, response in _answered_chats(evidence):
         events = streamed.chat.events
         thoughts = "".join(part.text for part in response.message.parts if isinstance(part, Thinking))
+        refusal = "".join(part.text for part in response.message.parts if isinstance(part, Refusal))
         text = "".join(event.text for event in events if isinstance(event, TextDelta))
         thought = "".join(event.text for event in events if isinstance(event, ThinkingDelta))
         for what, joined, whole in (("text", text, response.text), ("thinking", thought, thoughts)):
-            if joined == whole:
+            if joined == whole or (what == "text" and joined == whole + refusal):  # which a user should read, too
                 continue
             message = f"the pieces of the {what} do not add up to that of the response"
             pointer = _first_text(streamed.parsed) if what == "text" else ""

@@ -283,6 +283,20 @@ def _streaming(*, drops: bool) -> Wrap:
     return client(Streaming)
 
 
+def _with_streamed_refusal(*, cuts: bool) -> Wrap:
+    """The same client, which streams the text of a refusal like that of an answer, or only a part of it."""
+
+    class Refusing(Wrapped):
+        def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
+            for event in self.client.stream(request):
+                for part in event.response.message.parts if isinstance(event, Finish) else ():
+                    if isinstance(part, Refusal):
+                        yield TextDelta(part.text[:9] if cuts else part.text)
+                yield event
+
+    return client(Refusing)
+
+
 def _persisting(*, elsewhere: bool) -> Wrap:
     """What failed is asked twice more, a stream once it is there as a whole; or something else is asked then."""
 
@@ -370,6 +384,15 @@ FORMS = (
         _streaming(drops=False),
         _streaming(drops=True),
         "response-text",
+        variant="stream",
+    ),
+    Form(
+        "refusal-streamed-as-text",
+        "stop-refusal",
+        ("openai-chat", "openai-responses"),
+        _with_streamed_refusal(cuts=False),
+        _with_streamed_refusal(cuts=True),
+        "stream-text",
         variant="stream",
     ),
     Form(
