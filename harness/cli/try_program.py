@@ -51,7 +51,7 @@ from harness.results import (
     Severity,
     verdict_of,
 )
-from harness.runner.serve_router import (
+from harness.runner.improvised_router import (
     ANSWER,
     BASE_PATH,
     CUT_ANSWER,

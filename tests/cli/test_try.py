@@ -30,7 +30,7 @@ from harness.model.protocols import Adapter
 from harness.platform.exceptions import ExceptionOrigin
 from harness.platform.files import shipped_folder
 from harness.results import RunResult, Verdict
-from harness.runner.serve_router import ANSWER, BASE_PATH, ImprovisedRouter, example_value
+from harness.runner.improvised_router import ANSWER, BASE_PATH, ImprovisedRouter, example_value
 from harness.runner.served_session import SessionOptions
 from tests.broken.running import cell
 from tests.cli.conftest import Command

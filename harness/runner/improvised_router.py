@@ -1,0 +1,273 @@
+"""Answers the requests of programs that bring their own prompts and tools.
+
+The script of a conversation is made from its first request. The model writes a text and calls the first declared tool
+twice in parallel, with different texts as arguments. Then it calls the next tool once, and then answers. If the request
+allows one call at a time, the first tool is also called once. Arguments are the simplest values that fit a tool's
+schema. Without tools, the model answers immediately. The answer has the JSON format that the request asks for, if any.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from http import HTTPStatus
+from typing import Any, Literal, cast
+from urllib.parse import urlsplit
+
+from harness.apis.api import Api, missing_version
+from harness.apis.view import Provocation, RequestView, TextView, ToolView, WireError
+from harness.model.http import SERVICE_HEADER, HttpRequest, HttpResponse
+from harness.model.messages import JSON
+from harness.runner.serve_router import Notify, ServeRouter, served_apis
+from harness.runner.served_session import SessionOptions
+from harness.scenarios.schema import Scenario
+
+BASE_PATH = "/program/1"
+"""Path of the base URL of all conversations."""
+
+_MAX_DEPTH = 6
+ANSWER = "Done. The answer is 42."
+"""The model's final answer, if the request asks for no format."""
+
+CUT_ANSWER = "Done. The answ"
+"""The same answer, cut off by `max_tokens` inside a word."""
+
+DIVIDED_ANSWER = ("It has been found.", " The answer is 42.")
+"""The same answer in two parts, as text blocks of equal length."""
+
+TEXT_BEFORE_CALLS = "Let me look."
+"""Text of an answer with calls."""
+
+_UNKNOWN_TOOL = "no_such_tool"
+
+FIRST_QUESTION, SECOND_QUESTION = "What is the first one?", "And what is the second one?"
+"""Questions of the user in a conversation of two turns."""
+
+FirstAnswer = Literal[
+    "two calls",
+    "one call",
+    "unknown tool",
+    "cut call",
+    "cut text",
+    "divided text",
+    "error",
+    "stream error",
+    "two turns",
+]
+"""Kind of the first answer of an improvised conversation with tools. With `cut text`, it has one call, and the final
+answer is cut off. With `divided text`, it has one call, and each text has two parts. With `stream error`, it is the
+final answer, and a stream of it ends with an error after a part of the text. With `two turns`, it has one call, and the
+user asks `SECOND_QUESTION` after the final answer.
+"""
+
+
+class ImprovisedRouter(ServeRouter):
+    """Responds to every request below `BASE_PATH` with a script that fits its conversation.
+
+    A conversation is recognised by its first user message, or by the stored answer that a request continues. `first` is
+    the kind of its first answer.
+    """
+
+    def __init__(self, terms: SessionOptions, notify: Notify, first: FirstAnswer = "two calls") -> None:
+        plain = improvised_scenario(0, None)
+        self._first: FirstAnswer = first
+        super().__init__([plain], {}, terms, notify)
+        self._plain = plain
+        self._improvised: dict[str, Scenario] = {}
+        self._failures: dict[tuple[str, bytes], HttpResponse] = {}
+        self._service_models: frozenset[str] = frozenset()
+        self.first_request: HttpRequest | None = None
+        self.has_redirected = False
+        self.repeats = 0
+        """Number of requests that repeat a failed one unchanged. They fail again."""
+
+    def _response(self, request: HttpRequest) -> HttpResponse:
+        base = self.origin + BASE_PATH
+        if request.url.startswith(base):
+            request = replace(request, url=base + _with_one_version(request.url.removeprefix(base)))
+        for wire in served_apis():
+            if wire.recognises(replace(request, body=wire.least_body)):
+                return self._response_from(wire, request)
+        return self._to_conversation(request, self._plain, "1")
+
+    def _response_from(self, wire: Api, request: HttpRequest) -> HttpResponse:
+        self.first_request = self.first_request or request
+        request = self._without_redirection(wire, request)
+        key = (request.url, request.body)
+        if key in self._failures:
+            self.repeats += 1
+            return self._failures[key]
+        response = self._response_for(self._scenario_for(wire, request), "1", wire, request)
+        if self._first == "error" and response.status == HTTPStatus.BAD_REQUEST:
+            self._failures[key] = response
+        return response
+
+    def _without_redirection(self, wire: Api, request: HttpRequest) -> HttpRequest:
+        """Return a request as its service would get it, and note that the program's base URL is fixed, if it is.
+
+        Other services than the provider's own have other models, and may have a header of their own for the key.
+        """
+        service = request.headers.get(SERVICE_HEADER)
+        if service is None:
+            return request
+        self.has_redirected = True
+        headers = {name: value for name, value in request.headers.items() if name != SERVICE_HEADER}
+        if urlsplit(service).hostname != urlsplit(wire.provider_url).hostname:
+            headers = {"authorization": "Bearer none", **headers}
+            model = wire.model_of(request)
+            self._service_models |= {model} if model else frozenset()
+        return replace(request, headers=headers)
+
+    def _scenario_for(self, wire: Api, request: HttpRequest) -> Scenario:
+        try:
+            view = wire.view(request)
+        except WireError:
+            return self._plain
+        if view.continues is not None:
+            for each in self.conversations():
+                if each.wire is wire and each.has_stored(view.continues):
+                    return each.scenario
+        first = next((part.text for turn in view.turns for part in turn.parts if isinstance(part, TextView)), "")
+        key = hashlib.sha256(f"{wire.name} {first}".encode()).hexdigest()
+        with self._lock:
+            if key not in self._improvised:
+                try:
+                    number = len(self._improvised) + 1
+                    made = improvised_scenario(number, view, first, self._first)
+                    if self._first == "divided text" and Provocation.TEXT_BLOCKS in wire.provocations:
+                        made = made.model_copy(update={"provocations": [Provocation.TEXT_BLOCKS]})
+                except (
+                    ValueError,
+                    TypeError,
+                    LookupError,
+                    AttributeError,
+                ):  # no script fits such a tool
+                    made = self._plain
+                self._improvised[key] = self._scenarios[made.id] = made
+            return self._improvised[key]
+
+    @property
+    def has_tools(self) -> bool:
+        """Return whether a request declared tools."""
+        return any(each.tools for each in self._improvised.values())
+
+    @property
+    def can_divide_texts(self) -> bool:
+        """Return whether a conversation's API may divide a text into several parts."""
+        return any(Provocation.TEXT_BLOCKS in each.wire.provocations for each in self.conversations())
+
+    def _models(self, wire: Api) -> tuple[str, ...]:
+        return (*super()._models(wire), *self._service_models)
+
+    def _base_url(self, scenario: Scenario, session: str) -> str:  # noqa: ARG002 - all conversations share it
+        return self.origin + BASE_PATH
+
+
+def _with_one_version(path: str) -> str:
+    """Return the path of an API for one that lacks the version, or has two of them: the program's base URL need not end
+    as the one that it got.
+    """
+    bare, _, query = path.partition("?")
+    for each in (bare, re.sub(r"^/v\d\w*(?=/)", "", bare)):
+        for wire in served_apis():
+            version = "" if wire.paths is not None and wire.paths.fullmatch(each) else missing_version(wire, each)
+            if version is not None:
+                return f"{version}{each}{'?' if query else ''}{query}"
+    return path
+
+
+def improvised_scenario(
+    number: int, view: RequestView | None, user: str = "", first: FirstAnswer = "two calls"
+) -> Scenario:
+    """Return a scenario for a conversation that begins with this request, and with this kind of answer."""
+    declared = [] if view is None else [each for each in view.tools if each.kind == "function"]
+    declared.sort(key=lambda each: not _takes_text(each))  # two calls of the first one are to have different arguments
+    faults: dict[FirstAnswer, JSON] = {"error": {"status": 400}, "stream error": {"stream_error": 503}}
+    tools: list[JSON] = [
+        {
+            "name": each.name,
+            "description": each.description or each.name,
+            "parameters": each.parameters if isinstance(each.parameters, dict) else {"type": "object"},
+            "answered_by": "client",
+        }
+        for each in declared
+    ]
+    calls: list[dict[str, JSON]] = [{each.name: example_value(each.parameters or {}, {})} for each in declared[:2]]
+    calls = [] if first == "stream error" else calls
+    one_call = first != "two calls" or (view is not None and "one_call" in view.settings)
+    script: list[JSON] = [{"calls": [call]} for call in calls]
+    if calls:
+        other = {declared[0].name: example_value(declared[0].parameters or {}, {}, text=_OTHER_TEXT)}
+        script[0] = {"text": TEXT_BEFORE_CALLS, "calls": [other] if one_call else [calls[0], other]}
+    if calls and first == "unknown tool":
+        script = [{"calls": [{_UNKNOWN_TOOL: {}}]}]
+    if first == "cut call" and any(value for call in calls[:1] for value in call.values()):
+        script = [{"calls": [calls[0]], "truncated": True}]
+    final: dict[str, JSON] = {"text": ANSWER}
+    if view is not None and view.response_format is not None:
+        final = {"text": json.dumps(example_value(view.response_format.schema or {"type": "object"}, {}))}
+    elif first == "cut text":
+        final = {"text": CUT_ANSWER, "stop": "max_tokens"}
+    elif first == "divided text":
+        final = {"text": "".join(DIVIDED_ANSWER)}
+    second: JSON = {"user": SECOND_QUESTION, "model": [final]}
+    made = {
+        "version": 1,
+        "id": f"conversation-{number}",
+        "title": "A conversation of the program",
+        "covers": ["tools"],
+        "requires": [*(["tools"] if calls else []), *(["parallel-tool-calls"] if calls and not one_call else [])],
+        "scripted": first in ("cut call", "cut text", "divided text", *faults),
+        "faults": [faults[first]] if first in faults else [],
+        "system_from": "client",
+        "tools": tools,
+        "undeclared_tools": [_UNKNOWN_TOOL] if calls and first == "unknown tool" else [],
+        "turns": [{"user": user or "Hello", "model": [*script, final]}, *([second] if first == "two turns" else [])],
+    }
+    return Scenario.model_validate_json(json.dumps(made))
+
+
+_OTHER_TEXT = "exämple 2"
+
+
+def _takes_text(tool: ToolView) -> bool:
+    """Return whether two calls of a tool can differ in a text."""
+    schema = tool.parameters or {}
+    return example_value(schema, {}) != example_value(schema, {}, text=_OTHER_TEXT)
+
+
+def example_value(schema: JSON, definitions: Mapping[str, JSON], depth: int = 0, text: str = "example") -> JSON:
+    """Return a simple value that fits a schema, with `text` for strings. Only common keywords are considered."""
+    if not isinstance(schema, dict) or depth > _MAX_DEPTH:
+        return {}
+    known: Mapping[str, JSON] = {**definitions, **cast("dict[str, JSON]", schema.get("$defs") or {})}
+    reference = schema.get("$ref")
+    if isinstance(reference, str):
+        return example_value(known.get(reference.rpartition("/")[2], {}), known, depth + 1, text)
+    given = [schema[key] for key in ("const", "default") if schema.get(key) is not None]
+    listed = [values[0] for key in ("enum", "examples") if (values := cast("Sequence[JSON]", schema.get(key) or ()))]
+    if given or listed:
+        return [*given, *listed][0]
+    for key in ("anyOf", "oneOf", "allOf"):
+        if choices := cast("Sequence[JSON]", schema.get(key) or ()):
+            return example_value(choices[0], known, depth + 1, text)
+    return _value_of_type(schema, known, depth, text)
+
+
+def _value_of_type(schema: Mapping[str, Any], known: Mapping[str, JSON], depth: int, text: str) -> JSON:
+    kind: Any = schema.get("type") or "object"
+    word = str(kind if isinstance(kind, str) else kind[0]).lower()
+    if word == "object":
+        properties: Mapping[str, JSON] = schema.get("properties") or {}
+        required: Sequence[str] = schema.get("required") or ()
+        return {name: example_value(properties.get(name, {}), known, depth + 1, text) for name in required}
+    if word == "array":
+        return [example_value(schema.get("items") or {}, known, depth + 1, text)] * schema.get("minItems", 0)
+    if word in ("integer", "number"):
+        return schema.get("minimum", 1)
+    if word == "string":
+        return text.ljust(schema.get("minLength", 0), "x")[: schema.get("maxLength")]
+    return True if word == "boolean" else None
