@@ -312,9 +312,6 @@ _RULES_SHOWN_LAST = ("usage", "loop-usage", "stream-equals-whole", "response-ref
 names the defect. Refusals are rare.
 """
 
-_UNREADABLE_ANSWER = re.compile("the answer, HTTP 200, cannot be read")
-"""Message about a page of a proxy in place of an answer, which is rare."""
-
 
 def _is_last(cause: Cause) -> bool:
     """Return whether a cause is shown last. Its rule is in `_RULES_SHOWN_LAST`, or it is a refusal's stop reason or an
@@ -323,7 +320,8 @@ def _is_last(cause: Cause) -> bool:
     cells = (cell for place in cause.places for cell in place.cells)
     is_refusal = all(any(each.rule == "response-refusal" for each in cell.findings) for cell in cells)
     is_refusal = is_refusal or (_case(cause) or "").startswith("refusal:")
-    is_rare = cause.rule in _RULES_SHOWN_LAST or _UNREADABLE_ANSWER.match(cause.message) is not None
+    is_page = (_case(cause) or "").startswith("unreadable:")  # of a proxy, in place of an answer
+    is_rare = cause.rule in _RULES_SHOWN_LAST or is_page
     return is_rare or (cause.rule == "stop-reason" and is_refusal)
 
 

@@ -94,7 +94,7 @@ def test_the_worst_cause_is_in_the_most_cells_or_responses() -> None:
 
 
 def test_counts_and_pages_of_proxies_come_last() -> None:
-    page = finding("chat-failure", message="the answer, HTTP 200, cannot be read and the adapter returns a response")
+    page = finding("chat-failure", case="unreadable: a response")
     counts, rare = finding("loop-usage"), finding("setting-lost")
     cells = (failed("a", "anthropic", counts), failed("b", "anthropic", counts), failed("c", "anthropic", page))
 
