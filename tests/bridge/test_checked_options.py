@@ -114,12 +114,29 @@ def leaves_some_out(prompt: str, **options: Any) -> object:
     return prompt, {key: value for key, value in options.items() if key not in RESERVED}
 
 
+def takes_some_out(prompt: str, **options: Any) -> object:
+    for key in RESERVED:
+        options.pop(key, None)
+    return passes_all(prompt, **options)
+
+
+def adds_them_all(prompt: str, **options: Any) -> object:
+    body: dict[str, object] = {key: options[key] for key in KNOWN if key in options}
+    body.update(options)
+    return prompt, body
+
+
 def has_no_options(prompt: str, stream: bool = False) -> object:
     if {prompt} - {*KNOWN}:
         raise TypeError(prompt)
     return stream
 
 
-@pytest.mark.parametrize("code", [passes_all, refuses_reserved, leaves_some_out, has_no_options, len])
+CODE_WITHOUT_LIST = (
+    *(passes_all, refuses_reserved, leaves_some_out, takes_some_out, adds_them_all, has_no_options, len),
+)
+
+
+@pytest.mark.parametrize("code", CODE_WITHOUT_LIST)
 def test_without_such_a_list_nothing_is_known(code: Callable[..., object]) -> None:
-    assert accepted_options(code) is None
+    assert accepted_options(code) == set()

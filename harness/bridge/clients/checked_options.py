@@ -8,30 +8,29 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from typing import cast
 
-from harness.bridge.clients.sources import source_of
+from harness.bridge.clients.sources import name_of_options, source_of
 
 
-def accepted_options(value: object) -> frozenset[str] | None:
+def accepted_options(value: object) -> frozenset[str]:
     """Return the names that a function, method or constructor accepts among its `**options`.
 
-    Return `None` if it has no `**options` or does not compare their names with a list. The code may raise an exception
-    for other names, as in `if set(options) - ALLOWED: raise TypeError`. Or it selects the known ones, as in `{key:
-    options[key] for key in ALLOWED if key in options}`.
+    Return no names if it has no `**options` or does not compare their names with a list. The code may raise an
+    exception for other names, as in `if set(options) - ALLOWED: raise TypeError`. Or it selects the known ones, as in
+    `{key: options[key] for key in ALLOWED if key in options}`.
     """
     function = value.__init__ if inspect.isclass(value) else getattr(value, "__func__", value)
     if not inspect.isfunction(function):
-        return None
-    parameters = inspect.signature(function).parameters.values()
-    options = next((each.name for each in parameters if each.kind is each.VAR_KEYWORD), None)
+        return frozenset()
+    options = name_of_options(function)
     if options is None:
-        return None
+        return frozenset()
     try:
         tree = ast.parse(textwrap.dedent(source_of(function)))
     except SyntaxError:
-        return None
+        return frozenset()
     owner = function.__globals__.get(function.__qualname__.rpartition(".")[0])
     found = [_texts_of(each, function.__globals__, owner) for each in _lists_compared(tree, options)]
-    return frozenset[str]().union(*found) if any(found) else None
+    return frozenset[str]().union(*found)
 
 
 def _lists_compared(tree: ast.AST, options: str) -> Iterator[ast.expr]:
@@ -45,7 +44,7 @@ def _lists_compared(tree: ast.AST, options: str) -> Iterator[ast.expr]:
             tests = [each.test, *(unknown[name] for name in _names_in(each.test) if name in unknown)]
             for test in tests:
                 yield from _lists_that_exclude(test, options, tree)
-        elif isinstance(each, ast.comprehension | ast.For):
+        elif isinstance(each, ast.comprehension | ast.For) and not _are_passed_on(tree, options):
             yield from _lists_that_select(each, options, tree)
 
 
@@ -74,6 +73,20 @@ def _lists_that_select(loop: ast.comprehension | ast.For, options: str, tree: as
         body = loop.body if isinstance(loop, ast.For) else [_owner(tree, loop)]
         if any(_reads_by_key(each, options, _names_in(loop.target)) for each in body):
             yield loop.iter
+
+
+def _are_passed_on(tree: ast.AST, options: str) -> bool:
+    """Return whether code passes all options on, so that a loop only takes some of them out."""
+    for each in ast.walk(tree):
+        unpacked = list[ast.expr]()
+        if isinstance(each, ast.Call):
+            is_update = isinstance(each.func, ast.Attribute) and each.func.attr == "update"
+            unpacked = [*(one.value for one in each.keywords if one.arg is None), *(each.args if is_update else ())]
+        elif isinstance(each, ast.Dict):
+            unpacked = [value for key, value in zip(each.keys, each.values, strict=True) if key is None]
+        if any(isinstance(one, ast.Name) and one.id == options for one in unpacked):
+            return True
+    return False
 
 
 def _reads_by_key(tree: ast.AST, options: str, keys: set[str]) -> bool:

@@ -21,7 +21,13 @@ from harness.bridge.clients.methods import Method, method_of, public_methods
 from harness.bridge.clients.names import SYNONYMS, TOOL_PARAMETERS, first_known
 from harness.bridge.clients.objects import ObjectCopies
 from harness.bridge.clients.option_dictionaries import keys_of_options
-from harness.bridge.clients.sources import arguments_beside_options, plain_name, source_of, source_of_class
+from harness.bridge.clients.sources import (
+    arguments_beside_options,
+    name_of_options,
+    plain_name,
+    source_of,
+    source_of_class,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +96,7 @@ def _constructors_of_options(value: object) -> list[Method]:
     function = value.__init__ if inspect.isclass(value) else value
     if not inspect.isfunction(function):
         return []
-    parameters = inspect.signature(function).parameters.values()
-    options = next((each.name for each in parameters if each.kind is each.VAR_KEYWORD), None)
+    options = name_of_options(function)
     try:
         nodes = [*ast.walk(ast.parse(textwrap.dedent(source_of(function))))]
     except SyntaxError:

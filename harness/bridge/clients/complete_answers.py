@@ -52,7 +52,7 @@ def read_complete_answer(  # noqa: PLR0913 - what is known about the client and 
 ) -> ChatResponse:
     """Convert an answer that is not an iterator to a response. See `answers.read_answer`."""
     parsed = api == ANTHROPIC.name
-    if is_requested_json(answer, request):
+    if _is_requested_json(answer, request):
         answer = json.dumps(answer, ensure_ascii=False)
     body = native_body(answer, api) or jsonable(answer)
     if is_anthropic_body(body):
@@ -86,7 +86,7 @@ def read_complete_answer(  # noqa: PLR0913 - what is known about the client and 
     return with_missing(found, {**lacks, OWN_COUNTS: found.usage != Usage()})
 
 
-def is_requested_json(answer: object, request: ChatRequest) -> bool:
+def _is_requested_json(answer: object, request: ChatRequest) -> bool:
     """Return whether an answer is the JSON object for a requested schema, which the client parsed."""
     wanted = request.response_format
     if not isinstance(wanted, JsonSchema) or not isinstance(answer, dict):

@@ -241,8 +241,7 @@ def method_of(path: tuple[str, ...], value: object) -> Method:
             source="",
             class_source=source_of(value),
         )
-    listed = accepted_options(value)
-    unpacked = _unpacked_fields(parameters, hints) | (listed or frozenset[str]())
+    unpacked = _unpacked_fields(parameters, hints) | accepted_options(value)
     has_provider = any(each.name in (*PROVIDERS, "name") for each in named)
     kind = hints.get(required[0]) if len(required) == 1 else None
     if inspect.isclass(kind) and first_known(SYNONYMS["messages"], fields := frozenset(hints_of(kind))):

@@ -12,7 +12,7 @@ from typing import cast
 
 from harness.bridge.clients.annotations import hints_of
 from harness.bridge.clients.names import BASE_URLS, KEYS, MODELS
-from harness.bridge.clients.sources import plain_name, source_of, source_of_class
+from harness.bridge.clients.sources import name_of_options, plain_name, source_of, source_of_class
 from harness.bridge.clients.values import snake_case
 
 
@@ -75,8 +75,7 @@ def keys_of_options(kind: type) -> frozenset[str]:
     constructor = kind.__init__
     if not inspect.isfunction(constructor):
         return frozenset()
-    parameters = inspect.signature(constructor).parameters.values()
-    open_name = next((each.name for each in parameters if each.kind is each.VAR_KEYWORD), None)
+    open_name = name_of_options(constructor)
     if open_name is None:
         return frozenset()
     return frozenset(_read_options(open_name, source_of(constructor), source_of_class(kind)).keys.values())

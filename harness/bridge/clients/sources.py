@@ -169,6 +169,12 @@ class ClassSource:
         return runs_tools(self.source) or runs_tools(self.called)
 
 
+def name_of_options(function: Callable[..., object]) -> str | None:
+    """Return the name of the `**options` in the signature of a function, or `None` if it has none."""
+    parameters = inspect.signature(function).parameters.values()
+    return next((each.name for each in parameters if each.kind is each.VAR_KEYWORD), None)
+
+
 def runs_tools(source: str) -> bool:
     """Return whether code passes the arguments of a call to a function."""
     return _RUNS_TOOLS.search(source) is not None
