@@ -9,7 +9,7 @@ lists and token counts are not handled here.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from threading import Lock
@@ -93,6 +93,7 @@ class ConversationServer:
         )
         self._kept: dict[str, JSON] = {}
         self._answers: dict[_Key, ServedAnswer] = {}
+        self._call_ids: set[str] = set()
         self._ids: set[str] = set()
         self._requests = 0
         self._lock = Lock()
@@ -110,6 +111,10 @@ class ConversationServer:
     def has_stored(self, answer_id: str) -> bool:
         """Return whether the server stores the answer with this id, so that a request may continue it."""
         return answer_id in self._kept
+
+    def has_issued(self, call_ids: Collection[str | None]) -> bool:
+        """Return whether one of these ids is that of a call in an answer that was sent."""
+        return not self._call_ids.isdisjoint(call_ids)
 
     def serve(self, request: HttpRequest) -> ServedAnswer:
         """Respond to a chat request as the provider would."""
@@ -173,6 +178,7 @@ class ConversationServer:
             answer = self._wire.read(served.response)
         except WireError:  # the scenario's fault damaged the response
             return
+        self._call_ids.update(call.id for call in answer.calls if call.id)
         self._ids.update(call.id or call.name for call in answer.calls)
         kept = self._wire.server_endpoints.store(request, answer)
         if kept is not None:

@@ -264,7 +264,7 @@ def _parts(run: RunResult, is_spaced: bool, max_listed: int) -> Iterator[Rendera
 
 def by_rule(run: RunResult) -> list[list[Cause]]:
     """Return the causes grouped by rule, so that each rule takes only one of the entries shown. Errors come before
-    warnings, and causes in many cells before those in few.
+    warnings, and causes in many cells before those in few. Rules that report the same defect share a group.
 
     A cause with another case than the first cause of its rule, such as another setting, is in a separate group. These
     groups follow the groups of all rules.
@@ -273,14 +273,21 @@ def by_rule(run: RunResult) -> list[list[Cause]]:
     cases: dict[tuple[str, str | None], list[Cause]] = {}
     repeated: list[list[Cause]] = []  # in recuts, although whole answers show the defect, too
     errors, warnings = (sorted(causes(run, each), key=_place) for each in (Severity.ERROR, Severity.WARNING))
-    for each in sorted([*errors, *warnings], key=_is_last):
+    found = [*errors, *warnings]
+    for each in sorted(found, key=lambda each: _is_last(each) or _may_follow(each, found)):
         if each.rule == "stream-recut" and _same_text_rule(each) in rules:
             repeated.append([each])
             continue
-        same = rules.setdefault(each.rule, [])
+        same = rules.setdefault(_RULES_OF_ONE_DEFECT.get(each.rule, each.rule), [])
         same = same if not same or _case(same[0]) == _case(each) else cases.setdefault((each.rule, _case(each)), [])
         same.append(each)
+    for same in rules.values():
+        same.sort(key=lambda each: each.rule in _RULES_OF_ONE_DEFECT)
     return [*rules.values(), *cases.values(), *repeated]
+
+
+_RULES_OF_ONE_DEFECT = {"arguments-no-object": "arguments-changed", "openai-chat-arguments-json": "arguments-changed"}
+"""Rules that report changed arguments in requests whose calls are not compared."""
 
 
 def _place(cause: Cause) -> tuple[int, int]:
@@ -327,6 +334,19 @@ def _is_last(cause: Cause) -> bool:
 
 _SUBJECTS_OF_RESULTS = (Subject.STREAMING, Subject.RESPONSES, Subject.ERRORS)
 """Subjects whose findings are about what an adapter returns or raises, unless they have a pointer into a request."""
+
+
+def _may_follow(cause: Cause, others: Sequence[Cause]) -> bool:
+    """Return whether a cause probably follows from another one, which its own cells cannot show, because a request was
+    refused. In at least as many other cells, its rule follows from that cause.
+    """
+    cells = [cell for place in cause.places for cell in place.cells]
+    follows = any(cause.rule in dict(each.followers) and each.cells >= cause.cells for each in others)
+    return follows and all(_has_refusal(cell) for cell in cells)
+
+
+def _has_refusal(cell: CellResult) -> bool:
+    return any(each.kind is Kind.LIMIT and each.severity is Severity.ERROR for each in cell.findings)
 
 
 def _numbered_lines(run: RunResult, number: int, same: list[Cause]) -> Iterator[RenderableType]:

@@ -181,8 +181,8 @@ def _by_reason(run: RunResult, cells: Iterable[CellResult]) -> list[tuple[str, t
 
 
 def count_cells(places: Iterable[CellPlace]) -> int:
-    """Count the cells of the given places."""
-    return sum(len(place.cells) for place in places)
+    """Count the different cells of the given places."""
+    return len({id(cell) for place in places for cell in place.cells})
 
 
 def broken_cells(run: RunResult) -> list[tuple[str, tuple[CellPlace, ...]]]:

@@ -22,7 +22,7 @@ from harness.apis.view import Provocation, RequestView, TextView, ToolView, Wire
 from harness.model.http import SERVICE_HEADER, HttpRequest, HttpResponse
 from harness.model.messages import JSON
 from harness.runner.serve_router import Notify, ServeRouter, served_apis
-from harness.runner.served_session import SessionOptions
+from harness.runner.served_session import ServedSession, SessionOptions
 from harness.scenarios.schema import Scenario
 
 BASE_PATH = "/program/1"
@@ -67,8 +67,8 @@ user asks `SECOND_QUESTION` after the final answer.
 class ImprovisedRouter(ServeRouter):
     """Responds to every request below `BASE_PATH` with a script that fits its conversation.
 
-    A conversation is recognised by its first user message, or by the stored answer that a request continues. `first` is
-    the kind of its first answer.
+    A conversation is recognised by its first user message, by the stored answer that a request continues, or by the ids
+    of its calls. `first` is the kind of its first answer.
     """
 
     def __init__(self, terms: SessionOptions, notify: Notify, first: FirstAnswer = "two calls") -> None:
@@ -126,12 +126,11 @@ class ImprovisedRouter(ServeRouter):
             view = wire.view(request)
         except WireError:
             return self._plain
-        if view.continues is not None:
-            for each in self.conversations():
-                if each.wire is wire and each.has_stored(view.continues):
-                    return each.scenario
         first = next((part.text for turn in view.turns for part in turn.parts if isinstance(part, TextView)), "")
         key = hashlib.sha256(f"{wire.name} {first}".encode()).hexdigest()
+        continued = self._continued_conversation(wire, view, is_new=key not in self._improvised)
+        if continued is not None:
+            return continued.scenario
         with self._lock:
             if key not in self._improvised:
                 try:
@@ -148,6 +147,19 @@ class ImprovisedRouter(ServeRouter):
                     made = self._plain
                 self._improvised[key] = self._scenarios[made.id] = made
             return self._improvised[key]
+
+    def _continued_conversation(self, wire: Api, view: RequestView, *, is_new: bool) -> ServedSession | None:
+        """Return the conversation whose stored answer a request continues.
+
+        If its first message is new, return the one whose calls it contains: a program may have removed the first
+        message.
+        """
+        ids = {*(each.id for each in view.calls), *(each.call_id for each in view.results)}
+        for each in self.conversations():
+            continues = view.continues is not None and each.has_stored(view.continues)
+            if each.wire is wire and (continues or (is_new and each.has_issued(ids))):
+                return each
+        return None
 
     @property
     def has_tools(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count, zip_longest
@@ -266,6 +266,11 @@ class ServedSession:
         """Return whether the session stores the answer with this id, so that a request may continue it."""
         with self._lock:
             return self._front.has_stored(answer_id)
+
+    def has_issued(self, call_ids: Collection[str | None]) -> bool:
+        """Return whether one of these ids is that of a call in an answer of the session."""
+        with self._lock:
+            return self._front.has_issued(call_ids)
 
     def note_run(self, call: ToolCall) -> int:
         """Record that the client ran a tool. Return how many script responses had been sent by then."""

@@ -1298,6 +1298,33 @@ def test_a_program_may_continue_a_stored_answer(previous: str | None, texts: lis
     assert {finding.rule for cell in cells for finding in cell.findings} == rules
 
 
+@pytest.mark.parametrize(
+    ("kept", "rules"),
+    [(9, set[str]()), (2, {"loop-history"}), (1, {"result-orphan"})],
+)
+def test_a_program_that_trims_its_history_stays_in_its_conversation(kept: int, rules: set[str]) -> None:
+    router = ImprovisedRouter(SessionOptions(fact_selection=FactSelection()), lambda _: None, "one call")
+    router.origin = "http://127.0.0.1:1"
+    headers = {"authorization": "Bearer none", "content-type": "application/json"}
+    tools = [{"type": "function", "function": {"name": name, "parameters": {"type": "object"}}} for name in ("a", "b")]
+    messages: list[Any] = [{"role": "user", "content": "How many are there?"}]
+    while messages[-1]["role"] != "assistant":
+        body = json.dumps({"model": "gpt-5.4", "tools": tools, "messages": messages[-kept:]}).encode()
+        answer = json.loads(
+            router(HttpRequest("POST", f"{router.origin}{BASE_PATH}/v1/chat/completions", headers, body)).body
+        )
+        if answer.get("error"):
+            break
+        messages += [message := answer["choices"][0]["message"]]
+        for call in message.get("tool_calls") or []:
+            messages += [{"role": "tool", "tool_call_id": call["id"], "content": "3"}]
+
+    [cell] = router.run().cells
+
+    assert {finding.rule for finding in cell.findings} >= rules
+    assert bool(cell.findings) == bool(rules)
+
+
 @pytest.mark.usefixtures("apart")
 def test_a_client_without_a_base_url_is_redirected_and_keeps_its_model(harness: Command, folder: Path) -> None:
     (folder / "fixed.py").write_text(

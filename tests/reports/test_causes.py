@@ -10,7 +10,7 @@ import pytest
 from harness.reports.finding_causes import by_rule, causes, general_pointer, render
 from harness.reports.groups import feature
 from harness.reports.words import values
-from harness.results import Presentation, RunResult, Severity, Subject, Verdict
+from harness.results import Kind, Presentation, RunResult, Severity, Subject, Verdict
 from tests.reports.runs import cell, failed, finding
 
 
@@ -101,6 +101,27 @@ def test_counts_and_pages_of_proxies_come_last() -> None:
     found = by_rule(RunResult("replay", (*cells, failed("d", "anthropic", rare))))
 
     assert [same[0].rule for same in found] == ["setting-lost", "loop-usage", "chat-failure"]
+
+
+def test_rules_of_one_defect_share_an_entry() -> None:
+    changed, other = finding("arguments-changed"), finding("arguments-no-object")
+    cells = (failed("a", "anthropic", changed, other), failed("b", "anthropic", other))
+
+    [same] = by_rule(RunResult("replay", cells))
+
+    assert {each.rule for each in same} == {"arguments-changed", "arguments-no-object"}
+    assert "(arguments-changed, 2 cells)" in render(RunResult("replay", cells), Presentation(width=120))
+
+
+@pytest.mark.parametrize(("kind", "order"), [(Kind.LIMIT, ["lost", "orphan"]), (Kind.LOSS, ["orphan", "lost"])])
+def test_what_follows_elsewhere_comes_last_where_a_request_was_refused(kind: Kind, order: list[str]) -> None:
+    orphan, refusal = finding("orphan"), replace(finding("other", kind=kind), follows=0)
+    lost, follower = finding("lost"), replace(finding("orphan"), follows=0)
+    cells = (failed("a", "anthropic", orphan, refusal), failed("b", "anthropic", lost, follower))
+
+    found = by_rule(RunResult("replay", cells))
+
+    assert [same[0].rule for same in found] == order
 
 
 def test_long_values_are_shown_from_where_they_differ() -> None:
