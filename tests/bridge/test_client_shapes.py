@@ -606,7 +606,7 @@ def test_only_a_client_that_was_created_here_is_closed() -> None:
     assert made[0] is own
 
 
-class Delegating:
+class OpenedOnce:
     """A client that opens its HTTP client, which refuses to be opened twice."""
 
     def __init__(self) -> None:
@@ -625,11 +625,11 @@ class Delegating:
         return f"{len(messages)} {self.is_open}"
 
 
-class AsynchronousDelegating:
+class AsynchronousOpenedOnce:
     """The same for an asynchronous client."""
 
     def __init__(self) -> None:
-        self.inner = Delegating()
+        self.inner = OpenedOnce()
 
     async def __aenter__(self) -> Self:
         self.inner.__enter__()
@@ -642,7 +642,7 @@ class AsynchronousDelegating:
         return self.inner.chat(messages)
 
 
-@pytest.mark.parametrize("own", [Delegating(), AsynchronousDelegating()])
+@pytest.mark.parametrize("own", [OpenedOnce(), AsynchronousOpenedOnce()])
 def test_an_object_of_the_user_is_opened_once_and_stays_open(own: object) -> None:
     shape = recognise_shape(own, "mine:client")
     for _ in range(2):
@@ -2197,6 +2197,20 @@ def test_what_a_client_says_it_does_not_support_is_no_failure(connect: Connect) 
         connect(chat).chat(replace(REQUEST, response_format=JsonMode()))
     with pytest.raises(InvalidRequest, match="by this model"):
         connect(chat).chat(REQUEST)
+
+
+def test_a_client_may_refuse_an_option_by_its_name(connect: Connect) -> None:
+    def chat(messages: list[Any], json_mode: bool = False) -> str:
+        if json_mode:
+            raise ValueError("json_mode needs another provider")
+        raise ValueError(answer)
+
+    answer = "unknown field " + "json_mode" + ": error"  # the provider's words, which no source contains
+    client = connect(chat)
+    with pytest.raises(Unsupported, match="json_mode here is not supported: json_mode needs"):
+        client.chat(replace(REQUEST, response_format=JsonMode()))
+    with pytest.raises(MalformedResponse, match="unknown field"):
+        client.chat(REQUEST)
 
 
 @dataclass

@@ -341,18 +341,40 @@ def client_failures(source: str = "") -> Generator[None]:
 
 @contextlib.contextmanager
 def _refused_options(method: Method) -> Generator[None]:
-    """Raise `Unsupported` if an exception names an argument which a method accepts only as one of its `**options`. An
-    error that a provider returned is no such exception.
+    """Raise `Unsupported` if an exception names an argument which a method accepts only as one of its `**options`.
+
+    Do the same if the method refuses an optional parameter in its own words. An error that a provider returned is no
+    such exception.
     """
     try:
         yield
     except Exception as error:
-        refused = _REFUSED_ARGUMENT.search(str(error))
-        is_of_provider = hasattr(error, "status_code") or hasattr(error, "response")
-        if refused is None or not method.is_open or refused[1] in method.names or is_of_provider:
+        if hasattr(error, "status_code") or hasattr(error, "response"):
             raise
-        raise Unsupported(RECOGNISED_CLIENT, f"the option {refused[1]!r}", str(error)) from error
+        refused = _REFUSED_ARGUMENT.search(str(error))
+        if refused is not None and method.is_open and refused[1] not in method.names:
+            raise Unsupported(RECOGNISED_CLIENT, f"the option {refused[1]!r}", str(error)) from error
+        if (name := _refused_parameter(error, method)) is not None:
+            raise Unsupported(RECOGNISED_CLIENT, f"{name} here", str(error)) from error
+        raise
 
+
+def _refused_parameter(error: Exception, method: Method) -> str | None:
+    """Return the optional parameter that an exception names in the words of the client's module."""
+    if not isinstance(error, ValueError | NotImplementedError):
+        return None
+    text = str(error)
+    for found in re.finditer(r"\w+", text):
+        start, end = found.span()
+        around = (text[max(start - _MIN_OWN_LENGTH, 0) : end], text[start : end + _MIN_OWN_LENGTH])
+        own = any(len(each) == end - start + _MIN_OWN_LENGTH and each in method.module for each in around)
+        if own and found[0] in method.names - method.required:
+            return found[0]
+    return None
+
+
+_MIN_OWN_LENGTH = 6
+"""Number of characters beside a parameter's name that must also be in the client's source."""
 
 _REFUSED_ARGUMENT = re.compile(r"\bargument '(\w+)'", re.IGNORECASE)
 
@@ -365,6 +387,8 @@ def _unsupported_requests(source: str) -> Generator[None]:
     """
     try:
         yield
+    except Unsupported:
+        raise
     except Exception as error:
         before, word, _ = (text := str(error)).partition("support")
         if word and before[-_MIN_COMMON_LENGTH:] + word in source:
