@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import harness as package
-from harness.cli import try_command
+from harness.cli import try_sample
 from harness.cli.explain import render, topics
 from harness.cli.main import COMMANDS
 from harness.scenarios.load import load_paths
@@ -147,7 +147,7 @@ def test_the_scenario_in_the_help_can_be_run(harness: Command, folder: Path, tex
 
 def test_the_broken_client_fails_as_shown(harness: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "120")
-    monkeypatch.setattr(try_command, "_SECONDS", 120.0)
+    monkeypatch.setattr(try_sample, "_SECONDS", 120.0)
     (code,) = blocks(README, "python")
     (folder / "my_client.py").write_text(code, encoding="utf-8")
     (shown,) = [block for block in blocks(README, "") if block.startswith("$ harness try")]

@@ -23,8 +23,8 @@ from harness.checks.first_request import is_mismatch
 from harness.checks.programs import RETURNED_TEXT, missing_arguments, program_variables
 from harness.checks.recognition import recognise, recognise_here
 from harness.checks.server_check import ScriptedServer
-from harness.cli import try_command, try_program, try_server
-from harness.cli.try_command import TrialCheck
+from harness.cli import try_command, try_program, try_sample, try_server
+from harness.cli.try_sample import TrialCheck
 from harness.model.http import Delivery, HttpRequest, HttpResponse
 from harness.model.protocols import Adapter
 from harness.platform.exceptions import ExceptionOrigin
@@ -197,7 +197,7 @@ class Client:
 @pytest.fixture(autouse=True)
 def time_for_the_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     """The verdict does not depend on how busy the machine is."""
-    monkeypatch.setattr(try_command, "_SECONDS", 300.0)
+    monkeypatch.setattr(try_sample, "_SECONDS", 300.0)
 
 
 @pytest.fixture
@@ -558,8 +558,8 @@ def without_run(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def first_cells_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """The time for the sample is up at once, as if loading had taken it."""
-    monkeypatch.setattr(try_command, "_SECONDS", 0.0)
-    monkeypatch.setattr(try_command, "_LEAST_SECONDS", 0.0)
+    monkeypatch.setattr(try_sample, "_SECONDS", 0.0)
+    monkeypatch.setattr(try_sample, "_LEAST_SECONDS", 0.0)
 
 
 @pytest.mark.usefixtures("without_run")
@@ -670,8 +670,8 @@ class Slow(Client):
 
 
 def test_a_cell_that_takes_too_long_is_stopped(harness: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(try_command, "_SECONDS", 0.0)
-    monkeypatch.setattr(try_command, "_LEAST_SECONDS", 0.0)
+    monkeypatch.setattr(try_sample, "_SECONDS", 0.0)
+    monkeypatch.setattr(try_sample, "_LEAST_SECONDS", 0.0)
     (folder / "slow_client.py").write_text(SLOW_CLIENT)
     began = time.monotonic()
 
