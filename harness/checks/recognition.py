@@ -69,6 +69,7 @@ class Recognition:
     for more information. If a library raises an exception before any request is sent, `failure` describes it.
     `service_target` is the target of the compatible service that the client calls by default. `command` is set instead
     of `spec` if the code has prompts, tools or an answer format of its own: it runs the code as a program.
+    `other_apis` are those of the other providers that the client can use.
     """
 
     spec: str = ""
@@ -80,6 +81,7 @@ class Recognition:
     failure: str = ""
     service_target: str = ""
     command: str = ""
+    other_apis: tuple[str, ...] = ()
 
 
 def recognise(name: str, api: str = "") -> Recognition:
@@ -124,10 +126,9 @@ def recognise_here(name: str, api: str = "") -> Recognition:
         if not is_function and (found := _recognise_loop(name, value, api)) is not None:
             if found.question and (client := _recognise_with_messages(name, value, api)) is not None:
                 return client
-            sentence = found.sentence + _provider_note(value, found.spec)
-            return replace(found, sentence=sentence, default_model=configured_model(value))
+            return replace(_with_providers(found, value), default_model=configured_model(value))
         found = _recognise_client(name, recognise_shape(value, name, method, api), api)
-        return replace(found, sentence=found.sentence + _provider_note(value, found.spec))
+        return _with_providers(found, value)
     except PluginError as error:
         return Recognition(question=_with_variable(name, error))
     except HarnessError as error:
@@ -147,16 +148,20 @@ def _after_failure(name: str, error: Exception) -> Recognition:
     return Recognition(question=_with_variable(name, error))
 
 
-def _provider_note(value: object, spec: str) -> str:
-    """Return the end of a sentence that names the provider of a client for several providers, and the other ones."""
-    apis = re.findall(r"@([^\s/=]+)", spec)
+def _with_providers(found: Recognition, value: object) -> Recognition:
+    """Return the recognition of a client for several providers with the name of its provider, and with the other APIs
+    that it can use.
+    """
+    apis = re.findall(r"@([^\s/=]+)", found.spec)
     known = selectable_providers(method_of((), value))
     if not apis or apis[0] not in known:
-        return ""
+        return found
     first_apis = {provider: each for each, provider in reversed(known.items())}
-    others = [f"--api {each}" for each in known if each in first_apis.values() and known[each] != known[apis[0]]]
+    others = [each for each in known if each in first_apis.values() and known[each] != known[apis[0]]]
     chosen = getattr(known[apis[0]], "value", known[apis[0]])
-    return f", with the provider {chosen!r}" + (f" (another one: {', '.join(others)})" if others else "")
+    options = ", ".join(f"--api {each}" for each in others)
+    note = f", with the provider {chosen!r}" + (f" (another one: {options})" if others else "")
+    return replace(found, sentence=found.sentence + note, other_apis=tuple(others))
 
 
 def _with_module_name(name: str) -> str:

@@ -72,9 +72,15 @@ def play_check(options: EffectiveOptions, check: AdapterCheck, again: Rerun) -> 
     Raises:
         UsageError: an option is wrong, or names something that does not exist.
     """
-    options = replace(complete_options(options, "reference"), paths=options.paths)  # its own suite, not the project's
     with environment("reference"):
-        return _run_with_options(options, "reference", [], None, check=check, again=again)
+        return _run_with_options(complete_for_check(options), "reference", [], None, check=check, again=again)
+
+
+def complete_for_check(options: EffectiveOptions) -> EffectiveOptions:
+    """Return the options of a check, completed by the project's settings, but with its own suite instead of the
+    project's.
+    """
+    return replace(complete_options(options, "reference"), paths=options.paths)
 
 
 def record(args: RecordOptions) -> int:

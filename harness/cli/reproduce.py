@@ -157,7 +157,7 @@ def _from_run(args: ReproduceOptions, file: Path) -> tuple[ReproduceOptions, lis
         given[field].append(value)
     provenance = cells[0].provenance
     if provenance is not None and provenance.model_requested:  # a trial runs some cells with another model
-        given["models"] = [f"{cells[0].target}={provenance.model_requested}"]
+        given["models"] = [f"{(given['targets'] or [cells[0].target])[0]}={provenance.model_requested}"]
     chosen: dict[str, Any] = {name: values or None for name, values in given.items()}
     scenario = run.invocation.scenarios.get(args.cell, args.cell)
     failed = [each.rule for each in _worst(cells[0].findings, None)]

@@ -8,6 +8,7 @@ import shlex
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 from typing import Annotated
@@ -24,7 +25,7 @@ from harness.cli.execution import play_check
 from harness.cli.generating import generate, is_generated
 from harness.cli.main import STARTED
 from harness.cli.options import GenerateOptions, NoColour, argument, option
-from harness.cli.settings import combine_options
+from harness.cli.settings import EffectiveOptions, combine_options
 from harness.cli.try_program import CALL_FROM_NODE, try_code, try_program
 from harness.cli.try_sample import MAX_CELL_SECONDS, MODEL_PROBE, Trial
 from harness.cli.try_server import try_server
@@ -84,13 +85,21 @@ def try_(args: TryOptions) -> int:
     if found.failure:
         typer.echo(_NO_REQUEST.format(failure=found.failure))
         return 1
-    fixed = args.models or ([found.model] if found.model else None)
-    default = _known_model(found)
-    models = fixed or ([default] if default and default.startswith("gpt") else None)
     if is_generated(args):
         own = combine_options(args, adapters=[found.spec], models=None, api=None, ignored=[*found.ignored])
+        models = _models(args, found)
         return generate(own, models[0] if models else None)
     file = _private_file()
+    options, trial = _plan(args, found, file)
+    if args.api is None and not args.models:
+        trial = replace(trial, other_apis=found.other_apis, plan=partial(_plan_for_api, args, file))
+    code = play_check(options, MODEL_PROBE, trial.with_sample)
+    typer.echo(f"More: {_check_command(found, trial.used)}")
+    return code
+
+
+def _plan(args: TryOptions, found: Recognition, file: str) -> tuple[EffectiveOptions, Trial]:
+    """Return the options of the sample's run, whose result is written to `file`, and the run."""
     options = combine_options(
         args,
         adapters=[found.spec],
@@ -102,12 +111,31 @@ def try_(args: TryOptions) -> int:
         ignored=[*found.ignored],
         cell_timeout=MAX_CELL_SECONDS,
     )
-    shows = ("harness", "reproduce", "--from", file)
-    is_fixed = fixed is not None or found.spec.startswith(adapter_specs.COMMAND_PREFIX) or bool(found.service_target)
-    trial = Trial(models, default, is_fixed, _is_loop(found.spec), shows, STARTED.get(time.monotonic()))
-    code = play_check(options, MODEL_PROBE, trial.with_sample)
-    typer.echo(f"More: {_check_command(found, trial.used)}")
-    return code
+    is_fixed = bool(args.models or found.model) or found.spec.startswith(adapter_specs.COMMAND_PREFIX)
+    trial = Trial(
+        _models(args, found),
+        _known_model(found),
+        is_fixed or bool(found.service_target),
+        _is_loop(found.spec),
+        ("harness", "reproduce", "--from", file),
+        STARTED.get(time.monotonic()),
+    )
+    return options, trial
+
+
+def _models(args: TryOptions, found: Recognition) -> list[str] | None:
+    """Return the models to request, if the user, the client or its default determines them."""
+    default = _known_model(found)
+    return args.models or (
+        [found.model] if found.model else [default] if default and default.startswith("gpt") else None
+    )
+
+
+def _plan_for_api(args: TryOptions, file: str, api: str) -> tuple[EffectiveOptions, Trial] | None:
+    """Return the options and the run for another API of the same client, or `None` if it does not use that API."""
+    found = recognise(str(args.subject), api)
+    is_client = not found.question and not found.failure and _api_of(found.spec) == api
+    return _plan(args, found, file) if is_client else None
 
 
 def _check_options(args: TryOptions) -> None:

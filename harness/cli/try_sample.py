@@ -5,14 +5,15 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import typer
 
 from harness.apis import registry
 from harness.checks.adapter_check import AdapterCheck, PlayCells, first_target_cells
-from harness.cli.execution import Execution
+from harness.cli.execution import Execution, complete_for_check
+from harness.cli.settings import EffectiveOptions
 from harness.cli.suite_checks import accepting_model, exceeded_limit, other_models
 from harness.reports.words import count
 from harness.results import CellResult, CheckResult, Finding, RunResult, Verdict
@@ -146,6 +147,8 @@ class Trial:
     `models` are the chosen models, if any. `default` is the client's default model, if it is a current one. With
     `is_fixed`, no scenario gets another model. `is_loop` is set for a tool loop. `shows` is the command that reports
     print for a cell. `used` is filled with the model of the sample, by target.
+
+    Afterwards the sample is run with each of `other_apis`, for which `plan` returns the options and the run.
     """
 
     models: Sequence[str] | None
@@ -155,17 +158,43 @@ class Trial:
     shows: tuple[str, ...]
     started: float
     used: dict[str, str] = field(default_factory=dict[str, str])
+    other_apis: Sequence[str] = ()
+    plan: Callable[[str], tuple[EffectiveOptions, Trial] | None] | None = None
 
     def with_sample(self, execution: Execution, workers: WorkerPool, result: RunResult) -> RunResult:
-        """Run the sample with the chosen model, within the time limit. `result` is that of `MODEL_PROBE`."""
+        """Run the sample within the time limit, and print what of it was not run. `result` is that of `MODEL_PROBE`."""
+        spent = time.monotonic() - self.started
+        seconds = max(self._seconds_left / (1 + len(self.other_apis)), _LEAST_SECONDS)
+        late = _LATE.format(spent=spent) if seconds == _LEAST_SECONDS and not self.other_apis else ""
+        sampled = self._sample(execution, workers, result, seconds)
+        added: list[str] = []
+        for number, api in enumerate(self.other_apis):
+            seconds = self._seconds_left / (len(self.other_apis) - number)
+            has_time = seconds >= _LEAST_SECONDS and not workers.is_halted
+            planned = self.plan(api) if self.plan is not None and has_time else None
+            if planned is not None:
+                options, trial = planned
+                other = replace(execution, options=complete_for_check(options))
+                probed = other.result(workers)
+                more = trial._sample(other, workers, probed, seconds)  # noqa: SLF001 - of the same class
+                sampled = _joined(sampled, more, api)
+                added.append(f"--api {api}")
+        if added:
+            typer.echo(f"The sample was also run with {' and '.join(added)}.")
+        return replace(self._with_notes(sampled, late), unplayed=0)
+
+    @property
+    def _seconds_left(self) -> float:
+        return _SECONDS - (time.monotonic() - self.started)
+
+    def _sample(self, execution: Execution, workers: WorkerPool, result: RunResult, seconds: float) -> RunResult:
+        """Run the sample with the chosen model. Start no cell after `seconds`."""
         target = result.cells[0].target if result.cells else ""
         model, refused = self._choose_model(execution, workers, result, target)
         options = execution.options
         if model is not None and target:
             options = replace(options, models=[f"{target}={model}"])
             self.used[target] = model
-        spent = time.monotonic() - self.started
-        seconds = max(_SECONDS - spent, _LEAST_SECONDS)
         check = TrialCheck(
             target=target if model is not None and target else None,
             is_fixed=self.is_fixed,
@@ -180,11 +209,14 @@ class Trial:
         if refused is not None:
             typer.echo(_REFUSED.format(default=self.default, model=model))
             sampled = replace(sampled, cells=[refused, *sampled.cells])
+        return replace(sampled, invocation=replace(sampled.invocation, show=self.shows))
+
+    def _with_notes(self, sampled: RunResult, late: str) -> RunResult:
+        """Print which part of the sample was not run, and return the result, which is unfinished if too little was."""
         if sampled.unplayed:
             done = len(sampled.cells)
             total_cells = done + sampled.unplayed
             total = count(total_cells, "cell")
-            late = _LATE.format(spent=spent) if seconds == _LEAST_SECONDS else ""
             typer.echo(f"The time is up: {done} of the sample's {total} were run{late}. 'harness check' runs more.")
             if done * _VERDICT_SHARE < total_cells and sampled.exit_code != 1:
                 sampled = replace(sampled, stopped="too few cells were run to tell")
@@ -196,7 +228,7 @@ class Trial:
             reason = reasons.most_common(1)[0][0]
             total = count(len(sampled.cells), "cell")
             typer.echo(_FEW_OF_LOOP.format(lacking=lacking, total=total, reason=reason))
-        return replace(sampled, unplayed=0, invocation=replace(sampled.invocation, show=self.shows))
+        return sampled
 
     def _choose_model(
         self, execution: Execution, workers: WorkerPool, result: RunResult, target: str
@@ -220,6 +252,21 @@ class Trial:
         refused = _first_refusal(replace(execution, options=own).result(workers))
         other = accepting_model(execution, workers, *refused) if refused is not None else None
         return (model, None) if refused is None or other is None else (other, refused[0])
+
+
+def _joined(sampled: RunResult, more: RunResult, api: str) -> RunResult:
+    """Return the result of a sample with the cells of the same client's run with another API, as a target of their
+    own.
+    """
+    cells = [replace(cell, target=f"{cell.target}@{api}") for cell in more.cells]
+    words = {f"{name}@{api}": each for name, each in more.invocation.targets.items()}
+    return replace(
+        sampled,
+        cells=[*sampled.cells, *cells],
+        unplayed=sampled.unplayed + more.unplayed,
+        invocation=replace(sampled.invocation, targets={**sampled.invocation.targets, **words}),
+        definitions={**sampled.definitions, **more.definitions},
+    )
 
 
 def _first_refusal(result: RunResult) -> tuple[CellResult, Finding] | None:

@@ -422,6 +422,8 @@ def _command_for(run: RunResult, rule: str, cell: CellResult) -> str:
     failing = [each for each in cell.findings if each.fails]
     worst = failing or [each for each in cell.findings if each.severity is Severity.WARNING]
     options = [*stream, *(["--rule", rule] if {each.rule for each in worst} != {rule} else [])]
+    targets = {each.target for each in run.cells if each.scenario == cell.scenario}
+    options += ["--target", cell.target] if len(targets) > 1 else []
     return shlex.join([*run.invocation.show[:2], cell.scenario, *options, *run.invocation.show[2:]])
 
 

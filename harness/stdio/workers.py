@@ -131,6 +131,11 @@ class WorkerPool:
             for process in self._busy:
                 process.kill()
 
+    @property
+    def is_halted(self) -> bool:
+        """Return whether `halt` was called."""
+        return self._halted
+
     def adapter(self, spec: str) -> Adapter:
         """Return an adapter by its spec. The first call starts a worker that loads it, unless it is built in.
 

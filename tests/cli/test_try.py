@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -30,6 +31,7 @@ from harness.model.protocols import Adapter
 from harness.platform.exceptions import ExceptionOrigin
 from harness.platform.files import shipped_folder
 from harness.results import RunResult, Verdict
+from harness.runner.cells import Cell
 from harness.runner.improvised_router import ANSWER, BASE_PATH, ImprovisedRouter, example_value
 from harness.runner.served_session import SessionOptions
 from tests.broken.running import cell
@@ -598,6 +600,59 @@ def test_the_provider_of_a_client_for_several_is_named_and_may_be_chosen(harness
     assert ", with the provider 'openai' (another one: --api anthropic).\n" in first.out
     assert ", with the provider 'anthropic' (another one: --api openai-chat).\n" in other.out
     assert "harness check adapter 'client@anthropic/v1 vendors:Client'" in other.out
+
+
+TWO_PROVIDERS = """
+import httpx2
+
+
+class Both:
+    def __init__(self, provider="openai", base_url=""):
+        self.provider, self.base_url = provider, base_url
+
+    def chat(self, messages):
+        if self.provider == "openai":
+            answer = self.post("/chat/completions", {"model": "gpt-4.1", "messages": messages})
+            return {"content": answer["choices"][0]["message"]["content"]}
+        if self.provider == "anthropic":
+            others = [each for each in messages if each["role"] != "system"]
+            body = {"model": "claude-haiku-4-5", "max_tokens": 500, "messages": others}
+            answer = self.post("/v1/messages", body)
+            return {"content": "".join(each["text"] for each in answer["content"])}
+
+    def post(self, path, body):
+        done = httpx2.post(self.base_url + path, json=body, headers={"anthropic-version": "2023-06-01"})
+        done.raise_for_status()
+        return done.json()
+"""
+
+
+@pytest.mark.usefixtures("apart", "fewer_scenarios")
+def test_each_provider_of_a_client_is_tried(harness: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subprocess, "run", started)
+    (folder / "two_providers.py").write_text(TWO_PROVIDERS)
+    found = "1  the request has no system prompt where the API expects it (system-missing, 1 cell)"
+    others = "The sample was also run with --api anthropic."
+
+    first = harness("try", "two_providers:Both", "--api", "openai-chat")
+    both = harness("try", "two_providers:Both")
+    [command] = (line.split() for line in both.out.splitlines() if "harness reproduce" in line)
+
+    assert (first.code, found in first.out, others in first.out) == (0, False, False), first.out
+    assert (both.code, found in both.out, others in both.out) == (1, True, True), both.out
+    assert command[3:] == ["system-changed", "--target", "two_providers:Both@anthropic", "--from", ".harness/try.json"]
+    assert harness(*command[2:]).code == 0
+    assert (folder / "reproduce_system_changed.py").is_file()
+
+
+@pytest.fixture
+def fewer_scenarios(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(try_sample.TrialCheck, "select_cells", _fewer(try_sample.TrialCheck.select_cells))
+
+
+def _fewer(select: Callable[..., Sequence[Cell]]) -> Callable[..., Sequence[Cell]]:
+    wanted = ("system-plain", "system-changed")
+    return lambda check, cells: [each for each in select(check, cells) if each.scenario.id in wanted]
 
 
 @pytest.mark.usefixtures("apart", "without_run")
