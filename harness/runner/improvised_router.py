@@ -4,6 +4,7 @@ The script of a conversation is made from its first request. The model writes a 
 twice in parallel, with different texts as arguments. Then it calls the next tool once, and then answers. If the request
 allows one call at a time, the first tool is also called once. Arguments are the simplest values that fit a tool's
 schema. Without tools, the model answers immediately. The answer has the JSON format that the request asks for, if any.
+A format applies to every text, so there is none before the calls then.
 """
 
 from __future__ import annotations
@@ -210,17 +211,19 @@ def improvised_scenario(
     calls: list[dict[str, JSON]] = [{each.name: example_value(each.parameters or {}, {})} for each in declared[:2]]
     calls = [] if first == "stream error" else calls
     one_call = first != "two calls" or (view is not None and "one_call" in view.settings)
+    answer_format = view.response_format if view is not None else None
     script: list[JSON] = [{"calls": [call]} for call in calls]
     if calls:
         other = {declared[0].name: example_value(declared[0].parameters or {}, {}, text=_OTHER_TEXT)}
-        script[0] = {"text": TEXT_BEFORE_CALLS, "calls": [other] if one_call else [calls[0], other]}
+        text: dict[str, JSON] = {} if answer_format is not None else {"text": TEXT_BEFORE_CALLS}
+        script[0] = {**text, "calls": [other] if one_call else [calls[0], other]}
     if calls and first == "unknown tool":
         script = [{"calls": [{_UNKNOWN_TOOL: {}}]}]
     if first == "cut call" and any(value for call in calls[:1] for value in call.values()):
         script = [{"calls": [calls[0]], "truncated": True}]
     final: dict[str, JSON] = {"text": ANSWER}
-    if view is not None and view.response_format is not None:
-        final = {"text": json.dumps(example_value(view.response_format.schema or {"type": "object"}, {}))}
+    if answer_format is not None:
+        final = {"text": json.dumps(example_value(answer_format.schema or {"type": "object"}, {}))}
     elif first == "cut text":
         final = {"text": CUT_ANSWER, "stop": "max_tokens"}
     elif first == "divided text":

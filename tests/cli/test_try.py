@@ -1320,6 +1320,22 @@ def test_a_tool_for_which_no_script_can_be_made_is_answered_all_the_same() -> No
     assert len(router.run().cells) == 1
 
 
+@pytest.mark.parametrize(("answer_format", "text"), [(None, "Let me look."), ({"type": "json_object"}, None)])
+def test_calls_have_no_text_if_a_program_requests_json(answer_format: dict[str, str] | None, text: str | None) -> None:
+    router = ImprovisedRouter(SessionOptions(fact_selection=FactSelection()), lambda _: None)
+    router.origin = "http://127.0.0.1:1"
+    tool = {"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}
+    body: dict[str, Any] = {"model": "gpt-4.1", "messages": [{"role": "user", "content": "As JSON"}], "tools": [tool]}
+    body |= {"response_format": answer_format} if answer_format else {}
+    headers = {"authorization": "Bearer none", "content-type": "application/json"}
+    url = f"{router.origin}{BASE_PATH}/v1/chat/completions"
+
+    sent = HttpRequest("POST", url, headers, json.dumps(body).encode())
+    message = json.loads(router(sent).body)["choices"][0]["message"]
+
+    assert (message["content"], len(message["tool_calls"])) == (text, 2)
+
+
 @pytest.mark.parametrize(
     ("previous", "texts", "rules"),
     [
