@@ -238,7 +238,9 @@ class AgentDrive:
         tools = with_values(conversation.tools, self.prompt.module)
         constructor_tools = {name: make(tools, self.api) for name, make in self.constructor_tools.items()}
         client, per_call = client_with_settings(self, endpoint, model, conversation, constructor_tools)
-        if len(conversation.turns) > 1 and not _keeps_history(client, self.prompt):
+        examples = self.prompt.examples
+        holders = [client, *examples.values()]
+        if len(conversation.turns) > 1 and not any(_keeps_history(each, self.prompt) for each in holders):
             raise Unsupported(RECOGNISED_CLIENT, "a second turn", "each call of its method is a conversation")
         for tool in tools:
             if self.registrar is not None:
@@ -249,7 +251,7 @@ class AgentDrive:
         answers: list[ChatResponse | None] = []
         with asyncio.Runner() as runner, entered(runner, client, stays_open=self.maker.copies_object) as opened:
             for turn in conversation.turns:
-                given, before = {**self.prompt.examples, prompt: prompt_text(turn)}, answer_attributes(opened)
+                given, before = {**examples, prompt: prompt_text(turn)}, answer_attributes(opened)
                 if self.completing is None:
                     returned = call_method(runner, opened, self.prompt, given | per_call)
                 else:
@@ -351,7 +353,7 @@ class FunctionDrive:
         named = constructor_names(self.function).items()
         own = self.prompt.names if not self.prompt.is_open else {name for _, name in named}
         given: dict[str, object] = {name: values[key] for key, name in named if key in values and name in own}
-        given |= LoopSettings(self.prompt, self.api).arguments(conversation, model)
+        given |= self.prompt.examples | LoopSettings(self.prompt, self.api).arguments(conversation, model)
         read = self.prompt.names | {*READS_OPTION.findall(self.prompt.source)}
         for known, value in (
             (SYNONYMS["system"], conversation.system),

@@ -63,7 +63,7 @@ def takes_only_a_prompt(method: Method) -> bool:
     is_other = is_other or (method.path[0] == "handle" and not method.sends_requests)
     is_for_results = prompt is not None and results_parameter(method) == prompt
     is_other = is_other or (is_for_results and not takes_text_or_results(method, str(prompt)))
-    return prompt is not None and method.required <= {"self", prompt, *others, *method.examples} and not is_other
+    return prompt is not None and method.required <= {"self", prompt, *others, *method.example_names} and not is_other
 
 
 def takes_messages(methods: Sequence[Method]) -> bool:
@@ -125,7 +125,7 @@ def result_parameters(method: Method) -> dict[str, str]:
 
 def results_parameter(method: Method) -> str | None:
     """Return the parameter for the results of all calls, or `None`. Its name, annotation or use shows it."""
-    required = method.required - {"self", *SYNONYMS["tools"], *method.examples}
+    required = method.required - {"self", *SYNONYMS["tools"], *method.example_names}
     named = [each for each in sorted(method.names) if _RESULTS_NAMES.fullmatch(each) and required <= {each}]
     if named and _SUBMITTING_NAMES.match(method.path[0]):
         return named[0]

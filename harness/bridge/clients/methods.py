@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from types import MethodType
 from typing import Any, cast
 
+from harness.bridge.call_log import call
 from harness.bridge.clients.annotations import classes_among, hints_of, item_class, members_of, own_classes_in
 from harness.bridge.clients.checked_options import accepted_options
 from harness.bridge.clients.forms import ANTHROPIC, Form
@@ -156,10 +157,22 @@ class Method(MethodCode):
         return replace(self, names=self.names - ({*names} - self.required - read - fields))
 
     @property
+    def example_names(self) -> frozenset[str]:
+        """The required parameters that name something, such as the user of a message, or hold the conversation."""
+        return frozenset(self.required & _NAMING_PARAMETERS) | self._conversation_classes.keys()
+
+    @property
     def examples(self) -> dict[str, object]:
-        """Values for required parameters that name something, such as the user or the channel of a message."""
-        names = self.required & _NAMING_PARAMETERS
-        return {name: 1 if self.hints.get(name) is int else "example" for name in names}
+        """Values for these parameters. An object that holds the conversation is a new one."""
+        kinds, names = self._conversation_classes, self.required & _NAMING_PARAMETERS
+        named: dict[str, object] = {name: 1 if self.hints.get(name) is int else "example" for name in names}
+        return named | {name: call(kind) for name, kind in kinds.items()}
+
+    @property
+    def _conversation_classes(self) -> dict[str, type]:
+        """The required parameters that hold the conversation, with their classes, which are made without arguments."""
+        kinds = {name: classes_among(members_of(self.hints.get(name))) for name in self.required - TOOL_PARAMETERS}
+        return {name: each[0] for name, each in kinds.items() if len(each) == 1 and _keeps_conversation(each[0])}
 
     @property
     def has_usual_prompt(self) -> bool:
@@ -194,6 +207,13 @@ class Method(MethodCode):
         return name if is_list or first_known(SYNONYMS["tools"], self.names) else None
 
 
+def _keeps_conversation(kind: type) -> bool:
+    """Return whether the objects of a class hold a conversation, by its name. They are made without arguments."""
+    is_concrete = not inspect.isabstract(kind) and not getattr(kind, "_is_protocol", False)
+    is_named = re.search(_CONVERSATION_CLASS, kind.__name__) is not None
+    return is_named and is_concrete and not typing.is_typeddict(kind) and not method_of((), kind).required
+
+
 def _lists_tools(hint: object) -> bool:
     """Return whether an annotation is a list of third-party objects that have a name and a schema."""
     fields = hints_of(item_class(hint))
@@ -210,6 +230,9 @@ _NAMING_PARAMETERS = frozenset(
     ]
 )
 """Names of parameters that name something and may have any value."""
+
+_CONVERSATION_CLASS = re.compile("(Thread|Session|Conversation|Chat|Dialog(ue)?|History|Memory|State|Context)$")
+"""Names of classes of objects that hold a conversation."""
 
 _LIST_NAMES = re.compile(r"(^|_)(items|inputs|entries|parts|contents|dialogue)$")
 """Names of parameters that are lists of messages, unless an annotation says otherwise."""

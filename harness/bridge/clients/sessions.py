@@ -134,10 +134,11 @@ class SessionDrive:
         prompt = str(self.prompt.prompt)
         is_added = self.prompt in adding_methods(self.methods)
         answers: list[ChatResponse | None] = []
+        examples = self.prompt.examples
         with asyncio.Runner() as runner, entered(runner, client, stays_open=self.maker.copies_object) as opened:
             for turn in conversation.turns:
                 before = answer_attributes(opened)
-                given = {**self.prompt.examples, prompt: prompt_text(turn)}
+                given = {**examples, prompt: prompt_text(turn)}
                 arguments = {**given, **system, **settings, **({} if made_with else per_call)}
                 answer = call_method(runner, opened, self.prompt, arguments)
                 answer = self._resume(runner, opened) if is_added else answer
@@ -145,7 +146,7 @@ class SessionDrive:
                     calls = own_calls(plain_answer(answer)) or _pending_calls(opened)
                     if not calls:
                         break
-                    answer = self._submit(runner, opened, conversation, calls)
+                    answer = self._submit(runner, opened, conversation, calls, examples)
                 changed = changed_attributes(before, answer_attributes(opened))
                 answers.append(answer_of_turn(answer, turn, conversation, self.api, self.prompt, opened, changed))
         return answers
@@ -156,9 +157,16 @@ class SessionDrive:
         return declarations(conversation.tools, self.api, self.prompt.module) if is_given else None
 
     def _submit(
-        self, runner: asyncio.Runner, client: object, conversation: Conversation, calls: Sequence[OwnCall]
+        self,
+        runner: asyncio.Runner,
+        client: object,
+        conversation: Conversation,
+        calls: Sequence[OwnCall],
+        examples: Mapping[str, object],
     ) -> object:
-        """Run the tools, give their results to the client, and return its next answer."""
+        """Run the tools, give their results to the client, and return its next answer. `examples` are arguments that
+        the method for a prompt got, too.
+        """
         method = self.results
         results = [_run_tool(conversation, each) for each in calls]
         if named := result_parameters(method):
@@ -175,7 +183,9 @@ class SessionDrive:
         per_call |= LoopSettings(method, self.api).arguments(formats, "")
         per_call |= thinking_argument(method, conversation.thinking)
         given = SubmittedResults(method, name, code, self.api)
-        return call_method(runner, client, method, {**method.examples, name: given.collect(results), **per_call})
+        shared = {each: examples[each] for each in method.example_names & examples.keys()}
+        given = {**method.examples, **shared, name: given.collect(results), **per_call}
+        return call_method(runner, client, method, given)
 
     def _resume(self, runner: asyncio.Runner, client: object) -> object:
         if (method := resuming_method(self.methods)) is None:

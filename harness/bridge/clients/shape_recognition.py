@@ -254,7 +254,7 @@ def form_of_method(method: Method) -> Form | None:
     missing = method.required - KNOWN_PARAMETERS - {*SYNONYMS["messages"]}
     if first_known(SYNONYMS["messages"], method.names) and not missing:
         return OPENAI
-    known = {*SYNONYMS["prompt"], *SYNONYMS["json_schema"], method.prompt, *method.examples}
+    known = {*SYNONYMS["prompt"], *SYNONYMS["json_schema"], method.prompt, *method.example_names}
     if method.prompt is not None and missing <= known:
         return PROMPT
     return OPENAI if method.only_list is not None else None

@@ -1,0 +1,135 @@
+"""Methods and functions that take an object for the conversation, or the name of a user, next to the prompt."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from harness.bridge.clients.agents import AgentDrive, FunctionDrive, recognise_agent
+from harness.bridge.clients.sessions import SessionDrive, recognise_session
+from harness.model.errors import Unsupported
+from harness.model.messages import Message, Role, Text, ToolResult
+from harness.model.protocols import Conversation, ConversationTool, Endpoint
+
+HERE = Endpoint("http://127.0.0.1:9/v1", "no-key")
+SCHEMA: dict[str, Any] = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+
+Load = Callable[[str], ModuleType]
+
+CODE = """
+from __future__ import annotations
+from dataclasses import dataclass, field
+
+SEEN = []
+
+
+@dataclass
+class Thread:
+    messages: list = field(default_factory=list)
+
+
+@dataclass
+class Profile:
+    words: list = field(default_factory=list)
+
+
+@dataclass
+class Session:
+    user: str
+    messages: list = field(default_factory=list)
+
+
+class Agent:
+    def __init__(self, tools):
+        self.tools = {each.__name__: each for each in tools}
+
+    def reply(self, PARAMETERS) -> str:
+        thread.messages.append(text)
+        SEEN.append([*thread.messages])
+        return str(self.tools["weather"](city="Paris"))
+
+
+class Client:
+    def __init__(self, tools=None):
+        self.tools = tools
+
+    def ask(self, thread: Thread, text: str):
+        thread.messages.append(text)
+        return {"tool_calls": [{"id": "call_1", "name": "weather", "arguments": {"city": "Paris"}}]}
+
+    def submit_tool_results(self, thread: Thread, results: list[dict]):
+        SEEN.append([*thread.messages, *results])
+        return "done"
+
+
+def answer(user_id, prompt, functions):
+    SEEN.append(user_id)
+    schemas = [{"name": name, "description": each.__doc__} for name, each in functions.items()]
+    return str(functions["weather"](city="Paris"))
+"""
+
+
+@pytest.fixture
+def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Load]:
+    """Import code whose method takes these parameters as a module."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def load(parameters: str) -> ModuleType:
+        (tmp_path / "strangers_threads.py").write_text(CODE.replace("PARAMETERS", parameters))
+        importlib.invalidate_caches()
+        return importlib.import_module("strangers_threads")
+
+    yield load
+    sys.modules.pop("strangers_threads", None)
+
+
+def conversation(*texts: str) -> Conversation:
+    turns = tuple(Message(Role.USER, (Text(each),)) for each in texts)
+    tool = ConversationTool("weather", "The weather.", SCHEMA, lambda _: ToolResult("", "weather", "sunny"))
+    return Conversation(turns=turns, tools=(tool,))
+
+
+@pytest.mark.parametrize("parameters", ["thread: Thread, text: str", "text: str, thread: Thread | None"])
+def test_each_conversation_gets_an_object_of_its_own(load: Load, parameters: str) -> None:
+    module = load(parameters)
+    drive = recognise_agent(module.Agent, "openai-chat")
+    assert isinstance(drive, AgentDrive)
+
+    drive(HERE, "gpt", conversation("Hello", "And now?"))
+    drive(HERE, "gpt", conversation("Good morning"))
+
+    assert module.SEEN == [["Hello"], ["Hello", "And now?"], ["Good morning"]]
+
+
+@pytest.mark.parametrize("parameters", ["thread: Profile, text: str", "thread: Session, text: str"])
+def test_an_object_of_another_kind_or_one_that_needs_arguments_is_not_made(load: Load, parameters: str) -> None:
+    assert recognise_agent(load(parameters).Agent, "openai-chat") is None
+
+
+def test_the_method_for_results_gets_the_object_of_the_prompt(load: Load) -> None:
+    module = load("thread: Thread, text: str")
+    drive = recognise_session(module.Client, "openai-chat")
+    assert isinstance(drive, SessionDrive)
+
+    drive(HERE, "gpt", conversation("Hello"))
+
+    assert module.SEEN[0][0] == "Hello"
+    assert len(module.SEEN[0]) == 2
+
+
+def test_a_function_gets_the_name_of_a_user(load: Load) -> None:
+    module = load("thread: Thread, text: str")
+    drive = recognise_agent(module.answer, "openai-chat")
+    assert isinstance(drive, FunctionDrive)
+
+    drive(HERE, "gpt", conversation("Hello"))
+
+    assert module.SEEN == ["example"]
+    with pytest.raises(Unsupported, match="a second turn"):
+        drive(HERE, "gpt", conversation("Hello", "And now?"))
