@@ -21,7 +21,7 @@ from harness.bridge.clients.names import KNOWN_PARAMETERS, SYNONYMS
 from harness.bridge.clients.own_keys import UnknownKeyError
 from harness.cassettes.client_patches import intercept_requests, is_local
 from harness.cassettes.loopback_server import serve
-from harness.model.errors import MalformedResponse, PluginError
+from harness.model.errors import ChatError, MalformedResponse, PluginError
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import JSON
 from harness.platform.exceptions import ExceptionOrigin, exception_summary, origin, shorten
@@ -81,7 +81,8 @@ def first_request_of(send: Callable[[str], object], base: str = BASE_PATH) -> Fi
         except PluginError:
             raise
         except (Exception, SystemExit) as error:  # noqa: BLE001 - it was refused, or it fails in any way before it sends
-            is_translated = isinstance(error, MalformedResponse) or isinstance(error.__cause__, UnknownKeyError)
+            is_of_key = isinstance(error.__cause__, UnknownKeyError)
+            is_translated = is_of_key or type(error) in (ChatError, MalformedResponse)
             raised = error.__cause__ if is_translated and error.__cause__ else error
             failure = f" ({shorten(' '.join(exception_summary(raised).split()), _MAX_FAILURE_CHARACTERS)})"
             place = origin(error)

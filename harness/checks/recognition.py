@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from contextlib import redirect_stdout
+from contextlib import closing, redirect_stdout
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 
 from harness import plugins
 from harness.apis import registry
-from harness.apis.view import CallView, ResultView
+from harness.apis.view import CallView, ModelStep, ResultView, TextView
 from harness.bridge.clients.agents import AgentDrive, FunctionDrive, guess_agent, recognise_agent
 from harness.bridge.clients.constructors import TRIED_MODELS, configured_model
 from harness.bridge.clients.forms import ANTHROPIC, FORMS, GEMINI, OPENAI, PROMPT, RESPONSES
@@ -42,6 +42,7 @@ from harness.checks.first_request import (
     first_request_of,
     is_mismatch,
     requests_with_call,
+    requests_with_steps,
 )
 from harness.checks.library_search import find_clients, is_installed, question_for_library
 from harness.checks.own_prompts import PROBE_TEXT, ignored_rules, own_parts_of
@@ -402,7 +403,8 @@ def _recognise_client(name: str, shape: ClientShape, api: str) -> Recognition:
         return Recognition(question=_NO_TOOL.format(name=name, reason=""))
     shape = shape.for_api(str(seen.api))
     format_name = (shape.tool_form or shape.form).name
-    is_own = shape.is_sdk or format_name not in FOREIGN_FORMS or shape.form is tried[0].form is RESPONSES
+    is_usual = format_name not in FOREIGN_FORMS or format_name == RESPONSES.name
+    is_own = shape.is_sdk or (is_usual and shape.form is tried[0].form)
     kind = adapter_specs.CLIENT if is_own else adapter_specs.NATIVE
     target, redirects = f"={seen.path}", f", with its requests to {seen.path} redirected"
     if not seen.path.startswith("http"):
@@ -492,6 +494,8 @@ _ONE_TOOL = Conversation(
 )
 
 
+_EARLIER_TURN = (_GREETING, Message(Role.ASSISTANT, (Text(PROBE_TEXT),)), _GREETING)
+
 _ANSWERED_CALL = (
     _GREETING,
     Message(Role.ASSISTANT, (ToolCall("call_1", _TOOL.name, {}),)),
@@ -518,6 +522,9 @@ def _format_with_calls(shape: ClientShape, api: str, base: str) -> ClientShape:
     """Return the shape of a client with the message format in which a call and its result arrive in its request: that
     of OpenAI or that of its API. If neither arrives, the shape is unchanged.
     """
+    if shape.form is PROMPT and shape.whole.text_or_list is not None and not shape.keeps_history:
+        own = replace(shape, form=FORMS[api])
+        return own if _sends_earlier_turns(own, api) else shape
     is_of_api = shape.is_sdk or shape.form is not OPENAI or api not in FOREIGN_FORMS
     if is_of_api or not shape.takes("tools") or _READS_TOOL_ROLE.search(shape.whole.module):
         return shape
@@ -537,6 +544,22 @@ def _sends_calls(shape: ClientShape, base: str) -> bool:
     turns = sent.view.turns if sent.view is not None else ()
     kinds = {type(part) for turn in turns for part in turn.parts}
     return {CallView, ResultView} <= kinds
+
+
+def _sends_earlier_turns(shape: ClientShape, api: str) -> bool:
+    """Return whether the request of a client has the turns of a conversation that it is given, and no earlier ones."""
+    turns = _ANSWERED_CALL if shape.takes("tools") else _EARLIER_TURN
+    request = ChatRequest(shape.model, (_GREETING,), tools=(_TOOL,) if shape.takes("tools") else ())
+
+    def send_both(url: str) -> None:
+        with closing(ShapedClient(shape, Endpoint(url, "no-key"), shape.model)) as client:
+            client.chat(request)
+            client.chat(replace(request, messages=turns))
+
+    requests = requests_with_steps(send_both, api, [ModelStep(text=PROBE_TEXT)])
+    sent = [[type(part) for turn in request.turns for part in turn.parts] for request in requests]
+    expected = [TextView, CallView, ResultView] if request.tools else [TextView] * len(turns)
+    return sent[1:] == [expected]
 
 
 def _is_passed_through(shape: ClientShape, seen: FirstRequest) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import os
 import sysconfig
 import traceback
@@ -158,6 +159,16 @@ def origin(error: BaseException) -> ExceptionOrigin:
         case _:
             raiser = "the wrapper" if _is_wrapper(frame.f_globals) else "the adapter"
     return ExceptionOrigin(raiser, type(error).__name__, exception_text(error), f" ({line})")
+
+
+def is_raised_on_purpose(error: BaseException) -> bool:
+    """Return whether a `raise` statement of an adapter or a client raised an exception, without another one before."""
+    frames = [*traceback.walk_tb(error.__traceback__)]
+    if not frames or error.__cause__ is not None or error.__context__ is not None:
+        return False
+    frame, number = frames[-1]
+    is_raised = linecache.getline(frame.f_code.co_filename, number).lstrip().startswith("raise ")
+    return is_raised and origin(error).raiser in ("the adapter", "the wrapper")
 
 
 def root_origin(error: BaseException) -> ExceptionOrigin:

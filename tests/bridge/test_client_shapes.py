@@ -31,7 +31,7 @@ from harness.bridge.clients.shaped_client import ShapedClient
 from harness.bridge.clients.tool_choices import choice_as_text, takes_choice_as_text
 from harness.bridge.clients.tool_declarations import wraps_tools
 from harness.bridge.openai_messages import Memory, plain
-from harness.model.errors import InvalidRequest, MalformedResponse, PluginError, RateLimited, Unsupported
+from harness.model.errors import ChatError, InvalidRequest, MalformedResponse, PluginError, RateLimited, Unsupported
 from harness.model.messages import (
     ChatRequest,
     ChatResponse,
@@ -774,13 +774,34 @@ def test_a_batch_gets_the_prompt_in_a_list_and_its_only_answer_counts() -> None:
 
 @pytest.mark.parametrize(
     ("raised", "expected"),
-    [(RuntimeError("HTTP 429: slow down"), RateLimited), (KeyError("429"), KeyError), (OSError("no 4290"), OSError)],
+    [
+        (RuntimeError("HTTP 429: slow down"), RateLimited),
+        (ValueError("HTTP 429: slow down"), RateLimited),
+        (KeyError("429"), KeyError),
+        (OSError("no 4290"), ChatError),
+        (ValueError("the answer was cut off"), ChatError),
+    ],
+    ids=repr,
 )
 def test_a_status_in_the_text_of_an_exception_is_the_providers(
     connect: Connect, raised: Exception, expected: type[Exception]
 ) -> None:
     def chat(messages: Any) -> str:
         raise raised
+
+    with pytest.raises(expected):
+        connect(chat).chat(REQUEST)
+
+
+@pytest.mark.parametrize(
+    ("function", "value", "expected"),
+    [(int, "x", MalformedResponse), (json.loads, "{", MalformedResponse), (open, "/no/such/file", FileNotFoundError)],
+)
+def test_an_exception_that_a_client_does_not_raise_itself_is_a_crash_or_a_malformed_answer(
+    connect: Connect, function: Callable[[str], object], value: str, expected: type[Exception]
+) -> None:
+    def chat(messages: Any) -> str:
+        return str(function(value))
 
     with pytest.raises(expected):
         connect(chat).chat(REQUEST)

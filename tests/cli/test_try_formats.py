@@ -109,6 +109,39 @@ class Items:
 class NoReasoning(Items):
     def is_sent(self, item: dict[str, Any]) -> bool:
         return item.get("type") != "reasoning"
+
+
+class TextOrItems(Items):
+    """A client that takes a text of the user, or native messages."""
+
+    def say(self, what: str | list[dict[str, Any]], instructions: str = "", tools: Sequence[dict[str, Any]] = ()):
+        items = [{"role": "user", "content": what}] if isinstance(what, str) else what
+        return self.respond(items, instructions, tools)
+
+
+class Parts:
+    """A client that takes a text of the user, or the parts of a single message."""
+
+    def __init__(self, base_url: str, model: str = "gpt-4.1") -> None:
+        self.http, self.model = httpx2.Client(base_url=base_url, trust_env=False), model
+
+    def say(self, what: str | list[dict[str, Any]]) -> str:
+        messages = [{"role": "user", "content": what}]
+        reply = self.http.post("chat/completions", json={"model": self.model, "messages": messages})
+        reply.raise_for_status()
+        return reply.json()["choices"][0]["message"]["content"]
+
+
+class OwnHistory(Parts):
+    """A client that keeps its conversation, and takes a text of the user or further messages."""
+
+    def say(self, what: str | list[dict[str, Any]]) -> str:
+        self.kept = getattr(self, "kept", [])
+        self.kept += [{"role": "user", "content": what}] if isinstance(what, str) else what
+        reply = self.http.post("chat/completions", json={"model": self.model, "messages": self.kept})
+        reply.raise_for_status()
+        self.kept.append(reply.json()["choices"][0]["message"])
+        return self.kept[-1]["content"]
 '''
 
 
@@ -126,6 +159,7 @@ def clients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("NoFlag", "anthropic", "error-flag"),
         ("Items", "openai-responses", None),
         ("NoReasoning", "openai-responses", "opaque-state-lost"),
+        ("TextOrItems.say", "openai-responses", None),
     ],
 )
 def test_a_client_gets_the_format_in_which_calls_arrive(
@@ -136,3 +170,14 @@ def test_a_client_gets_the_format_in_which_calls_arrive(
     assert f"a client of {api}, called as" in done.out
     assert "in the API's own format" in done.out
     assert re.findall(r"\(([\w-]+), \d+ cell", done.out) == ([] if cause is None else [cause]), done.out
+
+
+@pytest.mark.parametrize("name", ["Parts", "OwnHistory"])
+def test_a_list_of_parts_and_a_history_of_its_own_leave_a_client_its_prompt(
+    clients: None, harness: Command, name: str
+) -> None:
+    done = harness("try", f"formats:{name}")
+
+    assert "in the API's own format" not in done.out
+    assert f"formats:{name}.say(what)" in done.out
+    assert "Nothing is wrong" in done.out, done.out

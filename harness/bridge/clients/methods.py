@@ -15,6 +15,7 @@ from typing import Any, cast
 from harness.bridge.call_log import call
 from harness.bridge.clients.annotations import classes_among, hints_of, item_class, members_of, own_classes_in
 from harness.bridge.clients.checked_options import accepted_options
+from harness.bridge.clients.filled_objects import filled_parameter
 from harness.bridge.clients.forms import ANTHROPIC, Form
 from harness.bridge.clients.names import (
     FIELD_ALIASES,
@@ -52,6 +53,7 @@ class Method(MethodCode):
     `is_decorated` is set for a function that a decorator of another file replaced by its own, which may send anything.
     A constructor that takes its options in a `dictionary` has their names in snake case as further parameters.
     `delegated` holds the parameters that only the signature shows, because the code passes its `**options` on.
+    `filled` is a further parameter for an object that the method fills with its answer, and the class of that object.
     """
 
     path: tuple[str, ...]
@@ -70,6 +72,7 @@ class Method(MethodCode):
     is_decorated: bool = False
     dictionary: OptionDictionary | None = None
     delegated: frozenset[str] = frozenset()
+    filled: tuple[str, type] | None = None
 
     def parameter(self, name: str, form: Form) -> str | None:
         """Return the name of the parameter for an argument of this message format, or `None` if the method has none."""
@@ -83,7 +86,7 @@ class Method(MethodCode):
     def _parameter_by_use(self, name: str, form: Form) -> str | None:
         """Return the parameter with an unusual name for the messages, the tools or the tool choice."""
         if name == form.messages:
-            return self.only_list
+            return self.only_list or self.text_or_list
         if name == "tools":
             return next((each for each in sorted(self.names) if _lists_tools(self.hints.get(each))), None)
         if name in ("tool_choice", "tool_config"):
@@ -126,9 +129,9 @@ class Method(MethodCode):
         if usual is not None or len(unknown) != 1:
             return usual
         name = next(iter(unknown))
-        is_text = str in members_of(self.hints.get(name, str)) or name not in self.hints
+        is_text = str in members_of(self.hints.get(name, str)) or item_class(self.hints.get(name)) is str
         is_text = is_text and re.search(r"\bstr\b|_empty", self.annotations.get(name, "str")) is not None
-        is_text = is_text and (str in members_of(self.hints.get(name)) or not _LIST_NAMES.search(name))
+        is_text = is_text and (name in self.hints or not _LIST_NAMES.search(name))
         return name if is_text and (self.sends_requests or self.is_decorated) else None
 
     @property
@@ -188,9 +191,20 @@ class Method(MethodCode):
 
     @property
     def prompt_list(self) -> str | None:
-        """The parameter for a list of prompts, if the method takes several prompts at once."""
+        """The parameter for a list of texts, if the method takes several prompts or other texts at once."""
         name = first_known(("prompts", "questions"), self.names)
-        return name if name is not None and item_class(self.hints.get(name)) in (None, str) else None
+        if name is not None and item_class(self.hints.get(name)) in (None, str):
+            return name
+        hint = self.hints.get(name := self.prompt or "")
+        return name if item_class(hint) is str and str not in members_of(hint) else None
+
+    @property
+    def text_or_list(self) -> str | None:
+        """The parameter for a text of the user that may get a list instead, such as messages, by its annotation."""
+        hint = self.hints.get(name := self.prompt or "")
+        members = [*members_of(hint)]
+        takes_lists = any(inspect.isclass(each) and issubclass(list, each) for each in members)
+        return name if str in members and takes_lists and item_class(hint) is not str else None
 
     @property
     def takes_conversations(self) -> bool:
@@ -292,7 +306,17 @@ def method_of(path: tuple[str, ...], value: object) -> Method:
         is_decorated=_is_decorated(value),
         delegated=_delegated_parameters(value),
     )
-    return _with_dictionary(found, value) if inspect.isclass(value) else _with_options(found)
+    return _with_dictionary(found, value) if inspect.isclass(value) else _with_filled(_with_options(found))
+
+
+def _with_filled(method: Method) -> Method:
+    """Return a method with its parameter for an object that it fills, if any, apart from the other ones."""
+    hints = {name: each for name, each in method.hints.items() if name in method.names}
+    filled = filled_parameter(hints, method.source, method.module)
+    if filled is None:
+        return method
+    own = {filled[0]}
+    return replace(method, names=method.names - own, required=method.required - own, filled=filled)
 
 
 def _takes_class(parameter: inspect.Parameter) -> bool:

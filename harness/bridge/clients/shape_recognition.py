@@ -164,7 +164,8 @@ def _shape_of_object(
 def _first_fitting_method(client: object, paths: Iterable[tuple[str, ...]]) -> Method | None:
     """Return the first method that takes messages, or else one that takes a prompt.
 
-    Among the latter, the first one that sends a request comes first, and then one whose prompt has a usual name.
+    Among the latter, the first one that sends a request comes first, and then one whose prompt has a usual name. A
+    method for embeddings or the like comes last.
     """
     of_prompts: list[Method] = []
     for path in paths:
@@ -175,7 +176,11 @@ def _first_fitting_method(client: object, paths: Iterable[tuple[str, ...]]) -> M
         if form not in (None, PROMPT):
             return method
         of_prompts += [method] if form is PROMPT else []
-    return min(of_prompts, key=lambda each: (_may_be_a_tool(each), not each.has_usual_prompt), default=None)
+    return min(
+        of_prompts,
+        key=lambda each: (each.sends_no_conversation, _may_be_a_tool(each), not each.has_usual_prompt),
+        default=None,
+    )
 
 
 def _may_be_a_tool(method: Method) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 import re
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -39,6 +40,7 @@ from harness.model.errors import (
 )
 from harness.model.messages import ChatRequest, ChatResponse, Finish, Image, Message, Role, StreamEvent, Text, TextDelta
 from harness.model.protocols import Adapter, Endpoint
+from harness.platform.exceptions import is_raised_on_purpose
 
 Redirected = Callable[[str], AbstractContextManager[None]]
 """Function that returns a context in which the client's requests go to the given base URL."""
@@ -96,6 +98,7 @@ class ShapedClient:
         self._reopen = partial(self._open, *values.values())
         self._client = self._reopen()
         self._sent = 0
+        self._filled: object = None
         values["model"] = prefix_of(shape.whole) + model
         self._given = {shape.given[key]: value for key, value in values.items() if key in shape.given and value}
         self._given |= provider_argument(shape.whole, api)
@@ -108,7 +111,16 @@ class ShapedClient:
                 answer = iter([*self._synchronous(cast("AsyncIterator[object]", answer))])
             if self._shape.whole.prompt_list is not None and isinstance(answer, list):
                 answer = next(iter(cast("list[object]", answer)), None)
-            return self._mark_unpassed(self._read(answer, request))
+            return self._mark_unpassed(self._read(self._with_filled(answer), request))
+
+    def _with_filled(self, answer: object) -> object:
+        """Return the object that the method filled, if the answer itself is at most a text. A generator of texts also
+        yields the whole answer at its end.
+        """
+        if inspect.isgenerator(answer) or (isinstance(answer, Iterator) and self._filled is not None):
+            return _with_final_answer(cast("Iterator[object]", answer), self._client, self._filled)
+        is_filled = self._filled is not None and (answer is None or isinstance(answer, str))
+        return self._filled if is_filled else cast("object", answer)
 
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
         """Send a request to the method that streams, or with `stream=True`, and yield the events."""
@@ -131,12 +143,12 @@ class ShapedClient:
             if not hasattr(answer, "__iter__") and hasattr(answer, "__aiter__"):
                 answer = self._synchronous(cast("AsyncIterator[object]", answer))
             if not hasattr(answer, "__iter__") or _is_complete(answer) or (texts and isinstance(answer, dict)):
-                whole = self._read(cast("object", answer), request)
+                whole = self._read(self._with_filled(cast("object", answer)), request)
                 yield from events_of(self._mark_unpassed(whole), texts)
                 return
             yield from map(TextDelta, texts)
             items = cast("Iterable[object]", [answer] if isinstance(answer, str | Mapping) else answer)
-            last = _LastItem(_with_final_answer(items, self._client))
+            last = _LastItem(_with_final_answer(items, self._client, self._filled))
             for event in read_stream(last, request, self._memory, self._api):
                 if isinstance(event, Finish):
                     hint, source = self._shape.messages_hint, self._shape.whole.module
@@ -192,6 +204,7 @@ class ShapedClient:
             bound = {name: arguments.pop(name) for name in ("tools", "tool_choice") if name in arguments}
             client = binder(bound.pop("tools"), **bound)
         function = BoundMethod(client, method.path) if method.path else client
+        arguments |= self._object_to_fill(method)
         try:
             given = method.packed_arguments({**method.examples, **self._given, **arguments})
             described = attribute_of(client, method.path) if method.path else client
@@ -207,6 +220,14 @@ class ShapedClient:
                 return self._call(method, joined, **extra)
             reason = f"it raises {type(error).__name__} for them"
             raise Unsupported(RECOGNISED_CLIENT, "a list of content parts", reason) from error
+
+    def _object_to_fill(self, method: Method) -> dict[str, object]:
+        """Return the argument for a new object that the method fills with its answer, if it has such a parameter."""
+        if method.filled is None:
+            return {}
+        name, kind = method.filled
+        self._filled = kind()
+        return {name: self._filled}
 
     def _pass_state(self, request: ChatRequest) -> ChatRequest:
         """Return the request without what the client keeps: the earlier messages and the system prompt."""
@@ -267,9 +288,9 @@ def _is_complete(answer: object) -> bool:
     return isinstance(answer, tuple) or hasattr(type(answer), "model_fields")
 
 
-def _with_final_answer(items: Iterable[object], client: object) -> Iterator[object]:
+def _with_final_answer(items: Iterable[object], client: object, filled: object) -> Iterator[object]:
     """Yield the items of a stream. If they are only texts, also yield the whole answer: the value that the generator
-    returned, or the one that the client has in an attribute since.
+    returned, the object that it `filled`, or the value that the client has in an attribute since.
     """
     before = {name: id(each) for name, each in getattr(client, "__dict__", {}).items()}
     iterator, is_text = iter(items), True
@@ -277,7 +298,7 @@ def _with_final_answer(items: Iterable[object], client: object) -> Iterator[obje
         try:
             item = next(iterator)
         except StopIteration as end:
-            answer = end.value
+            answer = filled if end.value is None else end.value
             break
         is_text = is_text and isinstance(item, str)
         yield item
@@ -319,24 +340,34 @@ _HTTP_STATUS = re.compile(r"\b([45]\d\d)\b")
 @contextlib.contextmanager
 def client_failures(source: str = "") -> Generator[None]:
     """Translate exceptions as `failures` does. Any other exception of the client is translated by the HTTP status in
-    its text. Without a status, a `RuntimeError` or an exception of a class that is not built in becomes a `ChatError`.
+    its text. Without a status, a `RuntimeError`, an exception of a class that is not built in and one that the client
+    raises itself become a `ChatError`.
     """
     try:
         with failures(), _unsupported_requests(source):
             yield
+    except MalformedResponse as error:
+        cause = error.__cause__
+        if cause is None or not is_raised_on_purpose(cause):
+            raise
+        raise _error_of_text(str(cause)) from cause
     except (HarnessError, ChatError):
         raise
     except Exception as error:
-        text = str(error)
         if isinstance(error, LookupError | TypeError | AttributeError):
             raise
-        found = _HTTP_STATUS.search(text)
-        status = int(found[1]) if found else HTTPStatus.BAD_REQUEST if "invalid_request" in text else None
-        if status is not None:
-            raise provider_error(status, text) from error
-        if isinstance(error, RuntimeError) or type(error).__module__ != "builtins":
-            raise ChatError(text) from error
+        found = _error_of_text(str(error))
+        is_own = isinstance(error, RuntimeError) or type(error).__module__ != "builtins" or is_raised_on_purpose(error)
+        if is_own or type(found) is not ChatError:
+            raise found from error
         raise
+
+
+def _error_of_text(text: str) -> ChatError:
+    """Return the error that the text of an exception means: that of its HTTP status, if it has one."""
+    found = _HTTP_STATUS.search(text)
+    status = int(found[1]) if found else HTTPStatus.BAD_REQUEST if "invalid_request" in text else None
+    return ChatError(text) if status is None else provider_error(status, text)
 
 
 @contextlib.contextmanager

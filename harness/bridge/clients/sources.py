@@ -214,6 +214,12 @@ class MethodCode:
         known = {**functions_in(self.with_imports), **functions_in(self.module)}
         return any(map(_SENDS_REQUEST.search, self._called_sources(known)))
 
+    @property
+    def sends_no_conversation(self) -> bool:
+        """Return whether the method sends a request to another endpoint of a provider, such as that for embeddings."""
+        found = self.called_source
+        return _OTHER_ENDPOINT.search(found) is not None and _CHAT_ENDPOINT.search(found) is None
+
     def _called_sources(self, known: Mapping[str, str]) -> Iterator[str]:
         """Yield the source of the method, and of those of the known functions that it calls, also through others."""
         left, seen = [self.source], set[str]()
@@ -268,6 +274,15 @@ _JOINS_PARTS = re.compile(
 _REQUESTS_STREAM = r"[\"']?\bstream[\"']?\s*[:=]\s*True|stream_generate|streamGenerate"
 
 _DECIDES_ABOUT_STREAM = r"\b(if|not|while|and|or)\b[^\n:]*\bstream|\bstream\w*\s*[:=]\s*(False|bool|None)"
+
+_OTHER_ENDPOINT = re.compile(
+    r"\bembeddings?\b|embed_?content|\bmoderations?\b|count_?tokens|images/generations|\bimages\.(generate|edit)\b"
+    r"|audio[./](speech|transcriptions)",
+    re.IGNORECASE,
+)
+"""Code that sends a request to another endpoint than that for conversations."""
+
+_CHAT_ENDPOINT = re.compile(r"completions|\bmessages\b|\bresponses\b|generate_?content", re.IGNORECASE)
 
 _CALLED_NAME = re.compile(r"\b(\w+)\(")
 

@@ -56,7 +56,7 @@ def wraps_tools(method: Method) -> bool:
     is_read = re.search(rf"\bin {given}|[\"']?\w*[tT]ools[\"']?\]?\s*[:=]\s*(list\()?{given}(?!\s*[,)])", method.source)
     each = rf"[\"']function[\"']:\s*(dict\(|\{{\*\*)?(?P<one>\w+)[)}}\s]*\}}\s*for (?P=one) in {given}"
     converted = rf"\[[\w.]+\((?P<two>\w+)\)\s*for (?P=two) in {given}"
-    wraps = rf"function_?[dD]eclarations[\"']?\s*[:=]\s*((list\()?{given}|{converted})|{each}"
+    wraps = rf"function_?[dD]eclarations[\"']?\s*[:=]\s*((list\()?{given}(?!\.\w+\(\))|{converted})|{each}"
     source = method.source if is_read else method.class_source
     items = {found[1] for found in re.finditer(rf"\bfor (\w+) in {given}", source)}
     reads_names = any(re.search(rf"\b{item}(\[|\.get\()[\"']name[\"']", source) for item in items)

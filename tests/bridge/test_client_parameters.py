@@ -1,0 +1,166 @@
+"""Parameters that clients take in unusual forms: lists of texts, objects to fill, texts or messages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from harness.bridge.clients.filled_objects import filled_parameter
+from harness.bridge.clients.loop_methods import takes_only_a_prompt
+from harness.bridge.clients.methods import method_of
+from harness.bridge.clients.shape_recognition import recognise_shape
+from harness.bridge.clients.shaped_client import ShapedClient
+from harness.bridge.clients.tool_declarations import wraps_tools
+from harness.model.errors import PluginError
+from harness.model.messages import ChatRequest, Finish, Message, Role, Text, TextDelta
+from harness.model.protocols import Endpoint
+
+REQUEST = ChatRequest("gpt", (Message(Role.USER, (Text("Hello"),)),))
+HERE = Endpoint("http://127.0.0.1:9/v1", "no-key")
+HTTP: Any = None
+
+
+def condense(notes: Iterable[str]) -> str:
+    return HTTP.post("/chat/completions", json=[*notes]).text
+
+
+def label(tags: list[int]) -> str:
+    return HTTP.post("/chat/completions", json=tags).text
+
+
+class Editor:
+    def condense(self, notes: list[str]) -> str:
+        return condense(notes)
+
+
+def test_a_prompt_may_be_a_list_of_texts() -> None:
+    shape, method = recognise_shape(condense, "mine:condense"), method_of((), condense)
+
+    assert shape.whole.prompt == "notes"
+    assert shape.whole.prompt_list == "notes"
+    assert method_of((), label).prompt is None
+    assert not takes_only_a_prompt(method_of(("condense",), Editor.condense))
+    assert method.without_unused(["notes"]).prompt_list == "notes"
+
+
+@dataclass
+class Answer:
+    text: str = ""
+    calls: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+
+
+@dataclass
+class Thread:
+    text: str = ""
+    history: list[str] = field(default_factory=list[str])
+
+
+def _collect(piece: str, into: Answer) -> None:
+    into.text += piece
+    into.calls.append({"id": piece, "name": piece, "arguments": "{}"})
+
+
+class Streamer:
+    def stream(self, messages: list[Any], *, answer: Answer) -> Iterator[str]:
+        for piece in ("look", "listen"):
+            _collect(piece, into=answer)
+            yield piece
+
+
+def fill(messages: list[Any], into: Answer) -> None:
+    into.text = "Hi"
+
+
+def read(messages: list[Any], answer: Answer) -> str:
+    return answer.text
+
+
+def talk(messages: list[Any], thread: Thread) -> str:
+    thread.history.append(thread.text)
+    thread.text = "Hi"
+    return thread.text
+
+
+def test_a_method_may_fill_an_object_of_its_caller() -> None:
+    client = ShapedClient(recognise_shape(Streamer, "mine:Streamer"), HERE, "gpt")
+    *texts, last = client.stream(REQUEST)
+
+    assert [each.text for each in texts if isinstance(each, TextDelta)] == ["look", "listen"]
+    assert isinstance(last, Finish)
+    assert [each.name for each in last.response.tool_calls] == ["look", "listen"]
+    whole = client.chat(REQUEST)
+    assert (whole.text, len(whole.tool_calls)) == ("looklisten", 2)
+    assert ShapedClient(recognise_shape(fill, "mine:fill"), HERE, "gpt").chat(REQUEST).text == "Hi"
+
+
+@pytest.mark.parametrize("function", [read, talk])
+def test_an_object_that_is_only_read_or_keeps_a_history_is_not_filled(function: Any) -> None:
+    assert method_of((), function).filled is None
+    with pytest.raises(PluginError):
+        recognise_shape(function, "mine:function")
+
+
+@pytest.mark.parametrize(
+    ("code", "is_filled"),
+    [
+        ("answer.text = 'a'", True),
+        ("answer.calls[0] = 'a'", True),
+        ("answer.add_text('a')", True),
+        ("fill(answer)", True),
+        ("answer[0] = 'a'", False),
+        ("other.text = answer.text", False),
+        ("answer.show()", False),
+        ("not code", False),
+    ],
+)
+def test_the_code_shows_whether_an_object_is_filled(code: str, is_filled: bool) -> None:
+    source = f"def ask(answer, other, fill):\n    {code}\n" if code != "not code" else "def ask("
+    module = "def fill(it):\n    it.text = ''\n"
+
+    found = filled_parameter({"answer": Answer, "return": Answer, "other": str}, source, module)
+
+    assert found == (("answer", Answer) if is_filled else None)
+
+
+class Library:
+    def embed(self, text: str) -> str:
+        return HTTP.post("/embeddings", json=text).text
+
+    def explain(self, topic: str) -> str:
+        return HTTP.post("/chat/completions", json=[self.embed(topic), topic]).text
+
+
+def test_a_method_for_embeddings_is_not_the_one_for_conversations() -> None:
+    shape = recognise_shape(Library, "mine:Library")
+
+    assert shape.whole.path == ("explain",)
+    assert not shape.whole.sends_no_conversation
+    assert method_of(("embed",), Library.embed).sends_no_conversation
+
+
+def test_a_text_or_a_list_may_be_the_messages() -> None:
+    def say(what: str | list[dict[str, Any]]) -> str:
+        return HTTP.post("/responses", json=what).text
+
+    def tell(what: str | list[str]) -> str:
+        return HTTP.post("/responses", json=what).text
+
+    assert [method_of((), each).text_or_list for each in (say, tell, condense)] == ["what", None, None]
+
+
+def test_tools_that_a_registry_declares_are_not_bare() -> None:
+    def generate(contents: list[Any], tools: Any = None) -> str:
+        if hasattr(tools, "declarations"):
+            tools = [{"functionDeclarations": tools.declarations()}]
+        body = {"contents": contents}
+        body["tools"] = tools
+        return json.dumps(body)
+
+    def bare(contents: list[Any], tools: Any = None) -> str:
+        return json.dumps({"contents": contents, "tools": [{"functionDeclarations": list(tools)}]})
+
+    assert [wraps_tools(method_of((), each)) for each in (generate, bare)] == [False, True]
