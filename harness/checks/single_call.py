@@ -12,6 +12,7 @@ from typing import cast
 from harness.apis import registry
 from harness.bridge.call_log import BoundMethod, LoggedCall, logged_calls
 from harness.bridge.clients.truncation import may_report_truncation
+from harness.bridge.clients.user_answers import decline_questions
 from harness.checks.programs import (
     EXAMPLE_FORMAT,
     EXAMPLE_INPUT,
@@ -42,6 +43,7 @@ def call_once(spec: str, model: str) -> None:
     client = adapter.connect(Endpoint(base_url, NO_KEY), model)
     response_format = EXAMPLE_FORMAT if Capability.JSON_SCHEMA in adapter.capabilities else None
     request = ChatRequest(model, (Message(Role.USER, (Text(EXAMPLE_INPUT),)),), response_format=response_format)
+    decline_questions()
     with logged_calls(lambda: 0) as calls:
         try:
             answer = cast("ChatResponse", client.chat(request))

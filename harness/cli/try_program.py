@@ -509,7 +509,13 @@ def _run_program(
         result = _without_missing_end(result, f"it was stopped after {seconds:.0f} seconds, before it had all answers")
     elif RETURNED_CALLS in ended.printed:
         result = _without_missing_end(result, None)
+    elif _ASKS_FOR_CONSENT.search(ended.printed):
+        result = _without_missing_end(result, "it asks whether a tool may run, and ended without consent")
     return ended, result, router
+
+
+_ASKS_FOR_CONSENT = re.compile(r"[\[(]\s*y(?:es)?\s*/\s*no?\s*[\])]", re.IGNORECASE)
+"""Question for the user. Programs get no consent, because their tools need not be harmless."""
 
 
 def _without_missing_end(result: RunResult, stopped: str | None) -> RunResult:

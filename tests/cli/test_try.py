@@ -478,6 +478,8 @@ while True:
     messages.append(message)
     if not message.get("tool_calls"):
         break
+    if "ask" in sys.argv and input("Read it? [y/N] ") != "y":
+        sys.exit("stopped")
     for call in message["tool_calls"]:
         if call["function"]["name"] != "read" and not {"skip", "stop"}.isdisjoint(sys.argv):
             if "stop" in sys.argv:
@@ -507,6 +509,15 @@ if "show" in sys.argv:
 if "exit" in sys.argv and answer["choices"][0]["finish_reason"] == "length":
     sys.exit("The answer is incomplete.")
 """
+
+
+def test_a_program_may_stop_without_the_consent_of_its_user(harness: Command, folder: Path) -> None:
+    (folder / "program.py").write_text(PROGRAM)
+
+    done = harness("try", "--command", f"{sys.executable} program.py ask")
+
+    assert (done.code, "script-unplayed" in done.out) == (2, False), done.out
+    assert "UNFINISHED  it asks whether a tool may run, and ended without consent" in done.out
 
 
 def test_results_of_a_program_show_lost_letters_and_other_calls(harness: Command, folder: Path) -> None:

@@ -46,6 +46,7 @@ from harness.bridge.clients.turns import (
     prompt_text,
     whole_answer,
 )
+from harness.bridge.clients.user_answers import approving_arguments, confirmed_questions
 from harness.bridge.clients.values import items_of, plain_fields
 from harness.model.errors import RECOGNISED_CLIENT, Unsupported
 from harness.model.messages import ChatResponse
@@ -246,10 +247,16 @@ class AgentDrive:
             if self.registrar is not None:
                 client = self.registrar(client, tool, self.api)
         per_call |= {name: make(tools, self.api) for name, make in self.prompt_tools.items()}
+        per_call |= approving_arguments(self.prompt)
         per_call |= LoopSettings(self.sending, self.api).arguments(conversation, model)
         prompt = str(self.prompt.prompt)
         answers: list[ChatResponse | None] = []
-        with asyncio.Runner() as runner, entered(runner, client, stays_open=self.maker.copies_object) as opened:
+        stays_open = self.maker.copies_object
+        with (
+            asyncio.Runner() as runner,
+            confirmed_questions(),
+            entered(runner, client, stays_open=stays_open) as opened,
+        ):
             for turn in conversation.turns:
                 given, before = {**examples, prompt: prompt_text(turn)}, answer_attributes(opened)
                 if self.completing is None:
@@ -353,7 +360,8 @@ class FunctionDrive:
         named = constructor_names(self.function).items()
         own = self.prompt.names if not self.prompt.is_open else {name for _, name in named}
         given: dict[str, object] = {name: values[key] for key, name in named if key in values and name in own}
-        given |= self.prompt.examples | LoopSettings(self.prompt, self.api).arguments(conversation, model)
+        given |= self.prompt.examples | approving_arguments(self.prompt)
+        given |= LoopSettings(self.prompt, self.api).arguments(conversation, model)
         read = self.prompt.names | {*READS_OPTION.findall(self.prompt.source)}
         for known, value in (
             (SYNONYMS["system"], conversation.system),
@@ -373,7 +381,7 @@ class FunctionDrive:
         name = first_known(SYNONYMS["messages"], self.prompt.names) if len(conversation.turns) > 1 else None
         history, prompt = list[object](), str(self.prompt.prompt)
         answers: list[ChatResponse | None] = []
-        with asyncio.Runner() as runner:
+        with asyncio.Runner() as runner, confirmed_questions():
             for place, turn in enumerate(conversation.turns):
                 if place and (name is None or not history):
                     raise Unsupported(RECOGNISED_CLIENT, "a second turn", "each call is a conversation")

@@ -26,6 +26,7 @@ from harness.bridge.clients.provider_arguments import (
     providers_of,
 )
 from harness.bridge.clients.sources import source_of
+from harness.bridge.clients.user_answers import approving_arguments
 from harness.model.errors import PluginError
 
 TRIED_MODELS = ("model", "gpt-4.1", "claude-opus-4-8", "gemini-2.5-flash")
@@ -201,7 +202,7 @@ def make_client(
     if config is not None and "base_url" not in arguments:
         arguments[config[0]] = make_client(config[1], base_url, api_key, model, api="", **inner)
     unknown = method.required - arguments.keys() - {*PROVIDERS, *BASE_URLS, *KEYS, *MODELS}
-    arguments |= _example_arguments(method, unknown)
+    arguments |= _example_arguments(method, unknown) | approving_arguments(method)
     if missing := sorted(method.required - arguments.keys()):
         name = getattr(factory, "__name__", "it")
         if inspect.isfunction(factory) and not constructor_names(factory).keys() & {"base_url", "api_key", "model"}:

@@ -49,6 +49,7 @@ from harness.bridge.clients.turns import (
     plain_answer,
     prompt_text,
 )
+from harness.bridge.clients.user_answers import confirmed_questions
 from harness.model.errors import RECOGNISED_CLIENT, Unsupported
 from harness.model.messages import ChatResponse, ToolCall
 from harness.model.protocols import Capability, Conversation, Endpoint
@@ -135,7 +136,12 @@ class SessionDrive:
         is_added = self.prompt in adding_methods(self.methods)
         answers: list[ChatResponse | None] = []
         examples = self.prompt.examples
-        with asyncio.Runner() as runner, entered(runner, client, stays_open=self.maker.copies_object) as opened:
+        stays_open = self.maker.copies_object
+        with (
+            asyncio.Runner() as runner,
+            confirmed_questions(),
+            entered(runner, client, stays_open=stays_open) as opened,
+        ):
             for turn in conversation.turns:
                 before = answer_attributes(opened)
                 given = {**examples, prompt: prompt_text(turn)}
