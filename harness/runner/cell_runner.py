@@ -381,9 +381,13 @@ class LoopOutcome:
 
 
 class ScriptedTools:
-    """Runs the scenario's tools for a loop and records the calls. Parallel calls finish in reverse order."""
+    """Runs the scenario's tools for a loop and records the calls. Parallel calls finish in reverse order.
+
+    `has_failed` is set if a tool has failed.
+    """
 
     def __init__(self, conversation: ServedSession) -> None:
+        self.has_failed = False
         self._conversation = conversation
         self._places = CallPositions(conversation.scenario)
         self._order = ReverseOrder()
@@ -400,6 +404,7 @@ class ScriptedTools:
             result = answer(scenario, call, called_before(scenario, answers - 1))
         except (ToolFailure, UnknownTool, MissingResult) as raised:
             result = failure(call, raised)
+        self.has_failed |= result.is_error
         self._order.wait(place)
         return result
 
@@ -433,7 +438,8 @@ def run_loop(
         router.origin = endpoint.base_url.removesuffix(wire.base_path)
         conversation = router.conversation(cell.scenario, _SESSION, wire)
         base = f"{router.origin}/{cell.scenario.id}/{_SESSION}{wire.base_url_ending}"
-        outcome = _drive(cell, adapter, Endpoint(base, NO_KEY), ScriptedTools(conversation))
+        tools = ScriptedTools(conversation)
+        outcome = _drive(cell, adapter, Endpoint(base, NO_KEY), tools)
     others = [each for each in router.conversations() if each is not conversation and each.request_count]
     transcripts = [
         *(f"{each.request_count} of the API {each.wire.name}" for each in others),
@@ -441,7 +447,7 @@ def run_loop(
     ]
     served = conversation.transcript(ended=True)
     nothing_sent = not conversation.request_count and not transcripts
-    declined = outcome.declined if nothing_sent or _ends_a_turn(served) else None
+    declined = outcome.declined if nothing_sent or tools.has_failed or _ends_a_turn(served) else None
     if declined is not None:
         served, outcome = replace(served, ended=False), replace(outcome, declined=None)
     transcript = _loop_transcript(cell, served, outcome, tuple(transcripts), backend.mode)

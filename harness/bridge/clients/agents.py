@@ -45,6 +45,7 @@ from harness.bridge.clients.turns import (
     entered,
     prompt_text,
     whole_answer,
+    without_tool_errors,
 )
 from harness.bridge.clients.user_answers import approving_arguments, confirmed_questions
 from harness.bridge.clients.values import items_of, plain_fields
@@ -253,8 +254,9 @@ class AgentDrive:
         answers: list[ChatResponse | None] = []
         stays_open = self.maker.copies_object
         with (
-            asyncio.Runner() as runner,
+            without_tool_errors(),
             confirmed_questions(),
+            asyncio.Runner() as runner,
             entered(runner, client, stays_open=stays_open) as opened,
         ):
             for turn in conversation.turns:
@@ -381,7 +383,7 @@ class FunctionDrive:
         name = first_known(SYNONYMS["messages"], self.prompt.names) if len(conversation.turns) > 1 else None
         history, prompt = list[object](), str(self.prompt.prompt)
         answers: list[ChatResponse | None] = []
-        with asyncio.Runner() as runner, confirmed_questions():
+        with without_tool_errors(), confirmed_questions(), asyncio.Runner() as runner:
             for place, turn in enumerate(conversation.turns):
                 if place and (name is None or not history):
                     raise Unsupported(RECOGNISED_CLIENT, "a second turn", "each call is a conversation")

@@ -19,7 +19,7 @@ from harness.bridge.clients.truncation import may_report_truncation
 from harness.bridge.clients.values import has_attributes, jsonable
 from harness.bridge.completions import NO_STOP_REASON, NO_TRUNCATION
 from harness.bridge.openai_messages import Memory
-from harness.model.errors import RECOGNISED_CLIENT, Unsupported
+from harness.model.errors import RECOGNISED_CLIENT, HarnessError, ToolFailed, Unsupported
 from harness.model.messages import JSON, ChatRequest, ChatResponse, Finish, Message, Role, StopReason, Text, Usage
 from harness.model.protocols import Conversation
 
@@ -43,6 +43,24 @@ def entered(runner: asyncio.Runner, client: Any, *, stays_open: bool = False) ->
             runner.run(client.__aexit__(None, None, None))
     else:
         yield client
+
+
+@contextmanager
+def without_tool_errors() -> Generator[None]:
+    """Raise `Unsupported` if third-party code raises an exception of its own because a tool failed: its caller handles
+    the failures of tools.
+
+    The code must have raised it deliberately: `from` the exception of the tool, or of a class that is not built in.
+    """
+    try:
+        yield
+    except Exception as error:
+        is_own = type(error).__module__ != "builtins" and not isinstance(error, HarnessError)
+        cause = error.__cause__ or (error.__context__ if is_own else None)
+        if isinstance(cause, ToolFailed):
+            reason = f"it raises {type(error).__name__} then"
+            raise Unsupported(RECOGNISED_CLIENT, "a tool that fails", reason) from error
+        raise
 
 
 def check_texts(conversation: Conversation) -> None:
