@@ -284,7 +284,7 @@ def _after_cut_call(
 ) -> Iterator[CellResult]:
     """Yield the conversations that used a call that was cut off. The program may stop, or ask the model to go on."""
     used = {"cut-call-run", "cut-call-answered"}
-    yield from (each for each in cells if not used.isdisjoint(finding.rule for finding in each.findings))
+    yield from (each for each in cells if any(finding.rule in used and finding.fails for finding in each.findings))
 
 
 def _after_error(

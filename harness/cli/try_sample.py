@@ -177,7 +177,7 @@ class Trial:
                 other = replace(execution, options=complete_for_check(options))
                 probed = other.result(workers)
                 more = trial._sample(other, workers, probed, seconds)  # noqa: SLF001 - of the same class
-                sampled = _joined(sampled, more, api)
+                sampled = _join_samples(sampled, more, api)
                 added.append(f"--api {api}")
         if added:
             typer.echo(f"The sample was also run with {' and '.join(added)}.")
@@ -254,7 +254,7 @@ class Trial:
         return (model, None) if refused is None or other is None else (other, refused[0])
 
 
-def _joined(sampled: RunResult, more: RunResult, api: str) -> RunResult:
+def _join_samples(sampled: RunResult, more: RunResult, api: str) -> RunResult:
     """Return the result of a sample with the cells of the same client's run with another API, as a target of their
     own.
     """

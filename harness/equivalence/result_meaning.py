@@ -131,6 +131,26 @@ def core_text(view: ResultView) -> str | None:
     return innermost if isinstance(innermost, str) else canonical(innermost)
 
 
+def reports_failure(view: ResultView) -> bool:
+    """Return whether a result is marked as an error, or its text has a word for a failure, as in `Error: timeout`, but
+    not in `no errors`.
+    """
+    texts = [part.text if isinstance(part, TextView) else "" for part in view.payload]
+    texts += [canonical(part.value) for part in view.payload if isinstance(part, JsonView)]
+    text = " ".join(texts)
+    found = FAILURE_WORDS.search(text)
+    if view.error_mark is not None or found is None:
+        return view.error_mark is not None
+    return _NEGATION.search(text[max(found.start() - _NEGATED_LENGTH, 0) : found.start()]) is None
+
+
+FAILURE_WORDS = re.compile("error|fail|exception", re.IGNORECASE)
+
+_NEGATION = re.compile(r"\b(no|without|zero|0)\b", re.IGNORECASE)
+_NEGATED_LENGTH = 20
+"""Number of characters before a word in which a negation of it may be."""
+
+
 def is_nothing(result: ToolResult) -> bool:
     """Return whether a tool returned `None`, an empty text or no parts."""
     content = result.content

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from harness.apis.jsonvalue import equal
 from harness.apis.response_rules import Subject
 from harness.apis.view import CallView, OpaqueView, ResponseView, TextView
+from harness.equivalence.result_meaning import reports_failure
 from harness.model.messages import ChatResponse, Refusal, StopReason, Text, Usage
 from harness.results import DrivenTranscript, Kind, ServedTranscript, Severity, ToolRun
 from harness.rules.call_matching import match_calls
@@ -262,7 +263,9 @@ def cut_call_run(given: LoopInputs) -> Iterator[RuleViolation]:
     remedy="leave a call that was cut off out of the history, and send no result for it",
 )
 def cut_call_answered(given: LoopInputs) -> Iterator[RuleViolation]:
-    """Report a truncated call, or its result, in a later request."""
+    """Report a truncated call, or its result, in a later request. It is a convention if the result reports a failure:
+    the model then writes the call again.
+    """
     for cut in given.cut_calls:
         later = given.evidence.parsed_exchanges[cut.exchange + 1 :]
         yield from [violation for parsed in later for violation in _cut_call_in_request(given, cut, parsed)][:1]
@@ -280,7 +283,9 @@ def _cut_call_in_request(given: LoopInputs, cut: CutCall, parsed: ParsedExchange
     if calls or results:
         how = "is answered with a result" if results else "is sent back"
         message = f"the call of {cut.view.name} {how}, and it was cut off {cut.when}"
-        yield parsed.violation(message, (*results, *calls)[0].pointer)
+        is_reported = bool(results) and all(map(reports_failure, results))
+        kind = Kind.CONVENTION if is_reported else None
+        yield parsed.violation(message, (*results, *calls)[0].pointer, kind=kind)
 
 
 @_loop_rule(

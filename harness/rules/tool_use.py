@@ -10,7 +10,7 @@ from harness.apis.response_rules import Subject
 from harness.apis.view import CallView, JsonView, MediaView, OpaqueView, ResultView, TextView, WireError
 from harness.equivalence import request_meaning
 from harness.equivalence.request_meaning import tool_families, tool_family
-from harness.equivalence.result_meaning import core_text, is_plain_result, is_sent_by_item
+from harness.equivalence.result_meaning import FAILURE_WORDS, core_text, is_plain_result, is_sent_by_item
 from harness.equivalence.schema_changes import change
 from harness.model.messages import JSON, Text, ToolResult
 from harness.results import Kind, ServedTranscript, Severity
@@ -262,15 +262,12 @@ def _fault_of_result(answer: MatchedResult, *, is_loop: bool) -> tuple[str, Viol
         return "differs from what the tool returned", {}
     text = core_text(answer.view) or ""
     in_words = " " in text and not text.startswith(("{", "["))
-    if answer.view.error_mark is not None or in_words or _FAILURE.search(text):
+    if answer.view.error_mark is not None or in_words or FAILURE_WORDS.search(text):
         return "does not contain the error of the tool", {"severity": Severity.WARNING, "remedy": _REMEDY_OF_ERROR}
     return "does not report that the tool failed", {"remedy": _REMEDY_OF_ERROR}
 
 
 _REMEDY_OF_ERROR = "send the error's text as the result of a tool that failed"
-
-
-_FAILURE = re.compile("error|fail|exception", re.IGNORECASE)
 
 _PRINTED_OBJECT = re.compile(r"\[object [A-Z]\w*\]|<[\w.<> ]+ at 0x[0-9a-fA-F]+>")
 """Text that JavaScript and Python print for objects without a text form."""
@@ -294,9 +291,9 @@ def _text_that_lost_letters(result: str, arguments: JSON) -> str | None:
     or the code that sends its result lost them.
     """
     for each in as_object(arguments).values():
-        if isinstance(each, str) and " " in each and not each.isascii() and each not in result:
+        if isinstance(each, str) and " " in each and not each.isascii() and each.casefold() not in result.casefold():
             lost = (each.encode("ascii", mode).decode() for mode in ("ignore", "replace"))
-            if any(text in result for text in lost):
+            if any(text.casefold() in result.casefold() for text in lost):
                 return each
     return None
 

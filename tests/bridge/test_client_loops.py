@@ -403,6 +403,16 @@ class Agent:
         SEEN.extend([name, text, schema] for name, text, schema, _ in self.tools)
         SEEN.append(self.tools[0][3](**args))
 """,
+    "tuples without an annotation that are unpacked into a declaration": """
+class Agent:
+    def __init__(self, tools):
+        self.tools = tools
+    def specs(self):
+        return [{"name": n, "description": d, "input_schema": s} for n, (_f, d, s) in self.tools.items()]
+    def ask(self, prompt):
+        SEEN.extend([each["name"], each["description"], each["input_schema"]] for each in self.specs())
+        SEEN.append(self.tools["weather"][0](**args))
+""",
     "tool(fn, spec) of a builder in whose context the prompt is sent": """
 class Agent:
     def __init__(self):

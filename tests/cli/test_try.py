@@ -489,6 +489,9 @@ while True:
         arguments = call["function"]["arguments"]
         if "mend" in sys.argv and not arguments.endswith("}"):
             call["function"]["arguments"] = arguments = '{"path": "mended"}'
+        if "catch" in sys.argv and not arguments.endswith("}"):
+            messages.append({"role": "tool", "tool_call_id": own, "content": "Error: the arguments are no JSON."})
+            continue
         path = json.loads(arguments).get("path")
         if "order" in sys.argv:
             other = next((each for each in message["tool_calls"] if each != call), call)
@@ -500,6 +503,8 @@ while True:
             content = "text of " + json.loads(message["tool_calls"][-1]["function"]["arguments"])["path"]
         if "ascii" in sys.argv:
             content = content.encode("ascii", "ignore").decode()
+        if "upper" in sys.argv:
+            content = content.upper()
         if "encode" in sys.argv:
             content = json.dumps(json.dumps({"path": path}))
         messages.append({"role": "tool", "tool_call_id": own, "content": content})
@@ -524,8 +529,17 @@ def test_results_of_a_program_show_lost_letters_and_other_calls(harness: Command
     (folder / "program.py").write_text(PROGRAM)
     last = harness("try", "--command", f"{sys.executable} program.py last")
     assert "is answered with the result of another call" in " ".join(last.out.split())
-    stripped = harness("try", "--command", f"{sys.executable} program.py ascii")
-    assert "the result of read has a text of its call without its letters that are not ASCII" in stripped.out
+    for way in ("ascii", "ascii upper"):
+        stripped = harness("try", "--command", f"{sys.executable} program.py {way}")
+        assert "the result of read has a text of its call without its letters that are not ASCII" in stripped.out
+
+
+def test_a_program_may_answer_a_call_that_was_cut_off_with_an_error(harness: Command, folder: Path) -> None:
+    (folder / "program.py").write_text(PROGRAM)
+
+    done = harness("try", "--command", f"{sys.executable} program.py catch")
+
+    assert (done.code, "cut-call-answered" in done.out) == (0, False), done.out
 
 
 CHATTING = """

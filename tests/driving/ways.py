@@ -40,6 +40,7 @@ WRONG = {
     "fills-nothing": "result-swapped",
     "encoded-otherwise": "result-changed",
     "replaces-text": "result-changed",
+    "blames-nothing": "result-changed",
     "hides-error": "result-changed",
     "id-lost": "result-orphan",
     "system-dropped": "loop-system",
@@ -214,7 +215,7 @@ turns:
 EMPTY = SCENARIO.replace("return: {{temp_c: 18}}", 'return: ""')
 
 OTHERS = {
-    **dict.fromkeys(("names-nothing", "fills-nothing"), EMPTY),
+    **dict.fromkeys(("names-nothing", "fills-nothing", "blames-nothing"), EMPTY),
     **dict.fromkeys(("tools-dropped-in-turn", "last-without-tools", "tool-replaced"), ROUNDS),
     "own-tool": OWN_TOOL,
     "ends-with-call": ENDING,
@@ -384,7 +385,8 @@ BODIES: dict[str, Callable[[Body], Body]] = {
     "wrapped": messages(wrapped),
     "encoded": content(json.dumps),
     "encoded-otherwise": content(lambda text: json.dumps(text.replace("18", "19"))),
-    "names-nothing": content(lambda text: text or "(nothing found)"),
+    "names-nothing": content(lambda text: text or "(nothing found, no errors)"),
+    "blames-nothing": content(lambda text: text or "Tool failed: no output"),
     "fills-nothing": content(lambda text: text or '{"temp_c": 31}'),
     "replaces-text": content(
         lambda text: text.replace('{"temp_c": 18}', "").replace('{"temp_c":18}', "") or "(nothing found)"

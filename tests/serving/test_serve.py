@@ -417,6 +417,16 @@ def test_a_client_that_answers_a_call_that_was_cut_off_is_found(prompted: Served
     assert cut_off(prompted, "answered", answered)[0] == "cut-call-answered"
 
 
+def test_a_call_that_was_cut_off_may_be_answered_with_an_error(prompted: Served) -> None:
+    def answered(message: dict[str, Any]) -> list[Any]:
+        (call,) = message["tool_calls"]
+        return [message, {"role": "tool", "tool_call_id": call["id"], "content": '{"error": "no JSON"}'}]
+
+    assert cut_off(prompted, "refused", answered)[0] == "cut-call-answered"
+    severities = [each["severity"] for each in prompted.report("call-truncated", "refused")["findings"]]
+    assert severities[0] == "note"
+
+
 def test_a_tool_that_runs_for_a_call_that_was_cut_off_is_found(prompted: Served) -> None:
     def ran(_: dict[str, Any]) -> list[Any]:
         call = {"name": "send_letter", "arguments": {"to": "the harbour master"}}

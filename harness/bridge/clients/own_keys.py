@@ -23,9 +23,10 @@ class Declaration(dict[str, Any]):
         alone = dict[str, Any].get(self, "functionDeclarations", ())
         enclosed = alone[0] if len(alone) == 1 else self
         inner = cast("dict[str, Any]", dict[str, Any].get(self, "function", enclosed))
-        keys = SCHEMA_KEYS if key in SCHEMA_KEYS else (key,)
+        is_schema = key in SCHEMA_KEYS or key in _OWN_SCHEMA_KEYS
+        keys = SCHEMA_KEYS if is_schema else ("description",) if key in _OWN_DESCRIPTION_KEYS else (key,)
         found = next((each for each in keys if each in inner), None)
-        if found is None and (keys is not SCHEMA_KEYS or "name" not in inner):
+        if found is None and not (is_schema and "name" in inner):
             raise KeyError(key)
         value: Any = inner.get(found or "", NO_PARAMETERS)
         for unread in ("type", "function", *SCHEMA_KEYS):
@@ -45,6 +46,11 @@ NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
 
 SCHEMA_KEYS = ("parameters", "input_schema", "parametersJsonSchema", "parameters_json_schema")
 """Keys that hold the schema of a tool in the formats of the APIs. A tool of Gemini without parameters has none."""
+
+
+_OWN_SCHEMA_KEYS = ("schema", "json_schema", "params", "args_schema")
+_OWN_DESCRIPTION_KEYS = ("desc", "doc", "summary")
+"""Keys of a tool in the formats of clients."""
 
 
 class UnknownKeyError(KeyError):

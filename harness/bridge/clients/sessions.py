@@ -18,6 +18,7 @@ from harness.bridge.clients.loop_methods import (
     declares_tools,
     prompt_methods,
     read_content,
+    read_results,
     result_methods,
     result_parameters,
     results_parameter,
@@ -109,9 +110,13 @@ class SessionDrive:
     def ignored(self) -> tuple[str, ...]:
         """The rules that the class cannot satisfy."""
         has_flag = "is_error" in self.results.source or "is_error" in result_parameters(self.results)
-        kinds = own_classes_in(self.results.hints.get(results_parameter(self.results) or ""))
-        has_flag = has_flag or any({*CALL_PARAMETERS["is_error"]} & hints_of(each).keys() for each in kinds)
-        return () if has_flag else ("error-flag",)
+        parameter = results_parameter(self.results)
+        kinds = own_classes_in(self.results.hints.get(parameter or ""))
+        names = {name for each in kinds for name in hints_of(each)}
+        if parameter is not None:
+            uses = read_results(self.results, parameter)
+            names.update(uses.names, uses.keys, uses.attributes)
+        return () if has_flag or names & {*CALL_PARAMETERS["is_error"]} else ("error-flag",)
 
     def __call__(self, endpoint: Endpoint, model: str, conversation: Conversation) -> list[ChatResponse | None]:
         """Run a conversation. Return what the application gets for each turn."""

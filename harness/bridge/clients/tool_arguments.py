@@ -13,6 +13,7 @@ from typing import Any, TypeAlias, cast
 from harness.bridge.call_log import call
 from harness.bridge.clients.annotations import own_classes_in
 from harness.bridge.clients.answer_fields import own_calls
+from harness.bridge.clients.declared_parts import parts_by_name
 from harness.bridge.clients.message_classes import as_annotated
 from harness.bridge.clients.methods import Method, method_of
 from harness.bridge.clients.names import EXECUTORS, FUNCTION_MAPS, SYNONYMS, TOOL_PARAMETERS
@@ -131,6 +132,8 @@ def _pairs_argument(name: str, hint: object, code: ClassSource) -> PairsArgument
     kinds = next(_tuples_in(hint), ())
     if len(kinds) > _PAIR:
         return _tuples_argument(kinds, is_mapping)
+    if hint is None and (unpacked := _tuples_by_use(name, code)) is not None:
+        return unpacked
     if any("Callable" in str(each) for each in kinds):
         typed = next(filter(typing.is_typeddict, kinds), None)
         return PairsArgument(str(hint), is_mapping, "Callable" in str(kinds[:1]), code.module, cast("Any", typed))
@@ -144,6 +147,20 @@ def _pairs_argument(name: str, hint: object, code: ClassSource) -> PairsArgument
     if not any(is_declaration) and not (any(is_function) and "_" in read.groups()[:2]):
         return None
     return PairsArgument("", is_mapping, is_function[0] or is_declaration[1], code.module)
+
+
+def _tuples_by_use(name: str, code: ClassSource) -> TuplesArgument | None:
+    """Return the argument for tuples that the class unpacks into the parts of a declaration and a function."""
+    read = re.search(
+        rf"\bfor (?:(\w+), \()?((?:\w+, ){{2,3}}\w+)\)? in (?:self\.)?_?{name}(\.items\(\)|\.values\(\))?(?![\w.])",
+        code.source,
+    )
+    if read is None:
+        return None
+    known = parts_by_name(code.source)
+    parts = [known.get(each, "handler") for each in read[2].split(", ")]
+    is_clear = "handler" in parts and len({*parts}) == len(parts) and {*parts} <= _PARTS_OF_TUPLES
+    return TuplesArgument(parts, "", bool(read[3])) if is_clear else None
 
 
 def _tuples_in(hint: object) -> Iterator[tuple[object, ...]]:
@@ -168,6 +185,8 @@ def _tuples_argument(kinds: Sequence[object], is_mapping: bool) -> TuplesArgumen
 
 
 _PAIR = 2
+
+_PARTS_OF_TUPLES = frozenset({"name", "description", "parameters", "handler"})
 
 
 def takes_mapping(name: str, hint: object, code: ClassSource) -> bool:
