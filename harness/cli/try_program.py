@@ -35,6 +35,7 @@ from harness.cli.main import STARTED, print_error
 from harness.cli.outputs import on_screen
 from harness.cli.serve import variables_for
 from harness.cli.settings import fact_options
+from harness.cli.try_endings import without_missing_end
 from harness.model.errors import UsageError
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import JSON
@@ -505,34 +506,7 @@ def _run_program(
         sent_to = redirecting_environment(environment)
         ended = run_program(command, sent_to, seconds, may_be_adapter=is_first, lines=lines)
     result = router.run()
-    if ended.is_stopped:
-        result = _without_missing_end(result, f"it was stopped after {seconds:.0f} seconds, before it had all answers")
-    elif RETURNED_CALLS in ended.printed:
-        result = _without_missing_end(result, None)
-    elif _ASKS_FOR_CONSENT.search(ended.printed):
-        result = _without_missing_end(result, "it asks whether a tool may run, and ended without consent")
-    return ended, result, router
-
-
-_ASKS_FOR_CONSENT = re.compile(r"[\[(]\s*y(?:es)?\s*/\s*no?\s*[\])]", re.IGNORECASE)
-"""Question for the user. Programs get no consent, because their tools need not be harmless."""
-
-
-def _without_missing_end(result: RunResult, stopped: str | None) -> RunResult:
-    """Return the result without the findings that the program ended its conversations too early.
-
-    If it exceeded its time limit, their rest is unknown, and the run is unfinished for the reason `stopped`. Code that
-    returns calls of tools leaves the rest to its caller.
-    """
-    cells: list[CellResult] = []
-    for cell in result.cells:
-        findings = tuple(each for each in cell.findings if each.rule != "script-unplayed")
-        is_changed = len(findings) < len(cell.findings)
-        verdict = verdict_of(findings) if is_changed else cell.verdict
-        cells.append(replace(cell, findings=findings, verdict=verdict))
-    if all(new.findings == old.findings for new, old in zip(cells, result.cells, strict=True)):
-        return result
-    return replace(result, cells=cells, stopped=stopped)
+    return ended, without_missing_end(ended, result, router, seconds), router
 
 
 def _in_pieces(response: HttpResponse, _seed: str) -> tuple[HttpResponse, str]:

@@ -4,7 +4,9 @@ The script of a conversation is made from its first request. The model writes a 
 twice in parallel, with different texts as arguments. Then it calls the next tool once, and then answers. If the request
 allows one call at a time, the first tool is also called once. Arguments are the simplest values that fit a tool's
 schema. Without tools, the model answers immediately. The answer has the JSON format that the request asks for, if any.
-A format applies to every text, so there is none before the calls then.
+A format applies to every text, so there is none before the calls then. If the first request forces a call, there is
+none either, and the model calls all tools that it may call. A tool whose name or description means that it ends the
+conversation is called last.
 """
 
 from __future__ import annotations
@@ -162,6 +164,21 @@ class ImprovisedRouter(ServeRouter):
                 return each
         return None
 
+    def ended_with_call(self) -> frozenset[str]:
+        """Return the conversations whose last answer may be the program's result: it calls a tool that ends the
+        conversation, or the request forced a call.
+        """
+        found = set[str]()
+        for each in self.conversations():
+            last = next(reversed(each.evidence(ended=True).parsed_exchanges), None)
+            if last is None or last.request is None or last.answer is None:
+                continue
+            tools = {tool.name: tool for tool in last.request.tools}
+            is_end = any(call.name in tools and ends_conversation(tools[call.name]) for call in last.answer.calls)
+            if is_end or (forces_calls(last.request) and (last.answer.calls or last.is_made_up)):
+                found.add(each.scenario.id)
+        return frozenset(found)
+
     @property
     def has_tools(self) -> bool:
         """Return whether a request declared tools."""
@@ -198,6 +215,7 @@ def improvised_scenario(
     """Return a scenario for a conversation that begins with this request, and with this kind of answer."""
     declared = [] if view is None else [each for each in view.tools if each.kind == "function"]
     declared.sort(key=lambda each: not _takes_text(each))  # two calls of the first one are to have different arguments
+    called, ending = _tools_to_call(declared, view)
     faults: dict[FirstAnswer, JSON] = {"error": {"status": 400}, "stream error": {"stream_error": 503}}
     tools: list[JSON] = [
         {
@@ -208,17 +226,19 @@ def improvised_scenario(
         }
         for each in declared
     ]
-    calls: list[dict[str, JSON]] = [{each.name: example_value(each.parameters or {}, {})} for each in declared[:2]]
-    calls = [] if first == "stream error" else calls
-    one_call = first != "two calls" or (view is not None and "one_call" in view.settings)
+    calls: list[dict[str, JSON]] = [{each.name: example_value(each.parameters or {}, {})} for each in called]
+    end: list[JSON] = [{"calls": [{each.name: example_value(each.parameters or {}, {})}]} for each in ending]
+    calls, end = ([], []) if first == "stream error" else (calls, end)
+    one_call = first != "two calls" or _names_tool(view) or (view is not None and "one_call" in view.settings)
     answer_format = view.response_format if view is not None else None
     script: list[JSON] = [{"calls": [call]} for call in calls]
     if calls:
-        other = {declared[0].name: example_value(declared[0].parameters or {}, {}, text=_OTHER_TEXT)}
-        text: dict[str, JSON] = {} if answer_format is not None else {"text": TEXT_BEFORE_CALLS}
+        other = {called[0].name: example_value(called[0].parameters or {}, {}, text=_OTHER_TEXT)}
+        is_silent = answer_format is not None or forces_calls(view)
+        text: dict[str, JSON] = {} if is_silent else {"text": TEXT_BEFORE_CALLS}
         script[0] = {**text, "calls": [other] if one_call else [calls[0], other]}
-    if calls and first == "unknown tool":
-        script = [{"calls": [{_UNKNOWN_TOOL: {}}]}]
+    if calls and first == "unknown tool" and not _names_tool(view):
+        script = [{"calls": [{_UNKNOWN_TOOL: {}}]}, *(script if forces_calls(view) else [])]
     if first == "cut call" and any(value for call in calls[:1] for value in call.values()):
         script = [{"calls": [calls[0]], "truncated": True}]
     final: dict[str, JSON] = {"text": ANSWER}
@@ -234,16 +254,62 @@ def improvised_scenario(
         "id": f"conversation-{number}",
         "title": "A conversation of the program",
         "covers": ["tools"],
-        "requires": [*(["tools"] if calls else []), *(["parallel-tool-calls"] if calls and not one_call else [])],
+        "requires": [
+            *(["tools"] if calls or end else []),
+            *(["parallel-tool-calls"] if calls and not one_call else []),
+        ],
         "scripted": first in ("cut call", "cut text", "divided text", *faults),
         "faults": [faults[first]] if first in faults else [],
         "system_from": "client",
         "tools": tools,
         "undeclared_tools": [_UNKNOWN_TOOL] if calls and first == "unknown tool" else [],
-        "turns": [{"user": user or "Hello", "model": [*script, final]}, *([second] if first == "two turns" else [])],
+        "turns": [
+            {"user": user or "Hello", "model": [*script, *end, final]},
+            *([second] if first == "two turns" else []),
+        ],
     }
     return Scenario.model_validate_json(json.dumps(made))
 
+
+def _tools_to_call(declared: Sequence[ToolView], view: RequestView | None) -> tuple[list[ToolView], list[ToolView]]:
+    """Return the tools that the model calls, and the one that ends the conversation, if any."""
+    choice = view.tool_choice if view is not None else None
+    allowed = [choice.name] if choice is not None and choice.name else choice.allowed if choice is not None else None
+    callable_tools = [each for each in declared if allowed is None or each.name in allowed] or [*declared]
+    ending = [each for each in callable_tools if ends_conversation(each)][-1:]
+    others = [each for each in callable_tools if each not in ending]
+    return others[: _MAX_FORCED_TOOLS if forces_calls(view) else _MAX_TOOLS], ending
+
+
+def forces_calls(view: RequestView | None) -> bool:
+    """Return whether a request forces the model to call a tool. A program may use such a call as its answer."""
+    return view is not None and view.tool_choice is not None and view.tool_choice.mode in ("required", "named")
+
+
+def _names_tool(view: RequestView | None) -> bool:
+    return view is not None and view.tool_choice is not None and view.tool_choice.mode == "named"
+
+
+def ends_conversation(tool: ToolView) -> bool:
+    """Return whether a tool ends the conversation, such as `submit_answer`, by its name or its description."""
+    name = re.sub(r"(?<=[a-z])(?=[A-Z])|-", "_", tool.name).lower()
+    return bool(_ENDING_NAME.search(name) or _ENDING_DESCRIPTION.search(tool.description or ""))
+
+
+_ENDING_NAME = re.compile(
+    r"(^|_)(final|finali[sz]e|finish|finished|submit|done|conclude|terminate|end|stop|exit)(_|$)"
+    r"|^(respond|reply|answer|return|report|give|deliver|provide|present|output|complete)"
+    r"(_\w*(answer|result|response|user|report|output|summary|task|verdict|decision)s?)?$"
+)
+
+_ENDING_DESCRIPTION = re.compile(
+    r"\bfinal (answer|result|response|output)|\bends? the (conversation|task|run|loop|dialog)"
+    r"|\bwhen (you are|you're|all is|everything is)? ?(done|finished|ready)",
+    re.IGNORECASE,
+)
+
+_MAX_TOOLS, _MAX_FORCED_TOOLS = 2, 6
+"""Number of tools that the model calls, and their number if each answer must call one."""
 
 _OTHER_TEXT = "exämple 2"
 
