@@ -10,17 +10,28 @@ from typing import Any
 import pytest
 
 from harness.bridge.clients.filled_objects import filled_parameter
-from harness.bridge.clients.loop_methods import takes_only_a_prompt
+from harness.bridge.clients.loop_methods import adding_methods, takes_only_a_prompt
 from harness.bridge.clients.methods import method_of
 from harness.bridge.clients.shape_recognition import recognise_shape
 from harness.bridge.clients.shaped_client import ShapedClient
 from harness.bridge.clients.tool_declarations import wraps_tools
 from harness.model.errors import PluginError
-from harness.model.messages import ChatRequest, Finish, Message, Role, Text, TextDelta
+from harness.model.messages import (
+    ChatRequest,
+    Finish,
+    Message,
+    Role,
+    Text,
+    TextDelta,
+    Tool,
+    ToolCall,
+    ToolResult,
+)
 from harness.model.protocols import Endpoint
 
 REQUEST = ChatRequest("gpt", (Message(Role.USER, (Text("Hello"),)),))
 HERE = Endpoint("http://127.0.0.1:9/v1", "no-key")
+NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
 HTTP: Any = None
 
 
@@ -140,6 +151,80 @@ def test_a_method_for_embeddings_is_not_the_one_for_conversations() -> None:
     assert shape.whole.path == ("explain",)
     assert not shape.whole.sends_no_conversation
     assert method_of(("embed",), Library.embed).sends_no_conversation
+
+
+@dataclass
+class Outcome:
+    id: str
+    name: str
+    response: dict[str, Any]
+
+
+@dataclass
+class Entry:
+    role: str
+    text: str = ""
+    outcomes: list[Outcome] = field(default_factory=list[Outcome])
+
+
+@dataclass
+class Declared:
+    name: str
+    description: str = ""
+    parameters: int | None = None
+    parameters_json_schema: dict[str, Any] | None = None
+
+
+def test_a_class_for_results_may_have_the_fields_of_geminis() -> None:
+    call = Message(Role.ASSISTANT, (ToolCall("call_1", "look", {}),))
+    results = [ToolResult("call_1", "look", {"sky": "blue"}), ToolResult("call_1", "look", "blue")]
+    seen: list[Entry] = []
+
+    def chat(messages: list[Entry], tools: list[Declared] | None = None) -> str:
+        seen.extend(messages[2:])
+        seen.extend(tools or [])  # type: ignore[arg-type]
+        return "Fine."
+
+    client = ShapedClient(recognise_shape(chat, "mine:chat"), HERE, "gpt")
+    for each in results:
+        client.chat(ChatRequest("gpt", (*REQUEST.messages, call, Message(Role.USER, (each,)))))
+    client.chat(ChatRequest("gpt", REQUEST.messages, tools=(Tool("look", "Looks.", NO_PARAMETERS),)))
+
+    assert [each.outcomes for each in seen[:2]] == [
+        [Outcome("call_1", "look", {"sky": "blue"})],
+        [Outcome("call_1", "look", {"result": "blue"})],
+    ]
+    assert seen[2:] == [Declared("look", "Looks.", None, NO_PARAMETERS)]
+
+
+def test_messages_may_be_given_by_place() -> None:
+    def chat(*messages: dict[str, Any], tools: Any = None) -> str:
+        return json.dumps(messages)
+
+    def join(*messages: str) -> str:
+        return " ".join(messages)
+
+    answer = ShapedClient(recognise_shape(chat, "mine:chat"), HERE, "gpt").chat(REQUEST)
+
+    assert json.loads(answer.text) == [{"role": "user", "content": "Hello"}]
+    assert "messages" not in method_of((), join).names
+
+
+class Speaker:
+    def user(self, text: str) -> str:
+        return self._send(text)
+
+    def user_message(self, text: str) -> None:
+        self.text = text
+
+    def _send(self, text: str) -> str:
+        return HTTP.post("/responses", json=text).text
+
+
+def test_a_method_that_sends_its_prompt_does_not_only_add_it() -> None:
+    methods = [method_of((name,), getattr(Speaker, name)) for name in ("user", "user_message")]
+
+    assert [each.path[0] for each in adding_methods(methods)] == ["user_message"]
 
 
 def test_a_text_or_a_list_may_be_the_messages() -> None:

@@ -103,6 +103,8 @@ _REASON_FIELDS = ("finish_reason", "stop_reason", "stop")
 _OTHER_REASON_FIELDS = ("finish", "reason", "incomplete_reason", "status", "done_reason", "ended")
 """Names of fields that hold the stop reason if their value is a known one."""
 
+_OTHER_ANSWER_FIELDS = (*_REASON_FIELDS, *_OTHER_REASON_FIELDS, "usage", "refusal")
+
 _BLOCK_TYPES = ("text", "tool_use", "thinking")
 
 _MAX_DEPTH = 5
@@ -338,8 +340,14 @@ def has_answer_fields(value: object) -> bool:
 
 
 def computed_fields(value: object) -> dict[str, Any]:
-    """Return the text and the calls that an object computes, under the names of its properties."""
-    return {name: getattr(value, name) for name in {*TEXT_FIELDS, *CALL_FIELDS} if is_computed(value, name)}
+    """Return the text and the calls that an object computes, under the names of its properties. Also return its other
+    usual fields of an answer, unless their properties fail.
+    """
+    found = {name: getattr(value, name) for name in {*TEXT_FIELDS, *CALL_FIELDS} if is_computed(value, name)}
+    for name in filter(partial(is_computed, value), _OTHER_ANSWER_FIELDS):
+        with contextlib.suppress(Exception):  # a property of third-party code may fail in any way
+            found[name] = getattr(value, name)
+    return found
 
 
 def _fields_of_parts(answer: Sequence[object]) -> dict[str, object]:
@@ -350,9 +358,11 @@ def _fields_of_parts(answer: Sequence[object]) -> dict[str, object]:
         return {"content": [*answer]}
     if answer and all("name" in plain_fields(each) or "function" in plain_fields(each) for each in answer):
         return {"calls": [*answer]}
+    has_message = any("role" in plain_fields(each) for each in answer)
     for each in answer:
         if isinstance(each, str):
-            found["finish_reason" if {"text", "content"} & found.keys() else "text"] = each
+            is_reason = has_message and stop_reason(each) is not StopReason.UNKNOWN
+            found["finish_reason" if is_reason or {"text", "content"} & found.keys() else "text"] = each
         elif (calls := items_of(each)) is not None:
             found["calls"] = calls
         elif any(name.endswith("_tokens") for name in plain_fields(each)):

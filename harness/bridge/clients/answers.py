@@ -12,7 +12,13 @@ from typing import Any, cast
 from harness.adapters.anthropic import responses as anthropic_responses
 from harness.adapters.gemini import responses as gemini_responses
 from harness.bridge.clients.annotations import own_classes
-from harness.bridge.clients.answer_fields import as_completion, has_calls_field, usual_stop_reason
+from harness.bridge.clients.answer_fields import (
+    TEXT_FIELDS,
+    as_completion,
+    computed_fields,
+    has_calls_field,
+    usual_stop_reason,
+)
 from harness.bridge.clients.complete_answers import (
     own_message,
     read_complete_answer,
@@ -82,12 +88,19 @@ def read_answer(  # noqa: PLR0913 - what is known about the client and its API
         if (native := native_body(items, api)) is not None and is_gemini_body(native):
             return gemini_responses.read_response(native, request)
         *before, answer = items
-        is_part = isinstance(answer, str) or event_kind(answer) in ("end", "call")
+        is_part = isinstance(answer, str) or event_kind(answer) in ("end", "call") or (before and _lacks_text(answer))
         if is_part or not all(isinstance(each, str) for each in before):
             whole = _final_response(read_stream(items, request, memory, api))
             keep_own_message(answer, whole, request, memory, api, hint, source)
             return whole
     return read_complete_answer(answer, request, memory, api, hint=hint, source=source)
+
+
+def _lacks_text(answer: object) -> bool:
+    """Return whether the whole answer at the end of a stream of texts has fields for calls, but none for its text."""
+    return has_calls_field(answer) and not {*TEXT_FIELDS} & (
+        plain_fields(answer).keys() | computed_fields(answer).keys()
+    )
 
 
 def keep_own_message(  # noqa: PLR0913, PLR0917 - what is known about the client and its API

@@ -41,7 +41,8 @@ def adding_methods(methods: Sequence[Method]) -> list[Method]:
     """Return the methods that add a prompt to the conversation without sending a request."""
     named = [each for each in methods if _ADDING_NAMES.fullmatch(each.path[0])]
     prompts = [(each, each.prompt) for each in named]
-    return [each for each, prompt in prompts if prompt is not None and each.required <= {"self", prompt}]
+    found = [each for each, prompt in prompts if prompt is not None and each.required <= {"self", prompt}]
+    return [each for each in found if not each.sends_requests]
 
 
 _ADDING_NAMES = re.compile(

@@ -64,7 +64,8 @@ def as_annotated(value: object, hint: object) -> Any:
 def _as_instance(value: dict[str, Any], members: Sequence[object]) -> object | None:
     """Return a JSON object as an instance of the first class that fits it, or `None`."""
     if isinstance(role := value.get("role"), str):
-        members = _classes_for_role([each for each in members if role == "tool" or not _is_for_results(each)], role)
+        is_result = role == "tool" or is_result_message(value)
+        members = _classes_for_role([each for each in members if is_result or not _is_for_results(each)], role)
     elif "type" in value and (block := _content_block(value, members)) is not None:
         return block
     made = (_instance_of(value, each) for each in _own_classes_among(members))
@@ -252,9 +253,38 @@ def _is_class_for_results(kind: object) -> bool:
         return False
     calls = [each for name in FIELD_ALIASES["answered_call"] for each in members_of(hints.get(name))]
     has_call = any({"name", *FIELD_ALIASES["name"]} & hints_of(each).keys() for each in calls)
-    return call_id_field(hints) is not None or (
-        has_call and bool({"content", *FIELD_ALIASES["content"]} & hints.keys())
-    )
+    has_content = bool({"content", *FIELD_ALIASES["content"]} & hints.keys())
+    is_identified = call_id_field(hints) is not None or _content_of_identified_result(hints) is not None
+    return is_identified or (has_call and has_content)
+
+
+def _content_of_identified_result(hints: Mapping[str, object]) -> str | None:
+    """Return the field for the content of a result in a class with the fields `id` and `name` of the call, such as
+    Gemini's `FunctionResponse`. Return `None` for other classes.
+    """
+    others = {"role", *FIELD_ALIASES["role"], "arguments", *FIELD_ALIASES["arguments"]}
+    is_identified = {"id", "name"} <= hints.keys() and not others & hints.keys() and call_id_field(hints) is None
+    return first_known(("response", "output", "result"), frozenset(hints)) if is_identified else None
+
+
+def _fields_of_identified_result(result: Mapping[str, Any], hints: Mapping[str, object]) -> dict[str, Any]:
+    """Return the fields of a result for such a class. Return `{}` for other classes, and for what is no result."""
+    field = _content_of_identified_result(hints)
+    if field is None or "tool_call_id" not in result:
+        return {}
+    content, kind = result.get("content"), typing.get_origin(hints[field]) or hints[field]
+    is_object = inspect.isclass(kind) and issubclass(kind, Mapping)
+    named = {"id": result["tool_call_id"], "name": result.get("answered_call", {}).get("name", "")}
+    return {**named, field: _as_json_object(content) if is_object else content}
+
+
+def _as_json_object(text: object) -> object:
+    """Return the content of a result as a JSON object. A text that is none becomes the value of its key `result`."""
+    try:
+        found: object = json.loads(text) if isinstance(text, str) else text
+    except ValueError:
+        found = text
+    return cast("object", found) if isinstance(found, dict) else {"result": found}
 
 
 def _is_for_results(kind: object) -> bool:
@@ -335,15 +365,22 @@ def _field_for_sender(value: Mapping[str, Any], names: AbstractSet[str], require
     return {required[0]: "role"} if is_lacking and len(required) == 1 else {}
 
 
+_SCHEMA_FIELD = "parameters_json_schema"
+"""Field for a schema in JSON Schema, in a class whose field `parameters` takes an object of another class."""
+
+
 def _known_fields(value: Mapping[str, Any], hints: Mapping[str, object]) -> dict[str, Any]:
     """Return the fields of a message, a call or a tool under the names that a class with these annotations has."""
     known: dict[str, Any] = {**value.get("function", {}), **value}
     schema = next((each for name in SCHEMA_KEYS if (each := known.get(name)) is not None), None)
     if schema is not None or isinstance(value, Declaration):
         known["parameters"] = NO_PARAMETERS if schema is None else schema
+        if {"parameters", _SCHEMA_FIELD} <= hints.keys():  # one of them excludes the other
+            known[_SCHEMA_FIELD] = known.pop("parameters")
     own, ids = call_id_field(hints), [known[name] for name in ("tool_call_id", "id") if name in known]
     if own is not None and ids and "id" not in hints:
         known.setdefault(own, ids[0])
+    known |= _fields_of_identified_result(known, hints)
     for name, others in FIELD_ALIASES.items():
         known |= {other: known[name] for other in others if name in known and name not in hints and other not in known}
     if (field := _error_field(hints)) is not None and ERROR_FLAG in known:

@@ -306,7 +306,18 @@ def method_of(path: tuple[str, ...], value: object) -> Method:
         is_decorated=_is_decorated(value),
         delegated=_delegated_parameters(value),
     )
-    return _with_dictionary(found, value) if inspect.isclass(value) else _with_filled(_with_options(found))
+    if inspect.isclass(value):
+        return _with_dictionary(found, value)
+    return _with_filled(_with_options(_with_messages_by_place(found)))
+
+
+def _with_messages_by_place(method: Method) -> Method:
+    """Return a method that takes each message by place, as in `chat(*messages)`, with a parameter for all of them."""
+    name = method.variadic
+    if name not in SYNONYMS["messages"] or method.hints.get(name) is str:
+        return method
+    hints = {name: list[cast("Any", method.hints[name])]} if name in method.hints else {}
+    return replace(method, names=method.names | {name}, hints={**method.hints, **hints})
 
 
 def _with_filled(method: Method) -> Method:

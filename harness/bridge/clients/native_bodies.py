@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from harness.adapters._openai import CONVERSION_SDK
-from harness.bridge.clients.answer_fields import stop_reason_in
+from harness.bridge.clients.answer_fields import computed_fields, stop_reason_in
 from harness.bridge.clients.forms import ANTHROPIC, GEMINI, RESPONSES
 from harness.bridge.clients.values import as_object, camel_case, items_of, jsonable
 from harness.model.messages import JSON
@@ -37,7 +37,8 @@ def native_body(answer: object, api: str) -> JSON:
             }
     if api != GEMINI.name:
         return None
-    fields = as_object(members[0]) if items is None else {}
+    computed = {} if items is not None else as_object(camel_case(jsonable(computed_fields(answer))))
+    fields = {**computed, **as_object(members[0])} if items is None else {}
     members = [*members, *(each for each in fields.values() if isinstance(each, dict))]
     word = next((each for each in members if isinstance(each, str) and each.isupper()), None)
     content = next((each for each in map(as_object, members) if isinstance(each.get("parts"), list)), None)

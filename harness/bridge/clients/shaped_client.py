@@ -27,6 +27,7 @@ from harness.bridge.clients.provider_arguments import prefix_of, provider_argume
 from harness.bridge.clients.request_arguments import CallersMessages, RequestArguments
 from harness.bridge.clients.shape_recognition import recognise_shape
 from harness.bridge.clients.shapes import TEXT_CALLBACKS, ClientShape
+from harness.bridge.clients.stream_objects import is_complete, keeps_answer, pieces_method
 from harness.bridge.completions import NO_SETTINGS
 from harness.bridge.error_translation import failures
 from harness.bridge.openai_messages import Memory
@@ -105,22 +106,50 @@ class ShapedClient:
 
     def chat(self, request: ChatRequest) -> ChatResponse:
         """Send a request and return its response."""
-        with client_failures(self._shape.whole.module), _refused_options(self._shape.whole), self._redirected():
-            answer = self._call(self._shape.whole, self._pass_state(request))
-            if isinstance(answer, AsyncIterator):
-                answer = iter([*self._synchronous(cast("AsyncIterator[object]", answer))])
-            if self._shape.whole.prompt_list is not None and isinstance(answer, list):
+        whole = self._shape.whole
+        with (
+            client_failures(whole.module),
+            _refused_options(whole),
+            self._redirected(),
+            contextlib.ExitStack() as opened,
+        ):
+            answer = self._call(whole, self._pass_state(request))
+            if whole.always_streams or any(hasattr(answer, each) for each in ("__anext__", "__enter__", "__aenter__")):
+                answer = self._open_stream(answer, opened, is_stream=whole.always_streams)
+            if whole.prompt_list is not None and isinstance(answer, list):
                 answer = next(iter(cast("list[object]", answer)), None)
             return self._mark_unpassed(self._read(self._with_filled(answer), request))
+
+    def _open_stream(self, answer: Any, opened: contextlib.ExitStack, *, is_stream: bool) -> object:
+        """Return an answer that may be a stream. If it is a context manager, it is entered. An object with a method for
+        its pieces is returned as these pieces. Its fields are the whole answer at their end.
+        """
+        if not hasattr(answer, "__iter__") and not keeps_answer(answer):
+            if hasattr(answer, "__enter__"):
+                answer, is_stream = opened.enter_context(answer), True
+            elif hasattr(answer, "__aenter__"):
+                answer, is_stream = self._run(answer.__aenter__()), True
+        if is_stream and keeps_answer(answer):
+            self._filled = answer
+        is_iterable = hasattr(answer, "__iter__") or hasattr(answer, "__aiter__")
+        pieces = pieces_method(answer) if is_stream and not is_iterable else None
+        answer = answer if pieces is None else pieces()
+        is_async = not hasattr(answer, "__iter__") and hasattr(answer, "__aiter__")
+        return self._synchronous(answer) if is_async else answer
 
     def _with_filled(self, answer: object) -> object:
         """Return the object that the method filled, if the answer itself is at most a text. A generator of texts also
         yields the whole answer at its end.
         """
-        if inspect.isgenerator(answer) or (isinstance(answer, Iterator) and self._filled is not None):
-            return _with_final_answer(cast("Iterator[object]", answer), self._client, self._filled)
+        if self._is_stream(answer):
+            return _with_final_answer(cast("Iterable[object]", answer), self._client, self._filled)
         is_filled = self._filled is not None and (answer is None or isinstance(answer, str))
         return self._filled if is_filled else cast("object", answer)
+
+    def _is_stream(self, answer: object) -> bool:
+        """Return whether an answer is a generator, or can be iterated while the whole answer is in an object."""
+        is_filled = self._filled is not None and answer is self._filled and hasattr(answer, "__iter__")
+        return is_filled or inspect.isgenerator(answer) or (self._filled is not None and isinstance(answer, Iterator))
 
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
         """Send a request to the method that streams, or with `stream=True`, and yield the events."""
@@ -136,13 +165,8 @@ class ShapedClient:
         failures_of_client = client_failures(self._shape.whole.module)
         with failures_of_client, _refused_options(method), self._redirected(), contextlib.ExitStack() as opened:
             answer = self._call(method, self._pass_state(request), **extra)
-            if not hasattr(answer, "__iter__") and hasattr(answer, "__enter__"):
-                answer = opened.enter_context(cast("AbstractContextManager[object]", answer))
-            if not hasattr(answer, "__iter__") and hasattr(answer, "__aenter__"):
-                answer = self._run(cast("Any", answer).__aenter__())
-            if not hasattr(answer, "__iter__") and hasattr(answer, "__aiter__"):
-                answer = self._synchronous(cast("AsyncIterator[object]", answer))
-            if not hasattr(answer, "__iter__") or _is_complete(answer) or (texts and isinstance(answer, dict)):
+            answer = self._open_stream(answer, opened, is_stream=True)
+            if not hasattr(answer, "__iter__") or is_complete(answer) or (texts and isinstance(answer, dict)):
                 whole = self._read(self._with_filled(cast("object", answer)), request)
                 yield from events_of(self._mark_unpassed(whole), texts)
                 return
@@ -189,6 +213,7 @@ class ShapedClient:
         return client
 
     def _call(self, method: Method, request: ChatRequest, **extra: object) -> object:
+        self._filled = None
         if self._shape.form is OPENAI and self._api != OPENAI.name and method.module and not method.reads_parts:
             request = with_joined_texts(request, self._memory)  # the client converts each content as a text
         arguments = {**extra, **self._arguments.build(method, request)}
@@ -281,11 +306,6 @@ class _LastItem(Iterator[object]):
     def __next__(self) -> object:
         self.item = next(self._items)
         return self.item
-
-
-def _is_complete(answer: object) -> bool:
-    """Return whether an answer is a tuple or a Pydantic model. Both can be iterated, but are no streams."""
-    return isinstance(answer, tuple) or hasattr(type(answer), "model_fields")
 
 
 def _with_final_answer(items: Iterable[object], client: object, filled: object) -> Iterator[object]:

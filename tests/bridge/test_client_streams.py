@@ -1,0 +1,135 @@
+"""Streams that clients return as objects, and answers whose fields are properties or members of a tuple."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from harness.bridge.clients.answer_fields import as_completion
+from harness.bridge.clients.answers import read_answer
+from harness.bridge.clients.shape_recognition import recognise_shape
+from harness.bridge.clients.shaped_client import ShapedClient
+from harness.bridge.clients.stream_objects import keeps_answer, pieces_method
+from harness.bridge.openai_messages import Memory
+from harness.model.messages import ChatRequest, Finish, Message, Role, StopReason, Text, TextDelta
+from harness.model.protocols import Endpoint
+
+REQUEST = ChatRequest("gpt", (Message(Role.USER, (Text("Hello"),)),))
+HERE = Endpoint("http://127.0.0.1:9/v1", "no-key")
+CALL = {"id": "call_1", "name": "look", "arguments": "{}"}
+
+
+class Stream:
+    def __init__(self) -> None:
+        self.calls: list[dict[str, Any]] = []
+
+    def text(self) -> Iterator[str]:
+        yield "Hel"
+        yield "lo"
+        self.calls = [CALL]
+
+
+class Iterable(Stream):
+    def __iter__(self) -> Iterator[str]:
+        return self.text()
+
+
+class Asynchronous:
+    def __init__(self) -> None:
+        self.calls = [CALL]
+
+    async def chunks(self) -> AsyncIterator[str]:
+        yield "Hel"
+        yield "lo"
+
+
+class Entered:
+    async def __aenter__(self) -> Asynchronous:
+        return Asynchronous()
+
+    async def __aexit__(self, *_: object) -> None: ...
+
+
+@contextmanager
+def open_stream(messages: list[Any]) -> Iterator[Stream]:
+    yield Stream()
+
+
+def iterate(messages: list[Any], stream: bool = True) -> Stream:
+    _ = {"stream": True}
+    return Iterable()
+
+
+def enter(messages: list[Any], stream: bool = True) -> Entered:
+    return Entered()
+
+
+@pytest.mark.parametrize("function", [open_stream, iterate, enter])
+def test_a_stream_may_be_an_object_that_has_the_whole_answer_at_its_end(function: Any) -> None:
+    client = ShapedClient(recognise_shape(function, "mine:function"), HERE, "gpt")
+
+    *texts, last = client.stream(REQUEST)
+    whole = client.chat(REQUEST)
+    client.close()
+
+    assert [each.text for each in texts if isinstance(each, TextDelta)] == ["Hel", "lo"]
+    assert isinstance(last, Finish)
+    for answer in (last.response, whole):
+        assert (answer.text, [each.name for each in answer.tool_calls]) == ("Hello", ["look"])
+
+
+def test_only_a_generator_with_a_usual_name_has_the_pieces() -> None:
+    class Answer:
+        def __init__(self) -> None:
+            self.text = "Hello"
+
+        def blocks(self) -> Iterator[str]:
+            yield "Hel"
+
+        def chunks(self, size: int) -> Iterator[str]:
+            yield "Hel"
+
+    assert pieces_method(Answer()) is None
+    assert pieces_method(Stream()) is not None
+    assert [keeps_answer(each) for each in (Answer(), "Hello", iter([]), object())] == [True, False, False, False]
+
+
+@dataclass
+class View:
+    body: dict[str, Any]
+
+    @property
+    def text(self) -> str:
+        return self.body["text"]
+
+    @property
+    def incomplete_reason(self) -> str:
+        return self.body["why"]
+
+    @property
+    def usage(self) -> dict[str, int]:
+        return {"input_tokens": 3, "output_tokens": 4}
+
+    @property
+    def refusal(self) -> str:
+        raise ValueError("there is none")
+
+
+def test_the_fields_of_an_answer_may_be_properties() -> None:
+    answer = read_answer(View({"text": "Hi", "why": "max_output_tokens"}), REQUEST, Memory(), "openai-responses")
+
+    assert (answer.text, answer.stop_reason) == ("Hi", StopReason.MAX_TOKENS)
+    assert (answer.usage.input_tokens, answer.usage.output_tokens) == (3, 4)
+
+
+def test_a_stop_reason_beside_a_message_is_no_text() -> None:
+    made: Any = as_completion(({"role": "assistant", "tool_calls": [CALL]}, [CALL], "tool_calls"))
+    text: Any = as_completion(("stop", [CALL]))
+
+    assert made["choices"][0]["message"]["content"] == ""
+    assert made["choices"][0]["finish_reason"] == "tool_calls"
+    assert text["choices"][0]["message"]["content"] == "stop"
