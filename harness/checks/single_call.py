@@ -14,13 +14,14 @@ from harness.bridge.call_log import BoundMethod, LoggedCall, logged_calls
 from harness.bridge.clients.truncation import may_report_truncation
 from harness.bridge.clients.user_answers import decline_questions
 from harness.checks.programs import (
+    DESCRIBE,
     EXAMPLE_FORMAT,
     EXAMPLE_INPUT,
     RETURNED_CALLS,
     RETURNED_ONLY_TEXT,
     RETURNED_TEXT,
 )
-from harness.model.errors import ChatError, MalformedResponse
+from harness.model.errors import ChatError, MalformedResponse, Unsupported
 from harness.model.messages import ChatRequest, ChatResponse, Message, Role, Text
 from harness.model.protocols import Capability, Endpoint
 from harness.runner.backends import NO_KEY
@@ -35,25 +36,35 @@ def single_call_command(spec: str, model: str) -> str:
 def call_once(spec: str, model: str) -> None:
     """Call a recognised client once with a text, and print what it returns. Its base URL is that of the environment.
 
-    A line below a text says so, and whether the text is all that an application can learn about the answer. Another
-    line reports that the caller gets calls of tools, and so has to continue the conversation.
+    If standard input has the questions of a user, the client is called with each of them instead. A line below a text
+    says so, and whether the text is all that an application can learn about the answer. Another line reports that the
+    caller gets calls of tools, and so has to continue the conversation.
     """
     adapter = adapter_specs.adapter(spec)
     base_url = os.environ["ANTHROPIC_BASE_URL"] + registry.api(adapter.api).base_path  # the only one without a version
     client = adapter.connect(Endpoint(base_url, NO_KEY), model)
     response_format = EXAMPLE_FORMAT if Capability.JSON_SCHEMA in adapter.capabilities else None
-    request = ChatRequest(model, (Message(Role.USER, (Text(EXAMPLE_INPUT),)),), response_format=response_format)
+    lines = sys.stdin.read().splitlines()
     decline_questions()
+    messages: list[Message] = []
     with logged_calls(lambda: 0) as calls:
-        try:
-            answer = cast("ChatResponse", client.chat(request))
-            if answer.message.tool_calls:
+        for text in [EXAMPLE_INPUT] if lines in ([], [DESCRIBE]) else lines:
+            messages.append(Message(Role.USER, (Text(text),)))
+            try:
+                answer = client.chat(ChatRequest(model, tuple(messages), response_format=response_format))
+            except MalformedResponse:  # it need not be an answer of a model
+                if not calls or _returned_by(calls[-1]) is None:
+                    raise
+                break
+            except Unsupported:
+                if len(messages) == 1:
+                    raise
+                break  # each of its calls is a conversation
+            except ChatError as error:
+                raise error.__cause__ or error from None  # the exception of the user's code
+            messages.append(cast("ChatResponse", answer).message)
+            if messages[-1].tool_calls:
                 sys.stdout.write(f"{RETURNED_CALLS}\n")
-        except MalformedResponse:  # it need not be an answer of a model
-            if not calls or _returned_by(calls[-1]) is None:
-                raise
-        except ChatError as error:
-            raise error.__cause__ or error from None  # the exception of the user's code
     returned = _returned_by(calls[-1])
     sys.stdout.write(f"{returned}\n")
     if isinstance(returned, str):

@@ -209,12 +209,13 @@ def _with_other_answers(  # noqa: PLR0913 - the first run, and what is known abo
     tolerated = _exceeded_limits(result)
     streams = any(cell.variant == "stream" for cell in result.cells)
     is_short = router.first_request is not None and _SHORT_ANSWER.search(router.first_request.body) is not None
+    asks_twice = _reads_questions(router) or RETURNED_TEXT in usual.printed
     kinds: list[tuple[FirstAnswer, bool, float, _Judge]] = [
         ("unknown tool", router.has_tools, _LAST_START_SECONDS, _after_unknown_tool),
+        ("two turns", asks_twice, _LAST_START_SECONDS, _of_second_turn),
         ("cut call", router.has_tools, _LAST_START_SECONDS, _after_cut_call),
         ("cut text", prints_answer and not is_short, _LAST_START_SECONDS, _without_report_of_cut),
         ("stream error", prints_answer and streams, _LAST_DIVIDED_SECONDS, _without_report_of_stream_error),
-        ("two turns", _reads_questions(router), _LAST_DIVIDED_SECONDS, _of_second_turn),
         ("divided text", prints_answer and router.can_divide_texts, _LAST_DIVIDED_SECONDS, _after_divided_text),
     ]
     for kind, applies, last_start, judge in kinds:

@@ -352,6 +352,55 @@ def test_code_with_prompts_or_tools_of_its_own_is_not_blamed_for_them(
         assert text in done.out, done.out
 
 
+TALKATIVE = """
+import os
+
+import httpx2
+
+SYSTEM = {"role": "system", "content": "You keep an inn."}
+SCHEMA = {"type": "object", "properties": {"item": {"type": "string"}}, "required": ["item"]}
+TOOL = {"type": "function", "function": {"name": "price", "description": "The price.", "parameters": SCHEMA}}
+
+
+class Keeper:
+    def __init__(self, base_url="https://api.openai.com/v1"):
+        self.url, self.history = base_url + "/chat/completions", []
+
+    def say(self, line):
+        self.history.append({"role": "user", "content": line})
+        while True:
+            body = {"model": "gpt-4.1", "messages": [*self.system(), *self.history], "tools": [TOOL]}
+            answer = httpx2.post(self.url, json=body, headers={"authorization": "Bearer none"})
+            choice = answer.raise_for_status().json()["choices"][0]
+            if choice["finish_reason"] == "length":
+                raise RuntimeError("the answer was cut off")
+            self.history.append(message := choice["message"])
+            if not message.get("tool_calls"):
+                return message["content"]
+            for call in message["tool_calls"]:
+                self.history.append({"role": "tool", "tool_call_id": call["id"], "content": "2 gold"})
+
+    def system(self):
+        return [SYSTEM]
+
+
+class Forgetful(Keeper):
+    def system(self):
+        return [SYSTEM] if sum(each["role"] == "user" for each in self.history) == 1 else []
+"""
+
+
+@pytest.mark.parametrize(("name", "is_found"), [("Keeper", False), ("Forgetful", True)])
+def test_code_that_keeps_its_history_is_called_twice(harness: Command, folder: Path, name: str, is_found: bool) -> None:
+    (folder / "inn.py").write_text(TALKATIVE)
+
+    done = harness("try", f"inn:{name}")
+
+    assert f"with tools of its own, called as inn:{name}.say(line) and run as a program" in done.out
+    assert (done.code == 1) is is_found, done.out
+    assert ("the system prompt of the first request is left out here (loop-system, 1 cell)" in done.out) is is_found
+
+
 EXECUTING = """
 import json
 import os
