@@ -12,8 +12,8 @@ from harness.runner.improvised_router import ImprovisedRouter
 
 
 def without_missing_end(ended: EndedProgram, result: RunResult, router: ImprovisedRouter, seconds: float) -> RunResult:
-    """Return the result of a program that ran for at most `seconds` without the findings that it ended its
-    conversations too early, if it may do so.
+    """Return the result of a program without the findings that it ended its conversations too early, if it may do so.
+    It ran for at most `seconds`.
 
     If it exceeded its time limit, or asked for the consent of its user, their rest is unknown, and the run is
     unfinished. Code that returns calls of tools leaves the rest to its caller. The arguments of a call may also be the
