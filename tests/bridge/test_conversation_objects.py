@@ -133,3 +133,74 @@ def test_a_function_gets_the_name_of_a_user(load: Load) -> None:
     assert module.SEEN == ["example"]
     with pytest.raises(Unsupported, match="a second turn"):
         drive(HERE, "gpt", conversation("Hello", "And now?"))
+
+
+OPENING = """
+from __future__ import annotations
+import contextlib
+
+SEEN = []
+
+
+class Chat:
+    def __init__(self, agent):
+        self.agent, self.messages = agent, []
+
+    def ask(self, prompt: str) -> str:
+        self.messages.append(prompt)
+        SEEN.append([*self.messages])
+        return str(self.agent.functions["weather"](city="Paris"))
+
+
+class Agent:
+    def __init__(self, functions: dict[str, Callable]):
+        self.functions = functions
+        self.history = []
+
+    OPENER
+"""
+
+
+@pytest.mark.parametrize(
+    "opener",
+    [
+        "def start_chat(self): return Chat(self)",
+        "async def new_session(self, title: str = '') -> Chat: return Chat(self)",
+        "@contextlib.contextmanager\n    def conversation(self): yield Chat(self)",
+    ],
+    ids=["returned", "asynchronous", "entered"],
+)
+def test_a_method_may_open_the_session_that_takes_the_prompts(load: Load, tmp_path: Path, opener: str) -> None:
+    module = load_opener(tmp_path, opener)
+    drive = recognise_agent(module.Agent, "openai-chat")
+    assert isinstance(drive, AgentDrive)
+
+    drive(HERE, "gpt", conversation("Hello", "And now?"))
+    drive(HERE, "gpt", conversation("Good morning"))
+
+    assert module.SEEN == [["Hello"], ["Hello", "And now?"], ["Good morning"]]
+    assert "in the session that" in drive.sentence
+
+
+@pytest.mark.parametrize(
+    "opener",
+    [
+        "def start_chat(self, user_id): return Chat(self)",
+        "def start_chat(self): return {}",
+        "def start_chat(self): return Chat(self)\n    def run(self, prompt): return self.functions['weather'](prompt)",
+    ],
+    ids=["needs an argument", "is no object of the module", "is not needed"],
+)
+def test_other_methods_open_no_session(load: Load, tmp_path: Path, opener: str) -> None:
+    drive = recognise_agent(load_opener(tmp_path, opener).Agent, "openai-chat")
+
+    assert drive is None or "session" not in drive.sentence
+
+
+def load_opener(folder: Path, opener: str) -> ModuleType:
+    code = OPENING.replace("OPENER", opener).replace(
+        "import contextlib", "import contextlib\nfrom typing import Callable"
+    )
+    (folder / "strangers_threads.py").write_text(code)
+    importlib.invalidate_caches()
+    return importlib.import_module("strangers_threads")

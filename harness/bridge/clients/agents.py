@@ -224,15 +224,16 @@ class AgentDrive:
     @property
     def sentence(self) -> str:
         """The way in which the class gets its tools, as text for the user."""
+        opened = f", in the session that {self.maker.opening} opens" if self.maker.opening else ""
         if self._is_by_signature:
-            return "with functions as tools"
+            return f"with functions as tools{opened}"
         names = [*self.constructor_tools, *self.prompt_tools]
         names += (
             ["".join(f"{each}." for each in self.registrar.path) + self.registrar.method.path[0]]
             if self.registrar
             else []
         )
-        return f"which runs the tools that it gets by {' and '.join(names)}"
+        return f"which runs the tools that it gets by {' and '.join(names)}{opened}"
 
     def __call__(self, endpoint: Endpoint, model: str, conversation: Conversation) -> list[ChatResponse | None]:
         """Run a conversation. Return what the application gets for each turn."""
@@ -241,9 +242,6 @@ class AgentDrive:
         constructor_tools = {name: make(tools, self.api) for name, make in self.constructor_tools.items()}
         client, per_call = client_with_settings(self, endpoint, model, conversation, constructor_tools)
         examples = self.prompt.examples
-        holders = [client, *examples.values()]
-        if len(conversation.turns) > 1 and not any(_keeps_history(each, self.prompt) for each in holders):
-            raise Unsupported(RECOGNISED_CLIENT, "a second turn", "each call of its method is a conversation")
         for tool in tools:
             if self.registrar is not None:
                 client = self.registrar(client, tool, self.api)
@@ -257,8 +255,11 @@ class AgentDrive:
             without_tool_errors(),
             confirmed_questions(),
             asyncio.Runner() as runner,
-            entered(runner, client, stays_open=stays_open) as opened,
+            entered(runner, self.maker.open_client(runner, client), stays_open=stays_open) as opened,
         ):
+            holders = [client, opened, *examples.values()]
+            if len(conversation.turns) > 1 and not any(_keeps_history(each, self.prompt) for each in holders):
+                raise Unsupported(RECOGNISED_CLIENT, "a second turn", "each call of its method is a conversation")
             for turn in conversation.turns:
                 given, before = {**examples, prompt: prompt_text(turn)}, answer_attributes(opened)
                 if self.completing is None:

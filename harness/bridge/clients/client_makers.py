@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import inspect
 import re
 import textwrap
@@ -11,16 +12,19 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
+from harness.bridge.call_log import BoundMethod, call
 from harness.bridge.clients.constructors import (
     constructor_method,
     constructor_names,
     returns_one_object,
     try_to_make,
 )
+from harness.bridge.clients.invocation import result_of_call
 from harness.bridge.clients.methods import Method, method_of, public_methods
 from harness.bridge.clients.names import SYNONYMS, TOOL_PARAMETERS, first_known
 from harness.bridge.clients.objects import ObjectCopies
 from harness.bridge.clients.option_dictionaries import keys_of_options
+from harness.bridge.clients.session_openers import session_opener
 from harness.bridge.clients.sources import (
     arguments_beside_options,
     name_of_options,
@@ -35,11 +39,17 @@ class ClientMaker:
     """A class, a function or an object of the user that makes clients. `make` is called for a new client.
 
     `client_class` is the class of the clients. It is `None` for a function that returns functions, which are the
-    clients then.
+    clients then. If `make` makes an object that opens sessions, the sessions are the clients, and `opening` is the
+    method that opens one.
     """
 
     make: Callable[..., object]
     client_class: type | None
+    opening: str = ""
+
+    def open_client(self, runner: asyncio.Runner, made: object) -> object:
+        """Return the client of an object that was made: the object itself or a session that it opens."""
+        return result_of_call(runner, call(BoundMethod(made, (self.opening,)))) if self.opening else made
 
     @property
     def is_class(self) -> bool:
@@ -102,20 +112,21 @@ def _constructors_of_options(value: object) -> list[Method]:
     except SyntaxError:
         return []
     package, found = function.__module__.partition(".")[0], list[Method]()
-    for call in (each for each in nodes if isinstance(each, ast.Call)):
-        unpacked = [part for each in call.keywords if each.arg is None for part in ast.walk(each.value)]
-        kind = function.__globals__.get(plain_name(call.func))
+    for node in (each for each in nodes if isinstance(each, ast.Call)):
+        unpacked = [part for each in node.keywords if each.arg is None for part in ast.walk(each.value)]
+        kind = function.__globals__.get(plain_name(node.func))
         is_passed_on = any(isinstance(each, ast.Name) and each.id == options for each in unpacked)
         if is_passed_on and inspect.isclass(kind) and kind.__module__.partition(".")[0] == package:
             made = constructor_method(kind)
-            found.append(replace(made, names=made.names - {each.arg for each in call.keywords}))
+            found.append(replace(made, names=made.names - {each.arg for each in node.keywords}))
     return found
 
 
 def maker_of(value: object, api: str) -> ClientMaker | None:
     """Return how a class, a function or an object makes clients of an API. Return `None` for other values."""
     if inspect.isclass(value):
-        return ClientMaker(value, value)
+        opening, session = session_opener(value) or ("", value)
+        return ClientMaker(value, session, opening)
     if inspect.isfunction(value):
         client = made_by(value, api)
         if client is None or inspect.isfunction(client):

@@ -145,7 +145,7 @@ class SessionDrive:
         with (
             asyncio.Runner() as runner,
             confirmed_questions(),
-            entered(runner, client, stays_open=stays_open) as opened,
+            entered(runner, self.maker.open_client(runner, client), stays_open=stays_open) as opened,
         ):
             for turn in conversation.turns:
                 before = answer_attributes(opened)
