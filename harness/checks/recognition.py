@@ -27,6 +27,7 @@ from harness.apis.view import CallView, ModelStep, ResultView, TextView
 from harness.bridge.clients.agents import AgentDrive, FunctionDrive, guess_agent, recognise_agent
 from harness.bridge.clients.constructors import TRIED_MODELS, configured_model
 from harness.bridge.clients.forms import ANTHROPIC, FORMS, GEMINI, OPENAI, PROMPT, RESPONSES
+from harness.bridge.clients.loop_methods import looping_method
 from harness.bridge.clients.methods import is_decorated_object, method_of
 from harness.bridge.clients.names import BASE_URLS, EXECUTORS, KEYS, METHODS, TOOL_PARAMETERS, first_known
 from harness.bridge.clients.provider_arguments import selectable_providers
@@ -128,7 +129,9 @@ def recognise_here(name: str, api: str = "") -> Recognition:
             if found.question and (client := _recognise_with_messages(name, value, api)) is not None:
                 return client
             return replace(_with_providers(found, value), default_model=configured_model(value))
-        found = _recognise_client(name, recognise_shape(value, name, method, api), api)
+        shape = recognise_shape(value, name, method, api)
+        found = _recognise_client(name, shape, api)
+        found = found if method else _of_whole_loop(name, found, looping_method(value, shape.whole), api)
         return _with_providers(found, value)
     except PluginError as error:
         return Recognition(question=_with_variable(name, error))
@@ -136,6 +139,12 @@ def recognise_here(name: str, api: str = "") -> Recognition:
         return Recognition(question=f"{name}: {error}")
     except Exception as error:  # noqa: BLE001 - the constructor of the user's client may fail in any way
         return _after_failure(name, error)
+
+
+def _of_whole_loop(name: str, found: Recognition, loop: str | None, api: str) -> Recognition:
+    """Return the recognition of the method `loop` if the one that was `found` has tools and is a step of it."""
+    whole = recognise_here(f"{name}.{loop}", api) if found.command and loop is not None else found
+    return whole if whole.command else found
 
 
 def _after_failure(name: str, error: Exception) -> Recognition:

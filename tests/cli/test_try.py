@@ -1736,6 +1736,44 @@ def test_a_trial_shows_whether_a_method_of_any_name_registers_a_tool(
     assert (found.spec.partition("@")[0], found.question) == (kind, "")
 
 
+OWN_STEPS = """
+import os
+
+import httpx2
+
+TOOLS = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}]
+
+
+class Agent:
+    def generate(self, messages):
+        body = {"model": "gpt-4.1", "messages": messages, "tools": TOOLS}
+        url = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
+        return httpx2.post(url, json=body).raise_for_status().json()["choices"][0]["message"]
+
+    def answer(self, question):
+        messages = [{"role": "user", "content": question}]
+        LOOP
+        return messages[-1]["content"]
+"""
+
+
+@pytest.mark.usefixtures("apart")
+@pytest.mark.parametrize(
+    ("loop", "method"),
+    [
+        ("for _ in range(5):\n            messages.append(self.generate(messages))", "answer(question)"),
+        ("messages.append(self.generate(messages))", "generate(messages)"),
+    ],
+)
+def test_an_agent_with_tools_of_its_own_is_called_by_its_loop_and_not_by_a_step(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, loop: str, method: str
+) -> None:
+    monkeypatch.delitem(sys.modules, "own_steps", raising=False)
+    (folder / "own_steps.py").write_text(OWN_STEPS.replace("LOOP", loop))
+
+    assert f"called as own_steps:Agent.{method}" in recognise_here("own_steps:Agent").sentence
+
+
 OWN_DRIVE = """
 import httpx2
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from harness.bridge.clients.annotations import hints_of, members_of, own_classes_in
 from harness.bridge.clients.answer_fields import ARGUMENT_FIELDS
-from harness.bridge.clients.methods import Method
+from harness.bridge.clients.methods import Method, public_methods
 from harness.bridge.clients.names import CALL_PARAMETERS, EXECUTORS, METHODS, SYNONYMS, TOOL_PARAMETERS, first_known
 from harness.bridge.clients.result_code import ResultUses, uses_of_results
 from harness.bridge.clients.tool_declarations import tool_parameters
@@ -35,6 +35,15 @@ _LOOP_NAMES = re.compile(
     r"(^|_)(tool|function|agent|run|chat)s?_?loop$|_with_(tools|functions)$|_until_(done|complete)$"
 )
 """Names of methods that run the tools until there are no calls. Another method may only send the next request."""
+
+
+def looping_method(value: object, step: Method) -> str | None:
+    """Return the method of a class that takes a prompt and calls the method `step` in a loop, if there is one."""
+    if not inspect.isclass(value) or len(step.path) != 1:
+        return None
+    calls_step = re.compile(rf"^\s+(?:for|while|async for) .*(?:\n.*)*?\bself\.{step.path[0]}\(", re.MULTILINE)
+    found = (each for each in prompt_methods(public_methods(value)) if calls_step.search(each.source))
+    return next((each.path[0] for each in found if each.path != step.path), None)
 
 
 def adding_methods(methods: Sequence[Method]) -> list[Method]:
