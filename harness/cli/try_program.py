@@ -163,11 +163,12 @@ def _try_again(  # noqa: PLR0913, PLR0917 - the first run, and what is known abo
         result = replace(result, cells=[*result.cells, *again.cells])
     prints_answer = not usual.note and ANSWER in usual.printed and (not subject or RETURNED_TEXT in usual.printed)
     is_redirected = router.has_redirected
+    elapsed = time.monotonic() - began
+    if not usual.note and elapsed < _LAST_START_SECONDS:
+        seconds = min(_PROGRAM_SECONDS - elapsed, max(elapsed, _MAX_ERROR_SECONDS))
+        failed, other, failing = _run_program(command, "error", is_first=False, seconds=seconds)
+        result = replace(result, cells=[*result.cells, *_after_error(other.cells, failed, usual, failing.repeats)])
     result = _with_other_answers(command, usual, result, router, began, prints_answer=prints_answer)
-    left = _PROGRAM_SECONDS - (time.monotonic() - began)
-    if not usual.note and left > _PROGRAM_SECONDS - _LAST_START_SECONDS:
-        failed, other, router = _run_program(command, "error", is_first=False, seconds=left)
-        result = replace(result, cells=[*result.cells, *_after_error(other.cells, failed, usual, router.repeats)])
     conversations = count(len(result.cells), "conversation")
     sentence += f", {_REDIRECTED}" if is_redirected else ""
     typer.echo(f"{subject or command}: recognised as {sentence}; {conversations} run{ended.note}.")
@@ -210,17 +211,17 @@ def _with_other_answers(  # noqa: PLR0913 - the first run, and what is known abo
     streams = any(cell.variant == "stream" for cell in result.cells)
     is_short = router.first_request is not None and _SHORT_ANSWER.search(router.first_request.body) is not None
     asks_twice = _reads_questions(router) or RETURNED_TEXT in usual.printed
-    kinds: list[tuple[FirstAnswer, bool, float, _Judge]] = [
-        ("unknown tool", router.has_tools, _LAST_START_SECONDS, _after_unknown_tool),
-        ("two turns", asks_twice, _LAST_START_SECONDS, _of_second_turn),
-        ("cut call", router.has_tools, _LAST_START_SECONDS, _after_cut_call),
-        ("cut text", prints_answer and not is_short, _LAST_START_SECONDS, _without_report_of_cut),
-        ("stream error", prints_answer and streams, _LAST_DIVIDED_SECONDS, _without_report_of_stream_error),
-        ("divided text", prints_answer and router.can_divide_texts, _LAST_DIVIDED_SECONDS, _after_divided_text),
+    kinds: list[tuple[FirstAnswer, bool, _Judge]] = [
+        ("unknown tool", router.has_tools, _after_unknown_tool),
+        ("two turns", asks_twice, _of_second_turn),
+        ("cut text", prints_answer and not is_short, _without_report_of_cut),
+        ("cut call", router.has_tools, _after_cut_call),
+        ("stream error", prints_answer and streams, _without_report_of_stream_error),
+        ("divided text", prints_answer and router.can_divide_texts, _after_divided_text),
     ]
-    for kind, applies, last_start, judge in kinds:
+    for kind, applies, judge in kinds:
         elapsed = time.monotonic() - began
-        if applies and elapsed < last_start:
+        if applies and elapsed < _LAST_START_SECONDS:
             left = _PROGRAM_SECONDS - elapsed
             run, other, _ = _run_program(command, kind, is_first=False, tolerated=tolerated, seconds=left)
             result = replace(result, cells=[*result.cells, *judge(other.cells, run, usual, result)])
@@ -476,10 +477,10 @@ _MIN_PROGRAM_SECONDS = 5.0
 """Time that a run may take even if the limit for all runs is reached."""
 
 _LAST_START_SECONDS = 14.0
-"""Time after which a program is not run again for an unknown tool, an error, or an answer that is cut off."""
+"""Time after which a program is not run again with another kind of answer."""
 
-_LAST_DIVIDED_SECONDS = 10.0
-"""Time after which a program is not run again for a divided text. It leaves time for the run with an error."""
+_MAX_ERROR_SECONDS = 6.0
+"""Time limit of the run with an error, unless the runs before took longer. An endless retry leaves time for others."""
 
 
 def _exceeded_limits(result: RunResult) -> frozenset[str]:
