@@ -191,7 +191,7 @@ def token_counts_in(found: Mapping[str, Any]) -> tuple[int | None, int | None]:
 
     Own fields that are all 0 count as absent, because 0 is also their usual default.
     """
-    used = plain_fields(found.get("usage"))
+    used = {snake_case(str(key)): each for key, each in plain_fields(found.get("usage")).items()}
     known = (*_INPUT_COUNTS, "input", "prompt"), (*_OUTPUT_COUNTS, "output", "completion")
     own = [next((used[name] for name in names if type(used.get(name)) is int), None) for names in known]
     if own == [None, None]:

@@ -9,8 +9,17 @@ from collections.abc import Mapping, Sequence
 from harness.bridge.clients.annotations import hints_of, members_of, own_classes_in
 from harness.bridge.clients.answer_fields import ARGUMENT_FIELDS
 from harness.bridge.clients.methods import Method, public_methods
-from harness.bridge.clients.names import CALL_PARAMETERS, EXECUTORS, METHODS, SYNONYMS, TOOL_PARAMETERS, first_known
+from harness.bridge.clients.names import (
+    CALL_PARAMETERS,
+    EXECUTORS,
+    KNOWN_PARAMETERS,
+    METHODS,
+    SYNONYMS,
+    TOOL_PARAMETERS,
+    first_known,
+)
 from harness.bridge.clients.result_code import ResultUses, uses_of_results
+from harness.bridge.clients.sent_tools import names_sent_as_tools
 from harness.bridge.clients.tool_declarations import tool_parameters
 from harness.bridge.clients.tool_registration import is_event_method
 from harness.bridge.clients.user_answers import approving_arguments
@@ -79,6 +88,18 @@ def takes_only_a_prompt(method: Method) -> bool:
     return prompt is not None and method.required <= known and not is_other
 
 
+def parameter_for_tools(method: Method, source: str) -> str | None:
+    """Return the parameter of a method or constructor for tools: by its name, or if the class in `source` sends it as
+    the tools of a request.
+    """
+    name = first_known(SYNONYMS["tools"], method.names)
+    if name is not None:
+        return name
+    unknown = method.names - KNOWN_PARAMETERS - {"self", *SYNONYMS["prompt"], *SYNONYMS["messages"]}
+    found = sorted(names_sent_as_tools(source) & unknown)
+    return found[0] if len(found) == 1 else None
+
+
 def takes_messages(methods: Sequence[Method]) -> bool:
     """Return whether a method with a common name takes the whole conversation."""
     return any(first_known(SYNONYMS["messages"], each.names) for each in methods if each.path[0] in METHODS)
@@ -142,6 +163,9 @@ def results_parameter(method: Method) -> str | None:
     named = [each for each in sorted(method.names) if _RESULTS_NAMES.fullmatch(each) and required <= {each}]
     if named and _SUBMITTING_NAMES.match(method.path[0]):
         return named[0]
+    named = [each for each in sorted(method.names - required) if _TOOL_RESULTS_NAMES.fullmatch(each)]
+    if len(named) == 1 and _takes_results_later(method):
+        return named[0]
     only = next(iter(required)) if len(required) == 1 else None
     if only is None:
         return None
@@ -149,6 +173,19 @@ def results_parameter(method: Method) -> str | None:
     is_sent = read_results(method, only).is_sent
     is_sent = is_sent and (only not in SYNONYMS["prompt"] or takes_text_or_results(method, only))
     return only if is_typed or is_sent or RESULT_METHOD.search(method.path[0]) else None
+
+
+def _takes_results_later(method: Method) -> bool:
+    """Return whether a method for a prompt, which need not be given, belongs to a class that keeps the conversation."""
+    prompt, code = method.prompt, method.called_source
+    is_optional = prompt not in method.required or re.search(rf"\b(if|and|not) {prompt}\b|\b{prompt} or\b", code)
+    return bool(prompt and is_optional and method.required <= {"self", prompt} and _KEEPS_STATE.search(code))
+
+
+_TOOL_RESULTS_NAMES = re.compile("(tool|function|call)_?(results|outputs|responses)")
+
+_KEEPS_STATE = re.compile(r"\bself\.\w+(\s*\+?=[^=]|\.(append|extend|insert)\()")
+"""Code that changes an attribute of its object."""
 
 
 def takes_text_or_results(method: Method, parameter: str) -> bool:

@@ -39,7 +39,7 @@ from harness.bridge.clients.names import (
 )
 from harness.bridge.clients.own_keys import NO_PARAMETERS, SCHEMA_KEYS, Declaration
 from harness.bridge.clients.sources import MethodCode, classes_with_imports
-from harness.bridge.clients.values import snake_case
+from harness.bridge.clients.values import result_object, snake_case
 
 
 def as_annotated(value: object, hint: object) -> Any:
@@ -275,16 +275,7 @@ def _fields_of_identified_result(result: Mapping[str, Any], hints: Mapping[str, 
     content, kind = result.get("content"), typing.get_origin(hints[field]) or hints[field]
     is_object = inspect.isclass(kind) and issubclass(kind, Mapping)
     named = {"id": result["tool_call_id"], "name": result.get("answered_call", {}).get("name", "")}
-    return {**named, field: _as_json_object(content) if is_object else content}
-
-
-def _as_json_object(text: object) -> object:
-    """Return the content of a result as a JSON object. A text that is none becomes the value of its key `result`."""
-    try:
-        found: object = json.loads(text) if isinstance(text, str) else text
-    except ValueError:
-        found = text
-    return cast("object", found) if isinstance(found, dict) else {"result": found}
+    return {**named, field: result_object(content) if is_object else content}
 
 
 def _is_for_results(kind: object) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from harness.bridge.clients.names import FIELD_ALIASES
 from harness.bridge.clients.own_keys import OwnFields
-from harness.bridge.clients.values import without_keys
+from harness.bridge.clients.values import result_object, without_keys
 from harness.bridge.openai_messages import Memory
 from harness.model.messages import ChatRequest, Text
 
@@ -106,7 +106,8 @@ def with_joined_results(messages: Sequence[Any], request: ChatRequest, source: s
             calls = [each.get("answered_call") or {"id": each["tool_call_id"]} for each in results]
             listed = [(OwnFields(call, {}, call), each["content"]) for call, each in zip(calls, results, strict=True)]
         else:
-            listed = [OwnFields(each, {}, {**each, "id": each["tool_call_id"]}) for each in results]
+            others = [{"id": each["tool_call_id"], "response": result_object(each["content"])} for each in results]
+            listed = [OwnFields(each, {}, {**each, **other}) for each, other in zip(results, others, strict=True)]
         found.append({"role": "tool", "results": listed})
     return found
 

@@ -28,6 +28,7 @@ from harness.bridge.clients.names import (
     first_known,
 )
 from harness.bridge.clients.option_dictionaries import OptionDictionary, option_dictionary
+from harness.bridge.clients.sent_tools import names_converted_to_tools
 from harness.bridge.clients.sources import MethodCode, source_of
 
 _OPENAI_PARAMETERS = ("tools", "tool_choice", "response_format", "max_tokens", "temperature", "top_p", "stop", "stream")
@@ -88,10 +89,22 @@ class Method(MethodCode):
         if name == form.messages:
             return self.only_list or self.text_or_list
         if name == "tools":
-            return next((each for each in sorted(self.names) if _lists_tools(self.hints.get(each))), None)
+            return next((each for each in sorted(self.names) if _lists_tools(self.hints.get(each))), self._sent_tools)
         if name in ("tool_choice", "tool_config"):
             return next((each for each in _TESTED_CHOICE.findall(self.with_imports) if each in self.names), None)
         return None
+
+    @property
+    def _sent_tools(self) -> str | None:
+        """The only parameter with an unusual name whose value the code sends as the tools of a request."""
+        known = {*KNOWN_PARAMETERS, *SYNONYMS["prompt"], *SYNONYMS["messages"]}
+        found = names_converted_to_tools(self.source) & (self.names - known)
+        return next(iter(found)) if len(found) == 1 else None
+
+    @property
+    def tools_parameter(self) -> str | None:
+        """The parameter for tools, by its name, its annotation or its use. Tools among `**options` have none."""
+        return first_known(SYNONYMS["tools"], self.names) or self._parameter_by_use("tools", ANTHROPIC)
 
     def packed_arguments(self, arguments: Mapping[str, object]) -> Mapping[str, object]:
         """Return arguments as the method takes them: all of them in one object, or the options in one."""
@@ -113,6 +126,7 @@ class Method(MethodCode):
         if not self.is_open:
             return self
         mentioned = {name for name in _OPENAI_PARAMETERS if re.search(rf"[\"']{name}[\"']", self.source)}
+        mentioned -= {"tools"} if self.tools_parameter is not None else set()
         same = _ANTHROPIC_SETTINGS if api == ANTHROPIC.name else frozenset[str]()
         return replace(self, names=self.names | mentioned | same, is_open=False)
 

@@ -141,7 +141,8 @@ class RequestArguments:
             foreign = (each for each in messages if "tool_calls" in each and not self.memory.has_kept(each))
             if next(foreign, None) is not None:
                 raise Unsupported(RECOGNISED_CLIENT, "a history with calls", "its messages have no place for them")
-        messages = with_joined_results(messages, request, method.class_source)
+        code = f"{method.class_source}\n{method.called_source}"
+        messages = with_joined_results(messages, request, code)
         return [each if self.memory.has_kept(each) else with_own_fields(each, {}, (), source) for each in messages]
 
     def _tools(self, method: Method, parameter: str | None, request: ChatRequest, made: Any) -> Any:

@@ -7,25 +7,11 @@ import textwrap
 from collections.abc import Iterator
 from functools import lru_cache
 
-from harness.bridge.clients.methods import Method
-from harness.bridge.clients.names import KNOWN_PARAMETERS, SYNONYMS, first_known
 from harness.bridge.clients.sources import plain_name
 
 
-def parameter_for_tools(method: Method, source: str) -> str | None:
-    """Return the parameter of a method or constructor for tools: by its name, or if the class in `source` sends it as
-    the tools of a request.
-    """
-    name = first_known(SYNONYMS["tools"], method.names)
-    if name is not None:
-        return name
-    unknown = method.names - KNOWN_PARAMETERS - {"self", *SYNONYMS["prompt"], *SYNONYMS["messages"]}
-    found = sorted(_names_sent_as_tools(source) & unknown)
-    return found[0] if len(found) == 1 else None
-
-
 @lru_cache(maxsize=64)
-def _names_sent_as_tools(source: str) -> frozenset[str]:
+def names_sent_as_tools(source: str) -> frozenset[str]:
     """Return the variables and attributes whose values get into the tools of a request."""
     try:
         nodes = [*ast.walk(ast.parse(textwrap.dedent(source)))]
@@ -44,6 +30,48 @@ def _names_sent_as_tools(source: str) -> frozenset[str]:
                 pending += [value for target, value in assigned if target == name]
                 pending += [each for each in [functions.get(name)] if each is not None]
     return frozenset(found)
+
+
+@lru_cache(maxsize=256)
+def names_converted_to_tools(source: str) -> frozenset[str]:
+    """Return the variables whose values are the tools of a request themselves, perhaps converted one by one. Those that
+    are only parts of a tool are left out.
+    """
+    try:
+        nodes = [*ast.walk(ast.parse(textwrap.dedent(source)))]
+    except SyntaxError:
+        return frozenset()
+    assigned = [*_assigned_values(nodes)]
+    pending = [value for key, value in (*assigned, *_keyed_values(nodes)) if key in _TOOL_KEYS]
+    found = set[str]()
+    while pending:
+        for name in _names_of_list(pending.pop()):
+            if name not in found:
+                found.add(name)
+                pending += [value for target, value in assigned if target == name]
+    return frozenset(found)
+
+
+def _names_of_list(node: ast.AST) -> Iterator[str]:
+    """Yield the variables whose items are the items of an expression, perhaps converted."""
+    match node:
+        case ast.Name(id=name):
+            yield name
+        case ast.Starred(value=value) | ast.BoolOp(values=[value, *_]):
+            yield from _names_of_list(value)
+        case ast.IfExp(body=body, orelse=orelse):
+            yield from (*_names_of_list(body), *_names_of_list(orelse))
+        case ast.Call(args=[*_, last], keywords=[]):
+            yield from _names_of_list(last)
+        case ast.ListComp(generators=[first, *_]) | ast.GeneratorExp(generators=[first, *_]):
+            yield from _names_of_list(first.iter)
+        case ast.List(elts=[item]) | ast.Tuple(elts=[item]) if isinstance(item, ast.Dict | ast.Starred):
+            yield from _names_of_list(item)
+        case ast.Dict():
+            values = (value for key, value in _keyed_values([node]) if key in _TOOL_KEYS)
+            yield from (name for value in values for name in _names_of_list(value))
+        case _:
+            return
 
 
 _TOOL_KEYS = ("tools", "functions", "functionDeclarations", "function_declarations")

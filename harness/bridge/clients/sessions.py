@@ -16,6 +16,7 @@ from harness.bridge.clients.loop_methods import (
     RESULT_METHOD,
     adding_methods,
     declares_tools,
+    parameter_for_tools,
     prompt_methods,
     read_content,
     read_results,
@@ -35,7 +36,6 @@ from harness.bridge.clients.loop_settings import (
 from harness.bridge.clients.message_classes import as_annotated
 from harness.bridge.clients.methods import Method
 from harness.bridge.clients.names import CALL_PARAMETERS, SYNONYMS, first_known
-from harness.bridge.clients.sent_tools import parameter_for_tools
 from harness.bridge.clients.sources import ClassSource
 from harness.bridge.clients.submitted_results import SubmittedResults, content_of_result
 from harness.bridge.clients.tool_declarations import declarations, tool_parameters
@@ -195,7 +195,8 @@ class SessionDrive:
         per_call |= thinking_argument(method, conversation.thinking)
         given = SubmittedResults(method, name, code, self.api)
         shared = {each: examples[each] for each in method.example_names & examples.keys()}
-        given = {**method.examples, **shared, name: given.collect(results), **per_call}
+        no_prompt = {str(method.prompt): ""} if method.prompt in method.required - {name} else {}
+        given = {**method.examples, **shared, **no_prompt, name: given.collect(results), **per_call}
         return call_method(runner, client, method, given)
 
     def _resume(self, runner: asyncio.Runner, client: object) -> object:

@@ -113,7 +113,7 @@ class SubmittedResults:
         if length == _PAIR:
             return self._first_member(result, [*names, ""][0], known.get(0)), self._content(result, known.get(1))
         parts = [_part_named(each) for each in names] if len(names) == length else []
-        members = [_MEMBERS[place] for place in range(length)] if None in parts or not parts else parts
+        members = _with_usual_part(parts) or _parts_by_type(length, known)
         return tuple(
             self._first_member(result, names[place] if names else "", known.get(place))
             if part in ("call", "id")
@@ -211,6 +211,23 @@ _PAIR = 2
 
 _MEMBERS = ("id", "name", "content", "is_error")
 """Parts of a result in a tuple of more than two, if the code does not name them."""
+
+
+def _with_usual_part(parts: Sequence[str | None]) -> list[str]:
+    """Return the parts of a result that the members of a tuple are, of which one may be unknown. It is the id, or else
+    the content. Return `[]` if more are unknown.
+    """
+    missing = next((each for each in ("id", "content") if each not in parts), "name")
+    return [each or missing for each in parts] if list(parts).count(None) <= 1 else []
+
+
+def _parts_by_type(length: int, types: Mapping[int, object]) -> list[str]:
+    """Return the usual parts of a result in a tuple of this length. A member that is `bool` marks an error."""
+    flags = [place for place, each in types.items() if each is bool]
+    if len(flags) != 1:
+        return [*_MEMBERS[:length]]
+    others = iter(("id", "content") if length == len(_MEMBERS) - 1 else _MEMBERS)
+    return ["is_error" if place in flags else next(others) for place in range(length)]
 
 
 def _part_named(name: str) -> str | None:

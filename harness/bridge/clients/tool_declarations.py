@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from harness.bridge.clients.forms import FORMS, GEMINI, OPENAI
 from harness.bridge.clients.methods import Method
-from harness.bridge.clients.names import SYNONYMS, first_known
+from harness.bridge.clients.names import first_known
 from harness.bridge.clients.own_keys import Declaration
 from harness.bridge.clients.tool_functions import ToolSequence, make_handler
 from harness.bridge.openai_messages import Memory
@@ -49,7 +49,7 @@ def wraps_tools(method: Method) -> bool:
     """Return whether the client wraps each given function in a tool object of the API, according to the source of
     the method. If the method does not read the tools itself, use the source of its class.
     """
-    tools = first_known(SYNONYMS["tools"], method.names)
+    tools = method.tools_parameter
     if tools is None:
         return False
     given = rf"([\w.]+\.)?{tools}\b"

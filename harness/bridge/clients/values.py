@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -68,6 +69,15 @@ def _slots_of(kind: type) -> list[str]:
     slots = [cast("str | Iterable[str]", vars(each).get("__slots__", ())) for each in kind.__mro__]
     names = [name for each in slots for name in ([each] if isinstance(each, str) else each)]
     return [name for name in names if not name.startswith("__")]
+
+
+def result_object(text: object) -> object:
+    """Return the content of a result as a JSON object. A text that is none becomes the value of its key `result`."""
+    try:
+        found: object = json.loads(text) if isinstance(text, str) else text
+    except ValueError:
+        found = text
+    return cast("object", found) if isinstance(found, dict) else {"result": found}
 
 
 def as_object(value: JSON) -> dict[str, JSON]:
