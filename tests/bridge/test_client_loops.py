@@ -2197,6 +2197,31 @@ class Agent:
     assert [sent] == module.SEEN
 
 
+@pytest.mark.parametrize(
+    ("parameters", "seen"),
+    [
+        ("functions: dict[str, Callable], cards: list[dict]", "weather"),
+        ("functions: dict[str, Callable], cards=()", None),
+        ("functions: dict[str, Callable], cards: str = ''", None),
+    ],
+)
+def test_a_list_that_is_sent_as_the_tools_holds_the_declarations(load: Load, parameters: str, seen: str | None) -> None:
+    module = load(f"""
+class Agent:
+    def __init__(self, {parameters}):
+        self.functions, self.cards = functions, cards
+    def run(self, prompt):
+        body = {{"tools": self.cards, "input": prompt}}
+        SEEN.append(body["tools"][0]["name"] if body["tools"] else None)
+        return self.functions["weather"](**args)
+""")
+    drive = recognise_agent(module.Agent, "openai-responses")
+    assert drive is not None
+    drive(HERE, "gpt", conversation())
+
+    assert [seen] == module.SEEN
+
+
 def test_a_function_may_get_one_that_executes_all_calls(load: Load) -> None:
     module = load("""
 async def run(task: str, tools: list[dict], execute: Callable[[str, dict], Any], *, system: str = ""):

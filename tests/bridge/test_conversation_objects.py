@@ -204,3 +204,39 @@ def load_opener(folder: Path, opener: str) -> ModuleType:
     (folder / "strangers_threads.py").write_text(code)
     importlib.invalidate_caches()
     return importlib.import_module("strangers_threads")
+
+
+NAMED = """
+from typing import Callable
+
+SEEN = []
+
+
+class Agent:
+    def __init__(self, functions: dict[str, Callable]):
+        self.functions = functions
+
+    def reply(self, PARAMETERS) -> str:
+        SEEN.append([PARAMETERS])
+        return str(self.functions["weather"](city="Paris"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("parameters", "seen"),
+    [
+        ("user, content", ["example", "Hello"]),
+        ("room, sender_id, text", ["example", "example", "Hello"]),
+        ("user", ["Hello"]),
+    ],
+)
+def test_a_user_may_be_named_next_to_the_prompt(load: Load, tmp_path: Path, parameters: str, seen: list[str]) -> None:
+    (tmp_path / "strangers_threads.py").write_text(NAMED.replace("PARAMETERS", parameters))
+    importlib.invalidate_caches()
+    module = importlib.import_module("strangers_threads")
+    drive = recognise_agent(module.Agent, "openai-chat")
+    assert isinstance(drive, AgentDrive)
+
+    drive(HERE, "gpt", conversation("Hello"))
+
+    assert [seen] == module.SEEN

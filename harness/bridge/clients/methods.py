@@ -176,14 +176,20 @@ class Method(MethodCode):
     @property
     def example_names(self) -> frozenset[str]:
         """The required parameters that name something, such as the user of a message, or hold the conversation."""
-        return frozenset(self.required & _NAMING_PARAMETERS) | self._conversation_classes.keys()
+        return self._naming_parameters | self._conversation_classes.keys()
 
     @property
     def examples(self) -> dict[str, object]:
         """Values for these parameters. An object that holds the conversation is a new one."""
-        kinds, names = self._conversation_classes, self.required & _NAMING_PARAMETERS
-        named: dict[str, object] = {name: 1 if self.hints.get(name) is int else "example" for name in names}
+        kinds, integers = self._conversation_classes, {name for name, each in self.hints.items() if each is int}
+        named: dict[str, object] = {name: 1 if name in integers else "example" for name in self._naming_parameters}
         return named | {name: call(kind) for name, kind in kinds.items()}
+
+    @property
+    def _naming_parameters(self) -> frozenset[str]:
+        """The required parameters that name something. `user` is one if there is another parameter for the prompt."""
+        users = {"user"} if self.prompt != "user" else set[str]()
+        return self.required & (_NAMING_PARAMETERS | users) - self._conversation_classes.keys()
 
     @property
     def _conversation_classes(self) -> dict[str, type]:
@@ -253,6 +259,7 @@ _TESTED_CHOICE = re.compile(r"\b(\w+) (?:not )?in [(\[{][\"'](?:auto|none|any|re
 
 _NAMING_PARAMETERS = frozenset(
     [
+        *("room", "uid", "sender_id", "account_id", "tenant_id", "guild_id", "topic_id", "customer", "tenant"),
         *("user_id", "channel_id", "chat_id", "session_id", "conversation_id", "thread_id", "room_id", "customer_id"),
         *("author", "channel", "chat", "session", "session_key", "username", "user_name", "speaker", "sender"),
     ]

@@ -25,8 +25,8 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "input": ("input", "input_items", "items", "messages", "conversation", "history", "turns"),
     "contents": ("contents", "messages", "history", "conversation", "turns"),
     "prompt": (
-        *("prompt", "question", "text", "query", "user_message", "user_input", "message", "user", "content"),
-        *("task", "goal", "prompts", "questions", "pr"),
+        *("prompt", "question", "text", "query", "user_message", "user_input", "message", "content"),
+        *("task", "goal", "prompts", "questions", "user", "pr"),
     ),
     "system": ("system", "system_prompt", "system_instruction", "instructions", "system_message", "persona", "sp"),
     "tools": (

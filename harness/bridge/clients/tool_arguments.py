@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, TypeAlias, cast
@@ -17,6 +17,7 @@ from harness.bridge.clients.declared_parts import parts_by_name
 from harness.bridge.clients.message_classes import as_annotated
 from harness.bridge.clients.methods import Method, method_of
 from harness.bridge.clients.names import EXECUTORS, FUNCTION_MAPS, SYNONYMS, TOOL_PARAMETERS
+from harness.bridge.clients.sent_tools import parameter_for_tools
 from harness.bridge.clients.signature_reading import reads_signatures
 from harness.bridge.clients.sources import ClassSource, passed_on, source_of
 from harness.bridge.clients.tool_declarations import (
@@ -48,7 +49,7 @@ def tool_arguments(method: Method, code: ClassSource, *, only_if_clear: bool) ->
     executors = [each for each in names if EXECUTORS.fullmatch(each) and _may_execute_calls(method, each)]
     found = {name: made for name in names if (made := _clear_argument(name, method, code))}
     if not found and executors:
-        declared = method.names & {*SYNONYMS["tools"]}
+        declared = _declaring_names(method, code, executors)
         found = {each: declarations_argument(code.module, method.hints.get(each)) for each in declared}
         found |= {name: ExecutorArgument(own_classes_in(method.hints.get(name))) for name in executors[:1]}
     if not found and not only_if_clear:
@@ -56,11 +57,22 @@ def tool_arguments(method: Method, code: ClassSource, *, only_if_clear: bool) ->
             name: made for name in names if name in TOOL_PARAMETERS and (made := _likely_argument(name, method, code))
         }
     functions = {name: made for name, made in found.items() if isinstance(made, FunctionsArgument)}
-    declared = method.names & {*SYNONYMS["tools"]} - functions.keys()
+    declared = _declaring_names(method, code, functions) if functions else frozenset[str]()
     if functions and len(declared) == 1:
         found = {name: replace(made, is_by_signature=False) for name, made in functions.items()}
         found |= {each: declarations_argument(code.module, method.hints.get(each)) for each in declared}
     return found
+
+
+def _declaring_names(method: Method, code: ClassSource, others: Collection[str]) -> frozenset[str]:
+    """Return the parameters for declarations, without those for functions. If none has a usual name, a required list
+    that the code sends as its tools is one.
+    """
+    named = method.names & {*SYNONYMS["tools"]} - {*others}
+    hints = {name: str(method.hints.get(name, list)) for name in method.required - {*others}}
+    lists = frozenset(name for name, hint in hints.items() if re.search("list|List|Sequence|Iterable", hint))
+    sent = None if named else parameter_for_tools(replace(method, names=lists), code.source)
+    return frozenset([sent] if sent else named)
 
 
 def _may_execute_calls(method: Method, name: str) -> bool:
