@@ -17,7 +17,7 @@ from harness.bridge.clients.declared_parts import parts_by_name
 from harness.bridge.clients.message_classes import as_annotated
 from harness.bridge.clients.methods import Method, method_of
 from harness.bridge.clients.names import EXECUTORS, FUNCTION_MAPS, SYNONYMS, TOOL_PARAMETERS
-from harness.bridge.clients.sent_tools import parameter_for_tools
+from harness.bridge.clients.sent_tools import names_sent_as_tools
 from harness.bridge.clients.signature_reading import reads_signatures
 from harness.bridge.clients.sources import ClassSource, passed_on, source_of
 from harness.bridge.clients.tool_declarations import (
@@ -71,8 +71,8 @@ def _declaring_names(method: Method, code: ClassSource, others: Collection[str])
     named = method.names & {*SYNONYMS["tools"]} - {*others}
     hints = {name: str(method.hints.get(name, list)) for name in method.required - {*others}}
     lists = frozenset(name for name, hint in hints.items() if re.search("list|List|Sequence|Iterable", hint))
-    sent = None if named else parameter_for_tools(replace(method, names=lists), code.source)
-    return frozenset([sent] if sent else named)
+    sent = lists & names_sent_as_tools(code.source)
+    return sent if not named and len(sent) == 1 else named
 
 
 def _may_execute_calls(method: Method, name: str) -> bool:
