@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from harness.bridge.clients.forms import ANTHROPIC
 from harness.bridge.clients.loop_methods import results_parameter
 from harness.bridge.clients.methods import Method, method_of
 from harness.bridge.clients.sent_tools import names_converted_to_tools
@@ -127,3 +128,63 @@ def test_messages_of_geminis_client_may_be_its_own_dictionaries(
     assert re.search("thoughtSignature", json.dumps(second["contents"][1]))
     assert second["contents"][2]["parts"][0]["functionResponse"]["response"] == {"result": "blue"}
     assert isinstance(answer.tool_calls[0], ToolCall)
+
+
+HELPED = """
+def chat(messages, system="", tools=None):
+    SENT.append(messages)
+    return {"content": [{"type": "text", "text": "Fine."}], "stop_reason": "end_turn"}
+
+SENT = []
+"""
+
+ALL_RESULTS = """
+def tool_results(results):
+    return {"role": "user", "content": [
+        {"type": "tool_result", "tool_use_id": call_id, "content": output, "is_error": failed, "by": "all"}
+        for call_id, output, failed in results
+    ]}
+"""
+
+ONE_RESULT = """
+def tool_result(call_id, output, is_error=False):
+    return {"type": "tool_result", "tool_use_id": call_id, "content": output, "is_error": is_error, "by": "one"}
+"""
+
+OTHER_IDS = ALL_RESULTS.replace('call_id, "content', "'other', \"content")
+FAILING = ONE_RESULT.replace("    return", "    raise KeyError(call_id)\n    return")
+OWN_STEP = ONE_RESULT + "def step(messages):\n    return tool_result('1', '')\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "helper", "by"),
+    [
+        ("all", ALL_RESULTS, "all"),
+        ("one", ONE_RESULT, "one"),
+        ("none", "", None),
+        ("two", ALL_RESULTS + ONE_RESULT, None),
+        ("ids", OTHER_IDS, None),
+        ("failing", FAILING, None),
+        ("own", OWN_STEP, None),
+    ],
+)
+def test_a_function_of_the_module_makes_the_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, helper: str, by: str | None
+) -> None:
+    module = f"helped_by_{name}"
+    (tmp_path / f"{module}.py").write_text(HELPED + helper)
+    monkeypatch.syspath_prepend(tmp_path)
+    value, _ = load_client(f"{module}:chat")
+    shape = recognise_shape(value, "mine").with_format(ANTHROPIC).for_api("anthropic")
+    calls = Message(Role.ASSISTANT, (ToolCall("a", "look", {}), ToolCall("b", "look", {})))
+    results = ToolResult("a", "look", "blue"), ToolResult("b", "look", "no sky", is_error=True)
+
+    ShapedClient(shape, HERE, "claude", "anthropic").chat(
+        ChatRequest("claude", (HELLO, calls, Message(Role.USER, (*results, Text("And?")))))
+    )
+
+    *blocks, text = sys.modules[module].SENT[0][-1]["content"]
+    assert [each["tool_use_id"] for each in blocks] == ["a", "b"]
+    assert [each.get("is_error", False) for each in blocks] == [False, True]
+    assert [each.get("by") for each in blocks] == [by, by]
+    assert text["text"] == "And?"

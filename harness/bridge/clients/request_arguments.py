@@ -32,6 +32,7 @@ from harness.bridge.clients.names import (
     TOOL_MESSAGES,
 )
 from harness.bridge.clients.own_keys import Declaration
+from harness.bridge.clients.result_helpers import with_callers_results
 from harness.bridge.clients.shapes import ClientShape
 from harness.bridge.clients.tool_choices import choice_as_text, takes_choice_as_text
 from harness.bridge.clients.tool_declarations import wraps_tools
@@ -71,6 +72,8 @@ class RequestArguments:
         given = method.parameter(form.messages, form)
         if form is ANTHROPIC and given in arguments and self.shape.lists_blocks:
             arguments[given] = self._kept_messages(arguments[given], request)
+        if form is ANTHROPIC and given in arguments and not self.shape.is_sdk:
+            arguments[given] = with_callers_results(arguments[given], request, method.module_name)
         if form is OPENAI and given in arguments and not self.shape.is_sdk:
             arguments[given] = self._own_messages(arguments[given], request, method)
         if form is OPENAI and given in arguments and self.shape.passes_ids_on:
