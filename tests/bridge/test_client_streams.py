@@ -133,3 +133,20 @@ def test_a_stop_reason_beside_a_message_is_no_text() -> None:
     assert made["choices"][0]["message"]["content"] == ""
     assert made["choices"][0]["finish_reason"] == "tool_calls"
     assert text["choices"][0]["message"]["content"] == "stop"
+
+
+def test_an_event_may_be_a_tuple_of_its_kind_and_several_values() -> None:
+    own = {"role": "assistant", "content": "Hello"}
+    events = [("text", "Hello"), ("tool", "call_1", "look", {"at": "sky"}), ("end", "tool_use", own)]
+    short = [("text", "Hello"), ("tool", "look", {"at": "sky"}), ("done", "tool_use", {"input_tokens": 3})]
+    untagged = [("text", "Hello"), ("The tool is done", "look", {})]
+
+    found, other, third = (
+        read_answer(iter(each), REQUEST, Memory(), "anthropic") for each in (events, short, untagged)
+    )
+
+    assert [(each.id, each.name, each.arguments) for each in found.tool_calls] == [("call_1", "look", {"at": "sky"})]
+    assert (found.text, found.stop_reason) == ("Hello", StopReason.TOOL_USE)
+    assert [each.name for each in other.tool_calls] == ["look"]
+    assert (other.stop_reason, other.usage.input_tokens) == (StopReason.TOOL_USE, 3)
+    assert not third.tool_calls

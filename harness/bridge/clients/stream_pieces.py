@@ -180,8 +180,8 @@ def read_piece(item: object) -> tuple[object, JSON]:
     """
     kind, fields = event_kind(item), plain_fields(item)
     value = next((fields[key] for key in ("data", "payload", "value") if fields.get(key) is not None), item)
-    if (pair := items_of(item)) is not None and len(pair) == _PAIR:
-        value = pair[1]
+    if (members := items_of(item)) is not None:
+        value = _value_in_tuple(kind, members, item)
     if isinstance(item, str) or kind is None:
         return item if isinstance(item, str) or has_answer_fields(item) or _has_answer_inside(item) else None, None
     fields, part = plain_fields(value), jsonable(value)
@@ -207,7 +207,25 @@ def read_piece(item: object) -> tuple[object, JSON]:
             return None, None
 
 
-_PAIR = 2
+def _value_in_tuple(kind: str | None, members: Sequence[object], item: object) -> object:
+    """Return the value of an event that is a tuple of its kind and its values. Return `item` if it is none."""
+    first, *values = [*members, None]
+    is_tagged = isinstance(first, Enum) or (isinstance(first, str) and first.isidentifier())
+    match kind, values[:-1]:
+        case _, [value]:
+            return value
+        case "call", [name, arguments] if is_tagged:
+            return {"id": None, "name": name, "arguments": arguments}
+        case "call", [call_id, name, arguments] if is_tagged:
+            return {"id": call_id, "name": name, "arguments": arguments}
+        case "thinking", [thought, signature] if is_tagged:
+            return {"thinking": thought, "signature": signature}
+        case "end", [word, *others] if is_tagged:
+            counts = (each for each in others if any(name.endswith("_tokens") for name in plain_fields(each)))
+            return {"finish_reason": word, "usage": next(counts, None)}
+        case _:
+            return item
+
 
 _END_FIELDS = ("finish_reason", "stop_reason", "reason", "stop", "status")
 
