@@ -7,8 +7,8 @@ The modules, by subject:
   `objects`, `option_dictionaries`, `provider_arguments`, `invocation`, and the `names` that clients use.
 - Requests: `forms`, `request_arguments`, `message_classes`, `message_dictionaries`, `own_keys`, `tool_choices`.
 - Answers: `answers`, `complete_answers`, `stream_pieces`, `answer_fields`, `native_bodies`, `truncation`, `values`.
-- Tools: `tool_arguments`, `tool_objects`, `inherited_tools`, `tool_functions`, `tool_declarations`,
+- Tools: `tool_arguments`, `tool_objects`, `inherited_tools`, `field_tools`, `tool_functions`, `tool_declarations`,
   `tool_registration`, and those with names of their own: `declared_parts`, `tool_classes`, `own_tools`.
 - Tool loops: `agents`, `sessions`, `loop_methods`, `loop_settings`, `sent_tools`, `result_code`, `submitted_results`,
-  `turns`.
+  `turns`, `session_openers`, `user_answers`.
 """

@@ -14,6 +14,7 @@ from harness.bridge.call_log import call
 from harness.bridge.clients.annotations import own_classes_in
 from harness.bridge.clients.answer_fields import own_calls
 from harness.bridge.clients.declared_parts import parts_by_name
+from harness.bridge.clients.field_tools import field_tools
 from harness.bridge.clients.message_classes import as_annotated
 from harness.bridge.clients.methods import Method, method_of
 from harness.bridge.clients.names import EXECUTORS, FUNCTION_MAPS, SYNONYMS, TOOL_PARAMETERS
@@ -99,7 +100,7 @@ def _clear_argument(name: str, method: Method, code: ClassSource) -> ToolArgumen
     if name not in TOOL_PARAMETERS:
         return None
     for kind in own_classes_in(hint):
-        if (maker := tool_maker(kind, code)) is not None:
+        if (maker := field_tools(hint, kind) or tool_maker(kind, code)) is not None:
             return ObjectsArgument(maker, takes_mapping(name, hint, code))
     if "Callable" not in str(hint):
         return None
