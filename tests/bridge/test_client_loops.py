@@ -1739,6 +1739,11 @@ RESULT_FORMS = {
     def hand_in(self, done):
         return self._add([{"tool_call_id": each["id"], "content": each["found"]} for each in done])
 """,
+    "dictionaries with the text of an error": """
+    def hand_in(self, done):
+        texts = [each["error"] if "error" in each else each["output"] for each in done]
+        return self._add([{"tool_call_id": each["id"], "content": text} for each, text in zip(done, texts)])
+""",
     "objects without a class": """
     def hand_in(self, done):
         for each in done:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from harness.bridge.clients.methods import method_of
 from harness.bridge.clients.shape_recognition import recognise_shape
 from harness.bridge.clients.shaped_client import ShapedClient
 from harness.bridge.clients.tool_declarations import wraps_tools
+from harness.bridge.clients.tool_functions import make_handler
 from harness.model.errors import PluginError
 from harness.model.messages import (
     ChatRequest,
@@ -27,7 +30,7 @@ from harness.model.messages import (
     ToolCall,
     ToolResult,
 )
-from harness.model.protocols import Endpoint
+from harness.model.protocols import ConversationTool, Endpoint
 
 REQUEST = ChatRequest("gpt", (Message(Role.USER, (Text("Hello"),)),))
 HERE = Endpoint("http://127.0.0.1:9/v1", "no-key")
@@ -249,3 +252,49 @@ def test_tools_that_a_registry_declares_are_not_bare() -> None:
         return json.dumps({"contents": contents, "tools": [{"functionDeclarations": list(tools)}]})
 
     assert [wraps_tools(method_of((), each)) for each in (generate, bare)] == [False, True]
+
+
+BACKENDS = """
+class OpenAIBackend:
+    def complete(self, messages, tools):
+        return {"messages": messages, "tools": [{"type": "function", "function": each} for each in tools]}
+
+
+class Reader:
+    def complete_all(self, messages, tools):
+        return {"messages": messages, "tools": tools}
+"""
+
+FACADE = """
+from backend_of_facade import OpenAIBackend, Reader
+
+
+class Facade:
+    def complete(self, messages, tools=None):
+        return OpenAIBackend().complete(messages, tools or [])
+
+
+class Passing:
+    def complete(self, messages, tools=None):
+        return Reader().complete_all(messages, tools or [])
+"""
+
+
+def test_code_in_another_file_of_a_project_may_wrap_the_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "backend_of_facade.py").write_text(BACKENDS)
+    (tmp_path / "facade_of_project.py").write_text(FACADE)
+    monkeypatch.syspath_prepend(tmp_path)
+    made = importlib.import_module("facade_of_project")
+
+    methods = [recognise_shape(each, "facade_of_project").whole for each in (made.Facade, made.Passing)]
+
+    assert [wraps_tools(each) for each in methods] == [True, False]
+
+
+def test_a_handler_may_get_a_context_beside_its_arguments() -> None:
+    schema: dict[str, Any] = {"type": "object", "properties": {"city": {"type": "string"}}}
+    tool = ConversationTool("look", "Looks.", schema, lambda call: ToolResult("", "look", str(call.arguments["city"])))
+    handler = make_handler(tool)
+
+    assert [handler("customer", {"city": "Rome"}), handler({"city": "Rome"}, {"user": "Ada"})] == ["Rome", "Rome"]
+    assert [handler("Rome"), handler(city="Rome")] == ["Rome", "Rome"]

@@ -1453,6 +1453,17 @@ def test_the_last_event_may_have_the_message_to_send_back() -> None:
     assert other.own(len(REQUEST.messages), answer.message) is None
 
 
+def test_a_dictionary_with_the_parts_of_gemini_may_be_the_message_to_send_back() -> None:
+    parts = [{"text": "Hi", "thought_signature": "c2ln"}]
+    own = {"role": "assistant", "content": "Hi", "tool_calls": [], "parts": parts, "finish_reason": "STOP"}
+    memory = Memory()
+
+    answer = read_answer(own, REQUEST, memory, "gemini")
+
+    assert answer.message.text == "Hi"
+    assert memory.own(len(REQUEST.messages), answer.message) is own
+
+
 def test_a_prompt_may_come_with_names_and_a_schema() -> None:
     def on_message(channel_id: int, author: str, text: str) -> str:
         return f"{channel_id} {author}: {text}"
@@ -1808,6 +1819,19 @@ def test_a_client_that_keeps_its_history_gets_the_results_of_its_calls(kind: typ
     assert Talk.heard == [begun, {"call_1": "sunny in Paris", "call_2": "sunny in Rome"}]
 
 
+class DocumentedFailures:
+    """A session whose results are documented: reply_tools(results) takes {"id": "a", "output": "", "error": True}."""
+
+    def say(self, text: str) -> Any: ...
+
+    def reply_tools(self, results: Any) -> Any:
+        """Give the results."""
+        content = [{"type": "tool_result", "tool_use_id": each["id"], "content": each["output"]} for each in results]
+        return self.post(content)
+
+    def post(self, content: Any) -> Any: ...
+
+
 class WithFailures:
     """A session that gets the results with a flag for failures, which it drops."""
 
@@ -1821,7 +1845,8 @@ class WithFailures:
 
 
 @pytest.mark.parametrize(
-    ("kind", "ignored"), [(OneByOne, ()), (Declaring, ("error-flag",)), (Handling, ()), (WithFailures, ())]
+    ("kind", "ignored"),
+    [(OneByOne, ()), (Declaring, ("error-flag",)), (Handling, ()), (WithFailures, ()), (DocumentedFailures, ())],
 )
 def test_a_session_without_an_error_flag_need_not_set_it(kind: type, ignored: tuple[str, ...]) -> None:
     drive = recognise_agent(kind, "anthropic") or recognise_session(kind, "anthropic")
@@ -2476,6 +2501,13 @@ def test_a_tool_choice_may_become_the_name_of_a_tool_in_another_function(given: 
     assert takes_choice_as_text(method, "tool_choice")
     assert choice_as_text(NAMED, method, "tool_choice", "openai-chat") == "look"
     assert choice_as_text("required", method, "tool_choice", "openai-chat") == "any"
+
+
+def test_a_tool_choice_may_be_the_only_allowed_function() -> None:
+    code = 'types.FunctionCallingConfig(mode="ANY", allowed_function_names=[%s])'
+
+    assert takes_choice_as_text(_choosing(code % "tool_choice"), "tool_choice")
+    assert not takes_choice_as_text(_choosing(code % 'tool_choice["name"]'), "tool_choice")
 
 
 def test_a_tool_choice_of_which_a_key_is_read_is_an_object() -> None:

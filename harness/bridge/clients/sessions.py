@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from harness.bridge.clients.annotations import hints_of, own_classes_in
 from harness.bridge.clients.answer_fields import OwnCall, own_calls
 from harness.bridge.clients.client_makers import ClientMaker, maker_of
 from harness.bridge.clients.loop_methods import (
@@ -19,7 +18,6 @@ from harness.bridge.clients.loop_methods import (
     parameter_for_tools,
     prompt_methods,
     read_content,
-    read_results,
     result_methods,
     result_parameters,
     results_parameter,
@@ -35,7 +33,7 @@ from harness.bridge.clients.loop_settings import (
 )
 from harness.bridge.clients.message_classes import as_annotated
 from harness.bridge.clients.methods import Method
-from harness.bridge.clients.names import CALL_PARAMETERS, SYNONYMS, first_known
+from harness.bridge.clients.names import SYNONYMS, first_known
 from harness.bridge.clients.sources import ClassSource
 from harness.bridge.clients.submitted_results import SubmittedResults, content_of_result
 from harness.bridge.clients.tool_declarations import declarations, tool_parameters
@@ -111,12 +109,13 @@ class SessionDrive:
         """The rules that the class cannot satisfy."""
         has_flag = "is_error" in self.results.source or "is_error" in result_parameters(self.results)
         parameter = results_parameter(self.results)
-        kinds = own_classes_in(self.results.hints.get(parameter or ""))
-        names = {name for each in kinds for name in hints_of(each)}
-        if parameter is not None:
-            uses = read_results(self.results, parameter)
-            names.update(uses.names, uses.keys, uses.attributes)
-        return () if has_flag or names & {*CALL_PARAMETERS["is_error"]} else ("error-flag",)
+        has_flag = has_flag or (parameter is not None and self._results_form(parameter).have_flag)
+        return () if has_flag else ("error-flag",)
+
+    def _results_form(self, parameter: str) -> SubmittedResults:
+        """Return the form of the results in a parameter of the method that takes them."""
+        code = ClassSource(self.maker.definition, self.maker.class_source, self.prompt.module)
+        return SubmittedResults(self.results, parameter, code, self.api)
 
     def __call__(self, endpoint: Endpoint, model: str, conversation: Conversation) -> list[ChatResponse | None]:
         """Run a conversation. Return what the application gets for each turn."""
@@ -189,11 +188,10 @@ class SessionDrive:
         per_call = dict[str, object]()
         if (tools := first_known(SYNONYMS["tools"], method.names)) and conversation.tools:
             per_call[tools] = as_annotated(self._tools(conversation), method.hints.get(tools))
-        code = ClassSource(self.maker.definition, self.maker.class_source, self.prompt.module)
         formats = replace(conversation, tool_choice=None)
         per_call |= LoopSettings(method, self.api).arguments(formats, "")
         per_call |= thinking_argument(method, conversation.thinking)
-        given = SubmittedResults(method, name, code, self.api)
+        given = self._results_form(name)
         shared = {each: examples[each] for each in method.example_names & examples.keys()}
         no_prompt = {str(method.prompt): ""} if method.prompt in method.required - {name} else {}
         given = {**method.examples, **shared, **no_prompt, name: given.collect(results), **per_call}

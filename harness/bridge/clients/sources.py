@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import os
 import re
 import sys
 import textwrap
@@ -49,19 +50,24 @@ def passed_on(source: str, name: str, caller: str = "") -> tuple[tuple[str, str]
         calls = [*ast.walk(ast.parse(textwrap.dedent(caller)))] if caller else nodes
     except SyntaxError:
         return ()
-    functions = {each.name: each for each in nodes if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)}
+    functions = [each for each in nodes if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)]
     lines = source.splitlines()
     found = dict[tuple[str, str], None]()
-    for each in calls:
-        function = functions.get(plain_name(each.func)) if isinstance(each, ast.Call) else None
-        if function is not None and isinstance(each, ast.Call):
-            known = [one.arg for one in function.args.args if one.arg not in ("self", "cls")]
-            by_place = zip(known, each.args, strict=False)
+    for each in (one for one in calls if isinstance(one, ast.Call)):
+        called = plain_name(each.func)
+        for function in (one for one in functions if one.name == called):
+            known = [one.arg for one in (*function.args.args, *function.args.kwonlyargs)]
+            by_place = zip((one for one in known if one not in ("self", "cls")), each.args, strict=False)
             by_name = ((str(one.arg), one.value) for one in each.keywords)
-            parameters = [parameter for parameter, value in (*by_place, *by_name) if plain_name(value) == name]
+            parameters = [parameter for parameter, value in (*by_place, *by_name) if _given_name(value) == name]
             code = "\n".join(lines[function.lineno - 1 : function.end_lineno]) if parameters else ""
             found |= {(parameter, code): None for parameter in parameters}
     return tuple(found)
+
+
+def _given_name(node: ast.AST) -> str:
+    """Return the name of a variable or an attribute, also of one with a default, as in `tools or []`."""
+    return plain_name(node.values[0] if isinstance(node, ast.BoolOp) else node)
 
 
 def plain_name(node: ast.AST) -> str:
@@ -70,12 +76,25 @@ def plain_name(node: ast.AST) -> str:
 
 
 def modules_of_package(name: str) -> list[str]:
-    """Return the names of a module and of the modules of its package that define what it imports."""
+    """Return the names of a module and of the modules of its package that define what it imports. Files beside a module
+    that is in no package count as its package.
+    """
     members = {**vars(sys.modules[name])}.values() if name in sys.modules else ()
     modules = (each.__name__ if inspect.ismodule(each) else getattr(each, "__module__", None) for each in members)
     package = f"{name.partition('.')[0]}."
     own = dict.fromkeys((name, *modules))
-    return [each for each in own if isinstance(each, str) and f"{each}.".startswith(package)]
+    return [
+        each for each in own if isinstance(each, str) and (f"{each}.".startswith(package) or _is_beside(each, name))
+    ]
+
+
+def _is_beside(other: str, name: str) -> bool:
+    """Return whether two modules are files of a project in the same folder, without a package."""
+    files = [getattr(sys.modules.get(each), "__file__", None) for each in (other, name)]
+    if "." in name + other or not all(files):
+        return False
+    folders = {os.path.dirname(str(each)) for each in files}  # noqa: PTH120 - this is called often
+    return len(folders) == 1 and "site-packages" not in folders.pop()
 
 
 def modules_around(name: str) -> list[str]:

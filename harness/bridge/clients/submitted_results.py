@@ -7,6 +7,7 @@ import re
 import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -85,18 +86,35 @@ class SubmittedResults:
         return as_annotated([self._dictionary(each) for each in results], hint)
 
     @property
+    def have_flag(self) -> bool:
+        """Return whether a result says that its tool failed, according to the code or the docstring."""
+        uses, kinds = self._uses, own_classes_in(self.method.hints.get(self.name))
+        names = {*uses.names, *uses.keys, *uses.attributes, *(name for each in kinds for name in hints_of(each))}
+        return bool(self._flags_in_docstrings) or not names.isdisjoint(CALL_PARAMETERS["is_error"])
+
+    @property
+    def _flags_in_docstrings(self) -> list[str]:
+        documented = chain.from_iterable(documented_uses(each, self.name).keys for each in self._documents)
+        return [each for each in documented if _part_named(each) == "is_error"]
+
+    @property
     def _uses(self) -> ResultUses:
-        """The form of the results, according to the code of the method or to its docstring."""
+        """The form of the results, according to the code or the docstring."""
         found = read_results(self.method, self.name)
         return found if found.is_known else documented_uses(self._document, self.name)
 
     @property
     def _document(self) -> str:
-        """The docstring of the method, or the part of its class's or module's docstring that mentions the method."""
+        """The docstring of the method or, if it does not mention the results, that around it."""
+        own, around = self._documents
+        return own if self.name in own else around
+
+    @property
+    def _documents(self) -> tuple[str, str]:
+        """The docstring of the method, and the part of those of its class and module that follows its name."""
         owner, name = self.code.owner, self.method.path[0]
-        own = inspect.getdoc(getattr(owner, name, None)) or ""
         whole = f"{inspect.getdoc(owner) or ''}\n{inspect.getdoc(inspect.getmodule(owner)) or ''}"
-        return own if self.name in own else f"{self.name}{whole.partition(name)[2]}"
+        return inspect.getdoc(getattr(owner, name, None)) or "", f"{self.name}{whole.partition(name)[2]}"
 
     def _content(self, result: Mapping[str, Any], hint: object) -> object:
         uses = read_results(self.method, self.name)
@@ -153,7 +171,7 @@ class SubmittedResults:
         if typing.is_typeddict(item):
             return self._parts(result, hints_of(item))
         if self._uses.keys:
-            return self._parts(result, self._uses.keys)
+            return self._parts(result, {**self._uses.keys, **dict.fromkeys(self._flags_in_docstrings)})
         used = re.findall(r"[\"'](\w+)[\"']", self.method.source)
         keys = {alias: key for key, known in CALL_PARAMETERS.items() if key != "call" for alias in known}
         return self._parts(result, {alias: None for alias in keys if alias in used} or keys)
@@ -167,9 +185,18 @@ class SubmittedResults:
             meant = part or (missing.pop(0) if missing else None)
             if meant == "content":
                 found[name] = self._content(result, None)
+            elif name == "error":
+                found |= self._error(result)
             elif meant is not None:
                 found[name] = result[meant]
         return found
+
+    def _error(self, result: Mapping[str, Any]) -> dict[str, object]:
+        """Return the key `error` of a result: a flag if the code sends one, or else the text of a failure."""
+        is_flag = "is_error" in self.method.module
+        if result["is_error"]:
+            return {"error": True if is_flag else result["content"]}
+        return {} if _TESTS_ERROR.search(self.method.source) else {"error": False if is_flag else None}
 
     def _native(self, result: Mapping[str, Any]) -> dict[str, object]:
         """Return a result as a message, or a part of one, in the API's own format."""
@@ -206,6 +233,8 @@ class SubmittedResults:
                 given[name] = result["name"]
         return kind(**given)
 
+
+_TESTS_ERROR = re.compile(r"[\"']error[\"'] (not )?in ")
 
 _PAIR = 2
 

@@ -40,7 +40,8 @@ def _places(method: Method, parameter: str) -> list[tuple[str, str]]:
 
 def _as_name(parameter: str) -> str:
     """Return the pattern for code that sends a parameter itself, not a part of it, as the name of a tool."""
-    return rf"[\"']name[\"']:\s*(?:\w+\.)*{parameter}\b(?![.\[(])"
+    names = r"allowed_?[fF]unction_?[nN]ames[\"']?\s*[:=]\s*\["
+    return rf"([\"']name[\"']:\s*|{names})(?:\w+\.)*{parameter}\b(?![.\[(])"
 
 
 def _reads_name(parameter: str) -> str:

@@ -10,6 +10,7 @@ from harness.bridge.clients.forms import FORMS, GEMINI, OPENAI
 from harness.bridge.clients.methods import Method
 from harness.bridge.clients.names import first_known
 from harness.bridge.clients.own_keys import Declaration
+from harness.bridge.clients.sources import passed_on
 from harness.bridge.clients.tool_functions import ToolSequence, make_handler
 from harness.bridge.openai_messages import Memory
 from harness.model.errors import RECOGNISED_CLIENT, Unsupported
@@ -46,18 +47,30 @@ _BARE_TOOLS = re.compile(
 
 
 def wraps_tools(method: Method) -> bool:
-    """Return whether the client wraps each given function in a tool object of the API, according to the source of
-    the method. If the method does not read the tools itself, use the source of its class.
+    """Return whether the client wraps each given function in a tool object of the API, according to the source of the
+    method, or of the functions that get the tools. If the method does not read the tools itself, use the source of its
+    class.
     """
     tools = method.tools_parameter
     if tools is None:
         return False
-    given = rf"([\w.]+\.)?{tools}\b"
+    given = _pattern_of(tools)
     is_read = re.search(rf"\bin {given}|[\"']?\w*[tT]ools[\"']?\]?\s*[:=]\s*(list\()?{given}(?!\s*[,)])", method.source)
+    others = passed_on(method.with_imports, tools, method.source)
+    return any(_wraps(*each) for each in [(tools, method.source if is_read else method.class_source), *others])
+
+
+def _pattern_of(tools: str) -> str:
+    """Return a pattern for the variable or attribute that holds the tools."""
+    return rf"([\w.]+\.)?{tools}\b"
+
+
+def _wraps(tools: str, source: str) -> bool:
+    """Return whether code wraps each of the tools in the variable `tools`."""
+    given = _pattern_of(tools)
     each = rf"[\"']function[\"']:\s*(dict\(|\{{\*\*)?(?P<one>\w+)[)}}\s]*\}}\s*for (?P=one) in {given}"
     converted = rf"\[[\w.]+\((?P<two>\w+)\)\s*for (?P=two) in {given}"
     wraps = rf"function_?[dD]eclarations[\"']?\s*[:=]\s*((list\()?{given}(?!\.\w+\(\))|{converted})|{each}"
-    source = method.source if is_read else method.class_source
     items = {found[1] for found in re.finditer(rf"\bfor (\w+) in {given}", source)}
     reads_names = any(re.search(rf"\b{item}(\[|\.get\()[\"']name[\"']", source) for item in items)
     makes_declarations = reads_names and re.search(r"function_?[dD]eclarations", source) is not None
