@@ -47,9 +47,10 @@ _BARE_TOOLS = re.compile(
 
 
 def wraps_tools(method: Method) -> bool:
-    """Return whether the client wraps each given function in a tool object of the API, according to the source of the
-    method, or of the functions that get the tools. If the method does not read the tools itself, use the source of its
-    class.
+    """Return whether the client wraps each given function in a tool object of the API.
+
+    The source of the method shows this, or that of the functions that get its tools. If the method does not read the
+    tools itself, use the source of its class.
     """
     tools = method.tools_parameter
     if tools is None:
