@@ -168,14 +168,14 @@ class Trial:
         late = _LATE.format(spent=spent) if seconds == _LEAST_SECONDS and not self.other_apis else ""
         sampled = self._sample(execution, workers, result, seconds)
         added: list[str] = []
-        for number, api in enumerate(self.other_apis):
-            seconds = self._seconds_left / (len(self.other_apis) - number)
-            has_time = seconds >= _LEAST_SECONDS and not workers.is_halted
+        for left, api in zip(range(len(self.other_apis), 0, -1), self.other_apis, strict=True):
+            has_time = self._seconds_left / left >= _LEAST_SECONDS and not workers.is_halted
             planned = self.plan(api) if self.plan is not None and has_time else None
             if planned is not None:
                 options, trial = planned
                 other = replace(execution, options=complete_for_check(options))
                 probed = other.result(workers)
+                seconds = max(self._seconds_left / left, 0.0)  # recognition took some time
                 more = trial._sample(other, workers, probed, seconds)  # noqa: SLF001 - of the same class
                 sampled = _join_samples(sampled, more, api)
                 added.append(f"--api {api}")
