@@ -140,6 +140,27 @@ def test_the_code_shows_whether_an_object_is_filled(code: str, is_filled: bool) 
     assert found == (("answer", Answer) if is_filled else None)
 
 
+FILLING = """
+class Answer:
+    def __init__(self):
+        self.text, self.tool_calls = "", []
+
+
+def ask(messages, answer=None, other=None):
+    answer = answer if answer is not None else Answer()
+    answer.text = other or str(len(messages))
+    return answer.text
+"""
+
+
+def test_a_parameter_without_an_annotation_may_be_filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "filling_client.py").write_text(FILLING)
+    monkeypatch.syspath_prepend(tmp_path)
+    made = importlib.import_module("filling_client")
+
+    assert method_of((), made.ask).filled == ("answer", made.Answer)
+
+
 class Library:
     def embed(self, text: str) -> str:
         return HTTP.post("/embeddings", json=text).text

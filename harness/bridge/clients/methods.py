@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+import sys
 import textwrap
 import typing
 from collections.abc import Callable, Iterable, Mapping
@@ -344,11 +345,22 @@ def _with_messages_by_place(method: Method) -> Method:
 def _with_filled(method: Method) -> Method:
     """Return a method with its parameter for an object that it fills, if any, apart from the other ones."""
     hints = {name: each for name, each in method.hints.items() if name in method.names}
-    filled = filled_parameter(hints, method.source, method.module)
+    filled = filled_parameter({**_default_classes(method), **hints}, method.source, method.module)
     if filled is None:
         return method
     own = {filled[0]}
     return replace(method, names=method.names - own, required=method.required - own, filled=filled)
+
+
+def _default_classes(method: Method) -> dict[str, type]:
+    """Return the parameters for which a method instantiates a class of its module if they are missing."""
+    members = vars(sys.modules[method.module_name]) if method.module_name in sys.modules else {}
+    made = {found[1]: members.get(found[2]) for found in _DEFAULT_INSTANCE.finditer(method.source)}
+    return {name: kind for name, kind in made.items() if name in method.names and inspect.isclass(kind)}
+
+
+_DEFAULT_INSTANCE = re.compile(r"\b(\w+) (?:or|if \1 is not None else) (\w+)\(\)")
+"""Code that instantiates a class if a parameter is missing, as in `answer or Answer()`."""
 
 
 def _takes_class(parameter: inspect.Parameter) -> bool:
