@@ -19,12 +19,12 @@ from harness.bridge.call_log import logged_calls
 from harness.bridge.clients.agents import recognise_agent
 from harness.bridge.clients.answer_fields import as_completion
 from harness.bridge.clients.answers import read_answer, read_stream
-from harness.bridge.clients.constructors import default_base_url
+from harness.bridge.clients.constructors import constructor_names, default_base_url
 from harness.bridge.clients.forms import ANTHROPIC, GEMINI
 from harness.bridge.clients.message_classes import as_annotated
 from harness.bridge.clients.message_dictionaries import with_joined_results, with_joined_texts
 from harness.bridge.clients.methods import Method, method_of
-from harness.bridge.clients.provider_arguments import selectable_providers
+from harness.bridge.clients.provider_arguments import divided_model, prefix_of, selectable_providers
 from harness.bridge.clients.sessions import recognise_session
 from harness.bridge.clients.shape_recognition import load_client, rank_of_candidate, recognise_shape
 from harness.bridge.clients.shaped_client import ShapedClient
@@ -2745,6 +2745,32 @@ def test_the_keys_of_a_table_are_providers(tmp_path: Path, monkeypatch: pytest.M
         "openai-responses": "openai",
         "gemini": "genai",
     }
+
+
+CONNECTING = """
+PROVIDERS = {"openai": str, "anthropic": str}
+
+
+def connect(name, base_url=None):
+    provider, _, model = name.partition("/")
+    return PROVIDERS[provider](model)
+
+
+def without_provider(name):
+    folder, _, file = name.partition("/")
+"""
+
+
+def test_a_model_may_have_its_provider_in_front(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "connecting_client.py").write_text(CONNECTING)
+    monkeypatch.syspath_prepend(tmp_path)
+    module = importlib.import_module("connecting_client")
+    method, other = (method_of((), each) for each in (module.connect, module.without_provider))
+
+    assert constructor_names(module.connect) == {"base_url": "base_url", "model": "name"}
+    assert [prefix_of(method, each) for each in ("", "anthropic", "gemini")] == ["openai/", "anthropic/", ""]
+    assert selectable_providers(method).keys() == {"openai-chat", "openai-responses", "anthropic"}
+    assert (divided_model(other), prefix_of(other)) == (None, "")
 
 
 class Settings(TypedDict, total=False):

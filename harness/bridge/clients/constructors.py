@@ -20,6 +20,7 @@ from harness.bridge.clients.methods import Method, method_of
 from harness.bridge.clients.names import BASE_URLS, KEYS, MODELS, PROVIDERS, SYNONYMS, first_known
 from harness.bridge.clients.provider_arguments import (
     MODEL_PREFIXES,
+    divided_model,
     prefix_of,
     provider_argument,
     provider_parameter,
@@ -136,6 +137,8 @@ def _own_constructor_names(factory: object) -> dict[str, str]:
         name = first_known(known, method.names) or (key if method.is_open and key != "model" else None)
         if name is not None:
             found[key] = name
+    if "model" not in found and (divided := divided_model(method)) is not None:
+        found["model"] = divided[0]
     return found
 
 

@@ -64,8 +64,11 @@ def provider_parameter(method: Method) -> str | None:
 
 def selectable_providers(method: Method) -> dict[str, object]:
     """Return the providers of a method or constructor, by API, if it gets an argument for the provider or has a default
-    one.
+    one. The argument may also be the model with its provider.
     """
+    if divided_model(method) is not None:
+        prefixes = {api: _known_prefix(method, api) for api in MODEL_PREFIXES}
+        return {api: each for api, each in prefixes.items() if each}
     name = provider_parameter(method)
     return providers_of(method) if name in method.required or name in method.preset else {}
 
@@ -110,6 +113,22 @@ def provider_argument(method: Method, api: str) -> dict[str, object]:
     return {}
 
 
+def _known_prefix(method: Method, api: str) -> str:
+    """Return the first prefix of an API's models that is in the module of a method, or an empty string."""
+    found = (each for each in MODEL_PREFIXES.get(api, ()) if re.search(rf"[\"']{each}\b", method.module))
+    return next(found, "")
+
+
+def divided_model(method: Method) -> tuple[str, str] | None:
+    """Return the required parameter that a method divides into a provider and a model, and the character between
+    them, as in `provider, _, model = name.partition("/")`.
+    """
+    names = "|".join(sorted(method.required)) or "(?!)"
+    unpacked = r"\b\w*(?:provider|vendor|backend)\w*, (?:\w+, )?\w+ ="
+    found = re.search(rf"{unpacked} ({names})\.(?:partition|split)\([\"']([/:])", method.source)
+    return (found[1], found[2]) if found else None
+
+
 def prefix_of(method: Method, api: str = "") -> str:
     """Return the provider prefix of the method's default model, such as `openai/`, or an empty string. Libraries such
     as LiteLLM need this prefix in model names. It becomes that of `api` if the default belongs to another API.
@@ -117,7 +136,8 @@ def prefix_of(method: Method, api: str = "") -> str:
     default = method.preset.get(first_known(MODELS, method.names) or "", "")
     found = re.match(r"(openai|azure|anthropic|claude|gemini|google|vertex_ai)([/:])", default)
     if found is None:
-        return ""
+        divided, known = divided_model(method), _known_prefix(method, api or OPENAI.name)
+        return f"{known}{divided[1]}" if divided is not None and known else ""
     is_other = api in MODEL_PREFIXES and not _is_provider(found[1], api)
     is_other = is_other and any(_is_provider(found[1], each) for each in _PROVIDER_NAMES)
     return f"{MODEL_PREFIXES[api][0]}{found[2]}" if is_other else found[0]
