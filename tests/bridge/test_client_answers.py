@@ -130,6 +130,23 @@ def test_the_arguments_of_a_call_may_be_computed(kind: Any) -> None:
     ]
 
 
+@dataclass
+class FlatEvent:
+    kind: str
+    text: str = ""
+    call_id: str = ""
+    name: str = ""
+    arguments: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+def test_events_of_another_kind_are_no_calls() -> None:
+    called = FlatEvent("call", "", "call_1", "weather", {"city": "Paris"})
+
+    found = own_calls([FlatEvent("text", "Hi"), called, FlatEvent("end")])
+
+    assert found == [(called, "call_1", "weather", {"city": "Paris"})]
+
+
 @pytest.mark.parametrize("kind", CALL_CLASSES)
 def test_computed_arguments_that_are_no_json_cannot_be_read(kind: Any) -> None:
     call = made_call(kind, '{"city": ')

@@ -223,13 +223,15 @@ OwnCall: TypeAlias = tuple[object, str, str, dict[str, JSON] | None]
 
 
 def own_calls(answer: object) -> list[OwnCall]:
-    """Return the calls in an answer or in a list."""
+    """Return the calls in an answer or in a list. An event of another kind may have the same fields, but has no name of
+    a tool.
+    """
     items = items_of(answer)
     computed = {name: getattr(answer, name) for name in CALL_FIELDS if is_computed(answer, name)}
     found = {**computed, **plain_fields(answer)} if items is None else _fields_of_parts(items)
     calls = [] if isinstance(answer, str) else _calls_in({key: each for key, each in found.items() if each})
     read = [(each, call_parts(each)) for each in calls]
-    texts = [(each, made, made["args"] or "{}") for each, made in read]
+    texts = [(each, made, made["args"] or "{}") for each, made in read if made["name"]]
     return [(each, str(made["id"] or ""), str(made["name"]), _arguments_object(text)) for each, made, text in texts]
 
 
