@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from harness.apis.profiles import Profile
+from harness.model.errors import RECOGNISED_CLIENT, Unsupported
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import JSON, ChatRequest, ChatResponse, StreamEvent, ToolCall, ToolResult
 from harness.model.protocols import Capability
@@ -79,7 +80,7 @@ class Chat:
         """
         if self.origin is None:
             return f"the adapter raises {self.error}"
-        became = "" if self.origin.error == self.error else f" (as {self.error})"
+        became = "" if self.origin.error == self.error_class else f" (as {self.error})"
         return f"{self.origin.raiser} raises {self.origin.error}{became}"
 
     @property
@@ -87,7 +88,18 @@ class Chat:
         """The source line, if known, and the error message, to be appended to a sentence."""
         if self.origin is None:
             return f": {self.error_text}"
-        return f"{self.origin.line}: {self.origin.text if self.crashed else self.error_text}"
+        text = self.origin.text if self.crashed or self._is_own_wording else self.error_text
+        return f"{self.origin.line}: {text}"
+
+    @property
+    def error_class(self) -> str | None:
+        """The name of the class that the code under test raised."""
+        return self.origin.error if self.origin is not None and self._is_own_wording else self.error
+
+    @property
+    def _is_own_wording(self) -> bool:
+        """Return whether the error is how `harness` understood an exception of a client that it recognised."""
+        return self.error == Unsupported.__name__ and (self.error_text or "").startswith(RECOGNISED_CLIENT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -346,7 +346,7 @@ def _other_error_violation(evidence: Evidence, chat: int, wanted: ExpectedEnding
         f"{message}{made.words}",
         wanted.exchange,
         pointer,
-        made.error,
+        made.error_class,
         expected,
         rule=rule,
         kind=kind,

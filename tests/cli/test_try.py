@@ -1176,6 +1176,23 @@ def test_a_default_model_that_refuses_tools_does_not_hide_the_other_defects(harn
     assert "4  Function tools with reasoning_effort are not supported for gpt-5.5" in done.out
 
 
+def test_an_option_that_is_refused_after_an_answer_is_named_as_the_client_named_it(
+    harness: Command, project: Path
+) -> None:
+    (project / "late.py").write_text(
+        "import own_client\n\n\nclass Client(own_client.Client):\n"
+        "    def chat(self, messages, tools=None, **options):\n"
+        "        answer = super().chat(messages, tools, **options)\n"
+        "        if len(answer['choices'][0]['message'].get('tool_calls') or []) > 1:\n"
+        "            raise ValueError('tools: more than one call')\n"
+        "        return answer\n"
+    )
+    done = harness("try", "late:Client")
+
+    assert "raises ValueError, although the answer is valid (late.py, line 8): tools: more than one call" in done.out
+    assert 'returned request 1  "ValueError"' in done.out
+
+
 def test_the_model_is_the_one_that_is_named(harness: Command, project: Path) -> None:
     harness("try", "own_client:Wrong", "--model", "gpt-4.1")
 
