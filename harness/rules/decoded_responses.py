@@ -272,7 +272,11 @@ def _usage_offered(evidence: Evidence) -> Iterator[RuleViolation]:
             if not on_wire or handed is not None:
                 continue
             message = f"the answer has {name}, but the adapter does not return it"
-            if name in _PRICED_APART and given.usage.input_tokens is not None:
+            is_requested = parsed.request is not None and parsed.request.usage_pointer is not None
+            if is_requested and given.reported.get("empty-counts") is True:
+                message += ", although the request asks for the counts and the answer's field for them is empty"
+                yield parsed.response_violation(message, "", None, on_wire, kind=Kind.LOSS)
+            elif name in _PRICED_APART and given.usage.input_tokens is not None:
                 message += ", although it returns input_tokens: the caller computes other costs"
                 yield parsed.response_violation(
                     message, "", None, on_wire, kind=Kind.LOSS, severity=Severity.WARNING, case=name

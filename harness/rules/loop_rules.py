@@ -455,17 +455,29 @@ def _count(usage: Usage, name: str, apart: tuple[str, ...]) -> int:
     remedy="raise the error of a failed request, or return it",
 )
 def hidden_error(given: LoopInputs) -> Iterator[RuleViolation]:
-    """Report an empty answer that is returned as complete after a request that failed."""
+    """Report an empty answer that is returned as complete after a request that failed, and the text of a stream that
+    ended in an error. What a caller may learn in another way is not reported.
+    """
     last = given.evidence.parsed_exchanges[-1] if given.evidence.parsed_exchanges else None
-    if last is None or last.answer is not None or last.is_cut or last.is_made_up:
+    if last is None or last.answer is not None or last.is_made_up:
         return
+    error = last.response.error if last.response is not None else None
+    if last.is_cut and error is None:
+        return
+    partial = last.response.text if last.response is not None and error is not None else ""
     for turn, answer in _returned_answers(given):
         is_named = answer.stop_reason not in (StopReason.END_TURN, StopReason.UNKNOWN)
-        if turn == len(given.scenario.turns) - 1 and not _visible_text(answer) and not is_named:
-            error = last.response.error if last.response is not None else None
+        text = _visible_text(answer)
+        is_partial = bool(partial) and not text.replace(partial, "").strip()
+        if text and (not is_partial or answer.reported.get("errors-apart") is True):
+            continue
+        if turn == len(given.scenario.turns) - 1 and not is_named:
             why = "the answer cannot be read" if error is None else f"the provider answered with status {error.status}"
-            message = f"{why}, but the loop returned an empty answer as if it were complete"
-            yield last.response_violation(message, "", answer.text, "an error")
+            if text:
+                why = "the stream ended with an error"
+            what = "the text before it" if text else "an empty answer"
+            message = f"{why}, but the loop returned {what} as if it were complete"
+            yield last.response_violation(message, "", "a text" if text else "", "an error")
 
 
 @_loop_rule(

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from harness.bridge.clients.answer_fields import own_calls
 from harness.bridge.clients.answers import keep_own_message, read_answer, read_stream
 from harness.bridge.clients.message_classes import as_annotated
+from harness.bridge.completions import EMPTY_COUNTS
 from harness.bridge.openai_messages import Memory
 from harness.model.messages import (
     ChatRequest,
@@ -250,6 +251,21 @@ def test_the_last_item_of_a_stream_may_have_the_whole_answer_in_a_field(items: l
     assert found.stop_reason is StopReason.TOOL_USE
     if WHOLE in [getattr(items[-1], "whole", None), getattr(items[-1], "reply", None)]:
         assert (found.usage.input_tokens, found.usage.output_tokens) == (10, 5)
+
+
+@pytest.mark.parametrize(
+    ("items", "is_empty"),
+    [
+        ([{"text": "Hello"}, {"text": "", "usage": None, "finish_reason": "stop"}], True),
+        ([{"text": "Hello"}, {"text": "", "usage": {"prompt_tokens": 9}, "finish_reason": "stop"}], False),
+        ([{"text": "Hello"}, {"text": "", "finish_reason": "stop"}], False),
+    ],
+)
+def test_a_field_for_counts_that_stays_empty_is_reported(items: list[dict[str, Any]], is_empty: bool) -> None:
+    whole = read_answer({**items[0], **items[1], "text": "Hello"}, ChatRequest("m", ()), Memory())
+
+    assert last_response(items).reported.get(EMPTY_COUNTS, False) is is_empty
+    assert whole.reported.get(EMPTY_COUNTS, False) is is_empty
 
 
 def test_a_refusal_and_calls_without_ids_are_not_repeated_by_the_whole_answer() -> None:

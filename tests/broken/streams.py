@@ -458,6 +458,12 @@ FAULTS: Table = {
     ],
     Expected("usage", BODY, 0): [streamed("doubles-usage", "call-not-needed", finishes(_output_doubled))],
     Expected("usage-offered", BODY, 0): [
-        streamed("streams-no-usage", "call-not-needed", finishes(lambda r: replace(r, usage=Usage())))
+        streamed(
+            "requested-counts-lost",
+            "call-not-needed",
+            finishes(lambda r: replace(r, usage=Usage(), reported={**r.reported, "empty-counts": True})),
+            ("openai-chat",),
+        ),
+        streamed("streams-no-usage", "call-not-needed", finishes(lambda r: replace(r, usage=Usage()))),
     ],
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from http import HTTPStatus
@@ -32,6 +33,7 @@ def drive(  # noqa: C901, PLR0912 - a branch for each way
     way = turn.text.partition(":")[0]
     headers = {"authorization": f"Bearer {endpoint.api_key}"}
     body: dict[str, Any] = {"model": model, "messages": [{"role": "user", "content": turn.text}]}
+    body |= {"stream": True} if way.startswith("streamed") else {}
     body |= {"max_completion_tokens": conversation.max_tokens} if conversation.max_tokens else {}
     with httpx2.Client(base_url=endpoint.base_url, headers=headers, trust_env=False) as http:
         reply = http.post("chat/completions", json=body)
@@ -48,6 +50,8 @@ def drive(  # noqa: C901, PLR0912 - a branch for each way
     if way == "400-named":
         return [ChatResponse(Message("assistant", ""), StopReason.ERROR, Usage())]
     reply.raise_for_status()
+    if way.startswith("streamed"):
+        return [_streamed_answer(reply.text, way)]
     answer = reply.json()
     choice = answer["choices"][0]
     text = choice["message"]["content"] or choice["message"].get("refusal") or ""
@@ -83,7 +87,27 @@ def drive(  # noqa: C901, PLR0912 - a branch for each way
     return [ChatResponse(Message("assistant", text), stop, usage)]
 
 
-LOOP = Loop("answering", "openai-chat", drive, PLAIN_LOOP | {Capability.ANSWERS, Capability.JSON_SCHEMA})
+def _streamed_answer(stream: str, way: str) -> ChatResponse:
+    """Return the text of a stream that ends with an error. Only the way `streamed-hides` does not report it."""
+    chunks = [json.loads(line.removeprefix("data: ")) for line in stream.splitlines() if line.startswith("data: {")]
+    text = "".join(each["delta"].get("content") or "" for chunk in chunks for each in chunk.get("choices", ()))
+    match way:
+        case "streamed-raises":
+            raise RuntimeError(f"no whole answer: {text}")
+        case "streamed-noted":
+            text += "\n(The connection failed.)"
+        case _:
+            pass
+    reported = {"no-stop-reason": True, "errors-apart": way == "streamed-event"}
+    return ChatResponse(Message("assistant", text), StopReason.UNKNOWN, Usage(), reported=reported)
+
+
+LOOP = Loop(
+    "answering",
+    "openai-chat",
+    drive,
+    PLAIN_LOOP | {Capability.ANSWERS, Capability.JSON_SCHEMA, Capability.STREAMING},
+)
 
 
 def drive_with_thoughts(endpoint: Endpoint, model: str, conversation: Conversation) -> list[ChatResponse | None]:

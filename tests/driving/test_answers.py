@@ -19,11 +19,21 @@ ANSWERS = {
     "400": f"{WHOLE}\n    expect: {{error: invalid-request}}\nfaults: [{{status: 400}}]",
     "503": f"{WHOLE}\n    expect: {{error: overloaded}}\nfaults: [{{status: 503}}]",
     "html": f"{WHOLE}\n    expect: {{error: malformed-response}}\nfaults: [{{body: html}}]",
+    "streamed": f"{WHOLE}\n    expect: {{error: {{name: [overloaded, server-error]}}}}\n"
+    "faults: [{stream_error: 529, at: end}]",
 }
 RIGHT = (
     *("plain-right", "plain-framed", "plain-unknown", "max-right", "max-raises"),
     *("refusal-right", "refusal-named", "refusal-raises", "400-raises", "400-returned", "400-named", "html-raises"),
-    *("503-raises", "503-again", "503-other-settings", "503-noted"),
+    *(
+        "503-raises",
+        "503-again",
+        "503-other-settings",
+        "503-noted",
+        "streamed-raises",
+        "streamed-noted",
+        "streamed-event",
+    ),
 )
 WRONG = {
     "plain-loses": "loop-answer: the model's final text is not in the answer that the loop returns",
@@ -37,6 +47,8 @@ WRONG = {
     "503-joined": "loop-retry-changed: after status 503, the request is sent again with the user's message twice",
     "503-lost": "loop-retry-changed: after status 503, the request is sent again without the user's last message",
     "html-empty": "loop-error: the answer cannot be read, but the loop returned an empty answer as if it were complete",
+    "streamed-hides": "loop-error: the stream ended with an error, but the loop returned the text before it as if it "
+    "were complete",
     "plain-returns-number": "loop-failed: the conversation broke off: it raises TypeError: drive returned a int, not a "
     "list of ChatResponse",
     "plain-returns-text": "loop-failed: the conversation broke off: it raises TypeError: drive returned a str, not a "
@@ -57,6 +69,7 @@ scripted: true
 settings: {{max_tokens: 64}}
 requires: [{"truncation" if kind == "max" else ""}]
 faults: {faults or []}
+variants: [{"stream" if kind == "streamed" else "whole"}]
 turns:
   - user: "{way}: When does it open?"
     {model}

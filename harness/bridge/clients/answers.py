@@ -48,7 +48,15 @@ from harness.bridge.clients.stream_pieces import (
     with_answers_inside,
 )
 from harness.bridge.clients.values import as_object, camel_case, items_of_iterator, jsonable, plain_fields
-from harness.bridge.completions import NO_REFUSAL, NO_STOP_REASON, NO_USAGE, OWN_COUNTS, completion, events
+from harness.bridge.completions import (
+    EMPTY_COUNTS,
+    NO_REFUSAL,
+    NO_STOP_REASON,
+    NO_USAGE,
+    OWN_COUNTS,
+    completion,
+    events,
+)
 from harness.bridge.openai_messages import Memory
 from harness.model.errors import MalformedResponse
 from harness.model.messages import (
@@ -61,6 +69,7 @@ from harness.model.messages import (
     TextDelta,
     ToolCallEnd,
     ToolCallStart,
+    Usage,
 )
 
 
@@ -93,7 +102,9 @@ def read_answer(  # noqa: PLR0913 - what is known about the client and its API
             whole = _final_response(read_stream(items, request, memory, api))
             keep_own_message(answer, whole, request, memory, api, hint, source)
             return whole
-    return read_complete_answer(answer, request, memory, api, hint=hint, source=source)
+    whole = read_complete_answer(answer, request, memory, api, hint=hint, source=source)
+    is_empty = whole.usage == Usage() and "usage" in plain_fields(answer)
+    return replace(whole, reported={**whole.reported, EMPTY_COUNTS: True}) if is_empty else whole
 
 
 def _lacks_text(answer: object) -> bool:
@@ -174,13 +185,13 @@ def events_of(answer: ChatResponse, texts: Sequence[str]) -> Iterator[StreamEven
 def _own_events(items: Iterable[object], request: ChatRequest, api: str) -> Iterator[StreamEvent]:
     """Convert a stream of texts and objects to events. A text or a call that repeats earlier ones is skipped."""
     texts, calls, reason = {"content": JoinedText(), "refusal": JoinedText()}, list[dict[str, Any]](), None
-    has_refusal = has_usage = is_known = False
+    has_refusal = has_usage = has_usage_field = is_known = False
     parts: list[JSON] = []
     whole: ChatResponse | None = None
     last: object = None
 
     def chunks() -> Iterator[object]:
-        nonlocal reason, has_refusal, has_usage, is_known, whole, last
+        nonlocal reason, has_refusal, has_usage, has_usage_field, is_known, whole, last
         for each in with_answers_inside(items):
             body, item, last = jsonable(each), each, each
             if _holds_native_answer(each, body, api):
@@ -199,6 +210,7 @@ def _own_events(items: Iterable[object], request: ChatRequest, api: str) -> Iter
             message["tool_calls"] = [call for call in message["tool_calls"] if join_call(calls, call)]
             reason = choice["finish_reason"] or reason
             has_refusal, has_usage = has_refusal or bool(made.get("has_refusal")), has_usage or bool(made["usage"])
+            has_usage_field = has_usage_field or "usage" in plain_fields(each)
             yield made
         if not is_known:
             raise MalformedResponse("the client returned a stream of objects with no text and no tool calls")
@@ -208,7 +220,8 @@ def _own_events(items: Iterable[object], request: ChatRequest, api: str) -> Iter
     for event in events(chunks(), request, parsed=api == ANTHROPIC.name):
         if isinstance(event, Finish):
             lacks = {NO_REFUSAL: not has_refusal, NO_USAGE: not has_usage, NO_STOP_REASON: reason is None}
-            answer = whole or with_missing(event.response, {**lacks, OWN_COUNTS: has_usage})
+            lacks |= {OWN_COUNTS: has_usage, EMPTY_COUNTS: has_usage_field and not has_usage}
+            answer = whole or with_missing(event.response, lacks)
             yield Finish(_with_native_parts(answer, parts, last, request, api))
         else:
             yield event

@@ -17,7 +17,7 @@ from harness.bridge.clients.methods import Method
 from harness.bridge.clients.objects import open_object
 from harness.bridge.clients.truncation import may_report_truncation
 from harness.bridge.clients.values import has_attributes, jsonable
-from harness.bridge.completions import NO_STOP_REASON, NO_TRUNCATION
+from harness.bridge.completions import ERRORS_APART, NO_STOP_REASON, NO_TRUNCATION
 from harness.bridge.openai_messages import Memory
 from harness.model.errors import RECOGNISED_CLIENT, HarnessError, ToolFailed, Unsupported
 from harness.model.messages import JSON, ChatRequest, ChatResponse, Finish, Message, Role, StopReason, Text, Usage
@@ -176,11 +176,14 @@ def application_answer(
         return None
     texts = [returned] if isinstance(returned, str) else [read.text if read is not None else "", *words, "".join(words)]
     text = "\n".join(filter(None, [*texts, *flags]))
-    if not text and _REPORTS_ERRORS_BY_EVENT.search(source):
+    reports_by_event = _REPORTS_ERRORS_BY_EVENT.search(source) is not None
+    if not text and reports_by_event:
         return None
     message = Message(Role.ASSISTANT, (Text(text),) if text else ())
+    apart: dict[str, JSON] = {ERRORS_APART: True} if reports_by_event or isinstance(returned, EventList) else {}
     if read is None:
-        return ChatResponse(message, StopReason.UNKNOWN, Usage(), reported={NO_STOP_REASON: True})
+        return ChatResponse(message, StopReason.UNKNOWN, Usage(), reported={NO_STOP_REASON: True, **apart})
+    read = replace(read, reported={**read.reported, **apart})
     stop_reason = StopReason.UNKNOWN if flags and read.stop_reason is StopReason.END_TURN else read.stop_reason
     return replace(read, message=message, stop_reason=stop_reason)
 
