@@ -44,7 +44,7 @@ def messages(
 ) -> list[Any]:
     """Return the conversation as messages of OpenAI Chat. `system` is the role of the system prompt.
 
-    - A response of the library is sent back as the library's own message, which `memory` stores.
+    - A response of the library is sent back as the library's own message or items, which `memory` stores.
     - Results are placed first in their turn, one message each. OpenAI's format has no error flag, so an error is sent
       as the JSON object `{"error": …}`. If the library's format has an error flag, pass its fields as `failed`.
     - Reasoning is sent back only inside the library's own message, because no API accepts it without its signature.
@@ -61,7 +61,7 @@ def messages(
             continue
         own = memory.own(place, message) if memory else None
         wire = own if own is not None else _assistant(message, longest_id)
-        found += [wire] if wire is not None else []
+        found += wire if isinstance(wire, list) else [wire] if wire is not None else []
     return found
 
 

@@ -441,3 +441,31 @@ CALLED = {"name": "weather", "arguments": "{}"}
 )
 def test_a_message_has_the_keys_of_its_typed_dictionary(message: Any, expected: Any) -> None:
     assert as_annotated([message], list[TypedMessage | TypedResult]) == [expected]
+
+
+class Said(BaseModel):
+    content: str | None = None
+    refusal: str | None = None
+    tool_calls: list[ModelCall] = []
+
+
+class Counted(BaseModel):
+    input_tokens: int
+    output_tokens: int
+
+
+class Outcome(BaseModel):
+    reply: Said
+    finish_reason: str
+    bill: Counted
+
+
+@pytest.mark.parametrize("text", [None, "One moment."])
+def test_the_message_in_an_answer_is_no_text_if_it_has_only_calls(text: str | None) -> None:
+    said = Said(content=text, tool_calls=[made_call(ModelCall, "{}")])
+    bill = Counted(input_tokens=3, output_tokens=4)
+
+    found = read_answer(Outcome(reply=said, finish_reason="tool_calls", bill=bill), REQUEST, Memory())
+
+    assert (found.text, [each.name for each in found.tool_calls]) == (text or "", ["weather"])
+    assert (found.usage.input_tokens, found.usage.output_tokens) == (3, 4)

@@ -1934,6 +1934,7 @@ def test_a_client_for_several_providers_gets_that_of_the_api(
     answer = ShapedClient(shape, HERE, "m", api).chat(REQUEST)
 
     assert answer.text == str(chosen)
+    assert ShapedClient(shape, HERE, "m").chat(REQUEST).text == str(chosen)  # recognition does not know the API
 
 
 def test_a_factory_without_the_first_provider_makes_the_next_one() -> None:

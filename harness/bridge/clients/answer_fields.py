@@ -159,7 +159,8 @@ def _completion_in(answer: object, kind: str, depth: int) -> object:
     if isinstance(inner, str | None) and (others := _inner_answers(answer, found)):
         inner = others[0]
     if inner is not None and not isinstance(inner, str):
-        merged = {**found, **computed_fields(inner), **plain_fields(inner), "message": None}
+        others = {name: each for name, each in found.items() if each is not inner}
+        merged = {**others, **computed_fields(inner), **plain_fields(inner), "message": None}
         return _completion_in(merged, kind, depth + 1)
     text = _text_among([found[key] for key in TEXT_FIELDS if key in found])
     calls = _calls_in(found)
@@ -188,15 +189,18 @@ def _completion_in(answer: object, kind: str, depth: int) -> object:
 
 def token_counts_in(found: Mapping[str, Any]) -> tuple[int | None, int | None]:
     """Return the counts of input and output tokens in the usage of an answer or, without it, among its own fields.
+    They may also be in an object of another name, such as a bill.
 
     Own fields that are all 0 count as absent, because 0 is also their usual default.
     """
     used = {snake_case(str(key)): each for key, each in plain_fields(found.get("usage")).items()}
     known = (*_INPUT_COUNTS, "input", "prompt"), (*_OUTPUT_COUNTS, "output", "completion")
     own = [next((used[name] for name in names if type(used.get(name)) is int), None) for names in known]
-    if own == [None, None]:
-        counts = {snake_case(key).lower(): each for key, each in found.items() if type(each) is int}
-        own = [next(filter(None, map(counts.get, names)), None) for names in (_INPUT_COUNTS, _OUTPUT_COUNTS)]
+    inner = [plain_fields(each) for each in found.values() if not isinstance(each, str)]
+    for fields in (found, *inner):
+        if own == [None, None]:
+            counts = {snake_case(key).lower(): each for key, each in fields.items() if type(each) is int}
+            own = [next(filter(None, map(counts.get, names)), None) for names in (_INPUT_COUNTS, _OUTPUT_COUNTS)]
     return own[0], own[1]
 
 
@@ -305,6 +309,12 @@ def _text_among(values: Sequence[object]) -> object:
     return next((each for each in [*texts, *lists] if each), "" if texts else next(filter(None, values), ""))
 
 
+def text_of_fields(value: object) -> str:
+    """Return the text in a known field of an object, or an empty text."""
+    found = {**computed_fields(value), **plain_fields(value)}
+    return next((found[key] for key in TEXT_FIELDS if isinstance(found.get(key), str)), "")
+
+
 def _inner_answers(answer: object, found: Mapping[str, Any]) -> list[object]:
     """Return the objects in the fields of an answer that have the text or the calls which the answer itself lacks."""
     if not ({*TEXT_FIELDS, *CALL_FIELDS} - {"message"}) & found.keys():
@@ -366,11 +376,31 @@ def _fields_of_parts(answer: Sequence[object]) -> dict[str, object]:
             is_reason = has_message and stop_reason(each) is not StopReason.UNKNOWN
             found["finish_reason" if is_reason or {"text", "content"} & found.keys() else "text"] = each
         elif (calls := items_of(each)) is not None:
-            found["calls"] = calls
+            found |= _fields_of_parts(calls) if any(map(_has_only_text, calls)) else {"calls": calls}
         elif any(name.endswith("_tokens") for name in plain_fields(each)):
             found["usage"] = each
         elif is_single_call(each):
             single.append(each)
         elif each is not None:
             found |= plain_fields(each)
+    texts = _texts_of_items(answer)
+    if len(texts) > 1 or (texts and any(map(is_reasoning, answer))):
+        found["text"] = "".join(texts)
     return {**found, "calls": single} if single else found
+
+
+def _has_only_text(item: object) -> bool:
+    """Return whether an item is an object with a text, and neither a call nor a message with a role."""
+    fields = plain_fields(item)
+    return bool(text_of_fields(item)) and not {*_NAME_FIELDS, *CALL_FIELDS, "role"} & fields.keys()
+
+
+def _texts_of_items(items: Sequence[object]) -> list[str]:
+    """Return the texts of items that are objects of the same class. Reasoning is no text of the answer."""
+    spoken = [each for each in items if _has_only_text(each) and not is_reasoning(each)]
+    return [text_of_fields(each) for each in spoken if type(each) is type(spoken[0])]
+
+
+def is_reasoning(item: object) -> bool:
+    """Return whether the name of an object's class says that it holds reasoning."""
+    return re.search("reason|think|thought", type(item).__name__, re.IGNORECASE) is not None

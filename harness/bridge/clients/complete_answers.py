@@ -18,8 +18,10 @@ from harness.bridge.clients.answer_fields import (
     TEXT_FIELDS,
     as_completion,
     computed_fields,
+    is_reasoning,
     own_calls,
     stop_reason_in,
+    text_of_fields,
     token_counts_in,
     usual_stop_reason,
 )
@@ -230,15 +232,17 @@ def own_message(answer: object, hint: object, api: str, source: str = "") -> obj
     if its calls are in OpenAI's format. With Anthropic, the message may also be built from the blocks in the answer, if
     the client's `source` reads no calls from messages.
     """
+    classes = own_classes(hint)
     if items := items_of(answer):
-        return next((own for each in items if (own := own_message(each, hint, api)) is not None), None)
+        whole = answer if len(classes) > 1 and all(isinstance(each, classes) for each in items) else None
+        return whole or next((own for each in items if (own := own_message(each, hint, api)) is not None), None)
     fields = plain_fields(answer)
     inner = answer
     if "role" not in fields and "message" in fields:
         inner = getattr(answer, "message", fields["message"])
-    if classes := own_classes(hint):
+    if classes:
         values = chain((inner, *fields.values()), _messages_by_methods(answer, classes))
-        return next((each for each in values if isinstance(each, classes)), None)
+        return next((each for each in values if isinstance(each, classes)), None) or _own_items(answer, classes)
     message = cast("Mapping[str, Any]", inner if isinstance(inner, Mapping) else {})
     if message.get("role") != "assistant":
         message = next((made for _, made in message_methods(answer)), message)
@@ -248,6 +252,20 @@ def own_message(answer: object, hint: object, api: str, source: str = "") -> obj
     calls: Iterable[Any] = next((message[key] for key in CALL_FIELDS if message.get(key)), ())
     is_openai = all(isinstance(each, Mapping) and "function" in each for each in calls)
     return None if api == OPENAI.name and is_openai and message.keys() - _MESSAGE_FIELDS else message
+
+
+def _own_items(answer: object, classes: tuple[type, ...]) -> list[object] | None:
+    """Return the list in an answer whose items are of several of a client's own classes, as a conversation of items has
+    them. Their texts and calls must be those of the answer, because a list may also be the whole conversation.
+    """
+    lists = [items for each in plain_fields(answer).values() if (items := items_of(each))]
+    for items in lists if len(classes) > 1 else ():
+        if all(isinstance(each, classes) for each in items):
+            spoken = (each for each in items if not is_reasoning(each))
+            calls = [[each[1:] for each in own_calls(value)] for value in (items, answer)]
+            if "".join(map(text_of_fields, spoken)) == text_of_fields(answer) and calls[0] == calls[1]:
+                return items
+    return None
 
 
 def _messages_by_methods(answer: object, classes: tuple[type, ...]) -> Iterator[object]:

@@ -157,8 +157,9 @@ def _classes_for_role(members: Sequence[object], role: str) -> list[object]:
     """
     found = [each for every in classes_among(members) for each in (every, *subclasses_of(every))]
     named = [each for each in found if _has_role(each, role)]
-    if not named and role == "tool":
-        named = [each for each in found if call_id_field(hints_of(each))]
+    if role == "tool":
+        named = [each for each in named or found if _is_class_for_results(each)] or named
+        named = named or [each for each in found if call_id_field(hints_of(each))]
     return [*named] or [*members]
 
 

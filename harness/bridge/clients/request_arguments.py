@@ -12,7 +12,7 @@ from harness.adapters.openai_chat.servers import with_accepted_ids
 from harness.bridge.call_log import ContinuedList
 from harness.bridge.clients.annotations import item_class, members_of, own_classes
 from harness.bridge.clients.complete_answers import READS_CALLS
-from harness.bridge.clients.forms import ANTHROPIC, GEMINI, OPENAI, OPENAI_APIS
+from harness.bridge.clients.forms import ANTHROPIC, GEMINI, OPENAI, OPENAI_APIS, RESPONSES
 from harness.bridge.clients.message_classes import as_annotated, lists_roles
 from harness.bridge.clients.message_dictionaries import (
     with_answered_calls,
@@ -70,14 +70,8 @@ class RequestArguments:
         arguments |= {name: [] for name in method.required & {*SYNONYMS["tools"]} - arguments.keys()}
         arguments |= dict.fromkeys(method.required & {*SYNONYMS["system"]} - arguments.keys(), "")
         given = method.parameter(form.messages, form)
-        if form is ANTHROPIC and given in arguments and self.shape.lists_blocks:
-            arguments[given] = self._kept_messages(arguments[given], request)
-        if form is ANTHROPIC and given in arguments and not self.shape.is_sdk:
-            arguments[given] = with_callers_results(arguments[given], request, method.module_name)
-        if form is OPENAI and given in arguments and not self.shape.is_sdk:
-            arguments[given] = self._own_messages(arguments[given], request, method)
-        if form is OPENAI and given in arguments and self.shape.passes_ids_on:
-            arguments[given] = with_accepted_ids(arguments[given], self.server)
+        if given in arguments:
+            arguments[given] = self._adjusted_messages(arguments[given], request, method, given)
         typed = {given} if self.shape.describes_functions else {given, tools}
         instances = {
             name: as_annotated(value, method.hints.get(name)) for name, value in arguments.items() if name in typed
@@ -86,6 +80,22 @@ class RequestArguments:
             _check_instances(instances[given], method.hints.get(given))
             instances[given] = without_answered_calls(instances[given])
         return {**arguments, **instances}
+
+    def _adjusted_messages(self, messages: list[Any], request: ChatRequest, method: Method, name: str) -> list[Any]:
+        """Return the messages for the parameter `name`, with those that the client made itself, and with what its code
+        reads.
+        """
+        form = self.shape.form
+        if form is RESPONSES and own_classes(method.hints.get(name)):
+            return self._kept_items(messages, request)
+        if form is ANTHROPIC and self.shape.lists_blocks:
+            messages = self._kept_messages(messages, request)
+        if form is ANTHROPIC and not self.shape.is_sdk:
+            return with_callers_results(messages, request, method.module_name)
+        if form is OPENAI and not self.shape.is_sdk:
+            messages = self._own_messages(messages, request, method)
+        is_sent = form is OPENAI and self.shape.passes_ids_on
+        return with_accepted_ids(messages, self.server) if is_sent else messages
 
     def attributes(self, method: Method, request: ChatRequest) -> dict[str, Any]:
         """Return the values of the client's attributes for the settings of a request."""
@@ -131,6 +141,18 @@ class RequestArguments:
             return messages
         kept = [self.memory.own(place, each) for place, each in enumerate(request.messages)]
         return [each if own is None else own for own, each in zip(kept, messages, strict=True)]
+
+    def _kept_items(self, items: list[Any], request: ChatRequest) -> list[Any]:
+        """Return items of OpenAI Responses, with those that the client made itself in place of the same ones."""
+        from harness.adapters.openai_responses.requests import wire_items  # noqa: PLC0415 - imports the SDK
+
+        ends = [len(wire_items(request.messages[:count])) for count in range(len(request.messages) + 1)]
+        start = len(items) - ends[-1]
+        found = items[:start]
+        for place, each in enumerate(request.messages):
+            own = self.memory.own(place, each)
+            found += own if isinstance(own, list) else items[start + ends[place] : start + ends[place + 1]]
+        return found
 
     def _own_messages(self, messages: list[Any], request: ChatRequest, method: Method) -> list[Any]:
         """Return messages with the client's own roles, and with fields that it can read under its own names. The

@@ -53,7 +53,11 @@ def recognise_shape(value: object, name: str, method: str = "", api: str = "") -
     Raises:
         PluginError: It has no known shape. The message asks for what is missing.
     """
-    name = name.removesuffix(f".{method}") if method else name
+    shape = _recognise_value(value, name.removesuffix(f".{method}") if method else name, method, api)
+    return replace(shape, provider_api=api)
+
+
+def _recognise_value(value: object, name: str, method: str, api: str) -> ClientShape:
     if _is_function(value):
         described = method_of((), value)
         own = described.without_unused(SYNONYMS["tools"])
@@ -77,7 +81,7 @@ def recognise_shape(value: object, name: str, method: str = "", api: str = "") -
         )
     names = constructor_names(cast("object", value))
     if not inspect.isroutine(client) and returns_one_object(value, client):
-        return recognise_shape(client, name, method, api)
+        return _recognise_value(client, name, method, api)
     if inspect.isroutine(client) and form_of_method(own := method_of((), client)) is not None:
         return replace(_make_shape(name, make, own, None, names), model=model)
     shape = replace(_shape_of_object(client, name, make, method, names), model=model)

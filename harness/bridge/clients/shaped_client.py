@@ -102,7 +102,7 @@ class ShapedClient:
         self._filled: object = None
         values["model"] = prefix_of(shape.whole) + model
         self._given = {shape.given[key]: value for key, value in values.items() if key in shape.given and value}
-        self._given |= provider_argument(shape.whole, api)
+        self._given |= provider_argument(shape.whole, shape.provider_api)
 
     def chat(self, request: ChatRequest) -> ChatResponse:
         """Send a request and return its response."""

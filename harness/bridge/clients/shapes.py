@@ -57,6 +57,8 @@ class ClientShape:
 
     `default_settings` maps the attributes for settings of requests to the values that the constructor gives them.
 
+    If the method has a parameter for the provider, it gets that of `provider_api`.
+
     With `is_object`, `make` returns an object of the user, or a copy that shares its HTTP client. It must stay open for
     the next conversation.
     """
@@ -76,6 +78,7 @@ class ClientShape:
     tool_form: Form | None = None
     unused_tools: str | None = None
     is_object: bool = False
+    provider_api: str = ""
 
     def with_format(self, form: Form) -> ClientShape:
         """Return the shape of a client that gets its messages in another format. If the class of its messages has a
