@@ -267,7 +267,7 @@ def by_rule(run: RunResult) -> list[list[Cause]]:
     warnings, and causes in many cells before those in few. Rules that report the same defect share a group.
 
     A cause with another case than the first cause of its rule, such as another setting, is in a separate group. These
-    groups follow the groups of all rules.
+    groups follow the groups of all rules, except those that `_is_last` shows last.
     """
     rules: dict[str, list[Cause]] = {}
     cases: dict[tuple[str, str | None], list[Cause]] = {}
@@ -283,7 +283,8 @@ def by_rule(run: RunResult) -> list[list[Cause]]:
         same.append(each)
     for same in rules.values():
         same.sort(key=lambda each: each.rule in _RULES_OF_ONE_DEFECT)
-    return [*rules.values(), *cases.values(), *repeated]
+    groups_shown = sorted([*rules.values(), *cases.values()], key=lambda same: all(map(_is_last, same)))
+    return [*groups_shown, *repeated]
 
 
 _RULES_OF_ONE_DEFECT = {"arguments-no-object": "arguments-changed", "openai-chat-arguments-json": "arguments-changed"}
@@ -314,7 +315,7 @@ def _case(cause: Cause) -> str | None:
     return cause.places[0].findings[0].case
 
 
-_RULES_SHOWN_LAST = ("usage", "loop-usage", "stream-equals-whole", "response-refusal")
+_RULES_SHOWN_LAST = ("usage", "usage-offered", "loop-usage", "stream-equals-whole", "response-refusal")
 """Rules whose causes are shown last. Wrong token counts harm the least. If two results differ, another rule usually
 names the defect. Refusals are rare.
 """

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness.bridge.clients.checked_options import accepted_options
+from harness.bridge.clients.checked_options import accepted_options, delegate_of_options
 from harness.bridge.clients.methods import method_of
 
 KNOWN = ("temperature", "tool_choice")
@@ -140,3 +140,39 @@ CODE_WITHOUT_LIST = (
 @pytest.mark.parametrize("code", CODE_WITHOUT_LIST)
 def test_without_such_a_list_nothing_is_known(code: Callable[..., object]) -> None:
     assert accepted_options(code) == set()
+
+
+def build_body(messages: list[Any], tools: list[Any] | None = None, max_tokens: int = 9, stop: object = None) -> object:
+    return messages, tools, max_tokens, stop
+
+
+def begins(messages: list[Any], **options: Any) -> object:
+    return build_body(messages, **options)
+
+
+class Passing:
+    def send(self, prompt: str, **options: Any) -> object:
+        return self.finish(prompt, **options)
+
+    def finish(self, prompt: str, **options: Any) -> object:
+        return begins([prompt], tools=None, **options)
+
+    def changes(self, prompt: str, **options: Any) -> object:
+        options.setdefault("stop", "END")
+        return self.finish(prompt, **options)
+
+    def hands_on(self, prompt: str, **options: Any) -> object:
+        return KNOWN.index(prompt, **options)
+
+
+def test_options_that_are_passed_on_are_those_of_the_function_that_gets_them() -> None:
+    method = method_of(("send",), Passing().send)
+
+    assert (method.names, method.is_open) == ({"prompt", "max_tokens", "stop"}, False)
+    assert method.hints["max_tokens"] is int
+    assert method_of((), begins).names == {"messages", "tools", "max_tokens", "stop"}
+
+
+@pytest.mark.parametrize("function", [Passing().changes, Passing().hands_on, refuses_each, len])
+def test_other_options_are_not_read_from_another_function(function: Callable[..., object]) -> None:
+    assert delegate_of_options(function) is None

@@ -1290,6 +1290,14 @@ EVENTS = [
         [{"text": "Hi"}, {"tool_calls": [CALL]}, {"message": {"content": "Hi", "tool_calls": [CALL]}}], id="repeated"
     ),
     pytest.param(
+        [
+            {"text": "Hi"},
+            {"type": "tool_call", "id": "call_1", "name": "weather", "arguments": '{ "city" : "P\\u0061ris" }'},
+            {"type": "tool_call", "id": "call_1", "name": "weather", "arguments": {"city": "Paris"}},
+        ],
+        id="respelled",
+    ),
+    pytest.param(
         [{"type": "text", "text": "Hi"}, {"type": "call_start", "id": "call_1", "name": "weather", "args": ""}]
         + [
             {"type": "call_delta", "id": "call_1", "name": "weather", "args": each} for each in ('{"city":', '"Paris"}')

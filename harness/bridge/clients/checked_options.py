@@ -1,11 +1,14 @@
-"""Functions that compare the names of their `**options` with a list, and the names in that list."""
+"""Names that functions accept among their `**options`: those of a list with which they compare them, and those of the
+function to which they pass them on.
+"""
 
 from __future__ import annotations
 
 import ast
 import inspect
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import FunctionType
 from typing import cast
 
 from harness.bridge.clients.sources import name_of_options, source_of
@@ -31,6 +34,54 @@ def accepted_options(value: object) -> frozenset[str]:
     owner = function.__globals__.get(function.__qualname__.rpartition(".")[0])
     found = [_texts_of(each, function.__globals__, owner) for each in _lists_compared(tree, options)]
     return frozenset[str]().union(*found)
+
+
+def delegate_of_options(value: object) -> tuple[Callable[..., object], frozenset[str]] | None:
+    """Return the function of the same class or module to which a function passes all of its `**options`, and the
+    parameters that it can get by them.
+
+    Return `None` if there is not exactly one such function, or if it accepts any name.
+    """
+    function, given = getattr(value, "__func__", value), set[str]()
+    for _ in range(_MAX_DELEGATES):
+        if not inspect.isfunction(function) or (options := name_of_options(function)) is None:
+            return None
+        try:
+            tree = ast.parse(textwrap.dedent(source_of(function)))
+        except SyntaxError:
+            return None
+        if sum(isinstance(each, ast.Name) and each.id == options for each in ast.walk(tree)) != 1:
+            return None
+        call = next((each for each in ast.walk(tree) if isinstance(each, ast.Call) and _unpacks(each, options)), None)
+        owner = function.__globals__.get(function.__qualname__.rpartition(".")[0])
+        function = None if call is None else _called_function(call, function.__globals__, owner)
+        if call is None or function is None:
+            return None
+        parameters = [name for name in inspect.signature(function).parameters if name not in ("self", "cls")]
+        given |= {*parameters[: len(call.args)], *(each.arg for each in call.keywords if each.arg is not None)}
+        if name_of_options(function) is None:
+            return function, frozenset(parameters) - given
+    return None
+
+
+_MAX_DELEGATES = 4
+"""Limit of the number of functions that pass the same options on."""
+
+
+def _unpacks(call: ast.Call, options: str) -> bool:
+    """Return whether a call gets all options as its own."""
+    unpacked = [each.value for each in call.keywords if each.arg is None]
+    return any(isinstance(each, ast.Name) and each.id == options for each in unpacked)
+
+
+def _called_function(call: ast.Call, known: Mapping[str, object], owner: object) -> FunctionType | None:
+    """Return the function that a call names, in a module or as a method of `owner`, or `None` for another one."""
+    found: object = None
+    if isinstance(call.func, ast.Name):
+        found = known.get(call.func.id)
+    elif isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name):
+        found = getattr(owner, call.func.attr, None) if call.func.value.id in ("self", "cls") else None
+    return found if isinstance(found, FunctionType) else None
 
 
 def _lists_compared(tree: ast.AST, options: str) -> Iterator[ast.expr]:

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from harness.bridge.call_log import call
 from harness.bridge.clients.annotations import classes_among, hints_of, item_class, members_of, own_classes_in
-from harness.bridge.clients.checked_options import accepted_options
+from harness.bridge.clients.checked_options import accepted_options, delegate_of_options
 from harness.bridge.clients.filled_objects import filled_parameter
 from harness.bridge.clients.forms import ANTHROPIC, Form
 from harness.bridge.clients.names import (
@@ -301,6 +301,8 @@ def method_of(path: tuple[str, ...], value: object) -> Method:
             class_source=source_of(value),
         )
     unpacked = _unpacked_fields(parameters, hints) | accepted_options(value)
+    if not unpacked and (passed := delegate_of_options(value)) is not None:
+        unpacked, hints = passed[1], {**_hints_of_method(passed[0]), **hints}
     has_provider = any(each.name in (*PROVIDERS, "name") for each in named)
     kind = hints.get(required[0]) if len(required) == 1 else None
     if inspect.isclass(kind) and first_known(SYNONYMS["messages"], fields := frozenset(hints_of(kind))):

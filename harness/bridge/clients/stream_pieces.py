@@ -40,7 +40,8 @@ def join_call(calls: list[dict[str, Any]], call: dict[str, Any]) -> bool:
     known = [each for each in calls if call["id"] is not None and each["id"] == call["id"]]
     if "index" not in call and known:
         call["index"] = known[-1]["index"]
-        if function["arguments"] in ("", None, "".join(each["function"]["arguments"] or "" for each in known)):
+        before, text = "".join(each["function"]["arguments"] or "" for each in known), function["arguments"] or ""
+        if not text or _parsed_arguments(text) == _parsed_arguments(before):
             return False
     elif "index" not in call and calls and call["id"] is None and not function["name"]:
         call["index"] = calls[-1]["index"]
@@ -57,15 +58,16 @@ def repeats_calls(calls: Sequence[Mapping[str, Any]], others: Sequence[Mapping[s
         function = each["function"]
         joined[each["index"]] = name or function["name"] or "", text + (function["arguments"] or "")
     whole = [(each["function"]["name"] or "", each["function"]["arguments"] or "") for each in others]
-    return [*map(_with_parsed_arguments, joined.values())] == [*map(_with_parsed_arguments, whole)]
+    every = [[(name, _parsed_arguments(text)) for name, text in each] for each in (joined.values(), whole)]
+    return every[0] == every[1]
 
 
-def _with_parsed_arguments(call: tuple[str, str]) -> tuple[str, JSON]:
-    name, text = call
+def _parsed_arguments(text: str) -> JSON:
+    """Return arguments as JSON, or their text if they are none. An empty text means no arguments."""
     try:
-        return name, json.loads(text or "{}")
+        return json.loads(text or "{}")
     except ValueError:
-        return name, text
+        return text
 
 
 class JoinedText:
