@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from harness.apis import registry
 from harness.apis.api import Api
-from harness.apis.server import json_response
-from harness.apis.view import ModelStep, RequestView, WireError
+from harness.apis.view import RequestView, WireError
 from harness.bridge.clients.forms import ANTHROPIC, OPENAI, RESPONSES
 from harness.bridge.clients.names import KNOWN_PARAMETERS, SYNONYMS
 from harness.bridge.clients.own_keys import UnknownKeyError
@@ -23,12 +22,10 @@ from harness.cassettes.client_patches import intercept_requests, is_local
 from harness.cassettes.loopback_server import serve
 from harness.model.errors import ChatError, MalformedResponse, PluginError
 from harness.model.http import HttpRequest, HttpResponse
-from harness.model.messages import JSON
 from harness.platform.exceptions import ExceptionOrigin, exception_summary, origin, shorten
 from harness.runner.serve_router import served_apis
+from harness.stdio.answered_requests import BASE_PATH, REFUSAL
 from harness.stdio.sync_client import run_awaitable
-
-BASE_PATH = "/v1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +63,7 @@ def first_request_of(send: Callable[[str], object], base: str = BASE_PATH) -> Fi
 
     def refuse(request: HttpRequest) -> HttpResponse:
         requests.append(request)
-        return _REFUSAL
+        return REFUSAL
 
     def refuse_elsewhere(request: HttpRequest) -> HttpResponse | None:
         intercepted.append(request.url)
@@ -109,53 +106,6 @@ def _reason_without_request(failure: str, local: Sequence[str]) -> str:
     hint = f" {_NAME_CALL}" if failure else f" Its HTTP client must be one of {_HTTP_CLIENTS}."
     hint = f" {_INSTALL}" if _NAMES_PACKAGE.search(failure) else hint
     return f"it sent no request{failure}.{hint}"
-
-
-def continues_after_call(send: Callable[[str], object], api: str, tool: str) -> bool:
-    """Return whether third-party code sends a second request if the answer to its first one calls a tool.
-
-    Code that returns the call to its caller sends none.
-    """
-    return len(requests_with_call(send, api, tool)) > 1
-
-
-def requests_with_call(
-    send: Callable[[str], object], api: str, tool: str, arguments: Mapping[str, JSON] | None = None
-) -> list[RequestView]:
-    """Return the requests that third-party code sends if the answer to its first one calls a tool. Its second request
-    is rejected.
-    """
-    return requests_with_steps(send, api, [ModelStep(calls=((tool, {**(arguments or {})}),))])
-
-
-def requests_with_steps(send: Callable[[str], object], api: str, steps: Sequence[ModelStep]) -> list[RequestView]:
-    """Return the requests that third-party code sends if the first ones are answered with these steps, and the next one
-    is rejected.
-    """
-    wire, requests = registry.api(api), list[RequestView]()
-
-    def respond(request: HttpRequest) -> HttpResponse:
-        try:
-            view = wire.view(request)
-        except WireError:  # such as a request that reports the use of a library
-            return _REFUSAL
-        requests.append(view)
-        if len(requests) > len(steps):
-            return _REFUSAL
-        model, step = wire.model_of(request) or "", steps[len(requests) - 1]
-        if view.stream:
-            return wire.build_stream(step, "trial", model, wire.profile_for(model), view)
-        return json_response(wire.build(step, "trial", model, wire.profile_for(model)))
-
-    def respond_elsewhere(request: HttpRequest) -> HttpResponse | None:
-        return None if is_local(request.url) else respond(request)
-
-    with serve(respond, 0) as server, intercept_requests(respond_elsewhere), contextlib.suppress(Exception, SystemExit):
-        run_awaitable(send(server.origin + BASE_PATH))
-    return requests
-
-
-_REFUSAL = HttpResponse(400, {"content-type": "application/json"}, b'{"error": {"message": "a probe"}}')
 
 
 def _api_at(request: HttpRequest) -> Api | None:

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from harness.apis.view import ModelStep, RequestView, TextView
 from harness.bridge.clients.forms import OPENAI, OPENAI_APIS, PROMPT
 from harness.bridge.clients.shapes import ClientShape
-from harness.checks.first_request import FirstRequest, requests_with_steps
+from harness.checks.first_request import FirstRequest
+from harness.stdio.answered_requests import requests_with_steps
 
 PROBE_TEXT = "Hello"
 """Text of the user in requests of a trial."""

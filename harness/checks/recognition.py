@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import Callable
 from contextlib import closing, redirect_stdout
 from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -24,7 +25,7 @@ from urllib.parse import urlsplit
 from harness import plugins
 from harness.apis import registry
 from harness.apis.view import CallView, ModelStep, ResultView, TextView
-from harness.bridge.clients.agents import AgentDrive, FunctionDrive, guess_agent, recognise_agent
+from harness.bridge.clients.agents import AgentDrive, FunctionDrive, recognise_agent
 from harness.bridge.clients.constructors import TRIED_MODELS, configured_model
 from harness.bridge.clients.forms import ANTHROPIC, FORMS, GEMINI, OPENAI, PROMPT, RESPONSES
 from harness.bridge.clients.loop_methods import looping_method
@@ -36,25 +37,19 @@ from harness.bridge.clients.shape_recognition import is_value_class, load_client
 from harness.bridge.clients.shaped_client import ShapedClient
 from harness.bridge.clients.shapes import ClientShape
 from harness.bridge.clients.sources import runs_tools
-from harness.checks.first_request import (
-    BASE_PATH,
-    FirstRequest,
-    continues_after_call,
-    first_request_of,
-    is_mismatch,
-    requests_with_call,
-    requests_with_steps,
-)
+from harness.checks.first_request import FirstRequest, first_request_of, is_mismatch
 from harness.checks.library_search import find_clients, is_installed, question_for_library
 from harness.checks.own_prompts import PROBE_TEXT, ignored_rules, own_parts_of
 from harness.checks.programs import EXAMPLE_FORMAT, keyless_environment, missing_variable, variable_question
 from harness.checks.single_call import single_call_command
 from harness.model.errors import HarnessError, PluginError, Unsupported
-from harness.model.messages import JSON, ChatRequest, Message, Role, Text, Tool, ToolCall, ToolResult
+from harness.model.messages import ChatRequest, Message, Role, Text, Tool, ToolCall, ToolResult
 from harness.model.protocols import Adapter, Conversation, ConversationTool, Drive, Endpoint, Loop
 from harness.platform.exceptions import exception_summary, origin
 from harness.stdio import adapter_specs
 from harness.stdio.adapter_specs import client_environment
+from harness.stdio.answered_requests import BASE_PATH, continues_after_call, requests_with_steps
+from harness.stdio.loop_trials import possible_loops, tried_loop
 
 _TIMEOUT_SECONDS = 90.0
 """Time limit for importing the code and for its first request."""
@@ -271,50 +266,33 @@ def _recognise_loop(name: str, value: object, api: str) -> Recognition | None:
             continue
         found = _recognise_with_tool(name, drive, lambda api, make=make_drive: cast("Drive", make(value, api)))
         if found is not None:
-            return found
-    guess = guess_agent(value, api)
-    return None if guess is None else _recognise_guess(name, guess, value)
+            return found if isinstance(drive, SessionDrive) else _recognise_tried(name, value, found, api) or found
+    return _recognise_tried(name, value, Recognition(), api)
 
 
-def _recognise_guess(name: str, drive: AgentDrive, value: object) -> Recognition | None:
-    """Recognise a class whose way to get tools is a guess. Return `None` unless a tool that it gets arrives in its
-    request and is run.
+def _recognise_tried(name: str, value: object, found: Recognition, api: str) -> Recognition | None:
+    """Recognise a class or function whose way to get tools is shown by a trial: a tool that it gets arrives in its
+    request and is run. Return `None` if no way passes the trial. `found` is the result of a first attempt.
     """
-    found = replace(_recognise_drive(name, drive, f"{name.partition(':')[2]}, {drive.sentence}"), ignored=drive.ignored)
-    if found.question:
+    api = re.split("[@ ]", found.spec)[1] if found.spec else api or _api_of_loops(value)
+    drive = tried_loop(value, api) if api else None
+    if drive is None:
         return None
-    api, calls = re.split("[@ ]", found.spec)[1], list[ToolCall]()
-
-    def run(call: ToolCall) -> ToolResult:
-        calls.append(call)
-        return ToolResult("", call.name, "Nothing.")
-
-    tool = ConversationTool(_TOOL.name, _TOOL.description, _TOOL_SCHEMA, run)
-    conversation, drive_with_tool = Conversation(turns=(_GREETING,), tools=(tool,)), guess_agent(value, api)
-    if drive_with_tool is None:
-        return None
-    requests = requests_with_call(
-        lambda url: drive_with_tool(Endpoint(url, "no-key"), TRIED_MODELS[0], conversation),
-        api,
-        tool.name,
-        _TOOL_ARGUMENTS,
-    )
-    declared = [each for request in requests[:1] for each in request.tools]
-    arrives = any(
-        each.name == tool.name and each.description == tool.description and _TOOL_PARAMETER in str(each.parameters)
-        for each in declared
-    )
-    return found if arrives and [each.arguments for each in calls] == [_TOOL_ARGUMENTS] else None
+    made = _recognise_drive(name, drive, f"{name.partition(':')[2]}, {drive.sentence}")
+    return None if made.question else replace(made, ignored=drive.ignored)
 
 
-_TOOL_PARAMETER = "place"
-_TOOL_SCHEMA: dict[str, JSON] = {
-    "type": "object",
-    "properties": {_TOOL_PARAMETER: {"type": "string"}},
-    "required": [_TOOL_PARAMETER],
-}
-_TOOL_ARGUMENTS: dict[str, JSON] = {_TOOL_PARAMETER: "here"}
-"""Schema of a tool with one parameter, and the arguments of a call of it."""
+def _api_of_loops(value: object) -> str:
+    """Return the API that a class or function calls which may be a tool loop, or an empty text."""
+    conversation = Conversation(turns=(_GREETING,))
+    for drive in islice(possible_loops(value, ""), _MAX_LOOPS):
+        seen = first_request_of(lambda url, drive=drive: drive(Endpoint(url, "no-key"), TRIED_MODELS[0], conversation))
+        if seen.api is not None:
+            return seen.api
+    return ""
+
+
+_MAX_LOOPS = 40
 
 
 def _recognise_with_tool(

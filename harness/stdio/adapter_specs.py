@@ -29,9 +29,7 @@ from urllib.parse import urlsplit
 from harness import plugins, wrappers
 from harness.apis import registry
 from harness.apis.api import Api
-from harness.bridge.clients.agents import guess_agent, recognise_agent
 from harness.bridge.clients.constructors import default_base_url
-from harness.bridge.clients.sessions import recognise_session
 from harness.bridge.clients.shape_recognition import load_client
 from harness.bridge.clients.shaped_client import adapter_for
 from harness.model.errors import PluginError, UnknownName
@@ -39,6 +37,7 @@ from harness.model.protocols import Adapter, Loop
 from harness.platform.exceptions import shorten
 from harness.plugins import ADAPTERS
 from harness.stdio import agent_program
+from harness.stdio.loop_trials import loop_of
 
 if TYPE_CHECKING:
     from harness.model.protocols import Conversation, Drive, Endpoint
@@ -165,9 +164,8 @@ def _loop(kind: str, api_name: str | None, what: str) -> Adapter:
     module, _, attribute = what.partition(":")
     name = module.rpartition(".")[2] if attribute == "drive" else attribute
     wire = _driven_api(DRIVE, api_name, what)
-    class_drive = (
-        recognise_agent(value, wire.name) or recognise_session(value, wire.name) or guess_agent(value, wire.name)
-    )
+    _set_client_environment()
+    class_drive = loop_of(value, wire.name)
     if class_drive is None and not callable(value):
         shown = shorten(_ADDRESS.sub("", repr(value)), 100)
         raise PluginError("conversation", what, f"it is {shown}, which is not a function {_DRIVE}.")

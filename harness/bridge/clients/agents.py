@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import cast
@@ -36,6 +36,7 @@ from harness.bridge.clients.sources import ClassSource, runs_tools, source_of
 from harness.bridge.clients.tool_arguments import ToolArgument, tool_arguments
 from harness.bridge.clients.tool_functions import with_values
 from harness.bridge.clients.tool_registration import Registrar, registrar_by, registrar_of
+from harness.bridge.clients.tool_variants import tool_variants
 from harness.bridge.clients.turns import (
     answer_attributes,
     answer_of_turn,
@@ -85,6 +86,31 @@ def guess_agent(value: object, api: str) -> AgentDrive | None:
     prompt_tools = {} if constructor_tools else own_tool_argument(method, loop.prompt, loop.code, package)
     registrar = None if constructor_tools or prompt_tools else own_registrar(kind, package)
     return loop.drive(api, constructor_tools, prompt_tools, registrar)
+
+
+def loop_variants(value: object, api: str) -> Iterator[AgentDrive | FunctionDrive]:
+    """Yield tool loops that give a class or function its tools in further ways. A trial must show which one is right.
+
+    `value` and `api` are those of `recognise_agent`.
+    """
+    if inspect.isfunction(value) and takes_only_a_prompt(replace(run := method_of((), value), path=(value.__name__,))):
+        code = ClassSource(value, run.module, run.module)
+        given = tool_variants(value, run, code) if _ANSWERS_CALLS.search(run.with_imports) else ()
+        yield from (FunctionDrive(value, api, run, each) for each in given)
+    maker = maker_of(value, api)
+    if maker is None or (kind := maker.client_class) is None:
+        return
+    loop = _methods_of_class(maker, kind)
+    if loop is None or loop.may_return_calls or not _ANSWERS_CALLS.search(loop.prompt.with_imports):
+        return
+    for each in tool_variants(maker.make, loop.constructor, loop.code):
+        yield AgentDrive(maker, api, loop.prompt, each, {}, None, loop.completing)
+    for each in tool_variants(getattr(kind, loop.prompt.path[0]), loop.prompt, loop.code):
+        yield AgentDrive(maker, api, loop.prompt, {}, each, None, loop.completing)
+
+
+_ANSWERS_CALLS = re.compile(r"tool_call_id|tool_use_id|function_call_output|function_?response", re.IGNORECASE)
+"""Code that sends the result of a call."""
 
 
 def _drive_of(maker: ClientMaker, api: str) -> AgentDrive | None:

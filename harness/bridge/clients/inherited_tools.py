@@ -13,7 +13,7 @@ from typing import Any, cast
 from harness.bridge.clients.annotations import hints_of
 from harness.bridge.clients.declared_parts import parts_by_name
 from harness.bridge.clients.sources import source_of, source_of_class
-from harness.bridge.clients.tool_declarations import TOOL_PARTS, check_schema, parts_of_tool
+from harness.bridge.clients.tool_declarations import TOOL_PARTS, check_schema, parts_of_tool, takes_model
 from harness.bridge.clients.tool_functions import as_method, make_function, make_handler
 from harness.model.protocols import ConversationTool
 
@@ -83,8 +83,8 @@ class InheritedTools:
         parts, members = parts_of_tool(tool), dict[str, object]()
         for name, part in self.attributes.items():
             own = inspect.getattr_static(self.kind, name, None)
-            model = _model_class(own, hints_of(self.kind).get(name)) if part == "parameters" else None
-            value: object = parts[part] if model is None else _model_of_tool(tool, model)
+            model = model_class(own, hints_of(self.kind).get(name)) if part == "parameters" else None
+            value: object = parts[part] if model is None else model_of_tool(tool, model)
             members[name] = as_method(_function_returning(value)) if inspect.isfunction(own) else value
         for name in self.running:
             is_async = inspect.iscoroutinefunction(getattr(self.kind, name))
@@ -99,7 +99,13 @@ def _function_returning(value: object) -> Callable[..., object]:
     return lambda: value
 
 
-def _model_class(value: object, hint: object) -> type | None:
+def as_model(tool: ConversationTool, hint: object) -> object:
+    """Return the schema of a tool, as a Pydantic model if the annotation of a parameter is that of such classes."""
+    base = model_class(None, hint) if takes_model(hint) else None
+    return tool.parameters if base is None else model_of_tool(tool, base)
+
+
+def model_class(value: object, hint: object) -> type | None:
     """Return the base class of Pydantic models if an attribute holds such a model for the arguments of a tool."""
     bases = inspect.getmro(value) if inspect.isclass(value) else ()
     found = next((each for each in bases if each.__name__ == "BaseModel"), None)
@@ -108,8 +114,8 @@ def _model_class(value: object, hint: object) -> type | None:
     return cast("type", importlib.import_module("pydantic").BaseModel)
 
 
-def _model_of_tool(tool: ConversationTool, base: type) -> type:
-    """Return a Pydantic model that has the schema of a tool and accepts any arguments."""
+def model_of_tool(tool: ConversationTool, base: type) -> type:
+    """Return a Pydantic model with the name, the description and the schema of a tool. It accepts any arguments."""
 
     def schema(_cls: type, *_args: object, **_options: object) -> dict[str, Any]:
         return copy.deepcopy(tool.parameters)
@@ -118,5 +124,6 @@ def _model_of_tool(tool: ConversationTool, base: type) -> type:
         "model_config": {"extra": "allow"},
         "model_json_schema": classmethod(schema),
         "__module__": __name__,
+        "__doc__": tool.description,
     }
-    return type(base)("Arguments", (base,), members)
+    return type(base)(tool.name, (base,), members)

@@ -124,11 +124,22 @@ TOOL_PARTS: Mapping[str, tuple[str, ...]] = {
 
 
 def tool_parameters(method: Method) -> dict[str, str]:
-    """Return the parameters of a method, or of a constructor, that take parts of a tool, by their meaning."""
+    """Return the parameters of a method, or of a constructor, that take parts of a tool, by their meaning.
+
+    A Pydantic model for the arguments counts as their schema.
+    """
     found = {part: name for part, names in TOOL_PARTS.items() if (name := first_known(names, method.names))}
+    models = [name for name in sorted(method.names) if takes_model(method.hints.get(name))]
+    if "parameters" not in found and len(models) == 1:
+        found["parameters"] = models[0]
     if "handler" in found and not _takes_functions(method.hints.get(found["handler"])):
         del found["handler"]
     return found
+
+
+def takes_model(hint: object) -> bool:
+    """Return whether an annotation is that of a class of Pydantic models."""
+    return re.search(r"\b[tT]ype\[[^\]]*\bBaseModel\b", str(hint)) is not None
 
 
 def check_schema(tool: ConversationTool, *, takes_required: bool) -> None:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, cast
 
 from harness.bridge.call_log import call
 from harness.bridge.clients.annotations import hints_of
-from harness.bridge.clients.inherited_tools import RUNNING_METHODS, InheritedTools, part_attributes
+from harness.bridge.clients.inherited_tools import RUNNING_METHODS, InheritedTools, as_model, part_attributes
 from harness.bridge.clients.methods import method_of, public_methods
 from harness.bridge.clients.names import EXECUTORS
 from harness.bridge.clients.own_keys import Declaration
@@ -116,6 +116,7 @@ class ConstructedTools:
             check_schema(tool, takes_required="required" in self.named)
         parts = parts_of_tool(tool, self.hint)
         parts["handler"] = make_function(tool, self.hint) if self.is_by_signature else parts["handler"]
+        parts["parameters"] = as_model(tool, hints_of(self.kind).get(self.named.get("parameters", "")))
         return call(self.kind, **{name: parts[part] for part, name in self.named.items()})
 
 

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from harness.bridge.call_log import BoundMethod, call
 from harness.bridge.clients.annotations import item_class, own_classes_in
+from harness.bridge.clients.inherited_tools import as_model
 from harness.bridge.clients.methods import Method, public_methods
 from harness.bridge.clients.names import first_known
 from harness.bridge.clients.sources import ClassSource
@@ -71,6 +72,7 @@ class Registrar:
         parts = parts_of_tool(tool, hint)
         function = make_function(tool, hint) if self.is_by_signature else parts["handler"]
         parts |= {"handler": function, "declaration": declarations([tool], api, self.method.module)[0]}
+        parts["parameters"] = as_model(tool, self.method.hints.get(self.named.get("parameters", "")))
         types = _types_of_parameters(tool) if self._takes_types else {}
         types |= self._properties(tool) if self.takes_properties else {}
         made = call(register, **{name: parts[part] for part, name in self.named.items()}, **types)

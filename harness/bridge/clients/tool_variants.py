@@ -1,0 +1,174 @@
+"""Further forms in which third-party code may take its tools, for a trial that shows which of them it takes."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias, cast
+
+from harness.bridge.clients.annotations import own_classes_in
+from harness.bridge.clients.forms import GEMINI, OPENAI
+from harness.bridge.clients.methods import Method
+from harness.bridge.clients.names import EXECUTORS, FUNCTION_MAPS, KNOWN_PARAMETERS, SYNONYMS, TOOL_PARAMETERS
+from harness.bridge.clients.sent_tools import names_sent_as_tools
+from harness.bridge.clients.sources import ClassSource, classes_with_imports
+from harness.bridge.clients.tool_arguments import (
+    ExecutorArgument,
+    FunctionsArgument,
+    ObjectsArgument,
+    PairsArgument,
+    RegistryArgument,
+    ToolArgument,
+    takes_mapping,
+)
+from harness.bridge.clients.tool_classes import ClassMaker, own_tool_maker
+from harness.bridge.clients.tool_declarations import TOOL_PARTS, declaration_of, parts_of_tool
+from harness.bridge.clients.tool_functions import ToolSequence, make_function, make_handler
+from harness.bridge.clients.tool_objects import ToolMaker, tool_maker
+from harness.bridge.clients.tool_registration import registrar_method
+from harness.model.protocols import ConversationTool
+
+ToolArguments: TypeAlias = Mapping[str, ToolArgument]
+
+
+def tool_variants(value: Callable[..., object], method: Method, code: ClassSource) -> Iterator[ToolArguments]:
+    """Yield the ways to give tools to a method or constructor, by the parameters that may take them.
+
+    `value` is the method or the function that is called, and `code` is that of its class.
+    """
+    names = _candidates(value, method, code)
+    pairs = [(first, second) for first in names for second in names if first != second]
+    pairs.sort(key=lambda each: not _takes_functions(each[1], method))
+    for declared, run in pairs if len(names) <= _MAX_NAMES else []:
+        for one in _declared_forms():
+            yield from ({declared: one, run: each} for each in _running_forms(method.hints.get(run)))
+    for name in names:
+        yield from ({name: each} for each in _whole_forms(name, method.hints.get(name), code))
+
+
+_MAX_NAMES = 3
+
+
+def _candidates(value: Callable[..., object], method: Method, code: ClassSource) -> list[str]:
+    """Return the parameters that may take tools: those with a usual name, and required ones of unknown meaning."""
+    others = {*_OTHER_PARAMETERS, *method.example_names, method.prompt}
+    sent, found = names_sent_as_tools(code.source), list[str]()
+    for name, each in inspect.signature(value).parameters.items():
+        default = cast("object", each.default)
+        is_empty = default is each.empty or default is None or isinstance(default, _CONTAINERS)
+        is_plain = re.fullmatch(_PLAIN_HINT, str(each.annotation)) is not None
+        if name in others or is_plain or not is_empty or each.kind is each.VAR_KEYWORD or name.startswith("on_"):
+            continue
+        is_named = name in TOOL_PARAMETERS or EXECUTORS.fullmatch(name) or _TOOL_WORDS.search(name) or name in sent
+        if is_named or each.default is each.empty:
+            found.append(name)
+    return found
+
+
+_OTHER_PARAMETERS = KNOWN_PARAMETERS - {*SYNONYMS["tools"]} | {*SYNONYMS["prompt"], *SYNONYMS["messages"], "self"}
+_CONTAINERS = (tuple, list, dict)
+_PLAIN_HINT = r"(?:(?:\w+\.)?Optional\[)?(?:<class ')?(?:str|int|float|bool)\b.*"
+_TOOL_WORDS = re.compile(
+    "tool|function|handler|spec|schema|action|command|skill|dispatch|regist|plugin|capabilit|abilit"
+)
+
+
+def _takes_functions(name: str, method: Method) -> bool:
+    """Return whether the name or the annotation of a parameter shows that it takes functions."""
+    return name in FUNCTION_MAPS or EXECUTORS.fullmatch(name) is not None or "Callable" in str(method.hints.get(name))
+
+
+def _declared_forms() -> Iterator[ToolArgument]:
+    """Yield the forms of a parameter for declarations next to one for functions."""
+    for is_mapping in (False, True):
+        yield from (_Declarations(form, is_mapping) for form in ("", OPENAI.name, _BARE))
+
+
+def _running_forms(hint: object) -> Iterator[ToolArgument]:
+    """Yield the forms of a parameter for functions next to one for declarations."""
+    yield FunctionsArgument(str(hint), is_mapping=True, is_by_signature=False)
+    yield FunctionsArgument(str(hint), is_mapping=False, is_by_signature=False)
+    yield ExecutorArgument(own_classes_in(hint))
+
+
+def _whole_forms(name: str, hint: object, code: ClassSource) -> Iterator[ToolArgument]:
+    """Yield the forms of a parameter that takes whole tools, in a list or by name."""
+    is_mapping, is_open = takes_mapping(name, hint, code), hint is None or hint is Any
+    known = classes_with_imports(code.owner.__module__).values()
+    kinds: list[type[Any]] = own_classes_in(hint) or [*known]
+    kinds = [each for each in kinds if each is not code.owner and not issubclass(each, BaseException)]
+    registrars = ((each, registrar_method(each)) for each in kinds)
+    yield from (RegistryArgument(kind, registrar) for kind, registrar in registrars if registrar is not None)
+    makers = [maker for each in kinds for maker in _makers_of(each, code)]
+    for by_name in (is_mapping, not is_mapping) if is_open else (is_mapping,):
+        for maker in makers:
+            yield ObjectsArgument(maker, by_name)
+            yield ObjectsArgument(ClassMaker(maker), by_name)
+        yield from (_Dictionaries(keys, by_name) for keys in _keys_read(code.module))
+        yield FunctionsArgument(str(hint), by_name)
+        yield ObjectsArgument(None, by_name)
+        for starts_with_function in (False, True):
+            yield PairsArgument(str(hint), by_name, starts_with_function, code.module)
+
+
+def _makers_of(kind: type, code: ClassSource) -> Iterator[ToolMaker]:
+    found = (tool_maker(kind, code), own_tool_maker(kind, code.module))
+    yield from (each for each in found if each is not None)
+
+
+def _keys_read(source: str) -> Iterator[Mapping[str, str]]:
+    """Yield the keys that code reads from dictionaries and that mean parts of a tool, with one key for the function.
+
+    The key `function` comes last, because the calls of OpenAI's format have it, too.
+    """
+    read = {*re.findall(r"(?:\[|\.get\(|\.pop\()[\"'](\w+)[\"']", source)}
+    parts = {key: part for part, names in TOOL_PARTS.items() for key in names if key in read and part != "handler"}
+    functions = [each for each in TOOL_PARTS["handler"] if each in read]
+    for key in sorted(functions, key=lambda each: each == "function"):
+        yield {**parts, key: "handler"}
+
+
+_BARE = "bare"
+"""Form of declarations that have only a name, a description and a schema."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Declarations:
+    """Tools as declarations in the format of an API, or as bare ones, in a list or by name."""
+
+    form: str
+    is_mapping: bool
+
+    def __call__(self, tools: ToolSequence, api: str) -> object:
+        made = [self._declaration(each, api) for each in tools]
+        return dict(zip((each.name for each in tools), made, strict=True)) if self.is_mapping else made
+
+    def _declaration(self, tool: ConversationTool, api: str) -> Mapping[str, Any]:
+        if self.form == _BARE and api != GEMINI.name:
+            return {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+        made = declaration_of(tool, self.form if self.form not in ("", _BARE) else api)
+        return {"functionDeclarations": [made]} if api == GEMINI.name and not self.form else made
+
+
+@dataclass(frozen=True, slots=True)
+class _Dictionaries:
+    """Tools as dictionaries, in a list or by name. `keys` maps their keys to the parts of a tool."""
+
+    keys: Mapping[str, str]
+    is_mapping: bool
+
+    @property
+    def is_by_signature(self) -> bool:
+        """Return whether only the signatures of the functions describe the tools."""
+        return not {*self.keys.values()} & {"parameters", "properties", "declaration"}
+
+    def __call__(self, tools: ToolSequence, api: str) -> object:
+        made = {each.name: self._dictionary(each, api) for each in tools}
+        return made if self.is_mapping else [*made.values()]
+
+    def _dictionary(self, tool: ConversationTool, api: str) -> Mapping[str, Any]:
+        make = make_function if self.is_by_signature else make_handler
+        parts = {**parts_of_tool(tool), "declaration": declaration_of(tool, api), "handler": make(tool)}
+        return {key: parts[part] for key, part in self.keys.items()}

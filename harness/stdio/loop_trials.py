@@ -1,0 +1,103 @@
+"""Choice between the ways in which third-party code may take its tools: a trial shows whether it runs one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import TypeAlias
+
+from harness.apis.view import RequestView, ToolView
+from harness.bridge.clients.agents import AgentDrive, FunctionDrive, guess_agent, loop_variants, recognise_agent
+from harness.bridge.clients.constructors import TRIED_MODELS
+from harness.bridge.clients.sessions import SessionDrive, recognise_session
+from harness.model.messages import JSON, Message, Role, Text, ToolCall, ToolResult
+from harness.model.protocols import Conversation, ConversationTool, Endpoint
+from harness.stdio.answered_requests import requests_with_call
+
+ToolLoop: TypeAlias = AgentDrive | FunctionDrive
+
+
+def loop_of(value: object, api: str) -> ToolLoop | SessionDrive | None:
+    """Return the tool loop of a class, a function or an object that calls an API, or `None` if it is none."""
+    agent = recognise_agent(value, api)
+    session = recognise_session(value, api) if agent is None else None
+    return session or tried_loop(value, api) or agent
+
+
+def tried_loop(value: object, api: str) -> ToolLoop | None:
+    """Return the first loop of `possible_loops` that runs a tool, or `None`. The time for the trials is limited.
+
+    The loop of a recognised agent need not pass the right arguments: that would be a defect of the agent.
+    """
+    deadline, agent = time.monotonic() + _MAX_SECONDS, recognise_agent(value, api)
+    if agent is not None and _try(agent, api).is_run:
+        return agent
+    others = takewhile(lambda _: time.monotonic() < deadline, possible_loops(value, api))
+    return next((each for each in others if _try(each, api).is_right), None)
+
+
+_MAX_SECONDS = 2
+
+
+def possible_loops(value: object, api: str) -> Iterator[ToolLoop]:
+    """Yield the tool loops that a class, a function or an object may be, the likeliest one first."""
+    yield from filter(None, (recognise_agent(value, api), guess_agent(value, api)))
+    yield from loop_variants(value, api)
+
+
+def runs_a_tool(loop: ToolLoop, api: str) -> bool:
+    """Return whether a tool that a loop gets arrives in its request, and is run with the arguments of its call."""
+    return _try(loop, api).is_right
+
+
+@dataclass(frozen=True, slots=True)
+class _ToolTrial:
+    """Requests of a loop that gets a tool, and the calls that the loop runs."""
+
+    requests: Sequence[RequestView]
+    calls: Sequence[ToolCall]
+
+    @property
+    def is_run(self) -> bool:
+        """Return whether the tool is declared and run."""
+        return bool(self.calls) and any(each.name == _NAME for each in self._declared)
+
+    @property
+    def is_right(self) -> bool:
+        """Return whether the tool is declared with all of its parts, and run with the arguments of its call."""
+        arrives = any(
+            (each.name, each.description) == (_NAME, _DESCRIPTION) and _PARAMETER in str(each.parameters)
+            for each in self._declared
+        )
+        return arrives and len(self.requests) > 1 and [each.arguments for each in self.calls] == [_ARGUMENTS]
+
+    @property
+    def _declared(self) -> Sequence[ToolView]:
+        return self.requests[0].tools if self.requests else ()
+
+
+def _try(loop: ToolLoop, api: str) -> _ToolTrial:
+    calls = list[ToolCall]()
+
+    def run(call: ToolCall) -> ToolResult:
+        calls.append(call)
+        return ToolResult("", call.name, "Nothing.")
+
+    tool = ConversationTool(_NAME, _DESCRIPTION, _SCHEMA, run)
+    conversation = Conversation(turns=(Message(Role.USER, (Text("Hello"),)),), tools=(tool,))
+    requests = requests_with_call(
+        lambda url: loop(Endpoint(url, "no-key"), TRIED_MODELS[0], conversation), api, _NAME, _ARGUMENTS
+    )
+    return _ToolTrial(requests, calls)
+
+
+_NAME, _DESCRIPTION, _PARAMETER = "look", "Looks.", "place"
+_SCHEMA: dict[str, JSON] = {
+    "type": "object",
+    "properties": {_PARAMETER: {"type": "string"}},
+    "required": [_PARAMETER],
+}
+_ARGUMENTS: dict[str, JSON] = {_PARAMETER: "here"}
+"""Arguments of the call in a trial."""

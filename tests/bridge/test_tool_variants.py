@@ -1,0 +1,172 @@
+"""Choice by a trial between the ways in which a third-party class or function may take its tools."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from harness.bridge.clients.agents import AgentDrive, FunctionDrive
+from harness.stdio.loop_trials import loop_of, runs_a_tool, tried_loop
+
+Load = Callable[[str], ModuleType]
+
+COMMON = """
+import json
+import os
+import urllib.request
+from dataclasses import dataclass
+from typing import Any, Callable
+
+from pydantic import BaseModel
+
+
+class Failed(Exception):
+    pass
+
+
+def post(body):
+    url = os.environ.get("OPENAI_BASE_URL", "https://api.openai.com/v1") + "/chat/completions"
+    request = urllib.request.Request(url, json.dumps(body).encode(), {"authorization": "Bearer no-key"})
+    with urllib.request.urlopen(request) as answer:
+        return json.load(answer)["choices"][0]["message"]
+
+
+class Base:
+    specs = ()
+
+    def answer(self, call):
+        raise NotImplementedError
+
+    def run(self, question: str) -> str:
+        messages = [{"role": "user", "content": question}]
+        for _ in range(9):
+            message = post({"model": "gpt-5.4", "messages": messages} | ({"tools": self.specs} if self.specs else {}))
+            messages.append(message)
+            if not message.get("tool_calls"):
+                return message["content"]
+            for call in message["tool_calls"]:
+                content = self.answer(call["function"])
+                messages.append({"role": "tool", "tool_call_id": call["id"], "content": str(content)})
+        raise Failed("too many rounds")
+
+
+def loads(function):
+    return json.loads(function["arguments"])
+"""
+
+RIGHT = {
+    "a table named as a function that executes calls": """
+class Agent(Base):
+    def __init__(self, dispatch, specs):
+        self.dispatch, self.specs = dispatch, specs
+    def answer(self, function):
+        run = self.dispatch.get(function["name"])
+        return run(**loads(function)) if run is not None else "unknown"
+""",
+    "a dictionary whose key for the function is one of the API": """
+class Agent(Base):
+    def __init__(self, tools):
+        self.tools = tools
+        self.specs = [{"type": "function", "function": {
+            "name": name, "description": each["description"], "parameters": each["parameters"]
+        }} for name, each in tools.items()]
+    def answer(self, function):
+        return self.tools[function["name"]]["function"](**loads(function))
+""",
+    "functions that know their names, and schemas": """
+class Agent(Base):
+    def __init__(self, functions: list[Callable[..., Any]], schemas: list[dict[str, Any]]):
+        self.functions = {each.__name__: each for each in functions}
+        self.specs = schemas
+    def answer(self, function):
+        return self.functions[function["name"]](**loads(function))
+""",
+    "a class with a model of the arguments": """
+@dataclass
+class Step:
+    name: str
+    form: type[BaseModel]
+    handler: Callable[[Any], Any]
+    description: str = ""
+class Agent(Base):
+    def __init__(self, actions: list[Step]):
+        self.steps = {each.name: each for each in actions}
+        self.specs = [{"type": "function", "function": {
+            "name": each.name, "description": each.description, "parameters": each.form.model_json_schema()
+        }} for each in actions]
+    def answer(self, function):
+        step = self.steps[function["name"]]
+        return step.handler(step.form.model_validate_json(function["arguments"]))
+""",
+    "declarations by name": """
+class Agent(Base):
+    def __init__(self, commands, implementations):
+        self.commands, self.specs = implementations, [
+            {"type": "function", "function": {"name": name, **{key: one[key] for key in ("description", "parameters")}}}
+            for name, one in commands.items()
+        ]
+    def answer(self, function):
+        return self.commands[function["name"]](**loads(function))
+""",
+}
+
+FUNCTION = """
+def run(question, tools, registry):
+    agent = Base()
+    agent.specs = [{"type": "function", "function": each} for each in tools]
+    agent.answer = lambda function: registry[function["name"]](**loads(function))
+    return agent.run(question)
+"""
+
+
+@pytest.fixture
+def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Load]:
+    """Import code as a module, because its source shows how it may take tools."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def load(code: str) -> ModuleType:
+        (tmp_path / "loop_under_trial.py").write_text(f"{COMMON}\n{code}")
+        importlib.invalidate_caches()
+        return importlib.import_module("loop_under_trial")
+
+    yield load
+    sys.modules.pop("loop_under_trial", None)
+
+
+@pytest.mark.parametrize("code", RIGHT.values(), ids=RIGHT)
+def test_a_trial_shows_how_a_class_takes_its_tools(load: Load, code: str) -> None:
+    found = loop_of(load(code).Agent, "openai-chat")
+    assert isinstance(found, AgentDrive)
+    assert runs_a_tool(found, "openai-chat")
+
+
+def test_a_trial_shows_how_a_function_takes_its_tools(load: Load) -> None:
+    found = loop_of(load(FUNCTION).run, "openai-chat")
+    assert isinstance(found, FunctionDrive)
+    assert runs_a_tool(found, "openai-chat")
+
+
+def test_a_class_that_runs_no_tool_keeps_its_first_form(load: Load) -> None:
+    agent = load("""
+class Agent(Base):
+    def __init__(self, specs, functions):
+        self.functions, self.specs = functions, specs
+    def answer(self, function):
+        return "done" if function["name"] in self.functions or not loads(function) else self.functions["x"](**loads({}))
+""").Agent
+    assert tried_loop(agent, "openai-chat") is None
+    assert loop_of(agent, "openai-chat") is None or isinstance(loop_of(agent, "openai-chat"), AgentDrive)
+
+
+def test_a_class_without_tools_is_no_loop(load: Load) -> None:
+    agent = load("""
+class Agent(Base):
+    def __init__(self, model="gpt-5.4"):
+        self.model = model
+""").Agent
+    assert loop_of(agent, "openai-chat") is None
