@@ -126,3 +126,46 @@ def test_the_text_of_an_answer_is_that_of_its_items(items: Any, text: str) -> No
     made: Any = as_completion(items)
 
     assert made["choices"][0]["message"]["content"] == text
+
+
+class Entry:
+    """A part of a conversation."""
+
+
+@dataclass
+class UserEntry(Entry):
+    text: str
+
+
+@dataclass
+class ModelEntry(Entry):
+    text: str
+
+
+@dataclass
+class ToolCallEntry(Entry):
+    call_id: str
+    tool: str
+    arguments: dict[str, Any]
+
+
+@dataclass
+class ToolResultEntry(Entry):
+    call_id: str
+    output: str
+
+
+def test_the_items_may_be_of_the_subclasses_of_one_class() -> None:
+    seen, made = list[list[Entry]](), [ModelEntry("One moment."), ToolCallEntry("c1", "look", {})]
+
+    def chat(log: list[Entry]) -> list[Entry]:
+        seen.append(log)
+        return [*made]
+
+    with closing(ShapedClient(recognise_shape(chat, "mine:chat"), HERE, "m", "anthropic")) as client:
+        first = client.chat(HELLO)
+        client.chat(replace(HELLO, messages=(*HELLO.messages, first.message, Message(Role.USER, (LOOKED,)))))
+
+    assert (first.text, [each.name for each in first.tool_calls]) == ("One moment.", ["look"])
+    assert seen[1] == [UserEntry("Hello"), *made, seen[1][-1]]
+    assert isinstance(seen[1][-1], ToolResultEntry)

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from harness.adapters.anthropic import responses as anthropic_responses
 from harness.adapters.gemini import responses as gemini_responses
-from harness.bridge.clients.annotations import hints_of, own_classes
+from harness.bridge.clients.annotations import hints_of, own_classes, subclasses_of
 from harness.bridge.clients.answer_fields import (
     CALL_FIELDS,
     TEXT_FIELDS,
@@ -234,7 +234,7 @@ def own_message(answer: object, hint: object, api: str, source: str = "") -> obj
     """
     classes = own_classes(hint)
     if items := items_of(answer):
-        whole = answer if len(classes) > 1 and all(isinstance(each, classes) for each in items) else None
+        whole = answer if _has_several(classes) and all(isinstance(each, classes) for each in items) else None
         return whole or next((own for each in items if (own := own_message(each, hint, api)) is not None), None)
     fields = plain_fields(answer)
     inner = answer
@@ -259,13 +259,18 @@ def _own_items(answer: object, classes: tuple[type, ...]) -> list[object] | None
     them. Their texts and calls must be those of the answer, because a list may also be the whole conversation.
     """
     lists = [items for each in plain_fields(answer).values() if (items := items_of(each))]
-    for items in lists if len(classes) > 1 else ():
+    for items in lists if _has_several(classes) else ():
         if all(isinstance(each, classes) for each in items):
             spoken = (each for each in items if not is_reasoning(each))
             calls = [[each[1:] for each in own_calls(value)] for value in (items, answer)]
             if "".join(map(text_of_fields, spoken)) == text_of_fields(answer) and calls[0] == calls[1]:
                 return items
     return None
+
+
+def _has_several(classes: tuple[type, ...]) -> bool:
+    """Return whether there are several classes of items. They may be the subclasses of one."""
+    return len(classes) + sum(len(subclasses_of(each)) for each in classes) > 1
 
 
 def _messages_by_methods(answer: object, classes: tuple[type, ...]) -> Iterator[object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import importlib
 import inspect
@@ -12,10 +13,10 @@ from collections.abc import Set as AbstractSet
 from dataclasses import is_dataclass, replace
 from functools import partial
 from itertools import chain
-from typing import cast
+from typing import Any, cast
 
 from harness.bridge.clients.annotations import hints_of
-from harness.bridge.clients.invocation import call_with
+from harness.bridge.clients.invocation import call_with, wait_for
 from harness.bridge.clients.methods import Method, method_of
 from harness.bridge.clients.names import BASE_URLS, KEYS, MODELS, PROVIDERS, SYNONYMS, first_known
 from harness.bridge.clients.provider_arguments import (
@@ -87,7 +88,7 @@ def try_to_make(
         make = partial(make_client, value, api=each, **extra)
         for model in models:
             try:
-                return make, make(base_url, "no-key", model), model
+                return make, _enter_context(make(base_url, "no-key", model)), model
             except PluginError:
                 raise
             except Exception as error:  # noqa: BLE001 - the user's constructor may fail in any way
@@ -95,6 +96,16 @@ def try_to_make(
         if (without := _make_without_model(make, base_url)) is not None:
             return without[0], without[1], models[0]
     raise failed or AssertionError
+
+
+def _enter_context(client: Any) -> object:
+    """Return the client that a function with the decorator `contextmanager` yields, or an unchanged other client."""
+    if type(client).__module__ != contextlib.__name__:
+        return client
+    if hasattr(client, "__enter__"):
+        return client.__enter__()
+    with asyncio.Runner() as runner:
+        return runner.run(wait_for(client.__aenter__()))
 
 
 def _make_without_model(

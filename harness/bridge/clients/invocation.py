@@ -75,7 +75,11 @@ def with_parameters_of_delegate(client: object, method: Method) -> Method:
 
 def tool_binder(client: object) -> Callable[..., object] | None:
     """Return the method of a client that returns another client with tools, if it has one."""
-    return next((each for name in ("bind_tools", "with_tools") if callable(each := getattr(client, name, None))), None)
+    return next((each for name in TOOL_BINDERS if callable(each := getattr(client, name, None))), None)
+
+
+TOOL_BINDERS = ("bind_tools", "with_tools")
+"""Names of methods that return another client with tools."""
 
 
 def conversation_method_names(client: object) -> list[str]:

@@ -31,6 +31,7 @@ from harness.bridge.clients.message_classes import dispatched_classes
 from harness.bridge.clients.methods import Method, is_decorated_object, method_of
 from harness.bridge.clients.names import BASE_URLS, KEYS, KNOWN_PARAMETERS, METHODS, MODELS, SYNONYMS, first_known
 from harness.bridge.clients.objects import ObjectCopies
+from harness.bridge.clients.option_methods import option_methods
 from harness.bridge.clients.shapes import RESOURCE, SDK_METHODS, STREAM_METHODS, TEXT_CALLBACKS, ClientShape
 from harness.bridge.clients.sources import source_of
 
@@ -195,8 +196,9 @@ def _may_be_a_tool(method: Method) -> bool:
 def _with_all_parameters(method: Method, client: object) -> Method:
     """Return a method with all parameters that it takes by way of another one.
 
-    These are the parameters of the method that gets its `**options`, and the tools, if another method binds them. If
-    the method takes any parameter, `max_tokens` is one of them if the client has an attribute of this name.
+    These are the parameters of the method that gets its `**options`, the tools, if another method binds them, and the
+    options that other methods set. If the method takes any parameter, `max_tokens` is one of them if the client has an
+    attribute of this name.
     """
     method = with_parameters_of_delegate(client, method)
     names, hints = method.names, dict[str, object]()
@@ -204,6 +206,8 @@ def _with_all_parameters(method: Method, client: object) -> Method:
         bound = method_of((), binder)
         names |= {"tools"} | ({"tools", "tool_choice"} & bound.names)
         hints = {name: each for name, each in bound.hints.items() if name in names}
+    if method.path and method.path not in SDK_METHODS:
+        names |= option_methods(client).keys()
     if method.is_open and hasattr(client, "max_tokens") and not hasattr(client, "max_completion_tokens"):
         names |= {"max_tokens"}
     return replace(method, names=names, hints={**hints, **method.hints})

@@ -17,11 +17,12 @@ from harness.bridge.call_log import BoundMethod
 from harness.bridge.clients.answer_fields import has_calls_field
 from harness.bridge.clients.answers import events_of, keep_own_message, read_answer, read_stream
 from harness.bridge.clients.forms import FORMS, OPENAI
-from harness.bridge.clients.invocation import attribute_of, call_with, result_of_call, tool_binder, wait_for
+from harness.bridge.clients.invocation import attribute_of, call_with, result_of_call, wait_for
 from harness.bridge.clients.message_dictionaries import with_joined_texts
 from harness.bridge.clients.methods import Method
 from harness.bridge.clients.names import first_known
 from harness.bridge.clients.objects import open_object
+from harness.bridge.clients.option_methods import with_options
 from harness.bridge.clients.own_keys import UnknownKeyError
 from harness.bridge.clients.provider_arguments import prefix_of, provider_argument
 from harness.bridge.clients.request_arguments import CallersMessages, RequestArguments
@@ -95,6 +96,7 @@ class ShapedClient:
         self._callers_messages = CallersMessages()
         self._runner = asyncio.Runner()
         self._opened = contextlib.ExitStack()
+        self._context: object = None
         values = {"base_url": endpoint.base_url, "api_key": endpoint.api_key, "model": model}
         self._reopen = partial(self._open, *values.values())
         self._client = self._reopen()
@@ -207,6 +209,7 @@ class ShapedClient:
         if self._shape.is_object:
             return open_object(self._runner, client)
         if hasattr(type(client), "__aenter__"):
+            self._context = client  # a generator would end without it
             return self._run(cast("Any", client).__aenter__())
         if hasattr(type(client), "__enter__"):
             return self._opened.enter_context(cast("AbstractContextManager[object]", client))
@@ -224,10 +227,8 @@ class ShapedClient:
         if self._shape.default_settings:
             for name, value in self._arguments.attributes(method, request).items():
                 setattr(client, name, value)
-        binder = tool_binder(client) if method.path and arguments.get("tools") else None
-        if binder is not None:
-            bound = {name: arguments.pop(name) for name in ("tools", "tool_choice") if name in arguments}
-            client = binder(bound.pop("tools"), **bound)
+        if method.path and not self._shape.is_sdk:
+            client = with_options(client, method.path, arguments)
         function = BoundMethod(client, method.path) if method.path else client
         arguments |= self._object_to_fill(method)
         try:
