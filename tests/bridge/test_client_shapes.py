@@ -2000,7 +2000,7 @@ def test_a_model_gets_the_prefix_of_its_provider_if_it_is_rejected_without(api: 
     shape = recognise_shape(Prefixed, "mine", "", api)
 
     assert ShapedClient(shape, HERE, "gpt", api).chat(REQUEST).text == answer
-    with pytest.raises(ValueError, match="not enough values"):
+    with pytest.raises(KeyError, match="gemini"):
         recognise_shape(Prefixed, "mine", "", "gemini")
 
 
@@ -2767,6 +2767,11 @@ def connect(name, base_url=None):
 
 def without_provider(name):
     folder, _, file = name.partition("/")
+
+
+class Client:
+    def __init__(self, name, base_url=None):
+        self.provider, _, self.model = name.partition("/")
 """
 
 
@@ -2780,6 +2785,7 @@ def test_a_model_may_have_its_provider_in_front(tmp_path: Path, monkeypatch: pyt
     assert [prefix_of(method, each) for each in ("", "anthropic", "gemini")] == ["openai/", "anthropic/", ""]
     assert selectable_providers(method).keys() == {"openai-chat", "openai-responses", "anthropic"}
     assert (divided_model(other), prefix_of(other)) == (None, "")
+    assert selectable_providers(method_of((), module.Client)) == selectable_providers(method)
 
 
 class Settings(TypedDict, total=False):

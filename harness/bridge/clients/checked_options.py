@@ -37,10 +37,10 @@ def accepted_options(value: object) -> frozenset[str]:
 
 
 def delegate_of_options(value: object) -> tuple[Callable[..., object], frozenset[str]] | None:
-    """Return the function of the same class or module to which a function passes all of its `**options`, and the
-    parameters that it can get by them.
+    """Return the function to which another one of its class or module passes all of its `**options`.
 
-    Return `None` if there is not exactly one such function, or if it accepts any name.
+    Return it with the parameters that it can get by them. Return `None` if there is not exactly one such function, or
+    if it accepts any name.
     """
     function, given = getattr(value, "__func__", value), set[str]()
     for _ in range(_MAX_DELEGATES):

@@ -301,7 +301,10 @@ def message_methods(answer: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
     return.
     """
     for name, method in inspect.getmembers(type(answer), inspect.isfunction):
-        if re.search(r"^[a-z].*(message|turn|history|param)", name) and len(inspect.signature(method).parameters) == 1:
+        if (
+            re.search(r"^(?=[a-z]).*(message|turn|history|param)", name)
+            and len(inspect.signature(method).parameters) == 1
+        ):
             made = plain_fields(method(answer))
             if made.get("role") == "assistant":
                 yield name, made

@@ -33,6 +33,7 @@ from harness.bridge.clients.message_dictionaries import is_result_message
 from harness.bridge.clients.names import (
     ERROR_FLAG,
     FIELD_ALIASES,
+    OTHER_ERROR_FLAGS,
     TEXTS_BESIDE_CALLS,
     call_id_field,
     first_known,
@@ -196,7 +197,7 @@ def marks_errors(hint: object) -> bool:
 
 
 def _error_field(hints: Mapping[str, object]) -> str | None:
-    return next((name for name in (ERROR_FLAG, "error", "failed") if hints.get(name) in (bool, bool | None)), None)
+    return next((name for name in (ERROR_FLAG, *OTHER_ERROR_FLAGS) if hints.get(name) in (bool, bool | None)), None)
 
 
 def _results_in_own_field(values: list[object], kind: object) -> list[object]:

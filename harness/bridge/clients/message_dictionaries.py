@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any, cast
 
-from harness.bridge.clients.names import FIELD_ALIASES
+from harness.bridge.clients.names import ERROR_FLAG, FIELD_ALIASES, OTHER_ERROR_FLAGS
 from harness.bridge.clients.own_keys import OwnFields
 from harness.bridge.clients.values import result_object, without_keys
 from harness.bridge.openai_messages import Memory
@@ -46,6 +46,8 @@ def with_own_fields(message: Mapping[str, Any], own: Mapping[str, Any], calls: S
             for each, given in zip(made["tool_calls"], found, strict=True)
         ]
     flat = {**made, **({"id": made["tool_call_id"]} if "tool_call_id" in made else {})}
+    flat |= dict.fromkeys(OTHER_ERROR_FLAGS, made[ERROR_FLAG]) if ERROR_FLAG in made else {}
+    made.pop("answered_call", None)
     known = {name: value for name, value in own.items() if name not in FIELD_ALIASES["tool_calls"]}
     return OwnFields(made, known, flat)
 
@@ -65,15 +67,33 @@ def _own_arguments(function: Mapping[str, Any], source: str) -> Any:
     return function["arguments"] if is_text and not is_object else json.loads(function["arguments"] or "{}")
 
 
-def with_answered_calls(messages: Sequence[Any], request: ChatRequest) -> list[Any]:
-    """Return messages in OpenAI's format, in which each result also has the call that it answers."""
+def with_answered_calls(
+    messages: Sequence[Any], request: ChatRequest, own: Mapping[str, object] | None = None
+) -> list[Any]:
+    """Return messages in OpenAI's format, in which each result also has the call that it answers. `own` has the
+    client's own calls by their ids.
+    """
     calls = {call.id: call for message in request.messages for call in message.tool_calls}
     found = list[Any]()
     for each in messages:
         call = calls.get(cast("dict[str, Any]", each).get("tool_call_id", "")) if isinstance(each, dict) else None
-        answered = {"id": call.id, "name": call.name, "arguments": call.arguments} if call is not None else None
-        found.append({**each, "answered_call": answered} if answered is not None else each)
+        if call is None:
+            found.append(each)
+            continue
+        fields = {"id": call.id, "name": call.name, "arguments": call.arguments}
+        answered = fields if own is None else own.get(call.id, OwnFields(fields, {}, fields))
+        found.append({**each, "answered_call": answered})
     return found
+
+
+def reads_answered_calls(source: str) -> bool:
+    """Return whether code reads the id of a call from the message of its result, as in `message["call"].id`."""
+    return _READS_ANSWERED_CALL.search(source) is not None
+
+
+_READS_ANSWERED_CALL = re.compile(
+    rf"[\"']({'|'.join(FIELD_ALIASES['answered_call'])})[\"']\](\.(call_)?id\b|\[[\"'](call_)?id[\"']\])"
+)
 
 
 def without_answered_calls(messages: object) -> object:
@@ -84,7 +104,7 @@ def without_answered_calls(messages: object) -> object:
 
 
 def _without_answered_call(message: object) -> object:
-    if not isinstance(message, dict) or "answered_call" not in message:
+    if not isinstance(message, dict) or "answered_call" not in [*cast("dict[str, Any]", message)]:
         return cast("object", message)
     return without_keys(cast("dict[str, Any]", message), "answered_call")
 

@@ -61,6 +61,9 @@ SETTINGS: Mapping[str, str] = {
 ERROR_FLAG = "is_error"
 """Field of a class for messages or results that marks a result as an error."""
 
+OTHER_ERROR_FLAGS = ("error", "failed")
+"""Names of the same field in other clients."""
+
 TOOL_MESSAGES = "tool_messages"
 """Pseudo parameter name for a method that takes Anthropic's messages, but each result as a message with the role
 `tool`.

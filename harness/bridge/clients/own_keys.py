@@ -57,6 +57,10 @@ class UnknownKeyError(KeyError):
     """A client reads a key that no usual message has."""
 
 
+class UnknownAttributeError(UnknownKeyError, AttributeError):
+    """A client reads an attribute of a message or call that is a dictionary, as of an object of its own."""
+
+
 class OwnFields(dict[str, Any]):
     """A message or a call in OpenAI's format. A client may also read its fields under names of its own.
 
@@ -78,6 +82,9 @@ class OwnFields(dict[str, Any]):
         value = self._known[key if key in self._known else next(names)]
         self.as_read[key] = _as_read(value)
         return value
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(name) if name.startswith("_") else UnknownAttributeError(name)
 
     def __contains__(self, key: object) -> bool:
         names = (name for name, others in self._aliases.items() if key in others)

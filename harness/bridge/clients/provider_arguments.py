@@ -114,9 +114,12 @@ def provider_argument(method: Method, api: str) -> dict[str, object]:
 
 
 def _known_prefix(method: Method, api: str) -> str:
-    """Return the first prefix of an API's models that is in the module of a method, or an empty string."""
-    found = (each for each in MODEL_PREFIXES.get(api, ()) if re.search(rf"[\"']{each}\b", method.module))
-    return next(found, "")
+    """Return the first prefix of an API's models that is in the class of a method or, if none is there, in its module.
+    Return an empty string without one.
+    """
+    prefixes = [(each, re.compile(rf"[\"']{each}\b")) for each in MODEL_PREFIXES.get(api, ())]
+    codes = (method.class_source, method.module)
+    return next((each for code in codes for each, quoted in prefixes if quoted.search(code)), "")
 
 
 def divided_model(method: Method) -> tuple[str, str] | None:
@@ -124,8 +127,9 @@ def divided_model(method: Method) -> tuple[str, str] | None:
     them, as in `provider, _, model = name.partition("/")`.
     """
     names = "|".join(sorted(method.required)) or "(?!)"
-    unpacked = r"\b\w*(?:provider|vendor|backend)\w*, (?:\w+, )?\w+ ="
-    found = re.search(rf"{unpacked} ({names})\.(?:partition|split)\([\"']([/:])", method.source)
+    unpacked = r"\b\w*(?:provider|vendor|backend)\w*, (?:\w+, )?(?:self\.)?\w+ ="
+    code = method.source or method.class_source
+    found = re.search(rf"{unpacked} ({names})\.(?:partition|split)\([\"']([/:])", code)
     return (found[1], found[2]) if found else None
 
 

@@ -11,10 +11,12 @@ from typing import Any
 from harness.adapters.openai_chat.servers import with_accepted_ids
 from harness.bridge.call_log import ContinuedList
 from harness.bridge.clients.annotations import item_class, members_of, own_classes
+from harness.bridge.clients.answer_fields import own_calls
 from harness.bridge.clients.complete_answers import READS_CALLS
 from harness.bridge.clients.forms import ANTHROPIC, GEMINI, OPENAI, OPENAI_APIS, RESPONSES
 from harness.bridge.clients.message_classes import as_annotated, lists_roles
 from harness.bridge.clients.message_dictionaries import (
+    reads_answered_calls,
     with_answered_calls,
     with_joined_results,
     with_own_fields,
@@ -168,7 +170,14 @@ class RequestArguments:
                 raise Unsupported(RECOGNISED_CLIENT, "a history with calls", "its messages have no place for them")
         code = f"{method.class_source}\n{method.called_source}"
         messages = with_joined_results(messages, request, code)
+        if reads_answered_calls(source):
+            messages = with_answered_calls(messages, request, self._own_calls(request))
         return [each if self.memory.has_kept(each) else with_own_fields(each, {}, (), source) for each in messages]
+
+    def _own_calls(self, request: ChatRequest) -> dict[str, object]:
+        """Return the calls in the client's own messages, by their ids."""
+        kept = [self.memory.own(place, each) for place, each in enumerate(request.messages)]
+        return {str(call_id): own for message in kept if message is not None for own, call_id, *_ in own_calls(message)}
 
     def _tools(self, method: Method, parameter: str | None, request: ChatRequest, made: Any) -> Any:
         """Return the tools in the format that the client expects. `made` has the format of the messages."""

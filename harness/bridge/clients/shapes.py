@@ -12,7 +12,7 @@ from harness.bridge.clients.content_blocks import block_field
 from harness.bridge.clients.forms import ANTHROPIC, GEMINI, OPENAI, OPENAI_APIS, PROMPT, RESPONSES, Form
 from harness.bridge.clients.message_classes import lists_calls, marks_errors
 from harness.bridge.clients.methods import Method
-from harness.bridge.clients.names import ERROR_FLAG, METHODS, SETTINGS, SYNONYMS, first_known
+from harness.bridge.clients.names import ERROR_FLAG, METHODS, OTHER_ERROR_FLAGS, SETTINGS, SYNONYMS, first_known
 from harness.bridge.clients.signature_reading import reads_signatures
 from harness.model.messages import JSON
 from harness.model.protocols import Capability
@@ -172,8 +172,13 @@ class ClientShape:
 
     @property
     def reads_error_flag(self) -> bool:
-        """Return whether the client's module reads an error flag from a dictionary."""
-        return bool(_READS_ERROR_FLAG.search(self.whole.module))
+        """Return whether the client's module reads an error flag from a dictionary. A flag of another name counts if
+        the dictionary also has a role, because the error of a response has the same name.
+        """
+        module = self.whole.module
+        others = {found[1] for found in _READS_OTHER_FLAG.finditer(module)}
+        has_role = any(re.search(rf"\b{name}(?:\.get\(|\[)[\"']role[\"']", module) for name in others)
+        return has_role or _READS_ERROR_FLAG.search(module) is not None
 
     @property
     def takes_functions(self) -> bool:
@@ -236,6 +241,8 @@ class ClientShape:
 _CALLS_ANOTHER_API = re.compile(r"\.messages\.(create|stream)\b|/messages\b|[gG]enerate_?[cC]ontent")
 
 _READS_ERROR_FLAG = re.compile(rf"get\([\"']{ERROR_FLAG}[\"']|\w\[[\"']{ERROR_FLAG}[\"']\](?!\s*=[^=])")
+
+_READS_OTHER_FLAG = re.compile(rf"\b(\w+)(?:\.get\(|\[)[\"'](?:{'|'.join(OTHER_ERROR_FLAGS)})[\"']")
 
 _COMPARES_SYSTEM_ROLE = re.compile(r"(?:==|!=|\bin\b|\bcase\b)[^\n]{0,40}?[\"'](?:system|developer)[\"']")
 """Code that looks for a system prompt among the messages."""
