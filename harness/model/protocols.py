@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol, TypeAlias, runtime_checkable
 
@@ -331,11 +331,13 @@ class Endpoint:
 class FinalCall:
     """A call that ends a turn of a tool loop, in place of an answer without calls.
 
-    The loop declares the tool itself. `argument` is the argument that holds the answer.
+    The loop declares the tool itself. `argument` is the argument that holds the answer, and `others` are the other
+    arguments that the tool requires.
     """
 
     tool: str
     argument: str
+    others: Mapping[str, JSON] = field(default_factory=dict[str, JSON], hash=False)
 
 
 Connect: TypeAlias = "Callable[[Endpoint, str], ChatClient | AsyncChatClient]"

@@ -104,7 +104,8 @@ def _with_final_call(turn: TurnSpec, final: FinalCall) -> TurnSpec:
     *before, last = turn.model
     if last.calls or not last.text:
         return turn
-    ended = last.model_copy(update={"text": None, "calls": [{final.tool: {final.argument: last.text}}]})
+    arguments = {**final.others, final.argument: last.text}
+    ended = last.model_copy(update={"text": None, "calls": [{final.tool: arguments}]})
     return turn.model_copy(update={"model": [*before, ended], "ends_with_call": True})
 
 

@@ -37,7 +37,7 @@ from harness.model.protocols import Adapter, Loop
 from harness.platform.exceptions import shorten
 from harness.plugins import ADAPTERS
 from harness.stdio import agent_program
-from harness.stdio.loop_trials import loop_of
+from harness.stdio.loop_trials import final_call_of, loop_of
 
 if TYPE_CHECKING:
     from harness.model.protocols import Conversation, Drive, Endpoint
@@ -172,7 +172,8 @@ def _loop(kind: str, api_name: str | None, what: str) -> Adapter:
     if class_drive is None:
         _check_drive(cast("Callable[..., object]", value), what)
         return Loop(name, wire.name, cast("Drive", value)).adapter()
-    return Loop(name, wire.name, _redirected_drive(wire, class_drive, value), class_drive.capabilities).adapter()
+    drive, final = _redirected_drive(wire, class_drive, value), final_call_of(class_drive, wire.name)
+    return Loop(name, wire.name, drive, class_drive.capabilities, final).adapter()
 
 
 def _check_drive(value: Callable[..., object], what: str) -> None:

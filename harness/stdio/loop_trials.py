@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import takewhile
-from typing import TypeAlias
+from typing import Any, TypeAlias, cast
 
-from harness.apis.view import RequestView, ToolView
+from harness.apis.improvised_calls import ends_conversation, example_value
+from harness.apis.view import ModelStep, RequestView, ToolView
 from harness.bridge.clients.agents import AgentDrive, FunctionDrive, guess_agent, loop_variants, recognise_agent
 from harness.bridge.clients.constructors import TRIED_MODELS
 from harness.bridge.clients.sessions import SessionDrive, recognise_session
 from harness.model.messages import JSON, Message, Role, Text, ToolCall, ToolResult
-from harness.model.protocols import Conversation, ConversationTool, Endpoint
-from harness.stdio.answered_requests import requests_with_call
+from harness.model.protocols import Conversation, ConversationTool, Drive, Endpoint, FinalCall
+from harness.stdio.answered_requests import requests_with_call, requests_with_steps
 
 ToolLoop: TypeAlias = AgentDrive | FunctionDrive
 
@@ -52,6 +53,41 @@ def runs_a_tool(loop: ToolLoop, api: str) -> bool:
     return _try(loop, api).is_right
 
 
+def final_call_of(loop: Drive, api: str) -> FinalCall | None:
+    """Return the call that has to end each turn of a loop: that of its own tool, such as `final_answer`. Return `None`
+    if a text ends a turn.
+    """
+    failed, requests = False, list[RequestView]()
+
+    def send(url: str) -> object:
+        nonlocal failed
+        try:
+            return loop(Endpoint(url, "no-key"), TRIED_MODELS[0], _GREETING)
+        except Exception:
+            failed = True
+            raise
+
+    requests = requests_with_steps(send, api, [ModelStep(text="Hello")])
+    own = [each for request in requests[:1] for each in request.tools if ends_conversation(each)]
+    return _final_call(own[0]) if len(own) == 1 and (failed or len(requests) > 1) else None
+
+
+def _final_call(tool: ToolView) -> FinalCall | None:
+    """Return a call of a tool that takes a text, or `None` if the tool takes none."""
+    schema = cast("Mapping[str, Any]", tool.parameters or {})
+    properties = cast("Mapping[str, Any]", schema.get("properties") or {})
+    required = cast("Sequence[str]", schema.get("required") or ())
+    texts = [name for name, each in properties.items() if example_value(each, {}) == _EXAMPLE_TEXT]
+    argument = next((each for each in required if each in texts), next(iter(texts), None))
+    if argument is None:
+        return None
+    others = cast("Mapping[str, JSON]", example_value(cast("JSON", schema), {}))
+    return FinalCall(tool.name, argument, {name: each for name, each in others.items() if name != argument})
+
+
+_EXAMPLE_TEXT = example_value({"type": "string"}, {})
+
+
 @dataclass(frozen=True, slots=True)
 class _ToolTrial:
     """Requests of a loop that gets a tool, and the calls that the loop runs."""
@@ -85,14 +121,14 @@ def _try(loop: ToolLoop, api: str) -> _ToolTrial:
         calls.append(call)
         return ToolResult("", call.name, "Nothing.")
 
-    tool = ConversationTool(_NAME, _DESCRIPTION, _SCHEMA, run)
-    conversation = Conversation(turns=(Message(Role.USER, (Text("Hello"),)),), tools=(tool,))
+    conversation = replace(_GREETING, tools=(ConversationTool(_NAME, _DESCRIPTION, _SCHEMA, run),))
     requests = requests_with_call(
         lambda url: loop(Endpoint(url, "no-key"), TRIED_MODELS[0], conversation), api, _NAME, _ARGUMENTS
     )
     return _ToolTrial(requests, calls)
 
 
+_GREETING = Conversation(turns=(Message(Role.USER, (Text("Hello"),)),))
 _NAME, _DESCRIPTION, _PARAMETER = "look", "Looks.", "place"
 _SCHEMA: dict[str, JSON] = {
     "type": "object",

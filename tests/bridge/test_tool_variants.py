@@ -11,7 +11,8 @@ from types import ModuleType
 import pytest
 
 from harness.bridge.clients.agents import AgentDrive, FunctionDrive
-from harness.stdio.loop_trials import loop_of, runs_a_tool, tried_loop
+from harness.model.protocols import FinalCall
+from harness.stdio.loop_trials import final_call_of, loop_of, runs_a_tool, tried_loop
 
 Load = Callable[[str], ModuleType]
 
@@ -103,6 +104,15 @@ class Agent(Base):
         step = self.steps[function["name"]]
         return step.handler(step.form.model_validate_json(function["arguments"]))
 """,
+    "a server with tools, and a name that means nothing": """
+class Agent(Base):
+    def __init__(self, name: str, server, retries: int):
+        if retries < 2:
+            raise Failed("too few")
+        self.server, self.specs, self.name = server, server.list_tools() if server else (), name.title()
+    def answer(self, function):
+        return self.server.call_tool(function["name"], loads(function))
+""",
     "declarations by name": """
 class Agent(Base):
     def __init__(self, commands, implementations):
@@ -170,3 +180,56 @@ class Agent(Base):
         self.model = model
 """).Agent
     assert loop_of(agent, "openai-chat") is None
+
+
+ENDING = """
+class Agent(Base):
+    def __init__(self, tools: list[Callable[..., Any]] | None = None):
+        self.functions = {each.__name__: each for each in tools or []}
+        self.specs = [{"type": "function", "function": {
+            "name": name, "description": each.__doc__, "parameters": {"type": "object", "properties": {
+                one: {"type": "string"} for one in inspect.signature(each).parameters}}
+        }} for name, each in self.functions.items()]
+        self.specs.append({"type": "function", "function": {"name": "final_answer", "parameters": {
+            "type": "object", "required": ["sure", "reply"],
+            "properties": {"sure": {"type": "boolean"}, "reply": {"type": "string"}},
+        }}})
+    def answer(self, function):
+        return self.functions[function["name"]](**loads(function))
+    def run(self, question):
+        messages = [{"role": "user", "content": question}]
+        while True:
+            message = post({"model": "gpt-5.4", "messages": messages, "tools": self.specs})
+            messages.append(message)
+            for call in message.get("tool_calls") or ():
+                if call["function"]["name"] == "final_answer":
+                    return loads(call["function"])["reply"]
+                content = self.answer(call["function"])
+                messages.append({"role": "tool", "tool_call_id": call["id"], "content": str(content)})
+            if not message.get("tool_calls"):
+                WITHOUT_CALL
+"""
+
+
+@pytest.mark.parametrize("without_call", ["raise Failed('no call')", "messages.append(messages[0])"])
+def test_a_loop_may_have_to_end_with_a_call_of_its_own_tool(load: Load, without_call: str) -> None:
+    agent = load("import inspect\n" + ENDING.replace("WITHOUT_CALL", without_call)).Agent
+    assert isinstance(found := loop_of(agent, "openai-chat"), AgentDrive)
+    assert final_call_of(found, "openai-chat") == FinalCall("final_answer", "reply", {"sure": True})
+
+
+def test_a_loop_that_also_ends_with_a_text_needs_no_call(load: Load) -> None:
+    agent = load("import inspect\n" + ENDING.replace("WITHOUT_CALL", "return message['content']")).Agent
+    assert isinstance(found := loop_of(agent, "openai-chat"), AgentDrive)
+    assert final_call_of(found, "openai-chat") is None
+
+
+def test_a_required_path_gets_no_example(load: Load) -> None:
+    agent = load("""
+class Agent(Base):
+    def __init__(self, history_path: str, specs, functions):
+        self.functions, self.specs = functions, specs
+    def answer(self, function):
+        return self.functions[function["name"]](**loads(function))
+""").Agent
+    assert tried_loop(agent, "openai-chat") is None

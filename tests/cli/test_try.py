@@ -18,6 +18,7 @@ import pytest
 
 from harness.apis import registry
 from harness.apis.fact_files import FactSelection
+from harness.apis.improvised_calls import example_value
 from harness.cassettes.loopback_server import serve
 from harness.checks import gateway_traffic, recognition
 from harness.checks.first_request import is_mismatch
@@ -32,7 +33,7 @@ from harness.platform.exceptions import ExceptionOrigin
 from harness.platform.files import shipped_folder
 from harness.results import RunResult, Verdict
 from harness.runner.cells import Cell
-from harness.runner.improvised_router import ANSWER, BASE_PATH, ImprovisedRouter, example_value
+from harness.runner.improvised_router import ANSWER, BASE_PATH, ImprovisedRouter
 from harness.runner.served_session import SessionOptions
 from tests.broken.running import cell
 from tests.cli.conftest import Command

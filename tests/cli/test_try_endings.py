@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from harness.apis.fact_files import FactSelection
+from harness.apis.improvised_calls import ends_conversation
 from harness.apis.view import ToolView
 from harness.model.http import HttpRequest
-from harness.runner.improvised_router import BASE_PATH, FirstAnswer, ImprovisedRouter, ends_conversation
+from harness.runner.improvised_router import BASE_PATH, FirstAnswer, ImprovisedRouter
 from harness.runner.served_session import SessionOptions
 from tests.cli.conftest import Command
 

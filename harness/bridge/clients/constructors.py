@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from harness.bridge.clients.annotations import hints_of
 from harness.bridge.clients.invocation import call_with, wait_for
-from harness.bridge.clients.methods import Method, method_of
+from harness.bridge.clients.methods import NAMING_PARAMETERS, Method, method_of
 from harness.bridge.clients.names import BASE_URLS, KEYS, MODELS, PROVIDERS, SYNONYMS, first_known
 from harness.bridge.clients.provider_arguments import (
     MODEL_PREFIXES,
@@ -262,10 +262,19 @@ def _call_constructor(
 
 
 def _example_arguments(method: Method, names: AbstractSet[str]) -> dict[str, object]:
-    """Return simple values for those parameters of a constructor whose annotations are classes of simple fields."""
+    """Return simple values for those parameters of a constructor that name something or limit a number of requests, or
+    whose annotations are classes of simple fields.
+    """
     hints = {name: method.hints[name] for name in names if inspect.isclass(method.hints.get(name))}
     found = {name: _example_instance(cast("type", hint)) for name, hint in hints.items() if is_dataclass(hint)}
+    found |= {name: "example" for name in names & _NAMES if hints.get(name, str) is str}
+    found |= {name: _EXAMPLE_LIMIT for name in names if _LIMITS.search(name) and hints.get(name, int) is int}
     return {name: value for name, value in found.items() if value is not None}
+
+
+_NAMES = NAMING_PARAMETERS | {"name", "title", "description", "agent_name", "bot_name", "role", "purpose"}
+_LIMITS = re.compile("^(max|limit)_|(^|_)(retries|rounds|steps|turns|iterations)$")
+_EXAMPLE_LIMIT = 20
 
 
 def _example_instance(kind: type) -> object | None:

@@ -139,7 +139,7 @@ class Method(MethodCode):
         """
         usual = first_known(SYNONYMS["prompt"], self.required) or first_known(SYNONYMS["prompt"], self._text_names)
         usual = usual or self._texts_by_place
-        unknown = self.required - KNOWN_PARAMETERS - _NAMING_PARAMETERS
+        unknown = self.required - KNOWN_PARAMETERS - NAMING_PARAMETERS
         unknown -= {"self", *SYNONYMS["messages"], *SYNONYMS["json_schema"], *TOOL_PARAMETERS}
         if usual is not None or len(unknown) != 1:
             return usual
@@ -190,7 +190,7 @@ class Method(MethodCode):
     def _naming_parameters(self) -> frozenset[str]:
         """The required parameters that name something. `user` is one if there is another parameter for the prompt."""
         users = {"user"} if self.prompt != "user" else set[str]()
-        return self.required & (_NAMING_PARAMETERS | users) - self._conversation_classes.keys()
+        return self.required & (NAMING_PARAMETERS | users) - self._conversation_classes.keys()
 
     @property
     def _conversation_classes(self) -> dict[str, type]:
@@ -258,7 +258,7 @@ def _lists_tools(hint: object) -> bool:
 _TESTED_CHOICE = re.compile(r"\b(\w+) (?:not )?in [(\[{][\"'](?:auto|none|any|required)[\"']")
 """Code that tests a tool choice for one of its words."""
 
-_NAMING_PARAMETERS = frozenset(
+NAMING_PARAMETERS = frozenset(
     [
         *("room", "uid", "sender_id", "account_id", "tenant_id", "guild_id", "topic_id", "customer", "tenant"),
         *("user_id", "channel_id", "chat_id", "session_id", "conversation_id", "thread_id", "room_id", "customer_id"),

@@ -355,6 +355,15 @@ class ExecutorArgument:
 
     def __call__(self, tools: ToolSequence, _api: str) -> object:
         """Return the executor for these tools."""
+        execute = self.executor(tools)
+        for kind in self.kinds:
+            if (name := executing_method(kind)) is not None:
+                return type(kind.__name__, (kind,), {name: as_method(execute)})()
+        return execute
+
+    @staticmethod
+    def executor(tools: ToolSequence) -> Callable[..., object]:
+        """Return the function that executes a call of one of these tools."""
         known = {each.name: each for each in tools}
 
         def execute(*args: Any, **kwargs: Any) -> str:
@@ -365,7 +374,4 @@ class ExecutorArgument:
             name = next(each for each in values if isinstance(each, str) and each in known)
             return AwaitableText(known[name].text(parsed_arguments(next(each for each in values if each is not name))))
 
-        for kind in self.kinds:
-            if (name := executing_method(kind)) is not None:
-                return type(kind.__name__, (kind,), {name: as_method(execute)})()
         return execute

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
@@ -111,6 +111,8 @@ def _whole_forms(name: str, hint: object, code: ClassSource) -> Iterator[ToolArg
         yield ObjectsArgument(None, by_name)
         for starts_with_function in (False, True):
             yield PairsArgument(str(hint), by_name, starts_with_function, code.module)
+    if is_open or not own_classes_in(hint) or any(getattr(each, "_is_protocol", False) for each in kinds):
+        yield from (_ToolSources(form) for form in ("", OPENAI.name, _BARE))
 
 
 def _makers_of(kind: type, code: ClassSource) -> Iterator[ToolMaker]:
@@ -142,14 +144,53 @@ class _Declarations:
     is_mapping: bool
 
     def __call__(self, tools: ToolSequence, api: str) -> object:
-        made = [self._declaration(each, api) for each in tools]
+        made = [_declared_as(self.form, each, api) for each in tools]
         return dict(zip((each.name for each in tools), made, strict=True)) if self.is_mapping else made
 
-    def _declaration(self, tool: ConversationTool, api: str) -> Mapping[str, Any]:
-        if self.form == _BARE and api != GEMINI.name:
-            return {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-        made = declaration_of(tool, self.form if self.form not in ("", _BARE) else api)
-        return {"functionDeclarations": [made]} if api == GEMINI.name and not self.form else made
+
+def _declared_as(form: str, tool: ConversationTool, api: str) -> Mapping[str, Any]:
+    """Return a tool as a declaration in the format of an API, or as a bare one."""
+    if form == _BARE and api != GEMINI.name:
+        return {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+    made = declaration_of(tool, form if form not in ("", _BARE) else api)
+    return {"functionDeclarations": [made]} if api == GEMINI.name and not form else made
+
+
+@dataclass(frozen=True, slots=True)
+class _ToolSources:
+    """Tools as an object with methods of any name: one returns the declarations, and one executes a call.
+
+    `form` is that of `_Declarations`.
+    """
+
+    form: str
+
+    def __call__(self, tools: ToolSequence, api: str) -> object:
+        return _ToolSource(tools, [_declared_as(self.form, each, api) for each in tools])
+
+
+class _ToolSource:
+    """An object whose methods, of any name, return the declarations of tools or execute a call."""
+
+    def __init__(self, tools: ToolSequence, declared: list[Mapping[str, Any]]) -> None:
+        self._execute, self._declared = ExecutorArgument(()).executor(tools), _AwaitableList(declared)
+
+    def __getattr__(self, name: str) -> Callable[..., object]:
+        if name.startswith("_"):
+            raise AttributeError(name)
+
+        def run(*args: object, **kwargs: object) -> object:
+            return self._execute(*args, **kwargs) if args or kwargs else self._declared
+
+        return run
+
+
+class _AwaitableList(list[Mapping[str, Any]]):
+    """Declarations of tools. A client may await them or not."""
+
+    def __await__(self) -> Generator[Any, None, list[Mapping[str, Any]]]:
+        return self
+        yield
 
 
 @dataclass(frozen=True, slots=True)
