@@ -20,8 +20,8 @@ COMMON = """
 import json
 import os
 import urllib.request
-from dataclasses import dataclass
-from typing import Any, Callable
+from dataclasses import dataclass, field
+from typing import Any, Callable, NamedTuple
 
 from pydantic import BaseModel
 
@@ -112,6 +112,38 @@ class Agent(Base):
         self.server, self.specs, self.name = server, server.list_tools() if server else (), name.title()
     def answer(self, function):
         return self.server.call_tool(function["name"], loads(function))
+""",
+    "pairs with names, whose declaration has only its parts": """
+class Entry(NamedTuple):
+    spec: dict[str, Any]
+    call: Callable[..., Any]
+class Agent(Base):
+    def __init__(self, tools: list[Entry]):
+        self.entries = {each.spec["name"]: each for each in tools}
+        self.specs = [{"type": "function", "function": each.spec} for each in tools]
+    def answer(self, function):
+        return self.entries[function["name"]].call(**loads(function))
+""",
+    "a configuration object with objects of a class": """
+@dataclass
+class Skill:
+    name: str
+    what_for: str
+    form: dict[str, Any]
+    on_use: Callable[[dict[str, Any]], Any]
+@dataclass
+class Settings:
+    title: str
+    model: str = "gpt-5.4"
+    tools: list[Skill] = field(default_factory=list)
+class Agent(Base):
+    def __init__(self, settings: Settings):
+        self.skills = {each.name: each for each in settings.tools}
+        self.specs = [{"type": "function", "function": {
+            "name": each.name, "description": each.what_for, "parameters": each.form
+        }} for each in settings.tools]
+    def answer(self, function):
+        return self.skills[function["name"]].on_use(loads(function))
 """,
     "declarations by name": """
 class Agent(Base):

@@ -12,7 +12,7 @@ from typing import cast
 
 from harness.bridge.clients.client_makers import ClientMaker, made_by, maker_of
 from harness.bridge.clients.client_state import keeps_history, variables_of
-from harness.bridge.clients.constructors import constructor_names
+from harness.bridge.clients.constructors import constructor_method, constructor_names
 from harness.bridge.clients.invocation import call_with
 from harness.bridge.clients.loop_methods import (
     adding_methods,
@@ -95,7 +95,7 @@ def loop_variants(value: object, api: str) -> Iterator[AgentDrive | FunctionDriv
     """
     if inspect.isfunction(value) and takes_only_a_prompt(replace(run := method_of((), value), path=(value.__name__,))):
         code = ClassSource(value, run.module, run.module)
-        given = tool_variants(value, run, code) if _ANSWERS_CALLS.search(run.with_imports) else ()
+        given = tool_variants(value, run, code, api) if _ANSWERS_CALLS.search(run.with_imports) else ()
         yield from (FunctionDrive(value, api, run, each) for each in given)
     maker = maker_of(value, api)
     if maker is None or (kind := maker.client_class) is None:
@@ -103,9 +103,9 @@ def loop_variants(value: object, api: str) -> Iterator[AgentDrive | FunctionDriv
     loop = _methods_of_class(maker, kind)
     if loop is None or loop.may_return_calls or not _ANSWERS_CALLS.search(loop.prompt.with_imports):
         return
-    for each in tool_variants(maker.make, loop.constructor, loop.code):
+    for each in tool_variants(maker.make, loop.constructor, loop.code, api):
         yield AgentDrive(maker, api, loop.prompt, each, {}, None, loop.completing)
-    for each in tool_variants(getattr(kind, loop.prompt.path[0]), loop.prompt, loop.code):
+    for each in tool_variants(getattr(kind, loop.prompt.path[0]), loop.prompt, loop.code, api):
         yield AgentDrive(maker, api, loop.prompt, {}, each, None, loop.completing)
 
 
@@ -160,7 +160,7 @@ class _LoopMethods:
 
 def _methods_of_class(maker: ClientMaker, kind: type) -> _LoopMethods | None:
     """Return the methods of a class that take a prompt and run it, or `None` if there are none."""
-    constructor, methods = method_of((), maker.make), maker.methods
+    constructor, methods = constructor_method(maker.make), maker.methods
     if not maker.is_class and constructor.is_open and not constructor.names & TOOL_PARAMETERS:
         constructor = method_of((), kind)  # the function passes its options on to the class
     adders = adding_methods(methods)

@@ -154,7 +154,7 @@ def _own_constructor_names(factory: object) -> dict[str, str]:
 
 
 def _configuration_parameter(factory: object) -> tuple[str, type] | None:
-    """Return the constructor parameter for a configuration object with a base URL, and the class of the object."""
+    """Return the constructor parameter for a configuration object, and the class of that object."""
     if "base_url" in _own_constructor_names(factory):
         return None
     names = method_of((), factory).names
@@ -163,9 +163,17 @@ def _configuration_parameter(factory: object) -> tuple[str, type] | None:
             continue
         classes = [each for each in (hint, *typing.get_args(hint)) if inspect.isclass(each)]
         for each in classes:
-            if first_known(BASE_URLS, method_of((), each).names) and name != "return":
+            if name != "return" and _is_configuration(each):
                 return name, each
     return _injected_parameter(factory)
+
+
+def _is_configuration(kind: type[Any]) -> bool:
+    """Return whether a class holds the configuration of a client: a base URL, or the tools or the model of an agent."""
+    names = method_of((), kind).names
+    holds_fields = is_dataclass(kind) or hasattr(kind, "model_fields")
+    is_of_agent = holds_fields and bool(names & {"tools", "toolset", "model", "model_name"})
+    return first_known(BASE_URLS, names) is not None or (is_of_agent and "messages" not in names)
 
 
 _SDK_CLIENTS = {
@@ -262,8 +270,9 @@ def _call_constructor(
 
 
 def _example_arguments(method: Method, names: AbstractSet[str]) -> dict[str, object]:
-    """Return simple values for those parameters of a constructor that name something or limit a number of requests, or
-    whose annotations are classes of simple fields.
+    """Return simple values for those parameters of a constructor that name something or limit a number of requests.
+
+    Those annotated with a class of simple fields get an instance of it.
     """
     hints = {name: method.hints[name] for name in names if inspect.isclass(method.hints.get(name))}
     found = {name: _example_instance(cast("type", hint)) for name, hint in hints.items() if is_dataclass(hint)}

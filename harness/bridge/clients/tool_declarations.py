@@ -92,8 +92,21 @@ def part_named(parts: Mapping[str, Any], name: str) -> Any:
     return parts[meaning]
 
 
-def parts_of_tool(tool: ConversationTool, hint: str = "") -> dict[str, Any]:
-    """Return the parts of a tool, by their meaning. `hint` is the annotation of the function."""
+BARE = "bare"
+"""Form of a declaration that has only a name, a description and a schema."""
+
+
+def declared_as(form: str, tool: ConversationTool) -> dict[str, Any]:
+    """Return a tool as a declaration in the format of an API, or as a bare one."""
+    if form == BARE:
+        return {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+    return declaration_of(tool, form)
+
+
+def parts_of_tool(tool: ConversationTool, hint: str = "", form: str = OPENAI.name) -> dict[str, Any]:
+    """Return the parts of a tool, by their meaning. `hint` is the annotation of the function, and `form` the format of
+    its declaration.
+    """
     return {
         "name": tool.name,
         "handler": make_handler(tool, hint),
@@ -101,7 +114,7 @@ def parts_of_tool(tool: ConversationTool, hint: str = "") -> dict[str, Any]:
         "parameters": tool.parameters,
         "properties": tool.parameters.get("properties") or {},
         "required": tool.parameters.get("required") or [],
-        "declaration": Declaration(declaration_of(tool, OPENAI.name)),
+        "declaration": Declaration(declared_as(form, tool)),
     }
 
 

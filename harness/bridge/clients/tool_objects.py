@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, cast
 
 from harness.bridge.call_log import call
 from harness.bridge.clients.annotations import hints_of
+from harness.bridge.clients.forms import OPENAI
 from harness.bridge.clients.inherited_tools import RUNNING_METHODS, InheritedTools, as_model, part_attributes
 from harness.bridge.clients.methods import method_of, public_methods
 from harness.bridge.clients.names import EXECUTORS
@@ -66,11 +67,13 @@ def tool_maker(kind: type, code: ClassSource) -> ToolMaker | None:
     """Return a function that makes a tool of a class, or of a class that implements it. Return `None` if it cannot."""
     if typing.is_typeddict(kind):
         parts = _parts_named(hints_of(kind))
-        return tested_maker(_TypedDictionaries(parts)) if {"name", "handler"} <= {*parts.values()} else None
+        is_whole = "handler" in parts.values() and {"name", "declaration"} & {*parts.values()}
+        return tested_maker(TypedDictionaries(parts)) if is_whole else None
     running = [each for each in RUNNING_METHODS if callable(vars(kind).get(each))]
     others = [each for each in code.classes if each is not kind and _implements(each, kind)] if running else []
     for each in (kind, *others):
-        if {"name", "handler"} <= (named := tool_parameters(made := method_of((), each))).keys():
+        named = tool_parameters(made := method_of((), each))
+        if "handler" in named and named.keys() & {"name", "declaration"}:
             is_whole = made.required <= {*named.values()} and {"parameters", "properties", "declaration"} & named.keys()
             in_part = not {"parameters", "declaration"} & named.keys()
             maker = ConstructedTools(each, named, str(made.hints.get(named["handler"])), is_by_signature=in_part)
@@ -103,31 +106,48 @@ def tested_maker(make: ToolMaker) -> ToolMaker | None:
 
 @dataclass(frozen=True, slots=True)
 class ConstructedTools:
-    """Creates tools with a constructor whose parameters were recognised by their names."""
+    """Creates tools with a constructor whose parameters were recognised by their names. `form` is the format of
+    declarations.
+    """
 
     kind: type
     named: Mapping[str, str]
     hint: str
     is_by_signature: bool = False
+    form: str = OPENAI.name
+
+    @property
+    def takes_declaration(self) -> bool:
+        """Return whether a parameter takes the declaration of a tool."""
+        return "declaration" in self.named
 
     def __call__(self, tool: ConversationTool) -> object:
         """Return an instance that is made for a tool."""
         if "properties" in self.named:
             check_schema(tool, takes_required="required" in self.named)
-        parts = parts_of_tool(tool, self.hint)
+        parts = parts_of_tool(tool, self.hint, self.form)
         parts["handler"] = make_function(tool, self.hint) if self.is_by_signature else parts["handler"]
         parts["parameters"] = as_model(tool, hints_of(self.kind).get(self.named.get("parameters", "")))
         return call(self.kind, **{name: parts[part] for part, name in self.named.items()})
 
 
 @dataclass(frozen=True, slots=True)
-class _TypedDictionaries:
-    """Creates tools as dictionaries. `parts` maps the keys to the parts of the tool."""
+class TypedDictionaries:
+    """Creates tools as dictionaries. `parts` maps the keys to the parts of the tool, and `form` is the format of
+    declarations.
+    """
 
     parts: Mapping[str, str]
+    form: str = OPENAI.name
+
+    @property
+    def takes_declaration(self) -> bool:
+        """Return whether a key holds the declaration of a tool."""
+        return "declaration" in self.parts.values()
 
     def __call__(self, tool: ConversationTool) -> object:
-        given = parts_of_tool(tool)
+        """Return the dictionary of a tool."""
+        given = parts_of_tool(tool, form=self.form)
         return {key: given[part] for key, part in self.parts.items()}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Generator, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, cast
 
 from harness.bridge.clients.annotations import own_classes_in
@@ -24,28 +24,31 @@ from harness.bridge.clients.tool_arguments import (
     takes_mapping,
 )
 from harness.bridge.clients.tool_classes import ClassMaker, own_tool_maker
-from harness.bridge.clients.tool_declarations import TOOL_PARTS, declaration_of, parts_of_tool
+from harness.bridge.clients.tool_declarations import BARE, TOOL_PARTS, declaration_of, declared_as, parts_of_tool
 from harness.bridge.clients.tool_functions import ToolSequence, make_function, make_handler
-from harness.bridge.clients.tool_objects import ToolMaker, tool_maker
+from harness.bridge.clients.tool_objects import ConstructedTools, ToolMaker, TypedDictionaries, tool_maker
 from harness.bridge.clients.tool_registration import registrar_method
 from harness.model.protocols import ConversationTool
 
 ToolArguments: TypeAlias = Mapping[str, ToolArgument]
 
 
-def tool_variants(value: Callable[..., object], method: Method, code: ClassSource) -> Iterator[ToolArguments]:
+def tool_variants(value: Callable[..., object], method: Method, code: ClassSource, api: str) -> Iterator[ToolArguments]:
     """Yield the ways to give tools to a method or constructor, by the parameters that may take them.
 
-    `value` is the method or the function that is called, and `code` is that of its class.
+    `value` is the method or the function that is called, and `code` is that of its class, which calls `api`.
     """
     names = _candidates(value, method, code)
-    pairs = [(first, second) for first in names for second in names if first != second]
+    open_names = [each for each in names if not own_classes_in(method.hints.get(each))]
+    pairs = [(first, second) for first in open_names for second in open_names if first != second]
     pairs.sort(key=lambda each: not _takes_functions(each[1], method))
-    for declared, run in pairs if len(names) <= _MAX_NAMES else []:
+    for name in (each for each in names if each not in open_names):
+        yield from ({name: each} for each in _whole_forms(name, method.hints.get(name), code, api))
+    for declared, run in pairs if len(open_names) <= _MAX_NAMES else []:
         for one in _declared_forms():
             yield from ({declared: one, run: each} for each in _running_forms(method.hints.get(run)))
-    for name in names:
-        yield from ({name: each} for each in _whole_forms(name, method.hints.get(name), code))
+    for name in open_names:
+        yield from ({name: each} for each in _whole_forms(name, method.hints.get(name), code, api))
 
 
 _MAX_NAMES = 3
@@ -55,7 +58,9 @@ def _candidates(value: Callable[..., object], method: Method, code: ClassSource)
     """Return the parameters that may take tools: those with a usual name, and required ones of unknown meaning."""
     others = {*_OTHER_PARAMETERS, *method.example_names, method.prompt}
     sent, found = names_sent_as_tools(code.source), list[str]()
-    for name, each in inspect.signature(value).parameters.items():
+    own = inspect.signature(value).parameters
+    inner = [each for each in sorted(method.names & TOOL_PARAMETERS) if each not in own]  # of a configuration object
+    for name, each in own.items():
         default = cast("object", each.default)
         is_empty = default is each.empty or default is None or isinstance(default, _CONTAINERS)
         is_plain = re.fullmatch(_PLAIN_HINT, str(each.annotation)) is not None
@@ -64,7 +69,7 @@ def _candidates(value: Callable[..., object], method: Method, code: ClassSource)
         is_named = name in TOOL_PARAMETERS or EXECUTORS.fullmatch(name) or _TOOL_WORDS.search(name) or name in sent
         if is_named or each.default is each.empty:
             found.append(name)
-    return found
+    return [*inner, *(each for each in found if not inner or not own_classes_in(method.hints.get(each)))]
 
 
 _OTHER_PARAMETERS = KNOWN_PARAMETERS - {*SYNONYMS["tools"]} | {*SYNONYMS["prompt"], *SYNONYMS["messages"], "self"}
@@ -83,7 +88,7 @@ def _takes_functions(name: str, method: Method) -> bool:
 def _declared_forms() -> Iterator[ToolArgument]:
     """Yield the forms of a parameter for declarations next to one for functions."""
     for is_mapping in (False, True):
-        yield from (_Declarations(form, is_mapping) for form in ("", OPENAI.name, _BARE))
+        yield from (_Declarations(form, is_mapping) for form in ("", OPENAI.name, BARE))
 
 
 def _running_forms(hint: object) -> Iterator[ToolArgument]:
@@ -93,7 +98,7 @@ def _running_forms(hint: object) -> Iterator[ToolArgument]:
     yield ExecutorArgument(own_classes_in(hint))
 
 
-def _whole_forms(name: str, hint: object, code: ClassSource) -> Iterator[ToolArgument]:
+def _whole_forms(name: str, hint: object, code: ClassSource, api: str) -> Iterator[ToolArgument]:
     """Yield the forms of a parameter that takes whole tools, in a list or by name."""
     is_mapping, is_open = takes_mapping(name, hint, code), hint is None or hint is Any
     known = classes_with_imports(code.owner.__module__).values()
@@ -101,7 +106,7 @@ def _whole_forms(name: str, hint: object, code: ClassSource) -> Iterator[ToolArg
     kinds = [each for each in kinds if each is not code.owner and not issubclass(each, BaseException)]
     registrars = ((each, registrar_method(each)) for each in kinds)
     yield from (RegistryArgument(kind, registrar) for kind, registrar in registrars if registrar is not None)
-    makers = [maker for each in kinds for maker in _makers_of(each, code)]
+    makers = [maker for each in kinds for maker in _makers_of(each, code, api)]
     for by_name in (is_mapping, not is_mapping) if is_open else (is_mapping,):
         for maker in makers:
             yield ObjectsArgument(maker, by_name)
@@ -112,12 +117,16 @@ def _whole_forms(name: str, hint: object, code: ClassSource) -> Iterator[ToolArg
         for starts_with_function in (False, True):
             yield PairsArgument(str(hint), by_name, starts_with_function, code.module)
     if is_open or not own_classes_in(hint) or any(getattr(each, "_is_protocol", False) for each in kinds):
-        yield from (_ToolSources(form) for form in ("", OPENAI.name, _BARE))
+        yield from (_ToolSources(form) for form in ("", OPENAI.name, BARE))
 
 
-def _makers_of(kind: type, code: ClassSource) -> Iterator[ToolMaker]:
-    found = (tool_maker(kind, code), own_tool_maker(kind, code.module))
-    yield from (each for each in found if each is not None)
+def _makers_of(kind: type, code: ClassSource, api: str) -> Iterator[ToolMaker]:
+    """Yield functions that make tools of a class. A declaration among their parts may have several formats."""
+    for maker in filter(None, (tool_maker(kind, code), own_tool_maker(kind, code.module))):
+        if isinstance(maker, ConstructedTools | TypedDictionaries) and maker.takes_declaration:
+            yield from (replace(maker, form=form) for form in dict.fromkeys((api or OPENAI.name, OPENAI.name, BARE)))
+        else:
+            yield maker
 
 
 def _keys_read(source: str) -> Iterator[Mapping[str, str]]:
@@ -130,10 +139,6 @@ def _keys_read(source: str) -> Iterator[Mapping[str, str]]:
     functions = [each for each in TOOL_PARTS["handler"] if each in read]
     for key in sorted(functions, key=lambda each: each == "function"):
         yield {**parts, key: "handler"}
-
-
-_BARE = "bare"
-"""Form of declarations that have only a name, a description and a schema."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,10 +154,8 @@ class _Declarations:
 
 
 def _declared_as(form: str, tool: ConversationTool, api: str) -> Mapping[str, Any]:
-    """Return a tool as a declaration in the format of an API, or as a bare one."""
-    if form == _BARE and api != GEMINI.name:
-        return {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-    made = declaration_of(tool, form if form not in ("", _BARE) else api)
+    """Return a tool as a declaration in the format of `form`, or in that of an API if `form` is empty."""
+    made = declared_as(form or api, tool)
     return {"functionDeclarations": [made]} if api == GEMINI.name and not form else made
 
 
