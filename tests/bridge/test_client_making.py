@@ -1,17 +1,20 @@
-"""Clients that are made by context managers, and whose options are set by methods."""
+"""Clients that are made by context managers, take options by methods, or earlier turns or formats in other forms."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+import json
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
+from pydantic import BaseModel
 
 from harness.bridge.clients.shape_recognition import recognise_shape
 from harness.bridge.clients.shaped_client import ShapedClient
-from harness.model.messages import ChatRequest, Message, Role, Text, Tool
+from harness.model.errors import Unsupported
+from harness.model.messages import ChatRequest, JsonSchema, Message, Role, Text, Tool
 from harness.model.protocols import Endpoint
 
 HERE = Endpoint("http://127.0.0.1:9/v1", "no-key")
@@ -106,3 +109,42 @@ def test_a_client_may_be_made_by_a_context_manager(make: Callable[..., Any]) -> 
         texts = [client.chat(HELLO).text, client.chat(HELLO).text]
 
     assert texts == [HERE.base_url] * 2
+
+
+def answer_pairs(question: str, earlier: list[tuple[str, str]], base_url: str = "") -> str:
+    pairs = [{"question": asked, "answer": answered} for asked, answered in earlier]
+    return json.dumps([pairs, question])
+
+
+def answer_roles(question: str, earlier: Sequence[tuple[str, str]] = ()) -> str:
+    turns = [{"role": role, "content": text} for role, text in earlier]
+    return json.dumps([turns, question])
+
+
+def test_earlier_turns_may_be_pairs_of_texts() -> None:
+    said = [Message(Role.USER, (Text("Hello"),)), Message(Role.ASSISTANT, (Text("Hi."),))]
+    request = ChatRequest("m", (*said, Message(Role.USER, (Text("How are you?"),))))
+    pairs, roles = (ShapedClient(recognise_shape(each, "mine"), HERE, "m") for each in (answer_pairs, answer_roles))
+
+    assert json.loads(pairs.chat(request).text) == [[{"question": "Hello", "answer": "Hi."}], "How are you?"]
+    turns = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi."}]
+    assert json.loads(roles.chat(request).text) == [turns, "How are you?"]
+    with pytest.raises(Unsupported, match="pairs of texts"):
+        pairs.chat(replace(request, messages=(*said[:1], *request.messages)))
+
+
+Made = TypeVar("Made", bound=BaseModel)
+
+
+def extract(text: str, kind: type[Made]) -> Made:
+    schema = kind.model_json_schema()
+    return kind.model_validate(dict.fromkeys(schema["properties"], text))
+
+
+def test_a_method_may_need_a_class_for_the_format_of_its_answer() -> None:
+    shape = recognise_shape(extract, "mine:extract")
+    schema = JsonSchema({"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]})
+    request = ChatRequest("m", (Message(Role.USER, (Text("Soup"),)),), response_format=schema)
+
+    assert shape.needs_schema
+    assert ShapedClient(shape, HERE, "m").chat(request).text == '{"title": "Soup"}'

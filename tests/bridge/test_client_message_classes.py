@@ -16,6 +16,7 @@ from pydantic import BaseModel
 
 from harness.bridge.clients.forms import ANTHROPIC, OPENAI, Form
 from harness.bridge.clients.message_classes import as_annotated
+from harness.bridge.clients.message_dictionaries import with_own_roles
 from harness.bridge.clients.shape_recognition import recognise_shape
 from harness.bridge.clients.shaped_client import ShapedClient
 from harness.model.messages import ChatRequest, ChatResponse, Message, Role, Text, Tool, ToolCall, ToolResult
@@ -490,3 +491,19 @@ def test_a_message_with_a_part_that_has_no_class_stays_as_it_is() -> None:
     image = {"role": "user", "content": [{"type": "text", "text": "See."}, {"type": "image", "source": {}}]}
 
     assert as_annotated([image], list[Entry]) == [image]
+
+
+@pytest.mark.parametrize(
+    ("source", "roles"),
+    [
+        ('{"type": "function", "function": {"name": call["function"]}, "model": self.model}', ["assistant", "tool"]),
+        ('body.get("model"); {"type": "tool_result"}; Block(type="function")', ["assistant", "tool"]),
+        ('role == "model" or role in ("function", "user")', ["model", "function"]),
+        ('role: Literal["model"]; message["role"] = "tool_result"', ["model", "tool_result"]),
+        ('{"role": "bot", "content": text}; role in ("assistant", "tool")', ["assistant", "tool"]),
+    ],
+)
+def test_keys_and_types_are_no_roles(source: str, roles: list[str]) -> None:
+    messages = [{"role": "assistant", "content": "Hi."}, {"role": "tool", "content": "1", "tool_call_id": "c1"}]
+
+    assert [each["role"] for each in with_own_roles(messages, source)] == roles

@@ -1918,6 +1918,10 @@ def with_own_default(messages: Any, provider: str = "proxy") -> str:
     return provider
 
 
+def with_default_member(messages: Any, vendor: Vendor = Vendor.OPENAI) -> str:
+    return str(vendor)
+
+
 @pytest.mark.parametrize(
     ("chat", "api", "chosen"),
     [
@@ -1930,6 +1934,8 @@ def with_own_default(messages: Any, provider: str = "proxy") -> str:
         (with_default, "", "anthropic"),
         (with_default, "gemini", "gemini"),
         (with_own_default, "gemini", "proxy"),
+        (with_default_member, "", Vendor.OPENAI),
+        (with_default_member, "anthropic", Vendor.CLAUDE),
     ],
 )
 def test_a_client_for_several_providers_gets_that_of_the_api(
@@ -2740,7 +2746,8 @@ def _unlisted(messages: Any, provider: object = None) -> str:
 
 
 def test_a_provider_that_is_not_given_is_not_named() -> None:
-    assert [bool(selectable_providers(method_of((), each))) for each in (_unlisted, with_default)] == [False, True]
+    every = (_unlisted, with_default, with_default_member)
+    assert [bool(selectable_providers(method_of((), each))) for each in every] == [False, True, True]
 
 
 def test_the_keys_of_a_table_are_providers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

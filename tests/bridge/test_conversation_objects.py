@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -240,3 +241,55 @@ def test_a_user_may_be_named_next_to_the_prompt(load: Load, tmp_path: Path, para
     drive(HERE, "gpt", conversation("Hello"))
 
     assert [seen] == module.SEEN
+
+
+CHAIN = """
+from dataclasses import dataclass, field
+from typing import Any
+
+SEEN = []
+
+
+@dataclass
+class Turn:
+    response_id: str
+    text: str = ""
+    calls: list = field(default_factory=list)
+
+
+@dataclass
+class Output:
+    call_id: str
+    output: str
+
+
+class Chain:
+    def __init__(self, base_url=""): ...
+
+    def next(self, text: str | list[Output], *, after: str | None = None, instructions: str | None = None, tools=None):
+        body: dict[str, Any] = {"input": text, "previous_response_id": after}
+        SEEN.append((text, body["previous_response_id"], instructions))
+        name = f"resp_{len(SEEN)}"
+        if isinstance(text, str):
+            return Turn(name, calls=[{"id": "call_1", "name": "weather", "arguments": {"city": "Paris"}}])
+        return RETURNED
+"""
+
+
+@pytest.mark.parametrize("returned", ["Turn(name, 'sunny')", "('sunny', name)"])
+def test_each_request_of_a_chain_gets_the_id_of_the_response_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, returned: str
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "strangers_chain.py").write_text(CHAIN.replace("RETURNED", returned))
+    importlib.invalidate_caches()
+    module = importlib.import_module("strangers_chain")
+    drive = recognise_session(module.Chain, "openai-responses")
+    assert isinstance(drive, SessionDrive)
+
+    drive(HERE, "gpt", replace(conversation("Hello", "And now?"), system="Be brief."))
+    sys.modules.pop("strangers_chain")
+
+    results = [module.Output("call_1", "sunny")]
+    sent = ["Hello", results, "And now?", results]
+    assert [*zip(sent, [None, "resp_1", "resp_2", "resp_3"], ["Be brief."] * 4, strict=True)] == module.SEEN

@@ -54,8 +54,9 @@ def read_complete_answer(  # noqa: PLR0913 - what is known about the client and 
 ) -> ChatResponse:
     """Convert an answer that is not an iterator to a response. See `answers.read_answer`."""
     parsed = api == ANTHROPIC.name
-    if _is_requested_json(answer, request):
-        answer = json.dumps(answer, ensure_ascii=False)
+    fields = cast("Any", answer).model_dump() if hasattr(answer, "model_dump") else answer
+    if _is_requested_json(fields, request):
+        answer = json.dumps(fields, ensure_ascii=False)
     body = native_body(answer, api) or jsonable(answer)
     if is_anthropic_body(body):
         found = _read_blocks(body, answer, request)

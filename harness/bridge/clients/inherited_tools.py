@@ -15,6 +15,7 @@ from harness.bridge.clients.declared_parts import parts_by_name
 from harness.bridge.clients.sources import source_of, source_of_class
 from harness.bridge.clients.tool_declarations import TOOL_PARTS, check_schema, parts_of_tool, takes_model
 from harness.bridge.clients.tool_functions import as_method, make_function, make_handler
+from harness.model.messages import Tool
 from harness.model.protocols import ConversationTool
 
 RUNNING_METHODS = ("run", "call", "execute", "invoke", "handle", "__call__", "use", "perform", "apply", "arun", "_run")
@@ -114,11 +115,12 @@ def model_class(value: object, hint: object) -> type | None:
     return cast("type", importlib.import_module("pydantic").BaseModel)
 
 
-def model_of_tool(tool: ConversationTool, base: type) -> type:
+def model_of_tool(tool: ConversationTool | Tool, base: type | None = None) -> type:
     """Return a Pydantic model with the name, the description and the schema of a tool. It accepts any arguments."""
+    base = base or cast("type", importlib.import_module("pydantic").BaseModel)
 
     def schema(_cls: type, *_args: object, **_options: object) -> dict[str, Any]:
-        return copy.deepcopy(tool.parameters)
+        return cast("dict[str, Any]", copy.deepcopy(tool.parameters))
 
     members: dict[str, Any] = {
         "model_config": {"extra": "allow"},

@@ -13,6 +13,7 @@ from harness.bridge.clients.names import ERROR_FLAG, FIELD_ALIASES, OTHER_ERROR_
 from harness.bridge.clients.own_keys import OwnFields
 from harness.bridge.clients.values import result_object, without_keys
 from harness.bridge.openai_messages import Memory
+from harness.model.errors import RECOGNISED_CLIENT, Unsupported
 from harness.model.messages import ChatRequest, Text
 
 
@@ -132,6 +133,24 @@ def with_joined_results(messages: Sequence[Any], request: ChatRequest, source: s
     return found
 
 
+def text_pairs(messages: Sequence[Mapping[str, Any]], name: str, source: str) -> list[tuple[str, str]]:
+    """Return earlier turns as pairs of texts: each question with its answer or, if the code that reads the parameter
+    `name` shows it, each role with its text.
+
+    Raises:
+        Unsupported: the turns are other messages.
+    """
+    pairs = [(str(each["role"]), each["content"]) for each in messages]
+    texts = [text for _, text in pairs]
+    is_by_role = re.search(rf"\bfor \(?(role|speaker|who|author|sender), \w+\)? in {name}\b", source) is not None
+    roles = [role for role, _ in pairs]
+    if all(isinstance(each, str) for each in texts) and is_by_role:
+        return pairs
+    if not all(isinstance(each, str) for each in texts) or roles != ["user", "assistant"] * (len(roles) // 2):
+        raise Unsupported(RECOGNISED_CLIENT, "this history", f"{name} has pairs of texts")
+    return [*zip(texts[::2], texts[1::2], strict=True)]
+
+
 def is_result_message(message: object) -> bool:
     """Return whether a message is the result of a call, in OpenAI's format."""
     return isinstance(message, dict) and "tool_call_id" in message
@@ -141,7 +160,8 @@ def with_own_roles(messages: Sequence[Any], source: str, package: str = "") -> l
     """Return messages with OpenAI's roles replaced by those that the client's source code uses. The source of its
     `package` may have a dictionary of roles.
     """
-    words = {role: re.search(rf"[\"']({other})[\"']", source) for role, other in _OTHER_ROLE_WORDS.items()}
+    code = _KEYS_AND_TYPES.sub("", source)
+    words = {role: re.search(rf"[\"']({other})[\"']", code) for role, other in _OTHER_ROLE_WORDS.items()}
     own = {role: found[1] for role, found in words.items() if found and not re.search(rf"\b{role}\b", source)}
     own |= _roles_in_table(package)
     dicts = [cast("dict[str, Any]", each) if isinstance(each, dict) else None for each in messages]
@@ -159,5 +179,11 @@ def _roles_in_table(source: str) -> dict[str, str]:
             return roles
     return {}
 
+
+_KEYS_AND_TYPES = re.compile(
+    r"[\"']type[\"']:\s*[\"']\w+[\"']|\btype=[\"']\w+[\"']|[\"']\w+[\"']\s*:|(?<!Literal)\[[\"']\w+[\"']\]"
+    r"|\.(get|pop|setdefault)\([\"']\w+[\"']"
+)
+"""Code whose texts are no roles: the types of tools and blocks, as in `{"type": "function"}`, and keys."""
 
 _OTHER_ROLE_WORDS = {"assistant": "model|ai|bot", "user": "human", "tool": "function|tool_result"}

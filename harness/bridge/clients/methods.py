@@ -10,6 +10,7 @@ import textwrap
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from types import MethodType
 from typing import Any, cast
 
@@ -42,7 +43,7 @@ class Method(MethodCode):
     """A client's method, as a path of attribute names from the client, with the names of its parameters.
 
     The path of a plain function is empty. `is_open` is set if the method accepts any keyword argument. `required` holds
-    the parameters without a default, and `preset` the defaults that are non-empty strings. `hints` holds the
+    the parameters without a default, and `preset` the defaults that are non-empty texts. `hints` holds the
     annotations. If the method has a parameter for the provider, `keys` holds the keys of the module's dictionaries.
 
     If the method takes a single object that holds the messages, `packed` is its parameter and the class of that object.
@@ -86,14 +87,24 @@ class Method(MethodCode):
         return found or (known[0] if self.is_open and known[0] not in self.fixed else None)
 
     def _parameter_by_use(self, name: str, form: Form) -> str | None:
-        """Return the parameter with an unusual name for the messages, the tools or the tool choice."""
+        """Return the parameter with an unusual name for the messages, the tools, the tool choice or the schema."""
         if name == form.messages:
             return self.only_list or self.text_or_list
+        if name == "messages":
+            return self.text_pairs
         if name == "tools":
             return next((each for each in sorted(self.names) if _lists_tools(self.hints.get(each))), self._sent_tools)
+        if name == "json_schema":
+            return self.format_class
         if name in ("tool_choice", "tool_config"):
             return next((each for each in _TESTED_CHOICE.findall(self.with_imports) if each in self.names), None)
         return None
+
+    @property
+    def format_class(self) -> str | None:
+        """The required parameter for a class that is the format of the answer, such as a Pydantic model."""
+        classes = {name for name in self.required if _CLASS_ANNOTATION.fullmatch(self.annotations.get(name, ""))}
+        return next(iter(classes)) if len(classes) == 1 else None
 
     @property
     def _sent_tools(self) -> str | None:
@@ -140,7 +151,7 @@ class Method(MethodCode):
         usual = first_known(SYNONYMS["prompt"], self.required) or first_known(SYNONYMS["prompt"], self._text_names)
         usual = usual or self._texts_by_place
         unknown = self.required - KNOWN_PARAMETERS - NAMING_PARAMETERS
-        unknown -= {"self", *SYNONYMS["messages"], *SYNONYMS["json_schema"], *TOOL_PARAMETERS}
+        unknown -= {"self", *SYNONYMS["messages"], *SYNONYMS["json_schema"], *TOOL_PARAMETERS, self.format_class or ""}
         if usual is not None or len(unknown) != 1:
             return usual
         name = next(iter(unknown))
@@ -226,6 +237,12 @@ class Method(MethodCode):
         members = [*members_of(hint)]
         takes_lists = any(inspect.isclass(each) and issubclass(list, each) for each in members)
         return name if str in members and takes_lists and item_class(hint) is not str else None
+
+    @property
+    def text_pairs(self) -> str | None:
+        """The parameter for earlier turns that are pairs of two texts, by its annotation."""
+        items = {name: item_class(each) for name, each in self.hints.items() if name in self.names}
+        return next((name for name, each in items.items() if typing.get_args(each) == (str, str)), None)
 
     @property
     def takes_conversations(self) -> bool:
@@ -315,7 +332,7 @@ def method_of(path: tuple[str, ...], value: object) -> Method:
         frozenset(each.name for each in named if not _takes_class(each)) | unpacked,
         not unpacked and any(each.kind is each.VAR_KEYWORD for each in parameters),
         frozenset(required),
-        {each.name: each.default for each in named if isinstance(each.default, str) and each.default},
+        {each.name: text for each in named if (text := _text_of_default(each.default))},
         hints,
         _keys_of_dictionaries(inspect.getmodule(value)) if has_provider else (),
         source="" if inspect.isclass(value) else source_of(value),
@@ -333,6 +350,14 @@ def method_of(path: tuple[str, ...], value: object) -> Method:
     if inspect.isclass(value):
         return _with_dictionary(found, value)
     return _with_filled(_with_options(_with_messages_by_place(found)))
+
+
+def _text_of_default(default: object) -> str:
+    """Return the text of a default: itself, or the value or the name of a member of an enumeration."""
+    value: object = default.value if isinstance(default, Enum) else default
+    if isinstance(default, Enum) and not isinstance(value, str):
+        return default.name
+    return value if isinstance(value, str) else ""
 
 
 def _with_messages_by_place(method: Method) -> Method:

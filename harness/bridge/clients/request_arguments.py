@@ -14,9 +14,11 @@ from harness.bridge.clients.annotations import item_class, members_of, own_class
 from harness.bridge.clients.answer_fields import own_calls
 from harness.bridge.clients.complete_answers import READS_CALLS
 from harness.bridge.clients.forms import ANTHROPIC, GEMINI, OPENAI, OPENAI_APIS, RESPONSES
+from harness.bridge.clients.inherited_tools import model_of_tool
 from harness.bridge.clients.message_classes import as_annotated, lists_roles
 from harness.bridge.clients.message_dictionaries import (
     reads_answered_calls,
+    text_pairs,
     with_answered_calls,
     with_joined_results,
     with_own_fields,
@@ -42,7 +44,7 @@ from harness.bridge.clients.tool_functions import make_empty_function
 from harness.bridge.clients.values import jsonable
 from harness.bridge.openai_messages import Memory
 from harness.model.errors import RECOGNISED_CLIENT, Unsupported
-from harness.model.messages import JSON, ChatRequest
+from harness.model.messages import JSON, ChatRequest, Tool
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,8 @@ class RequestArguments:
         if "tool_use_id" in method.source and re.search(r"==\s*[\"']tool[\"']", method.source):
             names |= {TOOL_MESSAGES}
         names |= {SYSTEM_MESSAGE} if self.shape.takes_system_message else frozenset[str]()
+        names |= {"messages"} if method.text_pairs is not None else frozenset[str]()
+        names |= {"json_schema"} if method.format_class is not None else frozenset[str]()
         return self.shape.form.arguments(request, self.memory, self.model, names)
 
     def _argument(self, method: Method, name: str, parameter: str, request: ChatRequest, made: Any) -> Any:
@@ -127,6 +131,10 @@ class RequestArguments:
                 return tools
             lists = (each.get("functionDeclarations", [each.get("function", each)]) for each in tools)
             return [*chain.from_iterable(lists)]
+        if name == "json_schema" and parameter == method.format_class:
+            return model_of_tool(Tool("Answer", "", made))
+        if name == "messages" and parameter == method.text_pairs:
+            return text_pairs(made, parameter, method.source)
         if parameter == method.prompt_list:
             return [made]
         if name == "thinking":

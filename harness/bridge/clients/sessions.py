@@ -34,6 +34,7 @@ from harness.bridge.clients.loop_settings import (
 from harness.bridge.clients.message_classes import as_annotated
 from harness.bridge.clients.methods import Method
 from harness.bridge.clients.names import SYNONYMS, first_known
+from harness.bridge.clients.response_ids import response_id_argument
 from harness.bridge.clients.sources import ClassSource
 from harness.bridge.clients.submitted_results import SubmittedResults, content_of_result
 from harness.bridge.clients.tool_declarations import declarations, tool_parameters
@@ -139,6 +140,7 @@ class SessionDrive:
         prompt = str(self.prompt.prompt)
         is_added = self.prompt in adding_methods(self.methods)
         answers: list[ChatResponse | None] = []
+        answer: object = None
         examples = self.prompt.examples
         stays_open = self.maker.copies_object
         with (
@@ -150,13 +152,16 @@ class SessionDrive:
                 before = answer_attributes(opened)
                 given = {**examples, prompt: prompt_text(turn)}
                 arguments = {**given, **system, **settings, **({} if made_with else per_call)}
+                arguments |= response_id_argument(self.prompt, answer)
                 answer = call_method(runner, opened, self.prompt, arguments)
                 answer = self._resume(runner, opened) if is_added else answer
                 for _ in range(conversation.max_answers):
                     calls = own_calls(plain_answer(answer)) or _pending_calls(opened)
                     if not calls:
                         break
-                    answer = self._submit(runner, opened, conversation, calls, examples)
+                    shared = {**examples, **system, **response_id_argument(self.results, answer)}
+                    repeated = {each: value for each, value in shared.items() if each in self.results.names}
+                    answer = self._submit(runner, opened, conversation, calls, repeated)
                 changed = changed_attributes(before, answer_attributes(opened))
                 answers.append(answer_of_turn(answer, turn, conversation, self.api, self.prompt, opened, changed))
         return answers
@@ -172,10 +177,10 @@ class SessionDrive:
         client: object,
         conversation: Conversation,
         calls: Sequence[OwnCall],
-        examples: Mapping[str, object],
+        repeated: Mapping[str, object],
     ) -> object:
-        """Run the tools, give their results to the client, and return its next answer. `examples` are arguments that
-        the method for a prompt got, too.
+        """Run the tools, give their results to the client, and return its next answer. `repeated` are arguments that
+        the method for a prompt got, too, and the id of the previous response.
         """
         method = self.results
         results = [_run_tool(conversation, each) for each in calls]
@@ -192,9 +197,8 @@ class SessionDrive:
         per_call |= LoopSettings(method, self.api).arguments(formats, "")
         per_call |= thinking_argument(method, conversation.thinking)
         given = self._results_form(name)
-        shared = {each: examples[each] for each in method.example_names & examples.keys()}
         no_prompt = {str(method.prompt): ""} if method.prompt in method.required - {name} else {}
-        given = {**method.examples, **shared, **no_prompt, name: given.collect(results), **per_call}
+        given = {**method.examples, **repeated, **no_prompt, name: given.collect(results), **per_call}
         return call_method(runner, client, method, given)
 
     def _resume(self, runner: asyncio.Runner, client: object) -> object:

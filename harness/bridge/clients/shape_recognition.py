@@ -264,10 +264,10 @@ def form_of_method(method: Method) -> Form | None:
         return GEMINI
     if "instructions" in method.names and {"input", "input_items", "items"} & method.names:
         return RESPONSES
-    missing = method.required - KNOWN_PARAMETERS - {*SYNONYMS["messages"]}
+    missing = method.required - KNOWN_PARAMETERS - {*SYNONYMS["messages"], method.format_class}
     if first_known(SYNONYMS["messages"], method.names) and not missing:
         return OPENAI
-    known = {*SYNONYMS["prompt"], *SYNONYMS["json_schema"], method.prompt, *method.example_names}
+    known = {*SYNONYMS["prompt"], *SYNONYMS["json_schema"], method.prompt, method.text_pairs, *method.example_names}
     if method.prompt is not None and missing <= known:
         return PROMPT
     return OPENAI if method.only_list is not None else None

@@ -143,8 +143,11 @@ class ClientShape:
 
     @property
     def needs_schema(self) -> bool:
-        """Return whether the method takes a prompt and cannot be called without a schema of the answer."""
-        return self.form is PROMPT and first_known(SYNONYMS["json_schema"], self.whole.required) is not None
+        """Return whether the method cannot be called without a class for the answer, or takes a prompt and needs a
+        schema.
+        """
+        needs_dictionary = first_known(SYNONYMS["json_schema"], self.whole.required) is not None
+        return self.whole.format_class is not None or (self.form is PROMPT and needs_dictionary)
 
     @property
     def sentence(self) -> str:
