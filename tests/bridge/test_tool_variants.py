@@ -265,3 +265,38 @@ class Agent(Base):
         return self.functions[function["name"]](**loads(function))
 """).Agent
     assert tried_loop(agent, "openai-chat") is None
+
+
+GEMINI_AGENT = """
+SEEN = []
+class Agent:
+    def __init__(self, declarations=None, handlers=None):
+        self.declarations, self.handlers = declarations or [], handlers or {}
+        self.contents = []
+    def ask(self, question):
+        self.contents.append({"role": "user", "parts": [{"text": question}]})
+        while True:
+            body = {"contents": self.contents}
+            if self.declarations:
+                body["tools"] = [{"functionDeclarations": self.declarations}]
+                SEEN.append(self.declarations)
+            url = os.environ.get("GOOGLE_GEMINI_BASE_URL", "https://generativelanguage.googleapis.com")
+            url += "/v1beta/models/gemini-3-pro:generateContent"
+            with urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode())) as answer:
+                content = json.load(answer)["candidates"][0]["content"]
+            self.contents.append(content)
+            calls = [each["functionCall"] for each in content["parts"] if "functionCall" in each]
+            if not calls:
+                return content["parts"][0]["text"]
+            self.contents.append({"role": "user", "parts": [{"functionResponse": {
+                "name": each["name"], "response": {"result": self.handlers[each["name"]](**each.get("args", {}))}
+            }} for each in calls]})
+"""
+
+
+def test_a_bare_declaration_of_gemini_has_a_json_schema_under_its_own_key(load: Load) -> None:
+    module = load(GEMINI_AGENT)
+    found = tried_loop(module.Agent, "gemini")
+    assert found is not None
+    assert runs_a_tool(found, "gemini")
+    assert "parametersJsonSchema" in module.SEEN[-1][0]

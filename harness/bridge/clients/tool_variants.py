@@ -124,7 +124,8 @@ def _makers_of(kind: type, code: ClassSource, api: str) -> Iterator[ToolMaker]:
     """Yield functions that make tools of a class. A declaration among their parts may have several formats."""
     for maker in filter(None, (tool_maker(kind, code), own_tool_maker(kind, code.module))):
         if isinstance(maker, ConstructedTools | TypedDictionaries) and maker.takes_declaration:
-            yield from (replace(maker, form=form) for form in dict.fromkeys((api or OPENAI.name, OPENAI.name, BARE)))
+            forms = dict.fromkeys((api or OPENAI.name, OPENAI.name, *(() if api == GEMINI.name else (BARE,))))
+            yield from (replace(maker, form=form) for form in forms)
         else:
             yield maker
 
@@ -154,8 +155,11 @@ class _Declarations:
 
 
 def _declared_as(form: str, tool: ConversationTool, api: str) -> Mapping[str, Any]:
-    """Return a tool as a declaration in the format of `form`, or in that of an API if `form` is empty."""
-    made = declared_as(form or api, tool)
+    """Return a tool as a declaration in the format of `form`, or in that of an API if `form` is empty.
+
+    A bare declaration of Gemini has the API's own keys, because the schema under `parameters` is not a JSON schema.
+    """
+    made = declared_as(api if form == BARE and api == GEMINI.name else form or api, tool)
     return {"functionDeclarations": [made]} if api == GEMINI.name and not form else made
 
 
