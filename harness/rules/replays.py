@@ -14,6 +14,7 @@ from harness.apis.response_rules import Subject
 from harness.apis.view import OpaqueView, ResponseView
 from harness.cassettes.player import RequestDifference, differences
 from harness.cassettes.rechunk import BYTE_ORDER_MARK, COMMENTS
+from harness.model.errors import ChatError
 from harness.model.messages import JSON, ChatResponse, Refusal
 from harness.results import Blame, Chat, Kind, ReplayVariant, Severity
 from harness.rules import (
@@ -387,8 +388,10 @@ def _first_difference(evidence: Evidence, replayed: ReplayVariant) -> Iterator[t
 
 
 def _error_differences(chat: Chat, recut: Chat, *, broken: bool) -> Iterator[ResponseDifference]:
-    """Yield the differences between the errors of two chats. If the connection broke, any of `CUT_ERRORS` is right."""
-    if not (broken and {chat.error, recut.error} <= CUT_ERRORS):
+    """Yield the differences between the errors of two chats. If the connection broke, any of `CUT_ERRORS` is right,
+    and a client's own exception, too.
+    """
+    if not (broken and {chat.error, recut.error} <= {*CUT_ERRORS, ChatError.__name__}):
         if chat.error != recut.error:
             yield ResponseDifference("the error", _error_text(chat), _error_text(recut))
             return

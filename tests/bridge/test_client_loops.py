@@ -802,6 +802,40 @@ class Client:
     assert recognise_session(module.Client, "openai-chat") is None
 
 
+DECLARING = {
+    "its parts": """
+    def add_tool(self, name, parameters, description=""):
+        self.tools.append(name)
+""",
+    "the whole": """
+    def registerTool(self, tool: dict[str, Any]):
+        self.tools.append({"name": tool["name"], "schema": tool["parameters"]}["name"])
+""",
+}
+
+
+@pytest.mark.parametrize("code", DECLARING.values(), ids=[*DECLARING])
+def test_a_session_may_have_a_method_that_declares_a_tool(load: Load, code: str) -> None:
+    module = load(f"""
+{CALLS}
+class Session:
+    def __init__(self):
+        self.tools = []
+{code}
+    def send(self, text: str) -> Reply:
+        SEEN.append(tuple(self.tools))
+        return Reply("", [FIRST])
+    def send_results(self, results: list[dict[str, Any]]) -> Reply:
+        SEEN.extend((each["id"], each["output"]) for each in results)
+        return Reply("done")
+""")
+    drive = recognise_session(module.Session, "openai-chat")
+    assert isinstance(drive, SessionDrive)
+    drive(HERE, "gpt", conversation())
+
+    assert module.SEEN == [("weather",), ("a", "sunny in Paris")]
+
+
 @pytest.mark.parametrize("code", SESSIONS.values(), ids=[*SESSIONS])
 def test_a_session_gets_results_in_the_form_of_its_author(load: Load, code: str) -> None:
     module = load(CALLS + code)

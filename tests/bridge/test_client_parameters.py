@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,10 @@ from typing import Any
 import pytest
 
 from harness.bridge.clients.filled_objects import filled_parameter
+from harness.bridge.clients.forms import ANTHROPIC
 from harness.bridge.clients.loop_methods import adding_methods, takes_only_a_prompt
 from harness.bridge.clients.methods import method_of
+from harness.bridge.clients.own_keys import Declaration
 from harness.bridge.clients.shape_recognition import recognise_shape
 from harness.bridge.clients.shaped_client import ShapedClient
 from harness.bridge.clients.tool_declarations import wraps_tools
@@ -26,6 +29,7 @@ from harness.model.messages import (
     Role,
     Text,
     TextDelta,
+    ThinkingSettings,
     Tool,
     ToolCall,
     ToolResult,
@@ -319,3 +323,34 @@ def test_a_handler_may_get_a_context_beside_its_arguments() -> None:
 
     assert [handler("customer", {"city": "Rome"}), handler({"city": "Rome"}, {"user": "Ada"})] == ["Rome", "Rome"]
     assert [handler("Rome"), handler(city="Rome")] == ["Rome", "Rome"]
+
+
+def test_a_declaration_has_other_keys_once_the_client_reads_one() -> None:
+    schema = {"type": "object", "properties": {"at": {"type": "string"}}}
+    tool = Declaration({"type": "function", "function": {"name": "look", "description": "", "parameters": schema}})
+
+    assert ("parameters" in tool, "function" in tool) == (False, True)
+    assert tool["name"] == "look"
+    assert [key in tool for key in ("parameters", "schema", "description", "strict", "function")] == [
+        *(True, True, True, False, True)
+    ]
+
+
+def test_an_effort_goes_to_a_method_that_takes_any_option() -> None:
+    seen: list[Any] = []
+
+    def chat(messages: list[Any], thinking: Any = None, **extra: Any) -> dict[str, str]:
+        seen.append(extra.get("output_config"))
+        return {"text": "Hello"}
+
+    def closed(messages: list[Any], thinking: Any = None) -> dict[str, str]:
+        seen.append(thinking)
+        return {"text": "Hello"}
+
+    request = ChatRequest("claude-opus-4-8", REQUEST.messages, thinking=ThinkingSettings(effort="low"))
+    for function in (chat, closed):
+        shape = recognise_shape(function, "mine").with_format(ANTHROPIC)
+        with closing(ShapedClient(shape, HERE, "claude-opus-4-8", "anthropic")) as client:
+            client.chat(request)
+
+    assert seen == [{"effort": "low"}, {"type": "adaptive"}]

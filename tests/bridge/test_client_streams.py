@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -13,7 +13,7 @@ from harness.bridge.clients.answer_fields import as_completion
 from harness.bridge.clients.answers import read_answer
 from harness.bridge.clients.shape_recognition import recognise_shape
 from harness.bridge.clients.shaped_client import ShapedClient
-from harness.bridge.clients.stream_objects import keeps_answer, pieces_method
+from harness.bridge.clients.stream_objects import final_method, keeps_answer, pieces_method
 from harness.bridge.openai_messages import Memory
 from harness.model.messages import ChatRequest, Finish, Message, Role, StopReason, Text, TextDelta
 from harness.model.protocols import Endpoint
@@ -54,6 +54,43 @@ class Entered:
     async def __aexit__(self, *_: object) -> None: ...
 
 
+class Finishing:
+    """A stream of texts that returns the whole answer when it is asked for it."""
+
+    left = 0
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        Finishing.left += 1
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        yield "Hel"
+        yield "lo"
+
+    async def final(self) -> dict[str, Any]:
+        return {"text": "Hello", "calls": [CALL]}
+
+
+class Gathered:
+    def __iter__(self) -> Iterator[str]:
+        yield "Hel"
+        yield "lo"
+
+    def get_final_message(self) -> dict[str, Any]:
+        return {"text": "Hello", "calls": [CALL]}
+
+
+def finish(messages: list[Any], stream: bool = True) -> Finishing:
+    return Finishing()
+
+
+def gather(messages: list[Any], stream: bool = True) -> Gathered:
+    _ = {"stream": True}
+    return Gathered()
+
+
 @contextmanager
 def open_stream(messages: list[Any]) -> Iterator[Stream]:
     yield Stream()
@@ -68,7 +105,7 @@ def enter(messages: list[Any], stream: bool = True) -> Entered:
     return Entered()
 
 
-@pytest.mark.parametrize("function", [open_stream, iterate, enter])
+@pytest.mark.parametrize("function", [open_stream, iterate, enter, finish, gather])
 def test_a_stream_may_be_an_object_that_has_the_whole_answer_at_its_end(function: Any) -> None:
     client = ShapedClient(recognise_shape(function, "mine:function"), HERE, "gpt")
 
@@ -80,6 +117,28 @@ def test_a_stream_may_be_an_object_that_has_the_whole_answer_at_its_end(function
     assert isinstance(last, Finish)
     for answer in (last.response, whole):
         assert (answer.text, [each.name for each in answer.tool_calls]) == ("Hello", ["look"])
+
+
+def test_an_asynchronous_stream_is_left_in_the_end() -> None:
+    Finishing.left = 0
+    client = ShapedClient(recognise_shape(finish, "mine:finish"), HERE, "gpt")
+
+    assert [*client.stream(REQUEST)]
+    client.close()
+
+    assert Finishing.left == 1
+
+
+def test_the_whole_answer_comes_from_a_method_without_parameters() -> None:
+    class Answer:
+        def result(self, call: str) -> str:
+            return call
+
+        def messages(self) -> list[str]:
+            return []
+
+    assert final_method(Answer()) is None
+    assert final_method(Gathered()) is not None
 
 
 def test_only_a_generator_with_a_usual_name_has_the_pieces() -> None:

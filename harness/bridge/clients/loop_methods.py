@@ -20,7 +20,7 @@ from harness.bridge.clients.names import (
 )
 from harness.bridge.clients.result_code import ResultUses, uses_of_results
 from harness.bridge.clients.sent_tools import names_sent_as_tools
-from harness.bridge.clients.tool_declarations import tool_parameters
+from harness.bridge.clients.tool_declarations import TOOL_PARTS, tool_parameters
 from harness.bridge.clients.tool_registration import is_event_method
 from harness.bridge.clients.user_answers import approving_arguments
 
@@ -79,7 +79,7 @@ def takes_only_a_prompt(method: Method) -> bool:
     """Return whether a method requires a prompt and nothing else except tools."""
     prompt = method.prompt
     others = {name for name in method.required if name in TOOL_PARAMETERS or EXECUTORS.fullmatch(name)}
-    is_other = RESULT_METHOD.search(method.path[0]) or _SETTER_NAMES.match(method.path[0]) or declares_tools(method)
+    is_other = RESULT_METHOD.search(method.path[0]) or _SETTER_NAMES.match(method.path[0]) or declared_parts(method)
     is_other = is_other or (method.path[0] == "handle" and not method.sends_requests)
     is_other = is_other or method.prompt_list is not None
     is_for_results = prompt is not None and results_parameter(method) == prompt
@@ -110,10 +110,19 @@ _SETTER_NAMES = re.compile(
 )
 
 
-def declares_tools(method: Method) -> bool:
-    """Return whether a method takes the name and the schema of a tool, and possibly its function."""
-    named = tool_parameters(method)
-    return {"name", "parameters"} <= named.keys() and method.required <= {"self", *named.values()}
+def declared_parts(method: Method) -> Mapping[str, str]:
+    """Return the parameters of a method that declares a tool, by the parts of the tool. Return none for other methods.
+
+    It takes the name and the schema of the tool, and possibly its function. Or it takes the whole declaration.
+    """
+    named, others = tool_parameters(method), method.required - {"self"}
+    if {"name", "parameters"} <= named.keys() and others <= {*named.values()}:
+        return named
+    is_whole = len(others) == 1 and others <= {"tool", *TOOL_PARTS["declaration"]}
+    return {"declaration": next(iter(others))} if is_whole and _DECLARES_TOOL.fullmatch(method.path[0]) else {}
+
+
+_DECLARES_TOOL = re.compile("(add|register|declare|define|use)_?[tT]ool")
 
 
 RESULT_METHOD = re.compile(

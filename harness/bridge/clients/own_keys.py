@@ -12,7 +12,8 @@ class Declaration(dict[str, Any]):
     """A tool in an API's format. A client may also read the name, the description and the schema as keys of its own.
 
     Copies and JSON contain only the fields of the API's format. `as_read` is a plain dictionary with the keys that the
-    client reads, for `harness reproduce`.
+    client reads, for `harness reproduce`. Once the client has read one of its own keys, the declaration also contains
+    the others.
     """
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
@@ -20,19 +21,30 @@ class Declaration(dict[str, Any]):
         self.as_read = {**fields}
 
     def __missing__(self, key: str) -> Any:
-        alone = dict[str, Any].get(self, "functionDeclarations", ())
-        enclosed = alone[0] if len(alone) == 1 else self
-        inner = cast("dict[str, Any]", dict[str, Any].get(self, "function", enclosed))
-        is_schema = key in SCHEMA_KEYS or key in _OWN_SCHEMA_KEYS
-        keys = SCHEMA_KEYS if is_schema else ("description",) if key in _OWN_DESCRIPTION_KEYS else (key,)
-        found = next((each for each in keys if each in inner), None)
-        if found is None and not (is_schema and "name" in inner):
+        inner, found = self._inner, self._known_key(key)
+        if found is None and not (_means_schema(key) and "name" in [*inner]):
             raise KeyError(key)
-        value: Any = inner.get(found or "", NO_PARAMETERS)
+        value: Any = NO_PARAMETERS if found is None else inner[found]
         for unread in ("type", "function", *SCHEMA_KEYS):
             self.as_read.pop(unread, None)
         self.as_read[key] = value
         return value
+
+    def __contains__(self, key: object) -> bool:
+        is_read = bool(self.as_read.keys() - self.keys())
+        return super().__contains__(key) or (is_read and isinstance(key, str) and self._known_key(key) is not None)
+
+    @property
+    def _inner(self) -> dict[str, Any]:
+        """The object with the name, the description and the schema."""
+        alone = dict[str, Any].get(self, "functionDeclarations", ())
+        enclosed = alone[0] if len(alone) == 1 else {**self}
+        return cast("dict[str, Any]", dict[str, Any].get(self, "function", enclosed))
+
+    def _known_key(self, key: str) -> str | None:
+        """Return the key of the API's format that means the same as a client's own."""
+        keys = SCHEMA_KEYS if _means_schema(key) else ("description",) if key in _OWN_DESCRIPTION_KEYS else (key,)
+        return next((each for each in keys if each in self._inner), None)
 
     def get(self, key: str, default: Any = None) -> Any:
         """Return the value of a key of the API's format, or of a key that means the same."""
@@ -46,6 +58,10 @@ NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
 
 SCHEMA_KEYS = ("parameters", "input_schema", "parametersJsonSchema", "parameters_json_schema")
 """Keys that hold the schema of a tool in the formats of the APIs. A tool of Gemini without parameters has none."""
+
+
+def _means_schema(key: str) -> bool:
+    return key in SCHEMA_KEYS or key in _OWN_SCHEMA_KEYS
 
 
 _OWN_SCHEMA_KEYS = ("schema", "json_schema", "params", "args_schema")

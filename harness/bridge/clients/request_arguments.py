@@ -112,6 +112,7 @@ class RequestArguments:
         """Return the arguments of the client's message format, by their names in it."""
         has_flag = self.api not in OPENAI_APIS and self.shape.reads_error_flag
         names = method.names | self.shape.default_settings.keys()
+        names |= {"output_config"} if method.parameter("output_config", self.shape.form) else frozenset[str]()
         names |= {ERROR_FLAG} if has_flag or self.shape.marks_errors else frozenset[str]()
         if "tool_use_id" in method.source and re.search(r"==\s*[\"']tool[\"']", method.source):
             names |= {TOOL_MESSAGES}

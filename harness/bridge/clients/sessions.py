@@ -14,7 +14,7 @@ from harness.bridge.clients.client_makers import ClientMaker, maker_of
 from harness.bridge.clients.loop_methods import (
     RESULT_METHOD,
     adding_methods,
-    declares_tools,
+    declared_parts,
     parameter_for_tools,
     prompt_methods,
     read_content,
@@ -37,7 +37,7 @@ from harness.bridge.clients.names import SYNONYMS, first_known
 from harness.bridge.clients.response_ids import response_id_argument
 from harness.bridge.clients.sources import ClassSource
 from harness.bridge.clients.submitted_results import SubmittedResults, content_of_result
-from harness.bridge.clients.tool_declarations import declarations, tool_parameters
+from harness.bridge.clients.tool_declarations import declarations
 from harness.bridge.clients.tool_registration import Registrar
 from harness.bridge.clients.turns import (
     answer_attributes,
@@ -70,7 +70,7 @@ def recognise_session(value: object, api: str) -> SessionDrive | None:
     results = min(found, key=_rank_of_result_method, default=None)
     if not prompts or results is None or takes_messages(methods):
         return None
-    declaring = next((each for each in methods if declares_tools(each)), None)
+    declaring = next((each for each in methods if declared_parts(each)), None)
     return SessionDrive(maker, api, prompts[0], results, declaring, methods)
 
 
@@ -135,7 +135,7 @@ class SessionDrive:
         client, system = client_with_settings(self, endpoint, model, conversation, made_with)
         if self.declaring is not None:
             for tool in conversation.tools:
-                Registrar(self.declaring, tool_parameters(self.declaring))(client, tool, self.api)
+                Registrar(self.declaring, declared_parts(self.declaring))(client, tool, self.api)
         settings = LoopSettings(self.prompt, self.api).arguments(conversation, model)
         prompt = str(self.prompt.prompt)
         is_added = self.prompt in adding_methods(self.methods)

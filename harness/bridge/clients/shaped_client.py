@@ -7,7 +7,7 @@ import contextlib
 import inspect
 import re
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
@@ -28,7 +28,7 @@ from harness.bridge.clients.provider_arguments import prefix_of, provider_argume
 from harness.bridge.clients.request_arguments import CallersMessages, RequestArguments
 from harness.bridge.clients.shape_recognition import recognise_shape
 from harness.bridge.clients.shapes import TEXT_CALLBACKS, ClientShape
-from harness.bridge.clients.stream_objects import is_complete, keeps_answer, pieces_method
+from harness.bridge.clients.stream_objects import final_method, is_complete, keeps_answer, pieces_method
 from harness.bridge.completions import NO_SETTINGS
 from harness.bridge.error_translation import failures
 from harness.bridge.openai_messages import Memory
@@ -102,6 +102,7 @@ class ShapedClient:
         self._client = self._reopen()
         self._sent = 0
         self._filled: object = None
+        self._final: Callable[[], object] | None = None
         values["model"] = prefix_of(shape.whole) + model
         self._given = {shape.given[key]: value for key, value in values.items() if key in shape.given and value}
         self._given |= provider_argument(shape.whole, shape.provider_api)
@@ -130,28 +131,44 @@ class ShapedClient:
             if hasattr(answer, "__enter__"):
                 answer, is_stream = opened.enter_context(answer), True
             elif hasattr(answer, "__aenter__"):
-                answer, is_stream = self._run(answer.__aenter__()), True
+                answer, is_stream = opened.enter_context(self._entered(answer)), True
         if is_stream and keeps_answer(answer):
             self._filled = answer
+        elif is_stream and (final := final_method(answer)) is not None:
+            self._final = lambda: self._run(final())
         is_iterable = hasattr(answer, "__iter__") or hasattr(answer, "__aiter__")
         pieces = pieces_method(answer) if is_stream and not is_iterable else None
         answer = answer if pieces is None else pieces()
         is_async = not hasattr(answer, "__iter__") and hasattr(answer, "__aiter__")
         return self._synchronous(answer) if is_async else answer
 
+    @contextlib.contextmanager
+    def _entered(self, stream: AbstractAsyncContextManager[object]) -> Generator[object]:
+        """Enter and leave an asynchronous context manager in the client's event loop."""
+        answer = self._run(stream.__aenter__())
+        try:
+            yield answer
+        except BaseException as error:
+            if not self._run(stream.__aexit__(type(error), error, error.__traceback__)):
+                raise
+        else:
+            self._run(stream.__aexit__(None, None, None))
+
     def _with_filled(self, answer: object) -> object:
         """Return the object that the method filled, if the answer itself is at most a text. A generator of texts also
         yields the whole answer at its end.
         """
         if self._is_stream(answer):
-            return _with_final_answer(cast("Iterable[object]", answer), self._client, self._filled)
+            return _with_final_answer(cast("Iterable[object]", answer), self._client, self._filled, self._final)
         is_filled = self._filled is not None and (answer is None or isinstance(answer, str))
         return self._filled if is_filled else cast("object", answer)
 
     def _is_stream(self, answer: object) -> bool:
         """Return whether an answer is a generator, or can be iterated while the whole answer is in an object."""
-        is_filled = self._filled is not None and answer is self._filled and hasattr(answer, "__iter__")
-        return is_filled or inspect.isgenerator(answer) or (self._filled is not None and isinstance(answer, Iterator))
+        is_kept = self._final is not None or (self._filled is not None and answer is self._filled)
+        if inspect.isgenerator(answer) or (self._filled is not None and isinstance(answer, Iterator)):
+            return True
+        return is_kept and hasattr(answer, "__iter__") and not isinstance(answer, str | Mapping)
 
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
         """Send a request to the method that streams, or with `stream=True`, and yield the events."""
@@ -174,7 +191,7 @@ class ShapedClient:
                 return
             yield from map(TextDelta, texts)
             items = cast("Iterable[object]", [answer] if isinstance(answer, str | Mapping) else answer)
-            last = _LastItem(_with_final_answer(items, self._client, self._filled))
+            last = _LastItem(_with_final_answer(items, self._client, self._filled, self._final))
             for event in read_stream(last, request, self._memory, self._api):
                 if isinstance(event, Finish):
                     hint, source = self._shape.messages_hint, self._shape.whole.module
@@ -216,7 +233,7 @@ class ShapedClient:
         return client
 
     def _call(self, method: Method, request: ChatRequest, **extra: object) -> object:
-        self._filled = None
+        self._filled = self._final = None
         if self._shape.form is OPENAI and self._api != OPENAI.name and method.module and not method.reads_parts:
             request = with_joined_texts(request, self._memory)  # the client converts each content as a text
         arguments = {**extra, **self._arguments.build(method, request)}
@@ -309,9 +326,13 @@ class _LastItem(Iterator[object]):
         return self.item
 
 
-def _with_final_answer(items: Iterable[object], client: object, filled: object) -> Iterator[object]:
-    """Yield the items of a stream. If they are only texts, also yield the whole answer: the value that the generator
-    returned, the object that it `filled`, or the value that the client has in an attribute since.
+def _with_final_answer(
+    items: Iterable[object], client: object, filled: object, final: Callable[[], object] | None
+) -> Iterator[object]:
+    """Yield the items of a stream. If they are only texts, also yield the whole answer.
+
+    This is the value that the generator returned, the object that it `filled`, the value of the stream's method
+    `final`, or the value that the client has in an attribute since.
     """
     before = {name: id(each) for name, each in getattr(client, "__dict__", {}).items()}
     iterator, is_text = iter(items), True
@@ -323,6 +344,8 @@ def _with_final_answer(items: Iterable[object], client: object, filled: object) 
             break
         is_text = is_text and isinstance(item, str)
         yield item
+    if answer is None and is_text and final is not None:
+        answer = final()
     if answer is None:
         changed = (each for name, each in getattr(client, "__dict__", {}).items() if id(each) != before.get(name))
         answer = next((each for each in changed if has_calls_field(each)), None)

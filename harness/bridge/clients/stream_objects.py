@@ -20,6 +20,16 @@ def pieces_method(stream: object) -> Callable[[], object] | None:
     return None
 
 
+def final_method(stream: object) -> Callable[[], object] | None:
+    """Return the method of a stream of texts for the whole answer at its end, such as `stream.final()`, or `None`."""
+    for name in sorted(filter(_FINAL.fullmatch, dir(type(stream)))):
+        function = inspect.getattr_static(type(stream), name)
+        is_plain = inspect.isfunction(function) and not inspect.isgeneratorfunction(function)
+        if is_plain and not inspect.isasyncgenfunction(function) and len(inspect.signature(function).parameters) == 1:
+            return cast("Callable[[], object]", getattr(stream, name))
+    return None
+
+
 def keeps_answer(stream: object) -> bool:
     """Return whether an object that yields the pieces of an answer also has fields for the whole answer."""
     has_fields = has_answer_fields(stream) or has_calls_field(stream)
@@ -37,4 +47,9 @@ _PIECES_METHODS = ("text", "texts", "text_stream")
 _PIECES = re.compile(
     r"(iter_)?(text|texts|token|tokens|delta|deltas|text_deltas|piece|pieces|chunk|chunks|event|events|stream|lines)"
     r"|text_stream|stream_text|iter|run|read|consume"
+)
+
+_FINAL = re.compile(
+    r"(get_)?(final|finish|finali[sz]e|collect)(_(message|response|answer|reply|completion|result|turn|output))?"
+    r"|(get_)?(message|response|answer|reply|completion|result)"
 )
