@@ -9,7 +9,7 @@ from itertools import takewhile
 from typing import Any, TypeAlias, cast
 
 from harness.apis.improvised_calls import ends_conversation, example_value
-from harness.apis.view import ModelStep, RequestView, ToolView
+from harness.apis.view import ModelStep, RequestView, TextView, ToolView
 from harness.bridge.clients.agents import AgentDrive, FunctionDrive, guess_agent, loop_variants, recognise_agent
 from harness.bridge.clients.constructors import TRIED_MODELS
 from harness.bridge.clients.sessions import SessionDrive, recognise_session
@@ -24,7 +24,24 @@ def loop_of(value: object, api: str) -> ToolLoop | SessionDrive | None:
     """Return the tool loop of a class, a function or an object that calls an API, or `None` if it is none."""
     agent = recognise_agent(value, api)
     session = recognise_session(value, api) if agent is None else None
-    return session or tried_loop(value, api) or agent
+    loop = session or tried_loop(value, api) or agent
+    continuing = replace(loop, continues=True) if isinstance(loop, AgentDrive) else None
+    return continuing if continuing is not None and _continues(continuing, api) else loop
+
+
+def _continues(loop: AgentDrive, api: str) -> bool:
+    """Return whether the second request of a loop has the first turn, if both turns have no calls."""
+    conversation = replace(_GREETING, turns=(*_GREETING.turns, Message(Role.USER, (Text("Again"),))))
+    steps = [ModelStep(text="Welcome"), ModelStep(text="Goodbye")]
+    requests = requests_with_steps(lambda url: loop(Endpoint(url, "no-key"), TRIED_MODELS[0], conversation), api, steps)
+    texts = [
+        part.text
+        for request in requests[1:]
+        for turn in request.turns
+        for part in turn.parts
+        if isinstance(part, TextView)
+    ]
+    return len(requests) == len(steps) and texts == ["Hello", "Welcome", "Again"]
 
 
 def tried_loop(value: object, api: str) -> ToolLoop | None:
@@ -97,21 +114,25 @@ class _ToolTrial:
 
     @property
     def is_run(self) -> bool:
-        """Return whether the tool is declared and run."""
-        return bool(self.calls) and any(each.name == _NAME for each in self._declared)
+        """Return whether the tool is declared with its parameter, and run."""
+        return bool(self.calls) and any(each.name == _NAME and _has_parameter(each) for each in self._declared)
 
     @property
     def is_right(self) -> bool:
         """Return whether the tool is declared with all of its parts, and run with the arguments of its call."""
         arrives = any(
-            (each.name, each.description) == (_NAME, _DESCRIPTION) and _PARAMETER in str(each.parameters)
-            for each in self._declared
+            (each.name, each.description) == (_NAME, _DESCRIPTION) and _has_parameter(each) for each in self._declared
         )
         return arrives and len(self.requests) > 1 and [each.arguments for each in self.calls] == [_ARGUMENTS]
 
     @property
     def _declared(self) -> Sequence[ToolView]:
         return self.requests[0].tools if self.requests else ()
+
+
+def _has_parameter(tool: ToolView) -> bool:
+    schema = tool.parameters if isinstance(tool.parameters, Mapping) else {}
+    return _PARAMETER in cast("Mapping[str, JSON]", schema.get("properties") or {})
 
 
 def _try(loop: ToolLoop, api: str) -> _ToolTrial:

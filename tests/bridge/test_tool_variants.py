@@ -17,10 +17,12 @@ from harness.stdio.loop_trials import final_call_of, loop_of, runs_a_tool, tried
 Load = Callable[[str], ModuleType]
 
 COMMON = """
+import inspect
 import json
 import os
 import urllib.request
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Any, Callable, NamedTuple
 
 from pydantic import BaseModel
@@ -145,6 +147,39 @@ class Agent(Base):
     def answer(self, function):
         return self.skills[function["name"]].on_use(loads(function))
 """,
+    "a schema with a description, and a function": """
+class Agent(Base):
+    def __init__(self, tools: dict[str, tuple[dict[str, Any], Callable[..., Any]]]):
+        self.tools = tools
+        self.specs = [{"type": "function", "function": {
+            "name": name, "description": one["description"],
+            "parameters": {key: value for key, value in one.items() if key != "description"}
+        }} for name, (one, _) in tools.items()]
+    def answer(self, function):
+        return self.tools[function["name"]][1](**loads(function))
+""",
+    "the functions of a module": """
+class Agent(Base):
+    def __init__(self, toolset: ModuleType | object):
+        self.functions = {name: each for name, each in inspect.getmembers(toolset, inspect.isroutine) if name[0] != "_"}
+        self.specs = [{"type": "function", "function": {
+            "name": name, "description": inspect.getdoc(each), "parameters": {"type": "object", "properties": {
+                one: {"type": "string"} for one in inspect.signature(each).parameters}}
+        }} for name, each in self.functions.items()]
+    def answer(self, function):
+        return self.functions[function["name"]](**loads(function))
+""",
+    "the methods of an object": """
+class Agent(Base):
+    def __init__(self, service):
+        self.functions = dict(inspect.getmembers(service, inspect.ismethod))
+        self.specs = [{"type": "function", "function": {
+            "name": name, "description": each.__doc__, "parameters": {"type": "object", "properties": {
+                one: {"type": "string"} for one in inspect.signature(each).parameters}}
+        }} for name, each in self.functions.items()]
+    def answer(self, function):
+        return self.functions[function["name"]](**loads(function))
+""",
     "declarations by name": """
 class Agent(Base):
     def __init__(self, commands, implementations):
@@ -245,13 +280,13 @@ class Agent(Base):
 
 @pytest.mark.parametrize("without_call", ["raise Failed('no call')", "messages.append(messages[0])"])
 def test_a_loop_may_have_to_end_with_a_call_of_its_own_tool(load: Load, without_call: str) -> None:
-    agent = load("import inspect\n" + ENDING.replace("WITHOUT_CALL", without_call)).Agent
+    agent = load(ENDING.replace("WITHOUT_CALL", without_call)).Agent
     assert isinstance(found := loop_of(agent, "openai-chat"), AgentDrive)
     assert final_call_of(found, "openai-chat") == FinalCall("final_answer", "reply", {"sure": True})
 
 
 def test_a_loop_that_also_ends_with_a_text_needs_no_call(load: Load) -> None:
-    agent = load("import inspect\n" + ENDING.replace("WITHOUT_CALL", "return message['content']")).Agent
+    agent = load(ENDING.replace("WITHOUT_CALL", "return message['content']")).Agent
     assert isinstance(found := loop_of(agent, "openai-chat"), AgentDrive)
     assert final_call_of(found, "openai-chat") is None
 
@@ -300,3 +335,48 @@ def test_a_bare_declaration_of_gemini_has_a_json_schema_under_its_own_key(load: 
     assert found is not None
     assert runs_a_tool(found, "gemini")
     assert "parametersJsonSchema" in module.SEEN[-1][0]
+
+
+def test_a_function_may_make_an_object_that_opens_conversations(load: Load) -> None:
+    module = load("""
+class Talk(Base):
+    def __init__(self, maker):
+        self.functions, self.specs = maker.functions, maker.specs
+    def answer(self, function):
+        return self.functions[function["name"]](**loads(function))
+class Maker:
+    def __init__(self, functions, specs):
+        self.functions, self.specs = functions, specs
+    def new_conversation(self):
+        return Talk(self)
+def make(functions, tools, model="gpt-5.4"):
+    return Maker(functions, tools)
+""")
+    found = loop_of(module.make, "openai-chat")
+    assert isinstance(found, AgentDrive)
+    assert runs_a_tool(found, "openai-chat")
+
+
+STORED = """
+class Agent:
+    def __init__(self, functions, tools):
+        self.functions, self.specs, self.kept = functions, tools, {}
+    def run(self, session_id: str, question: str) -> str:
+        messages = json.loads(self.kept.get(KEY, "[]")) + [{"role": "user", "content": question}]
+        while True:
+            message = post({"model": "gpt-5.4", "messages": messages} | ({"tools": self.specs} if self.specs else {}))
+            messages.append(message)
+            if not message.get("tool_calls"):
+                self.kept[session_id] = json.dumps(messages)
+                return message["content"]
+            for call in message["tool_calls"]:
+                content = self.functions[call["function"]["name"]](**loads(call["function"]))
+                messages.append({"role": "tool", "tool_call_id": call["id"], "content": str(content)})
+"""
+
+
+@pytest.mark.parametrize(("key", "continues"), [("session_id", True), ("question", False)])
+def test_a_trial_shows_whether_calls_continue_one_conversation(load: Load, key: str, *, continues: bool) -> None:
+    found = loop_of(load(STORED.replace("KEY", key)).Agent, "openai-chat")
+    assert isinstance(found, AgentDrive)
+    assert found.continues is continues

@@ -193,7 +193,8 @@ class AgentDrive:
 
     `constructor_tools` and `prompt_tools` map parameters of the constructor and of the prompt method to functions that
     build their tool arguments. `registrar` registers a tool with a client. If the prompt method only adds the prompt to
-    the conversation, `completing` is the method that then sends it.
+    the conversation, `completing` is the method that then sends it. `continues` is set if a trial has shown that its
+    calls continue one conversation.
     """
 
     maker: ClientMaker
@@ -203,6 +204,7 @@ class AgentDrive:
     prompt_tools: Mapping[str, ToolArgument]
     registrar: Registrar | None
     completing: Method | None = None
+    continues: bool = False
 
     @property
     def sending(self) -> Method:
@@ -284,7 +286,8 @@ class AgentDrive:
             entered(runner, self.maker.open_client(runner, client), stays_open=stays_open) as opened,
         ):
             holders = [client, opened, *examples.values()]
-            if len(conversation.turns) > 1 and not any(_keeps_history(each, self.prompt) for each in holders):
+            is_kept = self.continues or any(_keeps_history(each, self.prompt) for each in holders)
+            if len(conversation.turns) > 1 and not is_kept:
                 raise Unsupported(RECOGNISED_CLIENT, "a second turn", "each call of its method is a conversation")
             for turn in conversation.turns:
                 given, before = {**examples, prompt: prompt_text(turn)}, answer_attributes(opened)

@@ -131,8 +131,9 @@ def maker_of(value: object, api: str) -> ClientMaker | None:
         client = made_by(value, api)
         if client is None or inspect.isfunction(client):
             return None if client is None else ClientMaker(value, None)
-        is_one = returns_one_object(value, client)
-        return ClientMaker(ObjectCopies(client) if is_one else value, type(client))
+        make = ObjectCopies(client) if returns_one_object(value, client) else value
+        opening, session = session_opener(type(client)) or ("", type(client))
+        return ClientMaker(make, session, opening)
     kind = type(value)
     is_object = not inspect.isroutine(value) and not inspect.ismodule(value) and kind is not partial
     return ClientMaker(ObjectCopies(value), kind) if is_object and kind.__module__ != "builtins" else None

@@ -112,6 +112,7 @@ def parts_of_tool(tool: ConversationTool, hint: str = "", form: str = OPENAI.nam
         "handler": make_handler(tool, hint),
         "description": tool.description,
         "parameters": tool.parameters,
+        "described_parameters": {**tool.parameters, "description": tool.description},
         "properties": tool.parameters.get("properties") or {},
         "required": tool.parameters.get("required") or [],
         "declaration": Declaration(declared_as(form, tool)),

@@ -6,6 +6,7 @@ import inspect
 import re
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any, TypeAlias, cast
 
 from harness.bridge.clients.annotations import own_classes_in
@@ -21,11 +22,12 @@ from harness.bridge.clients.tool_arguments import (
     PairsArgument,
     RegistryArgument,
     ToolArgument,
+    TuplesArgument,
     takes_mapping,
 )
 from harness.bridge.clients.tool_classes import ClassMaker, own_tool_maker
 from harness.bridge.clients.tool_declarations import BARE, TOOL_PARTS, declaration_of, declared_as, parts_of_tool
-from harness.bridge.clients.tool_functions import ToolSequence, make_function, make_handler
+from harness.bridge.clients.tool_functions import ToolSequence, as_method, make_function, make_handler
 from harness.bridge.clients.tool_objects import ConstructedTools, ToolMaker, TypedDictionaries, tool_maker
 from harness.bridge.clients.tool_registration import registrar_method
 from harness.model.protocols import ConversationTool
@@ -100,10 +102,14 @@ def _running_forms(hint: object) -> Iterator[ToolArgument]:
 
 def _whole_forms(name: str, hint: object, code: ClassSource, api: str) -> Iterator[ToolArgument]:
     """Yield the forms of a parameter that takes whole tools, in a list or by name."""
-    is_mapping, is_open = takes_mapping(name, hint, code), hint is None or hint is Any
+    is_mapping, is_open = takes_mapping(name, hint, code), not _HAS_ITEMS.search(str(hint))
     known = classes_with_imports(code.owner.__module__).values()
     kinds: list[type[Any]] = own_classes_in(hint) or [*known]
     kinds = [each for each in kinds if each is not code.owner and not issubclass(each, BaseException)]
+    if is_open and _READS_MEMBERS.search(code.module):
+        yield from (_Namespaces(has_methods) for has_methods in (False, True))
+    if is_open and re.search(rf"\b_?{name}\.\w+\(", code.module):
+        yield from (_ToolSources(form) for form in ("", OPENAI.name, BARE))
     registrars = ((each, registrar_method(each)) for each in kinds)
     yield from (RegistryArgument(kind, registrar) for kind, registrar in registrars if registrar is not None)
     makers = [maker for each in kinds for maker in _makers_of(each, code, api)]
@@ -116,8 +122,22 @@ def _whole_forms(name: str, hint: object, code: ClassSource, api: str) -> Iterat
         yield ObjectsArgument(None, by_name)
         for starts_with_function in (False, True):
             yield PairsArgument(str(hint), by_name, starts_with_function, code.module)
-    if is_open or not own_classes_in(hint) or any(getattr(each, "_is_protocol", False) for each in kinds):
-        yield from (_ToolSources(form) for form in ("", OPENAI.name, BARE))
+        yield from (TuplesArgument(parts, str(hint), by_name) for parts in _TUPLES if by_name or "name" in parts)
+
+
+_HAS_ITEMS = re.compile(r"\b([lL]ist|[sS]equence|[iI]terable|[tT]uple|[cC]ollection|[dD]ict|Mapping)\b")
+"""Annotation of a container."""
+
+_READS_MEMBERS = re.compile(r"\bgetmembers\(|\bdir\(|\bvars\(|\.__dict__\b")
+"""Code that reads the members of an object."""
+
+_TUPLES = (
+    *(("parameters", "handler"), ("handler", "parameters"), ("described_parameters", "handler")),
+    *(("description", "parameters", "handler"), ("description", "handler", "parameters")),
+    *(("handler", "description", "parameters"), ("name", "description", "parameters", "handler")),
+    *(("name", "handler", "description", "parameters"), ("handler", "name", "description", "parameters")),
+)
+"""Parts of tools that are tuples, in the orders that are tried. Those without a name are in a dictionary by name."""
 
 
 def _makers_of(kind: type, code: ClassSource, api: str) -> Iterator[ToolMaker]:
@@ -198,6 +218,34 @@ class _AwaitableList(list[Mapping[str, Any]]):
     def __await__(self) -> Generator[Any, None, list[Mapping[str, Any]]]:
         return self
         yield
+
+
+@dataclass(frozen=True, slots=True)
+class _Namespaces:
+    """Tools as the functions of an object such as a module, or as its methods."""
+
+    has_methods: bool
+
+    @property
+    def is_by_signature(self) -> bool:
+        """Return whether only the signatures of the functions describe the tools."""
+        return True
+
+    def __call__(self, tools: ToolSequence, _api: str) -> object:
+        functions = {each.name: make_function(each) for each in tools}
+        if not self.has_methods:
+            return SimpleNamespace(**functions)
+        return type("Tools", (), {name: _described_method(each) for name, each in functions.items()})()
+
+
+def _described_method(function: Callable[..., object]) -> Callable[..., object]:
+    """Return a method with the name, the parameters and the description of a function."""
+    method, own = cast("Any", as_method(function)), inspect.signature(function)
+    method.__name__, method.__doc__ = function.__name__, function.__doc__
+    method.__annotations__ = function.__annotations__
+    this = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    method.__signature__ = own.replace(parameters=[this, *own.parameters.values()])
+    return method
 
 
 @dataclass(frozen=True, slots=True)
