@@ -26,12 +26,12 @@ from harness import plugins
 from harness.apis import registry
 from harness.apis.view import CallView, ModelStep, ResultView, TextView
 from harness.bridge.clients.agents import AgentDrive, FunctionDrive, recognise_agent
-from harness.bridge.clients.constructors import TRIED_MODELS, configured_model
+from harness.bridge.clients.constructors import EXAMPLE_MODELS, TRIED_MODELS, configured_model
 from harness.bridge.clients.forms import ANTHROPIC, FORMS, GEMINI, OPENAI, PROMPT, RESPONSES
 from harness.bridge.clients.loop_methods import looping_method
-from harness.bridge.clients.methods import is_decorated_object, method_of
+from harness.bridge.clients.methods import Method, is_decorated_object, method_of
 from harness.bridge.clients.names import BASE_URLS, EXECUTORS, KEYS, METHODS, TOOL_PARAMETERS, first_known
-from harness.bridge.clients.provider_arguments import selectable_providers
+from harness.bridge.clients.provider_arguments import routed_providers, selectable_providers
 from harness.bridge.clients.sessions import SessionDrive, recognise_session
 from harness.bridge.clients.shape_recognition import is_value_class, load_client, recognise_shape
 from harness.bridge.clients.shaped_client import ShapedClient
@@ -127,7 +127,7 @@ def recognise_here(name: str, api: str = "") -> Recognition:
         shape = recognise_shape(value, name, method, api)
         found = _recognise_client(name, shape, api)
         found = found if method else _of_whole_loop(name, found, looping_method(value, shape.whole), api)
-        return _with_providers(found, value)
+        return _with_providers(found, value, shape.whole)
     except PluginError as error:
         return Recognition(question=_with_variable(name, error))
     except HarnessError as error:
@@ -153,12 +153,12 @@ def _after_failure(name: str, error: Exception) -> Recognition:
     return Recognition(question=_with_variable(name, error))
 
 
-def _with_providers(found: Recognition, value: object) -> Recognition:
+def _with_providers(found: Recognition, value: object, whole: Method | None = None) -> Recognition:
     """Return the recognition of a client for several providers with the name of its provider, and with the other APIs
     that it can use.
     """
     apis = re.findall(r"@([^\s/=]+)", found.spec)
-    known = selectable_providers(method_of((), value))
+    known = selectable_providers(method_of((), value)) or ({} if whole is None else routed_providers(whole))
     if not apis or apis[0] not in known:
         return found
     first_apis = {provider: each for each, provider in reversed(known.items())}
@@ -372,6 +372,7 @@ def _recognise_client(name: str, shape: ClientShape, api: str) -> Recognition:
     if not shape.is_sdk and shape.form is OPENAI:
         tried = [shape.with_format(form) for form in (OPENAI, ANTHROPIC, GEMINI, RESPONSES)]
     names = [shape.model] if shape.model != TRIED_MODELS[0] else TRIED_MODELS
+    names = [EXAMPLE_MODELS[api]] if api in routed_providers(shape.whole) else names
     shapes = [replace(each, model=model) for model in names for each in tried]
     for each, base in ((each, base) for each in shapes for base in (BASE_PATH, "")):
         if each.model != names[0] and not re.search("model|provider", seen.reason, re.IGNORECASE):

@@ -469,3 +469,12 @@ def test_the_message_in_an_answer_is_no_text_if_it_has_only_calls(text: str | No
 
     assert (found.text, [each.name for each in found.tool_calls]) == (text or "", ["weather"])
     assert (found.usage.input_tokens, found.usage.output_tokens) == (3, 4)
+
+
+@pytest.mark.parametrize("reason", ["MALFORMED_FUNCTION_CALL", "STOP"])
+def test_a_content_of_gemini_without_parts_is_no_text(reason: str) -> None:
+    answer = {"content": {"role": "model"}, "finishReason": reason, "usage": {}}
+
+    found = read_answer(answer, REQUEST, Memory(), "gemini")
+
+    assert (found.text, found.raw_stop_reason) == ("", reason)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager
-from dataclasses import replace
-from typing import Any, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeVar
 
 import pytest
 from pydantic import BaseModel
 
+from harness.bridge.clients.methods import method_of
+from harness.bridge.clients.provider_arguments import routed_providers
 from harness.bridge.clients.shape_recognition import recognise_shape
 from harness.bridge.clients.shaped_client import ShapedClient
-from harness.model.errors import Unsupported
-from harness.model.messages import ChatRequest, JsonSchema, Message, Role, Text, Tool
+from harness.model.errors import PluginError, Unsupported
+from harness.model.messages import ChatRequest, JsonSchema, Message, Role, Text, Tool, ToolCall, ToolResult
 from harness.model.protocols import Endpoint
 
 HERE = Endpoint("http://127.0.0.1:9/v1", "no-key")
@@ -148,3 +150,151 @@ def test_a_method_may_need_a_class_for_the_format_of_its_answer() -> None:
 
     assert shape.needs_schema
     assert ShapedClient(shape, HERE, "m").chat(request).text == '{"title": "Soup"}'
+
+
+@dataclass(frozen=True)
+class Outcome:
+    tool_use_id: str
+    content: str
+    is_error: bool = False
+
+
+@dataclass(frozen=True)
+class Said:
+    role: str
+    text: str = ""
+    outcomes: tuple[Outcome, ...] = ()
+
+
+@dataclass(frozen=True)
+class Thread:
+    messages: tuple[Said, ...] = ()
+    system: str | None = None
+
+
+def run(thread: Thread, tools: Sequence[Mapping[str, Any]] = (), max_tokens: int = 100) -> str:
+    RUNS.append((thread, [*tools], max_tokens))
+    return "Yes."
+
+
+RUNS: list[Any] = []
+
+
+def test_an_object_for_the_messages_may_stand_beside_other_parameters() -> None:
+    result = Message(Role.USER, (ToolResult("c1", "look", "no", is_error=True), ToolResult("c2", "look", "yes")))
+    calls = Message(Role.ASSISTANT, (Text("Well."), ToolCall("c1", "look", {}), ToolCall("c2", "look", {})))
+    request = ChatRequest("m", (*HELLO.messages, calls, result), system="Be short.", tools=(TOOL,), max_tokens=7)
+    shape = recognise_shape(run, "mine:run")
+
+    client = ShapedClient(shape, HERE, "m", "anthropic")
+    client.chat(replace(HELLO, tools=(TOOL,)))
+    client.chat(replace(request, messages=(request.messages[0], request.messages[2])))
+
+    assert shape.takes("tools")
+    (first, _, limit), (second, tools, own_limit) = RUNS
+    assert (first, limit) == (Thread((Said("user", "Hello"),)), 100)
+    assert second.system == "Be short."
+    outcomes = (Outcome("c1", "no", is_error=True), Outcome("c2", "yes"))
+    assert [each.outcomes for each in second.messages] == [(), outcomes]
+    assert ([each["name"] for each in tools], own_limit) == (["look"], 7)  # another client of this file wraps its tools
+
+
+class Transport(Protocol):
+    def post(self, path: str) -> str: ...
+
+
+class OtherTransport:
+    """A transport of another kind: it has no such method."""
+
+    def __init__(self, base_url: str) -> None: ...
+
+
+class HttpTransport:
+    def __init__(self, base_url: str, api_key: str) -> None:
+        self.base_url, self.api_key = base_url, api_key
+
+    def post(self, path: str) -> str:
+        return f"{self.base_url}{path} {self.api_key}"
+
+
+class Service:
+    def __init__(self, transport: Transport, model: str = "gpt-4.1") -> None:
+        self.transport, self.model = transport, model
+
+    def chat(self, messages: list[dict[str, Any]]) -> str:
+        return f"{self.transport.post('/chat')} {self.model}"
+
+
+def test_a_constructor_gets_an_object_of_the_class_that_has_the_methods_of_a_protocol() -> None:
+    client = ShapedClient(recognise_shape(Service, "mine:Service"), HERE, "m")
+
+    assert client.chat(HELLO).text == f"{HERE.base_url}/chat no-key m"
+
+
+ROUTER = """
+class Router:
+    def chat(self, messages, model="gpt-4.1"):
+        if TEST:
+            return self.post("/v1/messages", messages)
+        return self.post("/chat/completions", messages)
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "apis"),
+    [
+        ('model.startswith("claude-")', {"openai-chat": "openai", "anthropic": "anthropic"}),
+        ('"claude" in model.lower()', {"openai-chat": "openai", "anthropic": "anthropic"}),
+        ('model.startswith("my-")', {}),
+        ("self.is_claude", {}),
+    ],
+)
+def test_a_client_may_choose_its_provider_by_the_name_of_the_model(test: str, apis: Mapping[str, str]) -> None:
+    def chat(messages: list[Any], model: str = "gpt-4.1") -> str:
+        return model
+
+    method = replace(method_of((), chat), module=ROUTER.replace("TEST", test), module_name="")
+
+    assert routed_providers(method) == apis
+    assert routed_providers(replace(method, names=frozenset({"messages"}))) == {}
+
+
+def pieces(messages: list[Any]) -> Iterator[str]:
+    yield "Ye"
+    yield "s."
+
+
+def speak(messages: list[Any]) -> Generator[str, None, dict[str, Any]]:
+    """Yield pieces of the text, and return the message: `message = yield from speak(messages)`."""
+    done = yield from pieces(messages)
+    return {"role": "assistant", "content": "Yes.", "stop_reason": "end_turn", "done": done}
+
+
+def conduct(messages: list[Any] | None = None) -> Generator[str, list[Any], None]:
+    while messages != []:
+        messages = yield "Yes."
+
+
+def test_a_generator_that_returns_its_message_gets_the_messages_as_arguments() -> None:
+    client = ShapedClient(recognise_shape(speak, "mine:speak"), HERE, "m")
+
+    assert client.chat(HELLO).text == "Yes."
+    with pytest.raises(PluginError, match="by 'send'"):
+        recognise_shape(conduct, "mine:conduct")
+
+
+@dataclass
+class FunctionSchema:
+    function: str
+    doc: str
+    schema: dict[str, Any]
+
+
+def offer(messages: list[Any], functions: list[FunctionSchema]) -> str:
+    return json.dumps([[each.function, each.doc, each.schema] for each in functions])
+
+
+def test_the_name_of_a_tool_may_be_called_its_function() -> None:
+    client = ShapedClient(recognise_shape(offer, "mine:offer"), HERE, "m")
+
+    assert json.loads(client.chat(replace(HELLO, tools=(TOOL,))).text) == [["look", "Looks.", TOOL.parameters]]

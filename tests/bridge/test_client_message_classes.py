@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from harness.bridge.clients.forms import ANTHROPIC, OPENAI, Form
 from harness.bridge.clients.message_classes import as_annotated
-from harness.bridge.clients.message_dictionaries import with_own_roles
+from harness.bridge.clients.message_dictionaries import mentions_tool_role, with_own_roles
 from harness.bridge.clients.shape_recognition import recognise_shape
 from harness.bridge.clients.shaped_client import ShapedClient
 from harness.model.messages import ChatRequest, ChatResponse, Message, Role, Text, Tool, ToolCall, ToolResult
@@ -507,3 +507,19 @@ def test_keys_and_types_are_no_roles(source: str, roles: list[str]) -> None:
     messages = [{"role": "assistant", "content": "Hi."}, {"role": "tool", "content": "1", "tool_call_id": "c1"}]
 
     assert [each["role"] for each in with_own_roles(messages, source)] == roles
+
+
+@pytest.mark.parametrize(
+    ("source", "role"),
+    [
+        ('{"role": each.role}', "user"),
+        ('each.role == "tool"', "tool"),
+        ("Role.TOOL", "tool"),
+        ('role == "function"', "tool"),
+    ],
+)
+def test_results_are_messages_of_the_user_if_the_code_has_no_other_role(source: str, role: str) -> None:
+    message = {"role": "tool", "content": "1", "tool_call_id": "c1"}
+    (made,) = with_own_roles([message], source, has_tool_role=mentions_tool_role(source))
+
+    assert made["role"] == ("function" if "function" in source else role)

@@ -27,7 +27,7 @@ from harness.bridge.clients.provider_arguments import (
     provider_parameter,
     providers_of,
 )
-from harness.bridge.clients.sources import source_of
+from harness.bridge.clients.sources import classes_with_imports, source_of
 from harness.bridge.clients.user_answers import approving_arguments
 from harness.model.errors import PluginError
 
@@ -35,6 +35,9 @@ TRIED_MODELS = ("model", "gpt-4.1", "claude-opus-4-8", "gemini-2.5-flash")
 """Model names to try when a client is created for inspection. Some clients look the name up in a table and reject
 unknown models.
 """
+
+EXAMPLE_MODELS: Mapping[str, str] = dict(zip(("openai-chat", "anthropic", "gemini"), TRIED_MODELS[1:], strict=True))
+"""API → model name to try for a client that chooses its provider by the model."""
 
 
 def default_base_url(value: object, provider_url: str) -> str:
@@ -162,7 +165,7 @@ def _configuration_parameter(factory: object) -> tuple[str, type] | None:
         if name not in names:  # the annotation of an attribute
             continue
         classes = [each for each in (hint, *typing.get_args(hint)) if inspect.isclass(each)]
-        for each in classes:
+        for each in [kind for every in classes for kind in (every, *_implementations(every))]:
             if name != "return" and _is_configuration(each):
                 return name, each
     return _injected_parameter(factory)
@@ -174,6 +177,16 @@ def _is_configuration(kind: type[Any]) -> bool:
     holds_fields = is_dataclass(kind) or hasattr(kind, "model_fields")
     is_of_agent = holds_fields and bool(names & {"tools", "toolset", "model", "model_name"})
     return first_known(BASE_URLS, names) is not None or (is_of_agent and "messages" not in names)
+
+
+def _implementations(kind: type) -> list[type]:
+    """Return the classes of the package of a protocol or an abstract class that have all its methods."""
+    if not inspect.isabstract(kind) and not getattr(kind, "_is_protocol", False):
+        return []
+    names = {name for name, each in vars(kind).items() if callable(each) and not name.startswith("_")}
+    others = classes_with_imports(kind.__module__).values()
+    concrete = [each for each in others if not inspect.isabstract(each) and not getattr(each, "_is_protocol", False)]
+    return [each for each in concrete if names and names <= {*dir(each)}]
 
 
 _SDK_CLIENTS = {

@@ -241,8 +241,13 @@ def _join_results(values: list[object], kind: object) -> list[object]:
             results = {each["tool_call_id"]: each.get("content") for each in cast("list[dict[str, Any]]", joined)}
             found.append({"role": "tool", mapping: results})
         else:
-            found += [{"role": "tool", "content": "", listing: joined}] if is_result else joined
+            found += [{"role": _role_of(joined), "content": "", listing: joined}] if is_result else joined
     return found
+
+
+def _role_of(results: Sequence[object]) -> object:
+    """Return the role of messages that are results."""
+    return cast("Mapping[str, object]", results[0])["role"]
 
 
 def _is_class_for_results(kind: object) -> bool:
@@ -314,8 +319,8 @@ def _instance_of(value: dict[str, Any], kind: Callable[..., object]) -> object |
         known[field] = as_annotated(blocks_of_message(value), hints[field])
         if any(isinstance(each, dict) for each in known[field]):
             return None  # the class has no place for a part of the message
-    if isinstance(known.get("function"), dict) and hints.get("function") is str:
-        known["function"] = known.get("name")
+    if isinstance(known.get("function", known), dict) and hints.get("function") is str and "name" in known:
+        known["function"] = known["name"]
     if known.get("tool_calls"):
         hints = {**hints, **(lists := _lists_of_calls(hints, kind))}
         if "content" in lists and isinstance(known.get("content"), str):

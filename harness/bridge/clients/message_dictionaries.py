@@ -156,14 +156,16 @@ def is_result_message(message: object) -> bool:
     return isinstance(message, dict) and "tool_call_id" in message
 
 
-def with_own_roles(messages: Sequence[Any], source: str, package: str = "") -> list[Any]:
+def with_own_roles(messages: Sequence[Any], source: str, package: str = "", *, has_tool_role: bool = True) -> list[Any]:
     """Return messages with OpenAI's roles replaced by those that the client's source code uses. The source of its
     `package` may have a dictionary of roles.
+
+    Results are messages of the user unless the client `has_tool_role`, or a word for such a role.
     """
     code = _KEYS_AND_TYPES.sub("", source)
     words = {role: re.search(rf"[\"']({other})[\"']", code) for role, other in _OTHER_ROLE_WORDS.items()}
     own = {role: found[1] for role, found in words.items() if found and not re.search(rf"\b{role}\b", source)}
-    own |= _roles_in_table(package)
+    own = ({} if has_tool_role else {"tool": "user"}) | own | _roles_in_table(package)
     dicts = [cast("dict[str, Any]", each) if isinstance(each, dict) else None for each in messages]
     roles = [each and {**each, "role": own.get(each["role"], each["role"])} for each in dicts]
     return [role or each for role, each in zip(roles, messages, strict=True)]
@@ -178,6 +180,11 @@ def _roles_in_table(source: str) -> dict[str, str]:
         if {"user", "assistant"} <= roles.keys():
             return roles
     return {}
+
+
+def mentions_tool_role(source: str) -> bool:
+    """Return whether code has the role `tool`, as a text or as a member of an enumeration."""
+    return re.search(r"[\"']tool[\"']|\bTOOL\b|\.tool\b", source) is not None
 
 
 _KEYS_AND_TYPES = re.compile(

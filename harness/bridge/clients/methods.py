@@ -124,7 +124,9 @@ class Method(MethodCode):
             return self.dictionary.pack(arguments)
         if self.packed is not None:
             name, kind = self.packed
-            return {name: kind(**arguments)}
+            own = inspect.signature(kind).parameters.keys()
+            packed = {each: value for each, value in arguments.items() if each in own}
+            return {name: kind(**packed), **{each: arguments[each] for each in arguments if each not in packed}}
         if self.options is None:
             return arguments
         name, kind, fields = self.options
@@ -324,8 +326,15 @@ def method_of(path: tuple[str, ...], value: object) -> Method:
     kind = hints.get(required[0]) if len(required) == 1 else None
     if inspect.isclass(kind) and first_known(SYNONYMS["messages"], fields := frozenset(hints_of(kind))):
         own = method_of(path, kind)
+        beside = [each for each in named if each.name not in (required[0], *fields)]
         return replace(
-            own, names=own.names & fields, source=source_of(value), class_source=own.module, packed=(required[0], kind)
+            own,
+            names=(own.names & fields) | {each.name for each in beside},
+            hints={**hints, **own.hints},
+            source=source_of(value),
+            class_source=own.module,
+            annotations={**own.annotations, **{each.name: str(each.annotation) for each in beside}},
+            packed=(required[0], kind),
         )
     found = Method(
         path,

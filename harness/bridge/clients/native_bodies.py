@@ -42,7 +42,8 @@ def native_body(answer: object, api: str) -> JSON:
     members = [*members, *(each for each in fields.values() if isinstance(each, dict))]
     word = next((each for each in members if isinstance(each, str) and each.isupper()), None)
     content = next((each for each in map(as_object, members) if isinstance(each.get("parts"), list)), None)
-    if content is None and word is not None and any(each in ({}, {"role": "model"}) for each in members):
+    has_reason = word is not None or isinstance(fields.get("finishReason"), str)
+    if content is None and has_reason and any(each in ({}, {"role": "model"}) for each in members):
         content = as_object({"role": "model", "parts": []})
     parts = [each for each in members if isinstance(each, dict)]
     is_part_list = items is not None and all(

@@ -64,13 +64,38 @@ def provider_parameter(method: Method) -> str | None:
 
 def selectable_providers(method: Method) -> dict[str, object]:
     """Return the providers of a method or constructor, by API, if it gets an argument for the provider or has a default
-    one. The argument may also be the model with its provider.
+    one. The argument may also be the model with its provider, or the model alone.
     """
+    if routed := routed_providers(method):
+        return dict(routed)
     if divided_model(method) is not None:
         prefixes = {api: _known_prefix(method, api) for api in MODEL_PREFIXES}
         return {api: each for api, each in prefixes.items() if each}
     name = provider_parameter(method)
     return providers_of(method) if name in method.required or name in method.preset else {}
+
+
+def routed_providers(method: Method) -> dict[str, str]:
+    """Return the providers, by API, of a client that chooses one by the start of the model's name. It is empty for
+    other clients.
+    """
+    code = method.with_imports
+    tests = " ".join(part for found in _TESTED_PREFIXES.findall(code) for part in found)
+    if first_known(MODELS, method.names) is None or not re.search(r"[\"'](gpt|claude|gemini)\b", tests):
+        return {}
+    found = {api: MODEL_PREFIXES[api][0] for api, endpoint in _ENDPOINTS.items() if re.search(endpoint, code)}
+    return found if len(found) > 1 else {}
+
+
+_TESTED_PREFIXES = re.compile(r"\bmodel\w*\.startswith\(([^)]*\))|([\"']\w+-?[\"']) in \w*model\w*\b")
+"""Code that tests for the start of the name of a model."""
+
+_ENDPOINTS = {
+    OPENAI.name: r"chat/completions|chat\.completions",
+    ANTHROPIC.name: r"/messages\b|\.messages\.(create|stream)",
+    GEMINI.name: r"generateContent|generate_content",
+}
+"""API → code that sends a request to it."""
 
 
 def _listed_values(hint: object) -> Iterator[object]:

@@ -10,13 +10,14 @@ from typing import Any
 
 from harness.adapters.openai_chat.servers import with_accepted_ids
 from harness.bridge.call_log import ContinuedList
-from harness.bridge.clients.annotations import item_class, members_of, own_classes
+from harness.bridge.clients.annotations import item_class, members_of, own_classes, subclasses_of
 from harness.bridge.clients.answer_fields import own_calls
 from harness.bridge.clients.complete_answers import READS_CALLS
 from harness.bridge.clients.forms import ANTHROPIC, GEMINI, OPENAI, OPENAI_APIS, RESPONSES
 from harness.bridge.clients.inherited_tools import model_of_tool
 from harness.bridge.clients.message_classes import as_annotated, lists_roles
 from harness.bridge.clients.message_dictionaries import (
+    mentions_tool_role,
     reads_answered_calls,
     text_pairs,
     with_answered_calls,
@@ -172,7 +173,10 @@ class RequestArguments:
         source, form = method.module, self.shape.form
         if classes := own_classes(method.hints.get(method.parameter(form.messages, form) or "")):
             package = "" if any(map(lists_roles, classes)) else method.with_imports
-            return with_own_roles(with_answered_calls(messages, request), source, package)
+            kinds = [each for kind in classes for each in (kind, *subclasses_of(kind))]
+            has_tool_role = self.api in OPENAI_APIS or len(kinds) > 1 or mentions_tool_role(method.with_imports)
+            answered = with_answered_calls(messages, request)
+            return with_own_roles(answered, source, package, has_tool_role=has_tool_role)
         if self.api == ANTHROPIC.name and source and not READS_CALLS.search(source):
             foreign = (each for each in messages if "tool_calls" in each and not self.memory.has_kept(each))
             if next(foreign, None) is not None:

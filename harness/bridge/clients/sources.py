@@ -252,7 +252,7 @@ class MethodCode:
     @property
     def receives_by_send(self) -> bool:
         """Return whether the method is a generator that its caller sends the messages to."""
-        return re.search(r"=\s*\(?yield\b", self.source) is not None
+        return re.search(r"=\s*\(?yield\b(?!\s+from\b)", self.source) is not None
 
     @property
     def always_streams(self) -> bool:
