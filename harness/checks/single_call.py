@@ -11,7 +11,9 @@ from typing import cast
 
 from harness.apis import registry
 from harness.bridge.call_log import BoundMethod, LoggedCall, logged_calls
+from harness.bridge.clients.answer_fields import text_of_fields
 from harness.bridge.clients.truncation import may_report_truncation
+from harness.bridge.clients.turns import jsonable_or_text
 from harness.bridge.clients.user_answers import decline_questions
 from harness.checks.programs import (
     DESCRIBE,
@@ -36,9 +38,9 @@ def single_call_command(spec: str, model: str) -> str:
 def call_once(spec: str, model: str) -> None:
     """Call a recognised client once with a text, and print what it returns. Its base URL is that of the environment.
 
-    If standard input has the questions of a user, the client is called with each of them instead. A line below a text
-    says so, and whether the text is all that an application can learn about the answer. Another line reports that the
-    caller gets calls of tools, and so has to continue the conversation.
+    If standard input has the questions of a user, the client is called with each of them instead. A line below a text,
+    or an object with one, says so, and whether an application can learn nothing more about the answer. Another line
+    reports that the caller gets calls of tools, and so has to continue the conversation.
     """
     adapter = adapter_specs.adapter(spec)
     base_url = os.environ["ANTHROPIC_BASE_URL"] + registry.api(adapter.api).base_path  # the only one without a version
@@ -67,11 +69,11 @@ def call_once(spec: str, model: str) -> None:
                 sys.stdout.write(f"{RETURNED_CALLS}\n")
     returned = _returned_by(calls[-1])
     sys.stdout.write(f"{returned}\n")
-    if isinstance(returned, str):
+    if isinstance(returned, str) or text_of_fields(returned):
         function = calls[-1].function
         owner = function.client if isinstance(function, BoundMethod) else function
         module = str(getattr(owner, "__module__", ""))
-        is_silent = not may_report_truncation(returned, (owner,), module)
+        is_silent = not may_report_truncation(jsonable_or_text(returned), (returned, owner), module)
         sys.stdout.write(f"{RETURNED_TEXT}{RETURNED_ONLY_TEXT if is_silent else ''}\n")
 
 

@@ -158,7 +158,7 @@ def _try_again(  # noqa: PLR0913, PLR0917 - the first run, and what is known abo
     if not result.cells:
         raise UsageError(_without_requests(subject or command, ended, is_code=bool(subject)))
     usual = ended
-    if result.exit_code and (ended.note or _exceeded_limits(result)):
+    if result.exit_code and (ended.note or _has_refusal(result)):
         usual, again = _run_again(command, result, began)
         result = replace(result, cells=[*result.cells, *again.cells])
     prints_answer = not usual.note and ANSWER in usual.printed and (not subject or RETURNED_TEXT in usual.printed)
@@ -314,8 +314,9 @@ def _without_report_of_cut(
     there is of it.
     """
     usual = replace(ended, printed=ended.printed.replace(ANSWER, CUT_ANSWER))
+    run, other = (replace(each, printed=re.sub(r"\d+", "0", each.printed)) for each in (cut, usual))  # counts differ
     may_report = RETURNED_TEXT in cut.printed and RETURNED_ONLY_TEXT not in cut.printed
-    if CUT_ANSWER in cut.printed and not may_report and not _new_lines(cut, usual):
+    if CUT_ANSWER in cut.printed and not may_report and not _new_lines(run, other):
         for cell in cells[:1]:
             finding = _CUT_ANSWER_RETURNED if RETURNED_TEXT in cut.printed else _CUT_ANSWER_SHOWN
             yield replace(cell, verdict=verdict_of([finding]), findings=(finding,), reason=None)
@@ -481,6 +482,12 @@ _LAST_START_SECONDS = 14.0
 
 _MAX_ERROR_SECONDS = 6.0
 """Time limit of the run with an error, unless the runs before took longer. An endless retry leaves time for others."""
+
+
+def _has_refusal(result: RunResult) -> bool:
+    """Return whether the server refused a request. Limits that are warnings are only documented."""
+    findings = (finding for cell in result.cells for finding in cell.findings)
+    return any(each.kind is Kind.LIMIT and each.severity is Severity.ERROR for each in findings)
 
 
 def _exceeded_limits(result: RunResult) -> frozenset[str]:

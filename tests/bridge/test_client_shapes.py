@@ -1251,11 +1251,18 @@ def test_the_default_model_shows_the_prefix_that_models_need() -> None:
     assert ShapedClient(recognise_shape(chat, "mine:chat"), HERE, "gpt").chat(REQUEST).text == "openai/gpt"
 
 
-def test_a_client_that_fails_for_images_does_not_take_them() -> None:
-    def chat(messages: Any) -> str:
-        return str(messages[0]["content"].strip())
+def chat_with_texts(messages: Any) -> str:
+    return str(messages[0]["content"].strip())
 
-    client = ShapedClient(recognise_shape(chat, "mine:chat"), HERE, "gpt")
+
+def chat_with_texts_or_bytes(messages: Any) -> str:
+    parts = [each if isinstance(each, bytes) else {"text": str(each)} for each in messages[0]["content"]]
+    return json.dumps(parts)
+
+
+@pytest.mark.parametrize("function", [chat_with_texts, chat_with_texts_or_bytes])
+def test_a_client_that_fails_for_images_does_not_take_them(function: Callable[..., object]) -> None:
+    client = ShapedClient(recognise_shape(function, "mine:chat"), HERE, "gpt")
 
     with pytest.raises(Unsupported, match="a list of content parts"):
         client.chat(ChatRequest("gpt", (Message(Role.USER, (Image("image/png", b"i"), Text("What is it?"))),)))

@@ -39,6 +39,8 @@ SILENT = {
     "a look at calls": ("if reply['choices'][0]['finish_reason'] == 'tool_calls': self.run_tools(reply)", ""),
     "a look at calls by get": ("if reply.get('stop_reason') != 'tool_use': pass", ""),
     "a tool": ("self.tools[reply['name']](**reply['input'])", "import httpx2\nfrom functools import partial"),
+    "a tool that is a handler": ("handler = self.tools[reply['name']]; handler(**reply['input'])", ""),
+    "an example of its use": ("", '"""Use it: print(answer.stop_reason)."""\ndef ask():\n    """Log print(reply)."""'),
     "a refusal": ("if reply['choices'][0]['message'].get('refusal'): raise ValueError('refused')", ""),
 }
 
@@ -49,6 +51,7 @@ REPORTING = {
     "a log in another module": ("", "import logging\ndef note(data): logging.info('%s', data)"),
     "an event": ("wire.bus.emit('answer', reply)", ""),
     "a callback": ("self.on_answer(reply)", ""),
+    "a handler": ("self.handlers['answer'](reply)", ""),
     "a hook in a list": ("for hook in self.hooks: hook(reply)", ""),
     "a file": ("wire.save(reply)", ""),
     "a word of the stop reason": ("", "ENDS = {'length': 'cut'}"),

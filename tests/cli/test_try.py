@@ -861,12 +861,17 @@ class Finder:
 """
 
 
+RETURNS_FIELDS = "if not choice['message'].get('tool_calls'): return {'answer': choice['message']['content'], "
+
+
 @pytest.mark.parametrize(
     ("check", "is_found"),
     [
         ("pass", True),
         ("if choice['finish_reason'] == 'length': raise RuntimeError('truncated')", False),
         ("self.reason = choice['finish_reason']", False),
+        (f"{RETURNS_FIELDS}'tokens': answer.json()['usage']['completion_tokens']}}", True),
+        (f"{RETURNS_FIELDS}'finish_reason': choice['finish_reason']}}", False),
     ],
 )
 def test_code_with_tools_of_its_own_tells_its_caller_if_an_answer_is_cut_off(

@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import Any, cast
 
 from harness.bridge.clients.names import ERROR_FLAG, FIELD_ALIASES, OTHER_ERROR_FLAGS
-from harness.bridge.clients.own_keys import OwnFields
+from harness.bridge.clients.own_keys import OwnFields, PartFields
 from harness.bridge.clients.values import result_object, without_keys
 from harness.bridge.openai_messages import Memory
 from harness.model.errors import RECOGNISED_CLIENT, Unsupported
@@ -37,6 +37,8 @@ def with_own_fields(message: Mapping[str, Any], own: Mapping[str, Any], calls: S
     returned them. `source` is the code of the client. It shows whether arguments are a text or an object.
     """
     made: dict[str, Any] = {**message}
+    if isinstance(content := made.get("content"), list):
+        made["content"] = [PartFields(each) for each in cast("list[dict[str, Any]]", content)]
     if _COMPARES_ROLE.search(source):
         (made,) = with_own_roles([made], source)
     if made.get("tool_calls"):

@@ -77,6 +77,16 @@ class UnknownAttributeError(UnknownKeyError, AttributeError):
     """A client reads an attribute of a message or call that is a dictionary, as of an object of its own."""
 
 
+class PartFields(dict[str, Any]):
+    """A part of a message's content in OpenAI's format. A client that converts it to a text does not take such parts.
+
+    Its `repr` is that of a dictionary, as in a log of the messages.
+    """
+
+    def __str__(self) -> str:
+        raise TypeError("a content part is no text")
+
+
 class OwnFields(dict[str, Any]):
     """A message or a call in OpenAI's format. A client may also read its fields under names of its own.
 

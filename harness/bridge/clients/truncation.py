@@ -111,7 +111,23 @@ def _code_may_report(name: str) -> bool:
     sources = [source_of(each) for each in _modules_loaded_with(name)]
     if not any(sources):
         return True
-    return any(_REPORTS.search(each) or _uses_unknown_library(each) for each in sources)
+    return any(_REPORTS.search(_without_docstrings(each)) or _uses_unknown_library(each) for each in sources)
+
+
+def _without_docstrings(source: str) -> str:
+    """Return code without its docstrings, which may have examples of its use."""
+    try:
+        nodes = [*ast.walk(ast.parse(source))]
+    except SyntaxError:
+        return source
+    bodies = (each.body for each in nodes if isinstance(each, _DOCUMENTED) and each.body)
+    first = (body[0] for body in bodies)
+    texts = [each for each in first if isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant)]
+    left_out = {line for each in texts for line in range(each.lineno, (each.end_lineno or each.lineno) + 1)}
+    return "\n".join(line for number, line in enumerate(source.splitlines(), 1) if number not in left_out)
+
+
+_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def _modules_loaded_with(name: str) -> list[ModuleType]:
@@ -173,12 +189,13 @@ _REPORTS = re.compile(
     r"|[\"'](?:length|end_turn|completed|MAX_TOKENS)[\"']|\.MAX_TOKENS\b|(?:==|\bcase)\s*[\"']max_(?:output_)?tokens[\"']"
     r"|(?i:incomplete(?!_?read)|truncat|cut_?(?:off|short)|is_?(?:cut|partial)\b|[\"']partial[\"'])"
     r"|\b\w*(?:log(?:ger|ging)?|print|echo)\b[\w.]*\([^\n]*(?:resp|repl|answer|data\b|raw|completion|body|status)"
-    r"|warn\w*\(|\b(?:\w+_)?(?:emit|publish|notify|dispatch|fire|trigger|callback|handler|hook|observer|listener"
+    r"|warn\w*\(|\b(?:\w+_)?(?:emit|publish|notify|dispatch|fire|trigger|callback|hook|observer|listener"
     r"|middleware|record|track|trace|persist|on)(?:_\w+|s)?(?:\[[^\]\n]*\])?(?:\.\w+)?\("
+    r"|\b(?:\w+_)?handler(?:_\w+|s)?(?:\[[^\]\n]*\])?(?:\.\w+)?\((?!\*\*)"
     r"|\b(?:\w+_)?(?:write|dump|save|store|put)\w*\([^)\n]*\b(?:resp\w*|repl\w*|data|raw|completion|answer)\b"
     r"|^\s*(?:global|nonlocal)\s|\bContextVar\b",
     re.MULTILINE,
 )
 """Code that may look at the stop reason, apart from a comparison with the one of calls, or that may pass the response
-on: to a log, a file, a callback or an event.
+on: to a log, a file, a callback or an event. A handler that gets unpacked arguments is a tool.
 """
