@@ -122,7 +122,8 @@ def _without_docstrings(source: str) -> str:
         return source
     bodies = (each.body for each in nodes if isinstance(each, _DOCUMENTED) and each.body)
     first = (body[0] for body in bodies)
-    texts = [each for each in first if isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant)]
+    exprs = (each.value for each in first if isinstance(each, ast.Expr))
+    texts = [each for each in exprs if isinstance(each, ast.Constant) and isinstance(each.value, str)]
     left_out = {line for each in texts for line in range(each.lineno, (each.end_lineno or each.lineno) + 1)}
     return "\n".join(line for number, line in enumerate(source.splitlines(), 1) if number not in left_out)
 
