@@ -49,14 +49,20 @@ def tried_loop(value: object, api: str) -> ToolLoop | None:
 
     The loop of a recognised agent need not pass the right arguments: that would be a defect of the agent.
     """
-    deadline, agent = time.monotonic() + _MAX_SECONDS, recognise_agent(value, api)
+    began, agent = (time.monotonic(), time.process_time()), recognise_agent(value, api)
     if agent is not None and _try(agent, api).is_run:
         return agent
-    others = takewhile(lambda _: time.monotonic() < deadline, possible_loops(value, api))
+    others = takewhile(lambda _: not _is_too_long_since(*began), possible_loops(value, api))
     return next((each for each in others if _try(each, api).is_right), None)
 
 
-_MAX_SECONDS = 2
+def _is_too_long_since(began: float, began_of_process: float) -> bool:
+    """Return whether trials used too much time of the processor, or waited for too long, as for a repeated request."""
+    waited, used = time.monotonic() - began, time.process_time() - began_of_process
+    return used > _MAX_PROCESS_SECONDS or waited > _MAX_SECONDS
+
+
+_MAX_PROCESS_SECONDS, _MAX_SECONDS = 2, 5
 
 
 def possible_loops(value: object, api: str) -> Iterator[ToolLoop]:

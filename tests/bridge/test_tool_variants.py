@@ -21,9 +21,10 @@ import inspect
 import json
 import os
 import urllib.request
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import Any, Callable, NamedTuple
+from typing import Any, Callable, NamedTuple, TypeVar
 
 from pydantic import BaseModel
 
@@ -179,6 +180,74 @@ class Agent(Base):
         }} for name, each in self.functions.items()]
     def answer(self, function):
         return self.functions[function["name"]](**loads(function))
+""",
+    "a class of the caller that lists and runs tools": """
+class ToolHost(ABC):
+    @abstractmethod
+    def catalogue(self): ...
+    @abstractmethod
+    def perform(self, name, arguments): ...
+class Agent(Base):
+    def __init__(self, hosts: list[ToolHost] = ()):
+        self.hosts, self.specs = hosts, [each for host in hosts for each in host.catalogue()]
+    def answer(self, function):
+        return self.hosts[0].perform(function["name"], loads(function))
+""",
+    "a decorator that gets a model of the arguments": """
+A = TypeVar("A", bound=BaseModel)
+class Agent(Base):
+    def __init__(self):
+        self.commands, self.specs = {}, []
+    def command(self, args: type[A]) -> Callable[..., Any]:
+        def register(handler):
+            self.commands[args.__name__] = (args, handler)
+            self.specs = [*self.specs, {"type": "function", "function": {
+                "name": args.__name__, "description": args.__doc__, "parameters": args.model_json_schema()}}]
+            return handler
+        return register
+    def answer(self, function):
+        model, handler = self.commands[function["name"]]
+        return handler(model.model_validate(loads(function)))
+""",
+    "another object of its module for its requests": """
+class Model:
+    def __init__(self, model: str = "gpt-5.4", **options):
+        self.model, self.options = model, options
+    def complete(self, messages, tools):
+        return post({"model": self.model, "messages": messages, "tools": tools, **self.options})
+@dataclass
+class Tool:
+    name: str
+    description: str
+    parameters: dict[str, Any]
+    run: Callable[..., Any]
+class Agent(Base):
+    def __init__(self, llm: Model, tools: list[Tool]):
+        self.llm, self.tools = llm, {each.name: each for each in tools or ()}
+        self.specs = [{"type": "function", "function": {
+            "name": name, "description": each.description, "parameters": each.parameters
+        }} for name, each in self.tools.items()]
+    def answer(self, function):
+        return self.tools[function["name"]].run(**loads(function))
+""",
+    "a builder": """
+class Built(Base):
+    def __init__(self, functions, specs):
+        self.functions, self.specs = functions, specs
+    def answer(self, function):
+        return self.functions[function["name"]](**loads(function))
+class Agent:
+    def __init__(self):
+        self.functions, self.specs = {}, []
+    def system(self, text: str):
+        return self
+    def tool(self, function: Callable[..., Any], name: str, description: str, parameters: dict[str, Any]):
+        self.functions[name] = function
+        self.specs.append({"type": "function", "function": {
+            "name": name, "description": description, "parameters": parameters}})
+        return self
+    def build(self) -> Built:
+        return Built(self.functions, self.specs)
 """,
     "declarations by name": """
 class Agent(Base):

@@ -84,7 +84,7 @@ def guess_agent(value: object, api: str) -> AgentDrive | None:
     package, method = PackageCode.around(kind), getattr(kind, loop.prompt.path[0])
     constructor_tools = own_tool_argument(maker.make, loop.constructor, loop.code, package)
     prompt_tools = {} if constructor_tools else own_tool_argument(method, loop.prompt, loop.code, package)
-    registrar = None if constructor_tools or prompt_tools else own_registrar(kind, package)
+    registrar = None if constructor_tools or prompt_tools else own_registrar(maker.made_class or kind, package)
     return loop.drive(api, constructor_tools, prompt_tools, registrar)
 
 
@@ -125,7 +125,7 @@ def _drive_of(maker: ClientMaker, api: str) -> AgentDrive | None:
     is_unclear = loop.may_return_calls and loop.completing is None
     registrar = None
     if kind is not None and not (is_unclear or constructor_tools or prompt_tools):
-        registrar = registrar_of(kind, loop.code)
+        registrar = registrar_of(maker.made_class or kind, loop.code) or registrar_of(kind, loop.code)
     return loop.drive(api, constructor_tools, prompt_tools, registrar)
 
 

@@ -57,6 +57,11 @@ class ClientMaker:
         return self.make is self.client_class
 
     @property
+    def made_class(self) -> type | None:
+        """The class of the objects that `make` makes: of the clients, or of those that open them."""
+        return self.make if self.opening and inspect.isclass(self.make) else self.client_class
+
+    @property
     def copies_object(self) -> bool:
         """Return whether the clients are copies of an object of the user. They must stay open."""
         return isinstance(self.make, ObjectCopies)

@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from harness.bridge.clients.annotations import hints_of
 from harness.bridge.clients.invocation import call_with, wait_for
-from harness.bridge.clients.methods import NAMING_PARAMETERS, Method, method_of
+from harness.bridge.clients.methods import NAMING_PARAMETERS, Method, method_of, public_methods
 from harness.bridge.clients.names import BASE_URLS, KEYS, MODELS, PROVIDERS, SYNONYMS, first_known
 from harness.bridge.clients.provider_arguments import (
     MODEL_PREFIXES,
@@ -238,6 +238,9 @@ def make_client(
         arguments[config[0]] = make_client(config[1], base_url, api_key, model, api="", **inner)
     unknown = method.required - arguments.keys() - {*PROVIDERS, *BASE_URLS, *KEYS, *MODELS}
     arguments |= _example_arguments(method, unknown) | approving_arguments(method)
+    for name in method.required - arguments.keys():
+        if (made := _inner_client(method.hints.get(name), factory, values)) is not None:
+            arguments[name] = made
     if missing := sorted(method.required - arguments.keys()):
         name = getattr(factory, "__name__", "it")
         if inspect.isfunction(factory) and not constructor_names(factory).keys() & {"base_url", "api_key", "model"}:
@@ -258,6 +261,24 @@ def make_client(
     if name not in arguments or arguments[name] != model:
         return make()
     return _call_with_prefixes(make, str(name), model, api)
+
+
+def _inner_client(hint: object, outer: object, values: Mapping[str, str]) -> object | None:
+    """Return an instance of a class of the same module that sends the requests of an object, or `None`.
+
+    Its `**options` get nothing, because it may put them into each request.
+    """
+    module = getattr(outer, "__module__", None)
+    if not inspect.isclass(hint) or hint.__module__ != module or inspect.isabstract(hint):
+        return None
+    method = method_of((), hint)
+    given: dict[str, object] = {
+        name: values[key] for key, name in constructor_names(hint).items() if name in method.names
+    }
+    sends = any(each.sends_requests for each in public_methods(hint))
+    with contextlib.suppress(Exception):  # the user's constructor may fail in any way
+        return call_with(hint, given) if sends and method.required <= given.keys() else None
+    return None
 
 
 _NAME_FUNCTION = (

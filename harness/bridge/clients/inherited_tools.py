@@ -102,8 +102,9 @@ def _function_returning(value: object) -> Callable[..., object]:
 
 def as_model(tool: ConversationTool, hint: object) -> object:
     """Return the schema of a tool, as a Pydantic model if the annotation of a parameter is that of such classes."""
-    base = model_class(None, hint) if takes_model(hint) else None
-    return tool.parameters if base is None else model_of_tool(tool, base)
+    if not takes_model(hint):
+        return tool.parameters
+    return model_of_tool(tool, cast("type", importlib.import_module("pydantic").BaseModel))
 
 
 def model_class(value: object, hint: object) -> type | None:

@@ -180,8 +180,7 @@ def client_with_settings(
     setters = {
         key: setter
         for key, known in _SETTING_METHODS.items()
-        if not first_known(known, made.names)
-        and (setter := _setting_method(drive.maker.client_class, known)) is not None
+        if not first_known(known, made.names) and (setter := _setting_method(drive.maker.made_class, known)) is not None
     }
     has_limit = conversation.max_tokens is not None and "max_tokens" not in setters
     if has_limit and conversation.thinking is None and takes_budget(drive):

@@ -27,6 +27,7 @@ def session_opener(kind: type) -> tuple[str, type] | None:
 
 _OPENING_NAMES = re.compile(
     r"((start|new|create|open|begin|make|get)_)?(chat|session|conversation|thread|dialog(ue)?)(_session)?"
+    r"|build(_agent|_bot|_assistant)?"
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import typing
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -152,8 +153,10 @@ def tool_parameters(method: Method) -> dict[str, str]:
 
 
 def takes_model(hint: object) -> bool:
-    """Return whether an annotation is that of a class of Pydantic models."""
-    return re.search(r"\b[tT]ype\[[^\]]*\bBaseModel\b", str(hint)) is not None
+    """Return whether an annotation is that of a class of Pydantic models, perhaps by a type variable."""
+    bounds = [each.__bound__ for each in typing.get_args(hint) if isinstance(each, typing.TypeVar)]
+    is_bound = typing.get_origin(hint) is type and any("BaseModel" in str(each) for each in bounds)
+    return is_bound or re.search(r"\b[tT]ype\[[^\]]*\bBaseModel\b", str(hint)) is not None
 
 
 def check_schema(tool: ConversationTool, *, takes_required: bool) -> None:

@@ -69,6 +69,7 @@ def _candidates(value: Callable[..., object], method: Method, code: ClassSource)
         if name in others or is_plain or not is_empty or each.kind is each.VAR_KEYWORD or name.startswith("on_"):
             continue
         is_named = name in TOOL_PARAMETERS or EXECUTORS.fullmatch(name) or _TOOL_WORDS.search(name) or name in sent
+        is_named = is_named or any(map(_is_tool_source, own_classes_in(method.hints.get(name))))
         if is_named or each.default is each.empty:
             found.append(name)
     return [*inner, *(each for each in found if not inner or not own_classes_in(method.hints.get(each)))]
@@ -80,6 +81,13 @@ _PLAIN_HINT = r"(?:(?:\w+\.)?Optional\[)?(?:<class ')?(?:str|int|float|bool)\b.*
 _TOOL_WORDS = re.compile(
     "tool|function|handler|spec|schema|action|command|skill|dispatch|regist|plugin|capabilit|abilit"
 )
+
+
+def _is_tool_source(kind: type[Any]) -> bool:
+    """Return whether a caller implements a class that returns the declarations of tools and executes their calls."""
+    missing = list[str](getattr(kind, "__abstractmethods__", ()))
+    numbers = {len(inspect.signature(getattr(kind, each)).parameters) for each in missing}
+    return re.search("Tool|Function|Skill|Action|Command", kind.__name__) is not None and {1, 3} <= numbers
 
 
 def _takes_functions(name: str, method: Method) -> bool:
@@ -110,6 +118,8 @@ def _whole_forms(name: str, hint: object, code: ClassSource, api: str) -> Iterat
         yield from (_Namespaces(has_methods) for has_methods in (False, True))
     if is_open and re.search(rf"\b_?{name}\.\w+\(", code.module):
         yield from (_ToolSources(form) for form in ("", OPENAI.name, BARE))
+    for kind in filter(_is_tool_source, kinds):
+        yield from (_ToolSources(form, kind, is_list=not is_open) for form in ("", OPENAI.name, BARE))
     registrars = ((each, registrar_method(each)) for each in kinds)
     yield from (RegistryArgument(kind, registrar) for kind, registrar in registrars if registrar is not None)
     makers = [maker for each in kinds for maker in _makers_of(each, code, api)]
@@ -187,13 +197,18 @@ def _declared_as(form: str, tool: ConversationTool, api: str) -> Mapping[str, An
 class _ToolSources:
     """Tools as an object with methods of any name: one returns the declarations, and one executes a call.
 
-    `form` is that of `_Declarations`.
+    `form` is that of `_Declarations`. The object may have to implement the class `kind`, and may be in a list.
     """
 
     form: str
+    kind: type[Any] = object
+    is_list: bool = False
 
     def __call__(self, tools: ToolSequence, api: str) -> object:
-        return _ToolSource(tools, [_declared_as(self.form, each, api) for each in tools])
+        made: object = _ToolSource(tools, [_declared_as(self.form, each, api) for each in tools])
+        if missing := list[str](getattr(self.kind, "__abstractmethods__", ())):
+            made = type("Tools", (self.kind,), {name: as_method(getattr(made, name)) for name in missing})()
+        return [made] if self.is_list else made
 
 
 class _ToolSource:
