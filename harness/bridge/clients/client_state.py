@@ -12,7 +12,7 @@ from harness.bridge.clients.client_makers import ClientMaker
 from harness.bridge.clients.methods import method_of
 from harness.bridge.clients.names import KNOWN_PARAMETERS, SYNONYMS, THINKING_PARAMETERS, first_known
 from harness.bridge.clients.signature_reading import is_system_prompt
-from harness.bridge.clients.sources import source_around, source_of
+from harness.bridge.clients.sources import runs_tools, source_around, source_of
 
 
 def system_attribute(client: object, source: str) -> str | None:
@@ -74,12 +74,17 @@ def variables_of(client: object) -> dict[str, object]:
 def setting_attributes(client: object) -> dict[str, object]:
     """Return the attributes of a client that hold settings of its requests, with their values.
 
-    Each is a parameter of the constructor, and another method reads it.
+    Each is a parameter of the constructor, or empty until the caller sets it. Another method reads it.
     """
     kind, own = type(client), cast("dict[str, object]", getattr(client, "__dict__", {}))
     constructor = method_of((), kind)
     source = source_of(kind).replace(source_of(kind.__init__), "")  # which also assigns and checks them
     found: dict[str, object] = {}
+    free = {name for name, each in own.items() if each in (None, [], ()) and name not in constructor.names}
+    if not runs_tools(source):
+        read = {name for name in free & _FREE_SETTINGS if re.search(rf"\bself\.{name}\b", source)}
+        is_set = re.search(r"\bself\.(tools|tool_choice)\b(\.(append|extend)\(|\s*\+?=[^=])", source) is not None
+        found |= {name: own[name] for name in sorted(read) if not is_set}
     for name in sorted(constructor.names & own.keys() & _SETTINGS.keys()):
         types = {*members_of(constructor.hints.get(name))} or {_SETTINGS[name]}
         types |= {dict} if name == "thinking" and bool in types else set[object]()  # a switch
@@ -87,6 +92,9 @@ def setting_attributes(client: object) -> dict[str, object]:
             found[name] = own[name]
     return found
 
+
+_FREE_SETTINGS = frozenset({"tools", "tool_choice", "temperature", "top_p", "stop"})
+"""Attributes that callers set without a parameter of the constructor."""
 
 _SETTINGS: Mapping[str, type] = {
     **dict.fromkeys((*SYNONYMS["max_tokens"], "top_k"), int),

@@ -84,7 +84,8 @@ class Method(MethodCode):
             return self.prompt or (known[0] if self.is_open else None)
         found = first_known(known, self.names - self.delegated) or first_known(known, self.names)
         found = found or self._parameter_by_use(name, form)
-        return found or (known[0] if self.is_open and known[0] not in self.fixed else None)
+        usual = name if form is ANTHROPIC else known[0]
+        return found or (usual if self.is_open and usual not in self.fixed else None)
 
     def _parameter_by_use(self, name: str, form: Form) -> str | None:
         """Return the parameter with an unusual name for the messages, the tools, the tool choice or the schema."""
@@ -99,6 +100,11 @@ class Method(MethodCode):
         if name in ("tool_choice", "tool_config"):
             return next((each for each in _TESTED_CHOICE.findall(self.with_imports) if each in self.names), None)
         return None
+
+    @property
+    def takes_body(self) -> bool:
+        """Return whether the method takes the whole body of a request. See `body_method`."""
+        return self.is_open and not self.names
 
     @property
     def format_class(self) -> str | None:
@@ -124,9 +130,10 @@ class Method(MethodCode):
             return self.dictionary.pack(arguments)
         if self.packed is not None:
             name, kind = self.packed
-            own = inspect.signature(kind).parameters.keys()
+            own = arguments.keys() if self.takes_body else _field_names(kind)
             packed = {each: value for each, value in arguments.items() if each in own}
-            return {name: kind(**packed), **{each: arguments[each] for each in arguments if each not in packed}}
+            rest = {each: value for each, value in arguments.items() if each not in own}
+            return {name: cast("object", kind(**packed)), **rest}
         if self.options is None:
             return arguments
         name, kind, fields = self.options
@@ -326,11 +333,12 @@ def method_of(path: tuple[str, ...], value: object) -> Method:
     kind = hints.get(required[0]) if len(required) == 1 else None
     if inspect.isclass(kind) and first_known(SYNONYMS["messages"], fields := frozenset(hints_of(kind))):
         own = method_of(path, kind)
+        own = replace(own, names=fields, is_open=False) if typing.is_typeddict(kind) else own
         beside = [each for each in named if each.name not in (required[0], *fields)]
         return replace(
             own,
             names=(own.names & fields) | {each.name for each in beside},
-            hints={**hints, **own.hints},
+            hints={**hints, **own.hints, **({} if own.hints else hints_of(kind))},
             source=source_of(value),
             class_source=own.module,
             annotations={**own.annotations, **{each.name: str(each.annotation) for each in beside}},
@@ -359,6 +367,25 @@ def method_of(path: tuple[str, ...], value: object) -> Method:
     if inspect.isclass(value):
         return _with_dictionary(found, value)
     return _with_filled(_with_options(_with_messages_by_place(found)))
+
+
+def _field_names(kind: type) -> frozenset[str]:
+    """Return the names of the arguments from which an object of a class is made."""
+    return frozenset(hints_of(kind) if typing.is_typeddict(kind) else inspect.signature(kind).parameters)
+
+
+def body_method(method: Method) -> Method | None:
+    """Return a method that takes the whole body of a request, as a dictionary or as `**body`, with any parameters.
+    Return `None` for other methods.
+    """
+    if method.is_open and not method.names and method.sends_requests:
+        return method
+    name = next(iter(method.required)) if len(method.required) == 1 else ""
+    is_sent = re.search(rf"\bjson=(dict\(|\{{\*\*)?{name}\b|\bdumps\({name}\b", method.source) is not None
+    kinds = {each for each in members_of(method.hints.get(name, dict)) if each is not Any}
+    if not name or not is_sent or not kinds <= {dict, Mapping} or not method.sends_requests:
+        return None
+    return replace(method, names=frozenset(), required=frozenset(), hints={}, is_open=True, packed=(name, dict))
 
 
 def _text_of_default(default: object) -> str:

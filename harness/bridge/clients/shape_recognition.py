@@ -28,7 +28,7 @@ from harness.bridge.clients.invocation import (
     with_parameters_of_delegate,
 )
 from harness.bridge.clients.message_classes import dispatched_classes
-from harness.bridge.clients.methods import Method, is_decorated_object, method_of
+from harness.bridge.clients.methods import Method, body_method, is_decorated_object, method_of
 from harness.bridge.clients.names import BASE_URLS, KEYS, KNOWN_PARAMETERS, METHODS, MODELS, SYNONYMS, first_known
 from harness.bridge.clients.objects import ObjectCopies
 from harness.bridge.clients.option_methods import option_methods
@@ -143,6 +143,7 @@ def _shape_of_object(
     streams = [(each,) for each in STREAM_METHODS]
     every = [(method,)] if method else [each for each in paths if each not in streams]
     whole = _first_fitting_method(client, every) or (None if method else _first_fitting_method(client, streams))
+    whole = whole or _first_body_method(client, every)
     if whole is not None:
         streams = (
             [SDK_METHODS[whole.path][1]]
@@ -186,6 +187,14 @@ def _first_fitting_method(client: object, paths: Iterable[tuple[str, ...]]) -> M
         key=lambda each: (each.sends_no_conversation, _may_be_a_tool(each), not each.has_usual_prompt),
         default=None,
     )
+
+
+def _first_body_method(client: object, paths: Iterable[tuple[str, ...]]) -> Method | None:
+    """Return the first method of an object that takes the whole body of a request, or `None`."""
+    if inspect.ismodule(client):
+        return None
+    found = ((path, each) for path in paths if (each := attribute_of(client, path)) is not None)
+    return next((body for path, each in found if (body := body_method(method_of(path, each))) is not None), None)
 
 
 def _may_be_a_tool(method: Method) -> bool:
@@ -235,7 +244,7 @@ def _make_shape(
     """Return the shape of a client whose method is known."""
     is_sdk = whole.path in SDK_METHODS
     whole, streamed = _with_message_classes(whole), None if streamed is None else _with_message_classes(streamed)
-    given = {"model": first_known(MODELS, whole.names) or ("model" if is_sdk else None)}
+    given = {"model": first_known(MODELS, whole.names) or ("model" if is_sdk or whole.takes_body else None)}
     if not own:
         given |= {"base_url": first_known(BASE_URLS, whole.names), "api_key": first_known(KEYS, whole.names)}
     is_same = ("stream" in whole.names and (is_sdk or streamed is None or whole.path[0] != RESOURCE)) or (

@@ -55,7 +55,7 @@ def wraps_tools(method: Method) -> bool:
     """
     tools = method.tools_parameter
     if tools is None:
-        return False
+        return not method.is_open and _wraps("tools", method.class_source)  # an attribute
     given = _pattern_of(tools)
     is_read = re.search(rf"\bin {given}|[\"']?\w*[tT]ools[\"']?\]?\s*[:=]\s*(list\()?{given}(?!\s*[,)])", method.source)
     others = passed_on(method.with_imports, tools, method.source)
