@@ -24,7 +24,7 @@ import urllib.request
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import Any, Callable, NamedTuple, TypeVar
+from typing import Any, Callable, NamedTuple, TypedDict, TypeVar
 
 from pydantic import BaseModel
 
@@ -248,6 +248,49 @@ class Agent:
         return self
     def build(self) -> Built:
         return Built(self.functions, self.specs)
+""",
+    "an attribute of the object": """
+@dataclass
+class Tool:
+    name: str
+    description: str
+    parameters: dict[str, Any]
+    function: Callable[..., Any]
+class Agent(Base):
+    def __init__(self) -> None:
+        self.tools: list[Tool] = []
+    @property
+    def specs(self):
+        return [{"type": "function", "function": {
+            "name": each.name, "description": each.description, "parameters": each.parameters
+        }} for each in self.tools]
+    def answer(self, function):
+        return next(each for each in self.tools if each.name == function["name"]).function(**loads(function))
+""",
+    "base classes that pass their options on": """
+class Remembers:
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.kept = []
+class HasTools:
+    def __init__(self, functions: dict[str, Callable[..., Any]] | None = None, schemas=None, **options):
+        super().__init__(**options)
+        self.functions, self.specs = functions or {}, schemas or []
+class Agent(Remembers, HasTools, Base):
+    def answer(self, function):
+        return self.functions[function["name"]](**loads(function))
+""",
+    "typed dictionaries with the rest of the declaration": """
+class ToolDict(TypedDict):
+    schema: dict[str, Any]
+    run: Callable[..., Any]
+class Agent(Base):
+    def __init__(self, tools: dict[str, ToolDict] | None = None):
+        self.tools = tools or {}
+        self.specs = [{"type": "function", "function": {"name": name, **each["schema"]}}
+                      for name, each in self.tools.items()]
+    def answer(self, function):
+        return self.tools[function["name"]]["run"](**loads(function))
 """,
     "declarations by name": """
 class Agent(Base):

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import cast
 
+from harness.bridge.call_log import call
 from harness.bridge.clients.client_makers import ClientMaker, made_by, maker_of
 from harness.bridge.clients.client_state import keeps_history, variables_of
 from harness.bridge.clients.constructors import constructor_method, constructor_names
@@ -36,7 +37,7 @@ from harness.bridge.clients.sources import ClassSource, runs_tools, source_of
 from harness.bridge.clients.tool_arguments import ToolArgument, tool_arguments
 from harness.bridge.clients.tool_functions import with_values
 from harness.bridge.clients.tool_registration import Registrar, registrar_by, registrar_of
-from harness.bridge.clients.tool_variants import tool_variants
+from harness.bridge.clients.tool_variants import attribute_variants, tool_variants
 from harness.bridge.clients.turns import (
     answer_attributes,
     answer_of_turn,
@@ -107,6 +108,8 @@ def loop_variants(value: object, api: str) -> Iterator[AgentDrive | FunctionDriv
         yield AgentDrive(maker, api, loop.prompt, each, {}, None, loop.completing)
     for each in tool_variants(getattr(kind, loop.prompt.path[0]), loop.prompt, loop.code, api):
         yield AgentDrive(maker, api, loop.prompt, {}, each, None, loop.completing)
+    for each in attribute_variants(kind, loop.code, api) if not maker.opening else ():
+        yield AgentDrive(maker, api, loop.prompt, {}, {}, None, loop.completing, attribute_tools=each)
 
 
 _ANSWERS_CALLS = re.compile(r"tool_call_id|tool_use_id|function_call_output|function_?response", re.IGNORECASE)
@@ -194,7 +197,8 @@ class AgentDrive:
     `constructor_tools` and `prompt_tools` map parameters of the constructor and of the prompt method to functions that
     build their tool arguments. `registrar` registers a tool with a client. If the prompt method only adds the prompt to
     the conversation, `completing` is the method that then sends it. `continues` is set if a trial has shown that its
-    calls continue one conversation.
+    calls continue one conversation. `attribute_tools` maps attributes of the client to functions that build their
+    values.
     """
 
     maker: ClientMaker
@@ -205,6 +209,7 @@ class AgentDrive:
     registrar: Registrar | None
     completing: Method | None = None
     continues: bool = False
+    attribute_tools: Mapping[str, ToolArgument] = field(default_factory=dict[str, "ToolArgument"])
 
     @property
     def sending(self) -> Method:
@@ -221,7 +226,8 @@ class AgentDrive:
 
     @property
     def _is_by_signature(self) -> bool:
-        values = [*self.constructor_tools.values(), *self.prompt_tools.values(), self.registrar]
+        given = (self.constructor_tools, self.prompt_tools, self.attribute_tools)
+        values = [*(value for each in given for value in each.values()), self.registrar]
         return any(getattr(each, "is_by_signature", False) for each in values)
 
     @property
@@ -255,7 +261,7 @@ class AgentDrive:
         opened = f", in the session that {self.maker.opening} opens" if self.maker.opening else ""
         if self._is_by_signature:
             return f"with functions as tools{opened}"
-        names = [*self.constructor_tools, *self.prompt_tools]
+        names = [*self.constructor_tools, *self.prompt_tools, *self.attribute_tools]
         names += (
             ["".join(f"{each}." for each in self.registrar.path) + self.registrar.method.path[0]]
             if self.registrar
@@ -270,6 +276,8 @@ class AgentDrive:
         constructor_tools = {name: make(tools, self.api) for name, make in self.constructor_tools.items()}
         client, per_call = client_with_settings(self, endpoint, model, conversation, constructor_tools)
         examples = self.prompt.examples
+        for name, make in self.attribute_tools.items():
+            call(setattr, client, name, make(tools, self.api))
         for tool in tools:
             if self.registrar is not None:
                 client = self.registrar(client, tool, self.api)

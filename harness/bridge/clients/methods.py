@@ -11,6 +11,7 @@ import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from itertools import takewhile
 from types import MethodType
 from typing import Any, cast
 
@@ -314,18 +315,20 @@ def method_of(path: tuple[str, ...], value: object) -> Method:
         return Method(path, frozenset(), is_open=False)
     named = [each for each in parameters if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)]
     required, hints = [each.name for each in named if each.default is each.empty], _hints_of_method(value)
-    if inspect.isclass(value) and (delegate := _constructor_delegate(value)) is not None:
-        own, other = method_of(path, value.__init__), method_of((), delegate)
-        return replace(
-            own,
-            names=(own.names | other.names) - {"self"},
-            is_open=other.is_open,
-            required=own.required - {"self"},
-            preset={**other.preset, **own.preset},
-            hints={**other.hints, **hints},
-            source="",
-            class_source=source_of(value),
-        )
+    if inspect.isclass(value) and (delegates := _constructor_delegates(value)):
+        own = method_of(path, value.__init__)
+        for other in (method_of((), each) for each in delegates):
+            own = replace(
+                own,
+                names=(own.names | other.names) - {"self"},
+                is_open=other.is_open and not _PASSES_UP.search(other.source),  # `object` takes no options
+                required=own.required - {"self"},
+                preset={**other.preset, **own.preset},
+                hints={**other.hints, **own.hints, **hints},
+                source="",
+                class_source=source_of(value),
+            )
+        return own
     unpacked = _unpacked_fields(parameters, hints) | accepted_options(value)
     if not unpacked and (passed := delegate_of_options(value)) is not None:
         unpacked, hints = passed[1], {**_hints_of_method(passed[0]), **hints}
@@ -529,13 +532,22 @@ def _decorated_function(value: object, name: str) -> object:
 _MAX_DECORATORS = 5
 
 
-def _constructor_delegate(kind: type) -> Callable[..., object] | None:
-    """Return the method that the constructor of a class passes its `**options` on to, if there is one."""
+def _constructor_delegates(kind: type) -> list[Callable[..., object]]:
+    """Return the methods that get the `**options` of a constructor: one that it calls, or else the constructors of its
+    base classes.
+    """
     constructor = vars(kind).get("__init__")
     found = PASSES_OPTIONS.search(source_of(constructor)) if constructor is not None else None
     method = getattr(kind, found[1], None) if found else None
-    return method if inspect.isfunction(method) else None
+    if inspect.isfunction(method):
+        return [method]
+    chain = [each for base in kind.__mro__ if inspect.isfunction(each := vars(base).get("__init__"))]
+    passing = [*takewhile(lambda each: _PASSES_UP.search(source_of(each)), chain)]
+    return chain[1 : 1 + len(passing)]
 
+
+_PASSES_UP = re.compile(r"\bsuper\(\)\.__init__\(\s*\*\*\w+\s*\)")
+"""Code that passes all `**options` on to the constructor of the next base class, and nothing else."""
 
 PASSES_OPTIONS = re.compile(r"\bself\.(\w+)\([^()]*\*\*")
 """Code that passes `**options` on to another method of the same object."""

@@ -66,7 +66,7 @@ def executing_method(kind: type) -> str | None:
 def tool_maker(kind: type, code: ClassSource) -> ToolMaker | None:
     """Return a function that makes a tool of a class, or of a class that implements it. Return `None` if it cannot."""
     if typing.is_typeddict(kind):
-        parts = _parts_named(hints_of(kind))
+        parts = parts_named(hints_of(kind))
         is_whole = "handler" in parts.values() and {"name", "declaration"} & {*parts.values()}
         return tested_maker(TypedDictionaries(parts)) if is_whole else None
     running = [each for each in RUNNING_METHODS if callable(vars(kind).get(each))]
@@ -140,17 +140,12 @@ class TypedDictionaries:
     parts: Mapping[str, str]
     form: str = OPENAI.name
 
-    @property
-    def takes_declaration(self) -> bool:
-        """Return whether a key holds the declaration of a tool."""
-        return "declaration" in self.parts.values()
-
     def __call__(self, tool: ConversationTool) -> object:
         """Return the dictionary of a tool."""
         given = parts_of_tool(tool, form=self.form)
         return {key: given[part] for key, part in self.parts.items()}
 
 
-def _parts_named(keys: Iterable[str]) -> dict[str, str]:
+def parts_named(keys: Iterable[str]) -> dict[str, str]:
     """Return the parts of a tool that these keys mean."""
     return {key: part for key in keys for part, names in TOOL_PARTS.items() if key in names}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 import re
+import typing
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any, TypeAlias, cast
 
-from harness.bridge.clients.annotations import own_classes_in
+from harness.bridge.clients.annotations import hints_of, own_classes_in
 from harness.bridge.clients.forms import GEMINI, OPENAI
 from harness.bridge.clients.methods import Method
 from harness.bridge.clients.names import EXECUTORS, FUNCTION_MAPS, KNOWN_PARAMETERS, SYNONYMS, TOOL_PARAMETERS
@@ -28,7 +29,7 @@ from harness.bridge.clients.tool_arguments import (
 from harness.bridge.clients.tool_classes import ClassMaker, own_tool_maker
 from harness.bridge.clients.tool_declarations import BARE, TOOL_PARTS, declaration_of, declared_as, parts_of_tool
 from harness.bridge.clients.tool_functions import ToolSequence, as_method, make_function, make_handler
-from harness.bridge.clients.tool_objects import ConstructedTools, ToolMaker, TypedDictionaries, tool_maker
+from harness.bridge.clients.tool_objects import ConstructedTools, ToolMaker, TypedDictionaries, parts_named, tool_maker
 from harness.bridge.clients.tool_registration import registrar_method
 from harness.model.protocols import ConversationTool
 
@@ -152,9 +153,15 @@ _TUPLES = (
 
 def _makers_of(kind: type, code: ClassSource, api: str) -> Iterator[ToolMaker]:
     """Yield functions that make tools of a class. A declaration among their parts may have several formats."""
+    forms = dict.fromkeys((api or OPENAI.name, OPENAI.name, *(() if api == GEMINI.name else (BARE,))))
+    if typing.is_typeddict(kind):
+        parts = parts_named(hints_of(kind))
+        declared = {key: "declaration" if part == "parameters" else part for key, part in parts.items()}
+        if "handler" in parts.values():
+            yield from (TypedDictionaries(each, form) for each in (parts, declared) for form in forms)
+        return
     for maker in filter(None, (tool_maker(kind, code), own_tool_maker(kind, code.module))):
-        if isinstance(maker, ConstructedTools | TypedDictionaries) and maker.takes_declaration:
-            forms = dict.fromkeys((api or OPENAI.name, OPENAI.name, *(() if api == GEMINI.name else (BARE,))))
+        if isinstance(maker, ConstructedTools) and maker.takes_declaration:
             yield from (replace(maker, form=form) for form in forms)
         else:
             yield maker
@@ -170,6 +177,20 @@ def _keys_read(source: str) -> Iterator[Mapping[str, str]]:
     functions = [each for each in TOOL_PARTS["handler"] if each in read]
     for key in sorted(functions, key=lambda each: each == "function"):
         yield {**parts, key: "handler"}
+
+
+def attribute_variants(kind: type, code: ClassSource, api: str) -> Iterator[ToolArguments]:
+    """Yield the ways to give tools to the objects of a class by a public attribute, which is empty at first."""
+    for name, hint in _EMPTY_ATTRIBUTE.findall(code.source):
+        if name in TOOL_PARAMETERS:
+            members = {"__annotations__": {name: hint} if hint else {}, "__module__": kind.__module__}
+            own_hint = hints_of(type("Attributes", (), members)).get(name)
+            yield from ({name: each} for each in _whole_forms(name, own_hint, code, api))
+
+
+_EMPTY_ATTRIBUTE = re.compile(
+    r"\bself\.([a-z]\w*)(?::\s*([^=\n]+?))?\s*=\s*(?:\[\]|\{\}|dict\(\)|list\(\))\s*$", re.MULTILINE
+)
 
 
 @dataclass(frozen=True, slots=True)
