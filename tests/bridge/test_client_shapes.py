@@ -1468,6 +1468,15 @@ def test_the_last_event_may_have_the_message_to_send_back() -> None:
     assert other.own(len(REQUEST.messages), answer.message) is None
 
 
+def test_an_answer_may_have_the_message_with_the_parts_of_gemini_in_a_field() -> None:
+    own = {"role": "assistant", "content": "Hi", "parts": [{"text": "Hi", "thoughtSignature": "c2ln"}]}
+    memory = Memory()
+
+    answer = read_answer({"message": own, "text": "Hi", "finish_reason": "STOP"}, REQUEST, memory, "gemini")
+
+    assert memory.own(len(REQUEST.messages), answer.message) is own
+
+
 def test_a_dictionary_with_the_parts_of_gemini_may_be_the_message_to_send_back() -> None:
     parts = [{"text": "Hi", "thought_signature": "c2ln"}]
     own = {"role": "assistant", "content": "Hi", "tool_calls": [], "parts": parts, "finish_reason": "STOP"}

@@ -861,6 +861,15 @@ class Finder:
 """
 
 
+def test_code_with_tools_of_its_own_may_get_its_model_from_the_environment(harness: Command, folder: Path) -> None:
+    code = OWN_TOOLS.replace("CHECK", "pass").replace('model="gpt-4.1"', "model=None")
+    (folder / "finding.py").write_text(code)
+
+    done = harness("try", "finding:Finder")
+
+    assert "PASS" in done.out, done.out + done.err
+
+
 RETURNS_FIELDS = "if not choice['message'].get('tool_calls'): return {'answer': choice['message']['content'], "
 
 

@@ -65,7 +65,8 @@ def read_complete_answer(  # noqa: PLR0913 - what is known about the client and 
     if is_gemini_body(body):
         found = _with_own_reason(gemini_responses.read_response(camel_case(body), request))
         found = _with_own_text_and_calls(found, answer, request)
-        is_own = bool(own_classes(hint)) or plain_fields(answer).get("role") == "assistant"
+        inner = plain_fields(plain_fields(answer).get("message"))
+        is_own = bool(own_classes(hint)) or "assistant" in (plain_fields(answer).get("role"), inner.get("role"))
         _keep_own_instance(found, request, memory, own_message(answer, hint, api) if is_own else None)
         is_content = not is_gemini_body(jsonable(answer)) and found.raw_stop_reason is None
         return _with_usual_reason(found) if is_content else found

@@ -36,8 +36,11 @@ TRIED_MODELS = ("model", "gpt-4.1", "claude-opus-4-8", "gemini-2.5-flash")
 unknown models.
 """
 
-EXAMPLE_MODELS: Mapping[str, str] = dict(zip(("openai-chat", "anthropic", "gemini"), TRIED_MODELS[1:], strict=True))
-"""API → model name to try for a client that chooses its provider by the model."""
+EXAMPLE_MODELS: Mapping[str, str] = {
+    **dict(zip(("openai-chat", "anthropic", "gemini"), TRIED_MODELS[1:], strict=True)),
+    "openai-responses": "gpt-5.4",  # it accepts settings for reasoning
+}
+"""API → model name to try for a client that chooses its provider by the model, or whose default is not known."""
 
 
 def default_base_url(value: object, provider_url: str) -> str:
