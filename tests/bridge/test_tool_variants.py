@@ -292,6 +292,17 @@ class Agent(Base):
     def answer(self, function):
         return self.tools[function["name"]]["run"](**loads(function))
 """,
+    "objects that list declarations with their functions": """
+class Agent(Base):
+    def __init__(self, plugins: list[object] | None = None):
+        self.table, self.specs = {}, []
+        for plugin in plugins or []:
+            for definition, function in plugin.tools():
+                self.table[definition["function"]["name"]] = function
+                self.specs.append(definition)
+    def answer(self, function):
+        return self.table[function["name"]](**loads(function))
+""",
     "declarations by name": """
 class Agent(Base):
     def __init__(self, commands, implementations):

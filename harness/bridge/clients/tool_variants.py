@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import typing
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any, TypeAlias, cast
@@ -119,6 +119,11 @@ def _whole_forms(name: str, hint: object, code: ClassSource, api: str) -> Iterat
         yield from (_Namespaces(has_methods) for has_methods in (False, True))
     if is_open and re.search(rf"\b_?{name}\.\w+\(", code.module):
         yield from (_ToolSources(form) for form in ("", OPENAI.name, BARE))
+    if _calls_items(name, code.module):
+        for has_functions in (False, True):
+            yield from (
+                _ToolSources(form, is_list=True, has_functions=has_functions) for form in ("", OPENAI.name, BARE)
+            )
     for kind in filter(_is_tool_source, kinds):
         yield from (_ToolSources(form, kind, is_list=not is_open) for form in ("", OPENAI.name, BARE))
     registrars = ((each, registrar_method(each)) for each in kinds)
@@ -134,6 +139,12 @@ def _whole_forms(name: str, hint: object, code: ClassSource, api: str) -> Iterat
         for starts_with_function in (False, True):
             yield PairsArgument(str(hint), by_name, starts_with_function, code.module)
         yield from (TuplesArgument(parts, str(hint), by_name) for parts in _TUPLES if by_name or "name" in parts)
+
+
+def _calls_items(name: str, source: str) -> bool:
+    """Return whether code calls methods without arguments of the items of a parameter."""
+    items = re.findall(rf"\bfor (\w+) in \(?(?:self\.)?_?{name}\b", source)
+    return any(re.search(rf"\b{each}\.\w+\(\)", source) for each in items)
 
 
 _HAS_ITEMS = re.compile(r"\b([lL]ist|[sS]equence|[iI]terable|[tT]uple|[cC]ollection|[dD]ict|Mapping)\b")
@@ -218,15 +229,19 @@ def _declared_as(form: str, tool: ConversationTool, api: str) -> Mapping[str, An
 class _ToolSources:
     """Tools as an object with methods of any name: one returns the declarations, and one executes a call.
 
-    `form` is that of `_Declarations`. The object may have to implement the class `kind`, and may be in a list.
+    `form` is that of `_Declarations`. The object may have to implement the class `kind`, and may be in a list. With
+    `has_functions`, each declaration is in a pair with its function.
     """
 
     form: str
     kind: type[Any] = object
     is_list: bool = False
+    has_functions: bool = False
 
     def __call__(self, tools: ToolSequence, api: str) -> object:
-        made: object = _ToolSource(tools, [_declared_as(self.form, each, api) for each in tools])
+        declared = [_declared_as(self.form, each, api) for each in tools]
+        pairs = [*zip(declared, map(make_handler, tools), strict=True)]
+        made: object = _ToolSource(tools, pairs if self.has_functions else declared)
         if missing := list[str](getattr(self.kind, "__abstractmethods__", ())):
             made = type("Tools", (self.kind,), {name: as_method(getattr(made, name)) for name in missing})()
         return [made] if self.is_list else made
@@ -235,7 +250,7 @@ class _ToolSources:
 class _ToolSource:
     """An object whose methods, of any name, return the declarations of tools or execute a call."""
 
-    def __init__(self, tools: ToolSequence, declared: list[Mapping[str, Any]]) -> None:
+    def __init__(self, tools: ToolSequence, declared: Sequence[object]) -> None:
         self._execute, self._declared = ExecutorArgument(()).executor(tools), _AwaitableList(declared)
 
     def __getattr__(self, name: str) -> Callable[..., object]:
@@ -248,10 +263,10 @@ class _ToolSource:
         return run
 
 
-class _AwaitableList(list[Mapping[str, Any]]):
+class _AwaitableList(list[object]):
     """Declarations of tools. A client may await them or not."""
 
-    def __await__(self) -> Generator[Any, None, list[Mapping[str, Any]]]:
+    def __await__(self) -> Generator[Any, None, list[object]]:
         return self
         yield
 
