@@ -67,6 +67,7 @@ def call_once(spec: str, model: str) -> None:
             messages.append(cast("ChatResponse", answer).message)
             if messages[-1].tool_calls:
                 sys.stdout.write(f"{RETURNED_CALLS}\n")
+                break  # the caller would have to send their results first
     returned = _returned_by(calls[-1])
     sys.stdout.write(f"{returned}\n")
     if isinstance(returned, str) or text_of_fields(returned):

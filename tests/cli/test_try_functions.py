@@ -316,6 +316,15 @@ class Choosy:
 choosy, kept = Choosy(), []
 
 
+class Reply:
+    def __init__(self, message):
+        self.content, self.calls = message.get("content") or "", message.get("tool_calls") or []
+
+
+def reply(messages: list):
+    return Reply(send(messages, tools=[TOOL])["choices"][0]["message"])
+
+
 def talk(question):
     answer = send([*kept, {"role": "user", "content": question}])["choices"][0]["message"]
     kept.extend([{"role": "user", "content": question}, answer])
@@ -333,6 +342,7 @@ def choose(question):
     [
         ("plain", ["a client of openai-chat, called as own:plain(subject)", "Nothing is wrong"]),
         ("with_tools", ["with tools of its own, called as own:with_tools(subject)", "2 pass", "Nothing is wrong"]),
+        ("reply", ["with tools of its own, called as own:reply(messages)", "Nothing is wrong"]),
         ("handy", ["with tools of its own, called as own:handy.run(messages)", "2 pass", "Nothing is wrong"]),
         ("agent", ["called as own:agent.run(messages)", "Nothing is wrong"]),
         ("choosy", ["called as own:choosy.invoke(messages, tools, response_format)", "Nothing is wrong"]),
