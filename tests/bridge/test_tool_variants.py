@@ -94,18 +94,18 @@ class Agent(Base):
 @dataclass
 class Step:
     name: str
-    form: type[BaseModel]
+    model: type[BaseModel]
     handler: Callable[[Any], Any]
     description: str = ""
 class Agent(Base):
     def __init__(self, actions: list[Step]):
         self.steps = {each.name: each for each in actions}
         self.specs = [{"type": "function", "function": {
-            "name": each.name, "description": each.description, "parameters": each.form.model_json_schema()
+            "name": each.name, "description": each.description, "parameters": each.model.model_json_schema()
         }} for each in actions]
     def answer(self, function):
         step = self.steps[function["name"]]
-        return step.handler(step.form.model_validate_json(function["arguments"]))
+        return step.handler(step.model.model_validate_json(function["arguments"]))
 """,
     "a server with tools, and a name that means nothing": """
 class Agent(Base):

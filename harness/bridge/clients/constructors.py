@@ -15,7 +15,7 @@ from functools import partial
 from itertools import chain
 from typing import Any, cast
 
-from harness.bridge.clients.annotations import hints_of
+from harness.bridge.clients.annotations import hints_of, item_class
 from harness.bridge.clients.invocation import call_with, wait_for
 from harness.bridge.clients.methods import NAMING_PARAMETERS, Method, method_of, public_methods
 from harness.bridge.clients.names import BASE_URLS, KEYS, MODELS, PROVIDERS, SYNONYMS, first_known
@@ -169,17 +169,20 @@ def _configuration_parameter(factory: object) -> tuple[str, type] | None:
             continue
         classes = [each for each in (hint, *typing.get_args(hint)) if inspect.isclass(each)]
         for each in [kind for every in classes for kind in (every, *_implementations(every))]:
-            if name != "return" and _is_configuration(each):
+            if name != "return" and _is_configuration(each, is_item=item_class(hint) is each):
                 return name, each
     return _injected_parameter(factory)
 
 
-def _is_configuration(kind: type[Any]) -> bool:
-    """Return whether a class holds the configuration of a client: a base URL, or the tools or the model of an agent."""
+def _is_configuration(kind: type[Any], *, is_item: bool) -> bool:
+    """Return whether a class holds the configuration of a client: a base URL, or the tools or the model of an agent.
+
+    The items of a list, such as tools with a model for their arguments, have no agent's configuration.
+    """
     names = method_of((), kind).names
     holds_fields = is_dataclass(kind) or hasattr(kind, "model_fields")
     is_of_agent = holds_fields and bool(names & {"tools", "toolset", "model", "model_name"})
-    return first_known(BASE_URLS, names) is not None or (is_of_agent and "messages" not in names)
+    return first_known(BASE_URLS, names) is not None or (is_of_agent and not is_item and "messages" not in names)
 
 
 def _implementations(kind: type) -> list[type]:
