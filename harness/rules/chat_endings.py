@@ -420,11 +420,18 @@ def _refusal_blame(evidence: Evidence, exchange: int | None, status: int) -> Bla
     others."""
     if exchange is None or status >= 500 or status == 429:
         return Blame.PROVIDER
-    if refused_change_of_caller(evidence, evidence.parsed_exchanges[exchange]) is not None:
+    parsed = evidence.parsed_exchanges[exchange]
+    if refused_change_of_caller(evidence, parsed) is not None and not _breaks_other_limits(evidence, parsed):
         return Blame.SCENARIO
     if evidence.transcript.scripted:
         return Blame.ADAPTER
-    return Blame.ADAPTER if evidence.is_refused(evidence.parsed_exchanges[exchange]) else Blame.PROVIDER
+    return Blame.ADAPTER if evidence.is_refused(parsed) else Blame.PROVIDER
+
+
+def _breaks_other_limits(evidence: Evidence, parsed: ParsedExchange) -> bool:
+    """Return whether a request is refused for more than reasoning that is bound to another prefix."""
+    errors = [each for each in evidence.violations(parsed) if each.severity == "error"]
+    return any(not each.rule.endswith("thinking-bound") for each in errors)
 
 
 def wrong_wait(evidence: Evidence, chat: int) -> RuleViolation | None:

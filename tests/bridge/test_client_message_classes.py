@@ -523,3 +523,22 @@ def test_results_are_messages_of_the_user_if_the_code_has_no_other_role(source: 
     (made,) = with_own_roles([message], source, has_tool_role=mentions_tool_role(source))
 
     assert made["role"] == ("function" if "function" in source else role)
+
+
+@dataclass
+class Asked:
+    pieces: list[Words | Finding]
+
+
+@dataclass
+class Said:
+    pieces: list[Words | Job]
+
+
+def test_each_of_several_message_classes_may_list_blocks() -> None:
+    def chat(messages: list[Asked | Said]) -> Said: ...
+
+    def plain(messages: list[dict[str, Any]]) -> Said: ...
+
+    assert recognise_shape(chat, "mine").lists_blocks
+    assert not recognise_shape(plain, "mine").lists_blocks

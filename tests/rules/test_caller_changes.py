@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from harness.runner.differences import observe
 from harness.runner.suite_run import Run
 from harness.scenarios.schema import ResultSpec, Scenario, TrimSpec
 from tests.backends import InProcess, shipped_scenarios
+from tests.broken.fault import sends
 from tests.rules.transcripts import RULES, transcript_of
 
 MODELS: Mapping[str, Any] = {
@@ -79,3 +81,20 @@ def test_the_scenario_is_blamed_for_what_it_asks(model: str, ask: Ask) -> None:
 def test_the_differences_show_the_effect_of_a_change_that_the_scenario_asks_for(model: str) -> None:
     seen = observe(Evidence(transcript_of(asked(model, added_tool))))
     assert seen["after a change of the prefix that the scenario asks for"] == {f"tools: {EFFECTS[model]}"}
+
+
+def without_signatures(_api: str, body: dict[str, Any]) -> dict[str, Any]:
+    for message in body["messages"]:
+        for block in message["content"] if isinstance(message["content"], list) else ():
+            block.pop("signature", None)
+    return body
+
+
+def test_the_adapter_is_blamed_for_a_refusal_that_has_another_reason() -> None:
+    cell = asked("claude-fable-5-2", another_prompt)
+    broken = replace(cell.target, adapter=sends(without_signatures)(cell.target.adapter))
+    result = Run(InProcess(), RULES)([replace(cell, target=broken)]).cells[0]
+
+    refused = [each for each in result.findings if each.rule == "chat-refused"]
+    assert {each.blame for each in refused} == {Blame.ADAPTER}
+    assert all(each.follows is not None for each in refused)

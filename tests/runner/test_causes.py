@@ -50,6 +50,15 @@ def follows(*findings: Finding) -> list[str | None]:
     return [None if each.follows is None else found[each.follows].rule for each in found]
 
 
+def test_a_missing_field_may_be_the_lost_state() -> None:
+    lost = finding("opaque-state-lost", pointer="/messages/1/content/0")
+    missing = limit("anthropic-field-missing", pointer="/messages/1/content/0")
+    elsewhere = limit("anthropic-field-missing", pointer="/messages/2/content/0")
+
+    assert follows(lost, missing) == [None, "opaque-state-lost"]
+    assert follows(lost, elsewhere) == [None, None]
+
+
 def test_all_that_a_lost_id_brings_about_is_one_cause() -> None:
     assert follows(
         refused(),

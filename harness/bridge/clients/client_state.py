@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Mapping
-from typing import cast
+from dataclasses import is_dataclass
+from typing import Any, cast
 
 from harness.bridge.clients.annotations import members_of
 from harness.bridge.clients.client_makers import ClientMaker
@@ -80,7 +81,8 @@ def setting_attributes(client: object) -> dict[str, object]:
     constructor = method_of((), kind)
     source = source_of(kind).replace(source_of(kind.__init__), "")  # which also assigns and checks them
     found: dict[str, object] = {}
-    free = {name for name, each in own.items() if each in (None, [], ()) and name not in constructor.names}
+    kept = {"tools"} & constructor.names if _keeps_tools(kind) else set[str]()
+    free = {name for name, each in own.items() if each in (None, [], ()) and name not in constructor.names - kept}
     if not runs_tools(source):
         read = {name for name in free & _FREE_SETTINGS if re.search(rf"\bself\.{name}\b", source)}
         is_set = re.search(r"\bself\.(tools|tool_choice)\b(\.(append|extend)\(|\s*\+?=[^=])", source) is not None
@@ -92,6 +94,16 @@ def setting_attributes(client: object) -> dict[str, object]:
             found[name] = own[name]
     return found
 
+
+def _keeps_tools(kind: type[Any]) -> bool:
+    """Return whether a constructor keeps the tools that it gets unchanged, as the attribute `tools`."""
+    return is_dataclass(kind) or _KEPT_TOOLS.search(source_of(kind.__init__)) is not None
+
+
+_KEPT_TOOLS = re.compile(
+    r"\bself\.tools(?::[^=\n]+)?\s*=\s*(?:list\(|tuple\(|\[\*)?tools(?: or (?:\[\]|\(\)|None))?[)\]]*\s*$", re.MULTILINE
+)
+"""Code that keeps tools as an attribute."""
 
 _FREE_SETTINGS = frozenset({"tools", "tool_choice", "temperature", "top_p", "stop"})
 """Attributes that callers set without a parameter of the constructor."""

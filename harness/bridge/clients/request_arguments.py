@@ -107,6 +107,8 @@ class RequestArguments:
         made = self._of_form(method, request)
         found = {name: each for name in made if (each := self.shape.setting_attribute(name)) is not None}
         given = {each: self._argument(method, name, each, request, made[name]) for name, each in found.items()}
+        if (tools := found.get("tools")) is not None:
+            given[tools] = as_annotated([*map(Declaration, given[tools])], self.shape.attribute_hints.get(tools))
         return {**self.shape.default_settings, **given}
 
     def _of_form(self, method: Method, request: ChatRequest) -> dict[str, Any]:

@@ -89,7 +89,8 @@ def _recognise_value(value: object, name: str, method: str, api: str) -> ClientS
     if shape.form is PROMPT and inspect.isclass(value) and not first_known(SYNONYMS["messages"], shape.whole.names):
         shape = replace(shape, keeps_history=keeps_history(client))
     settings = setting_attributes(client) if inspect.isclass(value) and not shape.is_sdk else {}
-    return _with_system_attribute(replace(shape, default_settings=settings), client)
+    hints = method_of((), cast("type[Any]", type(client))).hints
+    return _with_system_attribute(replace(shape, default_settings=settings, attribute_hints=hints), client)
 
 
 def _maker_of_copies(value: object) -> Callable[[str, str, str], object]:

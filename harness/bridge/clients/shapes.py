@@ -55,7 +55,8 @@ class ClientShape:
     `system_attribute` is the client's attribute for the system prompt, if its method has no parameter for it, and
     `default_system` the value that the constructor gives it.
 
-    `default_settings` maps the attributes for settings of requests to the values that the constructor gives them.
+    `default_settings` maps the attributes for settings of requests to the values that the constructor gives them, and
+    `attribute_hints` the attributes to the annotations of the constructor.
 
     If the method has a parameter for the provider, it gets that of `provider_api`.
 
@@ -75,6 +76,7 @@ class ClientShape:
     system_attribute: str | None = None
     default_system: str | None = None
     default_settings: Mapping[str, object] = field(default_factory=dict[str, object])
+    attribute_hints: Mapping[str, object] = field(default_factory=dict[str, object])
     tool_form: Form | None = None
     unused_tools: str | None = None
     is_object: bool = False
@@ -213,8 +215,9 @@ class ClientShape:
 
     @property
     def lists_blocks(self) -> bool:
-        """Return whether the class of the client's messages has a field of its own for a list of content blocks."""
-        return block_field(hints_of(item_class(self.messages_hint))) is not None
+        """Return whether a class of the client's messages has a field of its own for a list of content blocks."""
+        kinds = [item_class(self.messages_hint), *own_classes(self.messages_hint)]
+        return any(block_field(hints_of(each)) is not None for each in kinds)
 
     @property
     def has_default_system(self) -> bool:
