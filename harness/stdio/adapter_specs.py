@@ -37,10 +37,11 @@ from harness.model.protocols import Adapter, Loop
 from harness.platform.exceptions import shorten
 from harness.plugins import ADAPTERS
 from harness.stdio import agent_program
-from harness.stdio.loop_trials import final_call_of, loop_of
 
 if TYPE_CHECKING:
-    from harness.model.protocols import Conversation, Drive, Endpoint
+    from harness.bridge.clients.sessions import SessionDrive
+    from harness.model.protocols import Conversation, Drive, Endpoint, FinalCall
+    from harness.stdio.loop_trials import ToolLoop
 
 COMMAND_PREFIX = "$ "
 """Prefix of specifications that are commands. It looks like a shell prompt."""
@@ -164,16 +165,31 @@ def _loop(kind: str, api_name: str | None, what: str) -> Adapter:
     module, _, attribute = what.partition(":")
     name = module.rpartition(".")[2] if attribute == "drive" else attribute
     wire = _driven_api(DRIVE, api_name, what)
-    _set_client_environment()
-    class_drive = loop_of(value, wire.name)
+    class_drive, final = _loop_with_final_call(value, wire.name)
     if class_drive is None and not callable(value):
         shown = shorten(_ADDRESS.sub("", repr(value)), 100)
         raise PluginError("conversation", what, f"it is {shown}, which is not a function {_DRIVE}.")
     if class_drive is None:
         _check_drive(cast("Callable[..., object]", value), what)
         return Loop(name, wire.name, cast("Drive", value)).adapter()
-    drive, final = _redirected_drive(wire, class_drive, value), final_call_of(class_drive, wire.name)
+    drive = _redirected_drive(wire, class_drive, value)
     return Loop(name, wire.name, drive, class_drive.capabilities, final).adapter()
+
+
+def _loop_with_final_call(value: object, api: str) -> tuple[ToolLoop | SessionDrive | None, FinalCall | None]:
+    """Return the tool loop of a value, and the call that has to end each of its turns, if any. The trials that show
+    them use the keys of clients. The environment then has those of the user again, such as for a recording.
+    """
+    from harness.stdio.loop_trials import final_call_of, loop_of  # noqa: PLC0415 - imports a server
+
+    added = client_environment().keys() - os.environ.keys()
+    _set_client_environment()
+    try:
+        loop = loop_of(value, api)
+        return loop, None if loop is None else final_call_of(loop, api)
+    finally:
+        for name in added:
+            os.environ.pop(name, None)
 
 
 def _check_drive(value: Callable[..., object], what: str) -> None:
