@@ -407,9 +407,8 @@ def _recognise_client(name: str, shape: ClientShape, api: str) -> Recognition:
     spec = f"{kind}@{seen.api}{target} {name}"
     if own_parts:
         sentence = f"code of {seen.api} with {own_parts} of its own, called as {shape.sentence} and run as a program"
-        return Recognition(
-            sentence=sentence, command=single_call_command(spec, default or EXAMPLE_MODELS[str(seen.api)])
-        )
+        known = default or EXAMPLE_MODELS.get(str(seen.api), shape.model)  # a plug-in's API has no example
+        return Recognition(sentence=sentence, command=single_call_command(spec, known))
     return Recognition(spec, sentence, "", ignored, model, default, service_target=service_target)
 
 

@@ -52,8 +52,9 @@ def tried_loop(value: object, api: str) -> ToolLoop | None:
     began, agent = (time.monotonic(), time.process_time()), recognise_agent(value, api)
     if agent is not None and _try(agent, api).is_run:
         return agent
-    others = takewhile(lambda _: not _is_too_long_since(*began), possible_loops(value, api))
-    return next((each for each in others if _try(each, api).is_right), None)
+    others = (each for each in possible_loops(value, api) if each != agent)
+    in_time = takewhile(lambda _: not _is_too_long_since(*began), others)
+    return next((each for each in in_time if _try(each, api).is_right), None)
 
 
 def _is_too_long_since(began: float, began_of_process: float) -> bool:
@@ -69,11 +70,6 @@ def possible_loops(value: object, api: str) -> Iterator[ToolLoop]:
     """Yield the tool loops that a class, a function or an object may be, the likeliest one first."""
     yield from filter(None, (recognise_agent(value, api), guess_agent(value, api)))
     yield from loop_variants(value, api)
-
-
-def runs_a_tool(loop: ToolLoop, api: str) -> bool:
-    """Return whether a tool that a loop gets arrives in its request, and is run with the arguments of its call."""
-    return _try(loop, api).is_right
 
 
 def final_call_of(loop: Drive, api: str) -> FinalCall | None:

@@ -12,7 +12,8 @@ import pytest
 
 from harness.bridge.clients.agents import AgentDrive, FunctionDrive
 from harness.model.protocols import FinalCall
-from harness.stdio.loop_trials import final_call_of, loop_of, runs_a_tool, tried_loop
+from harness.stdio import loop_trials
+from harness.stdio.loop_trials import final_call_of, loop_of, tried_loop
 
 Load = Callable[[str], ModuleType]
 
@@ -342,13 +343,13 @@ def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Load]:
 def test_a_trial_shows_how_a_class_takes_its_tools(load: Load, code: str) -> None:
     found = loop_of(load(code).Agent, "openai-chat")
     assert isinstance(found, AgentDrive)
-    assert runs_a_tool(found, "openai-chat")
+    assert loop_trials._try(found, "openai-chat").is_right
 
 
 def test_a_trial_shows_how_a_function_takes_its_tools(load: Load) -> None:
     found = loop_of(load(FUNCTION).run, "openai-chat")
     assert isinstance(found, FunctionDrive)
-    assert runs_a_tool(found, "openai-chat")
+    assert loop_trials._try(found, "openai-chat").is_right
 
 
 def test_a_class_that_runs_no_tool_keeps_its_first_form(load: Load) -> None:
@@ -456,7 +457,7 @@ def test_a_bare_declaration_of_gemini_has_a_json_schema_under_its_own_key(load: 
     module = load(GEMINI_AGENT)
     found = tried_loop(module.Agent, "gemini")
     assert found is not None
-    assert runs_a_tool(found, "gemini")
+    assert loop_trials._try(found, "gemini").is_right
     assert "parametersJsonSchema" in module.SEEN[-1][0]
 
 
@@ -477,7 +478,7 @@ def make(functions, tools, model="gpt-5.4"):
 """)
     found = loop_of(module.make, "openai-chat")
     assert isinstance(found, AgentDrive)
-    assert runs_a_tool(found, "openai-chat")
+    assert loop_trials._try(found, "openai-chat").is_right
 
 
 STORED = """

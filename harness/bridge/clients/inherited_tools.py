@@ -84,7 +84,7 @@ class InheritedTools:
         parts, members = parts_of_tool(tool), dict[str, object]()
         for name, part in self.attributes.items():
             own = inspect.getattr_static(self.kind, name, None)
-            model = model_class(own, hints_of(self.kind).get(name)) if part == "parameters" else None
+            model = _model_class(own, hints_of(self.kind).get(name)) if part == "parameters" else None
             value: object = parts[part] if model is None else model_of_tool(tool, model)
             members[name] = as_method(_function_returning(value)) if inspect.isfunction(own) else value
         for name in self.running:
@@ -107,7 +107,7 @@ def as_model(tool: ConversationTool, hint: object) -> object:
     return model_of_tool(tool, cast("type", importlib.import_module("pydantic").BaseModel))
 
 
-def model_class(value: object, hint: object) -> type | None:
+def _model_class(value: object, hint: object) -> type | None:
     """Return the base class of Pydantic models if an attribute holds such a model for the arguments of a tool."""
     bases = inspect.getmro(value) if inspect.isclass(value) else ()
     found = next((each for each in bases if each.__name__ == "BaseModel"), None)
