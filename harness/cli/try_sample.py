@@ -125,15 +125,23 @@ def _with_supporting_model(cell: Cell) -> Cell:
     """Return the cell. Replace its model if the scenario does not support the model's profile, but supports another
     model of the API.
 
-    For example, older models accept settings such as `temperature`, which reasoning models refuse.
+    For example, older models accept settings such as `temperature`, which reasoning models refuse. Models that take the
+    same form of `thinking` are preferred, because the client may always send it.
     """
     target, profiles = cell.target, cell.scenario.profiles
-    if profiles and target.profile.name not in profiles:
-        for model in other_models(target.api, target.model):
-            profile = registry.api(target.api).profile_for(model)
-            if profile.name in profiles:
-                return replace(cell, target=replace(target, model=model, profile=profile))
-    return cell
+    if not profiles or target.profile.name in profiles:
+        return cell
+    known = registry.api(target.api).profile_for
+    models = [(each, known(each)) for each in other_models(target.api, target.model)]
+    models.sort(key=lambda each: each[1].thinking != target.profile.thinking)
+    return next(
+        (
+            replace(cell, target=replace(target, model=model, profile=profile))
+            for model, profile in models
+            if profile.name in profiles
+        ),
+        cell,
+    )
 
 
 MODEL_PROBE = TrialCheck(scenarios=("call-single", "system-plain"))

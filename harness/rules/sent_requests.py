@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from harness.apis.jsonvalue import as_list, as_object, equal, join, parse_body, resolve, walk
@@ -205,7 +207,8 @@ def _settings(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.chat_exchanges if is_answered else ():
         for name, value in requested_settings(req.chat.request).items():
             sent = req.view.settings.get(name)
-            if value is not None and name not in lacking and (sent is None or not equal(sent.value, value)):
+            is_kept = value is None or name in lacking or (sent is not None and equal(sent.value, value))
+            if not is_kept and not (sent is None and name in _SAMPLING and _excludes_sampling(evidence, req)):
                 message = f"{name} was changed or left out"
                 yield req.parsed.violation(
                     message, sent.pointer if sent else "", sent.value if sent else None, value, case=name
@@ -216,6 +219,27 @@ def _settings(evidence: Evidence) -> Iterator[RuleViolation]:
             yield from thinking_violations(
                 req, wanted.effort if is_given else None, wanted.budget_tokens if is_given else None
             )
+
+
+_SAMPLING = ("temperature", "top_p")
+
+
+def _excludes_sampling(evidence: Evidence, req: ChatExchange) -> bool:
+    """Return whether the client sends `thinking` that was not requested, and the provider refuses temperatures with it.
+
+    An example is a client that always sends it (anthropic-temperature-with-adaptive-thinking-refused). Such clients
+    leave out all sampling settings.
+    """
+    body = parse_body(req.parsed.exchange.request.body)
+    if req.chat.request.thinking is not None or not isinstance(body, dict) or "thinking" not in body:
+        return False
+    without = {key: value for key, value in body.items() if key != "thinking"}
+
+    def refused(changed: dict[str, JSON]) -> set[str]:
+        request = replace(req.parsed.exchange.request, body=json.dumps(changed).encode())
+        return {each.rule for each in evidence.api.judge(request, evidence.rule_set(req.parsed))}
+
+    return not refused({**body, "temperature": 0}) <= refused(body) | refused({**without, "temperature": 0})
 
 
 def _settings_without_parameter(evidence: Evidence) -> frozenset[JSON]:

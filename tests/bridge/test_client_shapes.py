@@ -2992,6 +2992,31 @@ def test_the_method_of_an_sdk_never_returns_a_text(path: tuple[str, ...], is_ans
         assert client.chat(REQUEST).text.startswith("<html>")
 
 
+class PassedOn:
+    def __init__(self, create: Callable[..., object]) -> None:
+        self.client = SimpleNamespace(completions=SimpleNamespace(create=create))
+
+    def chat(self, messages: list[Any], tools: Any = None) -> Any:
+        answer = self.client.completions.create(messages=messages, tools=tools)
+        self.count = len(messages)
+        return answer
+
+    def converse(self, messages: list[Any], tools: Any = None) -> Any:
+        return self.client.completions.create(messages=messages, tools=tools)
+
+    def text_of(self, messages: list[Any], tools: Any = None) -> Any:
+        answer = self.client.completions.create(messages=messages, tools=tools)
+        return str(answer)
+
+
+@pytest.mark.parametrize(("name", "is_answer"), [("chat", False), ("converse", False), ("text_of", True)])
+def test_the_answer_of_an_sdk_that_is_returned_unchanged_is_never_a_text(name: str, is_answer: bool) -> None:
+    shape = recognise_shape(PassedOn(lambda **_: "<html>Bad gateway</html>"), "mine", name)
+    expected = nullcontext() if is_answer else pytest.raises(MalformedResponse, match="a text in place of an answer")
+    with closing(ShapedClient(shape, HERE, "gpt")) as client, expected:
+        assert client.chat(REQUEST).text.startswith("<html>")
+
+
 class SetsTools:
     def complete(self, messages: list[Any], **options: Any) -> str:
         return self._send(messages, **options)

@@ -1476,9 +1476,16 @@ def test_a_client_without_a_base_url_is_redirected_and_keeps_its_model(harness: 
     assert harness(*shlex.split(more.removeprefix("More: harness ")), "--generate", "1").code == 0
 
 
-@pytest.mark.parametrize(("is_fixed", "model"), [(False, "gpt-4.1"), (True, "gpt-6-sol")])
-def test_settings_of_older_models_are_requested_from_one(is_fixed: bool, model: str) -> None:
-    found = TrialCheck(is_fixed=is_fixed).select_cells([cell("settings-sampling", "openai-chat")])
+@pytest.mark.parametrize(
+    ("target", "is_fixed", "model"),
+    [
+        ("openai-chat", False, "gpt-4.1"),
+        ("openai-chat", True, "gpt-6-sol"),
+        ("anthropic", False, "claude-opus-4-6"),  # which takes adaptive thinking, as the target's own model does
+    ],
+)
+def test_settings_of_older_models_are_requested_from_one(target: str, is_fixed: bool, model: str) -> None:
+    found = TrialCheck(is_fixed=is_fixed).select_cells([cell("settings-sampling", target)])
 
     assert [each.target.model for each in found] == [model]
 

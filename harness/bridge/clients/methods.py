@@ -36,6 +36,11 @@ from harness.bridge.clients.sources import MethodCode, source_of
 
 _OPENAI_PARAMETERS = ("tools", "tool_choice", "response_format", "max_tokens", "temperature", "top_p", "stop", "stream")
 
+_SDK_CALL = (
+    r"(?:await\s+)?[\w.]+\.(?:messages\.create|completions\.create|responses\.create|models\.generate_content)\("
+)
+"""Start of code that calls an official SDK's method for requests."""
+
 _ANTHROPIC_SETTINGS = frozenset({"max_tokens", "temperature", "top_p"})
 
 
@@ -226,10 +231,22 @@ class Method(MethodCode):
 
     @property
     def returns_only_objects(self) -> bool:
-        """Return whether the annotation of the result names only third-party classes, and none for texts."""
+        """Return whether the result is never a text.
+
+        That is so if its annotation names only third-party classes, and none for texts, or if the method returns what
+        an SDK's method returns.
+        """
         found = [*members_of(self.hints.get("return"))]
         classes = classes_among(found)
-        return bool(found) and len(classes) == len(found) and not any(issubclass(each, str) for each in classes)
+        is_annotated = bool(found) and len(classes) == len(found) and not any(issubclass(each, str) for each in classes)
+        return is_annotated or self._returns_sdk_objects
+
+    @property
+    def _returns_sdk_objects(self) -> bool:
+        """Return whether each `return` of the method has what an SDK's method for requests returns, unchanged."""
+        results = re.findall(r"^[ \t]*return\b[ \t]*(.*)", self.source, re.MULTILINE)
+        kept = "|".join(re.findall(rf"^\s*(\w+)(?::[^=\n]+)?\s*=\s*{_SDK_CALL}", self.source, re.MULTILINE)) or "(?!)"
+        return bool(results) and all(re.match(rf"{_SDK_CALL}|(?:{kept})$", each) for each in results)
 
     @property
     def prompt_list(self) -> str | None:
