@@ -272,14 +272,21 @@ def _reads_questions(router: ImprovisedRouter) -> bool:
 def _of_second_turn(
     cells: Sequence[CellResult], _run: EndedProgram, _usual: EndedProgram, result: RunResult
 ) -> Iterator[CellResult]:
-    """Yield the conversation of two questions with the findings about its system prompt, and the limits that only its
-    second turn exceeds.
+    """Yield the conversation of two questions with the findings about its system prompt and its first final answer, and
+    the limits that only its second turn exceeds.
+
+    A client may send only the texts of earlier turns, so other missing messages are no findings.
     """
     known = {finding.rule for cell in result.cells for finding in cell.findings}
     for cell in cells[:1]:
+        lost = (each for each in cell.findings if each.rule == "loop-history" and each.expected == ANSWER)
         own = [each for each in cell.findings if each.rule == "loop-system" or each.kind is Kind.LIMIT]
+        own += [replace(each, message=_LOST_FINAL_ANSWER) for each in lost]
         if findings := tuple(replace(each, follows=None) for each in own if each.rule not in known):
             yield replace(cell, verdict=verdict_of(findings), findings=findings, reason=None)
+
+
+_LOST_FINAL_ANSWER = "the model's final answer is not in the request with the user's next question"
 
 
 def _after_cut_call(

@@ -386,6 +386,7 @@ class Keeper:
                 raise RuntimeError("the answer was cut off")
             self.history.append(message := choice["message"])
             if not message.get("tool_calls"):
+                self.end_turn()
                 return message["content"]
             for call in message["tool_calls"]:
                 self.history.append({"role": "tool", "tool_call_id": call["id"], "content": "2 gold"})
@@ -393,22 +394,41 @@ class Keeper:
     def system(self):
         return [SYSTEM]
 
+    def end_turn(self):
+        pass
+
+
+class Brief(Keeper):
+    def end_turn(self):  # keeps the texts only
+        self.history = [each for each in self.history if "tool_calls" not in each and each["role"] != "tool"]
+
+
+class Silent(Keeper):
+    def end_turn(self):
+        self.history.pop()
+
 
 class Forgetful(Keeper):
     def system(self):
         return [SYSTEM] if sum(each["role"] == "user" for each in self.history) == 1 else []
 """
 
+LEFT_OUT = "the system prompt of the first request is left out here (loop-system, 1 cell)"
+UNSAID = "the model's final answer is not in the request with the user's next question (loop-history, 1 cell)"
 
-@pytest.mark.parametrize(("name", "is_found"), [("Keeper", False), ("Forgetful", True)])
-def test_code_that_keeps_its_history_is_called_twice(harness: Command, folder: Path, name: str, is_found: bool) -> None:
+
+@pytest.mark.parametrize(
+    ("name", "found"), [("Keeper", None), ("Brief", None), ("Silent", UNSAID), ("Forgetful", LEFT_OUT)]
+)
+def test_code_that_keeps_its_history_is_called_twice(
+    harness: Command, folder: Path, name: str, found: str | None
+) -> None:
     (folder / "inn.py").write_text(TALKATIVE)
 
     done = harness("try", f"inn:{name}")
 
     assert f"with tools of its own, called as inn:{name}.say(line) and run as a program" in done.out
-    assert (done.code == 1) is is_found, done.out
-    assert ("the system prompt of the first request is left out here (loop-system, 1 cell)" in done.out) is is_found
+    assert (done.code, found is None or found in " ".join(done.out.split())) == (found is not None, True), done.out
 
 
 EXECUTING = """
