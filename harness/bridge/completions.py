@@ -57,6 +57,7 @@ _STOP_REASONS = {
     "length": StopReason.MAX_TOKENS,
     "max_tokens": StopReason.MAX_TOKENS,
     "max_output_tokens": StopReason.MAX_TOKENS,
+    "incomplete": StopReason.MAX_TOKENS,
     "max_messages": StopReason.MAX_TOKENS,
     "model_context_window_exceeded": StopReason.MAX_TOKENS,
     "content_filter": StopReason.REFUSAL,

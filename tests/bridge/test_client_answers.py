@@ -387,9 +387,18 @@ class Collected:
         return [each for each in self.blocks if each["type"] == "tool_use"]
 
 
+class ThinkingPiece(NamedTuple):
+    """A piece of a thought. Its signature is only in the blocks of the whole answer."""
+
+    text: str
+
+
+@pytest.mark.parametrize("before", [[], [ThinkingPiece("H"), ThinkingPiece("m.")]])
 @pytest.mark.parametrize("kept", [BLOCKS, BLOCKS[1:]])
-def test_the_thoughts_of_a_streamed_answer_may_be_in_its_last_item(kept: list[dict[str, Any]]) -> None:
-    memory, items = Memory(), ["Hel", "lo", Collected(kept)]
+def test_the_thoughts_of_a_streamed_answer_may_be_in_its_last_item(
+    kept: list[dict[str, Any]], before: list[ThinkingPiece]
+) -> None:
+    memory, items = Memory(), [*before, "Hel", "lo", Collected(kept)]
     finish = [*read_stream(items, REQUEST, memory, "anthropic")][-1]
     assert isinstance(finish, Finish)
     keep_own_message(items[-1], finish.response, REQUEST, memory, "anthropic", None, "def chat(messages): ...")
@@ -397,6 +406,7 @@ def test_the_thoughts_of_a_streamed_answer_may_be_in_its_last_item(kept: list[di
     found = finish.response.message
     thoughts = [each.text for each in found.parts if isinstance(each, Thinking)]
     assert (found.text, thoughts) == ("Hello", ["Hm."] * (kept is BLOCKS))
+    assert all(part.provider_metadata for part in found.parts if isinstance(part, Thinking))
     assert [each.id for each in found.tool_calls] == ["call_1"]
     assert memory.own(1, found) == {"role": "assistant", "content": kept}
 

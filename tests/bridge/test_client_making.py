@@ -6,17 +6,19 @@ import json
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import pytest
 from pydantic import BaseModel
 
+from harness.bridge.clients.forms import FORMS
 from harness.bridge.clients.methods import method_of
 from harness.bridge.clients.provider_arguments import routed_providers
 from harness.bridge.clients.shape_recognition import recognise_shape
 from harness.bridge.clients.shaped_client import ShapedClient
 from harness.model.errors import PluginError, Unsupported
-from harness.model.messages import ChatRequest, JsonSchema, Message, Role, Text, Tool, ToolCall, ToolResult
+from harness.model.messages import ChatRequest, JsonSchema, Message, Role, StopReason, Text, Tool, ToolCall, ToolResult
 from harness.model.protocols import Endpoint
 
 HERE = Endpoint("http://127.0.0.1:9/v1", "no-key")
@@ -103,7 +105,22 @@ async def opened_asynchronously(base_url: str) -> AsyncIterator[Chat]:
         chat.is_open = False
 
 
-@pytest.mark.parametrize("make", [opened, opened_asynchronously])
+@contextmanager
+def opened_function(base_url: str) -> Iterator[Callable[..., str]]:
+    chat = Chat(base_url)
+    yield chat.chat
+    chat.is_open = False
+
+
+def _answer(base_url: str, messages: list[dict[str, Any]]) -> str:
+    return base_url
+
+
+def bound(base_url: str) -> Callable[..., str]:
+    return partial(_answer, base_url)
+
+
+@pytest.mark.parametrize("make", [opened, opened_asynchronously, opened_function, bound])
 def test_a_client_may_be_made_by_a_context_manager(make: Callable[..., Any]) -> None:
     shape = recognise_shape(make, "mine:make")
 
@@ -111,6 +128,88 @@ def test_a_client_may_be_made_by_a_context_manager(make: Callable[..., Any]) -> 
         texts = [client.chat(HELLO).text, client.chat(HELLO).text]
 
     assert texts == [HERE.base_url] * 2
+
+
+class EndpointSettings(BaseModel):
+    url: str = "https://api.openai.com/v1"
+
+
+class ModelSettings(BaseModel):
+    name: str = "gpt-4.1"
+
+
+class AllSettings(BaseModel):
+    model: ModelSettings = ModelSettings()
+    endpoint: EndpointSettings = EndpointSettings()
+
+
+class WithSettings:
+    def __init__(self, settings: AllSettings | None = None) -> None:
+        self.settings = settings or AllSettings()
+
+    def chat(self, messages: list[dict[str, Any]]) -> str:
+        return f"{self.settings.endpoint.url} {self.settings.model.name}"
+
+
+def test_settings_may_be_in_objects_inside_the_configuration() -> None:
+    client = ShapedClient(recognise_shape(WithSettings, "mine:WithSettings"), HERE, "m")
+
+    assert client.chat(HELLO).text == f"{HERE.base_url} gpt-4.1"
+
+
+class Provider(Protocol):
+    def converse(self, messages: list[Said]) -> str: ...
+
+
+class Duck:
+    """It has the method of a protocol, without its annotations."""
+
+    def converse(self, messages: list[Said]) -> str:
+        return " ".join(each.role for each in messages)
+
+
+Duck.converse.__annotations__.clear()
+
+
+def test_a_method_without_annotations_has_those_of_a_protocol() -> None:
+    assert ShapedClient(recognise_shape(Duck, "mine:Duck"), HERE, "m").chat(HELLO).text == "user"
+
+
+@dataclass(frozen=True)
+class Talk:
+    """A conversation that is never changed: each step returns a new one."""
+
+    items: tuple[dict[str, Any], ...] = ()
+    instructions: str | None = None
+    status: str = "new"
+
+
+class Stepping:
+    def __init__(self, added: list[dict[str, Any]]) -> None:
+        self.added = added
+
+    def advance(self, talk: Talk) -> Talk:
+        return replace(talk, items=(*talk.items, *self.added), status="incomplete")
+
+
+SPOKEN = {
+    "type": "message",
+    "role": "assistant",
+    "content": [{"type": "output_text", "text": "Yes.", "annotations": []}],
+}
+CALLED = {"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"}
+
+
+@pytest.mark.parametrize(
+    ("added", "found"), [([SPOKEN], ("Yes.", [])), ([SPOKEN, CALLED], ("Yes.", ["c1"])), ([CALLED], ("", ["c1"]))]
+)
+def test_a_method_may_return_the_conversation_with_its_answer(added: list[Any], found: object) -> None:
+    shape = recognise_shape(Stepping(added), "mine:stepping").with_format(FORMS["openai-responses"])
+
+    answer = ShapedClient(shape, HERE, "m", "openai-responses").chat(HELLO)
+
+    assert (answer.text, [each.id for each in answer.tool_calls]) == found
+    assert answer.stop_reason is StopReason.MAX_TOKENS
 
 
 def answer_pairs(question: str, earlier: list[tuple[str, str]], base_url: str = "") -> str:

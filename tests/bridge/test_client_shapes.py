@@ -1749,6 +1749,24 @@ class ByIds(Talk):
         return "done"
 
 
+class Itself(Talk):
+    """It returns itself, and keeps its declarations and, by their ids, the calls that have no results."""
+
+    def __init__(self, instructions: str | None = None, tools: list[Any] | None = None) -> None:
+        super().__init__(instructions, tools)
+        self.tools = [{**each} for each in tools or ()]
+        self._pending = dict[str, Any]()
+
+    def send(self, text: str) -> Self:
+        self._pending = {each["id"]: each for each in super().send(text)["tool_calls"]}
+        return self
+
+    def submit_tool_outputs(self, outputs: dict[str, str]) -> Self:
+        self._pending = {}
+        self.heard.append(outputs)
+        return self
+
+
 class InList(Talk):
     """It takes all results in a list."""
 
@@ -1824,6 +1842,7 @@ class Handling:
     ("kind", "begun"),
     [
         (ByIds, ("Be short.", ["weather"])),
+        (Itself, ("Be short.", ["weather"])),
         (InList, ("Be short.", ["weather"])),
         (OneByOne, ("Be short.", ["weather"])),
         (Declaring, ["weather"]),
@@ -2788,6 +2807,11 @@ def connect(name, base_url=None):
     return PROVIDERS[provider](model)
 
 
+def open_target(target):
+    kind, _, model = target.partition(":")
+    return PROVIDERS[kind](model)
+
+
 def without_provider(name):
     folder, _, file = name.partition("/")
 
@@ -2809,6 +2833,7 @@ def test_a_model_may_have_its_provider_in_front(tmp_path: Path, monkeypatch: pyt
     assert selectable_providers(method).keys() == {"openai-chat", "openai-responses", "anthropic"}
     assert (divided_model(other), prefix_of(other)) == (None, "")
     assert selectable_providers(method_of((), module.Client)) == selectable_providers(method)
+    assert divided_model(method_of((), module.open_target)) == ("target", ":")
 
 
 class Settings(TypedDict, total=False):

@@ -10,7 +10,7 @@ from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 from harness.bridge.clients.annotations import BUILTIN_MODULES
-from harness.bridge.clients.names import TEXTS_BESIDE_CALLS, call_id_field
+from harness.bridge.clients.names import TEXTS_BESIDE_CALLS, TOOL_PARAMETERS, call_id_field
 from harness.bridge.clients.values import items_of, jsonable, plain_fields, snake_case
 from harness.bridge.completions import completion, stop_reason
 from harness.model.errors import MalformedResponse
@@ -335,9 +335,10 @@ def has_calls_field(value: object) -> bool:
 
 
 def names_of_call_lists(found: Mapping[str, Any]) -> list[str]:
-    """Return the names of the fields that are lists of calls."""
+    """Return the names of the fields that are lists of calls. Declarations of tools have the same fields."""
     lists = {name: items for name, each in found.items() if (items := items_of(each))}
-    return [name for name, items in lists.items() if name not in TEXT_FIELDS and all(map(is_single_call, items))]
+    others = {*TEXT_FIELDS, *TOOL_PARAMETERS}
+    return [name for name, items in lists.items() if name not in others and all(map(is_single_call, items))]
 
 
 def _is_call_block(part: object) -> bool:

@@ -15,7 +15,7 @@ from functools import partial
 from itertools import chain
 from typing import Any, cast
 
-from harness.bridge.clients.annotations import hints_of, item_class
+from harness.bridge.clients.annotations import hints_of, item_class, members_of
 from harness.bridge.clients.invocation import call_with, wait_for
 from harness.bridge.clients.methods import NAMING_PARAMETERS, Method, method_of, public_methods
 from harness.bridge.clients.names import BASE_URLS, KEYS, MODELS, PROVIDERS, SYNONYMS, first_known
@@ -150,13 +150,20 @@ def constructor_method(factory: object) -> Method:
 
 def _own_constructor_names(factory: object) -> dict[str, str]:
     method, found = method_of((), factory), dict[str, str]()
+    names = frozenset(each for each in method.names if not _takes_settings(method.hints.get(each)))
     for key, known in (("base_url", BASE_URLS), ("api_key", KEYS), ("model", MODELS)):
-        name = first_known(known, method.names) or (key if method.is_open and key != "model" else None)
+        name = first_known(known, names) or (key if method.is_open and key != "model" else None)
         if name is not None:
             found[key] = name
     if "model" not in found and (divided := divided_model(method)) is not None:
         found["model"] = divided[0]
     return found
+
+
+def _takes_settings(hint: object) -> bool:
+    """Return whether a parameter takes an object with settings, such as `endpoint: EndpointSettings`, and no text."""
+    kinds = [*members_of(hint)]
+    return bool(kinds) and all(is_dataclass(each) or hasattr(each, "model_fields") for each in kinds)
 
 
 def _configuration_parameter(factory: object) -> tuple[str, type] | None:

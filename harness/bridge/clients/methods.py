@@ -32,7 +32,7 @@ from harness.bridge.clients.names import (
 )
 from harness.bridge.clients.option_dictionaries import OptionDictionary, option_dictionary
 from harness.bridge.clients.sent_tools import names_converted_to_tools
-from harness.bridge.clients.sources import MethodCode, source_of
+from harness.bridge.clients.sources import MethodCode, classes_with_imports, source_of
 
 _OPENAI_PARAMETERS = ("tools", "tool_choice", "response_format", "max_tokens", "temperature", "top_p", "stop", "stream")
 
@@ -351,7 +351,7 @@ def method_of(path: tuple[str, ...], value: object) -> Method:
         unpacked, hints = passed[1], {**_hints_of_method(passed[0]), **hints}
     has_provider = any(each.name in (*PROVIDERS, "name") for each in named)
     kind = hints.get(required[0]) if len(required) == 1 else None
-    if inspect.isclass(kind) and first_known(SYNONYMS["messages"], fields := frozenset(hints_of(kind))):
+    if inspect.isclass(kind) and first_known(_CONVERSATION_FIELDS, fields := frozenset(hints_of(kind))):
         own = method_of(path, kind)
         own = replace(own, names=fields, is_open=False) if typing.is_typeddict(kind) else own
         beside = [each for each in named if each.name not in (required[0], *fields)]
@@ -387,6 +387,10 @@ def method_of(path: tuple[str, ...], value: object) -> Method:
     if inspect.isclass(value):
         return _with_dictionary(found, value)
     return _with_filled(_with_options(_with_messages_by_place(found)))
+
+
+_CONVERSATION_FIELDS = (*SYNONYMS["messages"], "input", "input_items", "items", "contents")
+"""Names of the fields for the messages in an object that holds a whole request."""
 
 
 def _field_names(kind: type) -> frozenset[str]:
@@ -584,11 +588,15 @@ def _unpacked_fields(parameters: Iterable[inspect.Parameter], hints: Mapping[str
 
 
 def _hints_of_method(value: object) -> Mapping[str, object]:
-    """Return the annotations of a function, class or method. A method without any has those of the one it overrides."""
+    """Return the annotations of a function, class or method. A method without any has those of the one that it
+    overrides, or that a protocol of its module declares.
+    """
     found = hints_of(value)
     if found or not inspect.ismethod(value):
         return found
-    bases = (vars(each).get(value.__name__) for each in type(value.__self__).__mro__)
+    known = classes_with_imports(value.__module__).values()
+    protocols = (each for each in known if getattr(each, "_is_protocol", False))
+    bases = (vars(each).get(value.__name__) for each in (*type(value.__self__).__mro__, *protocols))
     return next((hints for each in bases if (hints := hints_of(each))), found)
 
 

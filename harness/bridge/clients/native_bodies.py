@@ -95,7 +95,9 @@ def is_gemini_body(body: JSON) -> bool:
 
 def has_signature(part: JSON) -> bool:
     """Return whether a part of an answer has a signature."""
-    return isinstance(part, dict) and bool({"signature", "thoughtSignature", "thought_signature"} & part.keys())
+    return isinstance(part, dict) and any(
+        part.get(key) for key in ("signature", "thoughtSignature", "thought_signature")
+    )
 
 
 HTTP_OK = 200

@@ -152,7 +152,8 @@ def divided_model(method: Method) -> tuple[str, str] | None:
     them, as in `provider, _, model = name.partition("/")`.
     """
     names = "|".join(sorted(method.required)) or "(?!)"
-    unpacked = r"\b\w*(?:provider|vendor|backend)\w*, (?:\w+, )?(?:self\.)?\w+ ="
+    first, last = r"\w*(?:provider|vendor|backend)\w*", r"(?:self\.)?\w*model\w*"
+    unpacked = rf"\b(?:{first}, (?:\w+, )?(?:self\.)?\w+|\w+, (?:\w+, )?{last}) ="
     code = method.source or method.class_source
     found = re.search(rf"{unpacked} ({names})\.(?:partition|split)\([\"']([/:])", code)
     return (found[1], found[2]) if found else None

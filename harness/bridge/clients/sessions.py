@@ -50,6 +50,7 @@ from harness.bridge.clients.turns import (
     prompt_text,
 )
 from harness.bridge.clients.user_answers import confirmed_questions
+from harness.bridge.clients.values import plain_fields
 from harness.model.errors import RECOGNISED_CLIENT, Unsupported
 from harness.model.messages import ChatResponse, ToolCall
 from harness.model.protocols import Capability, Conversation, Endpoint
@@ -228,12 +229,10 @@ def _submit_each(
 
 
 def _pending_calls(client: object) -> list[OwnCall]:
-    """Return the calls that a client holds in an attribute until they have results."""
-    own = cast("dict[str, object]", getattr(client, "__dict__", {}))
-    return next(
-        (calls for name, each in own.items() if _PENDING_CALLS.search(name) and (calls := own_calls(each))),
-        list[OwnCall](),
-    )
+    """Return the calls that a client holds in an attribute until they have results, in a list or by their ids."""
+    own = (each for name, each in plain_fields(client).items() if _PENDING_CALLS.search(name))
+    lists = ([*cast("Mapping[str, object]", each).values()] if isinstance(each, Mapping) else each for each in own)
+    return next((calls for each in lists if (calls := own_calls(each))), list[OwnCall]())
 
 
 _PENDING_CALLS = re.compile("pending|calls$")

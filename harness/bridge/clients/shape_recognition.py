@@ -81,9 +81,9 @@ def _recognise_value(value: object, name: str, method: str, api: str) -> ClientS
             name, "it has no parameter for messages. Name the function or method that has one, as in MODULE:function"
         )
     names = constructor_names(cast("object", value))
-    if not inspect.isroutine(client) and returns_one_object(value, client):
+    if not _is_function(client) and returns_one_object(value, client):
         return _recognise_value(client, name, method, api)
-    if inspect.isroutine(client) and form_of_method(own := method_of((), client)) is not None:
+    if _is_function(client) and form_of_method(own := method_of((), client)) is not None:
         return replace(_make_shape(name, make, own, None, names), model=model)
     shape = replace(_shape_of_object(client, name, make, method, names), model=model)
     if shape.form is PROMPT and inspect.isclass(value) and not first_known(SYNONYMS["messages"], shape.whole.names):

@@ -14,7 +14,7 @@ from http import HTTPStatus
 from typing import Any, cast
 
 from harness.bridge.call_log import BoundMethod
-from harness.bridge.clients.answer_fields import has_calls_field
+from harness.bridge.clients.answer_fields import computed_fields, has_calls_field
 from harness.bridge.clients.answers import events_of, keep_own_message, read_answer, read_stream
 from harness.bridge.clients.forms import FORMS, OPENAI
 from harness.bridge.clients.invocation import attribute_of, call_with, result_of_call, wait_for
@@ -29,6 +29,7 @@ from harness.bridge.clients.request_arguments import CallersMessages, RequestArg
 from harness.bridge.clients.shape_recognition import recognise_shape
 from harness.bridge.clients.shapes import TEXT_CALLBACKS, ClientShape
 from harness.bridge.clients.stream_objects import final_method, is_complete, keeps_answer, pieces_method
+from harness.bridge.clients.values import items_of, plain_fields
 from harness.bridge.completions import NO_SETTINGS
 from harness.bridge.error_translation import failures
 from harness.bridge.openai_messages import Memory
@@ -221,8 +222,6 @@ class ShapedClient:
 
     def _open(self, base_url: str, api_key: str, model: str) -> object:
         client = _make_in_loop(self._runner, lambda: self._shape.make(base_url, api_key, model))
-        if not self._shape.whole.path:
-            return client
         if self._shape.is_object:
             return open_object(self._runner, client)
         if hasattr(type(client), "__aenter__"):
@@ -252,7 +251,7 @@ class ShapedClient:
             given = method.packed_arguments({**method.examples, **self._given, **arguments})
             described = attribute_of(client, method.path) if method.path else client
             made = call_with(cast("Callable[..., object]", function), given, cast("Callable[..., object]", described))
-            return self._run(made)
+            return _added_to_conversation(self._run(made), method, str(name), arguments)
         except UnknownKeyError as error:
             reason = f"it reads {error.args[0]!r}, which no usual message has"
             raise Unsupported(RECOGNISED_CLIENT, "this message", reason) from error
@@ -351,6 +350,20 @@ def _with_final_answer(
         answer = next((each for each in changed if has_calls_field(each)), None)
     if is_text and answer is not None:
         yield answer
+
+
+def _added_to_conversation(answer: object, method: Method, name: str, arguments: Mapping[str, object]) -> object:
+    """Return what a method added to the conversation that it got and returned, with the other fields of it. Return any
+    other answer unchanged. `name` is the field for the messages.
+    """
+    items = items_of(getattr(answer, name, None))
+    if items is None or method.packed is None or not isinstance(answer, method.packed[1]):
+        return answer
+    added = items[len(items_of(arguments.get(name)) or ()) :]
+    fields = {**computed_fields(answer), **plain_fields(answer)}
+    rest = {key: each for key, each in fields.items() if key != name and key not in arguments}
+    is_item = any("type" in plain_fields(each) for each in added)  # of OpenAI Responses
+    return {**rest, "output": added} if is_item or len(added) != 1 else {**rest, "message": added[0]}
 
 
 def _make_in_loop(runner: asyncio.Runner, make: Callable[[], object]) -> object:
