@@ -272,10 +272,10 @@ def _reads_questions(router: ImprovisedRouter) -> bool:
 def _of_second_turn(
     cells: Sequence[CellResult], _run: EndedProgram, _usual: EndedProgram, result: RunResult
 ) -> Iterator[CellResult]:
-    """Yield the conversation of two questions with the findings about its system prompt and its first final answer, and
-    the limits that only its second turn exceeds.
+    """Yield the conversation of two questions with the findings that only its second turn shows.
 
-    A client may send only the texts of earlier turns, so other missing messages are no findings.
+    They are about its system prompt, its first final answer and the limits of the provider. A client may send only the
+    texts of earlier turns, so other missing messages are no findings.
     """
     known = {finding.rule for cell in result.cells for finding in cell.findings}
     for cell in cells[:1]:
