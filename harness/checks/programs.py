@@ -65,6 +65,9 @@ _MISSING_ARGUMENT = re.compile(
 
 _USAGE = re.compile(r"(?<!token )\busage(?: of \S+)?:", re.IGNORECASE)
 
+_FIRST_COMMAND = re.compile(r"\bCOMMAND \[ARGS\](?s:.*)^\W*Commands\b.*\n\W*([a-z][\w-]*)", re.MULTILINE)
+"""Usage of a program of click or Typer that has several commands."""
+
 _OPTIONS_WITHOUT_DASHES = re.compile(r"Missing required arguments?: ([\w, -]+)|required flag\(s\) (.+) not set")
 """Errors of yargs and of Go's cobra."""
 
@@ -78,7 +81,8 @@ def missing_arguments(command: str, printed: str) -> str | None:
     """
     found = _MISSING_ARGUMENT.search(printed)
     if found is None:
-        return f"{command} {_arguments_after(command)}" if _USAGE.search(printed) else None
+        arguments = f"{each[1]} {_EXAMPLE_PROMPT}" if (each := _FIRST_COMMAND.search(printed)) else ""
+        return f"{command} {arguments or _arguments_after(command)}" if _USAGE.search(printed) else None
     start = printed.rfind("\n", 0, found.start()) + 1
     line = printed[start:].partition("\n")[0]
     separator = " --" if re.match(r"npm\s+(?:run|start|test)\b(?!.* -- )", command) else ""

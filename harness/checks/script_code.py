@@ -24,7 +24,7 @@ from harness.bridge.call_log import BoundMethod
 from harness.bridge.clients.complete_answers import message_methods
 from harness.bridge.clients.shaped_client import AwaitedTexts
 from harness.bridge.clients.tool_functions import RecordedTool
-from harness.bridge.clients.user_answers import approve
+from harness.bridge.clients.user_answers import CALLBACK_CODE
 from harness.bridge.openai_messages import plain
 from harness.checks.reproduction import ScriptClaim
 from harness.model.messages import JSON, ToolResult
@@ -216,7 +216,9 @@ class ScriptCode:
         if isinstance(tool := getattr(value, "recorded_tool", None), RecordedTool):
             return self._tool_function(tool, is_async=inspect.iscoroutinefunction(value))
         if inspect.isfunction(value) or inspect.isclass(value):
-            return "lambda *_, **__: True" if value is approve else self.function(value), [], ""
+            code = CALLBACK_CODE.get(value, "")
+            self.imports |= {"import asyncio"} if "asyncio" in code else set[str]()
+            return code or self.function(value), [], ""
         if inspect.isbuiltin(value) and isinstance(value.__self__, list):
             return f"[].{value.__name__}", [], ""
         if inspect.ismethod(value) and isinstance(value.__self__, AwaitedTexts):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypedDict
@@ -12,7 +14,9 @@ from pydantic import BaseModel
 
 from harness.bridge.clients.answer_fields import own_calls
 from harness.bridge.clients.answers import keep_own_message, read_answer, read_stream
+from harness.bridge.clients.invocation import result_of_call
 from harness.bridge.clients.message_classes import as_annotated
+from harness.bridge.clients.turns import application_answer
 from harness.bridge.completions import EMPTY_COUNTS
 from harness.bridge.openai_messages import Memory
 from harness.model.messages import (
@@ -488,3 +492,20 @@ def test_a_content_of_gemini_without_parts_is_no_text(reason: str) -> None:
     found = read_answer(answer, REQUEST, Memory(), "gemini")
 
     assert (found.text, found.raw_stop_reason) == ("", reason)
+
+
+def test_the_final_output_of_a_run_is_its_text() -> None:
+    items = [{"role": "user", "content": "Hello"}, {"role": "assistant", "phase": "final_answer", "content": "Hello"}]
+    run = {"final_output": "Hello", "items": items}
+
+    assert read_answer(run, REQUEST, Memory()).text == "Hello"
+    found = application_answer(run, ChatRequest("m", (Message(Role.USER, (Text("Hello"),)),)), "openai-responses", "")
+    assert found is not None
+    assert found.message.text == "Hello"
+
+
+def test_an_answer_may_be_the_future_of_a_thread() -> None:
+    with ThreadPoolExecutor(1) as pool, asyncio.Runner() as runner:
+        assert result_of_call(runner, pool.submit(str, 42)) == "42"
+        with pytest.raises(ValueError, match="forty"):
+            result_of_call(runner, pool.submit(int, "forty"))

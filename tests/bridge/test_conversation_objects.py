@@ -243,6 +243,59 @@ def test_a_user_may_be_named_next_to_the_prompt(load: Load, tmp_path: Path, para
     assert [seen] == module.SEEN
 
 
+INCOMING = """
+from dataclasses import dataclass
+from typing import Callable
+
+SEEN = []
+
+
+@dataclass
+class Incoming:
+    FIELDS
+
+
+class Bot:
+    def __init__(self, functions: dict[str, Callable]):
+        self.functions = functions
+
+    async def reply(self, message: Incoming) -> str:
+        SEEN.append(vars(message))
+        return self._complete(message.text)
+
+    def _complete(self, text):
+        post(json={"model": "gpt-5.4"})
+        return str(self.functions["weather"](city="Paris"))
+
+
+def post(json): ...
+"""
+
+
+def load_bot(folder: Path, fields: str) -> ModuleType:
+    (folder / "strangers_threads.py").write_text(INCOMING.replace("FIELDS", fields))
+    importlib.invalidate_caches()
+    return importlib.import_module("strangers_threads")
+
+
+@pytest.mark.usefixtures("load")
+def test_a_bot_gets_a_message_of_its_own_class(tmp_path: Path) -> None:
+    module = load_bot(tmp_path, "user_id: str; text: str; reply_to: int | None = None")
+    drive = recognise_agent(module.Bot, "openai-chat")
+    assert isinstance(drive, AgentDrive)
+
+    drive(HERE, "gpt", conversation("Hello"))
+
+    assert module.SEEN == [{"user_id": "example", "text": "Hello", "reply_to": None}]
+
+
+@pytest.mark.usefixtures("load")
+def test_a_bot_gets_no_message_that_needs_other_values(tmp_path: Path) -> None:
+    drive = recognise_agent(load_bot(tmp_path, "sent_at: float; text: str").Bot, "openai-chat")
+
+    assert drive is None or drive.prompt.packed is None
+
+
 CHAIN = """
 from dataclasses import dataclass, field
 from typing import Any

@@ -80,6 +80,48 @@ def test_a_tool_is_a_model_with_the_arguments_as_fields(load: Load) -> None:
     assert (module.SEEN, calls) == ([("The weather.", ["city"])], [{"city": "Paris"}])
 
 
+REGISTERING = """
+from pydantic import BaseModel
+
+SEEN = []
+
+
+class Command(BaseModel):
+    DEFINITION execute(self):
+        raise NotImplementedError
+
+
+class Agent:
+    def __init__(self):
+        self.commands = {}
+
+    def register(self, command: type[Command]) -> type[Command]:
+        self.commands[command.__name__] = command
+        return command
+
+    DEFINITION ask(self, prompt: str) -> str:
+        (kind,) = self.commands.values()
+        SEEN.append((kind.__doc__, sorted(kind.model_json_schema()["required"])))
+        return WAITING kind(**{"city": "Paris"}).execute()
+"""
+
+
+@pytest.mark.parametrize(("definition", "waiting"), [("def", ""), ("async def", "await ")])
+@pytest.mark.usefixtures("load")
+def test_a_model_may_be_registered_by_a_method(tmp_path: Path, definition: str, waiting: str) -> None:
+    code = REGISTERING.replace("DEFINITION", definition).replace("WAITING ", waiting)
+    (tmp_path / "strangers_models.py").write_text(code)
+    importlib.invalidate_caches()
+    module = importlib.import_module("strangers_models")
+    drive = recognise_agent(module.Agent, "anthropic")
+    assert isinstance(drive, AgentDrive)
+    tool = ConversationTool("weather", "The weather.", SCHEMA, lambda call: ToolResult("", call.name, "sunny"))
+
+    drive(HERE, "claude", Conversation(turns=(Message(Role.USER, (Text("Hello"),)),), tools=(tool,)))
+
+    assert module.SEEN == [("The weather.", ["city"])]
+
+
 def test_other_models_have_no_arguments_as_fields(load: Load) -> None:
     tool = load("self, arguments").Tool
 

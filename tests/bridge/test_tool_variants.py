@@ -182,6 +182,20 @@ class Agent(Base):
     def answer(self, function):
         return self.functions[function["name"]](**loads(function))
 """,
+    "the methods of a subclass": """
+class Box:
+    def __members__(self):
+        return dict(inspect.getmembers(self, inspect.ismethod))
+class Agent(Base):
+    def __init__(self, toolbox: Box):
+        self.functions = {name: each for name, each in toolbox.__members__().items() if name[0] != "_"}
+        self.specs = [{"type": "function", "function": {
+            "name": name, "description": each.__doc__, "parameters": {"type": "object", "properties": {
+                one: {"type": "string"} for one in inspect.signature(each).parameters}}
+        }} for name, each in self.functions.items()]
+    def answer(self, function):
+        return self.functions[function["name"]](**loads(function))
+""",
     "a class of the caller that lists and runs tools": """
 class ToolHost(ABC):
     @abstractmethod

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from harness.bridge.clients.agents import AgentDrive, FunctionDrive, recognise_agent
-from harness.bridge.clients.user_answers import approve, decline_questions
+from harness.bridge.clients.methods import method_of
+from harness.bridge.clients.user_answers import approve, callback_arguments, decline_questions, observe_asynchronously
 from harness.checks.script_code import ScriptCode
 from harness.model.messages import Message, Role, Text, ToolResult
 from harness.model.protocols import Conversation, ConversationTool, Endpoint
@@ -117,4 +118,50 @@ def test_tools_of_the_user_do_not_run_without_consent(monkeypatch: pytest.Monkey
 
 
 def test_a_script_approves_the_calls_too() -> None:
-    assert ScriptCode(None, {}).code([approve]) == "[lambda *_, **__: True]"
+    code = ScriptCode(None, {})
+    assert code.code([approve]) == "[lambda *_, **__: True]"
+    assert "import asyncio" not in code.imports
+    assert code.code([observe_asynchronously]) == "[lambda *_, **__: asyncio.sleep(0)]"
+    assert "import asyncio" in code.imports
+
+
+OBSERVED = """
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+SEEN = []
+
+
+class Agent:
+    def __init__(self, emit: EMIT, tools: list[Callable]):
+        self.emit, self.functions = emit, {each.__name__: each for each in tools}
+
+    async def run(self, prompt: str) -> str:
+        made = self.emit({"type": "start"})
+        SEEN.append(await made if asyncio.iscoroutine(made) else made)
+        return str(self.functions["weather"](city="Paris"))
+"""
+
+
+@pytest.mark.usefixtures("load")
+@pytest.mark.parametrize("emit", ["Callable[[Any], None]", "Callable[..., Awaitable[None]]"])
+def test_an_agent_may_report_its_progress(tmp_path: Path, emit: str) -> None:
+    (tmp_path / "strangers_questions.py").write_text(OBSERVED.replace("EMIT", emit))
+    importlib.invalidate_caches()
+    module = importlib.import_module("strangers_questions")
+    drive = recognise_agent(module.Agent, "openai-chat")
+    assert isinstance(drive, AgentDrive)
+
+    drive(HERE, "gpt", conversation())
+
+    assert module.SEEN == [None]
+
+
+@pytest.mark.usefixtures("load")
+def test_a_function_that_returns_a_value_is_no_observer(tmp_path: Path) -> None:
+    (tmp_path / "strangers_questions.py").write_text(OBSERVED.replace("EMIT", "Callable[[Any], str]"))
+    importlib.invalidate_caches()
+    agent = importlib.import_module("strangers_questions").Agent
+
+    assert not callback_arguments(method_of((), agent))

@@ -1262,6 +1262,12 @@ _ASKED = '"How much is 6 times 7?"'
         ("python a.py", "usage: a {ask,chat}\na: error: the following arguments are required: cmd", f"ask {_ASKED}"),
         ("python a.py", "Usage: a.py [OPTIONS] TEXT\n\nError: Missing argument 'TEXT'.", _ASKED),
         ("python a.py", "Usage: a.py [OPTIONS]\n\nError: Missing option '--text' / '-t'.", f"--text {_ASKED}"),
+        (
+            "python a.py",
+            "Usage: a.py COMMAND [ARGS]...\n\nCommands:\n  ask  Ask.\n  repl",
+            f"ask {_ASKED}",
+        ),
+        ("python a.py", "Usage: a.py COMMAND [ARGS]...\n╭─ Commands ──╮\n│ chat   Chat.  │\n╰────╯", f"chat {_ASKED}"),
         ("python a.py", "    text = sys.argv[1]\nIndexError: list index out of range", _ASKED),
         ("node a.mjs", "error: required option '-p, --prompt <text>' not specified", f"--prompt {_ASKED}"),
         ("node a.mjs", "Not enough non-option arguments: got 0, need at least 1", _ASKED),

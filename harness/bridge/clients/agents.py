@@ -49,7 +49,7 @@ from harness.bridge.clients.turns import (
     whole_answer,
     without_tool_errors,
 )
-from harness.bridge.clients.user_answers import approving_arguments, confirmed_questions
+from harness.bridge.clients.user_answers import callback_arguments, confirmed_questions
 from harness.bridge.clients.values import items_of, plain_fields
 from harness.model.errors import RECOGNISED_CLIENT, Unsupported
 from harness.model.messages import ChatResponse
@@ -282,7 +282,7 @@ class AgentDrive:
             if self.registrar is not None:
                 client = self.registrar(client, tool, self.api)
         per_call |= {name: make(tools, self.api) for name, make in self.prompt_tools.items()}
-        per_call |= approving_arguments(self.prompt)
+        per_call |= callback_arguments(self.prompt)
         per_call |= LoopSettings(self.sending, self.api).arguments(conversation, model)
         prompt = str(self.prompt.prompt)
         answers: list[ChatResponse | None] = []
@@ -400,7 +400,7 @@ class FunctionDrive:
         named = constructor_names(self.function).items()
         own = self.prompt.names if not self.prompt.is_open else {name for _, name in named}
         given: dict[str, object] = {name: values[key] for key, name in named if key in values and name in own}
-        given |= self.prompt.examples | approving_arguments(self.prompt)
+        given |= self.prompt.examples | callback_arguments(self.prompt)
         given |= LoopSettings(self.prompt, self.api).arguments(conversation, model)
         read = self.prompt.names | {*READS_OPTION.findall(self.prompt.source)}
         for known, value in (

@@ -94,6 +94,7 @@ def call_parts(call: object) -> dict[str, Any]:
 
 
 TEXT_FIELDS = (
+    *("final_output", "final_answer", "final_text", "final_response"),
     *("text", "content", "output_text", "message", "answer", "response", "reply", "output", "result", "delta", "body"),
 )
 """Names of fields that hold the text of an answer, in order of preference."""

@@ -28,7 +28,7 @@ from harness.bridge.clients.provider_arguments import (
     providers_of,
 )
 from harness.bridge.clients.sources import classes_with_imports, source_of
-from harness.bridge.clients.user_answers import approving_arguments
+from harness.bridge.clients.user_answers import callback_arguments
 from harness.model.errors import PluginError
 
 TRIED_MODELS = ("model", "gpt-4.1", "claude-opus-4-8", "gemini-2.5-flash")
@@ -250,7 +250,7 @@ def make_client(
     if config is not None and "base_url" not in arguments:
         arguments[config[0]] = make_client(config[1], base_url, api_key, model, api="", **inner)
     unknown = method.required - arguments.keys() - {*PROVIDERS, *BASE_URLS, *KEYS, *MODELS}
-    arguments |= _example_arguments(method, unknown) | approving_arguments(method)
+    arguments |= _example_arguments(method, unknown) | callback_arguments(method)
     for name in method.required - arguments.keys():
         if (made := _inner_client(method.hints.get(name), factory, values)) is not None:
             arguments[name] = made

@@ -38,7 +38,8 @@ class FieldTools:
 
     def __call__(self, tool: ConversationTool) -> object:
         """Return the class of a tool."""
-        function = make_function(tool)
+        is_async = inspect.iscoroutinefunction(getattr(self.kind, self.running))
+        function = make_function(tool, "Awaitable" if is_async else "")
         parameters = inspect.signature(function).parameters
         annotations = {name: each.annotation for name, each in parameters.items()}
         defaults = {name: None for name, each in parameters.items() if each.default is None}

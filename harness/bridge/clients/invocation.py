@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import re
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, cast
@@ -110,5 +111,7 @@ async def wait_for(answer: Any) -> object:
 
 
 def result_of_call(runner: asyncio.Runner, answer: object) -> object:
-    """Return an answer, or its result if it is awaitable."""
+    """Return an answer, or its result if it is awaitable or the `Future` of a thread."""
+    if isinstance(answer, Future):
+        return cast("object", answer.result())
     return runner.run(wait_for(answer)) if inspect.isawaitable(answer) else answer

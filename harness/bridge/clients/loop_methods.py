@@ -22,7 +22,7 @@ from harness.bridge.clients.result_code import ResultUses, uses_of_results
 from harness.bridge.clients.sent_tools import names_sent_as_tools
 from harness.bridge.clients.tool_declarations import TOOL_PARTS, tool_parameters
 from harness.bridge.clients.tool_registration import is_event_method
-from harness.bridge.clients.user_answers import approving_arguments
+from harness.bridge.clients.user_answers import callback_arguments
 
 
 def prompt_methods(methods: Sequence[Method]) -> list[Method]:
@@ -84,7 +84,7 @@ def takes_only_a_prompt(method: Method) -> bool:
     is_other = is_other or method.prompt_list is not None
     is_for_results = prompt is not None and results_parameter(method) == prompt
     is_other = is_other or (is_for_results and not takes_text_or_results(method, str(prompt)))
-    known = {"self", prompt, *others, *method.example_names, *approving_arguments(method)}
+    known = {"self", prompt, *others, *method.example_names, *callback_arguments(method)}
     return prompt is not None and method.required <= known and not is_other
 
 

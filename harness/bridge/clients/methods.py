@@ -52,11 +52,11 @@ class Method(MethodCode):
     the parameters without a default, and `preset` the defaults that are non-empty texts. `hints` holds the
     annotations. If the method has a parameter for the provider, `keys` holds the keys of the module's dictionaries.
 
-    If the method takes a single object that holds the messages, `packed` is its parameter and the class of that object.
-    The names are then the fields of the class. If it takes an object for options beside the messages, such as
-    `options: Options`, the names include the fields of its class, and `options` is its parameter, its class and these
-    fields. `annotations` holds the source of the annotations, which `hints` lacks
-    if they name something that only type checkers import. `variadic` is the name of `*values` in the signature,
+    If the method takes a single object that holds the messages or one text, `packed` is its parameter and the class of
+    that object. The names are then the fields of the class. If it takes an object for options beside the messages, such
+    as `options: Options`, the names include the fields of its class, and `options` is its parameter, its class and
+    these fields. `annotations` holds the source of the annotations, which `hints` lacks if they name something that
+    only type checkers import. `variadic` is the name of `*values` in the signature,
     and `switches` holds the parameters that are `True` or `False`, by their defaults or annotations. `fixed` holds the
     arguments that a method sets itself where it passes its `**options` on, so that they cannot be among the options.
     `is_decorated` is set for a function that a decorator of another file replaced by its own, which may send anything.
@@ -350,11 +350,12 @@ def method_of(path: tuple[str, ...], value: object) -> Method:
     if not unpacked and (passed := delegate_of_options(value)) is not None:
         unpacked, hints = passed[1], {**_hints_of_method(passed[0]), **hints}
     has_provider = any(each.name in (*PROVIDERS, "name") for each in named)
-    kind = hints.get(required[0]) if len(required) == 1 else None
-    if inspect.isclass(kind) and first_known(_CONVERSATION_FIELDS, fields := frozenset(hints_of(kind))):
+    needed = [each for each in required if each != "self"]
+    kind = hints.get(needed[0]) if len(needed) == 1 else None
+    if inspect.isclass(kind) and _is_packed(kind, fields := frozenset(hints_of(kind))):
         own = method_of(path, kind)
         own = replace(own, names=fields, is_open=False) if typing.is_typeddict(kind) else own
-        beside = [each for each in named if each.name not in (required[0], *fields)]
+        beside = [each for each in named if each.name not in (needed[0], *fields)]
         return replace(
             own,
             names=(own.names & fields) | {each.name for each in beside},
@@ -362,7 +363,7 @@ def method_of(path: tuple[str, ...], value: object) -> Method:
             source=source_of(value),
             class_source=own.module,
             annotations={**own.annotations, **{each.name: str(each.annotation) for each in beside}},
-            packed=(required[0], kind),
+            packed=(needed[0], kind),
         )
     found = Method(
         path,
@@ -391,6 +392,17 @@ def method_of(path: tuple[str, ...], value: object) -> Method:
 
 _CONVERSATION_FIELDS = (*SYNONYMS["messages"], "input", "input_items", "items", "contents")
 """Names of the fields for the messages in an object that holds a whole request."""
+
+
+def _is_packed(kind: type, fields: frozenset[str]) -> bool:
+    """Return whether the objects of a class with these fields hold messages, or one message of a user: a text, with
+    names of its sender and of its place.
+    """
+    if first_known(_CONVERSATION_FIELDS, fields):
+        return True
+    needed = method_of((), kind).required
+    texts = needed & {*SYNONYMS["prompt"]}
+    return len(texts) == 1 and needed <= fields and needed <= {*texts, *NAMING_PARAMETERS}
 
 
 def _field_names(kind: type) -> frozenset[str]:

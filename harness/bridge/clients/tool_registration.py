@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from harness.bridge.call_log import BoundMethod, call
 from harness.bridge.clients.annotations import item_class, own_classes_in
+from harness.bridge.clients.field_tools import field_tools
 from harness.bridge.clients.inherited_tools import as_model
 from harness.bridge.clients.methods import Method, public_methods
 from harness.bridge.clients.names import first_known
@@ -135,12 +136,13 @@ def _registrar_by_object(method: Method, kind: type | None) -> Registrar | None:
     required = [*(method.required - {"self"})]
     if len(required) != 1 or not _REGISTERING_NAMES.match(method.path[0]):
         return None
-    kinds = own_classes_in(method.hints.get(required[0]))
-    makers = (tool_maker(each, ClassSource(each, "", method.module)) for each in kinds if each is not kind)
+    hint = method.hints.get(required[0])
+    kinds = [each for each in own_classes_in(hint) if each is not kind]
+    makers = (field_tools(hint, each) or tool_maker(each, ClassSource(each, "", method.module)) for each in kinds)
     maker = next(filter(None, makers), None)
     if maker is None:
         return None
-    is_list = item_class(method.hints.get(required[0])) is not None
+    is_list = item_class(hint) is not None
     return Registrar(method, {}, item=required[0], make=(lambda tool: [maker(tool)]) if is_list else maker)
 
 

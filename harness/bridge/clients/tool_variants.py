@@ -115,8 +115,8 @@ def _whole_forms(name: str, hint: object, code: ClassSource, api: str) -> Iterat
     known = classes_with_imports(code.owner.__module__).values()
     kinds: list[type[Any]] = own_classes_in(hint) or [*known]
     kinds = [each for each in kinds if each is not code.owner and not issubclass(each, BaseException)]
-    if is_open and _READS_MEMBERS.search(code.module):
-        yield from (_Namespaces(has_methods) for has_methods in (False, True))
+    if _READS_MEMBERS.search(code.module):
+        yield from map(_Namespaces, own_classes_in(hint) or (None, object) if is_open else ())
     if is_open and re.search(rf"\b_?{name}\.\w+\(", code.module):
         yield from (_ToolSources(form) for form in ("", OPENAI.name, BARE))
     if _calls_items(name, code.module):
@@ -273,9 +273,9 @@ class _AwaitableList(list[object]):
 
 @dataclass(frozen=True, slots=True)
 class _Namespaces:
-    """Tools as the functions of an object such as a module, or as its methods."""
+    """Tools as the functions of an object such as a module, or as the methods of a subclass of `base`."""
 
-    has_methods: bool
+    base: type[Any] | None
 
     @property
     def is_by_signature(self) -> bool:
@@ -284,9 +284,9 @@ class _Namespaces:
 
     def __call__(self, tools: ToolSequence, _api: str) -> object:
         functions = {each.name: make_function(each) for each in tools}
-        if not self.has_methods:
+        if self.base is None:
             return SimpleNamespace(**functions)
-        return type("Tools", (), {name: _described_method(each) for name, each in functions.items()})()
+        return type("Tools", (self.base,), {name: _described_method(each) for name, each in functions.items()})()
 
 
 def _described_method(function: Callable[..., object]) -> Callable[..., object]:

@@ -78,7 +78,7 @@ def call_method(runner: asyncio.Runner, client: object, method: Method, argument
     """Call a method of a client, and return its answer. The items of an iterator are returned as `EventList`."""
     bound = BoundMethod(client, method.path)
     described = cast("Callable[..., object]", attribute_of(client, method.path))
-    return whole_answer(runner, call_with(bound, arguments, described))
+    return whole_answer(runner, call_with(bound, method.packed_arguments(arguments), described))
 
 
 def whole_answer(runner: asyncio.Runner, answer: object) -> object:
@@ -255,7 +255,9 @@ _ERROR_FIELDS = re.compile("error|fail|problem|exception|warning|incomplete|trun
 
 _SUCCESS_FIELDS = re.compile("ok|success|succeeded|complete|completed|finished|done", re.IGNORECASE)
 
-_HIDDEN_FIELDS = re.compile(r"(^|_)(ids?|type|kind|event|role|model|object|name|provider|status|stop|reason|created)$")
+_HIDDEN_FIELDS = re.compile(
+    r"(^|_)(ids?|type|phase|kind|event|role|model|object|name|provider|status|stop|reason|created)$"
+)
 """Names of fields whose texts are not part of an answer."""
 
 _REPORTS_ERRORS_BY_EVENT = re.compile(
