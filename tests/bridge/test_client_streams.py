@@ -13,7 +13,7 @@ from harness.bridge.clients.answer_fields import as_completion
 from harness.bridge.clients.answers import read_answer
 from harness.bridge.clients.shape_recognition import recognise_shape
 from harness.bridge.clients.shaped_client import ShapedClient
-from harness.bridge.clients.stream_objects import final_method, keeps_answer, pieces_method
+from harness.bridge.clients.stream_objects import final_answer, keeps_answer, pieces_method
 from harness.bridge.openai_messages import Memory
 from harness.model.messages import ChatRequest, Finish, Message, Role, StopReason, Text, TextDelta
 from harness.model.protocols import Endpoint
@@ -82,6 +82,20 @@ class Gathered:
         return {"text": "Hello", "calls": [CALL]}
 
 
+class Filled:
+    completion: dict[str, Any] | None = None
+
+    def __iter__(self) -> Iterator[str]:
+        yield "Hel"
+        yield "lo"
+        self.completion = {"text": "Hello", "calls": [CALL]}
+
+
+def fill(messages: list[Any], stream: bool = True) -> Filled:
+    _ = {"stream": True}
+    return Filled()
+
+
 def finish(messages: list[Any], stream: bool = True) -> Finishing:
     return Finishing()
 
@@ -105,7 +119,7 @@ def enter(messages: list[Any], stream: bool = True) -> Entered:
     return Entered()
 
 
-@pytest.mark.parametrize("function", [open_stream, iterate, enter, finish, gather])
+@pytest.mark.parametrize("function", [open_stream, iterate, enter, finish, gather, fill])
 def test_a_stream_may_be_an_object_that_has_the_whole_answer_at_its_end(function: Any) -> None:
     client = ShapedClient(recognise_shape(function, "mine:function"), HERE, "gpt")
 
@@ -129,16 +143,18 @@ def test_an_asynchronous_stream_is_left_in_the_end() -> None:
     assert Finishing.left == 1
 
 
-def test_the_whole_answer_comes_from_a_method_without_parameters() -> None:
+def test_the_whole_answer_comes_from_a_method_without_parameters_or_an_empty_field() -> None:
     class Answer:
+        response = object()  # of HTTP
+
         def result(self, call: str) -> str:
             return call
 
         def messages(self) -> list[str]:
             return []
 
-    assert final_method(Answer()) is None
-    assert final_method(Gathered()) is not None
+    assert final_answer(Answer()) is None
+    assert final_answer(Gathered()) is not None
 
 
 def test_only_a_generator_with_a_usual_name_has_the_pieces() -> None:

@@ -28,7 +28,7 @@ from harness.bridge.clients.provider_arguments import prefix_of, provider_argume
 from harness.bridge.clients.request_arguments import CallersMessages, RequestArguments
 from harness.bridge.clients.shape_recognition import recognise_shape
 from harness.bridge.clients.shapes import TEXT_CALLBACKS, ClientShape
-from harness.bridge.clients.stream_objects import final_method, is_complete, keeps_answer, pieces_method
+from harness.bridge.clients.stream_objects import final_answer, is_complete, keeps_answer, pieces_method
 from harness.bridge.clients.values import items_of, plain_fields
 from harness.bridge.completions import NO_SETTINGS
 from harness.bridge.error_translation import failures
@@ -135,7 +135,7 @@ class ShapedClient:
                 answer, is_stream = opened.enter_context(self._entered(answer)), True
         if is_stream and keeps_answer(answer):
             self._filled = answer
-        elif is_stream and (final := final_method(answer)) is not None:
+        elif is_stream and (final := final_answer(answer)) is not None:
             self._final = lambda: self._run(final())
         is_iterable = hasattr(answer, "__iter__") or hasattr(answer, "__aiter__")
         pieces = pieces_method(answer) if is_stream and not is_iterable else None

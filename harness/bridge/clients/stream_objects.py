@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import cast
 
 from harness.bridge.clients.answer_fields import has_answer_fields, has_calls_field
@@ -20,13 +21,19 @@ def pieces_method(stream: object) -> Callable[[], object] | None:
     return None
 
 
-def final_method(stream: object) -> Callable[[], object] | None:
-    """Return the method of a stream of texts for the whole answer at its end, such as `stream.final()`, or `None`."""
-    for name in sorted(filter(_FINAL.fullmatch, dir(type(stream)))):
-        function = inspect.getattr_static(type(stream), name)
+def final_answer(stream: object) -> Callable[[], object] | None:
+    """Return what gives the whole answer of a stream of texts at its end, or `None`.
+
+    It is a method, such as `stream.final()`, or a function that reads a field, such as `stream.completion`, which is
+    still empty.
+    """
+    for name in sorted(filter(_FINAL.fullmatch, dir(stream))):
+        function = inspect.getattr_static(type(stream), name, None)
         is_plain = inspect.isfunction(function) and not inspect.isgeneratorfunction(function)
         if is_plain and not inspect.isasyncgenfunction(function) and len(inspect.signature(function).parameters) == 1:
             return cast("Callable[[], object]", getattr(stream, name))
+        if not isinstance(function, property) and getattr(stream, name, None) is None:
+            return partial(getattr, stream, name, None)
     return None
 
 
