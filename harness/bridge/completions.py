@@ -102,18 +102,19 @@ def completion(  # noqa: PLR0913 - the fields of a completion
     read: int | None = None,
     written: int | None = None,
     cached: int | None = None,
+    cache_written: int | None = None,
     reasoned: int | None = None,
 ) -> dict[str, Any]:
     """Return a completion or chunk of OpenAI Chat, for libraries with another format.
 
     Each call has `id`, `name` and `args` (the arguments or their text), and in a stream also `index`. The numbers are
-    token counts: `read` (including `cached`) and `written` (including `reasoned`).
+    token counts: `read` (including `cached` and `cache_written`) and `written` (including `reasoned`).
     """
     made = [{**call, "function": {"name": call.get("name"), "arguments": call.get("args")}} for call in calls]
     usage = {
         "prompt_tokens": read,
         "completion_tokens": written,
-        "prompt_tokens_details": {"cached_tokens": cached},
+        "prompt_tokens_details": {"cached_tokens": cached, "cache_write_tokens": cache_written},
         "completion_tokens_details": {"reasoning_tokens": reasoned},
     }
     message = {"content": text, "tool_calls": made, "refusal": refusal, "reasoning_content": thinking}

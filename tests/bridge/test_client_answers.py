@@ -509,3 +509,56 @@ def test_an_answer_may_be_the_future_of_a_thread() -> None:
         assert result_of_call(runner, pool.submit(str, 42)) == "42"
         with pytest.raises(ValueError, match="forty"):
             result_of_call(runner, pool.submit(int, "forty"))
+
+
+@dataclass
+class Spoken:
+    words: list[object]
+
+    @property
+    def text(self) -> str:
+        return "".join(each for each in self.words if isinstance(each, str))
+
+    @property
+    def tool_uses(self) -> list[object]:
+        return [each for each in self.words if not isinstance(each, str)]
+
+
+@dataclass
+class Bill:
+    input_tokens: int
+    output_tokens: int
+    cache_read: int = 0
+    cache_write: int = 0
+
+
+@dataclass
+class Exchange:
+    turn: Spoken
+    usage: object
+
+
+def test_the_message_of_an_answer_may_compute_its_text_and_its_calls() -> None:
+    call = {"id": "call_1", "name": "look", "input": {}}
+    found = read_answer(Exchange(Spoken(["Hel", "lo", call]), None), REQUEST, Memory(), "anthropic")
+
+    assert (found.text, [each.id for each in found.tool_calls]) == ("Hello", ["call_1"])
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        Bill(9, 4, 5, 2),
+        {"input_tokens": 9, "output_tokens": 4, "cache_read_input_tokens": 5, "cache_creation_input_tokens": 2},
+        {
+            "prompt_tokens": 9,
+            "completion_tokens": 4,
+            "prompt_tokens_details": {"cached_tokens": 5, "cache_write_tokens": 2},
+        },
+    ],
+)
+def test_cached_tokens_are_read_from_the_usage_of_an_answer(usage: object) -> None:
+    found = read_answer(Exchange(Spoken(["Hello"]), usage), REQUEST, Memory(), "anthropic").usage
+
+    assert (found.input_tokens, found.output_tokens) == (9, 4)
+    assert (found.cache_read_tokens, found.cache_write_tokens) == (5, 2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any, TypeAlias
 
@@ -14,7 +14,7 @@ from harness.bridge.clients.names import TEXTS_BESIDE_CALLS, TOOL_PARAMETERS, ca
 from harness.bridge.clients.values import items_of, jsonable, plain_fields, snake_case
 from harness.bridge.completions import completion, stop_reason
 from harness.model.errors import MalformedResponse
-from harness.model.messages import JSON, StopReason
+from harness.model.messages import JSON, StopReason, Usage
 
 CALL_FIELDS = ("tool_calls", "calls", "function_calls", "tool_uses", "invocations", "tool_call", "function_call")
 """Names of fields that hold the calls of an answer, in order of preference."""
@@ -182,27 +182,40 @@ def _completion_in(answer: object, kind: str, depth: int) -> object:
         reason=reason,
         model=found.get("model"),
         refusal=refusal if isinstance(refusal, str) else None,
-        read=counts[0],
-        written=counts[1],
+        read=counts.input_tokens,
+        written=counts.output_tokens,
+        cached=counts.cache_read_tokens,
+        cache_written=counts.cache_write_tokens,
     )
     return {**seen, "has_refusal": "refusal" in found}
 
 
-def token_counts_in(found: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    """Return the counts of input and output tokens in the usage of an answer or, without it, among its own fields.
-    They may also be in an object of another name, such as a bill.
+def token_counts_in(found: Mapping[str, Any]) -> Usage:
+    """Return the token counts in the usage of an answer or, without it, among its own fields. They may also be in an
+    object of another name, such as a bill.
 
     Own fields that are all 0 count as absent, because 0 is also their usual default.
     """
-    used = {snake_case(str(key)): each for key, each in plain_fields(found.get("usage")).items()}
-    known = (*_INPUT_COUNTS, "input", "prompt"), (*_OUTPUT_COUNTS, "output", "completion")
-    own = [next((used[name] for name in names if type(used.get(name)) is int), None) for names in known]
-    inner = [plain_fields(each) for each in found.values() if not isinstance(each, str)]
-    for fields in (found, *inner):
-        if own == [None, None]:
-            counts = {snake_case(key).lower(): each for key, each in fields.items() if type(each) is int}
-            own = [next(filter(None, map(counts.get, names)), None) for names in (_INPUT_COUNTS, _OUTPUT_COUNTS)]
-    return own[0], own[1]
+    used = _counts_by_name(plain_fields(found.get("usage")))
+    counts = [_first_count(used, (*names, *more)) for names, more in _USAGE_COUNTS]
+    for fields in (found, *(plain_fields(each) for each in found.values() if not isinstance(each, str))):
+        if counts[0] is None and counts[1] is None:
+            named = {name: each for name, each in _counts_by_name(fields).items() if each}
+            counts = [_first_count(named, names) for names, _ in _USAGE_COUNTS]
+    return Usage(*counts)
+
+
+def _counts_by_name(fields: Mapping[str, Any]) -> dict[str, int]:
+    """Return the integers among fields and in their details (`prompt_tokens_details`), by names in lower case."""
+    inner = [
+        _counts_by_name(plain_fields(each)) for name, each in fields.items() if snake_case(name).endswith("_details")
+    ]
+    own = {snake_case(name).lower(): each for name, each in fields.items() if type(each) is int}
+    return {name: each for found in (*inner, own) for name, each in found.items()}
+
+
+def _first_count(counts: Mapping[str, int], names: Iterable[str]) -> int | None:
+    return next((counts[name] for name in names if name in counts), None)
 
 
 _INPUT_COUNTS = ("prompt_tokens", "input_tokens", "prompt_token_count", "input_token_count", "tokens_in", "in_tokens")
@@ -211,6 +224,24 @@ _OUTPUT_COUNTS = (
     *("completion_tokens", "output_tokens", "candidates_token_count", "output_token_count"),
     *("completion_token_count", "tokens_out", "out_tokens"),
 )
+
+_CACHE_READ_COUNTS = (
+    *("cache_read_tokens", "cache_read_input_tokens", "cached_tokens", "cached_input_tokens", "cached_prompt_tokens"),
+    *("cached_content_token_count", "tokens_cached", "cache_read"),
+)
+
+_CACHE_WRITE_COUNTS = (
+    *("cache_write_tokens", "cache_creation_input_tokens", "cache_creation_tokens", "cache_write_input_tokens"),
+    *("cache_write", "cache_creation"),
+)
+
+_USAGE_COUNTS = (
+    (_INPUT_COUNTS, ("input", "prompt")),
+    (_OUTPUT_COUNTS, ("output", "completion")),
+    (_CACHE_READ_COUNTS, ("cached",)),
+    (_CACHE_WRITE_COUNTS, ("cache_written",)),
+)
+"""Names of fields for each token count, and further names that only fields of a usage have."""
 
 
 def _calls_in(found: Mapping[str, Any]) -> list[object]:
@@ -318,9 +349,10 @@ def text_of_fields(value: object) -> str:
 
 def _inner_answers(answer: object, found: Mapping[str, Any]) -> list[object]:
     """Return the objects in the fields of an answer that have the text or the calls which the answer itself lacks."""
+    own = [each for each in found.values() if _is_own_message(each, answer)]
     if not ({*TEXT_FIELDS, *CALL_FIELDS} - {"message"}) & found.keys():
-        return [each for each in found.values() if not isinstance(each, str) and has_answer_fields(each)]
-    return [] if {*CALL_FIELDS} & found.keys() else [each for each in found.values() if _is_own_message(each, answer)]
+        return [each for each in found.values() if not isinstance(each, str) and has_answer_fields(each)] or own
+    return [] if {*CALL_FIELDS} & found.keys() else own
 
 
 def _is_own_message(value: object, answer: object) -> bool:

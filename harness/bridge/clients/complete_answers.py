@@ -195,10 +195,9 @@ def _with_client_fields(native: ChatResponse, fields: Mapping[str, Any]) -> Chat
     if native.stop_reason is StopReason.UNKNOWN and (word := stop_reason_in(fields)) is not None:
         native = replace(native, stop_reason=stop_reason(word))
     counts = token_counts_in(fields)
-    if native.usage.input_tokens is not None or counts == (None, None):
+    if native.usage.input_tokens is not None or counts == Usage():
         return native
-    usage = replace(native.usage, input_tokens=counts[0], output_tokens=counts[1])
-    return replace(native, usage=usage, reported={**native.reported, OWN_COUNTS: True})
+    return replace(native, usage=counts, reported={**native.reported, OWN_COUNTS: True})
 
 
 def _with_own_text_and_calls(native: ChatResponse, answer: object, request: ChatRequest) -> ChatResponse:
