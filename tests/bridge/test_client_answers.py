@@ -17,9 +17,10 @@ from harness.bridge.clients.answers import keep_own_message, read_answer, read_s
 from harness.bridge.clients.invocation import result_of_call
 from harness.bridge.clients.message_classes import as_annotated
 from harness.bridge.clients.turns import application_answer
-from harness.bridge.completions import EMPTY_COUNTS
+from harness.bridge.completions import EMPTY_ARGUMENTS, EMPTY_COUNTS
 from harness.bridge.openai_messages import Memory
 from harness.model.messages import (
+    ArgumentsDelta,
     ChatRequest,
     ChatResponse,
     Finish,
@@ -30,6 +31,7 @@ from harness.model.messages import (
     StopReason,
     Text,
     Thinking,
+    ToolCallStart,
 )
 
 REQUEST = ChatRequest("gpt-5.2", (Message(Role.USER, (Text("Hello"),)),))
@@ -389,6 +391,60 @@ class Collected:
     @property
     def calls(self) -> list[dict[str, Any]]:
         return [each for each in self.blocks if each["type"] == "tool_use"]
+
+
+@dataclass
+class CallDone:
+    call_id: str
+    name: str
+    arguments: dict[str, Any]
+
+
+def test_calls_of_a_stream_have_the_order_of_the_whole_answer() -> None:
+    done = [CallDone(each, "weather", {"city": each}) for each in ("c", "a", "b")]
+    items = [
+        {"type": "function_call", "call_id": each, "name": "weather", "arguments": json.dumps({"city": each})}
+        for each in ("a", "b", "c")
+    ]
+
+    events = [*read_stream([*done, {"status": "completed", "output": items}], REQUEST, Memory(), "openai-responses")]
+
+    starts = [(each.index, each.id) for each in events if isinstance(each, ToolCallStart)]
+    pieces = [(each.index, json.loads(each.text)) for each in events if isinstance(each, ArgumentsDelta)]
+    assert starts == [(0, "a"), (1, "b"), (2, "c")]
+    assert [pieces[0], pieces[-1]] == [(0, {"city": "a"}), (2, {"city": "c"})]
+
+
+@dataclass
+class ToolStart:
+    index: int
+    id: str
+    name: str
+
+
+@dataclass
+class ToolPiece:
+    """A piece of the arguments of a call, under a name of the client's own."""
+
+    index: int
+    fragment: str
+
+
+def test_pieces_of_arguments_may_have_a_name_of_their_own() -> None:
+    pieces = [
+        ToolStart(0, "a", "weather"),
+        ToolPiece(0, '{"city": '),
+        ToolPiece(0, '"Paris"}'),
+        ToolStart(1, "b", "look"),
+    ]
+    finish = [*read_stream(pieces, REQUEST, Memory(), "anthropic")][-1]
+    blocks = [{"type": "tool_use", "id": "b", "name": "look", "input": {}}]
+    whole = [*read_stream([ToolStart(1, "b", "look"), Collected(blocks)], REQUEST, Memory(), "anthropic")][-1]
+
+    assert isinstance(finish, Finish)
+    assert isinstance(whole, Finish)
+    assert [(each.id, each.arguments) for each in finish.response.tool_calls] == [("a", {"city": "Paris"}), ("b", {})]
+    assert [EMPTY_ARGUMENTS in each.response.reported for each in (finish, whole)] == [True, False]
 
 
 class ThinkingPiece(NamedTuple):

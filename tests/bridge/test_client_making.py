@@ -17,7 +17,7 @@ from harness.bridge.clients.methods import method_of
 from harness.bridge.clients.provider_arguments import routed_providers
 from harness.bridge.clients.shape_recognition import recognise_shape
 from harness.bridge.clients.shaped_client import ShapedClient
-from harness.model.errors import PluginError, Unsupported
+from harness.model.errors import Overloaded, PluginError, Unsupported
 from harness.model.messages import ChatRequest, JsonSchema, Message, Role, StopReason, Text, Tool, ToolCall, ToolResult
 from harness.model.protocols import Endpoint
 
@@ -128,6 +128,72 @@ def test_a_client_may_be_made_by_a_context_manager(make: Callable[..., Any]) -> 
         texts = [client.chat(HELLO).text, client.chat(HELLO).text]
 
     assert texts == [HERE.base_url] * 2
+
+
+async def made_later(base_url: str) -> Chat:
+    return Chat(base_url)
+
+
+async def failing(base_url: str) -> Chat:
+    raise ValueError(base_url)
+
+
+async def counting(base_url: str) -> int:
+    return len(base_url)
+
+
+def test_a_client_may_be_made_by_an_asynchronous_function() -> None:
+    with closing(ShapedClient(recognise_shape(made_later, "mine:made_later"), HERE, "m")) as client:
+        assert client.chat(HELLO).text == HERE.base_url
+    for function in (failing, counting):
+        with pytest.raises(PluginError, match="no parameter for messages"):
+            recognise_shape(function, "mine:function")
+
+
+class ByMethod:
+    """Its providers are the names of its methods."""
+
+    def __init__(self, name: str, base_url: str = "") -> None:
+        vendor, _, self.model = name.partition("/")
+        self.ask = getattr(self, f"_{vendor}")
+
+    def _anthropic(self, messages: list[Any]) -> str:
+        return self.model
+
+    def chat(self, messages: list[Any]) -> str:
+        return str(self.ask(messages))
+
+
+def test_a_provider_may_be_the_name_of_a_method() -> None:
+    shape = recognise_shape(ByMethod, "mine:ByMethod", api="anthropic")
+
+    assert ShapedClient(shape, HERE, "claude-opus-4-8", "anthropic").chat(HELLO).text == "claude-opus-4-8"
+
+
+@dataclass(frozen=True)
+class Ok:
+    value: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Err:
+    error: Exception
+
+
+class Trouble(Exception): ...
+
+
+def attempt(messages: list[dict[str, Any]]) -> Ok | Err:
+    failed = messages[-1]["content"] == "Fail"
+    return Err(Trouble("HTTP 529 Overloaded")) if failed else Ok({"text": "Yes.", "error": None})
+
+
+def test_a_client_may_return_its_exceptions() -> None:
+    client = ShapedClient(recognise_shape(attempt, "mine:attempt"), HERE, "m")
+
+    assert client.chat(HELLO).text == "Yes."
+    with pytest.raises(Overloaded):
+        client.chat(ChatRequest("m", (Message(Role.USER, (Text("Fail"),)),)))
 
 
 class EndpointSettings(BaseModel):

@@ -3019,7 +3019,8 @@ def test_the_method_of_an_sdk_never_returns_a_text(path: tuple[str, ...], is_ans
 
 class PassedOn:
     def __init__(self, create: Callable[..., object]) -> None:
-        self.client = SimpleNamespace(completions=SimpleNamespace(create=create))
+        raw = SimpleNamespace(create=lambda **given: SimpleNamespace(parse=lambda: create(**given)))
+        self.client = SimpleNamespace(completions=SimpleNamespace(create=create, with_raw_response=raw))
 
     def chat(self, messages: list[Any], tools: Any = None) -> Any:
         answer = self.client.completions.create(messages=messages, tools=tools)
@@ -3029,12 +3030,18 @@ class PassedOn:
     def converse(self, messages: list[Any], tools: Any = None) -> Any:
         return self.client.completions.create(messages=messages, tools=tools)
 
+    def parse(self, messages: list[Any], tools: Any = None) -> Any:
+        raw = self.client.completions.with_raw_response.create(messages=messages, tools=tools)
+        return raw.parse()
+
     def text_of(self, messages: list[Any], tools: Any = None) -> Any:
         answer = self.client.completions.create(messages=messages, tools=tools)
         return str(answer)
 
 
-@pytest.mark.parametrize(("name", "is_answer"), [("chat", False), ("converse", False), ("text_of", True)])
+@pytest.mark.parametrize(
+    ("name", "is_answer"), [("chat", False), ("converse", False), ("parse", False), ("text_of", True)]
+)
 def test_the_answer_of_an_sdk_that_is_returned_unchanged_is_never_a_text(name: str, is_answer: bool) -> None:
     shape = recognise_shape(PassedOn(lambda **_: "<html>Bad gateway</html>"), "mine", name)
     expected = nullcontext() if is_answer else pytest.raises(MalformedResponse, match="a text in place of an answer")

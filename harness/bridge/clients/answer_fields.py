@@ -129,6 +129,16 @@ def as_completion(answer: object) -> object:
         return completion(text)
 
 
+def returned_error(answer: object) -> Exception | None:
+    """Return the exception that a client returned instead of raising it, alone or as the only field of an object, such
+    as `Err(error)`. Return `None` for other answers.
+    """
+    if isinstance(answer, Exception | Mapping):
+        return answer if isinstance(answer, Exception) else None
+    fields = [*plain_fields(answer).values()]
+    return fields[0] if len(fields) == 1 and isinstance(fields[0], Exception) else None
+
+
 def _own_text(answer: object) -> str | None:
     """Return the text of an object whose class defines what text it is. A representation of the object is none."""
     kind = type(answer)

@@ -49,6 +49,7 @@ from harness.bridge.clients.stream_pieces import (
 )
 from harness.bridge.clients.values import as_object, camel_case, items_of_iterator, jsonable, plain_fields
 from harness.bridge.completions import (
+    EMPTY_ARGUMENTS,
     EMPTY_COUNTS,
     NO_REFUSAL,
     NO_STOP_REASON,
@@ -166,7 +167,7 @@ def read_stream(
             return gemini_responses.read_chunks(iter([as_object(native)]), request)
     if isinstance(body, dict) and "choices" in body:
         return events(items, request, memory, parsed=api == ANTHROPIC.name)
-    return _own_events(items, request, api)
+    return _with_calls_in_order(_own_events(items, request, api))
 
 
 def events_of(answer: ChatResponse, texts: Sequence[str]) -> Iterator[StreamEvent]:
@@ -227,6 +228,25 @@ def _own_events(items: Iterable[object], request: ChatRequest, api: str) -> Iter
             yield event
 
 
+def _with_calls_in_order(stream: Iterable[StreamEvent]) -> Iterator[StreamEvent]:
+    """Yield the events of a stream, with those of calls at its end, in the order of the calls in the answer. A client
+    may yield each call as soon as it is complete.
+    """
+    of_calls = list[ToolCallStart | ArgumentsDelta | ToolCallEnd]()
+    for event in stream:
+        if isinstance(event, ToolCallStart | ArgumentsDelta | ToolCallEnd):
+            of_calls.append(event)
+            continue
+        if isinstance(event, Finish):
+            started = [each.id for each in of_calls if isinstance(each, ToolCallStart)]
+            ids = [each.id for each in event.response.tool_calls]
+            is_permuted = len({*ids}) == len(ids) and sorted(started) == sorted(ids)
+            places = {index: ids.index(each) for index, each in enumerate(started)} if is_permuted else {}
+            moved = [replace(each, index=places.get(each.index, each.index)) for each in of_calls]
+            yield from sorted(moved, key=lambda each: each.index) if places else moved
+        yield event
+
+
 def _with_native_parts(
     answer: ChatResponse, parts: Iterable[JSON], last: object, request: ChatRequest, api: str
 ) -> ChatResponse:
@@ -236,7 +256,9 @@ def _with_native_parts(
     """
     if any(map(has_signature, parts)):
         return replace(answer, message=message_of_parts(join_parts(parts), request))
-    return answer if isinstance(last, str) else with_native_message(answer, last, request, api)
+    if isinstance(last, str) or (found := with_native_message(answer, last, request, api)) is answer:
+        return answer
+    return replace(found, reported={key: each for key, each in found.reported.items() if key != EMPTY_ARGUMENTS})
 
 
 def _holds_native_answer(item: object, body: JSON, api: str) -> bool:

@@ -37,7 +37,8 @@ from harness.bridge.clients.sources import MethodCode, classes_with_imports, sou
 _OPENAI_PARAMETERS = ("tools", "tool_choice", "response_format", "max_tokens", "temperature", "top_p", "stop", "stream")
 
 _SDK_CALL = (
-    r"(?:await\s+)?[\w.]+\.(?:messages\.create|completions\.create|responses\.create|models\.generate_content)\("
+    r"(?:await\s+)?[\w.]+\.(?:(?:messages|completions|responses)(?:\.with_raw_response)?\.create"
+    r"|models\.generate_content)\("
 )
 """Start of code that calls an official SDK's method for requests."""
 
@@ -246,7 +247,7 @@ class Method(MethodCode):
         """Return whether each `return` of the method has what an SDK's method for requests returns, unchanged."""
         results = re.findall(r"^[ \t]*return\b[ \t]*(.*)", self.source, re.MULTILINE)
         kept = "|".join(re.findall(rf"^\s*(\w+)(?::[^=\n]+)?\s*=\s*{_SDK_CALL}", self.source, re.MULTILINE)) or "(?!)"
-        return bool(results) and all(re.match(rf"{_SDK_CALL}|(?:{kept})$", each) for each in results)
+        return bool(results) and all(re.match(rf"{_SDK_CALL}|(?:{kept})(?:\.parse\(\))?$", each) for each in results)
 
     @property
     def prompt_list(self) -> str | None:

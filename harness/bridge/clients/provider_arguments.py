@@ -140,9 +140,9 @@ def provider_argument(method: Method, api: str) -> dict[str, object]:
 
 def _known_prefix(method: Method, api: str) -> str:
     """Return the first prefix of an API's models that is in the class of a method or, if none is there, in its module.
-    Return an empty string without one.
+    It is a text, or the name of a method. Return an empty string without one.
     """
-    prefixes = [(each, re.compile(rf"[\"']{each}\b")) for each in MODEL_PREFIXES.get(api, ())]
+    prefixes = [(each, re.compile(rf"(?:[\"']|\bdef _?){each}\b")) for each in MODEL_PREFIXES.get(api, ())]
     codes = (method.class_source, method.module)
     return next((each for code in codes for each, quoted in prefixes if quoted.search(code)), "")
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from types import FunctionType
 from typing import Any, Union, cast
 
 from harness import plugins
-from harness.bridge.clients.annotations import own_classes_in
+from harness.bridge.clients.annotations import BUILTIN_MODULES, own_classes_in
 from harness.bridge.clients.client_state import keeps_history, setting_attributes, system_attribute
 from harness.bridge.clients.constructors import (
     constructor_names,
@@ -75,8 +77,7 @@ def _recognise_value(value: object, name: str, method: str, api: str) -> ClientS
             shape = _with_system_attribute(shape, value)
         return replace(shape, is_object=True)
     make, client, model = try_to_make(value, api)
-    if inspect.iscoroutine(client):
-        client.close()
+    if inspect.iscoroutine(client) and (client := _client_of_coroutine(client)) is None:
         raise unknown_client(
             name, "it has no parameter for messages. Name the function or method that has one, as in MODULE:function"
         )
@@ -91,6 +92,14 @@ def _recognise_value(value: object, name: str, method: str, api: str) -> ClientS
     settings = setting_attributes(client) if inspect.isclass(value) and not shape.is_sdk else {}
     hints = method_of((), cast("type[Any]", type(client))).hints
     return _with_system_attribute(replace(shape, default_settings=settings, attribute_hints=hints), client)
+
+
+def _client_of_coroutine(client: Coroutine[Any, Any, object]) -> object | None:
+    """Return the client that an asynchronous function makes, or `None` if it makes none."""
+    with suppress(Exception), asyncio.Runner() as runner:  # the user's function may fail in any way
+        made = runner.run(client)
+        return made if type(made).__module__ not in BUILTIN_MODULES else None
+    return None
 
 
 def _maker_of_copies(value: object) -> Callable[[str, str, str], object]:

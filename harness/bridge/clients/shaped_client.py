@@ -14,7 +14,7 @@ from http import HTTPStatus
 from typing import Any, cast
 
 from harness.bridge.call_log import BoundMethod
-from harness.bridge.clients.answer_fields import computed_fields, has_calls_field
+from harness.bridge.clients.answer_fields import computed_fields, has_calls_field, returned_error
 from harness.bridge.clients.answers import events_of, keep_own_message, read_answer, read_stream
 from harness.bridge.clients.forms import FORMS, OPENAI
 from harness.bridge.clients.invocation import attribute_of, call_with, result_of_call, wait_for
@@ -203,6 +203,8 @@ class ShapedClient:
         reads_fields = self._shape.is_sdk or self._shape.whole.returns_only_objects
         if isinstance(answer, str) and reads_fields:  # a page of HTML has no fields
             raise MalformedResponse(f"the client returned a text in place of an answer: {answer[:80]!r}")
+        if (error := returned_error(answer)) is not None:
+            raise error
         hint, source = self._shape.messages_hint, self._shape.whole.module
         return read_answer(answer, request, self._memory, self._api, hint=hint, source=source)
 
@@ -222,6 +224,7 @@ class ShapedClient:
 
     def _open(self, base_url: str, api_key: str, model: str) -> object:
         client = _make_in_loop(self._runner, lambda: self._shape.make(base_url, api_key, model))
+        client = self._run(client) if inspect.iscoroutine(client) else client
         if self._shape.is_object:
             return open_object(self._runner, client)
         if hasattr(type(client), "__aenter__"):

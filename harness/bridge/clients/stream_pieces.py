@@ -194,6 +194,8 @@ def read_piece(item: object) -> tuple[object, JSON]:
             return {"text": ""}, {"type": "thinking", **thought}
         case "call" if {"name", "tool", "tool_name", "function"} & plain_fields(call).keys():
             return {"calls": [call]}, part
+        case "call" if (piece := _piece_of_arguments(fields)) is not None:
+            return {"calls": [piece]}, None
         case "end" if not {"message", "response", *CALL_FIELDS} & fields.keys():
             word = (
                 value if isinstance(value, str) else next((fields[key] for key in _END_FIELDS if fields.get(key)), None)
@@ -207,6 +209,15 @@ def read_piece(item: object) -> tuple[object, JSON]:
             return value, {"type": "text", "text": _text_of_piece(value)}
         case _:
             return None, None
+
+
+def _piece_of_arguments(fields: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return a piece of a call's arguments: the only text of an event that has the index of the call. Return `None` for
+    another event.
+    """
+    texts = [each for name, each in fields.items() if isinstance(each, str) and name not in ("type", "kind", "event")]
+    has_index = type(fields.get("index")) is int
+    return {"index": fields["index"], "arguments": texts[0]} if has_index and len(texts) == 1 else None
 
 
 def _value_in_tuple(kind: str | None, members: Sequence[object], item: object) -> object:
