@@ -8,10 +8,14 @@ from harness.apis.view import ModelStep, RequestView, TextView
 from harness.bridge.clients.forms import OPENAI, OPENAI_APIS, PROMPT
 from harness.bridge.clients.shapes import ClientShape
 from harness.checks.first_request import FirstRequest
+from harness.model.messages import Tool
 from harness.stdio.answered_requests import requests_with_steps
 
 PROBE_TEXT = "Hello"
 """Text of the user in requests of a trial."""
+
+PROBE_TOOL = Tool("look", "Looks around.", {"type": "object", "properties": {}})
+"""Tool in requests of a trial."""
 
 
 def own_parts_of(shape: ClientShape, seen: FirstRequest) -> str:
@@ -21,7 +25,12 @@ def own_parts_of(shape: ClientShape, seen: FirstRequest) -> str:
     if shape.needs_schema:
         return "an answer format"
     view = seen.view
-    if view is None or shape.takes("tools"):
+    if view is None:
+        return ""
+    sent = {(each.name, each.description) for each in view.tools}
+    ignores_options = bool(sent) and (PROBE_TOOL.name, PROBE_TOOL.description) not in sent
+    ignores_options = ignores_options and shape.whole.is_open and shape.whole.tools_parameter is None
+    if shape.takes("tools") and not ignores_options:
         return ""
     if view.tools:
         return "tools"

@@ -39,11 +39,11 @@ from harness.bridge.clients.shapes import ClientShape
 from harness.bridge.clients.sources import runs_tools
 from harness.checks.first_request import FirstRequest, first_request_of, is_mismatch
 from harness.checks.library_search import find_clients, is_installed, question_for_library
-from harness.checks.own_prompts import PROBE_TEXT, ignored_rules, own_parts_of
+from harness.checks.own_prompts import PROBE_TEXT, PROBE_TOOL, ignored_rules, own_parts_of
 from harness.checks.programs import EXAMPLE_FORMAT, keyless_environment, missing_variable, variable_question
 from harness.checks.single_call import single_call_command
 from harness.model.errors import HarnessError, PluginError, Unsupported
-from harness.model.messages import ChatRequest, Message, Role, Text, Tool, ToolCall, ToolResult
+from harness.model.messages import ChatRequest, Message, Role, Text, ToolCall, ToolResult
 from harness.model.protocols import Adapter, Conversation, ConversationTool, Drive, Endpoint, Loop
 from harness.platform.exceptions import exception_summary, origin
 from harness.stdio import adapter_specs
@@ -314,7 +314,7 @@ def _recognise_with_tool(
         return drive_with_tool(Endpoint(url, "no-key"), TRIED_MODELS[0], _ONE_TOOL)
 
     if may_be_client:
-        return found if continues_after_call(send, api, _TOOL.name) else None
+        return found if continues_after_call(send, api, PROBE_TOOL.name) else None
     seen = first_request_of(send)
     if b'"look"' in seen.body or Unsupported.__name__ in seen.reason:
         return found
@@ -406,7 +406,8 @@ def _recognise_client(name: str, shape: ClientShape, api: str) -> Recognition:
     default = shape.model if shape.model != TRIED_MODELS[0] else None
     spec = f"{kind}@{seen.api}{target} {name}"
     if own_parts:
-        sentence = f"code of {seen.api} with {own_parts} of its own, called as {shape.sentence} and run as a program"
+        called = replace(shape, whole=replace(shape.whole, is_open=False)).sentence
+        sentence = f"code of {seen.api} with {own_parts} of its own, called as {called} and run as a program"
         known = default or EXAMPLE_MODELS.get(str(seen.api), shape.model)  # a plug-in's API has no example
         return Recognition(sentence=sentence, command=single_call_command(spec, known))
     return Recognition(spec, sentence, "", ignored, model, default, service_target=service_target)
@@ -416,7 +417,7 @@ def _client_question(name: str, shape: ClientShape, seen: FirstRequest) -> str:
     """Return a question if the client sent no request, lost the text that it was given, or runs its tools."""
     if seen.api is not None:
         is_lost = shape.is_guess and shape.form is not PROMPT and PROBE_TEXT.lower().encode() not in seen.body.lower()
-        if shape.describes_functions and continues_after_call(lambda url: _send(shape, url), seen.api, _TOOL.name):
+        if shape.describes_functions and continues_after_call(lambda url: _send(shape, url), seen.api, PROBE_TOOL.name):
             return _RUNS_TOOLS.format(name=name)
         return _which_method(name, shape) if is_lost else ""
     if shape.takes_functions:
@@ -476,10 +477,9 @@ FOREIGN_FORMS = (ANTHROPIC.name, GEMINI.name, RESPONSES.name)
 """Message formats other than that of OpenAI Chat."""
 
 _GREETING = Message(Role.USER, (Text(PROBE_TEXT),))
-_TOOL = Tool("look", "Looks.", {"type": "object", "properties": {}})
 _ONE_TOOL = Conversation(
     turns=(_GREETING,),
-    tools=(ConversationTool(_TOOL.name, _TOOL.description, _TOOL.parameters, lambda _: ToolResult("", "look", "")),),
+    tools=(ConversationTool("look", "Looks around.", PROBE_TOOL.parameters, lambda _: ToolResult("", "look", "")),),
 )
 
 
@@ -487,13 +487,13 @@ _EARLIER_TURN = (_GREETING, Message(Role.ASSISTANT, (Text(PROBE_TEXT),)), _GREET
 
 _ANSWERED_CALL = (
     _GREETING,
-    Message(Role.ASSISTANT, (ToolCall("call_1", _TOOL.name, {}),)),
-    Message(Role.USER, (ToolResult("call_1", _TOOL.name, "Nothing."),)),
+    Message(Role.ASSISTANT, (ToolCall("call_1", PROBE_TOOL.name, {}),)),
+    Message(Role.USER, (ToolResult("call_1", PROBE_TOOL.name, "Nothing."),)),
 )
 
 
 def _send(shape: ClientShape, url: str, messages: tuple[Message, ...] = (_GREETING,)) -> None:
-    tools = (_TOOL,) if shape.takes("tools") else ()
+    tools = (PROBE_TOOL,) if shape.takes("tools") else ()
     response_format = EXAMPLE_FORMAT if shape.needs_schema else None
     request = ChatRequest(shape.model, messages, tools=tools, response_format=response_format)
     client = ShapedClient(shape, Endpoint(url, "no-key"), shape.model)
@@ -538,7 +538,7 @@ def _sends_calls(shape: ClientShape, base: str) -> bool:
 def _sends_earlier_turns(shape: ClientShape, api: str) -> bool:
     """Return whether the request of a client has the turns of a conversation that it is given, and no earlier ones."""
     turns = _ANSWERED_CALL if shape.takes("tools") else _EARLIER_TURN
-    request = ChatRequest(shape.model, (_GREETING,), tools=(_TOOL,) if shape.takes("tools") else ())
+    request = ChatRequest(shape.model, (_GREETING,), tools=(PROBE_TOOL,) if shape.takes("tools") else ())
 
     def send_both(url: str) -> None:
         with closing(ShapedClient(shape, Endpoint(url, "no-key"), shape.model)) as client:

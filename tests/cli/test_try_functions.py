@@ -257,7 +257,7 @@ import functools
 import httpx2
 
 SCHEMA = {"type": "object", "properties": {"place": {"type": "string"}}, "required": ["place"]}
-TOOL = {"type": "function", "function": {"name": "look", "description": "Looks.", "parameters": SCHEMA}}
+TOOL = {"type": "function", "function": {"name": "look", "description": "Looks at a place.", "parameters": SCHEMA}}
 
 
 def send(messages, **more):
@@ -331,6 +331,12 @@ def talk(question):
     return answer["content"]
 
 
+def settle(question, **overrides):
+    settings = {"model": "gpt-4.1", **overrides}
+    answer = send([{"role": "user", "content": question}], tools=[TOOL], model=settings["model"])
+    return Reply(answer["choices"][0]["message"])
+
+
 def choose(question):
     answer = send([{"role": "user", "content": question}], logit_bias={"16": 100, "17": 100}, max_tokens=1)
     return answer["choices"][0]["message"]["content"]
@@ -344,6 +350,7 @@ def choose(question):
         ("with_tools", ["with tools of its own, called as own:with_tools(subject)", "2 pass", "Nothing is wrong"]),
         ("reply", ["with tools of its own, called as own:reply(messages)", "Nothing is wrong"]),
         ("handy", ["with tools of its own, called as own:handy.run(messages)", "2 pass", "Nothing is wrong"]),
+        ("settle", ["with tools of its own, called as own:settle(question) and", "2 pass", "Nothing is wrong"]),
         ("agent", ["called as own:agent.run(messages)", "Nothing is wrong"]),
         ("choosy", ["called as own:choosy.invoke(messages, tools, response_format)", "Nothing is wrong"]),
         ("talk", ["called as own:talk(question)", "Nothing is wrong", "--ignore text-changed"]),
