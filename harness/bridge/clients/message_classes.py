@@ -258,11 +258,19 @@ def _is_class_for_results(kind: object) -> bool:
     hints = hints_of(kind)
     if {"arguments", *FIELD_ALIASES["arguments"]} & hints.keys():
         return False
-    calls = [each for name in FIELD_ALIASES["answered_call"] for each in members_of(hints.get(name))]
-    has_call = any({"name", *FIELD_ALIASES["name"]} & hints_of(each).keys() for each in calls)
     has_content = bool({"content", *FIELD_ALIASES["content"]} & hints.keys())
     is_identified = call_id_field(hints) is not None or _content_of_identified_result(hints) is not None
-    return is_identified or (has_call and has_content)
+    return is_identified or (_answered_call_field(hints) is not None and has_content)
+
+
+def _answered_call_field(hints: Mapping[str, object]) -> str | None:
+    """Return the field of a class for the call that a result answers, by its name or by the class of its values."""
+    named = {"name", *FIELD_ALIASES["name"]}
+    full = {"arguments", *FIELD_ALIASES["arguments"]}
+    fields = {name: [hints_of(each).keys() for each in members_of(hint)] for name, hint in hints.items()}
+    usual = (name for name in FIELD_ALIASES["answered_call"] if any(named & each for each in fields.get(name, ())))
+    others = (name for name, kinds in fields.items() if any(named & each and full & each for each in kinds))
+    return next(chain(usual, others), None)
 
 
 def _content_of_identified_result(hints: Mapping[str, object]) -> str | None:
@@ -379,6 +387,8 @@ def _known_fields(value: Mapping[str, Any], hints: Mapping[str, object]) -> dict
     if own is not None and ids and "id" not in hints:
         known.setdefault(own, ids[0])
     known |= _fields_of_identified_result(known, hints)
+    if "answered_call" in known and (field := _answered_call_field(hints)) is not None:
+        known[field] = known["answered_call"]
     for name, others in FIELD_ALIASES.items():
         known |= {other: known[name] for other in others if name in known and name not in hints and other not in known}
     if (field := _error_field(hints)) is not None and ERROR_FLAG in known:

@@ -71,10 +71,12 @@ def _own_arguments(function: Mapping[str, Any], source: str) -> Any:
 
 
 def with_answered_calls(
-    messages: Sequence[Any], request: ChatRequest, own: Mapping[str, object] | None = None
+    messages: Sequence[Any], request: ChatRequest, own: Mapping[str, object] | None = None, *, is_read: bool = False
 ) -> list[Any]:
-    """Return messages in OpenAI's format, in which each result also has the call that it answers. `own` has the
-    client's own calls by their ids.
+    """Return messages in OpenAI's format, in which each result also has the call that it answers.
+
+    `own` has the client's own calls by their ids. With `is_read`, the client reads the fields of the others under names
+    of its own.
     """
     calls = {call.id: call for message in request.messages for call in message.tool_calls}
     found = list[Any]()
@@ -84,8 +86,8 @@ def with_answered_calls(
             found.append(each)
             continue
         fields = {"id": call.id, "name": call.name, "arguments": call.arguments}
-        answered = fields if own is None else own.get(call.id, OwnFields(fields, {}, fields))
-        found.append({**each, "answered_call": answered})
+        made = OwnFields(fields, {}, fields) if is_read else fields
+        found.append({**each, "answered_call": (own or {}).get(call.id, made)})
     return found
 
 

@@ -177,7 +177,7 @@ class RequestArguments:
             package = "" if any(map(lists_roles, classes)) else method.with_imports
             kinds = [each for kind in classes for each in (kind, *subclasses_of(kind))]
             has_tool_role = self.api in OPENAI_APIS or len(kinds) > 1 or mentions_tool_role(method.with_imports)
-            answered = with_answered_calls(messages, request)
+            answered = with_answered_calls(messages, request, self._own_calls(request))
             return with_own_roles(answered, source, package, has_tool_role=has_tool_role)
         if self.api == ANTHROPIC.name and source and not READS_CALLS.search(source):
             foreign = (each for each in messages if "tool_calls" in each and not self.memory.has_kept(each))
@@ -186,7 +186,7 @@ class RequestArguments:
         code = f"{method.class_source}\n{method.called_source}"
         messages = with_joined_results(messages, request, code)
         if reads_answered_calls(source):
-            messages = with_answered_calls(messages, request, self._own_calls(request))
+            messages = with_answered_calls(messages, request, self._own_calls(request), is_read=True)
         return [each if self.memory.has_kept(each) else with_own_fields(each, {}, (), source) for each in messages]
 
     def _own_calls(self, request: ChatRequest) -> dict[str, object]:
