@@ -416,7 +416,8 @@ def _recognise_client(name: str, shape: ClientShape, api: str) -> Recognition:
 def _client_question(name: str, shape: ClientShape, seen: FirstRequest) -> str:
     """Return a question if the client sent no request, lost the text that it was given, or runs its tools."""
     if seen.api is not None:
-        is_lost = shape.is_guess and shape.form is not PROMPT and PROBE_TEXT.lower().encode() not in seen.body.lower()
+        is_guess = shape.whole.prompt_record is not None or (shape.is_guess and shape.form is not PROMPT)
+        is_lost = is_guess and PROBE_TEXT.lower().encode() not in seen.body.lower()
         if shape.describes_functions and continues_after_call(lambda url: _send(shape, url), seen.api, PROBE_TOOL.name):
             return _RUNS_TOOLS.format(name=name)
         return _which_method(name, shape) if is_lost else ""

@@ -6,8 +6,8 @@ The modules, by subject:
 - Third-party code itself: `annotations`, `sources`, `signature_reading`, `methods`, `constructors`,
   `client_makers`, `objects`, `option_dictionaries`, `checked_options`, `provider_arguments`, `invocation`, and the
   `names` that clients use.
-- Requests: `forms`, `request_arguments`, `message_classes`, `message_dictionaries`, `own_keys`, `tool_choices`,
-  `result_helpers`.
+- Requests: `forms`, `request_arguments`, `message_classes`, `message_dictionaries`, `prompt_records`, `own_keys`,
+  `tool_choices`, `result_helpers`.
 - Answers: `answers`, `complete_answers`, `stream_pieces`, `stream_objects`, `filled_objects`, `answer_fields`,
   `content_blocks`, `native_bodies`, `truncation`, `values`.
 - Tools: `tool_arguments`, `tool_objects`, `inherited_tools`, `field_tools`, `tool_functions`, `tool_declarations`,

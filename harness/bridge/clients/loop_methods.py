@@ -81,7 +81,7 @@ def takes_only_a_prompt(method: Method) -> bool:
     others = {name for name in method.required if name in TOOL_PARAMETERS or EXECUTORS.fullmatch(name)}
     is_other = RESULT_METHOD.search(method.path[0]) or _SETTER_NAMES.match(method.path[0]) or declared_parts(method)
     is_other = is_other or (method.path[0] == "handle" and not method.sends_requests)
-    is_other = is_other or method.prompt_list is not None
+    is_other = is_other or method.prompt_list is not None or method.prompt_record is not None
     is_for_results = prompt is not None and results_parameter(method) == prompt
     is_other = is_other or (is_for_results and not takes_text_or_results(method, str(prompt)))
     known = {"self", prompt, *others, *method.example_names, *callback_arguments(method)}

@@ -31,6 +31,7 @@ from harness.bridge.clients.names import (
     first_known,
 )
 from harness.bridge.clients.option_dictionaries import OptionDictionary, option_dictionary
+from harness.bridge.clients.prompt_records import record_class
 from harness.bridge.clients.sent_tools import names_converted_to_tools
 from harness.bridge.clients.sources import MethodCode, classes_with_imports, source_of
 
@@ -174,6 +175,7 @@ class Method(MethodCode):
         is_text = str in members_of(self.hints.get(name, str)) or item_class(self.hints.get(name)) is str
         is_text = is_text and re.search(r"\bstr\b|_empty", self.annotations.get(name, "str")) is not None
         is_text = is_text and (name in self.hints or not _LIST_NAMES.search(name))
+        is_text = is_text or record_class(self.hints.get(name)) is not None
         return name if is_text and (self.sends_requests or self.is_decorated) else None
 
     @property
@@ -257,6 +259,11 @@ class Method(MethodCode):
             return name
         hint = self.hints.get(name := self.prompt or "")
         return name if item_class(hint) is str and str not in members_of(hint) else None
+
+    @property
+    def prompt_record(self) -> type[Any] | None:
+        """The class of the object that holds the text of the user, if the method takes one in place of a text."""
+        return record_class(self.hints.get(self.prompt or ""))
 
     @property
     def text_or_list(self) -> str | None:

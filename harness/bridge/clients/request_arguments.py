@@ -37,6 +37,7 @@ from harness.bridge.clients.names import (
     TOOL_MESSAGES,
 )
 from harness.bridge.clients.own_keys import Declaration
+from harness.bridge.clients.prompt_records import make_record
 from harness.bridge.clients.result_helpers import with_callers_results
 from harness.bridge.clients.shapes import ClientShape
 from harness.bridge.clients.tool_choices import choice_as_text, takes_choice_as_text
@@ -141,6 +142,8 @@ class RequestArguments:
             return text_pairs(made, parameter, method.source)
         if parameter == method.prompt_list:
             return [made]
+        if parameter == method.prompt and (kind := method.prompt_record) is not None:
+            return make_record(kind, str(made))
         if name == "thinking":
             is_switch = parameter in method.switches or isinstance(self.shape.default_settings.get(parameter), bool)
             return _thinking_value(parameter, made, is_switch=is_switch)
