@@ -280,11 +280,16 @@ def _of_second_turn(
     known = {finding.rule for cell in result.cells for finding in cell.findings}
     for cell in cells[:1]:
         lost = (each for each in cell.findings if each.rule == "loop-history" and each.expected == ANSWER)
-        own = [each for each in cell.findings if each.rule == "loop-system" or each.kind is Kind.LIMIT]
+        own = [
+            each for each in cell.findings if each.rule in _SENT_BACK_WRONG | {"loop-system"} or each.kind is Kind.LIMIT
+        ]
         own += [replace(each, message=_LOST_FINAL_ANSWER) for each in lost]
         if findings := tuple(replace(each, follows=None) for each in own if each.rule not in known):
             yield replace(cell, verdict=verdict_of(findings), findings=findings, reason=None)
 
+
+_SENT_BACK_WRONG = {"arguments-changed", "call-id-changed", "result-swapped"}
+"""Rules about calls and results that a client sends back, which hold in each run. Some show only for some values."""
 
 _LOST_FINAL_ANSWER = "the model's final answer is not in the request with the user's next question"
 
@@ -315,18 +320,23 @@ def _after_error(
 
 
 def _without_report_of_cut(
-    cells: Sequence[CellResult], cut: EndedProgram, ended: EndedProgram, _result: RunResult
+    cells: Sequence[CellResult], cut: EndedProgram, ended: EndedProgram, result: RunResult
 ) -> Iterator[CellResult]:
-    """Yield the conversation whose final answer was cut off, with a finding, if the program printed nothing but what
-    there is of it.
+    """Yield the conversation whose final answer was cut off, with findings.
+
+    One says that the program printed nothing but what there is of the answer. The others are about calls before it.
     """
+    known = {finding.rule for cell in result.cells for finding in cell.findings}
     usual = replace(ended, printed=ended.printed.replace(ANSWER, CUT_ANSWER))
     run, other = (replace(each, printed=re.sub(r"\d+", "0", each.printed)) for each in (cut, usual))  # counts differ
     may_report = RETURNED_TEXT in cut.printed and RETURNED_ONLY_TEXT not in cut.printed
-    if CUT_ANSWER in cut.printed and not may_report and not _new_lines(run, other):
-        for cell in cells[:1]:
-            finding = _CUT_ANSWER_RETURNED if RETURNED_TEXT in cut.printed else _CUT_ANSWER_SHOWN
-            yield replace(cell, verdict=verdict_of([finding]), findings=(finding,), reason=None)
+    is_hidden = CUT_ANSWER in cut.printed and not may_report and not _new_lines(run, other)
+    for cell in cells[:1]:
+        findings = [each for each in cell.findings if each.rule in _SENT_BACK_WRONG - known]
+        if is_hidden:
+            findings.append(_CUT_ANSWER_RETURNED if RETURNED_TEXT in cut.printed else _CUT_ANSWER_SHOWN)
+        if findings:
+            yield replace(cell, verdict=verdict_of(findings), findings=tuple(findings), reason=None)
 
 
 _CUT_ANSWER_SHOWN = Finding(

@@ -399,7 +399,7 @@ def wrong_stop_reason(given: LoopInputs) -> Iterator[RuleViolation]:
     source="anthropic-stop-reasons, openai-chat-stop-reasons, openai-responses-stop-reasons, gemini-stop-reasons",
     because="the application takes a part of an answer for the whole",
     severity=Severity.WARNING,
-    remedy="raise an error, or return the reason in {stop}",
+    remedy="check the stop reason, and raise an exception or return the reason in {stop}",
 )
 def missing_stop_reason(given: LoopInputs) -> Iterator[RuleViolation]:
     """Report a truncated text that is returned alone, without a stop reason, a flag or a word about it."""

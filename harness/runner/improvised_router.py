@@ -293,7 +293,7 @@ def _names_tool(view: RequestView | None) -> bool:
 _MAX_TOOLS, _MAX_FORCED_TOOLS = 2, 6
 """Number of tools that the model calls, and their number if each answer must call one."""
 
-_OTHER_TEXT = "exämple 2"
+_OTHER_TEXT = "exämple 2 of 3 or 4"
 
 
 def _takes_text(tool: ToolView) -> bool:

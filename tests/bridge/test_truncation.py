@@ -34,6 +34,23 @@ class Agent:
         return reply["choices"][0]["message"]["content"]
 """
 
+FILTERED = """
+def read(events):
+    text, finish = '', None
+    for each in events:
+        if each.get('finish_reason'):
+            finish = each['finish_reason'] or finish
+    if finish is None or not finish:
+        raise OSError
+    return text, finish
+
+def ask(events):
+    text, finish = read(events)
+    if finish in ('content_filter', 'refusal'):
+        raise ValueError
+    return text
+"""
+
 SILENT = {
     "no look at it": ("", ""),
     "a look at calls": ("if reply['choices'][0]['finish_reason'] == 'tool_calls': self.run_tools(reply)", ""),
@@ -41,12 +58,20 @@ SILENT = {
     "a tool": ("self.tools[reply['name']](**reply['input'])", "import httpx2\nfrom functools import partial"),
     "a tool that is a handler": ("handler = self.tools[reply['name']]; handler(**reply['input'])", ""),
     "an example of its use": ("", '"""Use it: print(answer.stop_reason)."""\ndef ask():\n    """Log print(reply)."""'),
+    "a list of events": ("self.trace.append(reply['id']); self.handlers.get('answer')", ""),
+    "a warning about a tool": ("wire.log.warning('tool %s failed', prompt)", ""),
+    "a look at a filter": ("", FILTERED),
     "a refusal": ("if reply['choices'][0]['message'].get('refusal'): raise ValueError('refused')", ""),
 }
 
 REPORTING = {
     "an exception of another module": ("wire.check(reply)", "def check(reply): assert reply['status'] == 'completed'"),
     "a property of another module": ("", "class Reply:\n    whole = property(lambda self: self.raw['finish_reason'])"),
+    "a comparison with the usual word": ("if reply['choices'][0]['finish_reason'] != 'stop': raise ValueError", ""),
+    "a variable that is passed on": ("", "def read(raw):\n    why = raw.get('stop_reason')\n    return make(raw, why)"),
+    "a variable of another name": ("", "def read(raw):\n    why = raw['stop_reason']\n    return raw, why"),
+    "a field for it": ("", "class Reply:\n    stop_reason: str"),
+    "a warning about the answer": ("wire.log.warning('short: %s', reply)", ""),
     "a log of the whole reply": ("wire.log.debug('got %s', reply)", ""),
     "a log in another module": ("", "import logging\ndef note(data): logging.info('%s', data)"),
     "an event": ("wire.bus.emit('answer', reply)", ""),

@@ -410,6 +410,13 @@ class Brief(Keeper):
         self.history = [each for each in self.history if "tool_calls" not in each and each["role"] != "tool"]
 
 
+class Shortened(Keeper):
+    def end_turn(self):
+        for each in self.history:
+            for call in each.get("tool_calls") or ():
+                call["function"]["arguments"] = '{"item": "a sword"}'
+
+
 class Silent(Keeper):
     def end_turn(self):
         self.history.pop()
@@ -425,7 +432,14 @@ UNSAID = "the model's final answer is not in the request with the user's next qu
 
 
 @pytest.mark.parametrize(
-    ("name", "found"), [("Keeper", None), ("Brief", None), ("Silent", UNSAID), ("Forgetful", LEFT_OUT)]
+    ("name", "found"),
+    [
+        ("Keeper", None),
+        ("Brief", None),
+        ("Shortened", "are sent back changed (arguments-changed, 1 cell)"),
+        ("Silent", UNSAID),
+        ("Forgetful", LEFT_OUT),
+    ],
 )
 def test_code_that_keeps_its_history_is_called_twice(
     harness: Command, folder: Path, name: str, found: str | None

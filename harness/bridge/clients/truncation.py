@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import Any, cast
 
 from harness.bridge.clients.sources import source_of
+from harness.bridge.clients.stop_reason_uses import may_notice_truncation
 from harness.model.messages import JSON
 
 
@@ -111,7 +112,11 @@ def _code_may_report(name: str) -> bool:
     sources = [source_of(each) for each in _modules_loaded_with(name)]
     if not any(sources):
         return True
-    return any(_REPORTS.search(_without_docstrings(each)) or _uses_unknown_library(each) for each in sources)
+    return any(_source_may_report(_without_docstrings(each)) or _uses_unknown_library(each) for each in sources)
+
+
+def _source_may_report(source: str) -> bool:
+    return _REPORTS.search(source) is not None or may_notice_truncation(source)
 
 
 def _without_docstrings(source: str) -> str:
@@ -183,20 +188,21 @@ _SILENT_LIBRARIES = frozenset(
 )
 """Libraries that report no stop reason by themselves."""
 
-_TOOL_USE = r"\s*(?:==|!=|\bin\b|\bnot\s+in\b)\s*[(\[{]?\s*[\"'](?:tool_use|tool_calls|function_call)[\"']"
+_OF_CONTAINERS = r"(?:append|extend|add|update|get|pop|clear|items|keys|values|setdefault)\("
+"""Methods of lists and dictionaries, which are read when the loop has ended."""
 
 _REPORTS = re.compile(
-    rf"(?i:(?:finish|stop)_?reason)\b(?![\"'\])]*{_TOOL_USE})"
-    r"|[\"'](?:length|end_turn|completed|MAX_TOKENS)[\"']|\.MAX_TOKENS\b|(?:==|\bcase)\s*[\"']max_(?:output_)?tokens[\"']"
+    r"[\"'](?:length|end_turn|completed|MAX_TOKENS)[\"']|\.MAX_TOKENS\b|(?:==|\bcase)\s*[\"']max_(?:output_)?tokens[\"']"
     r"|(?i:incomplete(?!_?read)|truncat|cut_?(?:off|short)|is_?(?:cut|partial)\b|[\"']partial[\"'])"
     r"|\b\w*(?:log(?:ger|ging)?|print|echo)\b[\w.]*\([^\n]*(?:resp|repl|answer|data\b|raw|completion|body|status)"
-    r"|warn\w*\(|\b(?:\w+_)?(?:emit|publish|notify|dispatch|fire|trigger|callback|hook|observer|listener"
-    r"|middleware|record|track|trace|persist|on)(?:_\w+|s)?(?:\[[^\]\n]*\])?(?:\.\w+)?\("
-    r"|\b(?:\w+_)?handler(?:_\w+|s)?(?:\[[^\]\n]*\])?(?:\.\w+)?\((?!\*\*)"
+    r"|warn\w*\([^()]*\b(?:resp\w*|repl\w*|answer|data|raw|completion|stop\w*|finish\w*|tokens?|limit)\b"
+    r"|\b(?:\w+_)?(?:emit|publish|notify|dispatch|fire|trigger|callback|hook|observer|listener"
+    rf"|middleware|record|track|trace|persist|on)(?:_\w+|s)?(?:\[[^\]\n]*\])?(?:\.(?!{_OF_CONTAINERS})\w+)?\("
+    rf"|\b(?:\w+_)?handler(?:_\w+|s)?(?:\[[^\]\n]*\])?(?:\.(?!{_OF_CONTAINERS})\w+)?\((?!\*\*)"
     r"|\b(?:\w+_)?(?:write|dump|save|store|put)\w*\([^)\n]*\b(?:resp\w*|repl\w*|data|raw|completion|answer)\b"
     r"|^\s*(?:global|nonlocal)\s|\bContextVar\b",
     re.MULTILINE,
 )
-"""Code that may look at the stop reason, apart from a comparison with the one of calls, or that may pass the response
-on: to a log, a file, a callback or an event. A handler that gets unpacked arguments is a tool.
+"""Code that has a word for truncated answers, or that may pass the response on: to a log, a file, a callback or an
+event. A handler that gets unpacked arguments is a tool.
 """
