@@ -2812,6 +2812,11 @@ def open_target(target):
     return PROVIDERS[kind](model)
 
 
+def open_route(route="anthropic", base_url=None):
+    backend, _, model = route.partition(":")
+    return PROVIDERS[backend](model)
+
+
 def without_provider(name):
     folder, _, file = name.partition("/")
 
@@ -2834,6 +2839,8 @@ def test_a_model_may_have_its_provider_in_front(tmp_path: Path, monkeypatch: pyt
     assert (divided_model(other), prefix_of(other)) == (None, "")
     assert selectable_providers(method_of((), module.Client)) == selectable_providers(method)
     assert divided_model(method_of((), module.open_target)) == ("target", ":")
+    assert constructor_names(module.open_route) == {"base_url": "base_url", "model": "route"}
+    assert prefix_of(method_of((), module.open_route), "openai-chat") == "openai:"
 
 
 class Settings(TypedDict, total=False):

@@ -148,10 +148,10 @@ def _known_prefix(method: Method, api: str) -> str:
 
 
 def divided_model(method: Method) -> tuple[str, str] | None:
-    """Return the required parameter that a method divides into a provider and a model, and the character between
+    """Return the parameter that a method divides into a provider and a model, and the character between
     them, as in `provider, _, model = name.partition("/")`.
     """
-    names = "|".join(sorted(method.required)) or "(?!)"
+    names = "|".join(sorted(method.required | method.preset.keys())) or "(?!)"
     first, last = r"\w*(?:provider|vendor|backend)\w*", r"(?:self\.)?\w*model\w*"
     unpacked = rf"\b(?:{first}, (?:\w+, )?(?:self\.)?\w+|\w+, (?:\w+, )?{last}) ="
     code = method.source or method.class_source
