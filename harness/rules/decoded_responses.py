@@ -25,6 +25,9 @@ from harness.rules.rule import RuleTable, RuleViolation
 _ENDS = frozenset({"stop", "completed", "finished", "done"})
 """Stop reasons that libraries use for the end of an answer or for a stop sequence."""
 
+_OTHER_REASONS = frozenset({"other", "unknown"})
+"""Words of libraries for any stop reason that is rare."""
+
 _AMBIGUOUS_STOP_REASONS = _ENDS | {"complete", "end_turn", "length", "tool", "tools"}
 """Library stop reasons that may also be part of a provider's stop reason. They are not reported as a changed copy of
 it.
@@ -181,7 +184,8 @@ def _stop_reason(evidence: Evidence) -> Iterator[RuleViolation]:
             word = (given.raw_stop_reason or "").lower()
             one_word = word in _ENDS and wire.stop_reason is StopReason.STOP_SEQUENCE
             absent = given.reported.get("no-stop-reason") is True
-            is_general = (wire.stop_reason, given.stop_reason) == (StopReason.MALFORMED_CALL, StopReason.ERROR)
+            is_rare = wire.stop_reason in (StopReason.MALFORMED_CALL, StopReason.ERROR)
+            is_general = is_rare and (given.stop_reason is StopReason.ERROR or word in _OTHER_REASONS)
             is_of_refusal = bool(wire.refusal) and _has_text_only(given)  # `response-refusal` reports its loss
             message = (
                 f"the provider's stop reason {wire.raw_stop_reason!r}{_refusal_clause(wire)} means "

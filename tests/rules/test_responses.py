@@ -42,6 +42,13 @@ def test_a_call_that_is_none_is_the_reason_though_the_api_says_that_all_is_well(
     assert only(general, "stop-reason").kind is Kind.CONVENTION
 
 
+@pytest.mark.parametrize(("word", "kind"), [("other", Kind.CONVENTION), ("strange", Kind.LOSS)])
+def test_a_library_may_have_one_word_for_rare_stop_reasons(word: str, kind: Kind) -> None:
+    transcript = malformed()
+    reported = replace(given(transcript), stop_reason=StopReason.UNKNOWN, raw_stop_reason=word)
+    assert only(with_chat(transcript, response=reported), "stop-reason").kind is kind
+
+
 @pytest.mark.parametrize("target", ["openai-chat", "openai-responses"])
 def test_the_words_of_a_refusal_may_be_text_beside_the_stop_reason(target: str) -> None:
     transcript = transcript_for("stop-refusal", target, "whole")
