@@ -26,6 +26,7 @@ from harness.apis.profiles import Profile, RuleSet
 from harness.apis.view import CacheDiagnosis, ModelStep, Prefix, Provocation, RequestView, ResponseView, WireError
 from harness.model.http import EXHAUSTED, Delivery, Ending, HttpRequest, HttpResponse
 from harness.model.messages import JSON
+from harness.model.protocols import Capability
 from harness.scenarios.schema import FaultSpec, Scenario, StepSpec
 
 _CACHE_LOOKBACK_BLOCKS = 20
@@ -270,7 +271,8 @@ class ScriptSession:
             return step.thinking
         if step.thinking is None and "thinking" not in request.settings:
             return None
-        return (step.thinking or _THOUGHT) if request.enables_reasoning else None
+        thought = None if Capability.THINKING in self._profile.lacks else _THOUGHT
+        return (step.thinking or thought) if request.enables_reasoning else None
 
     def _answers(self, step: ModelStep, seed: str, view: RequestView, request: HttpRequest) -> HttpResponse:
         """Return the response. If the request asks for several and the API supports that, return them combined."""

@@ -122,11 +122,13 @@ def _seconds_between(before: ParsedExchange, after: ParsedExchange) -> float | N
 
 
 def _only_retries(sent: Sequence[ParsedExchange]) -> bool:
-    """Return whether the requests are a few undeclared retries. They do not harm the caller, so they only break a
-    convention."""
+    """Return whether the requests are a few undeclared retries, perhaps with another model.
+
+    They do not harm the caller, so they only break a convention.
+    """
     pairs = list(pairwise(sent))
     return 0 < len(pairs) <= _MAX_RETRIES and all(
-        is_retriable(one) and _is_same_request(one, other) for one, other in pairs
+        is_retriable(one) and (_is_same_request(one, other) or _is_fallback(one, other)) for one, other in pairs
     )
 
 
@@ -150,6 +152,13 @@ def _retry_fault(evidence: Evidence, sent: Sequence[ParsedExchange]) -> str | No
 def _is_same_request(one: ParsedExchange, other: ParsedExchange) -> bool:
     sent, again = one.exchange.request, other.exchange.request
     return (sent.method, sent.url, sent.body) == (again.method, again.url, again.body)
+
+
+def _is_fallback(one: ParsedExchange, other: ParsedExchange) -> bool:
+    """Return whether the same request was sent to another model."""
+    bodies = [as_object(parse_body(each.exchange.request.body)) for each in (one, other)]
+    models = [each.pop("model", None) for each in bodies]
+    return models[0] != models[1] and equal(*bodies)
 
 
 @RULES.add(

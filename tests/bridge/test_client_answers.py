@@ -6,6 +6,7 @@ import asyncio
 import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from enum import Enum, auto
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypedDict
 
@@ -445,6 +446,40 @@ def test_pieces_of_arguments_may_have_a_name_of_their_own() -> None:
     assert isinstance(whole, Finish)
     assert [(each.id, each.arguments) for each in finish.response.tool_calls] == [("a", {"city": "Paris"}), ("b", {})]
     assert [EMPTY_ARGUMENTS in each.response.reported for each in (finish, whole)] == [True, False]
+
+
+class EventType(Enum):
+    CALL = auto()
+    DONE = auto()
+
+
+@dataclass
+class StreamEvent:
+    """The only class of a stream's events. Their kinds are names."""
+
+    type: EventType
+    text: str = ""
+    call: dict[str, Any] | None = None
+    content: dict[str, Any] | None = None
+
+
+@pytest.mark.parametrize("name", ["weather", "other"])
+def test_events_of_one_class_may_end_with_the_content_of_the_api(name: str) -> None:
+    part = {"functionCall": {"id": "a", "name": "weather", "args": {}}, "thoughtSignature": "abc"}
+    call = {"id": "a", "name": name, "args": {}}
+    done = StreamEvent(EventType.DONE, content={"role": "model", "parts": [part]})
+    finish = [*read_stream([StreamEvent(EventType.CALL, call=call), done], REQUEST, Memory(), "gemini")][-1]
+
+    assert isinstance(finish, Finish)
+    (found,) = finish.response.tool_calls
+    assert (found.name, bool(found.provider_metadata)) == (name, name == "weather")
+
+
+def test_the_calls_of_an_answer_may_be_blocks_of_its_content() -> None:
+    blocks = [{"type": "text", "text": "Hm."}, {"type": "tool_use", "id": "a", "name": "look", "input": {}}]
+
+    assert [each[1:] for each in own_calls({"content": blocks})] == [("a", "look", {})]
+    assert own_calls({"content": blocks[:1]}) == []
 
 
 class ThinkingPiece(NamedTuple):

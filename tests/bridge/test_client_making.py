@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import pytest
@@ -194,6 +196,103 @@ def test_a_client_may_return_its_exceptions() -> None:
     assert client.chat(HELLO).text == "Yes."
     with pytest.raises(Overloaded):
         client.chat(ChatRequest("m", (Message(Role.USER, (Text("Fail"),)),)))
+
+
+MERGING = """
+class Merging:
+    def __init__(self, profile="fast", **overrides):
+        self.options = {"model": profile, **overrides}
+
+    def chat(self, messages):
+        return str(self.options)
+
+
+class Passing:
+    def __init__(self, **options):
+        self.inner = Merging(**options)
+
+    def chat(self, messages):
+        return str(self.inner.options)
+"""
+
+
+def test_options_that_are_only_merged_into_others_get_no_base_url(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "merging_client.py").write_text(MERGING)
+    monkeypatch.syspath_prepend(tmp_path)
+    module = importlib.import_module("merging_client")
+    merging, passing = (
+        ShapedClient(recognise_shape(each, "mine"), HERE, "m") for each in (module.Merging, module.Passing)
+    )
+
+    assert merging.chat(HELLO).text == "{'model': 'fast'}"
+    assert "base_url" in passing.chat(HELLO).text
+
+
+READING = """
+from collections import namedtuple
+from dataclasses import dataclass
+
+Said = namedtuple("Said", "role text calls call_id", defaults=("", (), None))
+Known = namedtuple("Known", "name doc schema")
+
+
+@dataclass
+class Mark:
+    role: str
+
+
+def encode(said):
+    return [said.role, said.text]
+
+
+def chat(messages, tools=()):
+    return str([[*map(encode, messages)], [(each.name, each.doc, each.schema) for each in tools]])
+
+"""
+
+OTHERWISE = """
+
+def talk(messages):
+    return str([each["role"] for each in messages])
+"""
+
+
+def test_the_attributes_that_code_reads_show_the_classes_of_messages_and_tools(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "reading_client.py").write_text(READING)
+    (tmp_path / "other_client.py").write_text(READING + OTHERWISE)
+    monkeypatch.syspath_prepend(tmp_path)
+    functions = importlib.import_module("reading_client").chat, importlib.import_module("other_client").talk
+    chat, talk = (ShapedClient(recognise_shape(each, "mine"), HERE, "m") for each in functions)
+
+    assert chat.chat(replace(HELLO, tools=(TOOL,))).text == str(
+        [[["user", "Hello"]], [("look", "Looks.", TOOL.parameters)]]
+    )
+    assert talk.chat(HELLO).text == "['user']"
+
+
+@dataclass
+class State:
+    messages: list[dict[str, Any]]
+    tools: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    stop_reason: str = ""
+
+
+def take_step(state: State) -> State:
+    state.messages.append({"role": "assistant", "content": [{"type": "text", "text": f"{len(state.tools)} tools"}]})
+    state.stop_reason = "max_tokens"
+    return state
+
+
+def test_a_function_may_add_its_answer_to_the_conversation_that_it_gets() -> None:
+    shape = recognise_shape(take_step, "mine:take_step")
+
+    answer = ShapedClient(shape, HERE, "m", "anthropic").chat(replace(HELLO, tools=(TOOL,)))
+
+    assert (shape.takes("tools"), answer.text, answer.stop_reason) == (True, "1 tools", StopReason.MAX_TOKENS)
 
 
 class EndpointSettings(BaseModel):

@@ -1862,6 +1862,27 @@ def test_a_client_that_keeps_its_history_gets_the_results_of_its_calls(kind: typ
     assert Talk.heard == [begun, {"call_1": "sunny in Paris", "call_2": "sunny in Rome"}]
 
 
+class Apart(Talk):
+    """It takes the results of failed tools apart from the others."""
+
+    def submit_tool_outputs(self, outputs: dict[str, str], errors: dict[str, str] | None = None) -> str:
+        self.heard.append((outputs, errors, "is_error"))
+        return "done"
+
+
+def test_results_of_failed_tools_may_have_a_parameter_of_their_own() -> None:
+    def run(made: ToolCall) -> ToolResult:
+        return ToolResult("", "weather", "none", is_error=made.arguments["city"] == "Rome")
+
+    drive = recognise_session(Apart, "openai-responses")
+    assert drive is not None
+    Talk.heard.clear()
+    tools = (ConversationTool("weather", "The weather.", NO_ARGUMENTS, run),)
+    drive(HERE, "gpt", Conversation(turns=REQUEST.messages, tools=tools))
+
+    assert Talk.heard[-1] == ({"call_1": "none"}, {"call_2": "none"}, "is_error")
+
+
 class DocumentedFailures:
     """A session whose results are documented: reply_tools(results) takes {"id": "a", "output": "", "error": True}."""
 

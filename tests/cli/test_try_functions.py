@@ -251,6 +251,12 @@ def test_the_code_that_gets_tools_shows_whether_it_reads_signatures(source: str,
     assert not passed_on("def add(tools", "tools")
 
 
+@pytest.mark.parametrize(("given", "is_found"), [("tools", True), ("list(tools or ())", True), ("len(tools)", False)])
+def test_tools_are_passed_on_in_a_new_list(given: str, is_found: bool) -> None:
+    source = f"def add(tools): send({given})\ndef send(every): return every"
+    assert bool(passed_on(source, "tools")) is is_found
+
+
 OWN_PROMPTS = """
 import functools
 

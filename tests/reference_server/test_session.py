@@ -99,7 +99,8 @@ def serving() -> Generator[Serving, None, None]:
 
         @contextmanager
         def session(api: str, scenario: Scenario) -> Generator[Post, None, None]:
-            model = MODELS[api]
+            api, _, other = api.partition(" ")
+            model = other or MODELS[api]
             base = server.mount(ScriptSession(scenario, registry.api(api), model, registry.api(api).profile_for(model)))
             yield lambda body, path=PATHS[api]: client.post(base + path, json=body)
             server.unmount(base)
@@ -154,6 +155,7 @@ REASONING: dict[str, tuple[dict[str, Any], bool]] = {
     "anthropic, adaptive": ({"thinking": {"type": "adaptive"}, "max_tokens": 4000}, True),
     "openai-responses, an effort": ({"reasoning": {"effort": "low"}}, True),
     "openai-responses, no effort": ({"reasoning": {"effort": "none"}}, False),
+    "openai-responses gpt-4.1, an effort": ({"reasoning": {"effort": "low"}}, False),
     "openai-responses, its encrypted form": ({"include": ["reasoning.encrypted_content"]}, False),
     "gemini, a level": ({"generationConfig": {"thinkingConfig": {"thinkingLevel": "low"}}}, True),
 }
@@ -161,8 +163,9 @@ REASONING: dict[str, tuple[dict[str, Any], bool]] = {
 
 @pytest.mark.parametrize("name", REASONING)
 def test_a_request_that_enables_reasoning_gets_some(serving: Serving, tools: Scenario, name: str) -> None:
-    api, fields, expected = name.partition(",")[0], *REASONING[name]
-    with serving(api, tools) as post:
+    served, fields, expected = name.partition(",")[0], *REASONING[name]
+    api = served.partition(" ")[0]
+    with serving(served, tools) as post:
         answer = post(FIRST[api] | fields)
     assert answer.status_code == 200, answer.text
     read = registry.api(api).read(plain(answer))

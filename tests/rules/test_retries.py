@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from harness.model.errors import ChatError, ConnectionFailed
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import ChatRequest, ChatResponse
 from harness.model.protocols import Capability
-from harness.results import Blame, Finding
+from harness.results import Blame, Finding, Kind
 from harness.runner.backends import ReplayBackend
 from harness.runner.cells import Cell
 from harness.runner.recorder import Recorder
@@ -63,6 +64,16 @@ def test_a_silent_retry_is_found(scenario: str) -> None:
     assert [f.rule for f in findings] == ["one-request-per-chat"]
     assert findings[0].actual == 2
     assert "must declare the capability 'retries'" in findings[0].message
+
+
+@pytest.mark.parametrize(("edited", "kind"), [("model", Kind.CONVENTION), ("max_tokens", Kind.LOSS)])
+def test_a_failed_request_may_be_sent_to_another_model(edited: str, kind: Kind) -> None:
+    fields: dict[str, Any] = {"model": {"model": "claude-sonnet-4-6"}, "max_tokens": {"max_tokens": 7}}[edited]
+    client = retrying("anthropic", again(1, lambda request: replace(request, **fields)), declared=False)
+    (finding,) = (
+        each for each in found(transcript_of(cell("error-529", client))) if each.rule == "one-request-per-chat"
+    )
+    assert finding.kind is kind
 
 
 @pytest.mark.parametrize("scenario", FAILURES)

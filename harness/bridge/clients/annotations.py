@@ -16,10 +16,15 @@ BUILTIN_MODULES = ("builtins", "typing", "collections.abc")
 def hints_of(value: object) -> Mapping[str, object]:
     """Return the annotations of a function, or of a class and its constructor; `{}` if they cannot be resolved."""
     try:
-        own = typing.get_type_hints(value)
+        own = typing.get_type_hints(value) or dict.fromkeys(_names_of_tuple(value), Any)
         return {**own, **typing.get_type_hints(value.__init__)} if inspect.isclass(value) else own
     except Exception:  # noqa: BLE001 - annotations of the user's code
         return {}
+
+
+def _names_of_tuple(value: object) -> Iterable[str]:
+    """Return the names of the fields of a named tuple without annotations. Other values have none."""
+    return cast("Any", value)._fields if inspect.isclass(value) and hasattr(value, "_fields") else ()
 
 
 def item_class(hint: object) -> object:

@@ -276,6 +276,7 @@ def own_calls(answer: object) -> list[OwnCall]:
     computed = {name: getattr(answer, name) for name in CALL_FIELDS if is_computed(answer, name)}
     found = {**computed, **plain_fields(answer)} if items is None else _fields_of_parts(items)
     calls = [] if isinstance(answer, str) else _calls_in({key: each for key, each in found.items() if each})
+    calls = calls or [each for each in items_of(found.get("content")) or () if _is_call_block(each)]
     read = [(each, call_parts(each)) for each in calls]
     texts = [(each, made, made["args"] or "{}") for each, made in read if made["name"]]
     return [(each, str(made["id"] or ""), str(made["name"]), _arguments_object(text)) for each, made, text in texts]

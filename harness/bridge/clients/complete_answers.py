@@ -26,7 +26,7 @@ from harness.bridge.clients.answer_fields import (
     usual_stop_reason,
 )
 from harness.bridge.clients.content_blocks import own_blocks
-from harness.bridge.clients.forms import ANTHROPIC, OPENAI, RESPONSES
+from harness.bridge.clients.forms import ANTHROPIC, GEMINI, OPENAI, RESPONSES
 from harness.bridge.clients.message_dictionaries import with_own_fields
 from harness.bridge.clients.native_bodies import (
     CONTENT_BLOCKS,
@@ -150,10 +150,8 @@ def with_native_message(
     inner = [items_of(each) for value in values for each in (value, *plain_fields(value).values())]
     lists = sorted(filter(None, inner), key=len, reverse=True)
     kinds = {RESPONSES.name: OUTPUT_ITEMS, ANTHROPIC.name: CONTENT_BLOCKS}.get(api, set[str]())
-    for each in lists:
-        members = [as_object(jsonable(item)) for item in each]
-        if not all(str(member.get("type")) in kinds for member in members):
-            continue
+    contents = [each for each in lists if all(str(as_object(jsonable(item)).get("type")) in kinds for item in each)]
+    for each in [answer] if api == GEMINI.name else contents:
         native = native_body(each, api)
         message = read_complete_answer(native, request, Memory(), api).message if native is not None else found.message
         if text_and_calls(message) == text_and_calls(found.message):

@@ -27,7 +27,7 @@ from harness.bridge.clients.provider_arguments import (
     provider_parameter,
     providers_of,
 )
-from harness.bridge.clients.sources import classes_with_imports, source_of
+from harness.bridge.clients.sources import classes_with_imports, merges_options, source_of
 from harness.bridge.clients.user_answers import callback_arguments
 from harness.model.errors import PluginError
 
@@ -151,8 +151,9 @@ def constructor_method(factory: object) -> Method:
 def _own_constructor_names(factory: object) -> dict[str, str]:
     method, found = method_of((), factory), dict[str, str]()
     names = frozenset(each for each in method.names if not _takes_settings(method.hints.get(each)))
+    is_open = method.is_open and not merges_options(factory)
     for key, known in (("base_url", BASE_URLS), ("api_key", KEYS), ("model", MODELS)):
-        name = first_known(known, names) or (key if method.is_open and key != "model" else None)
+        name = first_known(known, names) or (key if is_open and key != "model" else None)
         if name is not None:
             found[key] = name
     if "model" not in found and (divided := divided_model(method)) is not None:
@@ -238,9 +239,8 @@ def make_client(
     arguments: dict[str, object] = {
         name: values[key]
         for key, name in constructor_names(factory).items()
-        if (name in method.names or method.is_open) and values.get(key, True)
+        if key and (name in method.names or method.is_open) and values.get(key, True)
     }
-    arguments.pop("", None)
     if "max_retries" in method.names:
         arguments["max_retries"] = 0
     config = _configuration_parameter(factory)

@@ -39,6 +39,7 @@ from harness.bridge.clients.names import (
     first_known,
 )
 from harness.bridge.clients.own_keys import NO_PARAMETERS, SCHEMA_KEYS, Declaration
+from harness.bridge.clients.signature_reading import attributes_read
 from harness.bridge.clients.sources import MethodCode, classes_with_imports
 from harness.bridge.clients.values import result_object, snake_case
 
@@ -178,6 +179,20 @@ def dispatched_classes(method: MethodCode) -> list[type]:
     found = [each for each in classes if any(_has_role(each, role) for role in _ROLE_PATTERNS) and hints_of(each)]
     has_both = all(any(_has_role(each, role) for each in found) for role in ("user", "assistant"))
     return found if has_both else []
+
+
+def class_with_attributes(method: MethodCode, parameter: str, *parts: str) -> list[type]:
+    """Return the only class of a module that has all these parts of a message or a tool.
+
+    The code must read the parts as attributes of the values of a parameter. Return an empty list without such a class.
+    """
+    if "role" in parts and _READS_ROLE.search(method.with_imports):
+        return []
+    read = attributes_read(method.module, parameter)
+    names = [{each, *FIELD_ALIASES[each]} & read for each in parts]
+    known = classes_with_imports(method.module_name).values() if all(names) else ()
+    found = [kind for kind in known if all(each & hints_of(kind).keys() for each in names)]
+    return found if len(found) == 1 else []
 
 
 _TESTED_CLASSES = re.compile(r"isinstance\(\w+, \(?([\w.,\s|]+)\)|\bcase ([\w.]+)\(|\btype\(\w+\) (?:is|==) ([\w.]+)")
@@ -337,7 +352,7 @@ def _instance_of(value: dict[str, Any], kind: Callable[..., object]) -> object |
     try:
         parameters = inspect.signature(kind).parameters.keys()
         names = parameters & known.keys()
-        unknown = [each for each in parameters if each not in names and hints.get(each) in (str, str | None)]
+        unknown = [each for each in parameters if each not in names and hints.get(each) in (str, str | None, Any)]
         required = [each for each in unknown if each in required_parameters(kind)]
         found = _fields_by_place(value, names, unknown) or _field_for_sender(value, names, required)
         known |= {name: known[meaning] for name, meaning in found.items() if meaning in known}

@@ -201,6 +201,7 @@ class Method(MethodCode):
         if not is_known or read & {"locals", "vars"}:
             return self
         fields = self.options[2] if self.options is not None else frozenset[str]()
+        fields |= _field_names(self.packed[1]) if self.packed is not None else fields
         return replace(self, names=self.names - ({*names} - self.required - read - fields))
 
     @property

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+from harness.bridge.clients.annotations import members_of
 from harness.bridge.clients.answer_fields import OwnCall, own_calls
 from harness.bridge.clients.client_makers import ClientMaker, maker_of
 from harness.bridge.clients.loop_methods import (
@@ -197,10 +198,19 @@ class SessionDrive:
         formats = replace(conversation, tool_choice=None)
         per_call |= LoopSettings(method, self.api).arguments(formats, "")
         per_call |= thinking_argument(method, conversation.thinking)
-        given = self._results_form(name)
+        form, failures = self._results_form(name), self._parameter_for_failures(name)
+        own = {failures: form.collect([each for each in results if each["is_error"]])} if failures else {}
+        given = form.collect([each for each in results if not (failures and each["is_error"])])
         no_prompt = {str(method.prompt): ""} if method.prompt in method.required - {name} else {}
-        given = {**method.examples, **repeated, **no_prompt, name: given.collect(results), **per_call}
+        given = {**method.examples, **repeated, **no_prompt, name: given, **own, **per_call}
         return call_method(runner, client, method, given)
+
+    def _parameter_for_failures(self, results: str) -> str | None:
+        """Return the parameter for the results of failed tools, in the same form as the other results, if any."""
+        method = self.results
+        name = first_known(("errors", "failures", "failed"), method.names - {results})
+        hints = [[*members_of(method.hints.get(each or ""))] for each in (results, name)]
+        return name if hints[0] and hints[0] == hints[1] else None
 
     def _resume(self, runner: asyncio.Runner, client: object) -> object:
         if (method := resuming_method(self.methods)) is None:

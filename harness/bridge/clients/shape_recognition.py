@@ -29,7 +29,7 @@ from harness.bridge.clients.invocation import (
     tool_binder,
     with_parameters_of_delegate,
 )
-from harness.bridge.clients.message_classes import dispatched_classes
+from harness.bridge.clients.message_classes import class_with_attributes, dispatched_classes
 from harness.bridge.clients.methods import Method, body_method, is_decorated_object, method_of
 from harness.bridge.clients.names import BASE_URLS, KEYS, KNOWN_PARAMETERS, METHODS, MODELS, SYNONYMS, first_known
 from harness.bridge.clients.objects import ObjectCopies
@@ -233,15 +233,23 @@ def _with_all_parameters(method: Method, client: object) -> Method:
 
 
 def _with_message_classes(method: Method) -> Method:
-    """Return a method whose annotation does not show the classes of its messages with those that its code tells apart.
-    Without such classes, the method is unchanged.
+    """Return a method with classes of messages and tools that its annotations do not show.
+
+    They are those that its code tells apart, or whose attributes it reads. Without them, the method is unchanged.
     """
-    name = method.parameter(OPENAI.messages, OPENAI)
-    if name is None or form_of_method(method) is not OPENAI or own_classes_in(hint := method.hints.get(name)):
+    name, tools, own = method.parameter(OPENAI.messages, OPENAI), method.tools_parameter, dict[str, list[type]]()
+    if name is None or form_of_method(method) is not OPENAI:
         return method
-    if "dict" in str(hint).lower() or "Mapping" in str(hint) or not (classes := dispatched_classes(method)):
-        return method
-    return replace(method, hints={**method.hints, name: list[cast("Any", Union)[tuple(classes)]]})
+    if tools is not None and _shows_no_class(method.hints.get(tools)):
+        own[tools] = class_with_attributes(method, tools, "name", "parameters")
+    if _shows_no_class(method.hints.get(name)):
+        own[name] = dispatched_classes(method) or class_with_attributes(method, name, "role", "content")
+    found = {name: list[cast("Any", Union)[tuple(each)]] for name, each in own.items() if each}
+    return replace(method, hints={**method.hints, **found})
+
+
+def _shows_no_class(hint: object) -> bool:
+    return not own_classes_in(hint) and "dict" not in str(hint).lower() and "Mapping" not in str(hint)
 
 
 def _make_shape(

@@ -20,7 +20,7 @@ from harness.bridge.clients.forms import FORMS, OPENAI
 from harness.bridge.clients.invocation import attribute_of, call_with, result_of_call, wait_for
 from harness.bridge.clients.message_dictionaries import with_joined_texts
 from harness.bridge.clients.methods import Method
-from harness.bridge.clients.names import first_known
+from harness.bridge.clients.names import SYNONYMS, first_known
 from harness.bridge.clients.objects import open_object
 from harness.bridge.clients.option_methods import with_options
 from harness.bridge.clients.own_keys import UnknownKeyError
@@ -250,11 +250,12 @@ class ShapedClient:
             client = with_options(client, method.path, arguments)
         function = BoundMethod(client, method.path) if method.path else client
         arguments |= self._object_to_fill(method)
+        before = len(items_of(arguments.get(str(name))) or ())
         try:
             given = method.packed_arguments({**method.examples, **self._given, **arguments})
             described = attribute_of(client, method.path) if method.path else client
             made = call_with(cast("Callable[..., object]", function), given, cast("Callable[..., object]", described))
-            return _added_to_conversation(self._run(made), method, str(name), arguments)
+            return _added_to_conversation(self._run(made), method, str(name), before)
         except UnknownKeyError as error:
             reason = f"it reads {error.args[0]!r}, which no usual message has"
             raise Unsupported(RECOGNISED_CLIENT, "this message", reason) from error
@@ -355,16 +356,16 @@ def _with_final_answer(
         yield answer
 
 
-def _added_to_conversation(answer: object, method: Method, name: str, arguments: Mapping[str, object]) -> object:
+def _added_to_conversation(answer: object, method: Method, name: str, before: int) -> object:
     """Return what a method added to the conversation that it got and returned, with the other fields of it. Return any
-    other answer unchanged. `name` is the field for the messages.
+    other answer unchanged. `name` is the field for the messages, of which there were `before`.
     """
     items = items_of(getattr(answer, name, None))
     if items is None or method.packed is None or not isinstance(answer, method.packed[1]):
         return answer
-    added = items[len(items_of(arguments.get(name)) or ()) :]
-    fields = {**computed_fields(answer), **plain_fields(answer)}
-    rest = {key: each for key, each in fields.items() if key != name and key not in arguments}
+    fields, added = {**computed_fields(answer), **plain_fields(answer)}, items[before:]
+    others = (name, *SYNONYMS["system"], *SYNONYMS["tools"])
+    rest = {key: each for key, each in fields.items() if key not in others}
     is_item = any("type" in plain_fields(each) for each in added)  # of OpenAI Responses
     return {**rest, "output": added} if is_item or len(added) != 1 else {**rest, "message": added[0]}
 

@@ -66,7 +66,12 @@ def passed_on(source: str, name: str, caller: str = "") -> tuple[tuple[str, str]
 
 
 def _given_name(node: ast.AST) -> str:
-    """Return the name of a variable or an attribute, also of one with a default, as in `tools or []`."""
+    """Return the name of a variable or an attribute.
+
+    It may have a default, as in `tools or []`, or be in a new list, as in `list(tools)`.
+    """
+    if isinstance(node, ast.Call) and plain_name(node.func) in ("list", "tuple") and len(node.args) == 1:
+        return _given_name(node.args[0])
     return plain_name(node.values[0] if isinstance(node, ast.BoolOp) else node)
 
 
@@ -186,6 +191,22 @@ class ClassSource:
         because the caller may use it to run the tools.
         """
         return runs_tools(self.source) or runs_tools(self.called)
+
+
+def merges_options(value: object) -> bool:
+    """Return whether a constructor only merges its `**options` into another dictionary, and its module reads no base
+    URL. They may be part of each request then.
+    """
+    function = value.__init__ if inspect.isclass(value) else value
+    options = name_of_options(function) if inspect.isfunction(function) else None
+    try:
+        nodes = [*ast.walk(ast.parse(textwrap.dedent(source_of(function))))] if options else []
+    except SyntaxError:
+        return False
+    uses = sum(isinstance(each, ast.Name) and each.id == options for each in nodes)
+    pairs = (pair for each in nodes if isinstance(each, ast.Dict) for pair in zip(each.keys, each.values, strict=True))
+    merged = sum(key is None and plain_name(each) == options for key, each in pairs)
+    return 0 < uses == merged and "base_url" not in source_of(inspect.getmodule(value))
 
 
 def name_of_options(function: Callable[..., object]) -> str | None:

@@ -19,6 +19,7 @@ from harness.bridge.clients.answer_fields import (
     names_of_call_lists,
     stop_reason_in,
 )
+from harness.bridge.clients.names import CALL_PARAMETERS
 from harness.bridge.clients.values import (
     as_object,
     camel_case,
@@ -188,6 +189,7 @@ def read_piece(item: object) -> tuple[object, JSON]:
         return item if isinstance(item, str) or has_answer_fields(item) or _has_answer_inside(item) else None, None
     fields, part = plain_fields(value), jsonable(value)
     call: object = as_object(camel_case(part)).get("functionCall", cast("object", value))
+    call = next((fields[key] for key in CALL_PARAMETERS["call"] if fields.get(key) is not None), call)
     match kind:
         case "thinking" if not {*CALL_FIELDS} & fields.keys():
             thought = {"thinking": _text_of_piece(value), **({"signature": fields.get("signature")} if fields else {})}
@@ -253,7 +255,8 @@ def _tag_of(item: object) -> str:
     fields, pair = plain_fields(item), items_of(item)
     tags = [*(pair or [])[:1], *(fields.get(key) for key in ("type", "kind", "event"))]
     tag = next((each for each in tags if isinstance(each, str | Enum)), type(item).__name__)
-    return str(getattr(tag, "value", tag))
+    value = getattr(tag, "value", tag)
+    return str(value if isinstance(value, str) or not isinstance(tag, Enum) else tag.name)
 
 
 def _has_answer_inside(item: object) -> bool:
