@@ -1866,7 +1866,7 @@ class Apart(Talk):
     """It takes the results of failed tools apart from the others."""
 
     def submit_tool_outputs(self, outputs: dict[str, str], errors: dict[str, str] | None = None) -> str:
-        self.heard.append((outputs, errors, "is_error"))
+        self.heard.append((outputs, errors))
         return "done"
 
 
@@ -1880,7 +1880,8 @@ def test_results_of_failed_tools_may_have_a_parameter_of_their_own() -> None:
     tools = (ConversationTool("weather", "The weather.", NO_ARGUMENTS, run),)
     drive(HERE, "gpt", Conversation(turns=REQUEST.messages, tools=tools))
 
-    assert Talk.heard[-1] == ({"call_1": "none"}, {"call_2": "none"}, "is_error")
+    assert drive.ignored == ()
+    assert Talk.heard[-1] == ({"call_1": "none"}, {"call_2": "none"})
 
 
 class DocumentedFailures:

@@ -112,7 +112,8 @@ class SessionDrive:
         """The rules that the class cannot satisfy."""
         has_flag = "is_error" in self.results.source or "is_error" in result_parameters(self.results)
         parameter = results_parameter(self.results)
-        has_flag = has_flag or (parameter is not None and self._results_form(parameter).have_flag)
+        if parameter is not None and not has_flag:
+            has_flag = self._results_form(parameter).have_flag or self._parameter_for_failures(parameter) is not None
         return () if has_flag else ("error-flag",)
 
     def _results_form(self, parameter: str) -> SubmittedResults:
