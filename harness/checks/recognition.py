@@ -418,8 +418,9 @@ def _client_question(name: str, shape: ClientShape, seen: FirstRequest) -> str:
     if seen.api is not None:
         is_guess = shape.whole.prompt_record is not None or (shape.is_guess and shape.form is not PROMPT)
         is_lost = is_guess and PROBE_TEXT.lower().encode() not in seen.body.lower()
-        if shape.describes_functions and continues_after_call(lambda url: _send(shape, url), seen.api, PROBE_TOOL.name):
-            return _RUNS_TOOLS.format(name=name)
+        may_run = shape.describes_functions or (shape.takes("tools") and runs_tools(shape.whole.called_source))
+        if may_run and continues_after_call(lambda url: _send(shape, url), seen.api, PROBE_TOOL.name):
+            return (_RUNS_TOOLS if shape.describes_functions else _RAN_TOOL).format(name=name)
         return _which_method(name, shape) if is_lost else ""
     if shape.takes_functions:
         return _RUNS_TOOLS.format(name=name)
@@ -466,6 +467,12 @@ _RUNS_TOOLS = (
     "{name} takes functions as tools. Does it run them itself? If so, name a program that uses it: harness try "
     "--command 'python my_program.py', or write a loop of about ten lines: harness help loops. If not, write a "
     "function 'def chat(messages, tools=None)' that calls it and returns its answer, and name that function."
+)
+
+_RAN_TOOL = (
+    "{name} sends another request after a call of a tool, so it runs its tools itself. How does it get them? Write a "
+    "loop of about ten lines that calls it: harness help loops. Or name a program that uses it: harness try --command "
+    "'python my_program.py'."
 )
 
 _WHICH_METHOD = (

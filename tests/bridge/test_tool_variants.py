@@ -10,9 +10,12 @@ from types import ModuleType
 
 import pytest
 
+from harness.apis.view import ModelStep
 from harness.bridge.clients.agents import AgentDrive, FunctionDrive
-from harness.model.protocols import FinalCall
+from harness.model.messages import Message, Role, Text
+from harness.model.protocols import Conversation, Endpoint, FinalCall
 from harness.stdio import loop_trials
+from harness.stdio.answered_requests import requests_with_steps
 from harness.stdio.loop_trials import final_call_of, loop_of, tried_loop
 
 Load = Callable[[str], ModuleType]
@@ -518,3 +521,70 @@ def test_a_trial_shows_whether_calls_continue_one_conversation(load: Load, key: 
     found = loop_of(load(STORED.replace("KEY", key)).Agent, "openai-chat")
     assert isinstance(found, AgentDrive)
     assert found.continues is continues
+
+
+CONVERSING = """
+@dataclass
+class Said:
+    role: str
+    text: str = ""
+    raw: Any = None
+@dataclass
+class Skill:
+    name: str
+    description: str
+    parameters: dict[str, Any]
+    func: Callable[..., Any]
+def work(messages: list[Said], tools: list[Skill], keep=True):
+    given, added, skills = [each.raw or {"role": each.role, "content": each.text} for each in messages], [], {}
+    skills = {each.name: each for each in tools}
+    specs = [{"type": "function", "function": {"name": each.name, "description": each.description,
+                                               "parameters": each.parameters}} for each in tools]
+    while True:
+        message = post({"model": "gpt-5.4", "messages": given} | ({"tools": specs} if specs else {}))
+        added.append(Said("assistant", message["content"] or "", message))
+        given.append(message)
+        if not message.get("tool_calls"):
+            messages.extend(added if keep else ())
+            return added[-1]
+        for call in message["tool_calls"]:
+            content = str(skills[call["function"]["name"]].func(**loads(call["function"])))
+            given.append({"role": "tool", "tool_call_id": call["id"], "content": content})
+            added.append(Said("tool", content, given[-1]))
+class Agent:
+    def run(self, messages: list[Said], tools: list[Skill] = ()):
+        return work(messages, tools)
+class Keeper:
+    def __init__(self, tools: list[Skill]):
+        self.tools = tools
+    def run(self, messages: list[Said]):
+        return work(messages, self.tools)
+class Forgetful:
+    def run(self, messages: list[Said], tools: list[Skill] = ()):
+        return work(messages, tools, keep=False)
+class Client:
+    def run(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]] = ()):
+        return post({"model": "gpt-5.4", "messages": messages, "tools": tools})
+"""
+
+TWO_TURNS = Conversation(turns=(Message(Role.USER, (Text("Hello"),)), Message(Role.USER, (Text("And now?"),))))
+
+
+@pytest.mark.parametrize(
+    ("name", "has_second"), [("Agent", True), ("Keeper", True), ("work", True), ("Forgetful", False)]
+)
+def test_a_loop_may_take_the_conversation_of_its_caller(load: Load, name: str, *, has_second: bool) -> None:
+    found = loop_of(getattr(load(CONVERSING), name), "openai-chat")
+    assert isinstance(found, AgentDrive | FunctionDrive)
+    assert found.conversation == "messages"
+
+    steps = [ModelStep(text="Yes."), ModelStep(text="No.")]
+    requests = requests_with_steps(
+        lambda url: found(Endpoint(url, "no-key"), "gpt-5.4", TWO_TURNS), "openai-chat", steps
+    )
+
+    assert [len(each.turns) for each in requests] == ([1, 3] if has_second else [1])
+
+
+def test_a_client_that_takes_messages_is_no_loop(load: Load) -> None:
+    assert tried_loop(load(CONVERSING).Client, "openai-chat") is None

@@ -497,3 +497,38 @@ def test_a_function_of_three_parameters_may_run_its_tools(harness: Command, fold
 
     assert "a tool loop of openai-chat: run, which runs the tools that it gets by tools and execute" in done.out
     assert done.code == 0, done.out
+
+
+SECRETIVE = """
+import json
+import os
+
+import httpx2
+
+HANDLERS = {}
+
+
+class Odd:
+    def chat(self, messages, tools=None):
+        while True:
+            body = {"model": "gpt-4.1", "messages": messages, **({"tools": tools} if tools else {})}
+            url, headers = os.environ["OPENAI_BASE_URL"] + "/chat/completions", {"authorization": "Bearer none"}
+            message = httpx2.post(url, json=body, headers=headers).raise_for_status().json()["choices"][0]["message"]
+            messages.append(message)
+            if not message.get("tool_calls"):
+                return message["content"]
+            for call in message["tool_calls"]:
+                run = HANDLERS.get(call["function"]["name"], dict)
+                content = run(**json.loads(call["function"]["arguments"]))
+                messages.append({"role": "tool", "tool_call_id": call["id"], "content": str(content)})
+"""
+
+
+def test_a_client_that_answers_calls_itself_gets_a_question(harness: Command, folder: Path) -> None:
+    (folder / "secretive.py").write_text(SECRETIVE)
+
+    done = harness("try", "secretive:Odd")
+
+    assert (done.code, "so it runs its tools itself. How does it get them?" in done.err) == (2, True), (
+        done.out + done.err
+    )

@@ -17,6 +17,7 @@ from harness.bridge.clients.constructors import constructor_method, constructor_
 from harness.bridge.clients.invocation import call_with
 from harness.bridge.clients.loop_methods import (
     adding_methods,
+    conversation_parameter,
     prompt_methods,
     result_methods,
     resuming_method,
@@ -30,6 +31,7 @@ from harness.bridge.clients.loop_settings import (
     settings_of_constructor,
     takes_thinking,
 )
+from harness.bridge.clients.message_classes import as_annotated
 from harness.bridge.clients.methods import Method, method_of
 from harness.bridge.clients.names import SYNONYMS, TOOL_PARAMETERS, first_known
 from harness.bridge.clients.own_tools import PackageCode, own_registrar, own_tool_argument
@@ -52,7 +54,7 @@ from harness.bridge.clients.turns import (
 from harness.bridge.clients.user_answers import callback_arguments, confirmed_questions
 from harness.bridge.clients.values import items_of, plain_fields
 from harness.model.errors import RECOGNISED_CLIENT, Unsupported
-from harness.model.messages import ChatResponse
+from harness.model.messages import JSON, ChatResponse, Message
 from harness.model.protocols import Capability, Conversation, Endpoint
 
 
@@ -94,13 +96,19 @@ def loop_variants(value: object, api: str) -> Iterator[AgentDrive | FunctionDriv
 
     `value` and `api` are those of `recognise_agent`.
     """
-    if inspect.isfunction(value) and takes_only_a_prompt(replace(run := method_of((), value), path=(value.__name__,))):
+    run = method_of((), value)
+    if inspect.isfunction(value) and takes_only_a_prompt(replace(run, path=(value.__name__,))):
         code = ClassSource(value, run.module, run.module)
         given = tool_variants(value, run, code, api) if _ANSWERS_CALLS.search(run.with_imports) else ()
         yield from (FunctionDrive(value, api, run, each) for each in given)
+    elif inspect.isfunction(value) and (name := _runs_conversation(run)) is not None:
+        for each in _ways_to_give_tools(value, run, ClassSource(value, run.module, run.module), api):
+            if name not in each:
+                yield FunctionDrive(value, api, run, each, conversation=name)
     maker = maker_of(value, api)
     if maker is None or (kind := maker.client_class) is None:
         return
+    yield from _loops_over_conversations(maker, kind, api)
     loop = _methods_of_class(maker, kind)
     if loop is None or loop.may_return_calls or not _ANSWERS_CALLS.search(loop.prompt.with_imports):
         return
@@ -110,6 +118,33 @@ def loop_variants(value: object, api: str) -> Iterator[AgentDrive | FunctionDriv
         yield AgentDrive(maker, api, loop.prompt, {}, each, None, loop.completing)
     for each in attribute_variants(kind, loop.code, api) if not maker.opening else ():
         yield AgentDrive(maker, api, loop.prompt, {}, {}, None, loop.completing, attribute_tools=each)
+
+
+def _loops_over_conversations(maker: ClientMaker, kind: type, api: str) -> Iterator[AgentDrive]:
+    """Yield the tool loops of a class whose methods take the caller's conversation, and run tools."""
+    for run in maker.methods:
+        if (name := _runs_conversation(run)) is None:
+            continue
+        code, constructor = ClassSource(kind, maker.class_source, run.module), constructor_method(maker.make)
+        for function, method in ((getattr(kind, run.path[0]), run), (maker.make, constructor)):
+            for each in _ways_to_give_tools(function, method, code, api):
+                if name not in each and method is run:
+                    yield AgentDrive(maker, api, run, {}, each, None, conversation=name)
+                elif name not in each:
+                    yield AgentDrive(maker, api, run, each, {}, None, conversation=name)
+
+
+def _runs_conversation(run: Method) -> str | None:
+    """Return the parameter for the caller's messages of a method or function that may run tools, or `None`."""
+    name = conversation_parameter(run)
+    return name if _ANSWERS_CALLS.search(run.with_imports) and runs_tools(run.module) else None
+
+
+def _ways_to_give_tools(
+    function: Callable[..., object], method: Method, code: ClassSource, api: str
+) -> Iterator[Mapping[str, ToolArgument]]:
+    usual = tool_arguments(method, code, only_if_clear=False)
+    yield from filter(None, (usual, *tool_variants(function, method, code, api)))
 
 
 _ANSWERS_CALLS = re.compile(r"tool_call_id|tool_use_id|function_call_output|function_?response", re.IGNORECASE)
@@ -198,7 +233,7 @@ class AgentDrive:
     build their tool arguments. `registrar` registers a tool with a client. If the prompt method only adds the prompt to
     the conversation, `completing` is the method that then sends it. `continues` is set if a trial has shown that its
     calls continue one conversation. `attribute_tools` maps attributes of the client to functions that build their
-    values.
+    values. `conversation` is the parameter for the caller's messages, if the method takes them in place of a prompt.
     """
 
     maker: ClientMaker
@@ -210,6 +245,7 @@ class AgentDrive:
     completing: Method | None = None
     continues: bool = False
     attribute_tools: Mapping[str, ToolArgument] = field(default_factory=dict[str, "ToolArgument"])
+    conversation: str = ""
 
     @property
     def sending(self) -> Method:
@@ -284,8 +320,7 @@ class AgentDrive:
         per_call |= {name: make(tools, self.api) for name, make in self.prompt_tools.items()}
         per_call |= callback_arguments(self.prompt)
         per_call |= LoopSettings(self.sending, self.api).arguments(conversation, model)
-        prompt = str(self.prompt.prompt)
-        answers: list[ChatResponse | None] = []
+        messages, answers = list[object](), list[ChatResponse | None]()
         stays_open = self.maker.copies_object
         with (
             without_tool_errors(),
@@ -294,11 +329,20 @@ class AgentDrive:
             entered(runner, self.maker.open_client(runner, client), stays_open=stays_open) as opened,
         ):
             holders = [client, opened, *examples.values()]
-            is_kept = self.continues or any(_keeps_history(each, self.prompt) for each in holders)
+            is_kept = (
+                bool(self.conversation) or self.continues or any(_keeps_history(each, self.prompt) for each in holders)
+            )
             if len(conversation.turns) > 1 and not is_kept:
                 raise Unsupported(RECOGNISED_CLIENT, "a second turn", "each call of its method is a conversation")
+            known = -1
             for turn in conversation.turns:
-                given, before = {**examples, prompt: prompt_text(turn)}, answer_attributes(opened)
+                if len(messages) == known:
+                    raise Unsupported(RECOGNISED_CLIENT, "a second turn", "the messages that it gets stay the same")
+                given, before = (
+                    {**examples, **_turn_argument(self.prompt, self.conversation, turn, messages)},
+                    answer_attributes(opened),
+                )
+                known = len(messages) if self.conversation else -1
                 if self.completing is None:
                     returned = call_method(runner, opened, self.prompt, given | per_call)
                 else:
@@ -310,6 +354,18 @@ class AgentDrive:
                 changed = changed_attributes(before, answer_attributes(opened))
                 answers.append(answer_of_turn(returned, turn, conversation, self.api, self.prompt, opened, changed))
         return answers
+
+
+def _turn_argument(run: Method, conversation: str, turn: Message, messages: list[object]) -> dict[str, object]:
+    """Return the argument of a loop for a turn of the user: its text, or the caller's `messages`, to which it is added.
+
+    `conversation` is the parameter for the messages, or empty.
+    """
+    if not conversation:
+        return {str(run.prompt): prompt_text(turn)}
+    said: JSON = [{"role": "user", "content": prompt_text(turn)}]
+    messages += as_annotated(said, run.hints.get(conversation))
+    return {conversation: messages}
 
 
 _REQUESTS_STREAM = re.compile(r"\bstream[\"']?\]?\s*[:=]\s*True\b|\.stream\(|stream_generate|streamGenerate")
@@ -351,7 +407,8 @@ class FunctionDrive:
     """Tool loop made from a function that runs tools.
 
     `prompt_tools` maps its parameters to functions that build their tool arguments. Without them, `registrar` registers
-    a tool. `registries` are the names in `members` of the lists and dictionaries that store it.
+    a tool. `registries` are the names in `members` of the lists and dictionaries that store it. `conversation` is the
+    parameter for the caller's messages, if the function takes them in place of a prompt.
     """
 
     function: Callable[..., object]
@@ -361,6 +418,7 @@ class FunctionDrive:
     registrar: Registrar | None = None
     members: Mapping[str, object] = field(default_factory=dict[str, object])
     registries: Sequence[str] = ()
+    conversation: str = ""
 
     @property
     def ignored(self) -> tuple[str, ...]:
@@ -419,14 +477,16 @@ class FunctionDrive:
                 self.registrar(SimpleNamespace(**self.members), tool, self.api)
         given |= {name: make(tools, self.api) for name, make in self.prompt_tools.items()}
         name = first_known(SYNONYMS["messages"], self.prompt.names) if len(conversation.turns) > 1 else None
-        history, prompt = list[object](), str(self.prompt.prompt)
+        history, known = list[object](), -1
         answers: list[ChatResponse | None] = []
         with without_tool_errors(), confirmed_questions(), asyncio.Runner() as runner:
             for place, turn in enumerate(conversation.turns):
-                if place and (name is None or not history):
+                if place and (name is None or not history or len(history) == known):
                     raise Unsupported(RECOGNISED_CLIENT, "a second turn", "each call is a conversation")
                 before, kept = [*history], {name: history} if name is not None else {}
-                returned = whole_answer(runner, call_with(self.function, {prompt: prompt_text(turn), **given, **kept}))
+                said = _turn_argument(self.prompt, self.conversation, turn, history)
+                known = len(history) if self.conversation else -1
+                returned = whole_answer(runner, call_with(self.function, {**said, **given, **kept}))
                 answers.append(answer_of_turn(returned, turn, conversation, self.api, self.prompt))
                 history = _returned_history(returned) if history == before else history
         return answers

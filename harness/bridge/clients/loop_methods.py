@@ -88,6 +88,12 @@ def takes_only_a_prompt(method: Method) -> bool:
     return prompt is not None and method.required <= known and not is_other
 
 
+def conversation_parameter(method: Method) -> str | None:
+    """Return the parameter for the caller's messages, if the method requires nothing else except tools."""
+    name = first_known(SYNONYMS["messages"], method.names)
+    return name if name is not None and method.required - TOOL_PARAMETERS <= {"self", name} else None
+
+
 def parameter_for_tools(method: Method, source: str) -> str | None:
     """Return the parameter of a method or constructor for tools: by its name, or if the class in `source` sends it as
     the tools of a request.
