@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 import pytest
 from pydantic import BaseModel
@@ -19,7 +19,7 @@ from harness.bridge.clients.methods import method_of
 from harness.bridge.clients.provider_arguments import routed_providers
 from harness.bridge.clients.shape_recognition import recognise_shape
 from harness.bridge.clients.shaped_client import ShapedClient
-from harness.model.errors import Overloaded, PluginError, Unsupported
+from harness.model.errors import MalformedResponse, Overloaded, PluginError, Unsupported
 from harness.model.messages import ChatRequest, JsonSchema, Message, Role, StopReason, Text, Tool, ToolCall, ToolResult
 from harness.model.protocols import Endpoint
 
@@ -150,6 +150,29 @@ def test_a_client_may_be_made_by_an_asynchronous_function() -> None:
     for function in (failing, counting):
         with pytest.raises(PluginError, match="no parameter for messages"):
             recognise_shape(function, "mine:function")
+
+
+class Pages:
+    """A client whose annotation shows that its answer is never a text."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def submit(self, thread: Thread) -> Ok:
+        return cast("Ok", self.text)
+
+    def write(self, thread: Thread) -> str:
+        return self.text
+
+
+def test_a_method_that_takes_one_object_shows_by_its_annotation_what_it_returns() -> None:
+    submit, write = (
+        ShapedClient(recognise_shape(Pages("<html>"), "mine", name), HERE, "m") for name in ("submit", "write")
+    )
+
+    assert write.chat(HELLO).text == "<html>"
+    with pytest.raises(MalformedResponse, match="a text in place of an answer"):
+        submit.chat(HELLO)
 
 
 class ByMethod:

@@ -368,7 +368,7 @@ def method_of(path: tuple[str, ...], value: object) -> Method:
         return replace(
             own,
             names=(own.names & fields) | {each.name for each in beside},
-            hints={**hints, **own.hints, **({} if own.hints else hints_of(kind))},
+            hints={**hints, **(own.hints or hints_of(kind)), "return": hints.get("return")},
             source=source_of(value),
             class_source=own.module,
             annotations={**own.annotations, **{each.name: str(each.annotation) for each in beside}},
