@@ -57,7 +57,8 @@ def _text(evidence: Evidence) -> Iterator[RuleViolation]:
     for parsed, wire, given in _answers(evidence):
         if given.text == wire.text:
             continue
-        with_refusal = given.text == wire.text + wire.refusal
+        is_empty = wire.stop_reason is StopReason.REFUSAL and not wire.text and not wire.refusal
+        with_refusal = is_empty or given.text == wire.text + wire.refusal
         is_refusal = with_refusal and (given.stop_reason is StopReason.REFUSAL or _has_text_only(given))
         reason = ", with the stop reason of a refusal" if given.stop_reason is StopReason.REFUSAL else ""
         refused = f"a refusal is returned as text{reason}"

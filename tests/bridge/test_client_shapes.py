@@ -3206,3 +3206,43 @@ def test_a_function_that_a_decorator_replaced_takes_a_prompt(tmp_path: Path, mon
     assert recognise_shape(module.greet, "of_the_user:greet").whole.prompt == "person"
     with pytest.raises(PluginError, match="it takes person, but no messages"):
         recognise_shape(module.look_up, "of_the_user:look_up")
+
+
+class Addressed:
+    def __init__(self, client: Any) -> None:
+        self.client = client
+
+    def answer(self, thread_ts: str, user: str, text: str) -> str:
+        return self.client.chat.completions.create(messages=[{"role": "user", "content": f"{user}: {text}"}])
+
+    def ask(self, thread: str, text: str) -> str:
+        return self.client.chat.completions.create(messages=[{"role": "user", "content": f"{thread}: {text}"}])
+
+    def settle(self, tool_call_id: str, text: str) -> str:
+        return self.client.chat.completions.create(messages=[{"role": "user", "content": f"{tool_call_id}: {text}"}])
+
+    def enrich(self, rows: Any) -> list[str]:
+        return [self.client.chat.completions.create(messages=[{"role": "user", "content": row}]) for row in rows]
+
+    def judge(self, row: Any) -> str:
+        return self.client.chat.completions.create(messages=[{"role": "user", "content": row}])
+
+
+@pytest.mark.parametrize(
+    ("name", "prompt", "examples"),
+    [
+        ("answer", "text", {"thread_ts": "example", "user": "example"}),
+        ("ask", "text", {"thread": "example"}),
+        ("settle", "text", {}),
+        ("enrich", None, {}),
+        ("judge", "row", {}),
+    ],
+)
+def test_parameters_beside_the_prompt_may_name_something(
+    name: str, prompt: str | None, examples: dict[str, object]
+) -> None:
+    method = method_of((name,), getattr(Addressed(None), name))
+    bare = {each: hint for each, hint in method.hints.items() if hint is not Any}  # as if `Any` were no annotation
+    method = replace(method, hints=bare, annotations=dict.fromkeys(bare, "str"))
+
+    assert (method.prompt, method.examples) == (prompt, examples)

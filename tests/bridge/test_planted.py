@@ -227,6 +227,18 @@ def test_a_client_that_has_only_texts_may_return_a_refusal_as_one(reported: dict
     assert found == kind, said(result.findings)
 
 
+@pytest.mark.parametrize(
+    ("reason", "kind"), [(StopReason.REFUSAL, {Kind.CONVENTION}), (StopReason.END_TURN, {Kind.LOSS})]
+)
+def test_a_refusal_without_words_may_get_a_text_of_the_client(reason: StopReason, kind: set[Kind]) -> None:
+    def with_words(answer: ChatResponse) -> ChatResponse:
+        message = replace(answer.message, parts=(Text("[SAFETY]"),))
+        return replace(answer, message=message, stop_reason=reason)
+
+    result = run_cell("stop-refusal", "gemini-3", answers(with_words))
+    assert {each.kind for each in result.findings if each.rule == "response-text"} == kind, said(result.findings)
+
+
 def test_lost_refusals_of_a_client_are_reported_once() -> None:
     def without(answer: ChatResponse) -> ChatResponse:
         parts = tuple(part for part in answer.message.parts if not isinstance(part, Refusal))

@@ -167,14 +167,15 @@ class Method(MethodCode):
         """
         usual = first_known(SYNONYMS["prompt"], self.required) or first_known(SYNONYMS["prompt"], self._text_names)
         usual = usual or self._texts_by_place
-        unknown = self.required - KNOWN_PARAMETERS - NAMING_PARAMETERS
+        unknown = self.required - KNOWN_PARAMETERS - {*filter(_is_naming, self.required)}
         unknown -= {"self", *SYNONYMS["messages"], *SYNONYMS["json_schema"], *TOOL_PARAMETERS, self.format_class or ""}
         if usual is not None or len(unknown) != 1:
             return usual
         name = next(iter(unknown))
         is_text = str in members_of(self.hints.get(name, str)) or item_class(self.hints.get(name)) is str
         is_text = is_text and re.search(r"\bstr\b|_empty", self.annotations.get(name, "str")) is not None
-        is_text = is_text and (name in self.hints or not _LIST_NAMES.search(name))
+        is_list = _LIST_NAMES.search(name) or re.search(rf"\bfor \w+ in {name}\b(?!\.)", self.source)
+        is_text = is_text and (name in self.hints or not is_list)
         is_text = is_text or record_class(self.hints.get(name)) is not None
         return name if is_text and (self.sends_requests or self.is_decorated) else None
 
@@ -220,7 +221,10 @@ class Method(MethodCode):
     def _naming_parameters(self) -> frozenset[str]:
         """The required parameters that name something. `user` is one if there is another parameter for the prompt."""
         users = {"user"} if self.prompt != "user" else set[str]()
-        return self.required & (NAMING_PARAMETERS | users) - self._conversation_classes.keys()
+        threads = {"thread"} if self.hints.get("thread") is str else set[str]()
+        return (
+            self.required & {*filter(_is_naming, self.required), *users, *threads} - self._conversation_classes.keys()
+        )
 
     @property
     def _conversation_classes(self) -> dict[str, type]:
@@ -320,6 +324,14 @@ NAMING_PARAMETERS = frozenset(
 )
 """Names of parameters that name something and may have any value."""
 
+_NAMING_ENDS = re.compile(r"(?<!call)(?<!use)(?<!response)(?<!message)(?<!item)(?<!api)_(id|uid|ts|key)$")
+
+
+def _is_naming(name: str) -> bool:
+    """Return whether a parameter names something, such as `room` or `thread_ts`, and may have any value."""
+    return name in NAMING_PARAMETERS or (_NAMING_ENDS.search(name) is not None and name not in KNOWN_PARAMETERS)
+
+
 _CONVERSATION_CLASS = re.compile("(Thread|Session|Conversation|Chat|Dialog(ue)?|History|Memory|State|Context)$")
 """Names of classes of objects that hold a conversation."""
 
@@ -411,7 +423,7 @@ def _is_packed(kind: type, fields: frozenset[str]) -> bool:
         return True
     needed = method_of((), kind).required
     texts = needed & {*SYNONYMS["prompt"]}
-    return len(texts) == 1 and needed <= fields and needed <= {*texts, *NAMING_PARAMETERS}
+    return len(texts) == 1 and needed <= fields and all(map(_is_naming, needed - texts))
 
 
 def _field_names(kind: type) -> frozenset[str]:
