@@ -47,6 +47,15 @@ class Plain:
         return {"text": "Hello"}
 
 
+class Renamed:
+    def __init__(self, base_url: str = "", *, system: str = "", functions: Sequence[Spec] = ()) -> None:
+        self.system, self.functions = system, list(functions)
+
+    def create(self, messages: list[dict[str, Any]]) -> dict[str, str]:
+        SEEN.append([*self.functions])
+        return {"text": "Hello"}
+
+
 class Converting:
     def __init__(self, base_url: str = "", tools: list[dict[str, Any]] | None = None) -> None:
         self.tools = [{"type": "function", "function": each} for each in tools or []]
@@ -55,7 +64,10 @@ class Converting:
         return {"text": str(self.tools)}
 
 
-@pytest.mark.parametrize(("kind", "kept"), [(Client, [Spec("look", "Looks.", SCHEMA)]), (Plain, ["look"])])
+SPECS = [Spec("look", "Looks.", SCHEMA)]
+
+
+@pytest.mark.parametrize(("kind", "kept"), [(Client, SPECS), (Renamed, SPECS), (Plain, ["look"])])
 def test_tools_that_a_client_keeps_are_set_as_its_attribute(kind: type, kept: list[object]) -> None:
     SEEN.clear()
     shape = recognise_shape(kind, "mine:Client")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
+import textwrap
 from collections.abc import Mapping
 from dataclasses import is_dataclass
 from typing import Any, cast
@@ -81,10 +83,10 @@ def setting_attributes(client: object) -> dict[str, object]:
     constructor = method_of((), kind)
     source = source_of(kind).replace(source_of(kind.__init__), "")  # which also assigns and checks them
     found: dict[str, object] = {}
-    kept = {"tools"} & constructor.names if _keeps_tools(kind) else set[str]()
+    kept = {name for name in SYNONYMS["tools"] if name in constructor.names and _keeps(kind, name)}
     free = {name for name, each in own.items() if each in (None, [], ()) and name not in constructor.names - kept}
     if not runs_tools(source):
-        read = {name for name in free & _FREE_SETTINGS if re.search(rf"\bself\.{name}\b", source)}
+        read = {name for name in free & (_FREE_SETTINGS | kept) if re.search(rf"\bself\.{name}\b", source)}
         is_set = re.search(r"\bself\.(tools|tool_choice)\b(\.(append|extend)\(|\s*\+?=[^=])", source) is not None
         found |= {name: own[name] for name in sorted(read) if not is_set}
     for name in sorted(constructor.names & own.keys() & _SETTINGS.keys()):
@@ -95,15 +97,40 @@ def setting_attributes(client: object) -> dict[str, object]:
     return found
 
 
-def _keeps_tools(kind: type[Any]) -> bool:
-    """Return whether a constructor keeps the tools that it gets unchanged, as the attribute `tools`."""
-    return is_dataclass(kind) or _KEPT_TOOLS.search(source_of(kind.__init__)) is not None
+def _keeps(kind: type[Any], name: str) -> bool:
+    """Return whether a constructor keeps the tools that it gets unchanged, as an attribute of the same name."""
+    if is_dataclass(kind):
+        return True
+    try:
+        nodes = [*ast.walk(ast.parse(textwrap.dedent(source_of(kind.__init__))))]
+    except SyntaxError:
+        return False
+    pairs = [(each.targets[0], each.value) for each in nodes if isinstance(each, ast.Assign)]
+    pairs += [(each.target, each.value) for each in nodes if isinstance(each, ast.AnnAssign) and each.value is not None]
+    kept = (each for pair in pairs for each in _assignments_in(*pair))
+    return any(isinstance(to, ast.Attribute) and to.attr == name and _is_unchanged(each, name) for to, each in kept)
 
 
-_KEPT_TOOLS = re.compile(
-    r"\bself\.tools(?::[^=\n]+)?\s*=\s*(?:list\(|tuple\(|\[\*)?tools(?: or (?:\[\]|\(\)|None))?[)\]]*\s*$", re.MULTILINE
-)
-"""Code that keeps tools as an attribute."""
+def _assignments_in(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
+    """Return the pairs of a target and a value in an assignment such as `self.model, self.tools = model, tools`."""
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+        return [*zip(target.elts, value.elts, strict=False)]
+    return [(target, value)]
+
+
+def _is_unchanged(value: ast.expr, name: str) -> bool:
+    """Return whether an expression is a variable or a copy of the list in it, such as `list(tools or ())`."""
+    if isinstance(value, ast.Call):
+        is_copy = isinstance(value.func, ast.Name) and value.func.id in ("list", "tuple")
+        return is_copy and len(value.args) == 1 and _is_unchanged(value.args[0], name)
+    if isinstance(value, ast.BoolOp):
+        return isinstance(value.op, ast.Or) and _is_unchanged(value.values[0], name)
+    if isinstance(value, ast.List):
+        return len(value.elts) == 1 and _is_unchanged(value.elts[0], name)
+    if isinstance(value, ast.Starred):
+        return _is_unchanged(value.value, name)
+    return isinstance(value, ast.Name) and value.id == name
+
 
 _FREE_SETTINGS = frozenset({"tools", "tool_choice", "temperature", "top_p", "stop"})
 """Attributes that callers set without a parameter of the constructor."""
