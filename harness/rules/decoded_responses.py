@@ -281,13 +281,20 @@ def _usage_offered(evidence: Evidence) -> Iterator[RuleViolation]:
             if is_requested and given.reported.get("empty-counts") is True:
                 message += ", although the request asks for the counts and the answer's field for them is empty"
                 yield parsed.response_violation(message, "", None, on_wire, kind=Kind.LOSS)
-            elif name in _PRICED_APART and given.usage.input_tokens is not None:
+            elif name in _PRICED_APART and given.usage.input_tokens is not None and not _counts_all_input(given, wire):
                 message += ", although it returns input_tokens: the caller computes other costs"
                 yield parsed.response_violation(
                     message, "", None, on_wire, kind=Kind.LOSS, severity=Severity.WARNING, case=name
                 )
             else:
                 yield parsed.response_violation(message, "", None, on_wire)
+
+
+def _counts_all_input(given: ChatResponse, wire: ResponseView) -> bool:
+    """Return whether the input tokens of a client's own object include the cached ones. Then the costs that its caller
+    computes are at most too high.
+    """
+    return given.reported.get("own-counts") is True and given.usage.input_tokens == wire.usage.input_tokens
 
 
 _PRICED_APART = frozenset({"cache_read_tokens", "cache_write_tokens"})

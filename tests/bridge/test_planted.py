@@ -228,6 +228,20 @@ def test_a_client_that_has_only_texts_may_return_a_refusal_as_one(reported: dict
 
 
 @pytest.mark.parametrize(
+    ("own", "left_out", "kind"), [(True, 0, Kind.CONVENTION), (True, 1, Kind.LOSS), (False, 0, Kind.LOSS)]
+)
+def test_cached_tokens_may_be_counted_as_input_by_a_client(own: bool, left_out: int, kind: Kind) -> None:
+    def without(answer: ChatResponse) -> ChatResponse:
+        counts = replace(answer.usage, cache_read_tokens=None)
+        counts = replace(counts, input_tokens=(counts.input_tokens or 0) - left_out)
+        return replace(answer, usage=counts, reported={"own-counts": own})
+
+    result = run_cell("usage-cached-prompt", "openai-chat", answers(without))
+    found = [each for each in result.findings if each.rule == "usage-offered" and "cache_read" in each.message]
+    assert {each.kind for each in found} == {kind}, said(result.findings)
+
+
+@pytest.mark.parametrize(
     ("reason", "kind"), [(StopReason.REFUSAL, {Kind.CONVENTION}), (StopReason.END_TURN, {Kind.LOSS})]
 )
 def test_a_refusal_without_words_may_get_a_text_of_the_client(reason: StopReason, kind: set[Kind]) -> None:

@@ -137,7 +137,7 @@ def _loops_over_conversations(maker: ClientMaker, kind: type, api: str) -> Itera
 def _runs_conversation(run: Method) -> str | None:
     """Return the parameter for the caller's messages of a method or function that may run tools, or `None`."""
     name = conversation_parameter(run)
-    return name if _ANSWERS_CALLS.search(run.with_imports) and runs_tools(run.module) else None
+    return name if _ANSWERS_CALLS.search(run.with_imports) and runs_tools(run.called_source) else None
 
 
 def _ways_to_give_tools(

@@ -95,7 +95,7 @@ class _Uses:
         if isinstance(parent, ast.Subscript) and node is parent.slice and isinstance(parent.ctx, ast.Load):
             return parent
         is_get = isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute) and parent.func.attr == "get"
-        return parent if is_get and isinstance(parent, ast.Call) and node is parent.args[0] else node
+        return parent if is_get and isinstance(parent, ast.Call) and node in parent.args[:1] else node
 
     def _is_unpacked(self, name: str) -> bool:
         """Return whether code unpacks a tuple into a variable of this name."""
