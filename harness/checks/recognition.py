@@ -27,9 +27,10 @@ from harness.apis import registry
 from harness.apis.view import CallView, ModelStep, ResultView, TextView
 from harness.bridge.clients.agents import AgentDrive, FunctionDrive, recognise_agent
 from harness.bridge.clients.constructors import EXAMPLE_MODELS, TRIED_MODELS, configured_model
+from harness.bridge.clients.decorated_functions import is_decorated_object
 from harness.bridge.clients.forms import ANTHROPIC, FORMS, GEMINI, OPENAI, PROMPT, RESPONSES
 from harness.bridge.clients.loop_methods import looping_method
-from harness.bridge.clients.methods import Method, is_decorated_object, method_of
+from harness.bridge.clients.methods import Method, method_of
 from harness.bridge.clients.names import BASE_URLS, EXECUTORS, KEYS, METHODS, TOOL_PARAMETERS, first_known
 from harness.bridge.clients.provider_arguments import routed_providers, selectable_providers
 from harness.bridge.clients.sessions import SessionDrive, recognise_session

@@ -360,10 +360,12 @@ def text_of_fields(value: object) -> str:
 
 def _inner_answers(answer: object, found: Mapping[str, Any]) -> list[object]:
     """Return the objects in the fields of an answer that have the text or the calls which the answer itself lacks."""
-    own = [each for each in found.values() if _is_own_message(each, answer)]
-    if not ({*TEXT_FIELDS, *CALL_FIELDS} - {"message"}) & found.keys():
-        return [each for each in found.values() if not isinstance(each, str) and has_answer_fields(each)] or own
-    return [] if {*CALL_FIELDS} & found.keys() else own
+    if {*CALL_FIELDS} & found.keys():
+        return []
+    lacks_text = not ({*TEXT_FIELDS} - {"message"}) & found.keys()
+    values = [each for each in found.values() if not isinstance(each, str)]
+    answers = [each for each in values if has_answer_fields(each)] if lacks_text else []
+    return answers or [each for each in values if _is_own_message(each, answer)]
 
 
 def _is_own_message(value: object, answer: object) -> bool:

@@ -17,8 +17,8 @@ from typing import Any, cast
 
 from harness.bridge.clients.annotations import hints_of, item_class, members_of
 from harness.bridge.clients.invocation import call_with, wait_for
-from harness.bridge.clients.methods import NAMING_PARAMETERS, Method, method_of, public_methods
-from harness.bridge.clients.names import BASE_URLS, KEYS, MODELS, PROVIDERS, SYNONYMS, first_known
+from harness.bridge.clients.methods import Method, method_of, public_methods
+from harness.bridge.clients.names import BASE_URLS, KEYS, MODELS, NAMING_PARAMETERS, PROVIDERS, SYNONYMS, first_known
 from harness.bridge.clients.provider_arguments import (
     MODEL_PREFIXES,
     divided_model,

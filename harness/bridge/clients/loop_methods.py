@@ -78,20 +78,24 @@ def resuming_method(methods: Sequence[Method]) -> Method | None:
 def takes_only_a_prompt(method: Method) -> bool:
     """Return whether a method requires a prompt and nothing else except tools."""
     prompt = method.prompt
-    others = {name for name in method.required if name in TOOL_PARAMETERS or EXECUTORS.fullmatch(name)}
     is_other = RESULT_METHOD.search(method.path[0]) or _SETTER_NAMES.match(method.path[0]) or declared_parts(method)
     is_other = is_other or (method.path[0] == "handle" and not method.sends_requests)
     is_other = is_other or method.prompt_list is not None or method.prompt_record is not None
     is_for_results = prompt is not None and results_parameter(method) == prompt
     is_other = is_other or (is_for_results and not takes_text_or_results(method, str(prompt)))
-    known = {"self", prompt, *others, *method.example_names, *callback_arguments(method)}
-    return prompt is not None and method.required <= known and not is_other
+    return prompt is not None and _requires_only(method, prompt) and not is_other
+
+
+def _requires_only(method: Method, name: str) -> bool:
+    """Return whether a method requires nothing but a parameter, tools, and what any caller can give."""
+    tools = {each for each in method.required if each in TOOL_PARAMETERS or EXECUTORS.fullmatch(each)}
+    return method.required <= {"self", name, *tools, *method.example_names, *callback_arguments(method)}
 
 
 def conversation_parameter(method: Method) -> str | None:
     """Return the parameter for the caller's messages, if the method requires nothing else except tools."""
     name = first_known(SYNONYMS["messages"], method.names)
-    return name if name is not None and method.required - TOOL_PARAMETERS <= {"self", name} else None
+    return name if name is not None and _requires_only(method, name) else None
 
 
 def parameter_for_tools(method: Method, source: str) -> str | None:

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import takewhile
-from types import MethodType
 from typing import Any, cast
 
 from harness.bridge.call_log import call
 from harness.bridge.clients.annotations import classes_among, hints_of, item_class, members_of, own_classes_in
 from harness.bridge.clients.checked_options import accepted_options, delegate_of_options
+from harness.bridge.clients.decorated_functions import decorated_function, is_decorated
 from harness.bridge.clients.filled_objects import filled_parameter
 from harness.bridge.clients.forms import ANTHROPIC, Form
 from harness.bridge.clients.names import (
@@ -29,6 +29,7 @@ from harness.bridge.clients.names import (
     SYNONYMS,
     TOOL_PARAMETERS,
     first_known,
+    is_naming,
 )
 from harness.bridge.clients.option_dictionaries import OptionDictionary, option_dictionary
 from harness.bridge.clients.prompt_records import record_class
@@ -167,7 +168,7 @@ class Method(MethodCode):
         """
         usual = first_known(SYNONYMS["prompt"], self.required) or first_known(SYNONYMS["prompt"], self._text_names)
         usual = usual or self._texts_by_place
-        unknown = self.required - KNOWN_PARAMETERS - {*filter(_is_naming, self.required)}
+        unknown = self.required - KNOWN_PARAMETERS - {*filter(is_naming, self.required)}
         unknown -= {"self", *SYNONYMS["messages"], *SYNONYMS["json_schema"], *TOOL_PARAMETERS, self.format_class or ""}
         if usual is not None or len(unknown) != 1:
             return usual
@@ -222,9 +223,7 @@ class Method(MethodCode):
         """The required parameters that name something. `user` is one if there is another parameter for the prompt."""
         users = {"user"} if self.prompt != "user" else set[str]()
         threads = {"thread"} if self.hints.get("thread") is str else set[str]()
-        return (
-            self.required & {*filter(_is_naming, self.required), *users, *threads} - self._conversation_classes.keys()
-        )
+        return self.required & {*filter(is_naming, self.required), *users, *threads} - self._conversation_classes.keys()
 
     @property
     def _conversation_classes(self) -> dict[str, type]:
@@ -315,23 +314,6 @@ def _lists_tools(hint: object) -> bool:
 _TESTED_CHOICE = re.compile(r"\b(\w+) (?:not )?in [(\[{][\"'](?:auto|none|any|required)[\"']")
 """Code that tests a tool choice for one of its words."""
 
-NAMING_PARAMETERS = frozenset(
-    [
-        *("room", "uid", "sender_id", "account_id", "tenant_id", "guild_id", "topic_id", "customer", "tenant"),
-        *("user_id", "channel_id", "chat_id", "session_id", "conversation_id", "thread_id", "room_id", "customer_id"),
-        *("author", "channel", "chat", "session", "session_key", "username", "user_name", "speaker", "sender"),
-    ]
-)
-"""Names of parameters that name something and may have any value."""
-
-_NAMING_ENDS = re.compile(r"(?<!call)(?<!use)(?<!response)(?<!message)(?<!item)(?<!api)_(id|uid|ts|key)$")
-
-
-def _is_naming(name: str) -> bool:
-    """Return whether a parameter names something, such as `room` or `thread_ts`, and may have any value."""
-    return name in NAMING_PARAMETERS or (_NAMING_ENDS.search(name) is not None and name not in KNOWN_PARAMETERS)
-
-
 _CONVERSATION_CLASS = re.compile("(Thread|Session|Conversation|Chat|Dialog(ue)?|History|Memory|State|Context)$")
 """Names of classes of objects that hold a conversation."""
 
@@ -346,7 +328,7 @@ _LIST_OF_LISTS = re.compile(r"(?:[\w.]*\.)?(?:list|List|Sequence|Iterable)\[(?:[
 
 def method_of(path: tuple[str, ...], value: object) -> Method:
     """Return a method, or the constructor of a class, with the parameters in its signature and source."""
-    value = _decorated_function(value, path[-1] if path else "")
+    value = decorated_function(value, path[-1] if path else "")
     try:
         parameters = inspect.signature(cast("Callable[..., object]", value)).parameters.values()
     except (TypeError, ValueError):
@@ -403,7 +385,7 @@ def method_of(path: tuple[str, ...], value: object) -> Method:
             each.name for each in named if isinstance(each.default, bool) or hints.get(each.name) is bool
         ),
         variadic=next((each.name for each in parameters if each.kind is each.VAR_POSITIONAL), ""),
-        is_decorated=_is_decorated(value),
+        is_decorated=is_decorated(value),
         delegated=_delegated_parameters(value),
     )
     if inspect.isclass(value):
@@ -423,7 +405,7 @@ def _is_packed(kind: type, fields: frozenset[str]) -> bool:
         return True
     needed = method_of((), kind).required
     texts = needed & {*SYNONYMS["prompt"]}
-    return len(texts) == 1 and needed <= fields and all(map(_is_naming, needed - texts))
+    return len(texts) == 1 and needed <= fields and all(map(is_naming, needed - texts))
 
 
 def _field_names(kind: type) -> frozenset[str]:
@@ -547,43 +529,6 @@ def _delegated_parameters(value: object) -> frozenset[str]:
         return frozenset()
     own = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     return frozenset(signature.parameters) - {*own}
-
-
-def is_decorated_object(value: object) -> bool:
-    """Return whether a value is a callable object that a decorator made of a function, with the signature of it."""
-    is_object = not inspect.isroutine(value) and not inspect.isclass(value) and callable(value)
-    return is_object and not {"__wrapped__", "__signature__"}.isdisjoint(getattr(value, "__dict__", {}))
-
-
-def _is_decorated(value: object) -> bool:
-    if is_decorated_object(value):
-        return True
-    code = getattr(value, "__code__", None)
-    inner = getattr(inspect.unwrap(cast("Any", value)), "__code__", None) if code is not None else None
-    return inner is not None and inner.co_filename != cast("Any", code).co_filename
-
-
-def _decorated_function(value: object, name: str) -> object:
-    """Return the function that a decorator without `functools.wraps` hides behind `(*args, **kwargs)`, by its `name` or
-    if it is the only one. Return any other value unchanged.
-    """
-    for _ in range(_MAX_DECORATORS):
-        if not inspect.isfunction(value) and not inspect.ismethod(value):
-            break
-        kinds = [each.kind for each in inspect.signature(value).parameters.values()]
-        if kinds != [inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD]:
-            break
-        known = inspect.getclosurevars(value).nonlocals.values()
-        functions = [each for each in known if inspect.isfunction(each) or inspect.ismethod(each)]
-        named = [each for each in functions if each.__name__ in (name, value.__name__)] or functions
-        if len(named) != 1:
-            break
-        owner = getattr(value, "__self__", None)
-        value = named[0] if owner is None or inspect.ismethod(named[0]) else MethodType(named[0], owner)
-    return value
-
-
-_MAX_DECORATORS = 5
 
 
 def _constructor_delegates(kind: type) -> list[Callable[..., object]]:

@@ -91,6 +91,23 @@ KNOWN_PARAMETERS = frozenset(
 )
 """Known names of parameters that do not hold messages."""
 
+NAMING_PARAMETERS = frozenset(
+    [
+        *("room", "uid", "sender_id", "account_id", "tenant_id", "guild_id", "topic_id", "customer", "tenant"),
+        *("user_id", "channel_id", "chat_id", "session_id", "conversation_id", "thread_id", "room_id", "customer_id"),
+        *("author", "channel", "chat", "session", "session_key", "username", "user_name", "speaker", "sender"),
+    ]
+)
+"""Names of parameters that name something and may have any value."""
+
+_NAMING_ENDS = re.compile(r"(?<!call)(?<!use)(?<!response)(?<!message)(?<!item)(?<!api)_(id|uid|ts|key)$")
+
+
+def is_naming(name: str) -> bool:
+    """Return whether a parameter names something, such as `room` or `thread_ts`, and may have any value."""
+    return name in NAMING_PARAMETERS or (_NAMING_ENDS.search(name) is not None and name not in KNOWN_PARAMETERS)
+
+
 EXECUTORS = re.compile(
     r"(execute|run|call|invoke|handle|dispatch)_(tool|function)(_call)?$|(tool_|function_)?(executor|dispatcher|runner)$"
     r"|(tool|function)_(handler|callback)$|dispatch$|execute$|on_(tool_|function_)?call$"

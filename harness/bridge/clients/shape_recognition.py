@@ -22,6 +22,7 @@ from harness.bridge.clients.constructors import (
     try_to_make,
     unknown_client,
 )
+from harness.bridge.clients.decorated_functions import is_decorated_object
 from harness.bridge.clients.forms import GEMINI, OPENAI, PROMPT, RESPONSES, Form
 from harness.bridge.clients.invocation import (
     attribute_of,
@@ -30,7 +31,7 @@ from harness.bridge.clients.invocation import (
     with_parameters_of_delegate,
 )
 from harness.bridge.clients.message_classes import class_with_attributes, dispatched_classes
-from harness.bridge.clients.methods import Method, body_method, is_decorated_object, method_of
+from harness.bridge.clients.methods import Method, body_method, method_of
 from harness.bridge.clients.names import BASE_URLS, KEYS, KNOWN_PARAMETERS, METHODS, MODELS, SYNONYMS, first_known
 from harness.bridge.clients.objects import ObjectCopies
 from harness.bridge.clients.option_methods import option_methods
