@@ -25,7 +25,8 @@ call-parallel-same-tool system-changed json-mode call-parallel-different-tools c
 system-with-tools history-two-turns user-messages-in-order stop-max-tokens choice-named choice-required
 call-results-reordered stream-parallel-long-arguments stream-provoked-interleaved-calls text-provoked-blocks
 settings-sampling settings-temperature settings-stop json-mode-with-tools json-with-tools thinking-tool-loop
-thinking-budget result-error result-boolean call-identical-twice arguments-empty-values arguments-escapes
+thinking-provoked-blocks thinking-budget thinking-budget-blocks
+result-error result-boolean call-identical-twice arguments-empty-values arguments-escapes
 call-without-parameters schema-optional result-long json-schema choice-none stream-cut-in-arguments
 stream-error-behind-text stream-split-characters error-in-tool-loop arguments-large-integers error-400
 history-long-conversation usage-cached-prompt result-empty-text result-null system-multiline

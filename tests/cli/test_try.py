@@ -730,7 +730,7 @@ def test_the_first_cells_run_even_if_loading_took_all_the_time(harness: Command,
 
     cells = json.loads((project / ".harness" / "try.json").read_text())["cells"]
     assert [each["scenario"] for each in cells][:3] == ["call-parallel-same-tool", "system-changed", "json-mode"]
-    assert "The time is up: 4 of the sample's 4" in done.out
+    assert "The time is up: 4 of the sample's " in done.out
     assert " cells were run, because loading took " in done.out
     assert "UNFINISHED  too few cells were run to tell" in done.out
 
@@ -758,7 +758,7 @@ def test_a_cell_that_takes_too_long_is_stopped(harness: Command, folder: Path, m
 
     done = harness("try", "slow_client:Slow")
 
-    assert re.search("The time is up: [0-2] of the sample's 4", done.out), done.out
+    assert re.search(r"The time is up: [0-2] of the sample's \d\d ", done.out), done.out
     assert time.monotonic() - began < 40
 
 
