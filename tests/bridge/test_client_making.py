@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeVar, cast
 import pytest
 from pydantic import BaseModel
 
+from harness.bridge.clients.constructors import make_client
 from harness.bridge.clients.forms import FORMS
 from harness.bridge.clients.methods import method_of
 from harness.bridge.clients.provider_arguments import routed_providers
@@ -585,3 +586,43 @@ def test_the_name_of_a_tool_may_be_called_its_function() -> None:
     client = ShapedClient(recognise_shape(offer, "mine:offer"), HERE, "m")
 
     assert json.loads(client.chat(replace(HELLO, tools=(TOOL,))).text) == [["look", "Looks.", TOOL.parameters]]
+
+
+class _HostedBackend:
+    def __init__(self, prompt: str, model: str = "gpt-5.4") -> None:
+        self.prompt = prompt
+
+
+class _RestBackend(_HostedBackend):
+    def __init__(self, prompt: str, model: str = "gemini-2.5-flash", base_url: str = "", api_key: str = "") -> None:
+        super().__init__(prompt, model)
+        self.base_url = base_url
+
+
+class _OpenBackend(_HostedBackend):
+    def __init__(self, prompt: str, **settings: Any) -> None:
+        super().__init__(prompt)
+        self.base_url = settings.get("base_url")
+
+
+_BACKENDS = {"openai": _HostedBackend, "gemini": _RestBackend, "anthropic": _OpenBackend}
+
+
+class _Rooms:
+    """Passes its options on when a room is opened, to the back end that it looks up in _BACKENDS."""
+
+    def __init__(self, provider: str = "openai", **options: Any) -> None:
+        self.provider, self.options = provider, options
+
+    def open(self) -> _HostedBackend:
+        return _BACKENDS[self.provider]("Be brief.", **self.options)
+
+
+@pytest.mark.parametrize(
+    ("api", "base_url"),
+    [("openai-responses", None), ("gemini", "http://127.0.0.1:9/v1"), ("anthropic", "http://127.0.0.1:9/v1")],
+)
+def test_options_that_a_class_keeps_are_those_of_the_back_end_of_its_provider(api: str, base_url: str | None) -> None:
+    rooms = cast("_Rooms", make_client(_Rooms, "http://127.0.0.1:9/v1", "no-key", "gpt-5.4", api=api))
+
+    assert getattr(rooms.open(), "base_url", None) == base_url

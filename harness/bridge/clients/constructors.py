@@ -246,6 +246,8 @@ def make_client(
     config = _configuration_parameter(factory)
     inner = {name: extra.pop(name) for name in extra.keys() - method.names if config and not method.is_open}
     arguments |= {**provider_argument(method, api), **extra}
+    if (chosen := _class_of_provider(factory, method, arguments)) is not None and not chosen.is_open:
+        arguments = {name: each for name, each in arguments.items() if name in method.names | chosen.names}
     arguments |= dict.fromkeys(method.required & {*SYNONYMS["system"], *SYNONYMS["tools"]} - arguments.keys())
     if config is not None and "base_url" not in arguments:
         arguments[config[0]] = make_client(config[1], base_url, api_key, model, api="", **inner)
@@ -274,6 +276,20 @@ def make_client(
     if name not in arguments or arguments[name] != model:
         return make()
     return _call_with_prefixes(make, str(name), model, api)
+
+
+def _class_of_provider(factory: object, method: Method, arguments: Mapping[str, object]) -> Method | None:
+    """Return the constructor that a dictionary of the module has for the provider of a class with `**options`, or
+    `None`.
+
+    Such a class may keep its options, and pass them on only later.
+    """
+    name = provider_parameter(method) if method.is_open else None
+    provider = arguments.get(str(name), method.preset.get(str(name)))
+    members: dict[str, Any] = getattr(getattr(factory, "__init__", None), "__globals__", {})
+    read = {*re.findall(r"\w+", method.class_source)} if inspect.isclass(factory) else ()
+    found = (each.get(provider) for key, each in members.items() if key in read and type(each) is dict)
+    return next((method_of((), each) for each in found if inspect.isclass(each)), None)
 
 
 def _inner_client(hint: object, outer: object, values: Mapping[str, str]) -> object | None:
