@@ -10,12 +10,12 @@ from typing import Any, Self
 import pytest
 
 from harness.bridge.clients.answer_fields import as_completion
-from harness.bridge.clients.answers import read_answer
+from harness.bridge.clients.answers import read_answer, read_stream
 from harness.bridge.clients.shape_recognition import recognise_shape
 from harness.bridge.clients.shaped_client import ShapedClient
 from harness.bridge.clients.stream_objects import final_answer, keeps_answer, pieces_method
 from harness.bridge.openai_messages import Memory
-from harness.model.messages import ChatRequest, Finish, Message, Role, StopReason, Text, TextDelta
+from harness.model.messages import ChatRequest, Finish, Message, Role, StopReason, Text, TextDelta, ToolCall
 from harness.model.protocols import Endpoint
 
 REQUEST = ChatRequest("gpt", (Message(Role.USER, (Text("Hello"),)),))
@@ -225,3 +225,65 @@ def test_an_event_may_be_a_tuple_of_its_kind_and_several_values() -> None:
     assert [each.name for each in other.tool_calls] == ["look"]
     assert (other.stop_reason, other.usage.input_tokens) == (StopReason.TOOL_USE, 3)
     assert not third.tool_calls
+
+
+@dataclass
+class PartialReply:
+    text: str = ""
+    finish_reason: str | None = None
+
+
+def _call_so_far(arguments: str) -> dict[str, Any]:
+    return {"id": "call_1", "type": "function", "function": {"name": "look", "arguments": arguments}}
+
+
+HE, HELLO = {"role": "assistant", "content": "He"}, {"role": "assistant", "content": "Hello"}
+SNAPSHOTS: dict[str, list[Any]] = {
+    "messages": [{"role": "assistant", "content": None}, HE, HELLO, HELLO, {**HELLO, "finish_reason": "stop"}],
+    "one piece": [HELLO, HELLO, {**HELLO, "finish_reason": "stop"}],
+    "a class that says so": [PartialReply("He"), PartialReply("Hello"), PartialReply("Hello", "stop")],
+    "a field that says so": [{"text_so_far": "He", "text": "He"}, {"text_so_far": "Hello", "text": "Hello"}],
+    "pieces with a role": [HE, {"role": "assistant", "content": "llo"}, {"role": "assistant", "content": ""}],
+    "the whole at the end": [{"text": "He"}, {"text": "llo"}, {"text": "Hello", "finish_reason": "stop"}],
+}
+
+
+@pytest.mark.parametrize("kind", SNAPSHOTS)
+def test_the_items_of_a_stream_may_be_the_whole_message_so_far(kind: str) -> None:
+    *texts, last = read_stream(SNAPSHOTS[kind], REQUEST, Memory())
+
+    assert isinstance(last, Finish)
+    assert last.response.text == "Hello"
+    assert "".join(each.text for each in texts if isinstance(each, TextDelta)) == "Hello"
+
+
+def test_the_calls_of_snapshots_grow() -> None:
+    pieces = ["", '{"a"', '{"a": 1}']
+    items = [{"role": "assistant", "content": "I look.", "tool_calls": [_call_so_far(each)]} for each in pieces]
+
+    *_, last = read_stream(items, REQUEST, Memory())
+
+    assert isinstance(last, Finish)
+    assert last.response.message.parts == (Text("I look."), ToolCall("call_1", "look", {"a": 1}))
+
+
+def test_pieces_that_repeat_a_text_by_mistake_are_no_snapshots() -> None:
+    items = [{"role": "assistant", "content": each} for each in ("He", "Hello", "!")]
+
+    *_, last = read_stream(items, REQUEST, Memory())
+
+    assert isinstance(last, Finish)
+    assert last.response.text == "HeHello!"
+
+
+def test_snapshots_that_break_off_end_with_their_exception() -> None:
+    def broken() -> Iterator[dict[str, Any]]:
+        yield HE
+        yield HELLO
+        raise ConnectionResetError
+
+    events = read_stream(broken(), REQUEST, Memory())
+
+    assert [next(events), next(events)] == [TextDelta("He"), TextDelta("llo")]
+    with pytest.raises(ConnectionResetError):
+        next(events)

@@ -47,6 +47,7 @@ from harness.bridge.clients.stream_pieces import (
     repeats_calls,
     with_answers_inside,
 )
+from harness.bridge.clients.stream_snapshots import Snapshots, read_snapshots
 from harness.bridge.clients.values import as_object, camel_case, items_of_iterator, jsonable, plain_fields
 from harness.bridge.completions import (
     EMPTY_ARGUMENTS,
@@ -167,7 +168,18 @@ def read_stream(
             return gemini_responses.read_chunks(iter([as_object(native)]), request)
     if isinstance(body, dict) and "choices" in body:
         return events(items, request, memory, parsed=api == ANTHROPIC.name)
+    snapshots, items = read_snapshots(items)
+    if snapshots is not None:
+        return _events_of_snapshots(snapshots, request, memory, api)
     return _with_calls_in_order(_own_events(items, request, api))
+
+
+def _events_of_snapshots(snapshots: Snapshots, request: ChatRequest, memory: Memory, api: str) -> Iterator[StreamEvent]:
+    """Yield the events of a stream whose items are the whole message so far."""
+    if snapshots.error is not None:
+        yield from map(TextDelta, snapshots.texts)
+        raise snapshots.error
+    yield from events_of(read_answer(snapshots.items[-1], request, memory, api), snapshots.texts)
 
 
 def events_of(answer: ChatResponse, texts: Sequence[str]) -> Iterator[StreamEvent]:

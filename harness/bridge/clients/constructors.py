@@ -288,7 +288,8 @@ def _class_of_provider(factory: object, method: Method, arguments: Mapping[str, 
     provider = arguments.get(str(name), method.preset.get(str(name)))
     members: dict[str, Any] = getattr(getattr(factory, "__init__", None), "__globals__", {})
     read = {*re.findall(r"\w+", method.class_source)} if inspect.isclass(factory) else ()
-    found = (each.get(provider) for key, each in members.items() if key in read and type(each) is dict)
+    tables = (cast("dict[object, object]", each) for key, each in members.items() if key in read and type(each) is dict)
+    found = (each.get(provider) for each in tables)
     return next((method_of((), each) for each in found if inspect.isclass(each)), None)
 
 
