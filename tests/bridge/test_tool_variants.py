@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -12,6 +13,7 @@ import pytest
 
 from harness.apis.view import ModelStep
 from harness.bridge.clients.agents import AgentDrive, FunctionDrive
+from harness.model.errors import Unsupported
 from harness.model.messages import Message, Role, Text
 from harness.model.protocols import Conversation, Endpoint, FinalCall
 from harness.stdio import loop_trials
@@ -561,22 +563,32 @@ class Keeper:
         return work(messages, self.tools)
 class Forgetful:
     def run(self, messages: list[Said], tools: list[Skill] = ()):
-        return work(messages, tools, keep=False)
+        return work(messages, tools, keep=False).text
+class Returning:
+    def run(self, messages: list[Said], tools: list[Skill] = ()):
+        answer = work(messages, tools, keep=False)
+        return answer.text, [*messages, answer]
+class Adding:
+    def run(self, messages: list[Said], tools: list[Skill] = ()):
+        return [work(messages, tools, keep=False)]
 class Client:
     def run(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]] = ()):
         return post({"model": "gpt-5.4", "messages": messages, "tools": tools})
 """
 
-TWO_TURNS = Conversation(turns=(Message(Role.USER, (Text("Hello"),)), Message(Role.USER, (Text("And now?"),))))
+TWO_TURNS = Conversation(
+    system="Be brief.", turns=(Message(Role.USER, (Text("Hello"),)), Message(Role.USER, (Text("And now?"),)))
+)
 
 
 @pytest.mark.parametrize(
-    ("name", "has_second"), [("Agent", True), ("Keeper", True), ("work", True), ("Forgetful", False)]
+    ("name", "has_second"),
+    [("Agent", True), ("Keeper", True), ("work", True), ("Returning", True), ("Adding", True), ("Forgetful", False)],
 )
 def test_a_loop_may_take_the_conversation_of_its_caller(load: Load, name: str, *, has_second: bool) -> None:
     found = loop_of(getattr(load(CONVERSING), name), "openai-chat")
     assert isinstance(found, AgentDrive | FunctionDrive)
-    assert found.conversation == "messages"
+    assert found.conversation is not None
 
     steps = [ModelStep(text="Yes."), ModelStep(text="No.")]
     requests = requests_with_steps(
@@ -584,7 +596,70 @@ def test_a_loop_may_take_the_conversation_of_its_caller(load: Load, name: str, *
     )
 
     assert [len(each.turns) for each in requests] == ([1, 3] if has_second else [1])
+    assert [[part.text for part in each.system] for each in requests] == [["Be brief."]] * len(requests)
 
 
 def test_a_client_that_takes_messages_is_no_loop(load: Load) -> None:
     assert tried_loop(load(CONVERSING).Client, "openai-chat") is None
+
+
+OF_OTHER_APIS = """
+def send(url, path, body):
+    request = urllib.request.Request(url + path, json.dumps(body).encode(), {"x-goog-api-key": "no-key"})
+    with urllib.request.urlopen(request) as answer:
+        return json.load(answer)
+class Gemini:
+    def __init__(self, base_url):
+        self.url = base_url
+    def run(self, contents, functions, declarations):
+        tools = {"tools": [{"functionDeclarations": declarations}]} if declarations else {}
+        while True:
+            answer = send(self.url, "/v1beta/models/gemini-2.5-flash:generateContent", {"contents": contents, **tools})
+            content = answer["candidates"][0]["content"]
+            contents.append(content)
+            calls = [each["functionCall"] for each in content["parts"] if "functionCall" in each]
+            if not calls:
+                return content["parts"][-1]["text"]
+            results = [{"name": each["name"], "response": {"result": functions[each["name"]](**each["args"])}}
+                       for each in calls]
+            contents.append({"role": "user", "parts": [{"functionResponse": each} for each in results]})
+class Responses:
+    def __init__(self, base_url):
+        self.url = base_url + "/v1"
+    def run(self, input_items, tools, functions):
+        while True:
+            body = {"model": "gpt-5.4", "input": input_items} | ({"tools": tools} if tools else {})
+            output = send(self.url, "/responses", body)["output"]
+            input_items.extend(output)
+            calls = [each for each in output if each["type"] == "function_call"]
+            if not calls:
+                return output[-1]["content"][0]["text"]
+            input_items.extend(
+                {"type": "function_call_output", "call_id": each["call_id"],
+                 "output": str(functions[each["name"]](**json.loads(each["arguments"])))}
+                for each in calls
+            )
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "api", "system"), [("Gemini", "gemini", None), ("Responses", "openai-responses", "Be brief.")]
+)
+def test_a_conversation_has_the_form_of_its_api(load: Load, name: str, api: str, system: str | None) -> None:
+    found = loop_of(getattr(load(OF_OTHER_APIS), name), api)
+    assert isinstance(found, AgentDrive)
+
+    steps = [ModelStep(text="Yes."), ModelStep(text="No.")]
+    conversation = replace(TWO_TURNS, system=system)
+    requests = requests_with_steps(lambda url: found(Endpoint(url, "no-key"), "model", conversation), api, steps)
+
+    assert [len(each.turns) for each in requests] == [1, 3]
+    assert {part.text for each in requests for part in each.system} == ({system} if system else set())
+
+
+def test_contents_of_gemini_carry_no_system_prompt(load: Load) -> None:
+    found = loop_of(load(OF_OTHER_APIS).Gemini, "gemini")
+    assert isinstance(found, AgentDrive)
+
+    with pytest.raises(Unsupported, match="system"):
+        found(Endpoint("http://localhost:9", "no-key"), "model", TWO_TURNS)

@@ -11,14 +11,20 @@ from types import SimpleNamespace
 from typing import cast
 
 from harness.bridge.call_log import call
+from harness.bridge.clients.caller_messages import (
+    CallerConversation,
+    CallerMessages,
+    caller_messages,
+    returned_messages,
+)
 from harness.bridge.clients.client_makers import ClientMaker, made_by, maker_of
 from harness.bridge.clients.client_state import keeps_history, variables_of
 from harness.bridge.clients.constructors import constructor_method, constructor_names
 from harness.bridge.clients.invocation import call_with
 from harness.bridge.clients.loop_methods import (
     adding_methods,
-    conversation_parameter,
     prompt_methods,
+    requires_only,
     result_methods,
     resuming_method,
     takes_messages,
@@ -31,7 +37,6 @@ from harness.bridge.clients.loop_settings import (
     settings_of_constructor,
     takes_thinking,
 )
-from harness.bridge.clients.message_classes import as_annotated
 from harness.bridge.clients.methods import Method, method_of
 from harness.bridge.clients.names import SYNONYMS, TOOL_PARAMETERS, first_known
 from harness.bridge.clients.own_tools import PackageCode, own_registrar, own_tool_argument
@@ -52,9 +57,8 @@ from harness.bridge.clients.turns import (
     without_tool_errors,
 )
 from harness.bridge.clients.user_answers import callback_arguments, confirmed_questions
-from harness.bridge.clients.values import items_of, plain_fields
 from harness.model.errors import RECOGNISED_CLIENT, Unsupported
-from harness.model.messages import JSON, ChatResponse, Message
+from harness.model.messages import ChatResponse
 from harness.model.protocols import Capability, Conversation, Endpoint
 
 
@@ -96,15 +100,8 @@ def loop_variants(value: object, api: str) -> Iterator[AgentDrive | FunctionDriv
 
     `value` and `api` are those of `recognise_agent`.
     """
-    run = method_of((), value)
-    if inspect.isfunction(value) and takes_only_a_prompt(replace(run, path=(value.__name__,))):
-        code = ClassSource(value, run.module, run.module)
-        given = tool_variants(value, run, code, api) if _ANSWERS_CALLS.search(run.with_imports) else ()
-        yield from (FunctionDrive(value, api, run, each) for each in given)
-    elif inspect.isfunction(value) and (name := _runs_conversation(run)) is not None:
-        for each in _ways_to_give_tools(value, run, ClassSource(value, run.module, run.module), api):
-            if name not in each:
-                yield FunctionDrive(value, api, run, each, conversation=name)
+    if inspect.isfunction(value):
+        yield from _variants_of_function(value, api)
     maker = maker_of(value, api)
     if maker is None or (kind := maker.client_class) is None:
         return
@@ -120,24 +117,37 @@ def loop_variants(value: object, api: str) -> Iterator[AgentDrive | FunctionDriv
         yield AgentDrive(maker, api, loop.prompt, {}, {}, None, loop.completing, attribute_tools=each)
 
 
+def _variants_of_function(value: Callable[..., object], api: str) -> Iterator[FunctionDrive]:
+    run = method_of((), value)
+    code = ClassSource(value, run.module, run.module)
+    if takes_only_a_prompt(replace(run, path=(value.__name__,))):
+        given = tool_variants(value, run, code, api) if _ANSWERS_CALLS.search(run.with_imports) else ()
+        yield from (FunctionDrive(value, api, run, each) for each in given)
+        return
+    for said in _callers_messages(run, api):
+        for each in _ways_to_give_tools(value, run, code, api):
+            if said.parameter not in each and requires_only(run, said.parameter, each):
+                yield FunctionDrive(value, api, run, each, conversation=said)
+
+
 def _loops_over_conversations(maker: ClientMaker, kind: type, api: str) -> Iterator[AgentDrive]:
     """Yield the tool loops of a class whose methods take the caller's conversation, and run tools."""
     for run in maker.methods:
-        if (name := _runs_conversation(run)) is None:
-            continue
         code, constructor = ClassSource(kind, maker.class_source, run.module), constructor_method(maker.make)
-        for function, method in ((getattr(kind, run.path[0]), run), (maker.make, constructor)):
-            for each in _ways_to_give_tools(function, method, code, api):
-                if name not in each and method is run:
-                    yield AgentDrive(maker, api, run, {}, each, None, conversation=name)
-                elif name not in each:
-                    yield AgentDrive(maker, api, run, each, {}, None, conversation=name)
+        for said in _callers_messages(run, api):
+            for each in _ways_to_give_tools(getattr(kind, run.path[0]), run, code, api):
+                if said.parameter not in each and requires_only(run, said.parameter, each):
+                    yield AgentDrive(maker, api, run, {}, each, None, conversation=said)
+            if not requires_only(run, said.parameter):
+                continue
+            for each in _ways_to_give_tools(maker.make, constructor, code, api):
+                yield AgentDrive(maker, api, run, each, {}, None, conversation=said)
 
 
-def _runs_conversation(run: Method) -> str | None:
-    """Return the parameter for the caller's messages of a method or function that may run tools, or `None`."""
-    name = conversation_parameter(run)
-    return name if _ANSWERS_CALLS.search(run.with_imports) and runs_tools(run.called_source) else None
+def _callers_messages(run: Method, api: str) -> Iterator[CallerMessages]:
+    """Yield the ways in which a method or function may get its caller's messages, if it may run tools."""
+    if _ANSWERS_CALLS.search(run.with_imports) and runs_tools(run.called_source):
+        yield from caller_messages(run, api)
 
 
 def _ways_to_give_tools(
@@ -245,7 +255,7 @@ class AgentDrive:
     completing: Method | None = None
     continues: bool = False
     attribute_tools: Mapping[str, ToolArgument] = field(default_factory=dict[str, "ToolArgument"])
-    conversation: str = ""
+    conversation: CallerMessages | None = None
 
     @property
     def sending(self) -> Method:
@@ -310,7 +320,7 @@ class AgentDrive:
         check_texts(conversation)
         tools = with_values(conversation.tools, self.prompt.module)
         constructor_tools = {name: make(tools, self.api) for name, make in self.constructor_tools.items()}
-        client, per_call = client_with_settings(self, endpoint, model, conversation, constructor_tools)
+        client, per_call, system = self._client(endpoint, model, conversation, constructor_tools)
         examples = self.prompt.examples
         for name, make in self.attribute_tools.items():
             call(setattr, client, name, make(tools, self.api))
@@ -320,7 +330,8 @@ class AgentDrive:
         per_call |= {name: make(tools, self.api) for name, make in self.prompt_tools.items()}
         per_call |= callback_arguments(self.prompt)
         per_call |= LoopSettings(self.sending, self.api).arguments(conversation, model)
-        messages, answers = list[object](), list[ChatResponse | None]()
+        said = CallerConversation(self.conversation, self.prompt, system) if self.conversation else None
+        answers = list[ChatResponse | None]()
         stays_open = self.maker.copies_object
         with (
             without_tool_errors(),
@@ -329,20 +340,12 @@ class AgentDrive:
             entered(runner, self.maker.open_client(runner, client), stays_open=stays_open) as opened,
         ):
             holders = [client, opened, *examples.values()]
-            is_kept = (
-                bool(self.conversation) or self.continues or any(_keeps_history(each, self.prompt) for each in holders)
-            )
+            is_kept = said or self.continues or any(_keeps_history(each, self.prompt) for each in holders)
             if len(conversation.turns) > 1 and not is_kept:
                 raise Unsupported(RECOGNISED_CLIENT, "a second turn", "each call of its method is a conversation")
-            known = -1
             for turn in conversation.turns:
-                if len(messages) == known:
-                    raise Unsupported(RECOGNISED_CLIENT, "a second turn", "the messages that it gets stay the same")
-                given, before = (
-                    {**examples, **_turn_argument(self.prompt, self.conversation, turn, messages)},
-                    answer_attributes(opened),
-                )
-                known = len(messages) if self.conversation else -1
+                text = {str(self.prompt.prompt): prompt_text(turn)}
+                given, before = examples | (said.argument(turn) if said else text), answer_attributes(opened)
                 if self.completing is None:
                     returned = call_method(runner, opened, self.prompt, given | per_call)
                 else:
@@ -351,21 +354,23 @@ class AgentDrive:
                     if is_copy and len(conversation.turns) > 1:
                         raise Unsupported(RECOGNISED_CLIENT, "a second turn", "each of its copies is a conversation")
                     returned = call_method(runner, asked if is_copy else opened, self.completing, per_call)
+                if said is not None:
+                    said.update(returned)
                 changed = changed_attributes(before, answer_attributes(opened))
                 answers.append(answer_of_turn(returned, turn, conversation, self.api, self.prompt, opened, changed))
         return answers
 
-
-def _turn_argument(run: Method, conversation: str, turn: Message, messages: list[object]) -> dict[str, object]:
-    """Return the argument of a loop for a turn of the user: its text, or the caller's `messages`, to which it is added.
-
-    `conversation` is the parameter for the messages, or empty.
-    """
-    if not conversation:
-        return {str(run.prompt): prompt_text(turn)}
-    said: JSON = [{"role": "user", "content": prompt_text(turn)}]
-    messages += as_annotated(said, run.hints.get(conversation))
-    return {conversation: messages}
+    def _client(
+        self, endpoint: Endpoint, model: str, conversation: Conversation, own: Mapping[str, object]
+    ) -> tuple[object, dict[str, object], str | None]:
+        """Return a client, the arguments for its method, and the system prompt if its messages have to carry it."""
+        try:
+            return *client_with_settings(self, endpoint, model, conversation, own), None
+        except Unsupported as error:
+            if self.conversation is None or not self.conversation.takes_system or error.feature != "system":
+                raise
+        without = replace(conversation, system=None)
+        return *client_with_settings(self, endpoint, model, without, own), conversation.system
 
 
 _REQUESTS_STREAM = re.compile(r"\bstream[\"']?\]?\s*[:=]\s*True\b|\.stream\(|stream_generate|streamGenerate")
@@ -418,7 +423,7 @@ class FunctionDrive:
     registrar: Registrar | None = None
     members: Mapping[str, object] = field(default_factory=dict[str, object])
     registries: Sequence[str] = ()
-    conversation: str = ""
+    conversation: CallerMessages | None = None
 
     @property
     def ignored(self) -> tuple[str, ...]:
@@ -460,15 +465,8 @@ class FunctionDrive:
         given: dict[str, object] = {name: values[key] for key, name in named if key in values and name in own}
         given |= self.prompt.examples | callback_arguments(self.prompt)
         given |= LoopSettings(self.prompt, self.api).arguments(conversation, model)
-        read = self.prompt.names | {*READS_OPTION.findall(self.prompt.source)}
-        for known, value in (
-            (SYNONYMS["system"], conversation.system),
-            (SYNONYMS["max_tokens"], conversation.max_tokens),
-        ):
-            name = first_known(known, read)
-            if value is not None and name is None:
-                raise Unsupported(RECOGNISED_CLIENT, known[0], "it has no such argument")
-            given |= {name: value} if value is not None and name is not None else {}
+        settings, system = self._settings(conversation)
+        given |= settings
         for each in self.registries:
             cast("dict[str, object] | list[object]", self.members[each]).clear()
         tools = with_values(conversation.tools, self.prompt.module) if self.prompt_tools else conversation.tools
@@ -477,27 +475,32 @@ class FunctionDrive:
                 self.registrar(SimpleNamespace(**self.members), tool, self.api)
         given |= {name: make(tools, self.api) for name, make in self.prompt_tools.items()}
         name = first_known(SYNONYMS["messages"], self.prompt.names) if len(conversation.turns) > 1 else None
-        history, known = list[object](), -1
-        answers: list[ChatResponse | None] = []
+        said = CallerConversation(self.conversation, self.prompt, system) if self.conversation else None
+        history, answers = list[object](), list[ChatResponse | None]()
         with without_tool_errors(), confirmed_questions(), asyncio.Runner() as runner:
             for place, turn in enumerate(conversation.turns):
-                if place and (name is None or not history or len(history) == known):
+                if place and said is None and (name is None or not history):
                     raise Unsupported(RECOGNISED_CLIENT, "a second turn", "each call is a conversation")
                 before, kept = [*history], {name: history} if name is not None else {}
-                said = _turn_argument(self.prompt, self.conversation, turn, history)
-                known = len(history) if self.conversation else -1
-                returned = whole_answer(runner, call_with(self.function, {**said, **given, **kept}))
+                asked = said.argument(turn) if said else {str(self.prompt.prompt): prompt_text(turn), **kept}
+                returned = whole_answer(runner, call_with(self.function, {**given, **asked}))
                 answers.append(answer_of_turn(returned, turn, conversation, self.api, self.prompt))
-                history = _returned_history(returned) if history == before else history
+                if said is not None:
+                    said.update(returned)
+                elif history == before:
+                    history = returned_messages(returned)
         return answers
 
-
-def _returned_history(answer: object) -> list[object]:
-    """Return the messages of the conversation in an answer, for the next call. Return no messages if it has none."""
-    members = (items_of(cast("object", answer)) or []) if isinstance(answer, tuple) else []
-    for items in map(items_of, members):  # such as the text and the messages
-        if items and all({"role", "type"} & plain_fields(each).keys() for each in items):
-            return items
-    fields = plain_fields(cast("object", answer))
-    found = (fields[name] for name in SYNONYMS["messages"] if isinstance(fields.get(name), list))
-    return cast("list[object]", next(found, None) or [])
+    def _settings(self, conversation: Conversation) -> tuple[dict[str, object], str | None]:
+        """Return the arguments for the settings, and the system prompt if the caller's messages have to carry it."""
+        read = self.prompt.names | {*READS_OPTION.findall(self.prompt.source)}
+        wanted: dict[str, object] = {"system": conversation.system, "max_tokens": conversation.max_tokens}
+        names = {key: first_known(SYNONYMS[key], read) for key in wanted}
+        unknown = [key for key, value in wanted.items() if value is not None and names[key] is None]
+        is_message = unknown == ["system"] and self.conversation is not None and self.conversation.takes_system
+        if unknown and not is_message:
+            raise Unsupported(RECOGNISED_CLIENT, unknown[0], "it has no such argument")
+        given: dict[str, object] = {
+            name: wanted[key] for key, name in names.items() if name is not None and wanted[key] is not None
+        }
+        return given, conversation.system if is_message else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from harness.bridge.clients.annotations import hints_of, members_of, own_classes_in
 from harness.bridge.clients.answer_fields import ARGUMENT_FIELDS
@@ -83,19 +83,15 @@ def takes_only_a_prompt(method: Method) -> bool:
     is_other = is_other or method.prompt_list is not None or method.prompt_record is not None
     is_for_results = prompt is not None and results_parameter(method) == prompt
     is_other = is_other or (is_for_results and not takes_text_or_results(method, str(prompt)))
-    return prompt is not None and _requires_only(method, prompt) and not is_other
+    return prompt is not None and requires_only(method, prompt) and not is_other
 
 
-def _requires_only(method: Method, name: str) -> bool:
-    """Return whether a method requires nothing but a parameter, tools, and what any caller can give."""
+def requires_only(method: Method, name: str, given: Iterable[str] = ()) -> bool:
+    """Return whether a method requires nothing but a parameter, tools, and what any caller can give. `given` are other
+    parameters for tools.
+    """
     tools = {each for each in method.required if each in TOOL_PARAMETERS or EXECUTORS.fullmatch(each)}
-    return method.required <= {"self", name, *tools, *method.example_names, *callback_arguments(method)}
-
-
-def conversation_parameter(method: Method) -> str | None:
-    """Return the parameter for the caller's messages, if the method requires nothing else except tools."""
-    name = first_known(SYNONYMS["messages"], method.names)
-    return name if name is not None and _requires_only(method, name) else None
+    return method.required <= {"self", name, *tools, *given, *method.example_names, *callback_arguments(method)}
 
 
 def parameter_for_tools(method: Method, source: str) -> str | None:

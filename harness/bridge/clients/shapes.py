@@ -200,7 +200,7 @@ class ClientShape:
     @property
     def compares_system_role(self) -> bool:
         """Return whether the client's module looks for a system prompt among the messages."""
-        return _COMPARES_SYSTEM_ROLE.search(self.whole.module) is not None
+        return COMPARES_SYSTEM_ROLE.search(self.whole.module) is not None
 
     @property
     def takes_system_message(self) -> bool:
@@ -250,5 +250,5 @@ _READS_ERROR_FLAG = re.compile(rf"get\([\"']{ERROR_FLAG}[\"']|\w\[[\"']{ERROR_FL
 
 _READS_OTHER_FLAG = re.compile(rf"\b(\w+)(?:\.get\(|\[)[\"'](?:{'|'.join(OTHER_ERROR_FLAGS)})[\"']")
 
-_COMPARES_SYSTEM_ROLE = re.compile(r"(?:==|!=|\bin\b|\bcase\b)[^\n]{0,40}?[\"'](?:system|developer)[\"']")
+COMPARES_SYSTEM_ROLE = re.compile(r"(?:==|!=|\bin\b|\bcase\b)[^\n]{0,40}?[\"'](?:system|developer)[\"']")
 """Code that looks for a system prompt among the messages."""
