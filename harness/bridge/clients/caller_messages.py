@@ -70,7 +70,7 @@ class CallerConversation:
         messages.
         """
         if len(self._messages) == self._known and (found := returned_messages(returned)):
-            is_whole = any(each in self._messages for each in found)
+            is_whole = found[0] in self._messages[:2] and plain_fields(found[0]).get("role") != "assistant"
             self._messages = found if is_whole else [*self._messages, *found]
 
 
