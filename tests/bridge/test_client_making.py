@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from harness.bridge.clients.constructors import make_client
 from harness.bridge.clients.forms import FORMS
 from harness.bridge.clients.methods import method_of
-from harness.bridge.clients.provider_arguments import routed_providers
+from harness.bridge.clients.provider_arguments import providers_of, routed_providers
 from harness.bridge.clients.shape_recognition import recognise_shape
 from harness.bridge.clients.shaped_client import ShapedClient
 from harness.model.errors import MalformedResponse, Overloaded, PluginError, Unsupported
@@ -626,3 +626,48 @@ def test_options_that_a_class_keeps_are_those_of_the_back_end_of_its_provider(ap
     rooms = cast("_Rooms", make_client(_Rooms, "http://127.0.0.1:9/v1", "no-key", "gpt-5.4", api=api))
 
     assert getattr(rooms.open(), "base_url", None) == base_url
+
+
+class _OwnGemini:
+    """Has the model in the constructor, although its method is called like that of the SDK."""
+
+    def __init__(self, model: str = "gemini-2.5-flash", base_url: str = "") -> None:
+        self.model = model
+
+    def generate_content(self, contents: list[dict[str, Any]], *, system_instruction: str | None = None) -> str:
+        return f"{self.model}: {contents[0]['parts'][0]['text']}"
+
+
+class _LikeTheSDK(_OwnGemini):
+    def generate_content(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, *, model: str, contents: list[dict[str, Any]], config: dict[str, Any] | None = None
+    ) -> str:
+        return f"{model}: {contents[0]['parts'][0]['text']}"
+
+
+@pytest.mark.parametrize(("kind", "is_sdk"), [(_OwnGemini, False), (_LikeTheSDK, True)])
+def test_a_method_is_that_of_an_sdk_only_if_it_takes_the_model(kind: type, *, is_sdk: bool) -> None:
+    shape = recognise_shape(kind, "mine:Gemini")
+
+    assert shape.is_sdk is is_sdk
+    if not is_sdk:
+        assert ShapedClient(shape, HERE, "gemini-2.5-pro").chat(HELLO).text == "gemini-2.5-pro: Hello"
+
+
+@pytest.mark.parametrize(
+    ("read", "found"), [("from .backends import REGISTRY\n", {"openai", "gemini"}), ("", {"openai"})]
+)
+def test_the_providers_may_be_keys_of_a_dictionary_of_another_module(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: str, found: set[str]
+) -> None:
+    package = f"several{len(read)}"
+    (tmp_path / package).mkdir()
+    (tmp_path / package / "__init__.py").write_text("")
+    (tmp_path / package / "backends.py").write_text("REGISTRY = {'openai': object, 'gemini': object}\n")
+    code = "class Client:\n    def __init__(self, provider='openai'):\n        self.provider = provider\n"
+    (tmp_path / package / "client.py").write_text(f"{read}\n{code}")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    client = importlib.import_module(f"{package}.client").Client
+
+    assert {*providers_of(method_of((), client)).values()} == found

@@ -15,7 +15,7 @@ from harness.bridge.clients.shape_recognition import recognise_shape
 from harness.bridge.clients.shaped_client import ShapedClient
 from harness.bridge.clients.stream_objects import final_answer, keeps_answer, pieces_method
 from harness.bridge.openai_messages import Memory
-from harness.model.messages import ChatRequest, Finish, Message, Role, StopReason, Text, TextDelta, ToolCall
+from harness.model.messages import ChatRequest, Finish, Message, Role, StopReason, Text, TextDelta, ToolCall, Usage
 from harness.model.protocols import Endpoint
 
 REQUEST = ChatRequest("gpt", (Message(Role.USER, (Text("Hello"),)),))
@@ -287,3 +287,18 @@ def test_snapshots_that_break_off_end_with_their_exception() -> None:
     assert [next(events), next(events)] == [TextDelta("He"), TextDelta("llo")]
     with pytest.raises(ConnectionResetError):
         next(events)
+
+
+@dataclass
+class Done:
+    stop_reason: str
+    tokens_in: int = 0
+    tokens_out: int = 0
+
+
+@pytest.mark.parametrize(("done", "usage"), [(Done("end_turn", 7, 3), Usage(7, 3)), (Done("end_turn"), Usage())])
+def test_the_last_event_may_have_the_token_counts_in_fields_of_its_own(done: Done, usage: Usage) -> None:
+    *_, last = read_stream(["Hello", done], REQUEST, Memory())
+
+    assert isinstance(last, Finish)
+    assert (last.response.text, last.response.stop_reason, last.response.usage) == ("Hello", StopReason.END_TURN, usage)

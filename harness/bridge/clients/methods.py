@@ -34,7 +34,7 @@ from harness.bridge.clients.names import (
 from harness.bridge.clients.option_dictionaries import OptionDictionary, option_dictionary
 from harness.bridge.clients.prompt_records import record_class
 from harness.bridge.clients.sent_tools import names_converted_to_tools
-from harness.bridge.clients.sources import MethodCode, classes_with_imports, source_of
+from harness.bridge.clients.sources import MethodCode, classes_with_imports, modules_of_package, source_of
 
 _OPENAI_PARAMETERS = ("tools", "tool_choice", "response_format", "max_tokens", "temperature", "top_p", "stop", "stream")
 
@@ -553,9 +553,12 @@ PASSES_OPTIONS = re.compile(r"\bself\.(\w+)\([^()]*\*\*")
 
 
 def _keys_of_dictionaries(module: object) -> tuple[str, ...]:
-    """Return the texts that are keys of the dictionaries of a module."""
-    members = {**getattr(module, "__dict__", {})}  # a copy, because reading a member may import others
-    tables = [cast("dict[object, object]", each) for each in members.values() if isinstance(each, dict)]
+    """Return the texts that are keys of the dictionaries of a module and of the modules of its package that define
+    what it imports.
+    """
+    modules = [sys.modules.get(each) for each in modules_of_package(getattr(module, "__name__", ""))]
+    members = [each for kind in modules for each in {**getattr(kind, "__dict__", {})}.values()]  # copies: it may import
+    tables = [cast("dict[object, object]", each) for each in members if isinstance(each, dict)]
     return tuple(key for each in tables for key in [*each] if isinstance(key, str))
 
 

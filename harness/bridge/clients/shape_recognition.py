@@ -35,7 +35,14 @@ from harness.bridge.clients.methods import Method, body_method, method_of
 from harness.bridge.clients.names import BASE_URLS, KEYS, KNOWN_PARAMETERS, METHODS, MODELS, SYNONYMS, first_known
 from harness.bridge.clients.objects import ObjectCopies
 from harness.bridge.clients.option_methods import option_methods
-from harness.bridge.clients.shapes import RESOURCE, SDK_METHODS, STREAM_METHODS, TEXT_CALLBACKS, ClientShape
+from harness.bridge.clients.shapes import (
+    RESOURCE,
+    SDK_METHODS,
+    STREAM_METHODS,
+    TEXT_CALLBACKS,
+    ClientShape,
+    is_sdk_method,
+)
 from harness.bridge.clients.sources import source_of
 
 
@@ -222,11 +229,11 @@ def _with_all_parameters(method: Method, client: object) -> Method:
     """
     method = with_parameters_of_delegate(client, method)
     names, hints = method.names, dict[str, object]()
-    if (binder := tool_binder(client)) is not None and method.path not in SDK_METHODS:
+    if (binder := tool_binder(client)) is not None and not is_sdk_method(method):
         bound = method_of((), binder)
         names |= {"tools"} | ({"tools", "tool_choice"} & bound.names)
         hints = {name: each for name, each in bound.hints.items() if name in names}
-    if method.path and method.path not in SDK_METHODS:
+    if method.path and not is_sdk_method(method):
         names |= option_methods(client).keys()
     if method.is_open and hasattr(client, "max_tokens") and not hasattr(client, "max_completion_tokens"):
         names |= {"max_tokens"}
@@ -261,7 +268,7 @@ def _make_shape(
     own: Mapping[str, str],
 ) -> ClientShape:
     """Return the shape of a client whose method is known."""
-    is_sdk = whole.path in SDK_METHODS
+    is_sdk = is_sdk_method(whole)
     whole, streamed = _with_message_classes(whole), None if streamed is None else _with_message_classes(streamed)
     given = {"model": first_known(MODELS, whole.names) or ("model" if is_sdk or whole.takes_body else None)}
     if not own:
@@ -284,7 +291,7 @@ def _make_shape(
 
 def form_of_method(method: Method) -> Form | None:
     """Return the form of a method, or `None` if it takes neither messages nor a prompt."""
-    if method.path in SDK_METHODS:
+    if is_sdk_method(method):
         return SDK_METHODS[method.path][0]
     if method.receives_by_send or method.takes_conversations:
         return None

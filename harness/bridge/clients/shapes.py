@@ -12,7 +12,7 @@ from harness.bridge.clients.content_blocks import block_field
 from harness.bridge.clients.forms import ANTHROPIC, GEMINI, OPENAI, OPENAI_APIS, PROMPT, RESPONSES, Form
 from harness.bridge.clients.message_classes import lists_calls, marks_errors
 from harness.bridge.clients.methods import Method
-from harness.bridge.clients.names import ERROR_FLAG, METHODS, OTHER_ERROR_FLAGS, SETTINGS, SYNONYMS, first_known
+from harness.bridge.clients.names import ERROR_FLAG, METHODS, MODELS, OTHER_ERROR_FLAGS, SETTINGS, SYNONYMS, first_known
 from harness.bridge.clients.signature_reading import reads_signatures
 from harness.model.messages import JSON
 from harness.model.protocols import Capability
@@ -37,6 +37,11 @@ RESOURCE = "chat"
 _WITHOUT_TOOLS = " (without tools, because no parameter is called 'tools')"
 
 _UNUSED_TOOLS = " (without tools, because its code does not use the parameter {name!r})"
+
+
+def is_sdk_method(method: Method) -> bool:
+    """Return whether a method has the path of one in a provider's SDK. Such a method takes the model."""
+    return method.path in SDK_METHODS and (method.is_open or first_known(MODELS, method.names) is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +135,7 @@ class ClientShape:
     @property
     def is_sdk(self) -> bool:
         """Return whether the method has the path of a method in a provider's SDK, so that it uses the SDK's format."""
-        return self.whole.path in SDK_METHODS
+        return is_sdk_method(self.whole)
 
     @property
     def passes_ids_on(self) -> bool:

@@ -202,7 +202,9 @@ def read_piece(item: object) -> tuple[object, JSON]:
             word = (
                 value if isinstance(value, str) else next((fields[key] for key in _END_FIELDS if fields.get(key)), None)
             )
-            return {"text": "", "finish_reason": getattr(word, "value", word), "usage": fields.get("usage")}, None
+            counts = {name: each for name, each in fields.items() if type(each) is int}
+            reason = getattr(word, "value", word)
+            return {**counts, "text": "", "finish_reason": reason, "usage": fields.get("usage")}, None
         case "usage":
             return {"text": "", "usage": fields.get("usage") or value}, None
         case "text" if isinstance(value, str):
