@@ -36,7 +36,7 @@ from harness.model.messages import (
 EMPTY_ARGUMENTS, UNREADABLE_CALLS, INDICES = "empty-arguments", "unreadable-calls", "indices"
 NO_STOP_REASON, NO_USAGE, NO_REFUSAL, NO_SETTINGS = "no-stop-reason", "no-usage", "no-refusal", "no-settings"
 OWN_COUNTS, EMPTY_COUNTS = "own-counts", "empty-counts"
-NO_TRUNCATION, ERRORS_APART = "no-truncation", "errors-apart"
+NO_TRUNCATION, ERRORS_APART, ERROR_FIELD = "no-truncation", "errors-apart", "error-field"
 """Keys of `ChatResponse.reported`.
 
 Their values are the positions of calls with empty arguments, the calls whose arguments are not a JSON object, the
@@ -44,7 +44,7 @@ indices of streamed calls, `True` if the library returns no stop reason, no toke
 of the settings that cannot be passed to it. `OWN_COUNTS` is `True` if the token counts are those of a client's own
 object, which may count as the API does, and `EMPTY_COUNTS` if its field `usage` is empty. `NO_TRUNCATION` is `True` if
 nothing shows whether the answer is truncated. `ERRORS_APART` is `True` if the caller may get an error in another way
-than by the answer, such as by an event.
+than by the answer, such as by an event, and `ERROR_FIELD` if a field of the answer reports one.
 """
 
 _STOP_REASONS = {

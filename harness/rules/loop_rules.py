@@ -349,11 +349,13 @@ def changed_text(given: LoopInputs) -> Iterator[RuleViolation]:
     report an answer that begins with the reasoning.
 
     An answer in JSON may be returned as a parsed value, so it is not compared. A loop may show the reasoning apart from
-    the text, for example on a line of its own.
+    the text, for example on a line of its own. A truncated text may be left out if a field reports an error in its
+    place.
     """
     for answer, parsed, wire in _final_answers(given) if given.settings.format() is None else ():
         shown = "".join(_visible_text(answer).split())
-        for part in wire.parts:
+        is_reported = wire.stop_reason in EARLY_ENDS and answer.reported.get("error-field") is True
+        for part in wire.parts if not is_reported else ():
             if isinstance(part, TextView) and "".join(part.text.split()) not in shown:
                 message = "the model's final text is not in the answer that the loop returns"
                 yield parsed.response_violation(message, part.pointer, answer.text, part.text)

@@ -1249,6 +1249,7 @@ def test_a_field_may_report_what_the_stop_reason_does_not(flag: dict[str, object
     assert answer is not None
     assert usual is not None
     assert (answer.stop_reason, usual.stop_reason) == (StopReason.UNKNOWN, StopReason.END_TURN)
+    assert ("error-field" in answer.reported, "error-field" in usual.reported) == (True, False)
 
 
 def test_an_error_may_be_reported_by_a_handler() -> None:

@@ -64,6 +64,9 @@ def drive(  # noqa: C901, PLR0912 - a branch for each way
             reported = {"no-stop-reason": True, "no-truncation": True}
             text += "\n(The answer is incomplete.)" if way == "max-noted" else ""
             return [ChatResponse(Message("assistant", text), StopReason.UNKNOWN, usage, reported=reported)]
+        case "max-reported" | "max-emptied":
+            reported = {"no-stop-reason": True, "error-field": way == "max-reported"}
+            return [ChatResponse(Message("assistant", ""), StopReason.UNKNOWN, usage, reported=reported)]
         case "max-complete":
             stop = StopReason.END_TURN
         case "plain-framed":

@@ -17,7 +17,7 @@ from harness.bridge.clients.methods import Method
 from harness.bridge.clients.objects import open_object
 from harness.bridge.clients.truncation import may_report_truncation
 from harness.bridge.clients.values import has_attributes, jsonable
-from harness.bridge.completions import ERRORS_APART, NO_STOP_REASON, NO_TRUNCATION
+from harness.bridge.completions import ERROR_FIELD, ERRORS_APART, NO_STOP_REASON, NO_TRUNCATION
 from harness.bridge.openai_messages import Memory
 from harness.model.errors import RECOGNISED_CLIENT, HarnessError, ToolFailed, Unsupported
 from harness.model.messages import JSON, ChatRequest, ChatResponse, Finish, Message, Role, StopReason, Text, Usage
@@ -181,6 +181,7 @@ def application_answer(
         return None
     message = Message(Role.ASSISTANT, (Text(text),) if text else ())
     apart: dict[str, JSON] = {ERRORS_APART: True} if reports_by_event or isinstance(returned, EventList) else {}
+    apart |= {ERROR_FIELD: True} if flags else {}
     if read is None:
         return ChatResponse(message, StopReason.UNKNOWN, Usage(), reported={NO_STOP_REASON: True, **apart})
     read = replace(read, reported={**read.reported, **apart})
