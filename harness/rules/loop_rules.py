@@ -404,16 +404,15 @@ def wrong_stop_reason(given: LoopInputs) -> Iterator[RuleViolation]:
     remedy="check the stop reason, and raise an exception or return the reason in {stop}",
 )
 def missing_stop_reason(given: LoopInputs) -> Iterator[RuleViolation]:
-    """Report a truncated text that is returned alone, without a stop reason, a flag or a word about it."""
+    """Report a truncated text that is returned alone, without a stop reason, a flag or a word about it. Also report an
+    empty answer in place of a refusal that has no text.
+    """
     for answer, parsed, wire in _final_answers(given):
         whole = "".join(wire.text.split())
-        is_alone = all("".join(line.split()) in whole for line in answer.text.splitlines())
-        if (
-            wire.stop_reason is StopReason.MAX_TOKENS
-            and whole
-            and is_alone
-            and answer.reported.get("no-truncation") is True
-        ):
+        is_alone = all("".join(line.split()).replace(whole, "") in whole for line in answer.text.splitlines())
+        is_silent = wire.stop_reason is StopReason.REFUSAL and not wire.refusal
+        is_early = wire.stop_reason is StopReason.MAX_TOKENS if whole else is_silent
+        if is_early and is_alone and answer.reported.get("no-truncation") is True:
             message = f"the model's answer ended with {wire.raw_stop_reason!r}, and the loop returns it as complete"
             yield parsed.response_violation(message, "", None, wire.raw_stop_reason)
 

@@ -1258,6 +1258,17 @@ def test_an_error_may_be_reported_by_a_handler() -> None:
     assert application_answer("", request, "openai-chat", "self.emit('error', failure)") is None
 
 
+def test_the_history_beside_an_answer_shows_no_signatures() -> None:
+    request = ChatRequest("", (Message("user", "When does it open?"),))
+    parts = [{"text": "At six.", "thoughtSignature": "NnfA9x"}]
+
+    answer = application_answer(("At six.", [{"role": "model", "parts": parts}]), request, "gemini", "")
+
+    assert answer is not None
+    assert "At six." in answer.text
+    assert "NnfA9x" not in answer.text
+
+
 def test_the_stop_reason_and_the_counts_are_those_that_the_application_gets() -> None:
     request = ChatRequest("", (Message("user", "When does it open?"),))
     returned = {"text": "It opens", "finish_reason": "length", "usage": {"input_tokens": 3, "output_tokens": 2}}

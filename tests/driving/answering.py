@@ -60,8 +60,9 @@ def drive(  # noqa: C901, PLR0912 - a branch for each way
     match way:
         case "max-raises" | "refusal-raises":
             raise RuntimeError(f"no whole answer: {text}")
-        case "max-bare" | "max-noted":
+        case "max-bare" | "max-noted" | "max-repeated":
             reported = {"no-stop-reason": True, "no-truncation": True}
+            text *= 2 if way == "max-repeated" else 1
             text += "\n(The answer is incomplete.)" if way == "max-noted" else ""
             return [ChatResponse(Message("assistant", text), StopReason.UNKNOWN, usage, reported=reported)]
         case "max-reported" | "max-emptied":
@@ -126,7 +127,11 @@ def drive_with_thoughts(endpoint: Endpoint, model: str, conversation: Conversati
     headers = {"x-goog-api-key": endpoint.api_key}
     with httpx2.Client(base_url=endpoint.base_url, headers=headers, trust_env=False) as http:
         reply = http.post(f"models/{model}:generateContent", json=body)
-    parts = reply.raise_for_status().json()["candidates"][0]["content"]["parts"]
+    candidate = reply.raise_for_status().json()["candidates"][0]
+    if turn.text.startswith("refusal"):
+        reported = {"no-stop-reason": True, "no-truncation": turn.text.startswith("refusal-unseen")}
+        return [ChatResponse(Message("assistant", ""), StopReason.UNKNOWN, Usage(), reported=reported)]
+    parts = candidate["content"]["parts"]
     thoughts = "".join(part["text"] for part in parts if part.get("thought"))
     text = "".join(part["text"] for part in parts if not part.get("thought"))
     text = {"thoughts-joined": thoughts + text, "thoughts-apart": f"{thoughts}\n\n{text}"}.get(

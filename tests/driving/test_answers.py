@@ -122,12 +122,23 @@ def test_a_loop_may_wait_long_before_it_sends_a_failed_request_again(tmp_path: P
 
 
 def test_a_truncated_answer_without_any_sign_of_it_is_a_warning(tmp_path: Path) -> None:
-    cells = run_ways(tmp_path, ["max-bare", "max-noted"], "LOOP")
+    cells = run_ways(tmp_path, ["max-bare", "max-noted", "max-repeated"], "LOOP")
 
-    assert [(each.verdict, [finding.message for finding in each.findings]) for each in cells.values()] == [
-        (Verdict.WARN, ["the model's answer ended with 'length', and the loop returns it as complete"]),
-        (Verdict.PASS, []),
-    ]
+    complete = "the model's answer ended with 'length', and the loop returns it as complete"
+    assert {way: [finding.message for finding in each.findings] for way, each in cells.items()} == {
+        "max-bare": [complete],
+        "max-noted": [],
+        "max-repeated": [complete],
+    }
+
+
+def test_a_refusal_without_text_that_nobody_sees_is_a_warning(tmp_path: Path) -> None:
+    cells = run_ways(tmp_path, ["refusal-unseen", "refusal-seen"], "THINKING_LOOP", "gemini")
+
+    assert {way: [each.message for each in cell.findings] for way, cell in cells.items()} == {
+        "refusal-unseen": ["the model's answer ended with 'SAFETY', and the loop returns it as complete"],
+        "refusal-seen": [],
+    }
 
 
 def test_reasoning_is_not_joined_to_the_answer(tmp_path: Path) -> None:

@@ -258,6 +258,7 @@ _SUCCESS_FIELDS = re.compile("ok|success|succeeded|complete|completed|finished|d
 
 _HIDDEN_FIELDS = re.compile(
     r"(^|_)(ids?|type|phase|kind|event|role|model|object|name|provider|status|stop|reason|created)$"
+    "|[sS]ignature$|encrypted_content$"
 )
 """Names of fields whose texts are not part of an answer."""
 
