@@ -47,14 +47,21 @@ def _continues(loop: AgentDrive, api: str) -> bool:
 def tried_loop(value: object, api: str) -> ToolLoop | None:
     """Return the first loop of `possible_loops` that runs a tool, or `None`. The time for the trials is limited.
 
-    The loop of a recognised agent need not pass the right arguments: that would be a defect of the agent.
+    The loop of a recognised agent need not pass the right arguments: that would be a defect of the agent. A loop over
+    the conversation of its caller need not declare the whole tool if no other loop does.
     """
     began, agent = (time.monotonic(), time.process_time()), recognise_agent(value, api)
     if agent is not None and _try(agent, api).is_run:
         return agent
     others = (each for each in possible_loops(value, api) if each != agent)
-    in_time = takewhile(lambda _: not _is_too_long_since(*began), others)
-    return next((each for each in in_time if _try(each, api).is_right), None)
+    faulty: ToolLoop | None = None
+    for each in takewhile(lambda _: not _is_too_long_since(*began), others):
+        trial = _try(each, api)
+        if trial.is_right:
+            return each
+        if faulty is None and each.conversation is not None and trial.is_answered:
+            faulty = each
+    return None if agent is not None else faulty
 
 
 def _is_too_long_since(began: float, began_of_process: float) -> bool:
@@ -125,7 +132,13 @@ class _ToolTrial:
         arrives = any(
             (each.name, each.description) == (_NAME, _DESCRIPTION) and _has_parameter(each) for each in self._declared
         )
-        return arrives and len(self.requests) > 1 and [each.arguments for each in self.calls] == [_ARGUMENTS]
+        return arrives and self.is_answered
+
+    @property
+    def is_answered(self) -> bool:
+        """Return whether the tool is declared by its name, run with the arguments of its call, and answered."""
+        is_declared = any(each.name == _NAME for each in self._declared)
+        return is_declared and len(self.requests) > 1 and [each.arguments for each in self.calls] == [_ARGUMENTS]
 
     @property
     def _declared(self) -> Sequence[ToolView]:

@@ -663,3 +663,13 @@ def test_contents_of_gemini_carry_no_system_prompt(load: Load) -> None:
 
     with pytest.raises(Unsupported, match="system"):
         found(Endpoint("http://localhost:9", "no-key"), "model", TWO_TURNS)
+
+
+def test_a_loop_over_a_conversation_may_lose_the_schemas_of_its_tools(load: Load) -> None:
+    lossy = load(CONVERSING.replace('"parameters": each.parameters', '"strict": False'))
+
+    found = tried_loop(lossy.Agent, "openai-chat")
+
+    assert isinstance(found, AgentDrive)
+    assert found.conversation is not None
+    assert tried_loop(lossy.Client, "openai-chat") is None
