@@ -349,13 +349,13 @@ def changed_text(given: LoopInputs) -> Iterator[RuleViolation]:
     report an answer that begins with the reasoning.
 
     An answer in JSON may be returned as a parsed value, so it is not compared. A loop may show the reasoning apart from
-    the text, for example on a line of its own. A truncated text may be left out if a field reports an error in its
-    place.
+    the text, for example on a line of its own. A truncated text may be left out if a field or another text reports an
+    error in its place.
     """
     for answer, parsed, wire in _final_answers(given) if given.settings.format() is None else ():
         shown = "".join(_visible_text(answer).split())
-        is_reported = wire.stop_reason in EARLY_ENDS and answer.reported.get("error-field") is True
-        for part in wire.parts if not is_reported else ():
+        is_replaced = wire.stop_reason in EARLY_ENDS and _reports_error_instead(answer, shown, wire)
+        for part in wire.parts if not is_replaced else ():
             if isinstance(part, TextView) and "".join(part.text.split()) not in shown:
                 message = "the model's final text is not in the answer that the loop returns"
                 yield parsed.response_violation(message, part.pointer, answer.text, part.text)
@@ -367,6 +367,13 @@ def changed_text(given: LoopInputs) -> Iterator[RuleViolation]:
             pointer = next((part.pointer for part in wire.parts if isinstance(part, OpaqueView)), "")
             message = "the model refuses, and the loop returns an empty answer"
             yield parsed.response_violation(message, pointer, answer.text, wire.refusal)
+
+
+def _reports_error_instead(answer: ChatResponse, shown: str, wire: ResponseView) -> bool:
+    """Return whether an answer reports an error in a field, or may report it by a text of its own."""
+    reported, is_own_text = answer.reported, shown not in "".join(wire.text.split())
+    may_notice = reported.get("no-stop-reason") is True and reported.get("no-truncation") is not True
+    return reported.get("error-field") is True or (is_own_text and may_notice)
 
 
 @_loop_rule(

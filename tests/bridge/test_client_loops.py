@@ -1269,6 +1269,17 @@ def test_the_history_beside_an_answer_shows_no_signatures() -> None:
     assert "NnfA9x" not in answer.text
 
 
+def test_a_returned_text_may_be_that_of_the_user() -> None:
+    request = ChatRequest("", (Message("user", "Good night."),))
+    call = {"type": "function_call", "call_id": "call_1", "name": "look", "arguments": "{}"}
+    items = [call, {"type": "message", "content": [{"type": "output_text", "text": "Good night."}]}]
+
+    answer = application_answer(("Good night.", items), request, "openai-responses", "")
+
+    assert answer is not None
+    assert answer.text.startswith("Good night.")
+
+
 def test_the_stop_reason_and_the_counts_are_those_that_the_application_gets() -> None:
     request = ChatRequest("", (Message("user", "When does it open?"),))
     returned = {"text": "It opens", "finish_reason": "length", "usage": {"input_tokens": 3, "output_tokens": 2}}

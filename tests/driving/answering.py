@@ -26,7 +26,7 @@ RETRIES: dict[str, Callable[[list[dict[str, Any]]], dict[str, Any]]] = {
 _STOP_REASONS = {"stop": StopReason.END_TURN, "length": StopReason.MAX_TOKENS}
 
 
-def drive(  # noqa: C901, PLR0912 - a branch for each way
+def drive(  # noqa: C901, PLR0912, PLR0915 - a branch for each way
     endpoint: Endpoint, model: str, conversation: Conversation
 ) -> list[ChatResponse | None] | int:
     turn = conversation.turns[0]
@@ -68,6 +68,11 @@ def drive(  # noqa: C901, PLR0912 - a branch for each way
         case "max-reported" | "max-emptied":
             reported = {"no-stop-reason": True, "error-field": way == "max-reported"}
             return [ChatResponse(Message("assistant", ""), StopReason.UNKNOWN, usage, reported=reported)]
+        case "max-replaced" | "max-shortened":
+            text = "Ask for less." if way == "max-replaced" else text[:9]
+            return [
+                ChatResponse(Message("assistant", text), StopReason.UNKNOWN, usage, reported={"no-stop-reason": True})
+            ]
         case "max-complete":
             stop = StopReason.END_TURN
         case "plain-framed":

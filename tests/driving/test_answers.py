@@ -23,7 +23,7 @@ ANSWERS = {
     "faults: [{stream_error: 529, at: end}]",
 }
 RIGHT = (
-    *("plain-right", "plain-framed", "plain-unknown", "max-right", "max-raises", "max-reported"),
+    *("plain-right", "plain-framed", "plain-unknown", "max-right", "max-raises", "max-reported", "max-replaced"),
     *("refusal-right", "refusal-named", "refusal-raises", "400-raises", "400-returned", "400-named", "html-raises"),
     *(
         "503-raises",
@@ -40,6 +40,7 @@ WRONG = {
     "plain-uncounted": "loop-usage: input_tokens is neither that of the last answer nor a sum",
     "max-complete": "loop-stop-reason: the model's answer ended with 'length', and the loop returns it as complete "
     "('end_turn')",
+    "max-shortened": "loop-answer: the model's final text is not in the answer that the loop returns",
     "max-emptied": "loop-answer: the model's final text is not in the answer that the loop returns",
     "refusal-empty": "loop-answer: the model refuses, and the loop returns an empty answer",
     "400-empty": "loop-error: the provider answered with status 400, but the loop returned an empty answer as if it "

@@ -174,7 +174,10 @@ def application_answer(
     read = _read_returned(returned, request, api, source)
     if isinstance(returned, EventList) and (read is None or not read.text) and words:
         return None
-    texts = [returned] if isinstance(returned, str) else [read.text if read is not None else "", *words, "".join(words)]
+    members = cast("tuple[object, ...]", returned) if isinstance(returned, tuple) else ()
+    own = [each for each in members if isinstance(each, str)]
+    texts = [*own, read.text if read is not None else "", *words, "".join(words)]
+    texts = [returned] if isinstance(returned, str) else texts
     text = "\n".join(filter(None, [*texts, *flags]))
     reports_by_event = _REPORTS_ERRORS_BY_EVENT.search(source) is not None
     if not text and reports_by_event:
