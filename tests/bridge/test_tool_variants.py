@@ -673,3 +673,23 @@ def test_a_loop_over_a_conversation_may_lose_the_schemas_of_its_tools(load: Load
     assert isinstance(found, AgentDrive)
     assert found.conversation is not None
     assert tried_loop(lossy.Client, "openai-chat") is None
+
+
+DECLARING = """
+class Agent:
+    def run(self, messages, tools=()):
+        specs, known = [each.KEY for each in tools], {each.KEY["function"]["name"]: each for each in tools}
+        while True:
+            message = post({"model": "gpt-5.4", "messages": messages} | ({"tools": specs} if specs else {}))
+            messages.append(message)
+            if not message.get("tool_calls"):
+                return message["content"]
+            for call in message["tool_calls"]:
+                content = known[call["function"]["name"]](**loads(call["function"]))
+                messages.append({"role": "tool", "tool_call_id": call["id"], "content": str(content)})
+"""
+
+
+@pytest.mark.parametrize("key", ["spec", "schema", "definition"])
+def test_an_attribute_of_a_tool_may_be_its_declaration(load: Load, key: str) -> None:
+    assert isinstance(tried_loop(load(DECLARING.replace("KEY", key)).Agent, "openai-chat"), AgentDrive)

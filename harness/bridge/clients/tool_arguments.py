@@ -265,10 +265,14 @@ class RegistryArgument:
 
 @dataclass(frozen=True, slots=True)
 class ObjectsArgument:
-    """Tools as objects of a third-party class, or as declarations that can also be called, in a list or by name."""
+    """Tools as objects of a third-party class, or as declarations that can also be called, in a list or by name.
+
+    `has_declaration` is that of `CallableTool`.
+    """
 
     make: ToolMaker | None
     is_mapping: bool
+    has_declaration: bool = False
 
     @property
     def is_by_signature(self) -> bool:
@@ -277,9 +281,9 @@ class ObjectsArgument:
 
     def __call__(self, tools: ToolSequence, api: str) -> object:
         """Return the objects for these tools."""
-        made = (
-            [*map(self.make, tools)] if self.make else [CallableTool(each, declaration_of(each, api)) for each in tools]
-        )
+        has_declaration = self.has_declaration
+        callables = (CallableTool(each, declaration_of(each, api), has_declaration=has_declaration) for each in tools)
+        made = [*map(self.make, tools)] if self.make else [*callables]
         return {each.name: one for each, one in zip(tools, made, strict=True)} if self.is_mapping else made
 
 

@@ -30,12 +30,14 @@ from harness.model.protocols import ConversationTool
 class CallableTool(Declaration):
     """A declaration that is also a function. Its parts are keys, and attributes, under any usual name.
 
-    Copies and JSON contain only the fields of the API's format.
+    Copies and JSON contain only the fields of the API's format. With `has_declaration`, its attribute for a schema is
+    the whole declaration.
     """
 
-    def __init__(self, tool: ConversationTool, fields: Mapping[str, Any]) -> None:
+    def __init__(self, tool: ConversationTool, fields: Mapping[str, Any], *, has_declaration: bool = False) -> None:
         super().__init__(fields)
-        self.__dict__.update(parts_of_tool(tool))
+        parameters = {"parameters": fields} if has_declaration else {}
+        self.__dict__.update({**parts_of_tool(tool), "declaration": fields, **parameters})
 
     def __call__(self, *args: Any, **kwargs: Any) -> object:
         """Run the tool."""

@@ -136,6 +136,7 @@ def _whole_forms(name: str, hint: object, code: ClassSource, api: str) -> Iterat
         yield from (_Dictionaries(keys, by_name) for keys in _keys_read(code.module))
         yield FunctionsArgument(str(hint), by_name)
         yield ObjectsArgument(None, by_name)
+        yield ObjectsArgument(None, by_name, has_declaration=True)
         for starts_with_function in (False, True):
             yield PairsArgument(str(hint), by_name, starts_with_function, code.module)
         yield from (TuplesArgument(parts, str(hint), by_name) for parts in _TUPLES if by_name or "name" in parts)
