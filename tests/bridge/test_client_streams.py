@@ -267,6 +267,17 @@ def test_the_calls_of_snapshots_grow() -> None:
     assert last.response.message.parts == (Text("I look."), ToolCall("call_1", "look", {"a": 1}))
 
 
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [("Yields the answer so far.", "Hello"), ("import gradio as gr", "Hello"), ("Yields pieces.", "HeHello")],
+)
+def test_texts_are_snapshots_only_if_the_code_says_so(source: str, text: str) -> None:
+    *_, last = read_stream(["He", "Hello"], REQUEST, Memory(), source=source)
+
+    assert isinstance(last, Finish)
+    assert last.response.text == text
+
+
 def test_pieces_that_repeat_a_text_by_mistake_are_no_snapshots() -> None:
     items = [{"role": "assistant", "content": each} for each in ("He", "Hello", "!")]
 
@@ -302,3 +313,22 @@ def test_the_last_event_may_have_the_token_counts_in_fields_of_its_own(done: Don
 
     assert isinstance(last, Finish)
     assert (last.response.text, last.response.stop_reason, last.response.usage) == ("Hello", StopReason.END_TURN, usage)
+
+
+GEMINI_CALL = {"id": "call_1", "name": "look", "args": {"a": 1}}
+SIGNED = {"functionCall": GEMINI_CALL, "thoughtSignature": "c2lnbmVk"}
+
+
+@pytest.mark.parametrize(("part", "is_kept"), [(SIGNED, True), ({**SIGNED, "functionCall": {"name": "other"}}, False)])
+def test_the_native_content_may_come_before_the_usage_and_the_stop_reason(
+    part: dict[str, Any], *, is_kept: bool
+) -> None:
+    content = {"role": "model", "parts": [part]}
+    items = [("call", GEMINI_CALL), ("content", content), ("usage", {"promptTokenCount": 3}), ("finish", "STOP")]
+
+    *_, last = read_stream(items, REQUEST, Memory(), "gemini")
+
+    assert isinstance(last, Finish)
+    (call,) = last.response.tool_calls
+    assert ("gemini" in call.provider_metadata) is is_kept
+    assert last.response.raw_stop_reason == "STOP"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -101,7 +102,7 @@ def read_answer(  # noqa: PLR0913 - what is known about the client and its API
         *before, answer = items
         is_part = isinstance(answer, str) or event_kind(answer) in ("end", "call") or (before and _lacks_text(answer))
         if is_part or not all(isinstance(each, str) for each in before):
-            whole = _final_response(read_stream(items, request, memory, api))
+            whole = _final_response(read_stream(items, request, memory, api, source))
             keep_own_message(answer, whole, request, memory, api, hint, source)
             return whole
     whole = read_complete_answer(answer, request, memory, api, hint=hint, source=source)
@@ -140,12 +141,12 @@ _ANTHROPIC_EVENTS = ("message_start", "content_block_start", "ping", "error")
 
 
 def read_stream(
-    items: Iterable[object], request: ChatRequest, memory: Memory, api: str = "openai-chat"
+    items: Iterable[object], request: ChatRequest, memory: Memory, api: str = "openai-chat", source: str = ""
 ) -> Iterator[StreamEvent]:
     """Convert a client's stream to events.
 
     Items may be events of Anthropic, chunks of Gemini or OpenAI Chat, texts, the client's own events, or tuples of a
-    kind and a value. If an event has only a field `data`, its value is the chunk.
+    kind and a value. If an event has only a field `data`, its value is the chunk. `source` is the client's code.
     """
     every = iter(items)
     first = next(every, None)
@@ -168,7 +169,7 @@ def read_stream(
             return gemini_responses.read_chunks(iter([as_object(native)]), request)
     if isinstance(body, dict) and "choices" in body:
         return events(items, request, memory, parsed=api == ANTHROPIC.name)
-    snapshots, items = read_snapshots(items)
+    snapshots, items = read_snapshots(items, source)
     if snapshots is not None:
         return _events_of_snapshots(snapshots, request, memory, api)
     return _with_calls_in_order(_own_events(items, request, api))
@@ -201,12 +202,13 @@ def _own_events(items: Iterable[object], request: ChatRequest, api: str) -> Iter
     has_refusal = has_usage = has_usage_field = is_known = False
     parts: list[JSON] = []
     whole: ChatResponse | None = None
-    last: object = None
+    ends = deque[object](maxlen=_MAX_ENDS)
 
     def chunks() -> Iterator[object]:
-        nonlocal reason, has_refusal, has_usage, has_usage_field, is_known, whole, last
+        nonlocal reason, has_refusal, has_usage, has_usage_field, is_known, whole
         for each in with_answers_inside(items):
-            body, item, last = jsonable(each), each, each
+            body, item = jsonable(each), each
+            ends.appendleft(each)
             if _holds_native_answer(each, body, api):
                 whole = read_answer(each, request, Memory(), api)
                 item = _as_readable_answer(whole)
@@ -235,7 +237,7 @@ def _own_events(items: Iterable[object], request: ChatRequest, api: str) -> Iter
             lacks = {NO_REFUSAL: not has_refusal, NO_USAGE: not has_usage, NO_STOP_REASON: reason is None}
             lacks |= {OWN_COUNTS: has_usage, EMPTY_COUNTS: has_usage_field and not has_usage}
             answer = whole or with_missing(event.response, lacks)
-            yield Finish(_with_native_parts(answer, parts, last, request, api))
+            yield Finish(_with_native_parts(answer, parts, ends, request, api))
         else:
             yield event
 
@@ -260,17 +262,23 @@ def _with_calls_in_order(stream: Iterable[StreamEvent]) -> Iterator[StreamEvent]
 
 
 def _with_native_parts(
-    answer: ChatResponse, parts: Iterable[JSON], last: object, request: ChatRequest, api: str
+    answer: ChatResponse, parts: Iterable[JSON], ends: Iterable[object], request: ChatRequest, api: str
 ) -> ChatResponse:
     """Return the response of a stream with its thoughts and signatures.
 
-    They are in the parts of its events, or in the last item if that is a whole answer in the API's own format.
+    They are in the parts of its events, or in a whole answer in the API's own format among its last items `ends`.
     """
     if any(map(has_signature, parts)):
         return replace(answer, message=message_of_parts(join_parts(parts), request))
-    if isinstance(last, str) or (found := with_native_message(answer, last, request, api)) is answer:
+    made = (with_native_message(answer, each, request, api) for each in ends if not isinstance(each, str))
+    found = next((each for each in made if each is not answer), None)
+    if found is None:
         return answer
     return replace(found, reported={key: each for key, each in found.reported.items() if key != EMPTY_ARGUMENTS})
+
+
+_MAX_ENDS = 4
+"""Number of the last items of a stream that may have the whole answer. Others may have its usage and stop reason."""
 
 
 def _holds_native_answer(item: object, body: JSON, api: str) -> bool:

@@ -153,7 +153,9 @@ def with_native_message(
     contents = [each for each in lists if all(str(as_object(jsonable(item)).get("type")) in kinds for item in each)]
     for each in [answer] if api == GEMINI.name else contents:
         native = native_body(each, api)
-        message = read_complete_answer(native, request, Memory(), api).message if native is not None else found.message
+        if native is None:
+            continue
+        message = read_complete_answer(native, request, Memory(), api).message
         if text_and_calls(message) == text_and_calls(found.message):
             if memory is not None:
                 memory.keep(request, message, memory.own(len(request.messages), found.message))

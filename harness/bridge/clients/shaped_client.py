@@ -193,9 +193,9 @@ class ShapedClient:
             yield from map(TextDelta, texts)
             items = cast("Iterable[object]", [answer] if isinstance(answer, str | Mapping) else answer)
             last = _LastItem(_with_final_answer(items, self._client, self._filled, self._final))
-            for event in read_stream(last, request, self._memory, self._api):
+            hint, source = self._shape.messages_hint, self._shape.whole.module
+            for event in read_stream(last, request, self._memory, self._api, source):
                 if isinstance(event, Finish):
-                    hint, source = self._shape.messages_hint, self._shape.whole.module
                     keep_own_message(last.item, event.response, request, self._memory, self._api, hint, source)
                 yield Finish(self._mark_unpassed(event.response)) if isinstance(event, Finish) else event
 

@@ -27,15 +27,16 @@ class Snapshots:
     error: Exception | None
 
 
-def read_snapshots(items: Iterable[object]) -> tuple[Snapshots | None, Iterator[object]]:
+def read_snapshots(items: Iterable[object], source: str = "") -> tuple[Snapshots | None, Iterator[object]]:
     """Return the snapshots of a stream, or `None` for other streams, and the items of the stream.
 
     Snapshots look like messages and not like pieces: they have a role, or their class or a field says what they are.
-    Each begins with the text and the calls of the one before it.
+    Texts are snapshots only if the client's `source` says so, as Gradio takes them. Each snapshot begins with the text
+    and the calls of the one before it.
     """
     every = iter(items)
     first = next(every, None)
-    if first is None or not _may_be_snapshot(first):
+    if first is None or not _may_be_snapshot(first, source):
         return None, every if first is None else chain([first], every)
     taken, states, error = list[object](), list[_State | None](), None
     try:
@@ -53,8 +54,10 @@ def read_snapshots(items: Iterable[object]) -> tuple[Snapshots | None, Iterator[
     return Snapshots(taken, [*filter(None, texts)], error), iter(())
 
 
-def _may_be_snapshot(item: object) -> bool:
-    if isinstance(item, str) or not has_answer_fields(item):
+def _may_be_snapshot(item: object, source: str) -> bool:
+    if isinstance(item, str):
+        return _TEXT_SO_FAR.search(source) is not None
+    if not has_answer_fields(item):
         return False
     fields = plain_fields(item)
     words = (type(item).__name__, *fields, *(str(fields.get(key)) for key in ("type", "kind", "event")))
@@ -62,6 +65,7 @@ def _may_be_snapshot(item: object) -> bool:
     return has_role or any(_SNAPSHOT.search(snake_case(each).lower()) for each in words)
 
 
+_TEXT_SO_FAR = re.compile(r"\bso far\b|\bcumulative\b|\bgradio\b|\bgr\.", re.IGNORECASE)
 _SNAPSHOT = re.compile("snapshot|partial|so_far|accumulat|cumulat")
 
 
