@@ -513,6 +513,7 @@ def test_keys_and_types_are_no_roles(source: str, roles: list[str]) -> None:
     ("source", "role"),
     [
         ('{"role": each.role}', "user"),
+        ('{"role": "tool", "tool_call_id": each.id}', "user"),
         ('each.role == "tool"', "tool"),
         ("Role.TOOL", "tool"),
         ('role == "function"', "tool"),
@@ -542,3 +543,39 @@ def test_each_of_several_message_classes_may_list_blocks() -> None:
 
     assert recognise_shape(chat, "mine").lists_blocks
     assert not recognise_shape(plain, "mine").lists_blocks
+
+
+@dataclass
+class GivenResult:
+    id: str
+    output: str
+    is_error: bool = False
+
+
+@dataclass
+class FoundPlace:
+    id: str
+    output: str
+    score: float = 0.0
+
+
+@dataclass
+class Memo:
+    role: str
+    text: str = ""
+    results: list[GivenResult] = field(default_factory=list[GivenResult])
+
+
+@dataclass
+class SearchTurn:
+    role: str
+    text: str = ""
+    results: list[FoundPlace] = field(default_factory=list[FoundPlace])
+
+
+RESULTS = [{"role": "tool", "tool_call_id": each, "content": each.upper()} for each in ("a", "b")]
+
+
+def test_a_result_may_have_only_the_id_of_its_call() -> None:
+    assert as_annotated(RESULTS, list[Memo]) == [Memo("tool", "", [GivenResult("a", "A"), GivenResult("b", "B")])]
+    assert as_annotated(RESULTS, list[SearchTurn]) == [SearchTurn("tool", "A"), SearchTurn("tool", "B")]

@@ -41,7 +41,7 @@ from harness.bridge.clients.names import (
 from harness.bridge.clients.own_keys import NO_PARAMETERS, SCHEMA_KEYS, Declaration
 from harness.bridge.clients.signature_reading import attributes_read
 from harness.bridge.clients.sources import MethodCode, classes_with_imports
-from harness.bridge.clients.values import result_object, snake_case
+from harness.bridge.clients.values import plain_fields, result_object, snake_case
 
 
 def as_annotated(value: object, hint: object) -> Any:
@@ -290,11 +290,13 @@ def _answered_call_field(hints: Mapping[str, object]) -> str | None:
 
 def _content_of_identified_result(hints: Mapping[str, object]) -> str | None:
     """Return the field for the content of a result in a class with the fields `id` and `name` of the call, such as
-    Gemini's `FunctionResponse`. Return `None` for other classes.
+    Gemini's `FunctionResponse`. Without `name`, such a class has no further field. Return `None` for other classes.
     """
     others = {"role", *FIELD_ALIASES["role"], "arguments", *FIELD_ALIASES["arguments"]}
-    is_identified = {"id", "name"} <= hints.keys() and not others & hints.keys() and call_id_field(hints) is None
-    return first_known(("response", "output", "result"), frozenset(hints)) if is_identified else None
+    is_identified = "id" in hints and not others & hints.keys() and call_id_field(hints) is None
+    field = first_known(("response", "output", "result"), frozenset(hints)) if is_identified else None
+    beside = hints.keys() - {"id", field, "return", ERROR_FLAG, *OTHER_ERROR_FLAGS}
+    return field if "name" in hints or not beside else None
 
 
 def _fields_of_identified_result(result: Mapping[str, Any], hints: Mapping[str, object]) -> dict[str, Any]:
@@ -304,7 +306,8 @@ def _fields_of_identified_result(result: Mapping[str, Any], hints: Mapping[str, 
         return {}
     content, kind = result.get("content"), typing.get_origin(hints[field]) or hints[field]
     is_object = inspect.isclass(kind) and issubclass(kind, Mapping)
-    named = {"id": result["tool_call_id"], "name": result.get("answered_call", {}).get("name", "")}
+    answered = plain_fields(result.get("answered_call", {}))  # it may be an instance of the client's class
+    named = {"id": result["tool_call_id"], "name": answered.get("name", "")}
     return {**named, field: result_object(content) if is_object else content}
 
 

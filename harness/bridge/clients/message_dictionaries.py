@@ -187,8 +187,10 @@ def _roles_in_table(source: str) -> dict[str, str]:
 
 
 def mentions_tool_role(source: str) -> bool:
-    """Return whether code has the role `tool`, as a text or as a member of an enumeration."""
-    return re.search(r"[\"']tool[\"']|\bTOOL\b|\.tool\b", source) is not None
+    """Return whether code has the role `tool`, as a text or as a member of an enumeration. In `{"role": "tool"}` it is
+    that of a request to a provider.
+    """
+    return re.search(r"(?<![\"']role[\"']: )[\"']tool[\"']|\bTOOL\b|\.tool\b", source) is not None
 
 
 _KEYS_AND_TYPES = re.compile(
