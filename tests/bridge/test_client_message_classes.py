@@ -15,7 +15,7 @@ import pytest
 from pydantic import BaseModel
 
 from harness.bridge.clients.forms import ANTHROPIC, OPENAI, Form
-from harness.bridge.clients.message_classes import as_annotated
+from harness.bridge.clients.message_classes import as_annotated, marks_errors
 from harness.bridge.clients.message_dictionaries import mentions_tool_role, with_own_roles
 from harness.bridge.clients.shape_recognition import recognise_shape
 from harness.bridge.clients.shaped_client import ShapedClient
@@ -579,3 +579,42 @@ RESULTS = [{"role": "tool", "tool_call_id": each, "content": each.upper()} for e
 def test_a_result_may_have_only_the_id_of_its_call() -> None:
     assert as_annotated(RESULTS, list[Memo]) == [Memo("tool", "", [GivenResult("a", "A"), GivenResult("b", "B")])]
     assert as_annotated(RESULTS, list[SearchTurn]) == [SearchTurn("tool", "A"), SearchTurn("tool", "B")]
+
+
+class Status(StrEnum):
+    OK = "success"
+    FAILED = "error"
+
+
+@dataclass
+class WithStatus:
+    role: str
+    content: str
+    tool_call_id: str = ""
+    status: Literal["success", "error"] = "success"
+
+
+@dataclass
+class WithEnum(WithStatus):
+    status: Status = Status.OK  # pyright: ignore[reportIncompatibleVariableOverride]
+
+
+@dataclass
+class WithProgress(WithStatus):
+    status: Literal["completed", "incomplete"] = "completed"  # pyright: ignore[reportIncompatibleVariableOverride]
+
+
+@pytest.mark.parametrize(
+    ("kind", "statuses"),
+    [
+        (WithStatus, ["success", "success", "error"]),
+        (WithEnum, [Status.OK, Status.OK, Status.FAILED]),
+        (WithProgress, ["completed", "completed", "completed"]),
+    ],
+)
+def test_the_status_of_a_result_may_say_that_it_failed(kind: type, statuses: list[str]) -> None:
+    said = {"role": "user", "content": "Look."}
+    made = as_annotated([said, RESULTS[0], {**RESULTS[1], "is_error": True}], list[kind])
+
+    assert [each.status for each in made] == statuses
+    assert marks_errors(list[kind]) is ("error" in statuses)

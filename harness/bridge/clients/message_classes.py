@@ -208,11 +208,21 @@ def marks_errors(hint: object) -> bool:
     names = hints_of(item)
     items = [each for hint in names.values() for each in members_of(item_class(hint))]
     inner = (hints_of(each) for each in (*items, *subclasses_of(item), *members_of(item)))
-    return any(_error_field(each) for each in (names, *inner))
+    return any(_error_field(each) or _statuses(each) for each in (names, *inner))
 
 
 def _error_field(hints: Mapping[str, object]) -> str | None:
     return next((name for name in (ERROR_FLAG, *OTHER_ERROR_FLAGS) if hints.get(name) in (bool, bool | None)), None)
+
+
+def _statuses(hints: Mapping[str, object]) -> tuple[str, str] | None:
+    """Return the words for a result and for a failed one in a class with the field `status`, as in LangChain. Return
+    `None` for classes whose annotation lists no such words.
+    """
+    words = [*_words_of(hints.get("status"))]
+    failed = [each for each in words if re.match("err|fail", each.lower())]
+    others = [each for each in words if each not in failed]
+    return (others[0], failed[0]) if failed and others else None
 
 
 def _results_in_own_field(values: list[object], kind: object) -> list[object]:
@@ -409,14 +419,22 @@ def _known_fields(value: Mapping[str, Any], hints: Mapping[str, object]) -> dict
         known[field] = known["answered_call"]
     for name, others in FIELD_ALIASES.items():
         known |= {other: known[name] for other in others if name in known and name not in hints and other not in known}
-    if (field := _error_field(hints)) is not None and ERROR_FLAG in known:
-        known[field] = known[ERROR_FLAG]
+    known |= _marks_of_result(known, hints)
     for name in {"role", *FIELD_ALIASES["role"]} & hints.keys() & known.keys():
         known[name] = _role_among([*_words_of(hints[name])], known[name])
     for name in ("arguments", *FIELD_ALIASES["arguments"]):
         if isinstance(known.get(name), str) and str not in members_of(hints.get(name)):
             known[name] = json.loads(known[name])
     return known
+
+
+def _marks_of_result(known: Mapping[str, Any], hints: Mapping[str, object]) -> dict[str, object]:
+    """Return the fields of a class that say whether a result failed."""
+    field, statuses = _error_field(hints), _statuses(hints)
+    found: dict[str, object] = {field: known[ERROR_FLAG]} if field is not None and ERROR_FLAG in known else {}
+    if "tool_call_id" in known and statuses is not None:
+        found["status"] = statuses[bool(known.get(ERROR_FLAG))]
+    return found
 
 
 def lists_roles(kind: type) -> bool:
