@@ -693,3 +693,24 @@ class Agent:
 @pytest.mark.parametrize("key", ["spec", "schema", "definition"])
 def test_an_attribute_of_a_tool_may_be_its_declaration(load: Load, key: str) -> None:
     assert isinstance(tried_loop(load(DECLARING.replace("KEY", key)).Agent, "openai-chat"), AgentDrive)
+
+
+EXECUTING = """
+class Agent:
+    def run(self, messages, tools, call_tool):
+        while True:
+            message = post({"model": "gpt-5.4", "messages": messages} | ({"tools": tools} if tools else {}))
+            messages.append(message)
+            if not message.get("tool_calls"):
+                return message["content"]
+            for call in message["tool_calls"]:
+                content = call_tool(call["function"]["name"], loads(call["function"]))
+                messages.append({"role": "tool", "tool_call_id": call["id"], "content": str(content)})
+"""
+
+
+def test_a_loop_over_a_conversation_may_take_a_function_for_all_calls(load: Load) -> None:
+    found = tried_loop(load(EXECUTING).Agent, "openai-chat")
+
+    assert isinstance(found, AgentDrive)
+    assert found.conversation is not None

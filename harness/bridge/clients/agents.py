@@ -38,7 +38,7 @@ from harness.bridge.clients.loop_settings import (
     takes_thinking,
 )
 from harness.bridge.clients.methods import Method, method_of
-from harness.bridge.clients.names import SYNONYMS, TOOL_PARAMETERS, first_known
+from harness.bridge.clients.names import EXECUTORS, SYNONYMS, TOOL_PARAMETERS, first_known
 from harness.bridge.clients.own_tools import PackageCode, own_registrar, own_tool_argument
 from harness.bridge.clients.sources import ClassSource, runs_tools, source_of
 from harness.bridge.clients.tool_arguments import ToolArgument, tool_arguments
@@ -146,7 +146,8 @@ def _loops_over_conversations(maker: ClientMaker, kind: type, api: str) -> Itera
 
 def _callers_messages(run: Method, api: str) -> Iterator[CallerMessages]:
     """Yield the ways in which a method or function may get its caller's messages, if it may run tools."""
-    if _ANSWERS_CALLS.search(run.with_imports) and runs_tools(run.called_source):
+    may_run = runs_tools(run.called_source) or any(map(EXECUTORS.fullmatch, run.names))
+    if may_run and _ANSWERS_CALLS.search(run.with_imports):
         yield from caller_messages(run, api)
 
 
