@@ -2820,6 +2820,24 @@ def test_the_keys_of_a_table_are_providers(tmp_path: Path, monkeypatch: pytest.M
     }
 
 
+@pytest.mark.parametrize(
+    ("calls", "apis"),
+    [
+        ("client.responses.create", {"openai-responses", "anthropic"}),
+        ("client.chat.completions.create, client.responses.create", {"openai-chat", "openai-responses", "anthropic"}),
+    ],
+)
+def test_a_provider_has_the_apis_that_the_code_calls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calls: str, apis: set[str]
+) -> None:
+    name = f"calling_{len(calls)}"
+    code = f"def make(client, provider='openai'):\n    return {{'openai': ({calls},), 'anthropic': client}}[provider]\n"
+    (tmp_path / f"{name}.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+
+    assert selectable_providers(method_of((), importlib.import_module(name).make)).keys() == apis
+
+
 CONNECTING = """
 PROVIDERS = {"openai": str, "anthropic": str}
 

@@ -36,7 +36,7 @@ MODEL_PREFIXES: Mapping[str, tuple[str, ...]] = {
 def providers_of(method: Method) -> dict[str, object]:
     """Return the providers that a method or constructor accepts, by API: members of an enumeration, values of a
     `Literal`, keys of dictionaries in its module or strings in its source. It is empty without a parameter for the
-    provider.
+    provider. OpenAI Chat is left out if the code calls only OpenAI Responses.
     """
     name = provider_parameter(method)
     if name is None:
@@ -48,6 +48,9 @@ def providers_of(method: Method) -> dict[str, object]:
         values = [each for each in literals if any(_is_provider(each, api) for api in _PROVIDER_NAMES)]
         values = values or ["openai", "anthropic", "gemini"]
     fitting = {api: [each for each in values if _is_provider(each, api)] for api in _PROVIDER_NAMES}
+    code = method.with_imports
+    if _CALLS_RESPONSES.search(code) and not re.search(_ENDPOINTS[OPENAI.name], code):
+        fitting.pop(OPENAI.name, None)
     return {api: min(found, key=partial(_provider_rank, api)) for api, found in fitting.items() if found}
 
 
@@ -96,6 +99,8 @@ _ENDPOINTS = {
     GEMINI.name: r"generateContent|generate_content",
 }
 """API → code that sends a request to it."""
+
+_CALLS_RESPONSES = re.compile(r"\bresponses\.(create|stream|parse)\b|/responses\b")
 
 
 def _listed_values(hint: object) -> Iterator[object]:
