@@ -26,7 +26,7 @@ from harness import plugins
 from harness.apis import registry
 from harness.apis.view import CallView, ModelStep, ResultView, TextView
 from harness.bridge.clients.agents import AgentDrive, FunctionDrive, recognise_agent
-from harness.bridge.clients.constructors import EXAMPLE_MODELS, TRIED_MODELS, configured_model
+from harness.bridge.clients.constructors import EXAMPLE_MODELS, TRIED_MODELS, configuration_method, configured_model
 from harness.bridge.clients.decorated_functions import is_decorated_object
 from harness.bridge.clients.forms import ANTHROPIC, FORMS, GEMINI, OPENAI, PROMPT, RESPONSES
 from harness.bridge.clients.loop_methods import looping_method
@@ -159,7 +159,9 @@ def _with_providers(found: Recognition, value: object, whole: Method | None = No
     that it can use.
     """
     apis = re.findall(r"@([^\s/=]+)", found.spec)
-    known = selectable_providers(method_of((), value)) or ({} if whole is None else routed_providers(whole))
+    config = configuration_method(value)
+    known = selectable_providers(method_of((), value)) or ({} if config is None else selectable_providers(config))
+    known = known or ({} if whole is None else routed_providers(whole))
     if not apis or apis[0] not in known:
         return found
     first_apis = {provider: each for each, provider in reversed(known.items())}

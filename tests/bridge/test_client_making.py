@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar, cast
 import pytest
 from pydantic import BaseModel
 
-from harness.bridge.clients.constructors import make_client
+from harness.bridge.clients.constructors import configuration_method, make_client
 from harness.bridge.clients.forms import FORMS
 from harness.bridge.clients.methods import method_of
 from harness.bridge.clients.provider_arguments import providers_of, routed_providers
@@ -671,3 +671,36 @@ def test_the_providers_may_be_keys_of_a_dictionary_of_another_module(
     client = importlib.import_module(f"{package}.client").Client
 
     assert {*providers_of(method_of((), client)).values()} == found
+
+
+SETTINGS = """
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Settings:
+    provider: str = "openai"
+    base_url: str | None = None
+    model: str = "gpt-4.1"
+"""
+
+
+@pytest.mark.parametrize(("other", "provider"), [("anthropic", "anthropic"), ("none", "openai")])
+def test_the_provider_may_be_in_the_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: str, provider: str
+) -> None:
+    code = (
+        f"from settings_of_{other} import Settings\n\n\nclass LLM:\n"
+        "    def __init__(self, settings: Settings | None = None):\n        self.settings = settings or Settings()\n\n"
+        f"    def chat(self, messages):\n        return self.settings.provider == '{other}'\n"
+    )
+    (tmp_path / f"settings_of_{other}.py").write_text(SETTINGS)
+    (tmp_path / f"llm_of_{other}.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    kind = importlib.import_module(f"llm_of_{other}").LLM
+
+    client = cast("Any", make_client(kind, "http://127.0.0.1:9/v1", "no-key", "m", api="anthropic"))
+
+    assert client.settings.provider == provider
+    assert client.settings.base_url == "http://127.0.0.1:9/v1"
+    assert configuration_method(kind) is not None

@@ -66,6 +66,16 @@ def configured_model(value: object) -> str | None:
     return default_model(value) or (default_model(config[1]) if config is not None else None)
 
 
+def configuration_method(value: object) -> Method | None:
+    """Return the constructor of the configuration object that a constructor takes, or `None`. Its code includes that of
+    the outer class, which reads the configuration.
+    """
+    if (config := _configuration_parameter(value)) is None:
+        return None
+    inner = method_of((), config[1])
+    return replace(inner, module=f"{inner.module}\n{method_of((), value).module}")
+
+
 def returns_one_object(value: object, client: object) -> bool:
     """Return whether a function without known parameters returns the same client in each call, as a cached one does."""
     function = cast("Callable[..., object]", value)
@@ -250,6 +260,7 @@ def make_client(
         arguments = {name: each for name, each in arguments.items() if name in method.names | chosen.names}
     arguments |= dict.fromkeys(method.required & {*SYNONYMS["system"], *SYNONYMS["tools"]} - arguments.keys())
     if config is not None and "base_url" not in arguments:
+        inner = {**provider_argument(configuration_method(factory) or method, api), **inner}
         arguments[config[0]] = make_client(config[1], base_url, api_key, model, api="", **inner)
     unknown = method.required - arguments.keys() - {*PROVIDERS, *BASE_URLS, *KEYS, *MODELS}
     arguments |= _example_arguments(method, unknown) | callback_arguments(method)
