@@ -12,6 +12,7 @@ from typing import cast
 from harness.apis import registry
 from harness.bridge.call_log import BoundMethod, LoggedCall, logged_calls
 from harness.bridge.clients.answer_fields import text_of_fields
+from harness.bridge.clients.shaped_client import ShapedClient
 from harness.bridge.clients.truncation import may_report_truncation
 from harness.bridge.clients.turns import jsonable_or_text
 from harness.bridge.clients.user_answers import decline_questions
@@ -45,6 +46,8 @@ def call_once(spec: str, model: str) -> None:
     adapter = adapter_specs.adapter(spec)
     base_url = os.environ["ANTHROPIC_BASE_URL"] + registry.api(adapter.api).base_path  # the only one without a version
     client = adapter.connect(Endpoint(base_url, NO_KEY), model)
+    if isinstance(client, ShapedClient):
+        client.reuse_for_prompts()
     response_format = EXAMPLE_FORMAT if Capability.JSON_SCHEMA in adapter.capabilities else None
     lines = sys.stdin.read().splitlines()
     decline_questions()
@@ -57,7 +60,8 @@ def call_once(spec: str, model: str) -> None:
             except MalformedResponse:  # it need not be an answer of a model
                 if not calls or _returned_by(calls[-1]) is None:
                     raise
-                break
+                messages.append(Message(Role.ASSISTANT, ()))
+                continue
             except Unsupported:
                 if len(messages) == 1:
                     raise

@@ -6,12 +6,13 @@ import re
 import shlex
 import time
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
 import typer
 
+from harness.apis.api import Api
 from harness.apis.jsonvalue import loads_or_none
 from harness.cassettes.loopback_server import serve
 from harness.checks.program_redirection import redirecting_environment
@@ -20,7 +21,6 @@ from harness.checks.programs import (
     EXAMPLE_FORMAT,
     EXAMPLE_INPUT,
     RETURNED_CALLS,
-    RETURNED_ONLY_TEXT,
     RETURNED_TEXT,
     EndedProgram,
     keyless_environment,
@@ -36,6 +36,17 @@ from harness.cli.outputs import on_screen
 from harness.cli.serve import variables_for
 from harness.cli.settings import fact_options
 from harness.cli.try_endings import without_missing_end
+from harness.cli.try_other_runs import (
+    Judge,
+    OtherRun,
+    after_cut_call,
+    after_divided_text,
+    after_error,
+    after_unknown_tool,
+    of_later_turns,
+    without_report_of_cut,
+    without_report_of_stream_error,
+)
 from harness.model.errors import UsageError
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import JSON
@@ -44,7 +55,6 @@ from harness.reports import finding_causes
 from harness.reports.words import count
 from harness.results import (
     Blame,
-    CellResult,
     Finding,
     Kind,
     Presentation,
@@ -55,15 +65,11 @@ from harness.results import (
 from harness.runner.improvised_router import (
     ANSWER,
     BASE_PATH,
-    CUT_ANSWER,
-    DIVIDED_ANSWER,
-    FIRST_QUESTION,
-    SECOND_QUESTION,
-    TEXT_BEFORE_CALLS,
+    QUESTIONS,
     FirstAnswer,
     ImprovisedRouter,
 )
-from harness.runner.served_session import SessionOptions
+from harness.runner.served_session import SessionOptions, StreamRewrite
 from harness.stdio.adapter_specs import PRIVACY_VARIABLES
 
 
@@ -160,15 +166,19 @@ def _try_again(  # noqa: PLR0913, PLR0917 - the first run, and what is known abo
     usual = ended
     if result.exit_code and (ended.note or _has_refusal(result)):
         usual, again = _run_again(command, result, began)
-        result = replace(result, cells=[*result.cells, *again.cells])
+        explained = {finding.rule for cell in again.cells for finding in cell.findings if finding.follows is not None}
+        refused = [] if _exceeded_limits(result) <= explained else result.cells
+        result = replace(result, cells=[*refused, *again.cells])
     prints_answer = not usual.note and ANSWER in usual.printed and (not subject or RETURNED_TEXT in usual.printed)
     is_redirected = router.has_redirected
     elapsed = time.monotonic() - began
     if not usual.note and elapsed < _LAST_START_SECONDS:
         seconds = min(_PROGRAM_SECONDS - elapsed, max(elapsed, _MAX_ERROR_SECONDS))
-        failed, other, failing = _run_program(command, "error", is_first=False, seconds=seconds)
-        result = replace(result, cells=[*result.cells, *_after_error(other.cells, failed, usual, failing.repeats)])
-    result = _with_other_answers(command, usual, result, router, began, prints_answer=prints_answer)
+        failed = OtherRun(*_run_program(command, "error", is_first=False, seconds=seconds))
+        result = replace(result, cells=[*result.cells, *(list(after_error(failed, usual)) or failed.passed)])
+    result = _with_other_answers(
+        command, usual, result, router, began, is_code=bool(subject), prints_answer=prints_answer
+    )
     conversations = count(len(result.cells), "conversation")
     sentence += f", {_REDIRECTED}" if is_redirected else ""
     typer.echo(f"{subject or command}: recognised as {sentence}; {conversations} run{ended.note}.")
@@ -204,27 +214,28 @@ def _with_other_answers(  # noqa: PLR0913 - the first run, and what is known abo
     router: ImprovisedRouter,
     began: float,
     *,
+    is_code: bool,
     prints_answer: bool,
 ) -> RunResult:
-    """Return the result with the defects of runs with other answers. `usual` is the program's best run so far."""
+    """Return the result with those of runs with other answers. `usual` is the program's best run so far."""
     tolerated = _exceeded_limits(result)
     streams = any(cell.variant == "stream" for cell in result.cells)
     is_short = router.first_request is not None and _SHORT_ANSWER.search(router.first_request.body) is not None
-    asks_twice = _reads_questions(router) or RETURNED_TEXT in usual.printed
-    kinds: list[tuple[FirstAnswer, bool, _Judge]] = [
-        ("unknown tool", router.has_tools, _after_unknown_tool),
-        ("two turns", asks_twice, _of_second_turn),
-        ("cut text", prints_answer and not is_short, _without_report_of_cut),
-        ("cut call", router.has_tools, _after_cut_call),
-        ("stream error", prints_answer and streams, _without_report_of_stream_error),
-        ("divided text", prints_answer and router.can_divide_texts, _after_divided_text),
+    takes_questions = _reads_questions(router) or (is_code and RETURNED_CALLS not in usual.printed)
+    kinds: list[tuple[FirstAnswer, bool, Judge]] = [
+        ("unknown tool", router.has_tools, after_unknown_tool),
+        ("many turns", takes_questions, of_later_turns),
+        ("cut text", prints_answer and not is_short, without_report_of_cut),
+        ("cut call", router.has_tools, after_cut_call),
+        ("stream error", prints_answer and streams, without_report_of_stream_error),
+        ("divided text", prints_answer and router.can_divide_texts, after_divided_text),
     ]
     for kind, applies, judge in kinds:
         elapsed = time.monotonic() - began
         if applies and elapsed < _LAST_START_SECONDS:
             left = _PROGRAM_SECONDS - elapsed
-            run, other, _ = _run_program(command, kind, is_first=False, tolerated=tolerated, seconds=left)
-            result = replace(result, cells=[*result.cells, *judge(other.cells, run, usual, result)])
+            run = OtherRun(*_run_program(command, kind, is_first=False, tolerated=tolerated, seconds=left))
+            result = replace(result, cells=[*result.cells, *(list(judge(run, usual, result)) or run.passed)])
     return result
 
 
@@ -253,237 +264,9 @@ def _seconds_left(began: float) -> float:
     return max(_PROGRAM_SECONDS - (time.monotonic() - began), _MIN_PROGRAM_SECONDS)
 
 
-_Judge = Callable[[Sequence[CellResult], EndedProgram, EndedProgram, RunResult], Iterable[CellResult]]
-"""Returns the conversations of a run that have a defect, from them, the run, the usual run and the result so far."""
-
-
-def _after_unknown_tool(
-    cells: Sequence[CellResult], _run: EndedProgram, _usual: EndedProgram, _result: RunResult
-) -> Iterator[CellResult]:
-    """Yield all conversations but those whose only defect is that the program stopped, which it may do here."""
-    yield from (each for each in cells if {finding.rule for finding in each.findings} != {"script-unplayed"})
-
-
 def _reads_questions(router: ImprovisedRouter) -> bool:
     """Return whether a program sent the line on its standard input as the question of its user."""
     return router.first_request is not None and b"jsonrpc" in router.first_request.body
-
-
-def _of_second_turn(
-    cells: Sequence[CellResult], _run: EndedProgram, _usual: EndedProgram, result: RunResult
-) -> Iterator[CellResult]:
-    """Yield the conversation of two questions with the findings that only its second turn shows.
-
-    They are about its system prompt, its first final answer and the limits of the provider. A client may send only the
-    texts of earlier turns, so other missing messages are no findings.
-    """
-    known = {finding.rule for cell in result.cells for finding in cell.findings}
-    for cell in cells[:1]:
-        lost = (each for each in cell.findings if each.rule == "loop-history" and each.expected == ANSWER)
-        own = [
-            each for each in cell.findings if each.rule in _SENT_BACK_WRONG | {"loop-system"} or each.kind is Kind.LIMIT
-        ]
-        own += [replace(each, message=_LOST_FINAL_ANSWER) for each in lost]
-        if findings := tuple(replace(each, follows=None) for each in own if each.rule not in known):
-            yield replace(cell, verdict=verdict_of(findings), findings=findings, reason=None)
-
-
-_SENT_BACK_WRONG = {"arguments-changed", "call-id-changed", "result-swapped"}
-"""Rules about calls and results that a client sends back, which hold in each run. Some show only for some values."""
-
-_LOST_FINAL_ANSWER = "the model's final answer is not in the request with the user's next question"
-
-
-def _after_cut_call(
-    cells: Sequence[CellResult], _run: EndedProgram, _usual: EndedProgram, _result: RunResult
-) -> Iterator[CellResult]:
-    """Yield the conversations that used a call that was cut off. The program may stop, or ask the model to go on."""
-    used = {"cut-call-run", "cut-call-answered"}
-    yield from (each for each in cells if any(finding.rule in used and finding.fails for finding in each.findings))
-
-
-def _after_error(
-    cells: Sequence[CellResult], failed: EndedProgram, ended: EndedProgram, repeats: int
-) -> Iterator[CellResult]:
-    """Yield the conversation whose first request failed, with findings, if the program repeated that request or did not
-    report the failure.
-
-    An exit code in `failed` counts as a report, and so does output that is missing in `ended`, the run without a
-    failure. A program that got an answer to another request has nothing to report.
-    """
-    for cell in cells[:1]:
-        findings = [_repeated_request(repeats)] if repeats else []
-        if not _new_lines(failed, ended) and any(each.rule == "script-unplayed" for each in cell.findings):
-            findings.append(_HIDDEN_ERROR)
-        if findings:
-            yield replace(cell, verdict=verdict_of(findings), findings=tuple(findings), reason=None)
-
-
-def _without_report_of_cut(
-    cells: Sequence[CellResult], cut: EndedProgram, ended: EndedProgram, result: RunResult
-) -> Iterator[CellResult]:
-    """Yield the conversation whose final answer was cut off, with findings.
-
-    One says that the program printed nothing but what there is of the answer. The others are about calls before it.
-    """
-    known = {finding.rule for cell in result.cells for finding in cell.findings}
-    usual = replace(ended, printed=ended.printed.replace(ANSWER, CUT_ANSWER))
-    run, other = (replace(each, printed=re.sub(r"\d+", "0", each.printed)) for each in (cut, usual))  # counts differ
-    may_report = RETURNED_TEXT in cut.printed and RETURNED_ONLY_TEXT not in cut.printed
-    is_hidden = CUT_ANSWER in cut.printed and not may_report and not _new_lines(run, other)
-    for cell in cells[:1]:
-        findings = [each for each in cell.findings if each.rule in _SENT_BACK_WRONG - known]
-        if is_hidden:
-            findings.append(_CUT_ANSWER_RETURNED if RETURNED_TEXT in cut.printed else _CUT_ANSWER_SHOWN)
-        if findings:
-            yield replace(cell, verdict=verdict_of(findings), findings=tuple(findings), reason=None)
-
-
-_CUT_ANSWER_SHOWN = Finding(
-    rule="loop-stop-reason",
-    kind=Kind.LOSS,
-    severity=Severity.WARNING,
-    blame=Blame.CLIENT,
-    message="the model's answer was cut off by max_tokens, but the program printed it like a complete one, and ended "
-    "with exit code 0",
-    of_response=True,
-    actual=CUT_ANSWER,
-    expected="a message that the answer is incomplete",
-    remedy="check the stop reason of each answer, and tell the user if it is incomplete",
-)
-
-
-_CUT_ANSWER_RETURNED = replace(
-    _CUT_ANSWER_SHOWN,
-    message="the model's answer was cut off by max_tokens, but the call returned it like a complete one",
-    expected="an exception, or the stop reason",
-    remedy="check the stop reason of each answer, and raise an exception or return it too",
-)
-
-
-def _without_report_of_stream_error(
-    cells: Sequence[CellResult], failed: EndedProgram, ended: EndedProgram, _result: RunResult
-) -> Iterator[CellResult]:
-    """Yield the conversation whose stream ended with an error, with a finding, if the program printed nothing but a
-    part of the answer.
-
-    An exit code counts as a report, and so does another request, a word about a failure, and any output that is missing
-    in `ended`, the run without a failure. Numbers are not compared: they may be times or token counts.
-    """
-    run, usual = (replace(each, printed=_without_answer(each.printed)) for each in (failed, ended))
-    is_reported = _FAILURE_WORDS.search(run.printed) is not None or bool(_new_lines(run, usual))
-    for cell in cells[:1]:
-        if not is_reported and any(each.rule == "script-unplayed" for each in cell.findings):
-            yield replace(
-                cell, verdict=verdict_of([_HIDDEN_STREAM_ERROR]), findings=(_HIDDEN_STREAM_ERROR,), reason=None
-            )
-
-
-def _without_answer(printed: str) -> str:
-    """Return a program's output without colours and without the beginning of the answer, and with zeros for numbers."""
-    plain = _COLOURS.sub("", printed).replace(TEXT_BEFORE_CALLS, "")
-    beginnings = (ANSWER[:length] for length in range(len(ANSWER), _MIN_BEGINNING_CHARACTERS, -1))
-    plain = plain.replace(next((each for each in beginnings if each in plain), ANSWER), "")
-    return re.sub(r"\d+", "0", plain)
-
-
-_COLOURS = re.compile(r"\x1b\[[\d;]*m")
-
-_MIN_BEGINNING_CHARACTERS = 3
-"""Number of characters that the beginning of an answer exceeds. A shorter one may be a part of another word."""
-
-_FAILURE_WORDS = re.compile(
-    r"error|fail|overload|broke|interrupt|abort|cut off|incomplete|partial|retry|again|unavailable|unexpected|sorry"
-    r"|went wrong|could not|couldn.t|unable|warn",
-    re.IGNORECASE,
-)
-
-_HIDDEN_STREAM_ERROR = Finding(
-    rule="chat-failure",
-    kind=Kind.LOSS,
-    severity=Severity.ERROR,
-    blame=Blame.CLIENT,
-    message="the stream of the answer ended with an error, but the program ended with exit code 0 and reported nothing",
-    exchange=0,
-    actual="exit code 0",
-    expected="an error",
-    of_response=True,
-    remedy="check each event of a stream for an error, and report an error with its message",
-)
-
-
-def _after_divided_text(
-    cells: Sequence[CellResult], divided: EndedProgram, _usual: EndedProgram, result: RunResult
-) -> Iterator[CellResult]:
-    """Yield the conversations whose texts had two parts, with the findings that `result` lacks.
-
-    A program need not print the final answer. If it prints one part of it, it must print the other too.
-    """
-    known = {finding.rule for cell in result.cells for finding in cell.findings}
-    printed = re.sub(r"\W", "", _WHITE_SPACE_IN_JSON.sub("", divided.printed))
-    missing = [each for each in DIVIDED_ANSWER if re.sub(r"\W", "", each) not in printed]
-    for number, cell in enumerate(cells):
-        findings = [each for each in cell.findings if each.rule not in known]
-        if number == 0 and len(missing) == 1 and not divided.note:
-            findings.append(_lost_part(missing[0]))
-        if findings:
-            yield replace(cell, verdict=verdict_of(findings), findings=tuple(findings), reason=None)
-
-
-_WHITE_SPACE_IN_JSON = re.compile(r"\\[nrt]")
-
-
-def _lost_part(missing: str) -> Finding:
-    which, other = ("first", "second") if missing == DIVIDED_ANSWER[0] else ("second", "first")
-    return Finding(
-        rule="loop-answer",
-        kind=Kind.LOSS,
-        severity=Severity.ERROR,
-        blame=Blame.CLIENT,
-        message=f"the model's answer has two text parts, but the program printed only the {other} one",
-        of_response=True,
-        actual=f"no {missing.strip()!r} in the output",
-        expected="".join(DIVIDED_ANSWER),
-        remedy=f"join the texts of all parts of an answer: here the {which} one is lost",
-    )
-
-
-def _new_lines(other: EndedProgram, ended: EndedProgram) -> set[str]:
-    """Return the lines that only the other run printed, and how it ended if it failed."""
-    printed, usual = ({*map(str.strip, each.printed.splitlines())} for each in (other, ended))
-    return (printed | {other.note}) - usual - {"", "undefined", "null", "None"}
-
-
-_HIDDEN_ERROR = Finding(
-    rule="chat-failure",
-    kind=Kind.LOSS,
-    severity=Severity.ERROR,
-    blame=Blame.CLIENT,
-    message="the provider answered with an error (status 400), but the program ended with exit code 0 and reported "
-    "nothing",
-    exchange=0,
-    actual="exit code 0",
-    expected="an error",
-    of_response=True,
-    remedy="check the status of each answer, and report an error with its message",
-)
-
-
-def _repeated_request(repeats: int) -> Finding:
-    return Finding(
-        rule="loop-retry",
-        kind=Kind.LOSS,
-        severity=Severity.ERROR if repeats > _MAX_REPEATS else Severity.WARNING,
-        blame=Blame.CLIENT,
-        message=f"the same request is sent {count(repeats, 'more time')} after status 400",
-        exchange=0,
-        remedy="retry only after 408, 409, 429 and 5xx"
-        + (", and at most a few times" if repeats > _MAX_REPEATS else ""),
-    )
-
-
-_MAX_REPEATS = 9
-"""Number of repeated requests above which a program seems to have no limit for them."""
 
 
 _MAX_TOLERANT_RUNS = 2
@@ -521,18 +304,23 @@ def _run_program(
     seconds: float,
 ) -> tuple[EndedProgram, RunResult, ImprovisedRouter]:
     """Run a program against the reference server, for at most `seconds`."""
-    terms = SessionOptions(fact_selection=fact_options(None, ()), ways=lambda _: [_in_pieces], tolerated=tolerated)
+    ways = None if answer == "many turns" else _piece_rewrites  # the pauses would add up
+    terms = SessionOptions(fact_selection=fact_options(None, ()), ways=ways, tolerated=tolerated)
     router = ImprovisedRouter(terms, print_error, answer)
     with serve(router) as server:
         router.origin = server.origin
         own, base_url = keyless_environment(), server.origin + BASE_PATH
         variables = program_variables(command, base_url, own)
         environment = {**own, **PRIVACY_VARIABLES, **variables, **variables_for(base_url)}
-        lines = (FIRST_QUESTION, SECOND_QUESTION) if answer == "two turns" else (DESCRIBE,)
+        lines = QUESTIONS if answer == "many turns" else (DESCRIBE,)
         sent_to = redirecting_environment(environment)
         ended = run_program(command, sent_to, seconds, may_be_adapter=is_first, lines=lines)
     result = router.run()
     return ended, without_missing_end(ended, result, router, seconds), router
+
+
+def _piece_rewrites(_wire: Api) -> Sequence[StreamRewrite]:
+    return [_in_pieces]
 
 
 def _in_pieces(response: HttpResponse, _seed: str) -> tuple[HttpResponse, str]:

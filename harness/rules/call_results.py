@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 
 from harness.apis.response_rules import Subject
@@ -333,6 +333,7 @@ def _answers_any(turn: TurnView, ids: set[str | None]) -> bool:
     remedy="match results to calls by their ids, not by the order in which the tools finish",
 )
 def _result_swapped(evidence: Evidence) -> Iterator[RuleViolation]:
+    singles: dict[int, tuple[str, str]] = {}
     for req in evidence.client_requests:
         for answer in matched_results(evidence, req):
             other = answer.taken_from
@@ -342,17 +343,31 @@ def _result_swapped(evidence: Evidence) -> Iterator[RuleViolation]:
                 yield req.parsed.violation(
                     message, answer.view.pointer, shown_payload(answer.view), shown_result(answer.given)
                 )
-        yield from _swapped_by_program(evidence, req)
+        given = [(one, view, str(shown_payload(view))) for one, view in program_results(evidence, req)]
+        for answer, calls in groupby(given, key=lambda each: each[0].answer):
+            (one, _, text), *others = calls
+            if not others:
+                singles.setdefault(answer, (_call_key(one), text))
+        yield from _swapped_by_program(req, given, _constant_results(singles.values()))
 
 
-def _swapped_by_program(evidence: Evidence, req: ClientRequest) -> Iterator[RuleViolation]:
+def _swapped_by_program(
+    req: ClientRequest, given: Sequence[tuple[ExpectedCall, ResultView, str]], single: Mapping[str, str]
+) -> Iterator[RuleViolation]:
     """Report two results of a program's own tools if each repeats an argument of the other's call and none of its own
     call.
 
-    Also report two calls that get the same text, if it contains the arguments of both, or only those of one call.
+    Also report two calls that get the same text, if it contains the arguments of both, or only those of one call. A
+    result is also that of the other call if both calls had each other's result when they were the only ones of an
+    answer. `single` has these results by tool and arguments.
     """
-    given = [(one, view, str(shown_payload(view))) for one, view in program_results(evidence, req)]
     for (one, view, text), (other, _, other_text) in pairwise(given):
+        before, other_before = single.get(_call_key(one)), single.get(_call_key(other))
+        is_parallel = one.answer == other.answer and None not in (before, other_before)
+        if is_parallel and before != other_before and (text, other_text) == (other_before, before):
+            message = f"the call {_words_of(one)} is answered with the result of another call ({_words_of(other)})"
+            yield req.parsed.violation(message, view.pointer, shown_payload(view), before)
+            continue
         own = _repeats(text, one, other) or _repeats(other_text, other, one)
         if one.name == other.name and not own and _repeats(text, other, one) and _repeats(other_text, one, other):
             message = f"the call {_words_of(one)} is answered with the result of another call ({_words_of(other)})"
@@ -364,6 +379,18 @@ def _swapped_by_program(evidence: Evidence, req: ClientRequest) -> Iterator[Rule
         elif text == other_text and _repeats(text, one, other) and _repeats(text, other, one):
             message = f"the calls {_words_of(one)} and {_words_of(other)} get the same text, with the results of both"
             yield req.parsed.violation(message, view.pointer, shown_payload(view))
+
+
+def _constant_results(results: Iterable[tuple[str, str]]) -> Mapping[str, str]:
+    """Return the results by their key, without keys that have several different ones."""
+    found: dict[str, set[str]] = {}
+    for key, text in results:
+        found.setdefault(key, set()).add(text)
+    return {key: next(iter(texts)) for key, texts in found.items() if len(texts) == 1}
+
+
+def _call_key(call: ExpectedCall) -> str:
+    return f"{call.name} {json.dumps(call.arguments, sort_keys=True)}"
 
 
 def _repeats(text: str, call: ExpectedCall, other: ExpectedCall) -> bool:

@@ -14,9 +14,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from http import HTTPStatus
+from itertools import chain
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -38,6 +39,9 @@ ANSWER = "Done. The answer is 42."
 CUT_ANSWER = "Done. The answ"
 """The same answer, cut off by `max_tokens` inside a word."""
 
+_LATER_ANSWER = "Done. It is the same."
+"""The model's final answer to later questions."""
+
 DIVIDED_ANSWER = ("It has been found.", " The answer is 42.")
 """The same answer in two parts, as text blocks of equal length."""
 
@@ -46,8 +50,8 @@ TEXT_BEFORE_CALLS = "Let me look."
 
 _UNKNOWN_TOOL = "no_such_tool"
 
-FIRST_QUESTION, SECOND_QUESTION = "What is the first one?", "And what is the second one?"
-"""Questions of the user in a conversation of two turns."""
+QUESTIONS = ("What is the first one?", *(f"And what is number {number}?" for number in range(2, 13)))
+"""Questions of the user in a conversation of many turns."""
 
 FirstAnswer = Literal[
     "two calls",
@@ -58,12 +62,12 @@ FirstAnswer = Literal[
     "divided text",
     "error",
     "stream error",
-    "two turns",
+    "many turns",
 ]
 """Kind of the first answer of an improvised conversation with tools. With `cut text`, it has one call, and the final
 answer is cut off. With `divided text`, it has one call, and each text has two parts. With `stream error`, it is the
-final answer, and a stream of it ends with an error after a part of the text. With `two turns`, it has one call, and the
-user asks `SECOND_QUESTION` after the final answer.
+final answer, and a stream of it ends with an error after a part of the text. With `many turns`, it has one call, and
+the user asks all `QUESTIONS`, one after each final answer.
 """
 
 
@@ -179,6 +183,10 @@ class ImprovisedRouter(ServeRouter):
                 found.add(each.scenario.id)
         return frozenset(found)
 
+    def answers_in_first_turn(self, scenario: str) -> int:
+        """Return the number of the model's answers to the first question of a conversation."""
+        return len(self._scenarios[scenario].turns[0].model)
+
     @property
     def has_tools(self) -> bool:
         """Return whether a request declared tools."""
@@ -214,7 +222,9 @@ def improvised_scenario(
 ) -> Scenario:
     """Return a scenario for a conversation that begins with this request, and with this kind of answer."""
     declared = [] if view is None else [each for each in view.tools if each.kind == "function"]
-    declared.sort(key=lambda each: not _takes_text(each))  # two calls of the first one are to have different arguments
+    declared.sort(
+        key=lambda each: not _takes_different_arguments(each)
+    )  # two calls of the first one are to have different arguments
     called, ending = _tools_to_call(declared, view)
     faults: dict[FirstAnswer, JSON] = {"error": {"status": 400}, "stream error": {"stream_error": 503}}
     tools: list[JSON] = [
@@ -226,14 +236,15 @@ def improvised_scenario(
         }
         for each in declared
     ]
-    calls: list[dict[str, JSON]] = [{each.name: example_value(each.parameters or {}, {})} for each in called]
-    end: list[JSON] = [{"calls": [{each.name: example_value(each.parameters or {}, {})}]} for each in ending]
+    calls = [_example_call(each) for each in called]
+    end: list[JSON] = [{"calls": [_example_call(each)]} for each in ending]
     calls, end = ([], []) if first == "stream error" else (calls, end)
-    one_call = first != "two calls" or _names_tool(view) or (view is not None and "one_call" in view.settings)
+    is_sequential = _names_tool(view) or (view is not None and "one_call" in view.settings)
+    one_call = first != "two calls" or is_sequential
     answer_format = view.response_format if view is not None else None
-    script: list[JSON] = [{"calls": [call]} for call in calls]
+    script: list[dict[str, JSON]] = [{"calls": [call]} for call in calls]
     if calls:
-        other = {called[0].name: example_value(called[0].parameters or {}, {}, text=_OTHER_TEXT)}
+        other = _example_call(called[0], other=True)
         is_silent = answer_format is not None or forces_calls(view)
         text: dict[str, JSON] = {} if is_silent else {"text": TEXT_BEFORE_CALLS}
         script[0] = {**text, "calls": [other] if one_call else [calls[0], other]}
@@ -242,13 +253,19 @@ def improvised_scenario(
     if first == "cut call" and any(value for call in calls[:1] for value in call.values()):
         script = [{"calls": [calls[0]], "truncated": True}]
     final: dict[str, JSON] = {"text": ANSWER}
+    later: dict[str, JSON] = {"text": _LATER_ANSWER}
     if answer_format is not None:
-        final = {"text": json.dumps(example_value(answer_format.schema or {"type": "object"}, {}))}
+        final = later = {"text": json.dumps(example_value(answer_format.schema or {"type": "object"}, {}))}
     elif first == "cut text":
         final = {"text": CUT_ANSWER, "stop": "max_tokens"}
     elif first == "divided text":
         final = {"text": "".join(DIVIDED_ANSWER)}
-    second: JSON = {"user": SECOND_QUESTION, "model": [final]}
+    turns: Sequence[list[dict[str, JSON]]] = [script]
+    if first == "many turns":
+        turns = (
+            [*_many_turns(called, is_sequential=is_sequential)] if not forces_calls(view) else [script] * len(QUESTIONS)
+        )
+    users = [user or "Hello", *QUESTIONS[1:]]
     made = {
         "version": 1,
         "id": f"conversation-{number}",
@@ -256,7 +273,7 @@ def improvised_scenario(
         "covers": ["tools"],
         "requires": [
             *(["tools"] if calls or end else []),
-            *(["parallel-tool-calls"] if calls and not one_call else []),
+            *(["parallel-tool-calls"] if any(map(_is_parallel, chain(*turns))) else []),
         ],
         "scripted": first in ("cut call", "cut text", "divided text", *faults),
         "faults": [faults[first]] if first in faults else [],
@@ -264,11 +281,30 @@ def improvised_scenario(
         "tools": tools,
         "undeclared_tools": [_UNKNOWN_TOOL] if calls and first == "unknown tool" else [],
         "turns": [
-            {"user": user or "Hello", "model": [*script, *end, final]},
-            *([second] if first == "two turns" else []),
+            {"user": text, "model": [*steps, *end, final if index == 0 else later]}
+            for index, (text, steps) in enumerate(zip(users, turns, strict=False))
         ],
     }
     return Scenario.model_validate_json(json.dumps(made))
+
+
+def _many_turns(called: Sequence[ToolView], *, is_sequential: bool) -> Iterator[list[dict[str, JSON]]]:
+    """Yield the answers with calls, for each of `QUESTIONS`.
+
+    In the first two turns, each call is the only one of an answer before it is one of two, so that its result is known.
+    """
+    calls: list[JSON] = [] if not called else [_example_call(called[0]), _example_call(called[0], other=True)]
+    others: list[JSON] = [*calls[:1], *map(_example_call, called[1:2])]
+    for pair in (calls, others):
+        parallel: list[dict[str, JSON]] = [{"calls": [*reversed(pair)]}] if len(pair) > 1 and not is_sequential else []
+        yield [*({"calls": [each]} for each in pair), *parallel]
+    for _ in QUESTIONS[2:]:
+        yield [{"calls": [each]} for each in calls[:1]]
+
+
+def _is_parallel(step: Mapping[str, JSON]) -> bool:
+    calls = step["calls"]
+    return isinstance(calls, list) and len(calls) > 1
 
 
 def _tools_to_call(declared: Sequence[ToolView], view: RequestView | None) -> tuple[list[ToolView], list[ToolView]]:
@@ -293,10 +329,10 @@ def _names_tool(view: RequestView | None) -> bool:
 _MAX_TOOLS, _MAX_FORCED_TOOLS = 2, 6
 """Number of tools that the model calls, and their number if each answer must call one."""
 
-_OTHER_TEXT = "exämple 2 of 3 or 4"
+
+def _example_call(tool: ToolView, *, other: bool = False) -> dict[str, JSON]:
+    return {tool.name: example_value(tool.parameters or {}, {}, other=other)}
 
 
-def _takes_text(tool: ToolView) -> bool:
-    """Return whether two calls of a tool can differ in a text."""
-    schema = tool.parameters or {}
-    return example_value(schema, {}) != example_value(schema, {}, text=_OTHER_TEXT)
+def _takes_different_arguments(tool: ToolView) -> bool:
+    return _example_call(tool) != _example_call(tool, other=True)

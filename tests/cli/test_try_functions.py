@@ -353,10 +353,10 @@ def choose(question):
     ("name", "texts"),
     [
         ("plain", ["a client of openai-chat, called as own:plain(subject)", "Nothing is wrong"]),
-        ("with_tools", ["with tools of its own, called as own:with_tools(subject)", "2 pass", "Nothing is wrong"]),
+        ("with_tools", ["with tools of its own, called as own:with_tools(subject)", " pass", "Nothing is wrong"]),
         ("reply", ["with tools of its own, called as own:reply(messages)", "Nothing is wrong"]),
-        ("handy", ["with tools of its own, called as own:handy.run(messages)", "2 pass", "Nothing is wrong"]),
-        ("settle", ["with tools of its own, called as own:settle(question) and", "2 pass", "Nothing is wrong"]),
+        ("handy", ["with tools of its own, called as own:handy.run(messages)", " pass", "Nothing is wrong"]),
+        ("settle", ["with tools of its own, called as own:settle(question) and", " pass", "Nothing is wrong"]),
         ("agent", ["called as own:agent.run(messages)", "Nothing is wrong"]),
         ("choosy", ["called as own:choosy.invoke(messages, tools, response_format)", "Nothing is wrong"]),
         ("talk", ["called as own:talk(question)", "Nothing is wrong", "--ignore text-changed"]),
@@ -401,8 +401,12 @@ class Keeper:
             if not message.get("tool_calls"):
                 self.end_turn()
                 return message["content"]
-            for call in message["tool_calls"]:
-                self.history.append({"role": "tool", "tool_call_id": call["id"], "content": "2 gold"})
+            self.history += self.results(message["tool_calls"])
+
+    def results(self, calls):
+        prices = [f"{len(each['function']['arguments'])} gold" for each in calls]
+        ids = [each["id"] for each in calls]
+        return [{"role": "tool", "tool_call_id": id, "content": each} for id, each in zip(ids, prices)]
 
     def system(self):
         return [SYSTEM]
@@ -428,12 +432,37 @@ class Silent(Keeper):
         self.history.pop()
 
 
+class Crossed(Keeper):
+    def results(self, calls):
+        right = super().results(calls)
+        contents = [each["content"] for each in right]
+        return [{**each, "content": content} for each, content in zip(right, reversed(contents))]
+
+
+class Windowed(Keeper):
+    def end_turn(self):
+        users = [index for index, each in enumerate(self.history) if each["role"] == "user"]
+        self.history = self.history[users[-5:][0]:]
+
+
+class Orphaning(Keeper):
+    def end_turn(self):
+        self.history = self.history[-18:]
+
+
+class Unled(Keeper):
+    def system(self):
+        return [SYSTEM] if len(self.history) < 30 else []
+
+
 class Forgetful(Keeper):
     def system(self):
         return [SYSTEM] if sum(each["role"] == "user" for each in self.history) == 1 else []
 """
 
 LEFT_OUT = "the system prompt of the first request is left out here (loop-system, 1 cell)"
+ORPHAN = "a message with role 'tool' must respond to a preceding message with 'tool_calls'"
+CROSSED = "is answered with the result of another call"
 UNSAID = "the model's final answer is not in the request with the user's next question (loop-history, 1 cell)"
 
 
@@ -442,6 +471,10 @@ UNSAID = "the model's final answer is not in the request with the user's next qu
     [
         ("Keeper", None),
         ("Brief", None),
+        ("Windowed", None),
+        ("Orphaning", ORPHAN),
+        ("Crossed", CROSSED),
+        ("Unled", LEFT_OUT),
         ("Shortened", "are sent back changed (arguments-changed, 1 cell)"),
         ("Silent", UNSAID),
         ("Forgetful", LEFT_OUT),

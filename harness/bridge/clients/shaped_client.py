@@ -16,7 +16,7 @@ from typing import Any, cast
 from harness.bridge.call_log import BoundMethod
 from harness.bridge.clients.answer_fields import computed_fields, has_calls_field, returned_error
 from harness.bridge.clients.answers import events_of, keep_own_message, read_answer, read_stream
-from harness.bridge.clients.forms import FORMS, OPENAI
+from harness.bridge.clients.forms import FORMS, OPENAI, PROMPT
 from harness.bridge.clients.invocation import attribute_of, call_with, result_of_call, wait_for
 from harness.bridge.clients.message_dictionaries import with_joined_texts
 from harness.bridge.clients.methods import Method
@@ -107,6 +107,11 @@ class ShapedClient:
         values["model"] = prefix_of(shape.whole) + model
         self._given = {shape.given[key]: value for key, value in values.items() if key in shape.given and value}
         self._given |= provider_argument(shape.whole, shape.provider_api)
+
+    def reuse_for_prompts(self) -> None:
+        """Send each prompt of a conversation to the same client, even if nothing shows that it keeps its history."""
+        is_prompt = self._shape.form is PROMPT and first_known(SYNONYMS["messages"], self._shape.whole.names) is None
+        self._shape = replace(self._shape, keeps_history=is_prompt or self._shape.keeps_history)
 
     def chat(self, request: ChatRequest) -> ChatResponse:
         """Send a request and return its response."""
