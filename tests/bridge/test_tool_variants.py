@@ -714,3 +714,35 @@ def test_a_loop_over_a_conversation_may_take_a_function_for_all_calls(load: Load
 
     assert isinstance(found, AgentDrive)
     assert found.conversation is not None
+
+
+INJECTED = """
+def answer(client, messages, functions, schemas):
+    while True:
+        tools = {"tools": schemas} if schemas else {}
+        message = client.chat.completions.create(model="gpt-4.1", messages=messages, **tools).choices[0].message
+        messages.append(message)
+        if not message.tool_calls:
+            return message.content
+        for call in message.tool_calls:
+            content = str(functions[call.function.name](**json.loads(call.function.arguments)))
+            messages.append({"role": "tool", "tool_call_id": call.id, "content": content})
+def ask(client, prompt, functions, schemas):
+    messages = [{"role": "user", "content": prompt}]
+    while True:
+        tools = {"tools": schemas} if schemas else {}
+        message = client.chat.completions.create(model="gpt-4.1", messages=messages, **tools).choices[0].message
+        messages.append(message)
+        if not message.tool_calls:
+            return message.content
+        for call in message.tool_calls:
+            content = str(functions[call.function.name](**json.loads(call.function.arguments)))
+            messages.append({"role": "tool", "tool_call_id": call.id, "content": content})
+def send(client, prompt, schemas):
+    return client.chat.completions.create(model="gpt-4.1", messages=[{"role": "user", "content": prompt}], tools=schemas)
+"""
+
+
+@pytest.mark.parametrize(("name", "is_loop"), [("answer", True), ("ask", True), ("send", False)])
+def test_a_function_may_get_the_client_of_an_sdk(load: Load, name: str, *, is_loop: bool) -> None:
+    assert isinstance(tried_loop(getattr(load(INJECTED), name), "openai-chat"), FunctionDrive) is is_loop

@@ -19,7 +19,12 @@ from harness.bridge.clients.caller_messages import (
 )
 from harness.bridge.clients.client_makers import ClientMaker, made_by, maker_of
 from harness.bridge.clients.client_state import keeps_history, variables_of
-from harness.bridge.clients.constructors import constructor_method, constructor_names
+from harness.bridge.clients.constructors import (
+    constructor_method,
+    constructor_names,
+    injected_client,
+    make_client,
+)
 from harness.bridge.clients.invocation import call_with
 from harness.bridge.clients.loop_methods import (
     adding_methods,
@@ -118,7 +123,7 @@ def loop_variants(value: object, api: str) -> Iterator[AgentDrive | FunctionDriv
 
 
 def _variants_of_function(value: Callable[..., object], api: str) -> Iterator[FunctionDrive]:
-    run = method_of((), value)
+    run = _method_of_function(value)
     code = ClassSource(value, run.module, run.module)
     if takes_only_a_prompt(replace(run, path=(value.__name__,))):
         given = tool_variants(value, run, code, api) if _ANSWERS_CALLS.search(run.with_imports) else ()
@@ -391,7 +396,7 @@ def recognise_function_loop(value: Callable[..., object], api: str) -> FunctionD
     The tools are an argument, or another function of its module registers them in a list or dictionary of the module.
     A function that gets them as an argument may also return its calls to the caller; its code need not show that.
     """
-    run = method_of((), value)
+    run = _method_of_function(value)
     module = inspect.getmodule(value)
     if module is None or not takes_only_a_prompt(replace(run, path=(value.__name__,))):
         return None
@@ -406,6 +411,12 @@ def recognise_function_loop(value: Callable[..., object], api: str) -> FunctionD
             return FunctionDrive(value, api, run, {}, registrar, members, registries)
     made = tool_arguments(run, ClassSource(value, run.module, run.module), only_if_clear=False)
     return FunctionDrive(value, api, run, made) if made else None
+
+
+def _method_of_function(value: Callable[..., object]) -> Method:
+    """Return a function as a method that does not require the client of an SDK, because a `FunctionDrive` makes it."""
+    run, client = method_of((), value), injected_client(value)
+    return run if client is None else replace(run, required=run.required - {client[0]})
 
 
 @dataclass(frozen=True, slots=True)
@@ -464,6 +475,8 @@ class FunctionDrive:
         named = constructor_names(self.function).items()
         own = self.prompt.names if not self.prompt.is_open else {name for _, name in named}
         given: dict[str, object] = {name: values[key] for key, name in named if key in values and name in own}
+        if (client := injected_client(self.function)) is not None:
+            given[client[0]] = make_client(client[1], endpoint.base_url, endpoint.api_key, model)
         given |= self.prompt.examples | callback_arguments(self.prompt)
         given |= LoopSettings(self.prompt, self.api).arguments(conversation, model)
         settings, system = self._settings(conversation)

@@ -189,7 +189,7 @@ def _configuration_parameter(factory: object) -> tuple[str, type] | None:
         for each in [kind for every in classes for kind in (every, *_implementations(every))]:
             if name != "return" and _is_configuration(each, is_item=item_class(hint) is each):
                 return name, each
-    return _injected_parameter(factory)
+    return injected_client(factory)
 
 
 def _is_configuration(kind: type[Any], *, is_item: bool) -> bool:
@@ -221,11 +221,11 @@ _SDK_CLIENTS = {
 """Method of an SDK's client → its module and the name of its class."""
 
 
-def _injected_parameter(factory: object) -> tuple[str, type] | None:
-    """Return the constructor parameter for a client of a provider's SDK, recognised by its name, and the class of that
-    client.
+def injected_client(factory: object) -> tuple[str, type] | None:
+    """Return the parameter of a constructor or function for a client of a provider's SDK, recognised by its name, and
+    the class of that client.
 
-    The SDK methods that the source of the class calls identify the SDK.
+    The SDK methods that the source of the class or function calls identify the SDK.
     """
     name = next((each for each in method_of((), factory).required if re.search("client|sdk", each)), None)
     source = source_of(factory)
