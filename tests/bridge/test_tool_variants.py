@@ -739,7 +739,8 @@ def ask(client, prompt, functions, schemas):
             content = str(functions[call.function.name](**json.loads(call.function.arguments)))
             messages.append({"role": "tool", "tool_call_id": call.id, "content": content})
 def send(client, prompt, schemas):
-    return client.chat.completions.create(model="gpt-4.1", messages=[{"role": "user", "content": prompt}], tools=schemas)
+    messages = [{"role": "user", "content": prompt}]
+    return client.chat.completions.create(model="gpt-4.1", messages=messages, tools=schemas)
 """
 
 
