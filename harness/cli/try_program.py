@@ -167,7 +167,7 @@ def _try_again(  # noqa: PLR0913, PLR0917 - the first run, and what is known abo
     if result.exit_code and (ended.note or _has_refusal(result)):
         usual, again = _run_again(command, result, began)
         explained = {finding.rule for cell in again.cells for finding in cell.findings if finding.follows is not None}
-        refused = [] if _exceeded_limits(result) <= explained else result.cells
+        refused = () if _exceeded_limits(result) <= explained else result.cells
         result = replace(result, cells=[*refused, *again.cells])
     prints_answer = not usual.note and ANSWER in usual.printed and (not subject or RETURNED_TEXT in usual.printed)
     is_redirected = router.has_redirected
