@@ -395,6 +395,21 @@ class Agent:
         SEEN.extend([name, text, schema] for name, (_, text, schema) in self.tools.items())
         SEEN.append(self.tools["weather"][0](**args))
 """,
+    "pairs of an object of a class and a function": """
+@dataclass
+class Spec:
+    name: str
+    description: str
+    parameters: dict[str, Any]
+
+class Agent:
+    def __init__(self, tools: Sequence[tuple[Spec, Callable[..., Any]]] = ()):
+        self.specs = [spec for spec, _ in tools]
+        self.functions = {spec.name: function for spec, function in tools}
+    def ask(self, prompt: str):
+        SEEN.extend([each.name, each.description, each.parameters] for each in self.specs)
+        SEEN.append(self.functions["weather"](**args))
+""",
     "tuples of a name, a text, a schema and a function": """
 class Agent:
     def __init__(self, tools: list[tuple[str, str, dict, Callable]] = ()):

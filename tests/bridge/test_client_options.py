@@ -8,10 +8,12 @@ from typing import Any, TypedDict
 
 import pytest
 
+from harness.bridge.clients.client_state import set_attribute, system_attribute
 from harness.bridge.clients.forms import ANTHROPIC
 from harness.bridge.clients.methods import method_of
 from harness.bridge.clients.shape_recognition import recognise_shape
 from harness.bridge.clients.shaped_client import ShapedClient
+from harness.bridge.clients.signature_reading import is_system_prompt
 from harness.model.errors import Unsupported
 from harness.model.messages import ChatRequest, Message, Role, Text, ThinkingSettings, Tool
 from harness.model.protocols import Capability, Endpoint
@@ -250,3 +252,50 @@ def test_a_system_prompt_may_be_the_first_of_the_messages_of_anthropic(code: str
 @pytest.mark.parametrize("kind", [Fixed, Level])
 def test_an_attribute_that_no_method_reads_or_of_another_type_is_no_setting(kind: type) -> None:
     assert recognise_shape(kind, "mine").default_settings == {}
+
+
+@dataclass
+class InnConfig:
+    instructions: str = "You keep an inn."
+    steps: int = 9
+
+
+@dataclass(frozen=True)
+class FixedConfig:
+    instructions: str = "You keep an inn."
+
+
+SHARED = InnConfig()
+
+
+class Keeper:
+    def __init__(self, config: InnConfig | FixedConfig = SHARED) -> None:
+        self.config = config
+
+
+@pytest.mark.parametrize(
+    ("config", "source", "name"),
+    [
+        (SHARED, "create(system=self.config.instructions.strip())", "config.instructions"),
+        (SHARED, '{"role": "system", "content": self.config.instructions}', "config.instructions"),
+        (SHARED, "create(system=self.config.build(1))", None),
+        (SHARED, "create(system=self.config.steps)", None),
+        (FixedConfig(), "create(system=self.config.instructions)", None),
+    ],
+)
+def test_the_system_prompt_may_be_an_attribute_of_a_settings_object(
+    config: InnConfig | FixedConfig, source: str, name: str | None
+) -> None:
+    keeper = Keeper(config)
+
+    assert system_attribute(keeper, source) == name
+    if name is not None:
+        set_attribute(keeper, name, "Be brief.")
+        assert (keeper.config.instructions, SHARED.instructions) == ("Be brief.", "You keep an inn.")
+
+
+@pytest.mark.parametrize(("value", "is_system"), [("config", True), ("config.text()", True), ("config.text", False)])
+def test_a_settings_object_is_not_the_system_prompt_in_it(value: str, is_system: bool) -> None:
+    source = f"class Keeper:\n    def __init__(self, config):\n        create(system={value})\n"
+
+    assert is_system_prompt(source, "config") == is_system

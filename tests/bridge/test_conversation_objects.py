@@ -207,6 +207,46 @@ def load_opener(folder: Path, opener: str) -> ModuleType:
     return importlib.import_module("strangers_threads")
 
 
+STATES = """
+SEEN = []
+
+
+def new_state(**options):
+    return {"messages": [], **options}
+
+
+def make_context(user):
+    return {"user": user}
+
+
+def converse(PARAMETERS, prompt, functions=()):
+    PARAMETERS["messages"].append(prompt)
+    SEEN.append([*PARAMETERS["messages"]])
+    schemas = [{"name": name, "description": each.__doc__} for name, each in functions.items()]
+    return str(functions["weather"](city="Paris"))
+"""
+
+
+@pytest.mark.usefixtures("load")
+def test_a_function_of_the_module_makes_the_state_of_a_conversation(tmp_path: Path) -> None:
+    (tmp_path / "strangers_threads.py").write_text(STATES.replace("PARAMETERS", "state"))
+    module = importlib.import_module("strangers_threads")
+    drive = recognise_agent(module.converse, "openai-chat")
+    assert isinstance(drive, FunctionDrive)
+
+    drive(HERE, "gpt", conversation("Hello", "And now?"))
+    drive(HERE, "gpt", conversation("Good morning"))
+
+    assert module.SEEN == [["Hello"], ["Hello", "And now?"], ["Good morning"]]
+
+
+@pytest.mark.usefixtures("load")
+def test_a_state_whose_function_needs_arguments_is_not_made(tmp_path: Path) -> None:
+    (tmp_path / "strangers_threads.py").write_text(STATES.replace("PARAMETERS", "context"))
+
+    assert recognise_agent(importlib.import_module("strangers_threads").converse, "openai-chat") is None
+
+
 NAMED = """
 from typing import Callable
 

@@ -11,11 +11,11 @@ from types import ModuleType
 
 import pytest
 
-from harness.apis.view import ModelStep
+from harness.apis.view import ModelStep, TextView
 from harness.bridge.clients.agents import AgentDrive, FunctionDrive
 from harness.model.errors import Unsupported
-from harness.model.messages import Message, Role, Text
-from harness.model.protocols import Conversation, Endpoint, FinalCall
+from harness.model.messages import Message, Role, Text, ToolCall, ToolResult
+from harness.model.protocols import Conversation, ConversationTool, Endpoint, FinalCall
 from harness.stdio import loop_trials
 from harness.stdio.answered_requests import requests_with_steps
 from harness.stdio.loop_trials import final_call_of, loop_of, tried_loop
@@ -747,3 +747,54 @@ def send(client, prompt, schemas):
 @pytest.mark.parametrize(("name", "is_loop"), [("answer", True), ("ask", True), ("send", False)])
 def test_a_function_may_get_the_client_of_an_sdk(load: Load, name: str, *, is_loop: bool) -> None:
     assert isinstance(tried_loop(getattr(load(INJECTED), name), "openai-chat"), FunctionDrive) is is_loop
+
+
+BOX = """
+class Box:
+    def __init__(self):
+        self.functions = {}
+    def add(self, model):
+        self.functions[model.__name__] = model
+    def describe(self):
+        return [{"type": "function", "function": {"name": each}} for each in self.functions]
+    def call(self, name, arguments):
+        CALLED
+
+
+class Agent(Base):
+    def __init__(self, toolbox: Box | None = None):
+        self.toolbox = toolbox or Box()
+    @property
+    def specs(self):
+        return self.toolbox.describe()
+    def answer(self, function):
+        return self.toolbox.call(function["name"], function["arguments"])
+"""
+
+
+def _weather(call: ToolCall) -> ToolResult:
+    return ToolResult(call.id, call.name, "the station is closed", is_error=True)
+
+
+@pytest.mark.parametrize(
+    ("called", "is_caught"),
+    [
+        ("return self.functions[name]()", False),
+        ("try:\n            return self.functions[name]()\n        except Exception:\n            return ''", True),
+    ],
+)
+def test_an_object_in_place_of_a_toolbox_reports_failures_as_the_toolbox_does(
+    load: Load, called: str, is_caught: bool
+) -> None:
+    agent = load(BOX.replace("CALLED", called)).Agent
+    found = loop_of(agent, "openai-chat")
+    assert isinstance(found, AgentDrive)
+    tool = ConversationTool("weather", "The weather.", {"type": "object", "properties": {}}, _weather)
+    talk = Conversation(turns=(Message(Role.USER, (Text("Hello"),)),), tools=(tool,))
+    steps = [ModelStep(calls=(("weather", {}),)), ModelStep(text="Done.")]
+
+    requests = requests_with_steps(lambda url: found(Endpoint(url, "no-key"), "gpt-5.4", talk), "openai-chat", steps)
+
+    payloads = [each.payload for request in requests for each in request.results]
+    texts = [part.text for payload in payloads for part in payload if isinstance(part, TextView)]
+    assert texts == (["Error: the station is closed"] if is_caught else [])

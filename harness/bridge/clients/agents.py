@@ -493,7 +493,8 @@ class FunctionDrive:
         history, answers = list[object](), list[ChatResponse | None]()
         with without_tool_errors(), confirmed_questions(), asyncio.Runner() as runner:
             for place, turn in enumerate(conversation.turns):
-                if place and said is None and (name is None or not history):
+                is_kept = said is not None or self.prompt.holds_conversation or (name is not None and bool(history))
+                if place and not is_kept:
                     raise Unsupported(RECOGNISED_CLIENT, "a second turn", "each call is a conversation")
                 before, kept = [*history], {name: history} if name is not None else {}
                 asked = said.argument(turn) if said else {str(self.prompt.prompt): prompt_text(turn), **kept}

@@ -7,7 +7,9 @@ import inspect
 import re
 import textwrap
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import is_dataclass
+from operator import attrgetter
 from typing import Any, cast
 
 from harness.bridge.clients.annotations import members_of
@@ -24,21 +26,38 @@ def system_attribute(client: object, source: str) -> str | None:
     """
     own = cast("dict[str, object]", getattr(client, "__dict__", {}))
     used = [name for found in _SYSTEM_USES.findall(source) for name in found if name]
-    name = first_known((*SYNONYMS["system"], *used), frozenset(own))
-    if name is None or not isinstance(own[name], str | None):
+    inner = {name for name in used if name.partition(".")[0] in own and "." in name}
+    name = first_known((*SYNONYMS["system"], *used), frozenset(own.keys() | inner))
+    if name is None:
         return None
     try:
-        setattr(client, name, own[name])
-    except AttributeError:
+        value = attrgetter(name)(client)
+        if not isinstance(value, str | None):
+            return None
+        set_attribute(client, name, value)
+    except (AttributeError, TypeError, ValueError):  # its class may be frozen
         return None
     return name
 
 
+def set_attribute(client: object, name: str, value: object) -> None:
+    """Set an attribute of a client, or one of an object in it, such as `config.system`. Other clients may share that
+    object, so the client gets a copy of it.
+    """
+    holder, _, inner = name.rpartition(".")
+    if not holder:
+        setattr(client, inner, value)
+        return
+    changed = copy(attrgetter(holder)(client))
+    setattr(changed, inner, value)
+    set_attribute(client, holder, changed)
+
+
 _SYSTEM_USES = re.compile(
-    r"[\"']?\b(?:system|systemInstruction|system_instruction|instructions)[\"']?\]?\s*[:=](?!=)[^\n=]{0,40}?\bself\.(\w+)"
-    r"|[\"'](?:system|developer)[\"'],\s*[\"'](?:content|text)[\"']:\s*self\.(\w+)"
+    r"[\"']?\b(?:system|systemInstruction|system_instruction|instructions)[\"']?\]?\s*[:=](?!=)[^\n=]{0,40}?\bself\.(\w+(?:\.\w+\b(?!\())*)"
+    r"|[\"'](?:system|developer)[\"'],\s*[\"'](?:content|text)[\"']:\s*self\.(\w+(?:\.\w+\b(?!\())*)"
 )
-"""Code that sends an attribute as the system prompt, with the name of the attribute."""
+"""Code that sends an attribute as the system prompt, with the name of the attribute, or with names joined by dots."""
 
 
 def system_parameter(maker: ClientMaker) -> str | None:

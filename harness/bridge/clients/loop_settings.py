@@ -10,7 +10,7 @@ from typing import Protocol
 
 from harness.bridge.call_log import BoundMethod, call
 from harness.bridge.clients.client_makers import ClientMaker
-from harness.bridge.clients.client_state import system_attribute, system_parameter
+from harness.bridge.clients.client_state import set_attribute, system_attribute, system_parameter
 from harness.bridge.clients.constructors import constructor_names, make_client
 from harness.bridge.clients.forms import ANTHROPIC, FORMS, OPENAI
 from harness.bridge.clients.methods import Method, method_of
@@ -206,7 +206,7 @@ def client_with_settings(
         return client, per_call | of_call
     attribute = system_attribute(client, drive.sending.module)
     if attribute is not None:
-        call(setattr, client, attribute, conversation.system)
+        call(set_attribute, client, attribute, conversation.system)
         return client, per_call
     name = None if setters else system_parameter(drive.maker)
     if name is None or name in own:

@@ -209,27 +209,38 @@ class Method(MethodCode):
     @property
     def example_names(self) -> frozenset[str]:
         """The required parameters that name something, such as the user of a message, or hold the conversation."""
-        return self._naming_parameters | self._conversation_classes.keys()
+        return self._naming_parameters | self._conversation_makers.keys()
 
     @property
     def examples(self) -> dict[str, object]:
         """Values for these parameters. An object that holds the conversation is a new one."""
-        kinds, integers = self._conversation_classes, {name for name, each in self.hints.items() if each is int}
+        makers, integers = self._conversation_makers, {name for name, each in self.hints.items() if each is int}
         named: dict[str, object] = {name: 1 if name in integers else "example" for name in self._naming_parameters}
-        return named | {name: call(kind) for name, kind in kinds.items()}
+        return named | {name: call(make) for name, make in makers.items()}
+
+    @property
+    def holds_conversation(self) -> bool:
+        """Return whether one of `examples` holds the conversation, so that the same one is given in each turn."""
+        return bool(self._conversation_makers)
 
     @property
     def _naming_parameters(self) -> frozenset[str]:
         """The required parameters that name something. `user` is one if there is another parameter for the prompt."""
         users = {"user"} if self.prompt != "user" else set[str]()
         threads = {"thread"} if self.hints.get("thread") is str else set[str]()
-        return self.required & {*filter(is_naming, self.required), *users, *threads} - self._conversation_classes.keys()
+        return self.required & {*filter(is_naming, self.required), *users, *threads} - self._conversation_makers.keys()
 
     @property
-    def _conversation_classes(self) -> dict[str, type]:
-        """The required parameters that hold the conversation, with their classes, which are made without arguments."""
+    def _conversation_makers(self) -> dict[str, Callable[[], object]]:
+        """The required parameters that hold the conversation, each with what makes it without arguments: its class, or
+        a function of the module, such as `new_state` for `state`.
+        """
         kinds = {name: classes_among(members_of(self.hints.get(name))) for name in self.required - TOOL_PARAMETERS}
-        return {name: each[0] for name, each in kinds.items() if len(each) == 1 and _keeps_conversation(each[0])}
+        own = {name: each[0] for name, each in kinds.items() if len(each) == 1 and _keeps_conversation(each[0])}
+        members = vars(sys.modules[self.module_name]) if self.module_name in sys.modules else {}
+        named = {name: members.get(f"new_{name}") or members.get(f"make_{name}") for name in self.required & _STATES}
+        made = {name: each for name, each in named.items() if callable(each) and not method_of((), each).required}
+        return {**made, **own}
 
     @property
     def has_usual_prompt(self) -> bool:
@@ -303,6 +314,10 @@ def _keeps_conversation(kind: type) -> bool:
     is_concrete = not inspect.isabstract(kind) and not getattr(kind, "_is_protocol", False)
     is_named = re.search(_CONVERSATION_CLASS, kind.__name__) is not None
     return is_named and is_concrete and not typing.is_typeddict(kind) and not method_of((), kind).required
+
+
+_STATES = frozenset({"state", "session", "conversation", "context", "ctx", "chat", "thread", "memory"})
+"""Names of parameters for an object that holds the conversation."""
 
 
 def _lists_tools(hint: object) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 from types import FunctionType
 from typing import Any, Union, cast
 
@@ -126,7 +127,7 @@ def _with_system_attribute(shape: ClientShape, client: object) -> ClientShape:
         return shape
     if (attribute := system_attribute(client, shape.whole.module)) is None:
         return shape
-    return replace(shape, system_attribute=attribute, default_system=getattr(client, attribute))
+    return replace(shape, system_attribute=attribute, default_system=attrgetter(attribute)(client))
 
 
 _GENERATOR_REASON = (

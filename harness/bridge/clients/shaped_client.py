@@ -16,6 +16,7 @@ from typing import Any, cast
 from harness.bridge.call_log import BoundMethod
 from harness.bridge.clients.answer_fields import computed_fields, has_calls_field, returned_error
 from harness.bridge.clients.answers import events_of, keep_own_message, read_answer, read_stream
+from harness.bridge.clients.client_state import set_attribute
 from harness.bridge.clients.forms import FORMS, OPENAI, PROMPT
 from harness.bridge.clients.invocation import attribute_of, call_with, result_of_call, wait_for
 from harness.bridge.clients.message_dictionaries import with_joined_texts
@@ -286,7 +287,7 @@ class ShapedClient:
             request = self._last_prompt(request)
         if (name := self._shape.system_attribute) is None:
             return request
-        setattr(self._client, name, self._shape.default_system if request.system is None else request.system)
+        set_attribute(self._client, name, self._shape.default_system if request.system is None else request.system)
         return replace(request, system=None)
 
     def _last_prompt(self, request: ChatRequest) -> ChatRequest:

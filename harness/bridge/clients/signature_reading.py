@@ -46,7 +46,7 @@ _SYSTEM_ROLES = ("system", "developer")
 def _is_sent_as_system(node: ast.AST, name: str) -> bool:
     if isinstance(node, ast.Call):
         is_message = any(_constant(each) in _SYSTEM_ROLES for each in node.args)
-        is_named = any(each.arg in _SYSTEM_KEYS and _holds(each.value, name) for each in node.keywords)
+        is_named = any(each.arg in _SYSTEM_KEYS and _holds_itself(each.value, name) for each in node.keywords)
         return is_named or (is_message and any(plain_name(each) == name for each in node.args))
     if isinstance(node, ast.Dict):
         pairs = [*zip(map(_constant, node.keys), node.values, strict=True)]
@@ -216,6 +216,14 @@ def _arguments_of_call(node: ast.Call, name: str, known: dict[str, _Function]) -
 
 def _holds(node: ast.AST, name: str) -> bool:
     return any(plain_name(each) == name for each in ast.walk(node))
+
+
+def _holds_itself(node: ast.AST, name: str) -> bool:
+    """Return whether an expression has a value, and not only one of its attributes. Its methods may be called."""
+    nodes = [*ast.walk(node)]
+    called = {id(each.func) for each in nodes if isinstance(each, ast.Call)}
+    owners = {id(each.value) for each in nodes if isinstance(each, ast.Attribute) and id(each) not in called}
+    return any(plain_name(each) == name and id(each) not in owners for each in nodes)
 
 
 def _names_in(node: ast.AST) -> Iterable[str]:

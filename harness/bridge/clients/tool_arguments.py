@@ -38,6 +38,7 @@ from harness.bridge.clients.tool_functions import (
 )
 from harness.bridge.clients.tool_objects import CallableTool, ToolMaker, executing_method, tool_maker
 from harness.bridge.clients.tool_registration import Registrar, registrar_method
+from harness.model.errors import ToolFailed
 
 
 def tool_arguments(method: Method, code: ClassSource, *, only_if_clear: bool) -> dict[str, ToolArgument]:
@@ -148,7 +149,7 @@ def _pairs_argument(name: str, hint: object, code: ClassSource) -> PairsArgument
     if hint is None and (unpacked := _tuples_by_use(name, code)) is not None:
         return unpacked
     if any("Callable" in str(each) for each in kinds):
-        typed = next(filter(typing.is_typeddict, kinds), None)
+        typed = next((each for each in kinds if inspect.isclass(each) and own_classes_in(each)), None)
         return PairsArgument(str(hint), is_mapping, "Callable" in str(kinds[:1]), code.module, cast("Any", typed))
     read = re.search(rf"\bfor \(?(\w+), (\w+)\)? in (?:self\.)?_?{name}(\.values\(\))?(?![\w.])", code.source)
     if hint is not None or read is None or is_mapping is not bool(read[3]):
@@ -365,9 +366,10 @@ class ExecutorArgument:
                 return type(kind.__name__, (kind,), {name: as_method(execute)})()
         return execute
 
-    @staticmethod
-    def executor(tools: ToolSequence) -> Callable[..., object]:
-        """Return the function that executes a call of one of these tools."""
+    def executor(self, tools: ToolSequence) -> Callable[..., str]:
+        """Return the function that executes a call of one of these tools. It returns the error of a tool if the method
+        that it replaces does.
+        """
         known = {each.name: each for each in tools}
 
         def execute(*args: Any, **kwargs: Any) -> str:
@@ -378,4 +380,22 @@ class ExecutorArgument:
             name = next(each for each in values if isinstance(each, str) and each in known)
             return AwaitableText(known[name].text(parsed_arguments(next(each for each in values if each is not name))))
 
-        return execute
+        return _reporting_failures(execute) if any(map(_catches_failures, self.kinds)) else execute
+
+
+def _catches_failures(kind: type) -> bool:
+    """Return whether the method of a class that executes a call catches exceptions."""
+    name = executing_method(kind)
+    return name is not None and re.search(r"^\s*except\b", source_of(getattr(kind, name)), re.MULTILINE) is not None
+
+
+def _reporting_failures(execute: Callable[..., str]) -> Callable[..., str]:
+    """Return an executor that returns the error of a tool as a text."""
+
+    def executed(*args: Any, **kwargs: Any) -> str:
+        try:
+            return execute(*args, **kwargs)
+        except ToolFailed as error:
+            return AwaitableText(f"Error: {error}")
+
+    return executed

@@ -118,7 +118,7 @@ def _whole_forms(name: str, hint: object, code: ClassSource, api: str) -> Iterat
     if _READS_MEMBERS.search(code.module):
         yield from map(_Namespaces, own_classes_in(hint) or (None, object) if is_open else ())
     if is_open and re.search(rf"\b_?{name}\.\w+\(", code.module):
-        yield from (_ToolSources(form) for form in ("", OPENAI.name, BARE))
+        yield from (_ToolSources(form, kinds=own_classes_in(hint)) for form in ("", OPENAI.name, BARE))
     if _calls_items(name, code.module):
         for has_functions in (False, True):
             yield from (
@@ -231,18 +231,21 @@ class _ToolSources:
     """Tools as an object with methods of any name: one returns the declarations, and one executes a call.
 
     `form` is that of `_Declarations`. The object may have to implement the class `kind`, and may be in a list. With
-    `has_functions`, each declaration is in a pair with its function.
+    `has_functions`, each declaration is in a pair with its function. `kinds` are the classes of the annotation, whose
+    place the object takes.
     """
 
     form: str
     kind: type[Any] = object
     is_list: bool = False
     has_functions: bool = False
+    kinds: Sequence[type] = ()
 
     def __call__(self, tools: ToolSequence, api: str) -> object:
         declared = [_declared_as(self.form, each, api) for each in tools]
         pairs = [*zip(declared, map(make_handler, tools), strict=True)]
-        made: object = _ToolSource(tools, pairs if self.has_functions else declared)
+        execute = ExecutorArgument(self.kinds).executor(tools)
+        made: object = _ToolSource(execute, pairs if self.has_functions else declared)
         if missing := list[str](getattr(self.kind, "__abstractmethods__", ())):
             made = type("Tools", (self.kind,), {name: as_method(getattr(made, name)) for name in missing})()
         return [made] if self.is_list else made
@@ -251,8 +254,8 @@ class _ToolSources:
 class _ToolSource:
     """An object whose methods, of any name, return the declarations of tools or execute a call."""
 
-    def __init__(self, tools: ToolSequence, declared: Sequence[object]) -> None:
-        self._execute, self._declared = ExecutorArgument(()).executor(tools), _AwaitableList(declared)
+    def __init__(self, execute: Callable[..., object], declared: Sequence[object]) -> None:
+        self._execute, self._declared = execute, _AwaitableList(declared)
 
     def __getattr__(self, name: str) -> Callable[..., object]:
         if name.startswith("_"):
