@@ -75,11 +75,21 @@ _MISSING = {"call-missing", "loop-history"}
 _LOST_FINAL_ANSWER = "the model's final answer is not in the request with the user's next question"
 
 
-def after_cut_call(run: OtherRun, _usual: EndedProgram, _result: RunResult) -> Iterator[CellResult]:
-    """Yield the conversations that used a call that was cut off. The program may stop, or ask the model to go on."""
-    used = {"cut-call-run", "cut-call-answered"}
-    cells = run.result.cells
-    yield from (each for each in cells if any(finding.rule in used and finding.fails for finding in each.findings))
+def after_cut_call(run: OtherRun, _usual: EndedProgram, result: RunResult) -> Iterator[CellResult]:
+    """Yield the conversations that used a call that was cut off, or kept it so that the provider refuses what follows.
+    The program may stop, or ask the model to go on.
+    """
+    known = {finding.rule for cell in result.cells for finding in cell.findings}
+    for cell in run.result.cells:
+        limits = (each for each in cell.findings if each.kind is Kind.LIMIT and each.fails and each.rule not in known)
+        refusals = tuple(replace(each, follows=None) for each in limits)
+        if any(finding.rule in _USES_OF_CUT_CALLS and finding.fails for finding in cell.findings):
+            yield cell
+        elif refusals:
+            yield replace(cell, verdict=verdict_of(refusals), findings=refusals, reason=None)
+
+
+_USES_OF_CUT_CALLS = {"cut-call-run", "cut-call-answered"}
 
 
 def after_error(run: OtherRun, usual: EndedProgram) -> Iterator[CellResult]:

@@ -271,6 +271,9 @@ def _reads_questions(router: ImprovisedRouter) -> bool:
 
 _MAX_TOLERANT_RUNS = 2
 
+_QUESTION_COUNTS: dict[FirstAnswer, int] = {"many turns": len(QUESTIONS), "cut call": 2}
+"""Kinds of first answers after which the user asks further questions, with the number of all questions."""
+
 _PROGRAM_SECONDS = 20.0
 """Time limit for all runs of a program together."""
 
@@ -312,7 +315,7 @@ def _run_program(
         own, base_url = keyless_environment(), server.origin + BASE_PATH
         variables = program_variables(command, base_url, own)
         environment = {**own, **PRIVACY_VARIABLES, **variables, **variables_for(base_url)}
-        lines = QUESTIONS if answer == "many turns" else (DESCRIBE,)
+        lines = QUESTIONS[: _QUESTION_COUNTS[answer]] if answer in _QUESTION_COUNTS else (DESCRIBE,)
         sent_to = redirecting_environment(environment)
         ended = run_program(command, sent_to, seconds, may_be_adapter=is_first, lines=lines)
     result = router.run()

@@ -26,7 +26,7 @@ system-with-tools history-two-turns user-messages-in-order stop-max-tokens choic
 call-results-reordered stream-parallel-long-arguments stream-provoked-interleaved-calls text-provoked-blocks
 settings-sampling settings-temperature settings-stop json-mode-with-tools json-with-tools thinking-tool-loop
 thinking-provoked-blocks thinking-budget thinking-budget-blocks
-result-error result-boolean call-identical-twice arguments-empty-values arguments-escapes
+result-error call-truncated-next-turn result-boolean call-identical-twice arguments-empty-values arguments-escapes
 call-without-parameters schema-optional result-long json-schema choice-none stream-cut-in-arguments
 stream-error-behind-text stream-split-characters error-in-tool-loop arguments-large-integers error-400
 history-long-conversation usage-cached-prompt result-empty-text result-null system-multiline
@@ -35,6 +35,11 @@ image-from-user stop-refusal call-malformed body-html error-429
 
 TRIAL_SAMPLE = tuple(_SAMPLED_IDS.split())
 """Ids of the sampled scenarios. Those that reveal the most defects come first."""
+
+_FOR_LOOPS = ("settings-temperature", "call-truncated-next-turn")
+"""Ids of the sampled scenarios for loops only. Other clients get temperatures with `settings-sampling`, and may return
+a call that was cut off.
+"""
 
 STREAMED_SAMPLE = frozenset(
     [
@@ -67,7 +72,7 @@ class TrialCheck(AdapterCheck):
         """Select the cells to run: the sampled scenarios with whole answers, and those in `STREAMED_SAMPLE` also
         streamed.
 
-        Only loops get `settings-temperature`, because other clients get temperatures with `settings-sampling`.
+        Only loops get some scenarios: see `_FOR_LOOPS`.
         If possible, the target's provider assigns ids to tool calls, so that lost ids are detected. If a scenario does
         not apply to that target, another target is used. Without `is_fixed`, another model of the API may be used as
         well.
@@ -80,7 +85,7 @@ class TrialCheck(AdapterCheck):
             name = cell.scenario.id
             is_wanted = name in self.scenarios and (cell.variant == "whole" or name in STREAMED_SAMPLE)
             is_wanted = is_wanted and (name != "stop-refusal" or _may_refuse(cell))
-            is_wanted = is_wanted and (name != "settings-temperature" or cell.target.adapter.drive is not None)
+            is_wanted = is_wanted and (name not in _FOR_LOOPS or cell.target.adapter.drive is not None)
             if not is_wanted or self.target not in (None, cell.target.name):
                 continue
             key = self.scenarios.index(name), cell.variant

@@ -67,7 +67,7 @@ FirstAnswer = Literal[
 """Kind of the first answer of an improvised conversation with tools. With `cut text`, it has one call, and the final
 answer is cut off. With `divided text`, it has one call, and each text has two parts. With `stream error`, it is the
 final answer, and a stream of it ends with an error after a part of the text. With `many turns`, it has one call, and
-the user asks all `QUESTIONS`, one after each final answer.
+the user asks all `QUESTIONS`, one after each final answer. With `cut call`, the user asks the second one as well.
 """
 
 
@@ -262,9 +262,10 @@ def improvised_scenario(
         final = {"text": "".join(DIVIDED_ANSWER)}
     turns: Sequence[list[dict[str, JSON]]] = [script]
     if first == "many turns":
-        turns = (
-            [*_many_turns(called, is_sequential=is_sequential)] if not forces_calls(view) else [script] * len(QUESTIONS)
-        )
+        is_forced = forces_calls(view)
+        turns = [script] * len(QUESTIONS) if is_forced else [*_many_turns(called, is_sequential=is_sequential)]
+    elif first == "cut call":
+        turns = [script, []]
     users = [user or "Hello", *QUESTIONS[1:]]
     made = {
         "version": 1,

@@ -396,7 +396,7 @@ class Keeper:
             answer = httpx2.post(self.url, json=body, headers={"authorization": "Bearer none"})
             choice = answer.raise_for_status().json()["choices"][0]
             if choice["finish_reason"] == "length":
-                raise RuntimeError("the answer was cut off")
+                return self.cut(choice["message"])
             self.history.append(message := choice["message"])
             if not message.get("tool_calls"):
                 self.end_turn()
@@ -408,11 +408,20 @@ class Keeper:
         ids = [each["id"] for each in calls]
         return [{"role": "tool", "tool_call_id": id, "content": each} for id, each in zip(ids, prices)]
 
+    def cut(self, message):
+        raise RuntimeError("the answer was cut off")
+
     def system(self):
         return [SYSTEM]
 
     def end_turn(self):
         pass
+
+
+class Keeping(Keeper):
+    def cut(self, message):
+        self.history.append(message)
+        return "The answer was cut off."
 
 
 class Brief(Keeper):
@@ -462,6 +471,7 @@ class Forgetful(Keeper):
 
 LEFT_OUT = "the system prompt of the first request is left out here (loop-system, 1 cell)"
 ORPHAN = "a message with role 'tool' must respond to a preceding message with 'tool_calls'"
+KEPT = "is sent back, and it was cut off when the answer reached max_tokens (cut-call-answered, 1 cell)"
 CROSSED = "is answered with the result of another call"
 UNSAID = "the model's final answer is not in the request with the user's next question (loop-history, 1 cell)"
 
@@ -473,6 +483,7 @@ UNSAID = "the model's final answer is not in the request with the user's next qu
         ("Brief", None),
         ("Windowed", None),
         ("Orphaning", ORPHAN),
+        ("Keeping", KEPT),
         ("Crossed", CROSSED),
         ("Unled", LEFT_OUT),
         ("Shortened", "are sent back changed (arguments-changed, 1 cell)"),

@@ -84,6 +84,8 @@ def test_all_that_a_lost_id_brings_about_is_one_cause() -> None:
         (finding("opaque-state-lost"), finding("recorded-request", pointer="/input/3")),
         (finding("response-text", 1), finding("stream-equals-whole", 1)),
         (finding("response-text", 0), finding("expectation", 0, pointer=None)),
+        (finding("cut-call-answered"), finding("result-missing")),
+        (finding("cut-call-answered"), limit("anthropic-result-missing")),
         (finding("truncated-call", 0), finding("request-unexpected", 1)),
         (finding("tool-run-otherwise", 0, of_response=True), finding("result-changed", 1)),
         (finding("tool-run-missing", 0, of_response=True), finding("call-missing", 1)),
