@@ -48,7 +48,7 @@ def _lost_in_request(evidence: Evidence, req: ClientRequest) -> Iterator[RuleVio
     sent = [part for turn in req.view.turns for part in turn.parts]
     roles = [turn.role for turn in req.view.turns for _ in turn.parts]
     position = 0
-    for earlier in range(req.index):
+    for earlier in range(evidence.first_answer_sent(req.index), req.index):
         parsed = evidence.answer(earlier)
         if parsed is None or parsed.response is None or not evidence.is_accepted(earlier):
             continue

@@ -188,8 +188,11 @@ PREFIX_CHANGED = "prefix-changed"
 )
 def _changed_prefix(evidence: Evidence) -> Iterator[RuleViolation]:
     for before, req in continued_requests(evidence):
+        is_shortened = evidence.left_out_turns(req.index) > evidence.left_out_turns(before.index)
         for change in changes_between(evidence, before, req):
-            yield _violation(evidence, before, req, change)
+            found = _violation(evidence, before, req, change)
+            is_accepted = is_shortened and binding(evidence, req, change) is not None  # loops may save tokens
+            yield replace(found, severity=Severity.WARNING) if is_accepted else found
         for change in caller_changes_between(evidence, before, req):
             if binding(evidence, req, change):
                 found = _violation(evidence, before, req, change, as_asked=True)
