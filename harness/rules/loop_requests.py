@@ -183,8 +183,17 @@ def missing_system_prompt(given: LoopInputs) -> Iterator[RuleViolation]:
 
 
 def _repeated_system_prompt(req: ClientRequest, system: str) -> Iterator[RuleViolation]:
-    """Report a line of a system prompt that the request contains more often than the system prompt does."""
+    """Report a line of a system prompt that the request contains more often than the system prompt does, and a user
+    message with the whole system prompt.
+    """
     sent = instructions(req.view)
+    parts = [
+        part for turn in req.view.turns if turn.role == "user" for part in turn.parts if isinstance(part, TextView)
+    ]
+    for part in parts if len(system) >= _MIN_LINE else ():
+        if system in part.text:
+            yield req.parsed.violation("the system prompt is also in a user message", part.pointer, part.text, "")
+            return
     for line in dict.fromkeys(each.strip() for each in system.splitlines()):
         if len(line) >= _MIN_LINE and sent.count(line) > system.count(line):
             place = req.view.system[-1].pointer

@@ -46,6 +46,7 @@ WRONG = {
     "system-dropped": "loop-system",
     "system-as-user": "loop-system",
     "system-repeated": "loop-system",
+    "system-also-as-user": "loop-system",
     "history-dropped": "loop-history",
     "repeats-dropped": "loop-history",
     "arguments-dropped": "arguments-changed",
@@ -279,6 +280,11 @@ def without_repeats(body: Body) -> Body:
     return {**body, "messages": kept}
 
 
+def with_system_in_front(message: Body) -> Body:
+    """Puts the system prompt in front of a text of the user, too."""
+    return {**message, "content": f"You are terse.\n\n{message['content']}"} if message["role"] == "user" else message
+
+
 def repeated_system(message: Body) -> Body:
     """Puts the system prompt twice into its message."""
     return {**message, "content": "\n\n".join([message["content"]] * 2)} if message["role"] == "developer" else message
@@ -366,6 +372,7 @@ BODIES: dict[str, Callable[[Body], Body]] = {
     "system-dropped": messages(lambda message: None if message["role"] == "developer" else message),
     "system-as-user": of("developer", role="user"),
     "system-repeated": messages(repeated_system),
+    "system-also-as-user": messages(with_system_in_front),
     "history-dropped": without_first_turn,
     "repeats-dropped": without_repeats,
     "arguments-dropped": messages(rewritten),
