@@ -375,7 +375,9 @@ def _recognise_client(name: str, shape: ClientShape, api: str) -> Recognition:
     if not shape.is_sdk and shape.form is OPENAI:
         tried = [shape.with_format(form) for form in (OPENAI, ANTHROPIC, GEMINI, RESPONSES)]
     names = [shape.model] if shape.model != TRIED_MODELS[0] else TRIED_MODELS
-    names = [EXAMPLE_MODELS[api]] if api in routed_providers(shape.whole) else names
+    is_for_other_api = api in EXAMPLE_MODELS and _family(shape.model) in {*map(_family, EXAMPLE_MODELS.values())}
+    is_for_other_api = is_for_other_api and _family(shape.model) != _family(EXAMPLE_MODELS[api])
+    names = [EXAMPLE_MODELS[api]] if is_for_other_api or api in routed_providers(shape.whole) else names
     shapes = [replace(each, model=model) for model in names for each in tried]
     for each, base in ((each, base) for each in shapes for base in (BASE_PATH, "")):
         if each.model != names[0] and not re.search("model|provider", seen.reason, re.IGNORECASE):
@@ -492,6 +494,11 @@ _ONE_TOOL = Conversation(
     turns=(_GREETING,),
     tools=(ConversationTool("look", "Looks around.", PROBE_TOOL.parameters, lambda _: ToolResult("", "look", "")),),
 )
+
+
+def _family(model: str) -> str:
+    """Return the first word of a model's name, such as `gpt`."""
+    return model.partition("-")[0]
 
 
 _EARLIER_TURN = (_GREETING, Message(Role.ASSISTANT, (Text(PROBE_TEXT),)), _GREETING)

@@ -671,6 +671,25 @@ def test_each_provider_of_a_client_is_tried(harness: Command, folder: Path, monk
     assert (folder / "reproduce_system_changed.py").is_file()
 
 
+@pytest.mark.usefixtures("apart", "fewer_scenarios")
+def test_each_provider_of_a_client_that_chooses_it_by_the_model_is_tried(
+    harness: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subprocess, "run", started)
+    chosen = 'self.provider, self.base_url = "anthropic" if model.startswith("claude") else "openai", base_url'
+    code = TWO_PROVIDERS.replace('provider="openai"', 'model="gpt-4.1"').replace(
+        "self.provider, self.base_url = provider, base_url", f"{chosen}\n        self.model = model"
+    )
+    code = re.sub(r'"model": "[\w.-]+"', '"model": self.model', code)
+    (folder / "two_models.py").write_text(code)
+
+    both = harness("try", "two_models:Both")
+
+    assert both.code == 1, both.out
+    assert "1  the request has no system prompt where the API expects it (system-missing, 1 cell)" in both.out
+    assert "The sample was also run with --api anthropic." in both.out
+
+
 @pytest.fixture
 def fewer_scenarios(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(try_sample.TrialCheck, "select_cells", _fewer(try_sample.TrialCheck.select_cells))
