@@ -395,6 +395,20 @@ class Agent:
         SEEN.extend([name, text, schema] for name, (_, text, schema) in self.tools.items())
         SEEN.append(self.tools["weather"][0](**args))
 """,
+    "objects without a name by name": """
+@dataclass
+class Tool:
+    fn: Callable[..., Any]
+    description: str
+    parameters: dict[str, Any]
+
+class Agent:
+    def __init__(self, tools: dict[str, Tool] | None = None):
+        self.tools = tools or {}
+    def ask(self, prompt: str):
+        SEEN.extend([name, each.description, each.parameters] for name, each in self.tools.items())
+        SEEN.append(self.tools["weather"].fn(**args))
+""",
     "pairs of an object of a class and a function": """
 @dataclass
 class Spec:

@@ -11,12 +11,15 @@ import pytest
 from harness.bridge.clients.client_state import set_attribute, system_attribute
 from harness.bridge.clients.forms import ANTHROPIC
 from harness.bridge.clients.methods import method_of
-from harness.bridge.clients.shape_recognition import recognise_shape
+from harness.bridge.clients.result_code import ResultUses
+from harness.bridge.clients.shape_recognition import form_of_method, recognise_shape
 from harness.bridge.clients.shaped_client import ShapedClient
 from harness.bridge.clients.signature_reading import is_system_prompt
+from harness.bridge.clients.submitted_results import content_of_result
+from harness.bridge.clients.tool_functions import with_strict_schemas
 from harness.model.errors import Unsupported
 from harness.model.messages import ChatRequest, Message, Role, Text, ThinkingSettings, Tool
-from harness.model.protocols import Capability, Endpoint
+from harness.model.protocols import Capability, ConversationTool, Endpoint
 
 SEEN: list[Any] = []
 TOOL = Tool("look", "Looks.", {"type": "object", "properties": {}})
@@ -299,3 +302,75 @@ def test_a_settings_object_is_not_the_system_prompt_in_it(value: str, is_system:
     source = f"class Keeper:\n    def __init__(self, config):\n        create(system={value})\n"
 
     assert is_system_prompt(source, "config") == is_system
+
+
+def label(transcript: str) -> str:
+    return transcript
+
+
+def respond(transcript: list[Any]) -> str:
+    return str(transcript)
+
+
+@pytest.mark.parametrize(("function", "is_text"), [(label, True), (respond, False)])
+def test_a_parameter_named_as_messages_may_be_a_text(function: Callable[..., str], is_text: bool) -> None:
+    assert (form_of_method(method_of((), function)) is None) == is_text
+
+
+LOOSE = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+    "required": ["city"],
+}
+CLOSED = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}, "days": {"anyOf": [{"type": "integer"}, {"type": "null"}]}},
+    "required": ["city", "days"],
+    "additionalProperties": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ('{"type": "function", "name": name, "parameters": schema, "strict": True}', CLOSED),
+        ('{"type": "function", "name": name, "parameters": schema}', LOOSE),
+        ('schema["additionalProperties"] = False\n{"parameters": schema, "strict": True}', LOOSE),
+    ],
+)
+def test_code_that_declares_each_tool_as_strict_gets_closed_schemas(source: str, expected: dict[str, Any]) -> None:
+    (tool,) = with_strict_schemas([ConversationTool("weather", "", LOOSE, _unused)], source)
+
+    assert tool.parameters == expected
+
+
+def test_a_strict_tool_takes_no_object_without_known_properties() -> None:
+    schema: dict[str, Any] = {"type": "object", "properties": {"where": {"type": "object"}}}
+    with pytest.raises(Unsupported, match="strict tools take no objects"):
+        with_strict_schemas([ConversationTool("find", "", schema, _unused)], '"strict": True')
+
+
+def _unused(_: object) -> Any:
+    raise AssertionError
+
+
+@dataclass
+class Failed:
+    message: str
+
+
+@dataclass
+class Failure:
+    message: str
+    code: int
+
+
+@pytest.mark.parametrize(
+    ("hint", "is_error", "expected"),
+    [(str | Failed, True, Failed("closed")), (str | Failed, False, "closed"), (str | Failure, True, "closed")],
+)
+def test_a_failed_result_has_the_class_for_failures(hint: object, is_error: bool, expected: object) -> None:
+    method = method_of((), lambda outputs: outputs)
+    result = {"value": "closed", "content": "closed", "is_error": is_error}
+
+    assert content_of_result(result, method, hint, "anthropic", ResultUses()) == expected

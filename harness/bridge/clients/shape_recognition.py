@@ -301,7 +301,8 @@ def form_of_method(method: Method) -> Form | None:
     if "instructions" in method.names and {"input", "input_items", "items"} & method.names:
         return RESPONSES
     missing = method.required - KNOWN_PARAMETERS - {*SYNONYMS["messages"], method.format_class}
-    if first_known(SYNONYMS["messages"], method.names) and not missing:
+    messages = first_known(SYNONYMS["messages"], method.names)
+    if messages is not None and method.hints.get(messages) is not str and not missing:
         return OPENAI
     known = {*SYNONYMS["prompt"], *SYNONYMS["json_schema"], method.prompt, method.text_pairs, *method.example_names}
     if method.prompt is not None and missing <= known:

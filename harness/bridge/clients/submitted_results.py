@@ -11,11 +11,12 @@ from itertools import chain
 from types import SimpleNamespace
 from typing import Any, cast
 
+from harness.bridge.call_log import call
 from harness.bridge.clients.annotations import hints_of, is_list, item_class, own_classes_in, without_text
 from harness.bridge.clients.forms import ANTHROPIC, GEMINI, RESPONSES
 from harness.bridge.clients.loop_methods import is_result_class, read_results
 from harness.bridge.clients.message_classes import as_annotated
-from harness.bridge.clients.methods import Method
+from harness.bridge.clients.methods import Method, method_of
 from harness.bridge.clients.names import CALL_PARAMETERS
 from harness.bridge.clients.result_code import ResultUses, documented_uses
 from harness.bridge.clients.sources import ClassSource
@@ -25,11 +26,15 @@ from harness.bridge.clients.values import jsonable, plain_fields, snake_case
 def content_of_result(result: Mapping[str, Any], method: Method, hint: object, api: str, uses: ResultUses) -> object:
     """Return a result as text, or as JSON if the client serialises it or the API takes objects.
 
-    If the result is an error and the client marks exceptions as errors, return an exception.
+    If the result is an error and the client marks exceptions as errors, return an exception. If the annotation has a
+    class for failures next to that for texts, return an instance of it.
     """
     value, kind = cast("object", result["value"]), typing.get_origin(hint) or hint
     if result["is_error"] and takes_exceptions(method):
         return RuntimeError(result["content"])
+    failures = [each for each in own_classes_in(hint) if re.search("Fail|Err", each.__name__)]
+    if result["is_error"] and len(failures) == 1 and len(method_of((), failures[0]).required) == 1:
+        return call(failures[0], result["content"])
     if hint is str:
         return result["content"]
     is_object = (inspect.isclass(kind) and issubclass(kind, Mapping)) or (uses.is_object and api == GEMINI.name)

@@ -75,7 +75,7 @@ def tool_maker(kind: type, code: ClassSource) -> ToolMaker | None:
     others = [each for each in code.classes if each is not kind and _implements(each, kind)] if running else []
     for each in (kind, *others):
         named = tool_parameters(made := method_of((), each))
-        if "handler" in named and named.keys() & {"name", "declaration"}:
+        if "handler" in named and named.keys() & {"name", "declaration", "parameters"}:  # the function has a name, too
             is_whole = made.required <= {*named.values()} and {"parameters", "properties", "declaration"} & named.keys()
             in_part = not {"parameters", "declaration"} & named.keys()
             maker = ConstructedTools(each, named, str(made.hints.get(named["handler"])), is_by_signature=in_part)
