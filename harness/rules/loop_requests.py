@@ -183,8 +183,8 @@ def missing_system_prompt(given: LoopInputs) -> Iterator[RuleViolation]:
 
 
 def _repeated_system_prompt(req: ClientRequest, system: str) -> Iterator[RuleViolation]:
-    """Report a line of a system prompt that the request contains more often than the system prompt does, and a user
-    message with the whole system prompt.
+    """Report a line of a system prompt that the request contains more often than the system prompt does. Also report a
+    user message with the whole system prompt.
     """
     sent = instructions(req.view)
     parts = [

@@ -58,15 +58,15 @@ class RecordedTool:
 
 
 def with_strict_schemas(tools: ToolSequence, module: str) -> ToolSequence:
-    """Return tools whose schemas fit strict tools, if the source of a module declares each tool as strict, and leaves
-    the form of the schema to the caller: closed objects with required properties.
+    """Return tools whose schemas fit strict tools, if the source of a module declares each tool as strict: closed
+    objects with required properties. Code that closes schemas itself gets them unchanged.
 
     Raises:
         Unsupported: A schema has an object whose properties are not listed.
     """
     if not _DECLARES_STRICT.search(module) or _CLOSES_SCHEMAS.search(module):
         return tools
-    return [replace(each, parameters=_closed(each.parameters, each.name)) for each in tools]
+    return [replace(each, parameters=_closed_schema(each.parameters, each.name)) for each in tools]
 
 
 _DECLARES_STRICT = re.compile(r"[\"']strict[\"']:\s*True|\bstrict=True")
@@ -74,19 +74,19 @@ _DECLARES_STRICT = re.compile(r"[\"']strict[\"']:\s*True|\bstrict=True")
 _CLOSES_SCHEMAS = re.compile(r"additionalProperties[\"'](\]\s*=|,\s*False)|\*\*[^\n]*[\"']additionalProperties")
 
 
-def _closed(schema: Mapping[str, Any], tool: str) -> dict[str, Any]:
+def _closed_schema(schema: Mapping[str, Any], tool: str) -> dict[str, Any]:
     """Return a schema with closed objects, whose properties are all required. Optional ones may be null."""
     made = {**schema}
     if isinstance(properties := schema.get("properties"), Mapping):
         required = cast("Sequence[str]", schema.get("required") or ())
         known = cast("Mapping[str, Mapping[str, Any]]", properties).items()
-        closed = {name: _closed(each, tool) for name, each in known}
+        closed = {name: _closed_schema(each, tool) for name, each in known}
         optional = {name: {"anyOf": [each, {"type": "null"}]} for name, each in closed.items() if name not in required}
         made |= {"properties": closed | optional, "required": [*closed], "additionalProperties": False}
     elif schema.get("type") == "object":
         raise Unsupported(RECOGNISED_CLIENT, tool, "its strict tools take no objects without known properties")
     if isinstance(items := schema.get("items"), Mapping):
-        made["items"] = _closed(cast("Mapping[str, Any]", items), tool)
+        made["items"] = _closed_schema(cast("Mapping[str, Any]", items), tool)
     return made
 
 
