@@ -13,12 +13,12 @@ from typing import Any, Literal, NamedTuple, TypedDict
 import pytest
 from pydantic import BaseModel
 
-from harness.bridge.clients.answer_fields import own_calls
+from harness.bridge.clients.answer_fields import own_calls, stop_reason_in
 from harness.bridge.clients.answers import keep_own_message, read_answer, read_stream
 from harness.bridge.clients.invocation import result_of_call
 from harness.bridge.clients.message_classes import as_annotated
 from harness.bridge.clients.turns import application_answer
-from harness.bridge.completions import EMPTY_ARGUMENTS, EMPTY_COUNTS
+from harness.bridge.completions import EMPTY_ARGUMENTS, EMPTY_COUNTS, stop_reason
 from harness.bridge.openai_messages import Memory
 from harness.model.messages import (
     ArgumentsDelta,
@@ -653,3 +653,31 @@ def test_cached_tokens_are_read_from_the_usage_of_an_answer(usage: object) -> No
 
     assert (found.input_tokens, found.output_tokens) == (9, 4)
     assert (found.cache_read_tokens, found.cache_write_tokens) == (5, 2)
+
+
+class Ending(Enum):
+    ANSWERED = "answered"
+    TRUNCATED = "truncated"
+    DECLINED = "declined"
+
+
+class Mood(Enum):
+    GLAD = "glad"
+    DONE = "done"
+
+
+@pytest.mark.parametrize(
+    ("value", "word"),
+    [
+        (Ending.ANSWERED, StopReason.END_TURN),
+        (Ending.TRUNCATED, StopReason.MAX_TOKENS),
+        (Ending.DECLINED, StopReason.REFUSAL),
+        (Mood.GLAD, None),
+    ],
+)
+def test_a_member_of_an_enumeration_with_truncated_answers_is_the_stop_reason(
+    value: Enum, word: StopReason | None
+) -> None:
+    found = stop_reason_in({"text": "Hello", "outcome": value})
+
+    assert (found and stop_reason(found)) == word

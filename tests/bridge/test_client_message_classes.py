@@ -19,6 +19,7 @@ from harness.bridge.clients.message_classes import as_annotated, marks_errors
 from harness.bridge.clients.message_dictionaries import mentions_tool_role, with_own_roles
 from harness.bridge.clients.shape_recognition import recognise_shape
 from harness.bridge.clients.shaped_client import ShapedClient
+from harness.model.errors import Unsupported
 from harness.model.messages import ChatRequest, ChatResponse, Message, Role, Text, Tool, ToolCall, ToolResult
 from harness.model.protocols import Endpoint
 
@@ -618,3 +619,31 @@ def test_the_status_of_a_result_may_say_that_it_failed(kind: type, statuses: lis
 
     assert [each.status for each in made] == statuses
     assert marks_errors(list[kind]) is ("error" in statuses)
+
+
+@dataclass
+class Remark:
+    text: str
+
+
+@dataclass
+class Minute:
+    text: str = ""
+    items: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass
+class Assistant:
+    text: str
+
+
+@pytest.mark.parametrize(
+    ("hint", "made"), [(Remark | Assistant, Assistant("Hello")), (list[Remark] | Remark, Remark("Hello"))]
+)
+def test_a_message_of_the_model_has_a_class_that_shows_it(hint: object, made: object) -> None:
+    assert as_annotated({"role": "assistant", "content": "Hello", "text": "Hello"}, hint) == made
+
+
+def test_a_message_of_the_model_is_not_made_if_no_class_shows_its_role() -> None:
+    with pytest.raises(Unsupported, match="which class has the messages of the model is not clear"):
+        as_annotated({"role": "assistant", "content": "Hello", "text": "Hello"}, Remark | Minute)

@@ -6,6 +6,7 @@ import contextlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
 from functools import cached_property, partial
 from typing import Any, TypeAlias
 
@@ -297,8 +298,21 @@ def stop_reason_in(found: Mapping[str, Any]) -> str | None:
     if reason:
         return _known_stop_word(reason)
     words = [getattr(found.get(key), "value", found.get(key)) for key in _OTHER_REASON_FIELDS]
-    known = (each for each in words if isinstance(each, str) and stop_reason(each) is not StopReason.UNKNOWN)
-    return next(known, None)
+    known = [each for each in words if isinstance(each, str) and stop_reason(each) is not StopReason.UNKNOWN]
+    return next(iter(known), None) or next(filter(None, map(_word_of_outcome, found.values())), None)
+
+
+def _word_of_outcome(value: object) -> str | None:
+    """Return the stop reason that a member of an enumeration means, if the enumeration has one for truncated answers.
+    Its other members, such as `ANSWERED`, may have any name.
+    """
+    if not isinstance(value, Enum):
+        return None
+    words = {each.name: _known_stop_word(each) for each in type(value)}
+    if not any(stop_reason(word) is StopReason.MAX_TOKENS for word in words.values()):
+        return None
+    word = words[value.name]
+    return "stop" if stop_reason(word) is StopReason.UNKNOWN else word
 
 
 def _known_stop_word(reason: object) -> str:

@@ -42,6 +42,7 @@ from harness.bridge.clients.own_keys import NO_PARAMETERS, SCHEMA_KEYS, Declarat
 from harness.bridge.clients.signature_reading import attributes_read
 from harness.bridge.clients.sources import MethodCode, classes_with_imports
 from harness.bridge.clients.values import plain_fields, result_object, snake_case
+from harness.model.errors import RECOGNISED_CLIENT, Unsupported
 
 
 def as_annotated(value: object, hint: object) -> Any:
@@ -68,6 +69,9 @@ def _as_instance(value: dict[str, Any], members: Sequence[object]) -> object | N
     if isinstance(role := value.get("role"), str):
         is_result = role == "tool" or is_result_message(value)
         members = _classes_for_role([each for each in members if is_result or not _is_for_results(each)], role)
+        classes = [*_own_classes_among(members)]
+        if role == "assistant" and len(classes) > 1 and not any(_tells_role(each) for each in classes):
+            raise Unsupported(RECOGNISED_CLIENT, "a history", "which class has the messages of the model is not clear")
     elif "type" in value and (block := _content_block(value, members)) is not None:
         return block
     made = (_instance_of(value, each) for each in _own_classes_among(members))
@@ -150,6 +154,12 @@ _ROLE_PATTERNS = {
     "tool": "tool|function|result",
 }
 """Maps each role to a pattern for the names of message classes of this role."""
+
+
+def _tells_role(kind: type) -> bool:
+    """Return whether a class has a field for the role of a message, or a name that shows it."""
+    names = {snake_case(each) for each in hints_of(kind)}
+    return bool(names & {"role", "type", "kind", "author", "sender", "speaker"}) or _has_role(kind, "assistant")
 
 
 def _classes_for_role(members: Sequence[object], role: str) -> list[object]:
