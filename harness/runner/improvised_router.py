@@ -71,6 +71,13 @@ the user asks all `QUESTIONS`, one after each final answer. With `cut call`, the
 """
 
 
+_PROVOCATIONS: Mapping[FirstAnswer, Provocation] = {
+    "divided text": Provocation.TEXT_BLOCKS,
+    "many turns": Provocation.INTERLEAVED_CALLS,
+}
+"""Unusual behaviour of the API, if it permits it."""
+
+
 class ImprovisedRouter(ServeRouter):
     """Responds to every request below `BASE_PATH` with a script that fits its conversation.
 
@@ -143,8 +150,8 @@ class ImprovisedRouter(ServeRouter):
                 try:
                     number = len(self._improvised) + 1
                     made = improvised_scenario(number, view, first, self._first)
-                    if self._first == "divided text" and Provocation.TEXT_BLOCKS in wire.provocations:
-                        made = made.model_copy(update={"provocations": [Provocation.TEXT_BLOCKS]})
+                    if (provocation := _PROVOCATIONS.get(self._first)) in wire.provocations:
+                        made = made.model_copy(update={"provocations": [provocation]})
                 except (
                     ValueError,
                     TypeError,

@@ -502,6 +502,68 @@ def test_code_that_keeps_its_history_is_called_twice(
     assert (done.code, found is None or found in " ".join(done.out.split())) == (found is not None, True), done.out
 
 
+STREAMED = """
+import json
+
+import httpx2
+
+SCHEMA = {"type": "object", "properties": {"item": {"type": "string"}}, "required": ["item"]}
+TOOL = {"type": "function", "function": {"name": "price", "description": "The price.", "parameters": SCHEMA}}
+
+
+class Keeper:
+    def __init__(self, base_url="https://api.openai.com/v1"):
+        self.url, self.history = base_url + "/chat/completions", []
+
+    def say(self, line):
+        self.history.append({"role": "user", "content": line})
+        while True:
+            self.history.append(message := self.complete())
+            if not message.get("tool_calls"):
+                return message["content"]
+            for call in message["tool_calls"]:
+                content = f"{len(call['function']['arguments'])} gold"
+                self.history.append({"role": "tool", "tool_call_id": call["id"], "content": content})
+
+    def complete(self):
+        body = {"model": "gpt-4.1", "messages": self.history, "tools": [TOOL], "stream": True}
+        text, calls, reason = "", [], None
+        with httpx2.stream("POST", self.url, json=body, headers={"authorization": "Bearer none"}) as answer:
+            answer.read() if answer.status_code >= 400 else None
+            answer.raise_for_status()
+            for line in answer.iter_lines():
+                if not line.startswith("data: {"):
+                    continue
+                chunk = json.loads(line[6:])
+                if "error" in chunk:
+                    raise RuntimeError(chunk["error"]["message"])
+                for choice in chunk["choices"]:
+                    text += choice["delta"].get("content") or ""
+                    reason = choice["finish_reason"] or reason
+                    for piece in choice["delta"].get("tool_calls") or []:
+                        self.add(calls, piece)
+        if reason in (None, "length"):
+            raise RuntimeError("the answer was cut off")
+        return {"role": "assistant", "content": text, **({"tool_calls": calls} if calls else {})}
+
+    def add(self, calls, piece):
+        if piece.get("id"):
+            function = {"name": piece["function"]["name"], "arguments": ""}
+            calls.append({"id": piece["id"], "type": "function", "function": function})
+        place = calls[PLACE]
+        place["function"]["arguments"] += piece["function"].get("arguments") or ""
+"""
+
+
+@pytest.mark.parametrize(("place", "is_wrong"), [('piece["index"]', False), ("-1", True)])
+def test_pieces_of_parallel_calls_come_in_turns(harness: Command, folder: Path, place: str, is_wrong: bool) -> None:
+    (folder / "streamed_inn.py").write_text(STREAMED.replace("PLACE", place))
+
+    done = harness("try", "streamed_inn:Keeper")
+
+    assert (done.code, "sent back changed (arguments-changed, 1 cell)" in done.out) == (is_wrong, is_wrong), done.out
+
+
 EXECUTING = """
 import json
 import os
