@@ -430,13 +430,16 @@ def _client_question(name: str, shape: ClientShape, seen: FirstRequest) -> str:
     if shape.takes_functions:
         return _RUNS_TOOLS.format(name=name)
     if shape.is_guess and not name.endswith(f".{'.'.join(shape.whole.path)}"):
-        return _which_method(name, shape)
+        raised = re.match(r"it sent no request( \(.*\))\.", seen.reason)
+        return _which_method(name, shape, raised[1] if raised else "")
     return f"{name} looks like a client, but {seen.reason}"
 
 
-def _which_method(name: str, shape: ClientShape) -> str:
-    """Return the question for a client of which a method was called that did not send the conversation."""
-    return _WHICH_METHOD.format(name=name, called=shape.sentence.partition(" (")[0])
+def _which_method(name: str, shape: ClientShape, raised: str = "") -> str:
+    """Return the question for a client of which a method was called that did not send the conversation. `raised` is the
+    exception in parentheses, if there was one.
+    """
+    return _WHICH_METHOD.format(name=name, called=shape.sentence.partition(" (")[0], raised=raised)
 
 
 def _runs_own_loop(shape: ClientShape) -> bool:
@@ -481,9 +484,9 @@ _RAN_TOOL = (
 )
 
 _WHICH_METHOD = (
-    "{name}: which of its methods sends a conversation? {called} does not. Name it, as in MODULE:CLASS.METHOD. Or "
-    "write a function 'def chat(messages, tools=None)' that calls it and returns its answer, and name that function. "
-    "If it runs tools itself, name a program that uses it: harness try --command 'python my_program.py'."
+    "{name}: which of its methods sends a conversation? {called} does not{raised}. Name it, as in MODULE:CLASS.METHOD. "
+    "Or write a function 'def chat(messages, tools=None)' that calls it and returns its answer, and name that "
+    "function. If it runs tools itself, name a program that uses it: harness try --command 'python my_program.py'."
 )
 
 FOREIGN_FORMS = (ANTHROPIC.name, GEMINI.name, RESPONSES.name)
