@@ -167,8 +167,9 @@ def _try_again(  # noqa: PLR0913, PLR0917 - the first run, and what is known abo
     if result.exit_code and (ended.note or _has_refusal(result)):
         usual, again = _run_again(command, result, began)
         explained = {finding.rule for cell in again.cells for finding in cell.findings if finding.follows is not None}
-        refused = () if _exceeded_limits(result) <= explained else result.cells
-        result = replace(result, cells=[*refused, *again.cells])
+        limits = _exceeded_limits(result)
+        cells = again.cells if limits and limits <= explained else [*result.cells, *again.cells]
+        result = replace(result, cells=cells)
     prints_answer = not usual.note and ANSWER in usual.printed and (not subject or RETURNED_TEXT in usual.printed)
     is_redirected = router.has_redirected
     elapsed = time.monotonic() - began

@@ -448,6 +448,13 @@ class Crossed(Keeper):
         return [{**each, "content": content} for each, content in zip(right, reversed(contents))]
 
 
+class Overtaxed(Keeper):
+    def results(self, calls):
+        if len(calls) > 1:
+            raise RuntimeError("one call at a time")
+        return super().results(calls)
+
+
 class Windowed(Keeper):
     def end_turn(self):
         users = [index for index, each in enumerate(self.history) if each["role"] == "user"]
@@ -482,6 +489,7 @@ UNSAID = "the model's final answer is not in the request with the user's next qu
         ("Keeper", None),
         ("Brief", None),
         ("Windowed", None),
+        ("Overtaxed", "the client stopped before 1 of the 2 answers of the script"),
         ("Orphaning", ORPHAN),
         ("Keeping", KEPT),
         ("Crossed", CROSSED),
