@@ -335,6 +335,9 @@ CLOSED = {
     [
         ('{"type": "function", "name": name, "parameters": schema, "strict": True}', CLOSED),
         ('{"type": "function", "name": name, "parameters": schema}', LOOSE),
+        ('{\n    "name": name,\n    "strict": True,\n    "parameters": schema,\n}', CLOSED),
+        ('{"parameters": schema}\nfor call, result in zip(calls, results, strict=True):', LOOSE),
+        ('{"parameters": schema}\n{"name": name, "strict": True, "schema": schema}', LOOSE),
         ('schema["additionalProperties"] = False\n{"parameters": schema, "strict": True}', LOOSE),
     ],
 )
@@ -347,7 +350,7 @@ def test_code_that_declares_each_tool_as_strict_gets_closed_schemas(source: str,
 def test_a_strict_tool_takes_no_object_without_known_properties() -> None:
     schema: dict[str, Any] = {"type": "object", "properties": {"where": {"type": "object"}}}
     with pytest.raises(Unsupported, match="strict tools take no objects"):
-        with_strict_schemas([ConversationTool("find", "", schema, _unused)], '"strict": True')
+        with_strict_schemas([ConversationTool("find", "", schema, _unused)], '{"parameters": schema, "strict": True}')
 
 
 def _unused(_: object) -> Any:

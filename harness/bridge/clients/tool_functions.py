@@ -69,7 +69,11 @@ def with_strict_schemas(tools: ToolSequence, module: str) -> ToolSequence:
     return [replace(each, parameters=_closed_schema(each.parameters, each.name)) for each in tools]
 
 
-_DECLARES_STRICT = re.compile(r"[\"']strict[\"']:\s*True|\bstrict=True")
+_DECLARES_STRICT = re.compile(
+    r"[\"']parameters[\"']:(?:[^\n}]*\n?){0,3}?[^\n}]*[\"']strict[\"']:\s*True"
+    r"|[\"']strict[\"']:\s*True,(?:[^\n}]*\n?){0,3}?[^\n}]*[\"']parameters[\"']:"
+)
+"""A declaration of a tool with both keys. The format of an answer may be strict as well, and so may `zip`."""
 
 _CLOSES_SCHEMAS = re.compile(r"additionalProperties[\"'](\]\s*=|,\s*False)|\*\*[^\n]*[\"']additionalProperties")
 
