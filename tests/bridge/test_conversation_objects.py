@@ -216,7 +216,11 @@ def new_state(**options):
 
 
 def make_context(user):
-    return {"user": user}
+    return {"messages": [], "user": user}
+
+
+def new_memory():
+    return requests.Session()
 
 
 def converse(PARAMETERS, prompt, functions=()):
@@ -241,8 +245,9 @@ def test_a_function_of_the_module_makes_the_state_of_a_conversation(tmp_path: Pa
 
 
 @pytest.mark.usefixtures("load")
-def test_a_state_whose_function_needs_arguments_is_not_made(tmp_path: Path) -> None:
-    (tmp_path / "strangers_threads.py").write_text(STATES.replace("PARAMETERS", "context"))
+@pytest.mark.parametrize("parameter", ["context", "memory"])
+def test_a_state_that_needs_arguments_or_holds_no_messages_is_not_made(tmp_path: Path, parameter: str) -> None:
+    (tmp_path / "strangers_threads.py").write_text(STATES.replace("PARAMETERS", parameter))
 
     assert recognise_agent(importlib.import_module("strangers_threads").converse, "openai-chat") is None
 

@@ -239,7 +239,7 @@ class Method(MethodCode):
         own = {name: each[0] for name, each in kinds.items() if len(each) == 1 and _keeps_conversation(each[0])}
         members = vars(sys.modules[self.module_name]) if self.module_name in sys.modules else {}
         named = {name: members.get(f"new_{name}") or members.get(f"make_{name}") for name in self.required & _STATES}
-        made = {name: each for name, each in named.items() if callable(each) and not method_of((), each).required}
+        made = {name: each for name, each in named.items() if callable(each) and _makes_conversation(each)}
         return {**made, **own}
 
     @property
@@ -318,6 +318,14 @@ def _keeps_conversation(kind: type) -> bool:
 
 _STATES = frozenset({"state", "session", "conversation", "context", "ctx", "chat", "thread", "memory"})
 """Names of parameters for an object that holds the conversation."""
+
+
+def _makes_conversation(function: Callable[..., object]) -> bool:
+    """Return whether a function needs no arguments, and its code names the messages of what it makes. A `new_session`
+    may also make the session of an HTTP library.
+    """
+    words = re.findall(r"\w+", source_of(function))
+    return not method_of((), function).required and not {*SYNONYMS["messages"]}.isdisjoint(words)
 
 
 def _lists_tools(hint: object) -> bool:
