@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from harness.checks.programs import RETURNED_ONLY_TEXT, RETURNED_TEXT, EndedProgram
@@ -29,8 +29,15 @@ class OtherRun:
 
     @property
     def passed(self) -> list[CellResult]:
-        """The first conversation without findings, for a run that has no defect."""
-        return [replace(each, verdict=Verdict.PASS, findings=(), reason=None) for each in self.result.cells[:1]]
+        """The first conversation without findings, for a run that has no defect. A run that was stopped has none."""
+        cells = () if self.ended.is_stopped else self.result.cells[:1]
+        return [replace(each, verdict=Verdict.PASS, findings=(), reason=None) for each in cells]
+
+
+def _with_findings(cell: CellResult, findings: Sequence[Finding]) -> Iterator[CellResult]:
+    """Yield a conversation with these findings in place of its own, if there are any."""
+    if findings:
+        yield replace(cell, verdict=verdict_of(findings), findings=tuple(findings), reason=None)
 
 
 Judge = Callable[[OtherRun, EndedProgram, RunResult], Iterable[CellResult]]
@@ -62,8 +69,7 @@ def of_later_turns(run: OtherRun, _usual: EndedProgram, result: RunResult) -> It
                 own.append(replace(each, message=_LOST_FINAL_ANSWER))
             elif each.rule == "loop-system" or each.kind is Kind.LIMIT or (is_whole and each.rule in _SENT_BACK_WRONG):
                 own.append(each)
-        if findings := tuple(replace(each, follows=None) for each in own if each.rule not in known):
-            yield replace(cell, verdict=verdict_of(findings), findings=findings, reason=None)
+        yield from _with_findings(cell, [replace(each, follows=None) for each in own if each.rule not in known])
 
 
 _SENT_BACK_WRONG = {"arguments-changed", "call-id-changed", "result-swapped"}
@@ -82,11 +88,10 @@ def after_cut_call(run: OtherRun, _usual: EndedProgram, result: RunResult) -> It
     known = {finding.rule for cell in result.cells for finding in cell.findings}
     for cell in run.result.cells:
         limits = (each for each in cell.findings if each.kind is Kind.LIMIT and each.fails and each.rule not in known)
-        refusals = tuple(replace(each, follows=None) for each in limits)
         if any(finding.rule in _USES_OF_CUT_CALLS and finding.fails for finding in cell.findings):
             yield cell
-        elif refusals:
-            yield replace(cell, verdict=verdict_of(refusals), findings=refusals, reason=None)
+        else:
+            yield from _with_findings(cell, [replace(each, follows=None) for each in limits])
 
 
 _USES_OF_CUT_CALLS = {"cut-call-run", "cut-call-answered"}
@@ -103,8 +108,7 @@ def after_error(run: OtherRun, usual: EndedProgram) -> Iterator[CellResult]:
         findings = [_repeated_request(run.router.repeats)] if run.router.repeats else []
         if not _new_lines(run.ended, usual) and any(each.rule == "script-unplayed" for each in cell.findings):
             findings.append(_HIDDEN_ERROR)
-        if findings:
-            yield replace(cell, verdict=verdict_of(findings), findings=tuple(findings), reason=None)
+        yield from _with_findings(cell, findings)
 
 
 def without_report_of_cut(run: OtherRun, usual: EndedProgram, result: RunResult) -> Iterator[CellResult]:
@@ -122,8 +126,7 @@ def without_report_of_cut(run: OtherRun, usual: EndedProgram, result: RunResult)
         findings = [each for each in cell.findings if each.rule in _SENT_BACK_WRONG - known]
         if is_hidden:
             findings.append(_CUT_ANSWER_RETURNED if RETURNED_TEXT in printed else _CUT_ANSWER_SHOWN)
-        if findings:
-            yield replace(cell, verdict=verdict_of(findings), findings=tuple(findings), reason=None)
+        yield from _with_findings(cell, findings)
 
 
 _CUT_ANSWER_SHOWN = Finding(
@@ -159,9 +162,7 @@ def without_report_of_stream_error(run: OtherRun, usual: EndedProgram, _result: 
     is_reported = _FAILURE_WORDS.search(failed.printed) is not None or bool(_new_lines(failed, ended))
     for cell in run.result.cells[:1]:
         if not is_reported and any(each.rule == "script-unplayed" for each in cell.findings):
-            yield replace(
-                cell, verdict=verdict_of([_HIDDEN_STREAM_ERROR]), findings=(_HIDDEN_STREAM_ERROR,), reason=None
-            )
+            yield from _with_findings(cell, [_HIDDEN_STREAM_ERROR])
 
 
 def _without_answer(printed: str) -> str:
@@ -209,8 +210,7 @@ def after_divided_text(run: OtherRun, _usual: EndedProgram, result: RunResult) -
         findings = [each for each in cell.findings if each.rule not in known]
         if number == 0 and len(missing) == 1 and not run.ended.note:
             findings.append(_lost_part(missing[0]))
-        if findings:
-            yield replace(cell, verdict=verdict_of(findings), findings=tuple(findings), reason=None)
+        yield from _with_findings(cell, findings)
 
 
 _WHITE_SPACE_IN_JSON = re.compile(r"\\[nrt]")

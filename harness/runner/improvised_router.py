@@ -229,9 +229,8 @@ def improvised_scenario(
 ) -> Scenario:
     """Return a scenario for a conversation that begins with this request, and with this kind of answer."""
     declared = [] if view is None else [each for each in view.tools if each.kind == "function"]
-    declared.sort(
-        key=lambda each: not _takes_different_arguments(each)
-    )  # two calls of the first one are to have different arguments
+    # two calls of the first one are to have different arguments
+    declared.sort(key=lambda each: not _takes_different_arguments(each))
     called, ending = _tools_to_call(declared, view)
     faults: dict[FirstAnswer, JSON] = {"error": {"status": 400}, "stream error": {"stream_error": 503}}
     tools: list[JSON] = [
