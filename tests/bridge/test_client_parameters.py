@@ -19,6 +19,7 @@ from harness.bridge.clients.methods import method_of
 from harness.bridge.clients.own_keys import Declaration
 from harness.bridge.clients.shape_recognition import recognise_shape
 from harness.bridge.clients.shaped_client import ShapedClient
+from harness.bridge.clients.sources import modules_of_package
 from harness.bridge.clients.tool_declarations import wraps_tools
 from harness.bridge.clients.tool_functions import make_handler
 from harness.model.errors import PluginError
@@ -354,3 +355,21 @@ def test_an_effort_goes_to_a_method_that_takes_any_option() -> None:
             client.chat(request)
 
     assert seen == [{"effort": "low"}, {"type": "adaptive"}]
+
+
+def test_a_registry_shows_the_modules_of_a_package_beside_a_client(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "wires_beside").mkdir()
+    (tmp_path / "wires_beside" / "claude_wire.py").write_text("def encode(): ...\n")
+    (tmp_path / "wires_beside" / "__init__.py").write_text(
+        "from wires_beside import claude_wire\nWIRES = {'anthropic': claude_wire, 'texts': ['a', 1]}\n"
+    )
+    code = "import json\nfrom pathlib import Path\nfrom wires_beside import WIRES\nCODES = {'json': json.loads}\n"
+    (tmp_path / "client_with_wires.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.import_module("client_with_wires")
+
+    assert modules_of_package("client_with_wires") == ["client_with_wires", "wires_beside.claude_wire"]
+    assert modules_of_package("wires_beside") == ["wires_beside", "wires_beside.claude_wire"]
+    assert modules_of_package("wires_beside.claude_wire") == ["wires_beside.claude_wire"]

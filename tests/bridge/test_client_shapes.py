@@ -28,6 +28,7 @@ from harness.bridge.clients.provider_arguments import divided_model, prefix_of, 
 from harness.bridge.clients.sessions import recognise_session
 from harness.bridge.clients.shape_recognition import load_client, rank_of_candidate, recognise_shape
 from harness.bridge.clients.shaped_client import ShapedClient
+from harness.bridge.clients.sources import fields_given
 from harness.bridge.clients.tool_choices import choice_as_text, takes_choice_as_text
 from harness.bridge.clients.tool_declarations import wraps_tools
 from harness.bridge.openai_messages import Memory, plain
@@ -2573,6 +2574,33 @@ def test_a_tool_choice_may_become_the_name_of_a_tool_in_another_function(given: 
     assert takes_choice_as_text(method, "tool_choice")
     assert choice_as_text(NAMED, method, "tool_choice", "openai-chat") == "look"
     assert choice_as_text("required", method, "tool_choice", "openai-chat") == "any"
+
+
+KEEPING = """
+class Request:
+    tool_choice: str = "auto"
+
+def as_object(req):
+    kind = {"auto": "auto", "required": "any"}.get(req.tool_choice)
+    return {"type": kind} if kind else {"type": "tool", "name": req.tool_choice}
+
+def send(messages, tool_choice="auto"):
+    return as_object(Request(tool_choice=%s))
+"""
+"""A module whose class for a request keeps the tool choice."""
+
+
+def test_a_tool_choice_may_be_kept_by_an_object_that_other_code_reads() -> None:
+    method = _choosing(KEEPING % "tool_choice")
+
+    assert takes_choice_as_text(method, "tool_choice")
+    assert choice_as_text("required", method, "tool_choice", "anthropic") == "required"
+    assert choice_as_text(NAMED, method, "tool_choice", "anthropic") == "look"
+
+
+def test_an_object_that_does_not_get_the_tool_choice_shows_nothing_of_its_words() -> None:
+    assert fields_given(KEEPING % "'auto'", "tool_choice") == ()
+    assert fields_given("def send(", "tool_choice") == ()
 
 
 def test_a_tool_choice_may_be_the_only_allowed_function() -> None:

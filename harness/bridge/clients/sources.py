@@ -65,6 +65,18 @@ def passed_on(source: str, name: str, caller: str = "") -> tuple[tuple[str, str]
     return tuple(found)
 
 
+def fields_given(source: str, name: str) -> tuple[str, ...]:
+    """Return the fields of objects that get the value of a variable `name` when the object is made, by its name."""
+    try:
+        nodes = [*ast.walk(ast.parse(source))]
+    except SyntaxError:
+        return ()
+    classes = {each.name for each in nodes if isinstance(each, ast.ClassDef)}
+    made = (each for each in nodes if isinstance(each, ast.Call) and plain_name(each.func) in classes)
+    given = (one for each in made for one in each.keywords if one.arg is not None)
+    return tuple(dict.fromkeys(str(one.arg) for one in given if _given_name(one.value) == name))
+
+
 def _given_name(node: ast.AST) -> str:
     """Return the name of a variable or an attribute.
 
@@ -81,10 +93,14 @@ def plain_name(node: ast.AST) -> str:
 
 
 def modules_of_package(name: str) -> list[str]:
-    """Return the names of a module and of the modules of its package that define what it imports. Files beside a module
-    that is in no package count as its package.
+    """Return the names of a module and of the modules of its package that define what it imports.
+
+    The values of its dictionaries count as imported. Files and packages beside a module that is in no package count as
+    its package.
     """
-    members = {**vars(sys.modules[name])}.values() if name in sys.modules else ()
+    known = [*{**vars(sys.modules[name])}.values()] if name in sys.modules else []
+    registries = (each for each in known if type(each) is dict and len(each) <= _MAX_REGISTERED)
+    members = [*known, *(each for registry in registries for each in registry.values())]
     modules = (each.__name__ if inspect.ismodule(each) else getattr(each, "__module__", None) for each in members)
     package = f"{name.partition('.')[0]}."
     own = dict.fromkeys((name, *modules))
@@ -93,13 +109,25 @@ def modules_of_package(name: str) -> list[str]:
     ]
 
 
+_MAX_REGISTERED = 20
+"""Limit of the number of entries of a dictionary of classes, functions or modules."""
+
+
 def _is_beside(other: str, name: str) -> bool:
-    """Return whether two modules are files of a project in the same folder, without a package."""
-    files = [getattr(sys.modules.get(each), "__file__", None) for each in (other, name)]
-    if "." in name + other or not all(files):
+    """Return whether a module is in the folder of another one that is in no package, or in a package there."""
+    if "." in name:
         return False
-    folders = {os.path.dirname(str(each)) for each in files}  # noqa: PTH120 - this is called often
+    folders = {_folder_of(each) for each in (other.partition(".")[0], name)}
     return len(folders) == 1 and "site-packages" not in folders.pop()
+
+
+def _folder_of(name: str) -> str:
+    """Return the folder that a module or a package is in, or a name of its own if it has no file."""
+    module = sys.modules.get(name)
+    if (file := getattr(module, "__file__", None)) is None:
+        return name
+    folder = os.path.dirname(file)  # noqa: PTH120 - this is called often
+    return os.path.dirname(folder) if hasattr(module, "__path__") else folder  # noqa: PTH120
 
 
 def modules_around(name: str) -> list[str]:

@@ -9,7 +9,7 @@ from typing import cast
 from harness.bridge.clients.annotations import is_enum, members_of
 from harness.bridge.clients.forms import GEMINI, OPENAI_APIS
 from harness.bridge.clients.methods import Method
-from harness.bridge.clients.sources import passed_on
+from harness.bridge.clients.sources import fields_given, passed_on
 from harness.model.errors import RECOGNISED_CLIENT, Unsupported
 from harness.model.messages import NamedTool, ToolChoice
 
@@ -33,9 +33,11 @@ def takes_choice_as_text(method: Method, parameter: str) -> bool:
 
 def _places(method: Method, parameter: str) -> list[tuple[str, str]]:
     """Return the names of the tool choice in the client's code, with the code in which each one is used: the parameter
-    in its module, and the parameters of the functions of its package that get it.
+    in its module, the parameters of the functions of its package that get it, and the fields of objects that get it.
     """
-    return [(parameter, method.module), *passed_on(method.with_imports, parameter)]
+    code = method.with_imports
+    fields = [(each, code) for each in fields_given(code, parameter)]
+    return [(parameter, method.module), *passed_on(code, parameter), *fields]
 
 
 def _as_name(parameter: str) -> str:
