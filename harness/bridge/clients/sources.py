@@ -99,8 +99,8 @@ def modules_of_package(name: str) -> list[str]:
     its package.
     """
     known = [*{**vars(sys.modules[name])}.values()] if name in sys.modules else []
-    registries = (each for each in known if type(each) is dict and len(each) <= _MAX_REGISTERED)
-    members = [*known, *(each for registry in registries for each in registry.values())]
+    registries = [cast("dict[Any, Any]", each) for each in known if type(each) is dict]
+    members = [*known, *(one for each in registries if len(each) <= _MAX_REGISTERED for one in each.values())]
     modules = (each.__name__ if inspect.ismodule(each) else getattr(each, "__module__", None) for each in members)
     package = f"{name.partition('.')[0]}."
     own = dict.fromkeys((name, *modules))
