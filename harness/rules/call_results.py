@@ -32,7 +32,7 @@ def _missing_calls(evidence: Evidence) -> Iterator[RuleViolation]:
         for expected, call in matched_calls(evidence, req):
             unanswered = expected.foreign and expected.result is None  # most APIs refuse it
             if call is None and not unanswered:
-                message = f"the call of {expected.name} ({expected.id or 'without id'}) is not sent back"
+                message = f"the call of {_named(expected)} is not sent back"
                 yield req.parsed.violation(message, "", [c.name for c in req.view.calls], expected.name)
 
 
@@ -45,17 +45,19 @@ def _missing_calls(evidence: Evidence) -> Iterator[RuleViolation]:
 def _reordered_calls(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.client_requests:
         places = {id(call): place for place, call in enumerate(req.view.calls)}
-        latest: CallView | None = None
-        for expected, call in matched_calls(evidence, req):
-            if call is None:
-                continue
-            if latest is not None and places[id(call)] < places[id(latest)]:
-                message = (
-                    f"the call of {expected.name} ({expected.id or 'without id'}) is before one that came before it"
-                )
-                yield req.parsed.violation(message, call.pointer, call.pointer, f"after {latest.pointer}")
+        sent = [(expected, call) for expected, call in matched_calls(evidence, req) if call is not None]
+        for (first, before), (second, after) in pairwise(sent):
+            if places[id(after)] < places[id(before)]:
+                message = f"the call of {_named(second)} is sent before the call of {_named(first)}, which came first"
+                in_request = sorted((call for _, call in sent), key=lambda call: places[id(call)])
+                found: list[JSON] = [call.id or call.name for call in in_request]
+                right: list[JSON] = [call.id or call.name for _, call in sent]
+                yield req.parsed.violation(message, after.pointer, found, right)
                 break
-            latest = call
+
+
+def _named(call: ExpectedCall) -> str:
+    return f"{call.name} ({call.id or 'without id'})"
 
 
 @RULES.add(
