@@ -50,7 +50,7 @@ from harness.platform.exceptions import exception_summary, origin
 from harness.stdio import adapter_specs
 from harness.stdio.adapter_specs import client_environment
 from harness.stdio.answered_requests import BASE_PATH, continues_after_call, requests_with_steps
-from harness.stdio.loop_trials import possible_loops, tried_loop
+from harness.stdio.loop_trials import loses_call, possible_loops, tried_loop
 
 _TIMEOUT_SECONDS = 90.0
 """Time limit for importing the code and for its first request."""
@@ -320,7 +320,8 @@ def _recognise_with_tool(
         return found if continues_after_call(send, api, PROBE_TOOL.name) else None
     seen = first_request_of(send)
     if b'"look"' in seen.body or Unsupported.__name__ in seen.reason:
-        return found
+        is_lost = isinstance(drive_with_tool, SessionDrive) and loses_call(drive_with_tool, api)
+        return Recognition(question=_NO_CALL.format(name=name, method=drive.prompt.path[0])) if is_lost else found
     lost = _LOST_TOOL.format(reason=f": {seen.reason}" if seen.reason else ".")
     return Recognition(question=_NO_TOOL.format(name=name, reason=lost))
 
@@ -328,6 +329,11 @@ def _recognise_with_tool(
 _NO_TOOL = (
     "{name} looks like a tool loop, but how it gets its tools is not clear.{reason} Write a loop of about ten lines "
     "that gives it its tools: harness help loops."
+)
+
+_NO_CALL = (
+    "{name} looks like a tool loop whose caller runs the tools, but after an answer with a call, {method} returned no "
+    "call that harness can read. Write a loop of about ten lines that runs the tools: harness help loops."
 )
 
 _LOST_TOOL = " A tool that it got did not arrive in its request{reason}"

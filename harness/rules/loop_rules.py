@@ -480,12 +480,14 @@ def hidden_error(given: LoopInputs) -> Iterator[RuleViolation]:
         if text and (not is_partial or answer.reported.get("errors-apart") is True):
             continue
         if turn == len(given.scenario.turns) - 1 and not is_named:
-            why = "the answer cannot be read" if error is None else f"the provider answered with status {error.status}"
+            why, case = ("the answer cannot be read", "unreadable: an empty answer")
+            if error is not None:
+                why, case = f"the provider answered with status {error.status}", None
             if text:
-                why = "the stream ended with an error"
+                why, case = "the stream ended with an error", "a part of a stream"
             what = "the text before it" if text else "an empty answer"
             message = f"{why}, but the loop returned {what} as if it were complete"
-            yield last.response_violation(message, "", "a text" if text else "", "an error")
+            yield last.response_violation(message, "", "a text" if text else "", "an error", case=case)
 
 
 @_loop_rule(

@@ -116,10 +116,11 @@ _EXAMPLE_TEXT = example_value({"type": "string"}, {})
 
 @dataclass(frozen=True, slots=True)
 class _ToolTrial:
-    """Requests of a loop that gets a tool, and the calls that the loop runs."""
+    """Requests of a loop that gets a tool, and the calls that it runs. `has_ended` is set if it raises nothing."""
 
     requests: Sequence[RequestView]
     calls: Sequence[ToolCall]
+    has_ended: bool
 
     @property
     def is_run(self) -> bool:
@@ -150,7 +151,15 @@ def _has_parameter(tool: ToolView) -> bool:
     return _PARAMETER in cast("Mapping[str, JSON]", schema.get("properties") or {})
 
 
-def _try(loop: ToolLoop, api: str) -> _ToolTrial:
+def loses_call(session: SessionDrive, api: str) -> bool:
+    """Return whether a turn of a session ends with its first answer, which calls a tool, and without an exception. Then
+    its caller gets no call that harness can read.
+    """
+    trial = _try(session, api)
+    return trial.has_ended and len(trial.requests) == 1 and not trial.calls
+
+
+def _try(loop: ToolLoop | SessionDrive, api: str) -> _ToolTrial:
     calls = list[ToolCall]()
 
     def run(call: ToolCall) -> ToolResult:
@@ -158,10 +167,12 @@ def _try(loop: ToolLoop, api: str) -> _ToolTrial:
         return ToolResult("", call.name, "Nothing.")
 
     conversation = replace(_GREETING, tools=(ConversationTool(_NAME, _DESCRIPTION, _SCHEMA, run),))
-    requests = requests_with_call(
-        lambda url: loop(Endpoint(url, "no-key"), TRIED_MODELS[0], conversation), api, _NAME, _ARGUMENTS
-    )
-    return _ToolTrial(requests, calls)
+    ended = list[object]()
+
+    def send(url: str) -> None:
+        ended.append(loop(Endpoint(url, "no-key"), TRIED_MODELS[0], conversation))
+
+    return _ToolTrial(requests_with_call(send, api, _NAME, _ARGUMENTS), calls, bool(ended))
 
 
 _GREETING = Conversation(turns=(Message(Role.USER, (Text("Hello"),)),))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.bridge.clients.answer_fields import as_completion
+from harness.bridge.clients.answer_fields import as_completion, own_calls
 from harness.bridge.clients.complete_answers import own_message
 from harness.bridge.clients.message_classes import as_annotated
 from harness.bridge.clients.shape_recognition import recognise_shape
@@ -169,3 +169,20 @@ def test_the_items_may_be_of_the_subclasses_of_one_class() -> None:
     assert (first.text, [each.name for each in first.tool_calls]) == ("One moment.", ["look"])
     assert seen[1] == [UserEntry("Hello"), *made, seen[1][-1]]
     assert isinstance(seen[1][-1], ToolResultEntry)
+
+
+@pytest.mark.parametrize(
+    ("fields", "call_id"),
+    [
+        ({"ref": "c1"}, "c1"),
+        ({"handle": "c1", "status": "completed"}, "c1"),
+        ({"thought_signature": "c1"}, ""),
+        ({"ref": "c1", "group": "g"}, ""),
+        ({"id": "c1", "ref": "r1"}, "c1"),
+        ({"request_id": "c1", "ref": "r1"}, "c1"),
+    ],
+)
+def test_the_id_of_a_call_may_be_its_only_other_text(fields: dict[str, str], call_id: str) -> None:
+    ((_, found, name, arguments),) = own_calls([{**fields, "name": "look", "arguments": {}}])
+
+    assert (found, name, arguments) == (call_id, "look", {})

@@ -1325,6 +1325,7 @@ class Assistant:
     last_usage: dict[str, int] | None = None
     last_refusal: str | None = None
     usage_limit: int = 9
+    spent: dict[str, int] | None = None
 
 
 def test_what_a_call_changes_in_its_object_is_part_of_the_answer() -> None:
@@ -1338,6 +1339,16 @@ def test_what_a_call_changes_in_its_object_is_part_of_the_answer() -> None:
 
     assert answer is not None
     assert (answer.stop_reason, answer.usage.input_tokens, answer.usage.output_tokens) == (StopReason.MAX_TOKENS, 3, 2)
+
+
+def test_token_counts_of_a_session_may_have_another_name() -> None:
+    request, assistant = ChatRequest("", (Message("user", "When does it open?"),)), Assistant()
+    assistant.spent = {"input": 3, "output": 2}
+
+    answer = application_answer("It opens", request, "openai-chat", "", answer_attributes(assistant))
+
+    assert answer is not None
+    assert (answer.usage.input_tokens, answer.usage.output_tokens) == (3, 2)
 
 
 def test_a_refusal_may_be_an_attribute_of_the_object() -> None:

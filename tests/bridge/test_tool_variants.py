@@ -13,12 +13,14 @@ import pytest
 
 from harness.apis.view import ModelStep, TextView
 from harness.bridge.clients.agents import AgentDrive, FunctionDrive
+from harness.bridge.clients.sessions import SessionDrive
+from harness.checks.recognition import recognise_here
 from harness.model.errors import Unsupported
 from harness.model.messages import Message, Role, Text, ToolCall, ToolResult
 from harness.model.protocols import Conversation, ConversationTool, Endpoint, FinalCall
 from harness.stdio import loop_trials
 from harness.stdio.answered_requests import requests_with_steps
-from harness.stdio.loop_trials import final_call_of, loop_of, tried_loop
+from harness.stdio.loop_trials import final_call_of, loop_of, loses_call, tried_loop
 
 Load = Callable[[str], ModuleType]
 
@@ -798,3 +800,42 @@ def test_an_object_in_place_of_a_toolbox_reports_failures_as_the_toolbox_does(
     payloads = [each.payload for request in requests for each in request.results]
     texts = [part.text for payload in payloads for part in payload if isinstance(part, TextView)]
     assert texts == (["Error: the station is closed"] if is_caught else [])
+
+
+SESSION = """
+class Session:
+    def __init__(self, tools=None):
+        self.tools, self.messages = tools, []
+    def ask(self, question: str):
+        self.messages.append({"role": "user", "content": question})
+        return self.send()
+    def submit(self, results: list[dict[str, str]]):
+        for each in results:
+            self.messages.append({"role": "tool", "tool_call_id": each["id"], "content": each["output"]})
+        return self.send()
+    def send(self):
+        message = post({"model": "gpt-5.4", "messages": self.messages, "tools": self.tools})
+        self.messages.append(message)
+        RETURNED
+"""
+
+
+@pytest.mark.parametrize(
+    ("returned", "is_asked"),
+    [
+        ("return message", False),
+        ("self.pending = message.get('tool_calls')", False),
+        ("return [each['function']['name'] for each in message['tool_calls'] or ()]", True),
+        ("raise Failed('no text') if not message['content'] else None", False),
+    ],
+)
+def test_a_session_whose_calls_cannot_be_read_gets_a_question(load: Load, returned: str, *, is_asked: bool) -> None:
+    kind = load(SESSION.replace("RETURNED", returned)).Session
+    session = loop_of(kind, "openai-chat")
+    assert isinstance(session, SessionDrive)
+
+    found = recognise_here(f"{kind.__module__}:Session")
+
+    assert loses_call(session, "openai-chat") is is_asked
+    assert ("ask returned no call that harness can read" in found.question) is is_asked
+    assert bool(found.spec) is not is_asked

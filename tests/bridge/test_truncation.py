@@ -130,6 +130,14 @@ def test_the_answer_of_a_turn_says_whether_anything_shows_it(
     assert (NO_TRUNCATION in answer.reported) == is_silent
 
 
+def test_a_flag_that_the_answer_is_whole_counts_whatever_the_code_may_do(package: Callable[[str, str], str]) -> None:
+    module = package("status in ('completed', 'incomplete')", "")
+
+    assert may_report_truncation({"text": "The first"}, [], module)
+    assert not may_report_truncation({"text": "The first", "complete": True}, [], module)
+    assert may_report_truncation({"text": "The first", "complete": True}, [{"status": "incomplete"}], module)
+
+
 def test_a_module_in_the_same_folder_may_report_it(tmp_path: Path, package: Callable[[str, str], str]) -> None:
     module = package("", "")
     assert not may_report_truncation("The first", [], module)
@@ -207,6 +215,12 @@ def test_an_object_may_hold_the_stop_reason(package: Callable[[str, str], str], 
         ({"text": "The first", "id": "resp_1", "calls": [], "tokens": 7}, False),
         ([{"type": "text", "text": "The first"}], False),
         ({"text": "The first", "is_cut": True}, True),
+        ({"text": "The first", "ended": False}, True),
+        (["The first", False], True),
+        ({"text": "The first", "complete": False}, True),
+        ({"text": "The first", "complete": True}, False),
+        ({"text": "The first", "truncated": False, "is_complete": True}, False),
+        ({"text": "The first", "complete": True, "status": "partial"}, True),
         ({"text": "The first", "outcome": "partial"}, True),
         ([{"type": "text", "text": "The first"}, {"type": "end_of_budget"}], True),
     ],

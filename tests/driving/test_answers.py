@@ -106,6 +106,12 @@ def test_what_the_application_does_not_get_is_found(results: Cells, way: str) ->
     assert f"{causes[0].rule}: {causes[0].message}".startswith(WRONG[way])
 
 
+def test_kinds_of_hidden_errors_are_separate_causes(results: Cells) -> None:
+    cases = [results[way].findings[0].case for way in ("400-empty", "html-empty", "streamed-hides")]
+
+    assert len({*cases}) == len(cases)
+
+
 def test_repeating_an_invalid_request_is_a_warning(results: Cells) -> None:
     cell = results["400-again"]
 

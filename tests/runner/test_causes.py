@@ -50,6 +50,13 @@ def follows(*findings: Finding) -> list[str | None]:
     return [None if each.follows is None else found[each.follows].rule for each in found]
 
 
+def test_arguments_that_were_read_wrongly_are_sent_back_wrongly() -> None:
+    run, sent = finding("tool-run-otherwise", 1, of_response=True), finding("arguments-changed", 2)
+
+    assert follows(run, sent) == [None, "tool-run-otherwise"]
+    assert follows(sent, finding("tool-run-otherwise", 3, of_response=True)) == [None, None]
+
+
 def test_a_missing_field_may_be_the_lost_state() -> None:
     lost = finding("opaque-state-lost", pointer="/messages/1/content/0")
     missing = limit("anthropic-field-missing", pointer="/messages/1/content/0")

@@ -13,5 +13,5 @@ The modules, by subject:
 - Tools: `tool_arguments`, `tool_objects`, `inherited_tools`, `field_tools`, `tool_functions`, `tool_declarations`,
   `tool_registration`, and those with names of their own: `declared_parts`, `tool_classes`, `own_tools`.
 - Tool loops: `agents`, `sessions`, `loop_methods`, `loop_settings`, `sent_tools`, `result_code`, `submitted_results`,
-  `caller_messages`, `turns`, `session_openers`, `user_answers`.
+  `requested_calls`, `caller_messages`, `turns`, `session_openers`, `user_answers`.
 """

@@ -59,12 +59,24 @@ def fields_of_call(call: object) -> dict[str, Any]:
             raw += others  # the text that a property could not parse
         if raw:
             found["arguments"] = found[raw[0]]
-    if not {*_NAME_FIELDS} & found.keys() and {*_ID_FIELDS} & found.keys() and {*ARGUMENT_FIELDS} & found.keys():
-        known = (*ARGUMENT_FIELDS, *_OTHER_FIELDS)
-        texts = [each for name, each in found.items() if isinstance(each, str) and name not in known]
-        if len(texts) == 1:
-            found["name"] = texts[0]  # under a name of the client's own
+    if {*ARGUMENT_FIELDS} & found.keys():
+        found |= _unusual_field(found)
     return found
+
+
+def _unusual_field(found: Mapping[str, Any]) -> dict[str, str]:
+    """Return the id or the name of a call if it is its only other text, under a name of the client's own."""
+    has_id, has_name = (bool({*names} & found.keys()) for names in (_ID_FIELDS, _NAME_FIELDS))
+    if has_id is has_name or call_id_field(found):
+        return {}
+    known = (*ARGUMENT_FIELDS, *_OTHER_FIELDS)
+    others = [name for name, each in found.items() if isinstance(each, str) and each and name not in known]
+    texts = [each for each in others if not _NO_ID.search(each)]
+    return {"name" if has_id else "id": found[texts[0]]} if len(texts) == 1 else {}
+
+
+_NO_ID = re.compile("args|arguments|kind|role|status|state|signature|thought|text|content|output|result|error|raw|json")
+"""Names of texts of a call that are neither its id nor its name."""
 
 
 def is_single_call(call: object) -> bool:

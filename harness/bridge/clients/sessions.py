@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 from harness.bridge.clients.annotations import members_of
-from harness.bridge.clients.answer_fields import OwnCall, own_calls
+from harness.bridge.clients.answer_fields import OwnCall
 from harness.bridge.clients.client_makers import ClientMaker, maker_of
 from harness.bridge.clients.loop_methods import (
     RESULT_METHOD,
@@ -35,6 +34,7 @@ from harness.bridge.clients.loop_settings import (
 from harness.bridge.clients.message_classes import as_annotated
 from harness.bridge.clients.methods import Method
 from harness.bridge.clients.names import SYNONYMS, first_known
+from harness.bridge.clients.requested_calls import RequestedCalls
 from harness.bridge.clients.response_ids import response_id_argument
 from harness.bridge.clients.sources import ClassSource
 from harness.bridge.clients.submitted_results import SubmittedResults, content_of_result
@@ -47,11 +47,9 @@ from harness.bridge.clients.turns import (
     changed_attributes,
     check_texts,
     entered,
-    plain_answer,
     prompt_text,
 )
 from harness.bridge.clients.user_answers import confirmed_questions
-from harness.bridge.clients.values import plain_fields
 from harness.model.errors import RECOGNISED_CLIENT, Unsupported
 from harness.model.messages import ChatResponse, ToolCall
 from harness.model.protocols import Capability, Conversation, Endpoint
@@ -151,6 +149,7 @@ class SessionDrive:
             confirmed_questions(),
             entered(runner, self.maker.open_client(runner, client), stays_open=stays_open) as opened,
         ):
+            requested = RequestedCalls(opened, self.methods, self.api)
             for turn in conversation.turns:
                 before = answer_attributes(opened)
                 given = {**examples, prompt: prompt_text(turn)}
@@ -159,8 +158,7 @@ class SessionDrive:
                 answer = call_method(runner, opened, self.prompt, arguments)
                 answer = self._resume(runner, opened) if is_added else answer
                 for _ in range(conversation.max_answers):
-                    calls = own_calls(plain_answer(answer)) or _pending_calls(opened)
-                    if not calls:
+                    if not (calls := requested.after(answer, turn)):
                         break
                     shared = {**examples, **system, **response_id_argument(self.results, answer)}
                     repeated = {each: value for each, value in shared.items() if each in self.results.names}
@@ -237,16 +235,6 @@ def _submit_each(
             call_method(runner, client, method, arguments[-1])
             arguments = [*arguments[-2::-1]]
     return [call_method(runner, client, method, each) for each in arguments][-1]
-
-
-def _pending_calls(client: object) -> list[OwnCall]:
-    """Return the calls that a client holds in an attribute until they have results, in a list or by their ids."""
-    own = (each for name, each in plain_fields(client).items() if _PENDING_CALLS.search(name))
-    lists = ([*cast("Mapping[str, object]", each).values()] if isinstance(each, Mapping) else each for each in own)
-    return next((calls for each in lists if (calls := own_calls(each))), list[OwnCall]())
-
-
-_PENDING_CALLS = re.compile("pending|calls$")
 
 
 def _run_tool(conversation: Conversation, made: OwnCall) -> dict[str, Any]:

@@ -33,20 +33,33 @@ def may_report_truncation(returned: JSON, objects: Iterable[object], module: str
     modules = {module, *(kind.__module__ for each in known for kind in type(each).__mro__)}
     own = (each for each in modules if each.partition(".")[0] not in sys.stdlib_module_names | _SILENT_LIBRARIES)
     try:
-        return _has_state(returned) or _holds_stop_word(known) or any(map(_code_may_report, own))
+        if {*_states_in(returned)} == {_CLAIMS_WHOLE}:
+            return _holds_stop_word(known)
+        return any(_states_in(returned)) or _holds_stop_word(known) or any(map(_code_may_report, own))
     except Exception:  # noqa: BLE001 - third-party objects may fail in any way
         return True
 
 
-def _has_state(value: JSON, key: str = "") -> bool:
-    """Return whether a value has a truth value, or a text whose name means a state."""
+def _states_in(value: JSON, key: str = "") -> Iterator[str]:
+    """Yield the states in a value: a truth value, or a text whose name means a state. A flag that says that the answer
+    is whole yields `_CLAIMS_WHOLE`.
+    """
     if isinstance(value, Mapping):
-        return any(_has_state(each, name) for name, each in cast("Mapping[str, JSON]", value).items())
-    if isinstance(value, list):
-        return any(_has_state(each, key) for each in value)
-    is_state = isinstance(value, str) and value not in _KINDS_OF_PARTS and _STATE_FIELDS.search(key)
-    return isinstance(value, bool) or bool(is_state)
+        for name, each in cast("Mapping[str, JSON]", value).items():
+            yield from _states_in(each, name)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _states_in(each, key)
+    elif isinstance(value, bool):
+        is_whole = (_WHOLE_FLAGS if value else _PARTIAL_FLAGS).fullmatch(key) is not None
+        yield _CLAIMS_WHOLE if is_whole else key or "a flag"
+    elif isinstance(value, str) and value not in _KINDS_OF_PARTS and _STATE_FIELDS.search(key):
+        yield key
 
+
+_CLAIMS_WHOLE = "the answer is whole"
+
+_WHOLE_FLAGS, _PARTIAL_FLAGS = re.compile("(is_)?complete"), re.compile("(is_|was_)?(truncated|incomplete|cut_off)")
 
 _KINDS_OF_PARTS = frozenset({"text", "output_text", "message"})
 

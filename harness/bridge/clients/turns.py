@@ -16,7 +16,7 @@ from harness.bridge.clients.invocation import attribute_of, call_with, result_of
 from harness.bridge.clients.methods import Method
 from harness.bridge.clients.objects import open_object
 from harness.bridge.clients.truncation import may_report_truncation
-from harness.bridge.clients.values import has_attributes, jsonable
+from harness.bridge.clients.values import has_attributes, jsonable, plain_fields
 from harness.bridge.completions import ERROR_FIELD, ERRORS_APART, NO_STOP_REASON, NO_TRUNCATION
 from harness.bridge.openai_messages import Memory
 from harness.model.errors import RECOGNISED_CLIENT, HarnessError, ToolFailed, Unsupported
@@ -171,7 +171,7 @@ def application_answer(
     given = {message.text for message in request.messages} | {request.system}
     value = jsonable_or_text(plain_answer(returned))
     words, flags = [each for each in _shown_texts(value) if each not in given], [*_error_fields(value)]
-    read = _read_returned(returned, request, api, source)
+    read = read_returned(returned, request, api, source)
     if isinstance(returned, EventList) and (read is None or not read.text) and words:
         return None
     members = cast("tuple[object, ...]", returned) if isinstance(returned, tuple) else ()
@@ -194,15 +194,15 @@ def application_answer(
 
 def answer_attributes(client: object) -> dict[str, JSON]:
     """Return the attributes of an object that describe its last answer: the stop reason, token counts, a refusal or an
-    error. A prefix such as `last_` is left out of their names.
+    error. A prefix such as `last_` is left out of their names, and all token counts are named `usage`.
     """
     found: dict[str, JSON] = {}
     for name in dir(client):
         if (match := _ANSWER_ATTRIBUTE.fullmatch(name)) is not None:
             with contextlib.suppress(Exception):  # a property of third-party code may fail in any way
-                value = getattr(client, name)
-                if not callable(value):
-                    found[match[1]] = jsonable(value)
+                value, key = getattr(client, name), match[1] or "usage"
+                if not callable(value) and (key != "usage" or plain_fields(value)):
+                    found[key] = jsonable(value)
     return found
 
 
@@ -211,10 +211,13 @@ def changed_attributes(before: Mapping[str, JSON], after: Mapping[str, JSON]) ->
     return {name: value for name, value in after.items() if value is not None and value != before.get(name)}
 
 
-_ANSWER_ATTRIBUTE = re.compile("(?:last_|total_)?(finish_reason|stop_reason|usage|refusal|error|truncated|incomplete)")
+_ANSWER_ATTRIBUTE = re.compile(
+    "(?:last_)?(finish_reason|stop_reason|refusal|error|truncated|incomplete)"
+    "|(?:\\w+_)?usage|(?:tokens_)?(?:used|spent)|token_counts?|tokens"
+)
 
 
-def _read_returned(returned: Returned, request: ChatRequest, api: str, source: str) -> ChatResponse | None:
+def read_returned(returned: Returned, request: ChatRequest, api: str, source: str) -> ChatResponse | None:
     """Return the answer as a response, or `None` if it cannot be read."""
     with contextlib.suppress(Exception):
         if isinstance(returned, EventList):
