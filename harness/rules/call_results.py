@@ -32,7 +32,7 @@ def _missing_calls(evidence: Evidence) -> Iterator[RuleViolation]:
         for expected, call in matched_calls(evidence, req):
             unanswered = expected.foreign and expected.result is None  # most APIs refuse it
             if call is None and not unanswered:
-                message = f"the call of {_named(expected)} is not sent back"
+                message = f"the call of {_name_and_id(expected)} is not sent back"
                 yield req.parsed.violation(message, "", [c.name for c in req.view.calls], expected.name)
 
 
@@ -48,7 +48,8 @@ def _reordered_calls(evidence: Evidence) -> Iterator[RuleViolation]:
         sent = [(expected, call) for expected, call in matched_calls(evidence, req) if call is not None]
         for (first, before), (second, after) in pairwise(sent):
             if places[id(after)] < places[id(before)]:
-                message = f"the call of {_named(second)} is sent before the call of {_named(first)}, which came first"
+                names = f"{_name_and_id(second)} is sent before the call of {_name_and_id(first)}"
+                message = f"the call of {names}, which came first"
                 in_request = sorted((call for _, call in sent), key=lambda call: places[id(call)])
                 found: list[JSON] = [call.id or call.name for call in in_request]
                 right: list[JSON] = [call.id or call.name for _, call in sent]
@@ -56,7 +57,7 @@ def _reordered_calls(evidence: Evidence) -> Iterator[RuleViolation]:
                 break
 
 
-def _named(call: ExpectedCall) -> str:
+def _name_and_id(call: ExpectedCall) -> str:
     return f"{call.name} ({call.id or 'without id'})"
 
 

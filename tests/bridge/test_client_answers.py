@@ -659,6 +659,7 @@ class Ending(Enum):
     ANSWERED = "answered"
     TRUNCATED = "truncated"
     DECLINED = "declined"
+    OTHER = "other"
 
 
 class Mood(Enum):
@@ -672,6 +673,7 @@ class Mood(Enum):
         (Ending.ANSWERED, StopReason.END_TURN),
         (Ending.TRUNCATED, StopReason.MAX_TOKENS),
         (Ending.DECLINED, StopReason.REFUSAL),
+        (Ending.OTHER, StopReason.UNKNOWN),
         (Mood.GLAD, None),
     ],
 )

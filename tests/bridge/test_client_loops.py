@@ -1464,6 +1464,30 @@ def test_the_method_that_sends_a_request_takes_the_prompt_whatever_its_name_is(l
     assert module.SEEN == [{"properties": {"city": {"type": "string"}}}, "sunny in Paris"]
 
 
+@pytest.mark.parametrize(
+    ("schema", "closed"),
+    [
+        ('"properties": params}', {}),
+        ('"properties": dict(params)}', {}),
+        (
+            '"properties": params, "additionalProperties": False}, "strict": True',
+            {"required": [], "additionalProperties": False},
+        ),
+    ],
+)
+def test_a_method_may_take_the_schema_of_each_property(load: Load, schema: str, closed: dict[str, Any]) -> None:
+    code = OWN_NAMES.replace('{"properties": {key: {"type": kind} for key, kind in params.items()}}', "DECLARED")
+    module = load(code.replace("DECLARED", f'{{"parameters": {{{schema}}}'))
+    drive = recognise_agent(module.Agent, "openai-chat")
+    assert isinstance(drive, AgentDrive)
+    given = {"type": "object", "properties": {"city": {"type": "object", "properties": {}}}, "required": ["city"]}
+
+    drive(HERE, "model", conversation(tools=(ConversationTool("weather", "", given, weather),)))
+
+    found = module.SEEN[0]["parameters"]["properties"]["city"]
+    assert found == {"type": "object", "properties": {}} | closed
+
+
 def test_a_prompt_of_a_usual_name_comes_first(load: Load) -> None:
     code = OWN_NAMES + "\n    def create(self, items):\n        return httpx2.post('', json=items)\n"
     code += "    def respond(self, text):\n        return self.create([text])\n"

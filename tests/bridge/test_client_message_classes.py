@@ -15,7 +15,7 @@ import pytest
 from pydantic import BaseModel
 
 from harness.bridge.clients.forms import ANTHROPIC, OPENAI, Form
-from harness.bridge.clients.message_classes import as_annotated, marks_errors
+from harness.bridge.clients.message_classes import as_annotated, has_role_for_results, marks_errors
 from harness.bridge.clients.message_dictionaries import mentions_tool_role, with_own_roles
 from harness.bridge.clients.shape_recognition import recognise_shape
 from harness.bridge.clients.shaped_client import ShapedClient
@@ -647,3 +647,23 @@ def test_a_message_of_the_model_has_a_class_that_shows_it(hint: object, made: ob
 def test_a_message_of_the_model_is_not_made_if_no_class_shows_its_role() -> None:
     with pytest.raises(Unsupported, match="which class has the messages of the model is not clear"):
         as_annotated({"role": "assistant", "content": "Hello", "text": "Hello"}, Remark | Minute)
+
+
+@dataclass
+class OfResults:
+    """A message whose results have a role of their own."""
+
+    role: Literal["user", "assistant", "results"]
+    text: str = ""
+
+
+@dataclass
+class OfUser:
+    """A message whose results are the user's."""
+
+    role: Literal["user", "assistant"]
+    text: str = ""
+
+
+def test_the_words_for_the_role_show_whether_results_have_one() -> None:
+    assert [has_role_for_results(each) for each in (OfResults, OfUser, Path)] == [True, False, False]

@@ -324,7 +324,7 @@ class AgentDrive:
     def __call__(self, endpoint: Endpoint, model: str, conversation: Conversation) -> list[ChatResponse | None]:
         """Run a conversation. Return what the application gets for each turn."""
         check_texts(conversation)
-        tools = with_values(with_strict_schemas(conversation.tools, self.prompt.module), self.prompt.module)
+        tools = with_values(with_strict_schemas(conversation.tools, self.prompt.with_imports), self.prompt.module)
         constructor_tools = {name: make(tools, self.api) for name, make in self.constructor_tools.items()}
         client, per_call, system = self._client(endpoint, model, conversation, constructor_tools)
         examples = self.prompt.examples
@@ -483,7 +483,7 @@ class FunctionDrive:
         given |= settings
         for each in self.registries:
             cast("dict[str, object] | list[object]", self.members[each]).clear()
-        tools = with_strict_schemas(conversation.tools, self.prompt.module)
+        tools = with_strict_schemas(conversation.tools, self.prompt.with_imports)
         tools = with_values(tools, self.prompt.module) if self.prompt_tools else tools
         for tool in tools:
             if self.registrar is not None:

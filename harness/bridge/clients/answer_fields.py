@@ -316,7 +316,7 @@ def stop_reason_in(found: Mapping[str, Any]) -> str | None:
 
 def _word_of_outcome(value: object) -> str | None:
     """Return the stop reason that a member of an enumeration means, if the enumeration has one for truncated answers.
-    Its other members, such as `ANSWERED`, may have any name.
+    Its other members, such as `ANSWERED`, may have any name. One for all rare reasons keeps its word.
     """
     if not isinstance(value, Enum):
         return None
@@ -324,7 +324,11 @@ def _word_of_outcome(value: object) -> str | None:
     if not any(stop_reason(word) is StopReason.MAX_TOKENS for word in words.values()):
         return None
     word = words[value.name]
-    return "stop" if stop_reason(word) is StopReason.UNKNOWN else word
+    is_usual = stop_reason(word) is StopReason.UNKNOWN and word.lower() not in _WORDS_OF_RARE_REASONS
+    return "stop" if is_usual else word
+
+
+_WORDS_OF_RARE_REASONS = frozenset({"other", "unknown"})
 
 
 def _known_stop_word(reason: object) -> str:

@@ -447,10 +447,15 @@ def _marks_of_result(known: Mapping[str, Any], hints: Mapping[str, object]) -> d
     return found
 
 
-def lists_roles(kind: type) -> bool:
-    """Return whether the annotation of a message class lists the words for its role."""
+def listed_roles(kind: type) -> list[str]:
+    """Return the words for the role of a message class that its annotation lists."""
     hints = hints_of(kind)
-    return any([*_words_of(hints.get(name))] for name in ("role", *FIELD_ALIASES["role"]))
+    return [word for name in ("role", *FIELD_ALIASES["role"]) for word in _words_of(hints.get(name))]
+
+
+def has_role_for_results(kind: type) -> bool:
+    """Return whether one of the words that are listed for the role of a message class is for results."""
+    return any(re.match(_ROLE_PATTERNS["tool"], each.lower()) for each in listed_roles(kind))
 
 
 def _words_of(hint: object) -> Iterator[str]:

@@ -15,7 +15,7 @@ from harness.bridge.clients.answer_fields import own_calls
 from harness.bridge.clients.complete_answers import READS_CALLS
 from harness.bridge.clients.forms import ANTHROPIC, GEMINI, OPENAI, OPENAI_APIS, RESPONSES
 from harness.bridge.clients.inherited_tools import model_of_tool
-from harness.bridge.clients.message_classes import as_annotated, lists_roles
+from harness.bridge.clients.message_classes import as_annotated, has_role_for_results, listed_roles
 from harness.bridge.clients.message_dictionaries import (
     mentions_tool_role,
     reads_answered_calls,
@@ -177,9 +177,10 @@ class RequestArguments:
         """
         source, form = method.module, self.shape.form
         if classes := own_classes(method.hints.get(method.parameter(form.messages, form) or "")):
-            package = "" if any(map(lists_roles, classes)) else method.with_imports
+            package = "" if any(map(listed_roles, classes)) else method.with_imports
             kinds = [each for kind in classes for each in (kind, *subclasses_of(kind))]
-            has_tool_role = self.api in OPENAI_APIS or len(kinds) > 1 or mentions_tool_role(method.with_imports)
+            has_tool_role = self.api in OPENAI_APIS or len(kinds) > 1 or any(map(has_role_for_results, kinds))
+            has_tool_role = has_tool_role or mentions_tool_role(method.with_imports)
             answered = with_answered_calls(messages, request, self._own_calls(request))
             return with_own_roles(answered, source, package, has_tool_role=has_tool_role)
         if self.api == ANTHROPIC.name and source and not READS_CALLS.search(source):

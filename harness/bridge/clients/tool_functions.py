@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
 import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from keyword import iskeyword
 from typing import Any, TypeAlias, cast
 
@@ -57,23 +59,37 @@ class RecordedTool:
     gives_values: bool
 
 
-def with_strict_schemas(tools: ToolSequence, module: str) -> ToolSequence:
-    """Return tools whose schemas fit strict tools, if the source of a module declares each tool as strict: closed
-    objects with required properties. Code that closes schemas itself gets them unchanged.
+def with_strict_schemas(tools: ToolSequence, source: str) -> ToolSequence:
+    """Return tools whose schemas fit strict tools, if source code declares each tool as strict: closed objects with
+    required properties. Code that closes schemas itself gets them unchanged.
 
     Raises:
         Unsupported: A schema has an object whose properties are not listed.
     """
-    if not _DECLARES_STRICT.search(module) or _CLOSES_SCHEMAS.search(module):
+    if not _declares_strict(source) or _CLOSES_SCHEMAS.search(source):
         return tools
     return [replace(each, parameters=_closed_schema(each.parameters, each.name)) for each in tools]
 
 
-_DECLARES_STRICT = re.compile(
-    r"[\"']parameters[\"']:(?:[^\n}]*\n?){0,3}?[^\n}]*[\"']strict[\"']:\s*True"
-    r"|[\"']strict[\"']:\s*True,(?:[^\n}]*\n?){0,3}?[^\n}]*[\"']parameters[\"']:"
-)
-"""A declaration of a tool with both keys. The format of an answer may be strict as well, and so may `zip`."""
+@lru_cache(maxsize=64)
+def _declares_strict(source: str) -> bool:
+    """Return whether code has a dictionary with the keys `parameters` and `strict`, which is true.
+
+    The format of an answer may be strict as well, but it has no parameters.
+    """
+    if "strict" not in source:
+        return False
+    try:
+        dicts = [each for each in ast.walk(ast.parse(source)) if isinstance(each, ast.Dict)]
+    except SyntaxError:
+        return False
+    found = (dict(zip((_words(key) for key in each.keys), map(_words, each.values), strict=True)) for each in dicts)
+    return any(each.get("'strict'") == "True" and "'parameters'" in each for each in found)
+
+
+def _words(node: ast.expr | None) -> str:
+    return repr(node.value) if isinstance(node, ast.Constant) else ""
+
 
 _CLOSES_SCHEMAS = re.compile(r"additionalProperties[\"'](\]\s*=|,\s*False)|\*\*[^\n]*[\"']additionalProperties")
 

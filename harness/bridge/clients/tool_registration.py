@@ -23,6 +23,7 @@ from harness.bridge.clients.tool_declarations import (
 )
 from harness.bridge.clients.tool_functions import make_function
 from harness.bridge.clients.tool_objects import ToolMaker, tool_maker
+from harness.bridge.clients.values import without_keys
 from harness.model.errors import RECOGNISED_CLIENT, Unsupported
 from harness.model.protocols import ConversationTool
 
@@ -81,6 +82,8 @@ class Registrar:
 
     def _properties(self, tool: ConversationTool) -> dict[str, object]:
         """Return the schema of each property of a tool's arguments."""
+        if "additionalProperties" in self.method.source and tool.parameters.get("additionalProperties") is False:
+            tool = replace(tool, parameters=without_keys(tool.parameters, "additionalProperties"))
         check_schema(tool, takes_required=False)
         found = cast("dict[str, object]", tool.parameters.get("properties") or {})
         if found.keys() & self.method.names:
@@ -113,7 +116,16 @@ def registrar_by(method: Method, owner: type | None = None) -> Registrar | None:
     if is_event_method(method):
         return None
     found = [made for find in _REGISTRATIONS if (made := find(method, owner)) is not None]
-    return min(found, key=lambda each: (each.is_by_signature, each.is_decorator), default=None)
+    best = min(found, key=lambda each: (each.is_by_signature, each.is_decorator), default=None)
+    takes_properties = best is not None and best.is_by_signature and _takes_properties(method)
+    return replace(best, takes_properties=True) if best and takes_properties else best
+
+
+def _takes_properties(method: Method) -> bool:
+    """Return whether the `**options` of a method are the properties of a schema, as they are."""
+    options = re.search(r"def \w+\([^)]*\*\*(\w+)", method.source)
+    schema = rf"[\"']properties[\"']:\s*(dict\()?{options[1]}\b(?!\.)" if options else r"(?!)"
+    return re.search(schema, method.source) is not None
 
 
 def is_event_method(method: Method) -> bool:
