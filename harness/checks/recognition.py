@@ -122,8 +122,8 @@ def recognise_here(name: str, api: str = "") -> Recognition:
             return _recognise_drive(name, cast("Drive", value), _signature(name, value))
         is_function = bool(method) or is_decorated_object(value)
         if not is_function and (found := _recognise_loop(name, value, api)) is not None:
-            if found.question and (client := _recognise_with_messages(name, value, api)) is not None:
-                return client
+            if found.question and (other := _recognise_otherwise(name, value, api)) is not None:
+                return other
             return replace(_with_providers(found, value), default_model=configured_model(value))
         shape = recognise_shape(value, name, method, api)
         found = _recognise_client(name, shape, api)
@@ -339,14 +339,16 @@ _NO_CALL = (
 _LOST_TOOL = " A tool that it got did not arrive in its request{reason}"
 
 
-def _recognise_with_messages(name: str, value: object, api: str) -> Recognition | None:
-    """Recognise a client that takes messages. Return `None` if it is none, or if it cannot be called."""
+def _recognise_otherwise(name: str, value: object, api: str) -> Recognition | None:
+    """Recognise a client that takes messages, or code with tools of its own that only looks like a loop for those of
+    its caller. Return `None` if it is neither, or if it cannot be called.
+    """
     try:
         shape = recognise_shape(value, name, "", api)
-    except PluginError:
+    except Exception:  # noqa: BLE001 - the user's constructor may fail in any way
         return None
-    found = _recognise_client(name, shape, api) if shape.form is not PROMPT else Recognition()
-    return found if found.spec else None
+    found = _of_whole_loop(name, _recognise_client(name, shape, api), looping_method(value, shape.whole), api)
+    return found if found.command or (found.spec and shape.form is not PROMPT) else None
 
 
 def _recognise_drive(name: str, drive: Drive, shown: str) -> Recognition:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from typing import cast
+from typing import Any, cast
 
 from harness.apis import registry
 from harness.bridge.call_log import BoundMethod, LoggedCall, logged_calls
@@ -72,10 +72,22 @@ def call_once(spec: str, model: str) -> None:
             if messages[-1].tool_calls:
                 sys.stdout.write(f"{RETURNED_CALLS}\n")
                 break  # the caller would have to send their results first
-    returned = _returned_by(calls[-1])
-    sys.stdout.write(f"{returned}\n")
-    if isinstance(returned, str) or text_of_fields(returned):
-        function = calls[-1].function
+    _print_result(calls[-1], messages[-1].text)
+
+
+def _print_result(call: LoggedCall, text: str) -> None:
+    """Print what a call returned, and lines about it. Of a stream of other pieces than texts, print the whole `text`
+    of the answer and the pieces without a text.
+    """
+    returned: Any = _returned_by(call)
+    has_text = isinstance(returned, str) or bool(text_of_fields(returned))
+    if call.is_stream and not isinstance(returned, str):
+        has_text = bool(text)
+        sys.stdout.writelines(f"{each}\n" for each in (text, *returned) if each is text or not text_of_fields(each))
+    else:
+        sys.stdout.write(f"{returned}\n")
+    if has_text:
+        function = call.function
         owner = function.client if isinstance(function, BoundMethod) else function
         module = str(getattr(owner, "__module__", ""))
         is_silent = not may_report_truncation(jsonable_or_text(returned), (returned, owner), module)
@@ -83,7 +95,11 @@ def call_once(spec: str, model: str) -> None:
 
 
 def _returned_by(call: LoggedCall) -> object:
-    return call.awaited if call.is_awaited else call.result
+    """Return what a call returned. The pieces of a stream are joined if they are texts."""
+    if not call.is_stream:
+        return call.awaited if call.is_awaited else call.result
+    texts = [each for each in call.pieces if isinstance(each, str)]
+    return "".join(texts) if len(texts) == len(call.pieces) else call.pieces
 
 
 if __name__ == "__main__":

@@ -59,6 +59,7 @@ SILENT = {
     "a tool that is a handler": ("handler = self.tools[reply['name']]; handler(**reply['input'])", ""),
     "an example of its use": ("", '"""Use it: print(answer.stop_reason)."""\ndef ask():\n    """Log print(reply)."""'),
     "a list of events": ("self.trace.append(reply['id']); self.handlers.get('answer')", ""),
+    "a list of messages": ("self.log.append(reply['choices'])", ""),
     "a warning about a tool": ("wire.log.warning('tool %s failed', prompt)", ""),
     "a look at a filter": ("", FILTERED),
     "a refusal": ("if reply['choices'][0]['message'].get('refusal'): raise ValueError('refused')", ""),

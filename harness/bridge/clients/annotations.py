@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import sys
 import typing
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import is_dataclass
 from enum import Enum
 from types import UnionType
 from typing import Any, cast
@@ -58,6 +60,11 @@ def is_enum(value: object) -> bool:
     return inspect.isclass(value) and issubclass(value, Enum)
 
 
+def has_only_fields(kind: type[Any]) -> bool:
+    """Return whether a class only holds values."""
+    return is_dataclass(kind) or any(hasattr(kind, name) for name in ("model_fields", "__attrs_attrs__", "_fields"))
+
+
 def classes_among(members: Iterable[object]) -> list[type[Any]]:
     """Return the third-party classes among the members of an annotation."""
     return [each for each in members if inspect.isclass(each) and each.__module__ not in BUILTIN_MODULES]
@@ -72,7 +79,7 @@ def own_classes(hint: object) -> tuple[type, ...]:
 def own_classes_in(hint: object) -> list[type]:
     """Return the third-party classes in an annotation."""
     inner = [found for each in typing.get_args(hint) for found in own_classes_in(each)]
-    is_own = inspect.isclass(hint) and hint.__module__ not in (*BUILTIN_MODULES, "types")
+    is_own = inspect.isclass(hint) and hint.__module__.partition(".")[0] not in sys.stdlib_module_names
     return [*([cast("type", hint)] if is_own and not typing.get_origin(hint) else []), *inner]
 
 

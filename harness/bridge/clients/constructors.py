@@ -16,6 +16,7 @@ from itertools import chain
 from typing import Any, cast
 
 from harness.bridge.clients.annotations import hints_of, item_class, members_of
+from harness.bridge.clients.example_objects import example_maker, implementations
 from harness.bridge.clients.invocation import call_with, wait_for
 from harness.bridge.clients.methods import Method, method_of, public_methods
 from harness.bridge.clients.names import BASE_URLS, KEYS, MODELS, NAMING_PARAMETERS, PROVIDERS, SYNONYMS, first_known
@@ -27,7 +28,7 @@ from harness.bridge.clients.provider_arguments import (
     provider_parameter,
     providers_of,
 )
-from harness.bridge.clients.sources import classes_with_imports, merges_options, source_of
+from harness.bridge.clients.sources import merges_options, source_of
 from harness.bridge.clients.user_answers import callback_arguments
 from harness.model.errors import PluginError
 
@@ -186,7 +187,7 @@ def _configuration_parameter(factory: object) -> tuple[str, type] | None:
         if name not in names:  # the annotation of an attribute
             continue
         classes = [each for each in (hint, *typing.get_args(hint)) if inspect.isclass(each)]
-        for each in [kind for every in classes for kind in (every, *_implementations(every))]:
+        for each in [kind for every in classes for kind in (every, *implementations(every))]:
             if name != "return" and _is_configuration(each, is_item=item_class(hint) is each):
                 return name, each
     return injected_client(factory)
@@ -201,16 +202,6 @@ def _is_configuration(kind: type[Any], *, is_item: bool) -> bool:
     holds_fields = is_dataclass(kind) or hasattr(kind, "model_fields")
     is_of_agent = holds_fields and bool(names & {"tools", "toolset", "model", "model_name"})
     return first_known(BASE_URLS, names) is not None or (is_of_agent and not is_item and "messages" not in names)
-
-
-def _implementations(kind: type) -> list[type]:
-    """Return the classes of the package of a protocol or an abstract class that have all its methods."""
-    if not inspect.isabstract(kind) and not getattr(kind, "_is_protocol", False):
-        return []
-    names = {name for name, each in vars(kind).items() if callable(each) and not name.startswith("_")}
-    others = classes_with_imports(kind.__module__).values()
-    concrete = [each for each in others if not inspect.isabstract(each) and not getattr(each, "_is_protocol", False)]
-    return [each for each in concrete if names and names <= {*dir(each)}]
 
 
 _SDK_CLIENTS = {
@@ -264,9 +255,7 @@ def make_client(
         arguments[config[0]] = make_client(config[1], base_url, api_key, model, api="", **inner)
     unknown = method.required - arguments.keys() - {*PROVIDERS, *BASE_URLS, *KEYS, *MODELS}
     arguments |= _example_arguments(method, unknown) | callback_arguments(method)
-    for name in method.required - arguments.keys():
-        if (made := _inner_client(method.hints.get(name), factory, values)) is not None:
-            arguments[name] = made
+    arguments |= _example_objects(factory, method, unknown - arguments.keys(), values)
     if missing := sorted(method.required - arguments.keys()):
         name = getattr(factory, "__name__", "it")
         if inspect.isfunction(factory) and not constructor_names(factory).keys() & {"base_url", "api_key", "model"}:
@@ -302,6 +291,20 @@ def _class_of_provider(factory: object, method: Method, arguments: Mapping[str, 
     tables = (cast("dict[object, object]", each) for key, each in members.items() if key in read and type(each) is dict)
     found = (each.get(provider) for each in tables)
     return next((method_of((), each) for each in found if inspect.isclass(each)), None)
+
+
+def _example_objects(
+    factory: Callable[..., object], method: Method, names: AbstractSet[str], values: Mapping[str, str]
+) -> dict[str, object]:
+    """Return objects for those of the required parameters of a constructor for which one can be made."""
+    found: dict[str, object] = {}
+    for name in names:
+        hint = method.hints.get(name)
+        if (made := _inner_client(hint, factory, values)) is not None:
+            found[name] = made
+        elif (make_example := example_maker(name, hint, factory, values)) is not None:
+            found[name] = make_example()
+    return found
 
 
 def _inner_client(hint: object, outer: object, values: Mapping[str, str]) -> object | None:
@@ -345,33 +348,15 @@ def _call_constructor(
 
 
 def _example_arguments(method: Method, names: AbstractSet[str]) -> dict[str, object]:
-    """Return simple values for those parameters of a constructor that name something or limit a number of requests.
-
-    Those annotated with a class of simple fields get an instance of it.
-    """
+    """Return simple values for those parameters of a constructor that name something or limit a number of requests."""
     hints = {name: method.hints[name] for name in names if inspect.isclass(method.hints.get(name))}
-    found = {name: _example_instance(cast("type", hint)) for name, hint in hints.items() if is_dataclass(hint)}
-    found |= {name: "example" for name in names & _NAMES if hints.get(name, str) is str}
-    found |= {name: _EXAMPLE_LIMIT for name in names if _LIMITS.search(name) and hints.get(name, int) is int}
-    return {name: value for name, value in found.items() if value is not None}
+    found: dict[str, object] = {name: "example" for name in names & _NAMES if hints.get(name, str) is str}
+    return found | {name: _EXAMPLE_LIMIT for name in names if _LIMITS.search(name) and hints.get(name, int) is int}
 
 
 _NAMES = NAMING_PARAMETERS | {"name", "title", "description", "agent_name", "bot_name", "role", "purpose"}
 _LIMITS = re.compile("^(max|limit)_|(^|_)(retries|rounds|steps|turns|iterations)$")
 _EXAMPLE_LIMIT = 20
-
-
-def _example_instance(kind: type) -> object | None:
-    """Return an instance of a dataclass with a simple value in each required field, or `None` if that fails."""
-    method = method_of((), kind)
-    values = {name: _SIMPLE_VALUES.get(method.hints.get(name)) for name in method.required}
-    with contextlib.suppress(Exception):  # the user's class may reject any value
-        return kind(**values) if None not in values.values() else None
-    return None
-
-
-_SIMPLE_VALUES: Mapping[object, object] = {str: "example", int: 1, float: 1.0, bool: False}
-"""Type → a value for a field about which nothing else is known."""
 
 
 def _call_with_prefixes(make: Callable[..., object], name: str, model: str, api: str) -> object:

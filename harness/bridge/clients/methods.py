@@ -12,12 +12,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import takewhile
+from types import SimpleNamespace
 from typing import Any, cast
 
 from harness.bridge.call_log import call
 from harness.bridge.clients.annotations import classes_among, hints_of, item_class, members_of, own_classes_in
 from harness.bridge.clients.checked_options import accepted_options, delegate_of_options
 from harness.bridge.clients.decorated_functions import decorated_function, is_decorated
+from harness.bridge.clients.example_objects import example_maker, is_usual_object
 from harness.bridge.clients.filled_objects import filled_parameter
 from harness.bridge.clients.forms import ANTHROPIC, Form
 from harness.bridge.clients.names import (
@@ -208,13 +210,15 @@ class Method(MethodCode):
 
     @property
     def example_names(self) -> frozenset[str]:
-        """The required parameters that name something, such as the user of a message, or hold the conversation."""
-        return self._naming_parameters | self._conversation_makers.keys()
+        """The required parameters that name something, such as the user of a message, or take an object of the
+        application or of the conversation.
+        """
+        return self._naming_parameters | self._object_makers.keys()
 
     @property
     def examples(self) -> dict[str, object]:
-        """Values for these parameters. An object that holds the conversation is a new one."""
-        makers, integers = self._conversation_makers, {name for name, each in self.hints.items() if each is int}
+        """Values for these parameters. Objects, such as one that holds the conversation, are new ones."""
+        makers, integers = self._object_makers, {name for name, each in self.hints.items() if each is int}
         named: dict[str, object] = {name: 1 if name in integers else "example" for name in self._naming_parameters}
         return named | {name: call(make) for name, make in makers.items()}
 
@@ -228,7 +232,22 @@ class Method(MethodCode):
         """The required parameters that name something. `user` is one if there is another parameter for the prompt."""
         users = {"user"} if self.prompt != "user" else set[str]()
         threads = {"thread"} if self.hints.get("thread") is str else set[str]()
-        return self.required & {*filter(is_naming, self.required), *users, *threads} - self._conversation_makers.keys()
+        return self.required & {*filter(is_naming, self.required), *users, *threads} - self._object_makers.keys()
+
+    @property
+    def _object_makers(self) -> dict[str, Callable[[], object]]:
+        """The required parameters that take an object of the application or of the conversation, with its makers."""
+        free = (
+            self.required
+            - KNOWN_PARAMETERS
+            - TOOL_PARAMETERS
+            - {"self", str(first_known(SYNONYMS["prompt"], self.required))}
+        )
+        hints = {name: self.hints[name] for name in free & self.hints.keys()}
+        outer = SimpleNamespace(__module__=self.module_name)
+        usual = (name for name, each in hints.items() if is_usual_object(name, each))
+        made = {name: maker for name in usual if (maker := example_maker(name, hints[name], outer, {})) is not None}
+        return {**made, **self._conversation_makers}
 
     @property
     def _conversation_makers(self) -> dict[str, Callable[[], object]]:

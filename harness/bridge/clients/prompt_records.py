@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import is_dataclass
 from typing import Any
 
-from harness.bridge.clients.annotations import classes_among, hints_of, is_enum, members_of
+from harness.bridge.clients.annotations import classes_among, has_only_fields, hints_of, is_enum, members_of
 from harness.bridge.clients.names import KNOWN_PARAMETERS, SYNONYMS
 
 
@@ -16,7 +15,7 @@ def record_class(hint: object) -> type[Any] | None:
     It is a class of fields, at least one of which is a required text. It is no message or request of a conversation.
     """
     kinds = classes_among(members_of(hint))
-    if len(kinds) != 1 or not _has_only_fields(kinds[0]):
+    if len(kinds) != 1 or not has_only_fields(kinds[0]):
         return None
     if hints_of(kinds[0]).keys() & {*KNOWN_PARAMETERS, *SYNONYMS["messages"], "role"}:
         return None
@@ -26,10 +25,6 @@ def record_class(hint: object) -> type[Any] | None:
 def make_record(kind: type[Any], text: str) -> object:
     """Return an object of such a class, in which each required text is `text`."""
     return kind(**{name: text if hint is str else _example(hint) for name, hint in _required_fields(kind).items()})
-
-
-def _has_only_fields(kind: type[Any]) -> bool:
-    return is_dataclass(kind) or any(hasattr(kind, name) for name in ("model_fields", "__attrs_attrs__", "_fields"))
 
 
 def _required_fields(kind: type[Any]) -> dict[str, object]:

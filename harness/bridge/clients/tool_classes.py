@@ -23,6 +23,8 @@ def parts_of_signature(value: Callable[..., object], code: str) -> dict[str, str
     """
     method, known = method_of((), value), parts_by_name(code)
     found = tool_parameters(method)
+    if not method.names:  # a class in C may have no signature
+        return {}
     free = [each for each in inspect.signature(value).parameters if each in method.names - {"self", *found.values()}]
     for name in [*free]:
         if (part := known.get(name, "")) and part not in found:

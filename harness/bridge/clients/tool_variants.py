@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any, TypeAlias, cast
 
-from harness.bridge.clients.annotations import hints_of, own_classes_in
+from harness.bridge.clients.annotations import BUILTIN_MODULES, hints_of, members_of, own_classes_in
 from harness.bridge.clients.forms import GEMINI, OPENAI
 from harness.bridge.clients.methods import Method
 from harness.bridge.clients.names import EXECUTORS, FUNCTION_MAPS, KNOWN_PARAMETERS, SYNONYMS, TOOL_PARAMETERS
@@ -71,9 +71,20 @@ def _candidates(value: Callable[..., object], method: Method, code: ClassSource)
             continue
         is_named = name in TOOL_PARAMETERS or EXECUTORS.fullmatch(name) or _TOOL_WORDS.search(name) or name in sent
         is_named = is_named or any(map(_is_tool_source, own_classes_in(method.hints.get(name))))
-        if is_named or each.default is each.empty:
+        is_required = each.default is each.empty and not _is_of_library(method.hints.get(name), code)
+        if is_named or is_required:
             found.append(name)
     return [*inner, *(each for each in found if not inner or not own_classes_in(method.hints.get(each)))]
+
+
+def _is_of_library(hint: object, code: ClassSource) -> bool:
+    """Return whether an annotation names only classes of libraries, such as `Path` or the client of an SDK."""
+    kinds = [each for each in members_of(hint) if inspect.isclass(each)]
+    own = classes_with_imports(code.owner.__module__).values()
+    return bool(kinds) and not any(each in own or each.__module__ in _GENERAL_MODULES for each in kinds)
+
+
+_GENERAL_MODULES = (*BUILTIN_MODULES, "collections")
 
 
 _OTHER_PARAMETERS = KNOWN_PARAMETERS - {*SYNONYMS["tools"]} | {*SYNONYMS["prompt"], *SYNONYMS["messages"], "self"}

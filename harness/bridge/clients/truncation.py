@@ -207,7 +207,8 @@ _OF_CONTAINERS = r"(?:append|extend|add|update|get|pop|clear|items|keys|values|s
 _REPORTS = re.compile(
     r"[\"'](?:length|end_turn|completed|MAX_TOKENS)[\"']|\.MAX_TOKENS\b|(?:==|\bcase)\s*[\"']max_(?:output_)?tokens[\"']"
     r"|(?i:incomplete(?!_?read)|truncat|cut_?(?:off|short)|is_?(?:cut|partial)\b|[\"']partial[\"'])"
-    r"|\b\w*(?:log(?:ger|ging)?|print|echo)\b[\w.]*\([^\n]*(?:resp|repl|answer|data\b|raw|completion|body|status)"
+    rf"|\b\w*(?:log(?:ger|ging)?|print|echo)\b(?!\.{_OF_CONTAINERS})[\w.]*\("
+    r"[^\n]*(?:resp|repl|answer|data\b|raw|completion|body|status)"
     r"|warn\w*\([^()]*\b(?:resp\w*|repl\w*|answer|data|raw|completion|stop\w*|finish\w*|tokens?|limit)\b"
     r"|\b(?:\w+_)?(?:emit|publish|notify|dispatch|fire|trigger|callback|hook|observer|listener"
     rf"|middleware|record|track|trace|persist|on)(?:_\w+|s)?(?:\[[^\]\n]*\])?(?:\.(?!{_OF_CONTAINERS})\w+)?\("

@@ -1,0 +1,79 @@
+"""`harness try` runs agents with tools of their own as programs, whatever their constructors take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Command
+
+AGENTS = """
+import json
+import sqlite3
+
+import httpx2
+
+SCHEMA = {"type": "object", "properties": {"lamp": {"type": "string"}}, "required": ["lamp"]}
+TOOLS = [{"type": "function", "function": {"name": "switch", "description": "Switches a lamp.", "parameters": SCHEMA}}]
+
+
+class Lamps:
+    def switch(self, lamp):
+        return f"{lamp} is on"
+
+
+class Home:
+    ends = ("stop", "tool_calls")
+
+    def __init__(self, registry=None, db: sqlite3.Connection | None = None, base_url="https://api.openai.com/v1"):
+        self.registry, self.db = registry or Lamps(), db or sqlite3.connect(":memory:")
+        self.url, self.log = base_url + "/chat/completions", []
+
+    def say(self, question):
+        self.log.append({"role": "user", "content": question})
+        while True:
+            self.log.append(message := self.complete())
+            if not message.get("tool_calls"):
+                return message["content"]
+            for call in message["tool_calls"]:
+                content = self.registry.switch(**json.loads(call["function"]["arguments"]))
+                self.log.append({"role": "tool", "tool_call_id": call["id"], "content": content})
+
+    def complete(self):
+        body = {"model": "gpt-4.1", "messages": self.log, "tools": TOOLS}
+        answer = httpx2.post(self.url, json=body, headers={"authorization": "Bearer none"})
+        choice = answer.raise_for_status().json()["choices"][0]
+        if choice["finish_reason"] not in self.ends:
+            raise RuntimeError("the answer is not complete")
+        return choice["message"]
+
+
+class Yielding(Home):
+    def say(self, question):
+        text = super().say(question)
+        yield text[:5]
+        yield text[5:]
+"""
+
+EAGER = AGENTS.replace(
+    """        if choice["finish_reason"] not in self.ends:
+            raise RuntimeError("the answer is not complete")
+""",
+    "",
+)
+CUT = "the model's answer was cut off by max_tokens, but the call returned it like a complete one"
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "found"), [("Home", AGENTS, None), ("Yielding", AGENTS, None), ("Yielding", EAGER, CUT)]
+)
+def test_tools_are_own_although_a_parameter_may_take_some(
+    harness: Command, folder: Path, name: str, code: str, found: str | None
+) -> None:
+    (folder / "home.py").write_text(code)
+
+    done = harness("try", f"home:{name}")
+
+    assert f"with tools of its own, called as home:{name}.say(question) and run as a program" in done.out, done.err
+    assert (found or "Nothing is wrong") in " ".join(done.out.split()), done.out
