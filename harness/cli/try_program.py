@@ -224,11 +224,11 @@ def _with_other_answers(  # noqa: PLR0913 - the first run, and what is known abo
     is_short = router.first_request is not None and _SHORT_ANSWER.search(router.first_request.body) is not None
     takes_questions = _reads_questions(router) or (is_code and RETURNED_CALLS not in usual.printed)
     kinds: list[tuple[FirstAnswer, bool, Judge]] = [
-        ("unknown tool", router.has_tools, after_unknown_tool),
-        ("many turns", takes_questions, of_later_turns),
         ("cut text", prints_answer and not is_short, without_report_of_cut),
-        ("cut call", router.has_tools, after_cut_call),
+        ("many turns", takes_questions, of_later_turns),
         ("stream error", prints_answer and streams, without_report_of_stream_error),
+        ("cut call", router.has_tools, after_cut_call),
+        ("unknown tool", router.has_tools, after_unknown_tool),
         ("divided text", prints_answer and router.can_divide_texts, after_divided_text),
     ]
     for kind, applies, judge in kinds:

@@ -106,6 +106,8 @@ def test_the_code_shows_what_a_parameter_without_annotation_is() -> None:
         ("notes", Path | None, Path),
         ("notes_path", str, str),
         ("output", typing.TextIO, object),
+        ("catalog", dict[str, Settings], dict),
+        ("rows", list[dict[str, str]], list),
     ],
 )
 def test_objects_of_the_standard_library_are_made(name: str, hint: object, kind: type) -> None:
@@ -123,7 +125,10 @@ def test_a_path_is_that_of_a_folder_or_of_a_new_file() -> None:
     assert (Path(str(folder())).is_dir(), Path(str(file())).exists()) == (True, False)
 
 
-@pytest.mark.parametrize("hint", [Connection, RemoteStock, str, Any, Callable[[str], str]])
+@pytest.mark.parametrize(
+    "hint",
+    [Connection, RemoteStock, str, Any, Callable[[str], str], list[Orders], dict[str, Callable[..., str]], tuple[str]],
+)
 def test_other_objects_are_left_to_the_user(hint: object) -> None:
     assert example_maker("thing", hint, Shop, {}) is None
 

@@ -436,15 +436,16 @@ def test_a_loop_that_also_ends_with_a_text_needs_no_call(load: Load) -> None:
     assert final_call_of(found, "openai-chat") is None
 
 
-def test_a_required_path_gets_no_example(load: Load) -> None:
+def test_a_required_path_is_that_of_a_new_file(load: Load) -> None:
     agent = load("""
 class Agent(Base):
     def __init__(self, history_path: str, specs, functions):
+        assert os.path.isabs(history_path) and not os.path.exists(history_path)
         self.functions, self.specs = functions, specs
     def answer(self, function):
         return self.functions[function["name"]](**loads(function))
 """).Agent
-    assert tried_loop(agent, "openai-chat") is None
+    assert tried_loop(agent, "openai-chat") is not None
 
 
 GEMINI_AGENT = """

@@ -77,3 +77,44 @@ def test_tools_are_own_although_a_parameter_may_take_some(
 
     assert f"with tools of its own, called as home:{name}.say(question) and run as a program" in done.out, done.err
     assert (found or "Nothing is wrong") in " ".join(done.out.split()), done.out
+
+
+RETURNING = """
+import json
+import os
+
+import httpx2
+
+SCHEMA = {"type": "object", "properties": {"lamp": {"type": "string"}}, "required": ["lamp"]}
+TOOLS = [{"type": "function", "function": {"name": "switch", "description": "Switches a lamp.", "parameters": SCHEMA}}]
+SYSTEM = {"role": "system", "content": "You switch the lamps."}
+
+
+def say(question, history=None):
+    messages = [*(history or [SYSTEM]), {"role": "user", "content": question}]
+    while True:
+        body = {"model": "gpt-4.1", "messages": messages, "tools": TOOLS}
+        url = os.environ.get("OPENAI_BASE_URL", "https://api.openai.com/v1") + "/chat/completions"
+        answer = httpx2.post(url, json=body, headers={"authorization": "Bearer none"})
+        choice = answer.raise_for_status().json()["choices"][0]
+        if choice["finish_reason"] == "length":
+            raise RuntimeError("the answer is cut off")
+        messages.append(message := choice["message"])
+        if not message.get("tool_calls"):
+            return message["content"], messages[FIRST:]
+        for call in message["tool_calls"]:
+            content = json.loads(call["function"]["arguments"])["lamp"] + " is on"
+            messages.append({"role": "tool", "tool_call_id": call["id"], "content": content})
+"""
+LEFT_OUT = "the system prompt of the first request is left out here (loop-system, 1 cell)"
+
+
+@pytest.mark.parametrize(("first", "found"), [("0", None), ("1", LEFT_OUT)])
+def test_a_function_gets_the_history_that_it_returned(
+    harness: Command, folder: Path, first: str, found: str | None
+) -> None:
+    (folder / "lamps.py").write_text(RETURNING.replace("FIRST", first))
+
+    done = harness("try", "lamps:say")
+
+    assert (done.code, (found or "Nothing is wrong") in done.out) == (found is not None, True), done.out

@@ -24,8 +24,8 @@ from pathlib import Path, PurePath
 from typing import Any, TypeAlias, cast
 
 from harness.bridge.call_log import call
-from harness.bridge.clients.annotations import has_only_fields, hints_of, is_enum, members_of
-from harness.bridge.clients.names import BASE_URLS, KEYS, KNOWN_PARAMETERS, MODELS, TOOL_PARAMETERS
+from harness.bridge.clients.annotations import has_only_fields, hints_of, is_enum, members_of, own_classes_in
+from harness.bridge.clients.names import BASE_URLS, KEYS, KNOWN_PARAMETERS, MODELS, SYNONYMS, TOOL_PARAMETERS
 from harness.bridge.clients.sources import classes_with_imports, source_of
 
 ExampleMaker: TypeAlias = Callable[[], object]
@@ -87,6 +87,8 @@ class _Makers:
             return self._maker_of_function(name, hint, outer, within)
         if hint is threading.Lock:  # before Python 3.13, it is a function
             return partial(call, threading.Lock)
+        if not within and _may_hold_tools(hint):
+            return None
         kinds = (cast("type[Any]", each) for each in members_of(hint) if inspect.isclass(each))
         return next(filter(None, (self._maker_of_class(name, each, outer, within) for each in kinds)), None)
 
@@ -106,7 +108,7 @@ class _Makers:
         if issubclass(kind, PurePath) or kind is os.PathLike or (kind is str and _PATHS.search(name)):
             return partial(_make_path, str if kind is str else Path, name, outer)
         if kind in _PLAIN:
-            is_free = bool(within) and name not in KNOWN_PARAMETERS | TOOL_PARAMETERS
+            is_free = (bool(within) or kind in (list, dict)) and name not in _OTHER_PARAMETERS
             return partial(copy, _PLAIN[kind]) if is_free else None
         if is_enum(kind):
             return lambda: next(iter(cast("Any", kind)))
@@ -156,6 +158,17 @@ class _Makers:
 
 _CALLABLE = typing.get_origin(Callable[..., None])
 
+_OTHER_PARAMETERS = KNOWN_PARAMETERS | TOOL_PARAMETERS | {*SYNONYMS["messages"]}
+
+
+def _may_hold_tools(hint: object) -> bool:
+    """Return whether a list or dictionary may be one of tools: its items are functions, or objects with methods."""
+    is_container = typing.get_origin(hint) is not None and re.search("list|dict|Mapping|Sequence|Iterable", str(hint))
+    has_code = "Callable" in str(hint) or not all(map(has_only_fields, own_classes_in(hint)))
+    return bool(
+        is_container and (has_code or re.search("tool|function|handler|action|skill", str(hint), re.IGNORECASE))
+    )
+
 
 def _local_classes(outer: object, kind: type[Any]) -> list[type[Any]]:
     """Return a class that a function defines, next to the one that requires it."""
@@ -184,8 +197,17 @@ def _required_parameters(kind: type) -> list[str]:
     return [each.name for each in parameters if each.default is each.empty and each.kind not in single]
 
 
-_PLAIN: dict[object, object] = {str: "example", int: 1, float: 1.0, bool: False, tuple: (), frozenset: frozenset[str]()}
-_PLAIN |= {list: list[object](), dict: dict[str, object](), set: set[object]()}
+_PLAIN: Mapping[object, object] = {
+    str: "example",
+    int: 1,
+    float: 1.0,
+    bool: False,
+    list: list[object](),
+    dict: dict[str, object](),
+    tuple: (),
+    set: set[object](),
+    frozenset: frozenset[object](),
+}
 """Type of a field about which nothing else is known → its value."""
 
 _HTTP_CLIENTS = frozenset(

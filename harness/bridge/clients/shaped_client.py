@@ -16,6 +16,7 @@ from typing import Any, cast
 from harness.bridge.call_log import BoundMethod
 from harness.bridge.clients.answer_fields import computed_fields, has_calls_field, returned_error
 from harness.bridge.clients.answers import events_of, keep_own_message, read_answer, read_stream
+from harness.bridge.clients.caller_messages import returned_messages
 from harness.bridge.clients.client_state import set_attribute
 from harness.bridge.clients.forms import FORMS, OPENAI, PROMPT
 from harness.bridge.clients.invocation import attribute_of, call_with, result_of_call, wait_for
@@ -103,6 +104,8 @@ class ShapedClient:
         self._reopen = partial(self._open, *values.values())
         self._client = self._reopen()
         self._sent = 0
+        self._keeps_returned = False
+        self._returned = list[object]()
         self._filled: object = None
         self._final: Callable[[], object] | None = None
         values["model"] = prefix_of(shape.whole) + model
@@ -110,7 +113,10 @@ class ShapedClient:
         self._given |= provider_argument(shape.whole, shape.provider_api)
 
     def reuse_for_prompts(self) -> None:
-        """Send each prompt of a conversation to the same client, even if nothing shows that it keeps its history."""
+        """Send each prompt of a conversation to the same client, even if nothing shows that it keeps its history. If it
+        takes the history and returns messages, it gets these with the next prompt.
+        """
+        self._keeps_returned = self._shape.form is PROMPT
         is_prompt = self._shape.form is PROMPT and first_known(SYNONYMS["messages"], self._shape.whole.names) is None
         self._shape = replace(self._shape, keeps_history=is_prompt or self._shape.keeps_history)
 
@@ -255,13 +261,15 @@ class ShapedClient:
         if method.path and not self._shape.is_sdk:
             client = with_options(client, method.path, arguments)
         function = BoundMethod(client, method.path) if method.path else client
-        arguments |= self._object_to_fill(method)
+        arguments |= self._object_to_fill(method) | self._returned_history(method)
         before = len(items_of(arguments.get(str(name))) or ())
         try:
             given = method.packed_arguments({**method.examples, **self._given, **arguments})
             described = attribute_of(client, method.path) if method.path else client
             made = call_with(cast("Callable[..., object]", function), given, cast("Callable[..., object]", described))
-            return _added_to_conversation(self._run(made), method, str(name), before)
+            answer = self._run(made)
+            self._returned = returned_messages(answer) if self._keeps_returned else []
+            return _added_to_conversation(answer, method, str(name), before)
         except UnknownKeyError as error:
             reason = f"it reads {error.args[0]!r}, which no usual message has"
             raise Unsupported(RECOGNISED_CLIENT, "this message", reason) from error
@@ -280,6 +288,11 @@ class ShapedClient:
         name, kind = method.filled
         self._filled = kind()
         return {name: self._filled}
+
+    def _returned_history(self, method: Method) -> dict[str, object]:
+        """Return the argument for the messages that the previous call returned, if the method takes them."""
+        name = first_known(SYNONYMS["messages"], method.names) if self._returned else None
+        return {} if name is None else {name: self._returned}
 
     def _pass_state(self, request: ChatRequest) -> ChatRequest:
         """Return the request without what the client keeps: the earlier messages and the system prompt."""
