@@ -90,7 +90,8 @@ def _print_result(call: LoggedCall, text: str) -> None:
         function = call.function
         owner = function.client if isinstance(function, BoundMethod) else function
         module = str(getattr(owner, "__module__", ""))
-        is_silent = not may_report_truncation(jsonable_or_text(returned), (returned, owner), module)
+        objects = (returned, owner)
+        is_silent = not may_report_truncation(jsonable_or_text(returned), objects, module, has_returned=True)
         sys.stdout.write(f"{RETURNED_TEXT}{RETURNED_ONLY_TEXT if is_silent else ''}\n")
 
 

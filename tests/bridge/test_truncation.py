@@ -14,6 +14,7 @@ import pytest
 
 from harness.bridge.clients import truncation
 from harness.bridge.clients.methods import method_of
+from harness.bridge.clients.returning_code import returning_code
 from harness.bridge.clients.truncation import may_report_truncation
 from harness.bridge.clients.turns import answer_of_turn
 from harness.bridge.completions import NO_TRUNCATION
@@ -230,3 +231,43 @@ def test_a_returned_value_may_report_it(package: Callable[[str, str], str], retu
     settings: dict[str, Any] = {"max_tokens": 64, "body": '{"max_tokens": 64}'}
 
     assert may_report_truncation(returned, [SimpleNamespace(**settings)], package("", "")) == is_reported
+
+
+RAISING = {
+    "a comparison with the usual word": (
+        "if reply['choices'][0]['finish_reason'] != 'stop': raise ValueError(reply)",
+        "",
+    ),
+    "a condition of another kind": ("if not reply: pass\n        elif reply['stop'] == 'length': raise ValueError", ""),
+    "a case": (
+        "",
+        "def read(raw):\n    match raw['stop_reason']:\n        case 'max_tokens':\n            raise OSError",
+    ),
+    "a handler": ("", "def read(raw):\n    try: return raw()\n    except Truncated:\n        raise OSError from None"),
+    "an exception": ("", "class Incomplete(RuntimeError): pass"),
+    "an assertion": ("assert reply['status'] == 'completed'", ""),
+    "a text about a tool": ("self.last = reply['id'] + ' (the output is truncated)'", ""),
+}
+NOTING = {
+    "a condition": ("if reply['stop_reason'] == 'length': self.cut = True", ""),
+    "another branch": (
+        "if not reply: raise OSError\n        elif reply['stop_reason'] == 'length': self.cut = True",
+        "",
+    ),
+    "a caught exception": ("", "def read(raw):\n    try: return raw()\n    except Incomplete: return ''"),
+    "a log": ("wire.log.info('the answer is truncated')", ""),
+}
+
+
+@pytest.mark.parametrize(("code", "wire"), [*RAISING.values(), *NOTING.values()], ids=[*RAISING, *NOTING])
+def test_exceptions_are_no_report_of_an_answer_that_is_returned(
+    package: Callable[[str, str], str], code: str, wire: str
+) -> None:
+    module = package(code, wire)
+
+    assert may_report_truncation("The first", [], module)
+    assert may_report_truncation("The first", [], module, has_returned=True) == ((code, wire) in NOTING.values())
+
+
+def test_code_that_cannot_be_parsed_is_unchanged() -> None:
+    assert returning_code("print 'stop_reason'") == "print 'stop_reason'"

@@ -9,7 +9,8 @@ The modules, by subject:
 - Requests: `forms`, `request_arguments`, `message_classes`, `message_dictionaries`, `prompt_records`, `own_keys`,
   `tool_choices`, `result_helpers`.
 - Answers: `answers`, `complete_answers`, `stream_pieces`, `stream_snapshots`, `stream_objects`, `filled_objects`,
-  `answer_fields`, `content_blocks`, `native_bodies`, `truncation`, `stop_reason_uses`, `values`.
+  `answer_fields`, `content_blocks`, `native_bodies`, `truncation`, `stop_reason_uses`, `returning_code`,
+  `values`.
 - Tools: `tool_arguments`, `tool_objects`, `inherited_tools`, `field_tools`, `tool_functions`, `tool_declarations`,
   `tool_registration`, and those with names of their own: `declared_parts`, `tool_classes`, `own_tools`.
 - Tool loops: `agents`, `sessions`, `loop_methods`, `loop_settings`, `sent_tools`, `result_code`, `submitted_results`,

@@ -13,29 +13,34 @@ import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
 
+from harness.bridge.clients.returning_code import returning_code
 from harness.bridge.clients.sources import source_of
 from harness.bridge.clients.stop_reason_uses import may_notice_truncation
 from harness.model.messages import JSON
 
 
-def may_report_truncation(returned: JSON, objects: Iterable[object], module: str) -> bool:
+def may_report_truncation(
+    returned: JSON, objects: Iterable[object], module: str, *, has_returned: bool = False
+) -> bool:
     """Return whether an application may learn that an answer is truncated.
 
     `returned` is what the loop returned, as JSON. `objects` are those that the application has after the call, such as
-    the client. `module` is the name of the loop's module. If one of them cannot be read, the answer is yes.
+    the client. `module` is the name of the loop's module. If one of them cannot be read, the answer is yes. With
+    `has_returned`, it is known that the loop raised no exception for a truncated answer.
     """
     known = [*objects]
     modules = {module, *(kind.__module__ for each in known for kind in type(each).__mro__)}
     own = (each for each in modules if each.partition(".")[0] not in sys.stdlib_module_names | _SILENT_LIBRARIES)
     try:
+        may_report = partial(_code_may_report, has_returned=has_returned)
         if {*_states_in(returned)} == {_CLAIMS_WHOLE}:
             return _holds_stop_word(known)
-        return any(_states_in(returned)) or _holds_stop_word(known) or any(map(_code_may_report, own))
+        return any(_states_in(returned)) or _holds_stop_word(known) or any(map(may_report, own))
     except Exception:  # noqa: BLE001 - third-party objects may fail in any way
         return True
 
@@ -118,14 +123,16 @@ _CONTAINERS: tuple[Any, ...] = (list, tuple, set, frozenset, deque)
 
 
 @lru_cache(maxsize=64)
-def _code_may_report(name: str) -> bool:
+def _code_may_report(name: str, *, has_returned: bool = False) -> bool:
     """Return whether the code of a module, or of the loaded modules that belong to it, may report a stop reason. This
-    is assumed if the code is not known, or if it uses a library that may report it.
+    is assumed if the code is not known, or if it uses a library that may report it. `has_returned` leaves out code that
+    raises exceptions.
     """
     sources = [source_of(each) for each in _modules_loaded_with(name)]
     if not any(sources):
         return True
-    return any(_source_may_report(_without_docstrings(each)) or _uses_unknown_library(each) for each in sources)
+    read = returning_code if has_returned else str
+    return any(_source_may_report(read(_without_docstrings(each))) or _uses_unknown_library(each) for each in sources)
 
 
 def _source_may_report(source: str) -> bool:
