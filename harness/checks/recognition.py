@@ -50,7 +50,7 @@ from harness.platform.exceptions import exception_summary, origin
 from harness.stdio import adapter_specs
 from harness.stdio.adapter_specs import client_environment
 from harness.stdio.answered_requests import BASE_PATH, continues_after_call, requests_with_steps
-from harness.stdio.loop_trials import loses_call, possible_loops, tried_loop
+from harness.stdio.loop_trials import obstacle_of, possible_loops, session_of, tried_loop
 
 _TIMEOUT_SECONDS = 90.0
 """Time limit for importing the code and for its first request."""
@@ -263,8 +263,9 @@ def _is_drive(value: object) -> bool:
 
 def _recognise_loop(name: str, value: object, api: str) -> Recognition | None:
     """Recognise a class or function that runs tools, or that keeps its history. Return `None` for other values."""
-    for make_drive, first_api in ((recognise_agent, api), (recognise_session, api or OPENAI.name)):
-        drive = make_drive(value, first_api)
+    sessions = recognise_session, session_of, api or OPENAI.name
+    for recognise_drive, make_drive, first_api in ((recognise_agent, recognise_agent, api), sessions):
+        drive = recognise_drive(value, first_api)
         if drive is None:
             continue
         found = _recognise_with_tool(name, drive, lambda api, make=make_drive: cast("Drive", make(value, api)))
@@ -320,8 +321,8 @@ def _recognise_with_tool(
         return found if continues_after_call(send, api, PROBE_TOOL.name) else None
     seen = first_request_of(send)
     if b'"look"' in seen.body or Unsupported.__name__ in seen.reason:
-        is_lost = isinstance(drive_with_tool, SessionDrive) and loses_call(drive_with_tool, api)
-        return Recognition(question=_NO_CALL.format(name=name, method=drive.prompt.path[0])) if is_lost else found
+        reason = obstacle_of(drive_with_tool, api) if isinstance(drive_with_tool, SessionDrive) else ""
+        return Recognition(question=_NOT_DRIVEN.format(name=name, reason=reason)) if reason else found
     lost = _LOST_TOOL.format(reason=f": {seen.reason}" if seen.reason else ".")
     return Recognition(question=_NO_TOOL.format(name=name, reason=lost))
 
@@ -331,9 +332,9 @@ _NO_TOOL = (
     "that gives it its tools: harness help loops."
 )
 
-_NO_CALL = (
-    "{name} looks like a tool loop whose caller runs the tools, but after an answer with a call, {method} returned no "
-    "call that harness can read. Write a loop of about ten lines that runs the tools: harness help loops."
+_NOT_DRIVEN = (
+    "{name} looks like a tool loop whose caller runs the tools, but {reason}. Write a loop of about ten lines that "
+    "runs the tools: harness help loops."
 )
 
 _LOST_TOOL = " A tool that it got did not arrive in its request{reason}"

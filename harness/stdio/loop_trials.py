@@ -12,7 +12,10 @@ from harness.apis.improvised_calls import ends_conversation, example_value
 from harness.apis.view import ModelStep, RequestView, TextView, ToolView
 from harness.bridge.clients.agents import AgentDrive, FunctionDrive, guess_agent, loop_variants, recognise_agent
 from harness.bridge.clients.constructors import TRIED_MODELS
+from harness.bridge.clients.forms import OPENAI
 from harness.bridge.clients.sessions import SessionDrive, recognise_session
+from harness.bridge.clients.tool_declarations import BARE
+from harness.model.errors import Unsupported
 from harness.model.messages import JSON, Message, Role, Text, ToolCall, ToolResult
 from harness.model.protocols import Conversation, ConversationTool, Drive, Endpoint, FinalCall
 from harness.stdio.answered_requests import requests_with_call, requests_with_steps
@@ -23,10 +26,21 @@ ToolLoop: TypeAlias = AgentDrive | FunctionDrive
 def loop_of(value: object, api: str) -> ToolLoop | SessionDrive | None:
     """Return the tool loop of a class, a function or an object that calls an API, or `None` if it is none."""
     agent = recognise_agent(value, api)
-    session = recognise_session(value, api) if agent is None else None
+    session = session_of(value, api) if agent is None else None
     loop = session or tried_loop(value, api) or agent
     continuing = replace(loop, continues=True) if isinstance(loop, AgentDrive) else None
     return continuing if continuing is not None and _continues(continuing, api) else loop
+
+
+def session_of(value: object, api: str) -> SessionDrive | None:
+    """Return the session of a class that keeps its history, with the first format of tools in which one arrives. Return
+    `None` for other values.
+    """
+    session = recognise_session(value, api)
+    if session is None:
+        return None
+    forms = (replace(session, form=form) for form in ("", api, BARE, OPENAI.name))
+    return next((each for each in forms if _try(each, api).is_declared), session)
 
 
 def _continues(loop: AgentDrive, api: str) -> bool:
@@ -116,11 +130,14 @@ _EXAMPLE_TEXT = example_value({"type": "string"}, {})
 
 @dataclass(frozen=True, slots=True)
 class _ToolTrial:
-    """Requests of a loop that gets a tool, and the calls that it runs. `has_ended` is set if it raises nothing."""
+    """Requests of a loop that gets a tool, and the calls that it runs.
+
+    `failure` is not `None` if it raises an exception. It is the reason if harness cannot call a part of the loop.
+    """
 
     requests: Sequence[RequestView]
     calls: Sequence[ToolCall]
-    has_ended: bool
+    failure: str | None
 
     @property
     def is_run(self) -> bool:
@@ -130,10 +147,14 @@ class _ToolTrial:
     @property
     def is_right(self) -> bool:
         """Return whether the tool is declared with all of its parts, and run with the arguments of its call."""
-        arrives = any(
+        return self.is_declared and self.is_answered
+
+    @property
+    def is_declared(self) -> bool:
+        """Return whether the tool is declared with all of its parts."""
+        return any(
             (each.name, each.description) == (_NAME, _DESCRIPTION) and _has_parameter(each) for each in self._declared
         )
-        return arrives and self.is_answered
 
     @property
     def is_answered(self) -> bool:
@@ -151,12 +172,15 @@ def _has_parameter(tool: ToolView) -> bool:
     return _PARAMETER in cast("Mapping[str, JSON]", schema.get("properties") or {})
 
 
-def loses_call(session: SessionDrive, api: str) -> bool:
-    """Return whether a turn of a session ends with its first answer, which calls a tool, and without an exception. Then
-    its caller gets no call that harness can read.
+def obstacle_of(session: SessionDrive, api: str) -> str:
+    """Return why harness cannot run the tools of a session, or an empty text. Its caller gets no call that harness can
+    read, or a part of the session is unknown. Any other exception would be a defect of the session.
     """
     trial = _try(session, api)
-    return trial.has_ended and len(trial.requests) == 1 and not trial.calls
+    if trial.failure:
+        return trial.failure if trial.requests else ""
+    is_lost = trial.failure is None and len(trial.requests) == 1 and not trial.calls
+    return f"after an answer with a call, {session.prompt.path[0]} returned no call that harness can read" * is_lost
 
 
 def _try(loop: ToolLoop | SessionDrive, api: str) -> _ToolTrial:
@@ -167,12 +191,17 @@ def _try(loop: ToolLoop | SessionDrive, api: str) -> _ToolTrial:
         return ToolResult("", call.name, "Nothing.")
 
     conversation = replace(_GREETING, tools=(ConversationTool(_NAME, _DESCRIPTION, _SCHEMA, run),))
-    ended = list[object]()
+    failures = list[str]()  # no exceptions, whose frames would keep the connections of the loop open
 
     def send(url: str) -> None:
-        ended.append(loop(Endpoint(url, "no-key"), TRIED_MODELS[0], conversation))
+        try:
+            loop(Endpoint(url, "no-key"), TRIED_MODELS[0], conversation)
+        except Exception as error:
+            failures.append(error.reason if isinstance(error, Unsupported) else "")
+            raise
 
-    return _ToolTrial(requests_with_call(send, api, _NAME, _ARGUMENTS), calls, bool(ended))
+    requests = requests_with_call(send, api, _NAME, _ARGUMENTS)
+    return _ToolTrial(requests, calls, next(iter(failures), None))
 
 
 _GREETING = Conversation(turns=(Message(Role.USER, (Text("Hello"),)),))

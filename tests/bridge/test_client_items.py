@@ -186,3 +186,15 @@ def test_the_id_of_a_call_may_be_its_only_other_text(fields: dict[str, str], cal
     ((_, found, name, arguments),) = own_calls([{**fields, "name": "look", "arguments": {}}])
 
     assert (found, name, arguments) == (call_id, "look", {})
+
+
+@pytest.mark.parametrize(
+    ("items", "is_found"),
+    [
+        ([{"id": "a", "type": "function", "function": {"name": "look", "arguments": "{}"}}], True),
+        ([{"type": "function", "function": {"name": "look", "parameters": {}}}], False),
+    ],
+    ids=["calls", "declarations"],
+)
+def test_a_list_of_calls_may_have_any_name(items: list[dict[str, Any]], *, is_found: bool) -> None:
+    assert bool(own_calls({"text": "", "required_steps": items})) is is_found

@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 
 from harness.bridge.clients.agents import AgentDrive, recognise_agent, recognise_function_loop
+from harness.bridge.clients.loop_methods import resuming_method
+from harness.bridge.clients.methods import public_methods
 from harness.bridge.clients.sessions import SessionDrive, recognise_session
 from harness.bridge.clients.turns import EventList, answer_attributes, application_answer, changed_attributes
 from harness.model.errors import Unsupported
@@ -733,6 +735,62 @@ class Session:
         return Reply("", [FIRST, SECOND] if self.prompts == ["Hello"] else [])
     def submit(self, results: list[Output]) -> Reply:
         SEEN.extend((each.call.id, each.value) for each in results)
+        return Reply("done")
+""",
+}
+
+SESSIONS |= {
+    "one by one, under an id of its own, and a method of another name": """
+class Session(Base):
+    def tool_finished(self, request_id: str, output: str, failed: bool = False) -> None:
+        SEEN.append((request_id, output))
+    def next_reply(self) -> Reply:
+        if not SEEN:
+            return self.http.post("/chat")
+        return Reply("done")
+""",
+    "by place": """
+class Session(Base):
+    def submit(self, *outputs: Output) -> Reply:
+        SEEN.extend((each.call.id, each.value) for each in outputs)
+""",
+    "objects by ids": """
+@dataclass
+class Outcome:
+    content: str
+    is_error: bool = False
+
+class Session(Base):
+    def resolve(self, outcomes: dict[str, Outcome]) -> Reply:
+        SEEN.extend((key, each.content) for key, each in outcomes.items())
+        return [{"type": "tool_result", "tool_use_id": key} for key in outcomes]
+""",
+    "objects whose call has a class with another name for the tool": """
+@dataclass
+class Invocation:
+    id: str
+    function: str
+    arguments: dict[str, Any]
+
+@dataclass
+class Outcome:
+    invocation: Invocation
+    value: Any
+
+class Session(Base):
+    def chat(self, message: str | list[Outcome]) -> Reply | list[Invocation]:
+        if isinstance(message, str):
+            return [Invocation(each.id, each.name, json.loads(each.args)) for each in (FIRST, SECOND)]
+        SEEN.extend((each.invocation.id, each.value) for each in message)
+""",
+    "all together, before another method that continues": """
+class Session(Base):
+    def __init__(self, functions=None):
+        self.functions, self.results = functions, []
+    def add_results(self, results: list[tuple[str, str]]) -> None:
+        self.results += results
+    def proceed(self) -> Reply:
+        SEEN.extend(self.results)
         return Reply("done")
 """,
 }
@@ -2541,3 +2599,45 @@ def ask(question: str, tools: list[Callable[..., Any]], base_url=None, temperatu
 
     assert Capability.TEMPERATURE in drive.capabilities
     assert sys.modules["strangers_loop"].SEEN == [0]
+
+
+def test_a_method_that_sends_the_results_is_not_followed_by_another_request(load: Load) -> None:
+    module = load(f"""
+{CALLS}
+class Session(Base):
+    def __init__(self, functions=None):
+        self.functions, self.http = functions, type("Http", (), {{"post": lambda *_: None}})()
+    def submit(self, results: list[Output]) -> None:
+        SEEN.extend((each.call.id, each.value) for each in results)
+        self.http.post("/chat")
+    def resume(self) -> None:
+        raise AssertionError("a second request")
+""")
+    drive = recognise_session(module.Session, "openai-chat")
+    assert drive is not None
+    drive(HERE, "gpt", conversation())
+
+    assert module.SEEN == [("a", "sunny in Paris"), ("b", "no such city: Atlantis")]
+
+
+SENDING = """
+    def warm_up(self):
+        self.http.post("/chat")
+"""
+
+
+@pytest.mark.parametrize(
+    ("others", "name"),
+    [("", "next_reply"), ("def count_tokens(self):\n        self.http.post()", "next_reply"), (SENDING, None)],
+)
+def test_the_only_method_that_sends_a_request_continues(load: Load, others: str, name: str | None) -> None:
+    module = load(f"""
+class Session:
+    def next_reply(self):
+        return self.http.post("/chat")
+    {others}
+""")
+
+    found = resuming_method(public_methods(module.Session))
+
+    assert (found.path[0] if found is not None else None) == name

@@ -20,7 +20,7 @@ from harness.model.messages import Message, Role, Text, ToolCall, ToolResult
 from harness.model.protocols import Conversation, ConversationTool, Endpoint, FinalCall
 from harness.stdio import loop_trials
 from harness.stdio.answered_requests import requests_with_steps
-from harness.stdio.loop_trials import final_call_of, loop_of, loses_call, tried_loop
+from harness.stdio.loop_trials import final_call_of, loop_of, obstacle_of, tried_loop
 
 Load = Callable[[str], ModuleType]
 
@@ -837,6 +837,47 @@ def test_a_session_whose_calls_cannot_be_read_gets_a_question(load: Load, return
 
     found = recognise_here(f"{kind.__module__}:Session")
 
-    assert loses_call(session, "openai-chat") is is_asked
+    assert bool(obstacle_of(session, "openai-chat")) is is_asked
     assert ("ask returned no call that harness can read" in found.question) is is_asked
     assert bool(found.spec) is not is_asked
+
+
+GEMINI_SESSION = """
+class Session:
+    def __init__(self, DECLARED: list[dict[str, Any]] | None = None):
+        self.own = DECLARED
+        self.contents = []
+    def ask(self, question: str) -> dict[str, Any]:
+        return self.send([{"text": question}])
+    def answer(self, results: list[dict[str, Any]]) -> dict[str, Any]:
+        return self.send([{"functionResponse": {"name": "look", "response": each}} for each in results])
+    def send(self, parts):
+        self.contents.append({"role": "user", "parts": parts})
+        url = os.environ.get("GEMINI_BASE_URL", "https://generativelanguage.googleapis.com")
+        body = {"contents": self.contents, "tools": SENT}
+        request = urllib.request.Request(f"{url}/v1beta/models/gemini-2.5-flash:generateContent",
+                                         json.dumps(body).encode(), {"x-goog-api-key": "no-key"})
+        with urllib.request.urlopen(request) as answer:
+            content = json.load(answer)["candidates"][0]["content"]
+        self.contents.append(content)
+        calls = [each["functionCall"] for each in content["parts"] if "functionCall" in each]
+        return {"text": "".join(each.get("text", "") for each in content["parts"]), "calls": calls}
+"""
+
+
+@pytest.mark.parametrize(
+    ("declared", "sent", "form"),
+    [
+        ("tools", "self.own", ""),
+        ("declarations", "[{'functionDeclarations': self.own}]", "gemini"),
+        ("tools", "[{'functionDeclarations': [each['function'] for each in self.own]}]", "openai-chat"),
+        ("tools", "None", ""),
+    ],
+)
+def test_a_trial_shows_the_format_of_the_tools_of_a_session(load: Load, declared: str, sent: str, form: str) -> None:
+    code = GEMINI_SESSION.replace("DECLARED", declared).replace("SENT", sent)
+
+    session = loop_of(load(code).Session, "gemini")
+
+    assert isinstance(session, SessionDrive)
+    assert session.form == form

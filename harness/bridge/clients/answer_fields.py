@@ -24,9 +24,9 @@ ARGUMENT_FIELDS = ("arguments", "args", "input", "parameters", "tool_args", "too
 
 _ID_FIELDS = ("call_id", "id", "tool_call_id")
 
-_NAME_FIELDS = ("name", "tool", "tool_name", "function")
+NAME_FIELDS = ("name", "tool", "tool_name", "function")
 
-_OTHER_FIELDS = (*_ID_FIELDS, *_NAME_FIELDS, "type")
+_OTHER_FIELDS = (*_ID_FIELDS, *NAME_FIELDS, "type")
 
 _CALL_PARTS = 3
 """Number of the fields of a call: its id, its name and its arguments, in this order if their names are unusual."""
@@ -45,14 +45,14 @@ def fields_of_call(call: object) -> dict[str, Any]:
     may be the only other text.
     """
     found = {**plain_fields(call)}
-    for name in filter(partial(is_computed, call), (*ARGUMENT_FIELDS, *_ID_FIELDS, *_NAME_FIELDS)):
+    for name in filter(partial(is_computed, call), (*ARGUMENT_FIELDS, *_ID_FIELDS, *NAME_FIELDS)):
         with contextlib.suppress(Exception):  # arguments that are no JSON make a property fail
             found[name] = getattr(call, name)
-    if {*_NAME_FIELDS}.isdisjoint(found) and len(found) == _CALL_PARTS:
+    if {*NAME_FIELDS}.isdisjoint(found) and len(found) == _CALL_PARTS:
         call_id, name, arguments = found
         if arguments in ARGUMENT_FIELDS and isinstance(found[name], str):
             found |= {"id": found[call_id], "name": found[name]}
-    if not {*ARGUMENT_FIELDS} & found.keys() and {*_NAME_FIELDS} & found.keys():
+    if not {*ARGUMENT_FIELDS} & found.keys() and {*NAME_FIELDS} & found.keys():
         others = [name for name, each in found.items() if isinstance(each, str | Mapping) and name not in _OTHER_FIELDS]
         raw = [each for each in others if _RAW_ARGUMENTS.fullmatch(each)]
         if any(is_computed(call, each) for each in ARGUMENT_FIELDS):
@@ -66,7 +66,7 @@ def fields_of_call(call: object) -> dict[str, Any]:
 
 def _unusual_field(found: Mapping[str, Any]) -> dict[str, str]:
     """Return the id or the name of a call if it is its only other text, under a name of the client's own."""
-    has_id, has_name = (bool({*names} & found.keys()) for names in (_ID_FIELDS, _NAME_FIELDS))
+    has_id, has_name = (bool({*names} & found.keys()) for names in (_ID_FIELDS, NAME_FIELDS))
     if has_id is has_name or call_id_field(found):
         return {}
     known = (*ARGUMENT_FIELDS, *_OTHER_FIELDS)
@@ -82,7 +82,9 @@ _NO_ID = re.compile("args|arguments|kind|role|status|state|signature|thought|tex
 def is_single_call(call: object) -> bool:
     """Return whether an object has a name and arguments, and no list of calls."""
     found = fields_of_call(call)
-    names = {*_NAME_FIELDS} & found.keys()
+    if "arguments" in (function := plain_fields(found.get("function"))):
+        found |= function
+    names = {*NAME_FIELDS} & found.keys()
     return bool(names) and bool({*ARGUMENT_FIELDS} & found.keys()) and not {*CALL_FIELDS} & found.keys()
 
 
@@ -469,7 +471,7 @@ def _fields_of_parts(answer: Sequence[object]) -> dict[str, object]:
 def _has_only_text(item: object) -> bool:
     """Return whether an item is an object with a text, and neither a call nor a message with a role."""
     fields = plain_fields(item)
-    return bool(text_of_fields(item)) and not {*_NAME_FIELDS, *CALL_FIELDS, "role"} & fields.keys()
+    return bool(text_of_fields(item)) and not {*NAME_FIELDS, *CALL_FIELDS, "role"} & fields.keys()
 
 
 def _texts_of_items(items: Sequence[object]) -> list[str]:

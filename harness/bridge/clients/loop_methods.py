@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from harness.bridge.clients.annotations import hints_of, members_of, own_classes_in
-from harness.bridge.clients.answer_fields import ARGUMENT_FIELDS
+from harness.bridge.clients.answer_fields import ARGUMENT_FIELDS, NAME_FIELDS
 from harness.bridge.clients.methods import Method, public_methods
 from harness.bridge.clients.names import (
     CALL_PARAMETERS,
@@ -16,6 +16,7 @@ from harness.bridge.clients.names import (
     METHODS,
     SYNONYMS,
     TOOL_PARAMETERS,
+    call_id_field,
     first_known,
 )
 from harness.bridge.clients.result_code import ResultUses, uses_of_results
@@ -69,10 +70,17 @@ _ADDING_NAMES = re.compile(
 
 
 def resuming_method(methods: Sequence[Method]) -> Method | None:
-    """Return the method without required parameters that sends the conversation, if there is one."""
-    free = {each.path[0]: each for each in methods if each.required <= {"self"}}
-    name = first_known(_RESUMING_METHODS, frozenset(free))
+    """Return the method without required parameters that sends the conversation. If none has a usual name, it is the
+    only one that sends a request.
+    """
+    free = {each.path[0]: each for each in methods if each.required <= {"self"} and not each.variadic}
+    sending = [name for name, each in free.items() if each.sends_requests and not _OTHER_REQUESTS.search(name)]
+    name = first_known(_RESUMING_METHODS, frozenset(free)) or (sending[0] if len(sending) == 1 else None)
     return None if name is None else free[name]
+
+
+_OTHER_REQUESTS = re.compile("list|models|count|tokens|usage|summar|compact|title|health|ping|reset|retry|close|embed")
+"""Names of methods that send other requests than the conversation, or send it again."""
 
 
 def takes_only_a_prompt(method: Method) -> bool:
@@ -137,7 +145,7 @@ RESULT_METHOD = re.compile(
 
 _SUBMITTING_NAMES = re.compile(
     "submit|answer|repl(y|ies)|send|give|provide|resume|continue|respond|feed|post|push|supply|deliver|results?$|return"
-    "|tool|complete|resolve|finish|proceed|step|next|ask|run|chat"
+    "|tool|complete|resolve|finish|proceed|step|next|ask|run|chat|(add|append|push|record|set)_(results|outputs|responses)$"
 )
 """Names of methods that accept results, if the name of one of their parameters means results."""
 
@@ -167,7 +175,12 @@ def result_methods(methods: Sequence[Method], source: str) -> list[Method]:
 def result_parameters(method: Method) -> dict[str, str]:
     """Return the parameters of a method that accepts one result, by their meaning. Return `{}` for other methods."""
     named = {key: name for key, known in CALL_PARAMETERS.items() if (name := first_known(known, method.names))}
-    is_named = RESULT_METHOD.search(method.path[0]) or {named.get("call"), named.get("id")} & _CALL_PARAMETER_NAMES
+    own = call_id_field(sorted(method.names)) if _SUBMITTING_NAMES.match(method.path[0]) else None
+    if own is not None:
+        named.setdefault("id", own)
+    is_named = (
+        own or {named.get("call"), named.get("id")} & _CALL_PARAMETER_NAMES or RESULT_METHOD.search(method.path[0])
+    )
     is_one = is_named and "content" in named and named.keys() & {"id", "call"} and not method.path[0].startswith("on_")
     return named if is_one and method.required <= {"self", *named.values()} else {}
 
@@ -175,7 +188,9 @@ def result_parameters(method: Method) -> dict[str, str]:
 def results_parameter(method: Method) -> str | None:
     """Return the parameter for the results of all calls, or `None`. Its name, annotation or use shows it."""
     required = method.required - {"self", *SYNONYMS["tools"], *method.example_names}
-    named = [each for each in sorted(method.names) if _RESULTS_NAMES.fullmatch(each) and required <= {each}]
+    required = required or frozenset({method.variadic} - {""})
+    names = method.names | required
+    named = [each for each in sorted(names) if _RESULTS_NAMES.fullmatch(each) and required <= {each}]
     if named and _SUBMITTING_NAMES.match(method.path[0]):
         return named[0]
     named = [each for each in sorted(method.names - required) if _TOOL_RESULTS_NAMES.fullmatch(each)]
@@ -241,4 +256,4 @@ def _holds_call(kind: type) -> bool:
 
 def _is_call_class(kind: type) -> bool:
     names = hints_of(kind).keys()
-    return bool({*CALL_PARAMETERS["name"]} & names and {*ARGUMENT_FIELDS} & names)
+    return bool({*NAME_FIELDS} & names and {*ARGUMENT_FIELDS} & names)

@@ -25,7 +25,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "input": ("input", "input_items", "items", "messages", "conversation", "history", "turns"),
     "contents": ("contents", "messages", "history", "conversation", "turns"),
     "prompt": (
-        *("prompt", "question", "text", "query", "user_message", "user_input", "message", "content"),
+        *("prompt", "question", "text", "query", "user_message", "user_input", "user_text", "message", "content"),
         *("task", "goal", "prompts", "questions", "user", "pr"),
     ),
     "system": ("system", "system_prompt", "system_instruction", "instructions", "system_message", "persona", "sp"),

@@ -138,6 +138,8 @@ class _Scope:
                 for part in ast.walk(each)
             )
             return isinstance(node, ast.Name) and node.id == self.name and not is_made
+        if self.kind == _ITEM and self.found.is_ordered and self._is_it(node):
+            return True
         if isinstance(node, ast.Call) and plain_name(node.func) != "get":
             return False
         owner = node.value if isinstance(node, ast.Subscript | ast.Attribute) else _owner_of_call(node)

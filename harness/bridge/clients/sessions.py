@@ -38,7 +38,7 @@ from harness.bridge.clients.requested_calls import RequestedCalls
 from harness.bridge.clients.response_ids import response_id_argument
 from harness.bridge.clients.sources import ClassSource
 from harness.bridge.clients.submitted_results import SubmittedResults, content_of_result
-from harness.bridge.clients.tool_declarations import declarations
+from harness.bridge.clients.tool_declarations import declarations, declared_as
 from harness.bridge.clients.tool_registration import Registrar
 from harness.bridge.clients.turns import (
     answer_attributes,
@@ -80,7 +80,10 @@ def _rank_of_result_method(method: Method) -> tuple[bool, bool]:
 
 @dataclass(frozen=True, slots=True)
 class SessionDrive:
-    """Tool loop made from a class that keeps its history, with its methods for a prompt, for results and for tools."""
+    """Tool loop made from a class that keeps its history, with its methods for a prompt, for results and for tools.
+
+    `form` is the format of the tools, if a trial has shown that it is not the one that the code suggests.
+    """
 
     maker: ClientMaker
     api: str
@@ -88,6 +91,7 @@ class SessionDrive:
     results: Method
     declaring: Method | None
     methods: Sequence[Method]
+    form: str = ""
 
     @property
     def sentence(self) -> str:
@@ -170,7 +174,11 @@ class SessionDrive:
     def _tools(self, conversation: Conversation) -> list[dict[str, Any]] | None:
         """Return the declarations of the tools, unless there are none or a method declares each."""
         is_given = conversation.tools and self.declaring is None
-        return declarations(conversation.tools, self.api, self.prompt.module) if is_given else None
+        if not is_given:
+            return None
+        if self.form:
+            return [declared_as(self.form, each) for each in conversation.tools]
+        return declarations(conversation.tools, self.api, self.prompt.module)
 
     def _submit(
         self,
@@ -188,8 +196,7 @@ class SessionDrive:
         if named := result_parameters(method):
             hint, uses = method.hints.get(named["content"]), read_content(method, named["content"])
             given = [{**each, "content": content_of_result(each, method, hint, self.api, uses)} for each in results]
-            answer = _submit_each(runner, client, method, given)
-            return answer if answer is not None and answer is not client else self._resume(runner, client)
+            return self._continue(runner, client, _submit_each(runner, client, method, given))
         name = str(results_parameter(method))
         per_call = dict[str, object]()
         if (tools := first_known(SYNONYMS["tools"], method.names)) and conversation.tools:
@@ -202,7 +209,13 @@ class SessionDrive:
         given = form.collect([each for each in results if not (failures and each["is_error"])])
         no_prompt = {str(method.prompt): ""} if method.prompt in method.required - {name} else {}
         given = {**method.examples, **repeated, **no_prompt, name: given, **own, **per_call}
-        return call_method(runner, client, method, given)
+        answer = call_method(runner, client, method, given)
+        return answer if resuming_method(self.methods) is None else self._continue(runner, client, answer)
+
+    def _continue(self, runner: asyncio.Runner, client: object, answer: object) -> object:
+        """Return the answer of the method that takes results, or that of another method if it only keeps them."""
+        is_answer = (answer is not None and answer is not client) or self.results.sends_requests
+        return answer if is_answer else self._resume(runner, client)
 
     def _parameter_for_failures(self, results: str) -> str | None:
         """Return the parameter for the results of failed tools, in the same form as the other results, if any."""

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from harness.bridge.call_log import call
-from harness.bridge.clients.annotations import hints_of, is_list, item_class, own_classes_in, without_text
+from harness.bridge.clients.annotations import hints_of, is_list, item_class, members_of, own_classes_in, without_text
 from harness.bridge.clients.forms import ANTHROPIC, GEMINI, RESPONSES
 from harness.bridge.clients.loop_methods import is_result_class, read_results
 from harness.bridge.clients.message_classes import as_annotated
@@ -29,15 +29,15 @@ def content_of_result(result: Mapping[str, Any], method: Method, hint: object, a
     If the result is an error and the client marks exceptions as errors, return an exception. If the annotation has a
     class for failures next to that for texts, return an instance of it.
     """
-    value, kind = cast("object", result["value"]), typing.get_origin(hint) or hint
+    value, kinds = cast("object", result["value"]), [*members_of(hint)]
     if result["is_error"] and takes_exceptions(method):
         return RuntimeError(result["content"])
     failures = [each for each in own_classes_in(hint) if re.search("Fail|Err", each.__name__)]
     if result["is_error"] and len(failures) == 1 and len(method_of((), failures[0]).required) == 1:
         return call(failures[0], result["content"])
-    if hint is str:
+    if kinds == [str]:
         return result["content"]
-    is_object = (inspect.isclass(kind) and issubclass(kind, Mapping)) or (uses.is_object and api == GEMINI.name)
+    is_object = kinds[:1] in ([dict], [Mapping]) or (uses.is_object and api == GEMINI.name)
     if is_object:
         return cast("object", value) if isinstance(value, dict) else {"result": value}
     is_any = (hint is Any or hint is object) and (api == GEMINI.name or "isinstance(" in method.source)
@@ -85,7 +85,7 @@ class SubmittedResults:
         if kind is not None:
             return [self._object(each, kind) for each in results]
         if uses.is_ordered and not uses.keys:
-            return [self._content(each, None) for each in results]
+            return [self._content(each, item_class(hint)) for each in results]
         if uses.is_native and not uses.keys:
             return [self._native(each) for each in results]
         return as_annotated([self._dictionary(each) for each in results], hint)
@@ -122,6 +122,9 @@ class SubmittedResults:
         return inspect.getdoc(getattr(owner, name, None)) or "", f"{self.name}{whole.partition(name)[2]}"
 
     def _content(self, result: Mapping[str, Any], hint: object) -> object:
+        kinds = [each for each in own_classes_in(hint) if not {*CALL_PARAMETERS["content"]}.isdisjoint(hints_of(each))]
+        if len(kinds) == 1:
+            return self._object(result, kinds[0])
         uses = read_results(self.method, self.name)
         return content_of_result(result, self.method, hint, self.api, uses)
 

@@ -41,7 +41,7 @@ def declarations(tools: ToolSequence, api: str, module: str) -> list[dict[str, A
 
 _BARE_TOOLS = re.compile(
     r"function_?[dD]eclarations[\"']?\s*[:=]\s*(?:list\(|\[\w+ for [\w, ()]+ in )?(?:self\.)?_?(?:tools|functions)\b"
-    r"|\*\*(\w+)[^{}]*\}\s*for \1 in"
+    r"|\*\*(\w+)[^{}]*\}\s*for \1 in (?:self\.)?_?\w*(?:tool|function|spec|schema|declaration|definition)s?\b(?!_)"
     r"|[\"']type[\"']:\s*[\"']function[\"'],\s*[\"']function[\"']:\s*\w+\s*\}"
 )
 """Code that adds the enclosing object of the API to each tool."""
