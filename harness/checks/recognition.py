@@ -158,7 +158,7 @@ def _with_providers(found: Recognition, value: object, whole: Method | None = No
     """Return the recognition of a client for several providers with the name of its provider, and with the other APIs
     that it can use.
     """
-    apis = re.findall(r"@([^\s/=]+)", found.spec)
+    apis = re.findall(r"@([^\s/=]+)", found.spec or found.command)
     config = configuration_method(value)
     known = selectable_providers(method_of((), value)) or ({} if config is None else selectable_providers(config))
     known = known or ({} if whole is None else routed_providers(whole))
@@ -422,7 +422,7 @@ def _recognise_client(name: str, shape: ClientShape, api: str) -> Recognition:
     if own_parts:
         called = replace(shape, whole=replace(shape.whole, is_open=False)).sentence
         sentence = f"code of {seen.api} with {own_parts} of its own, called as {called} and run as a program"
-        known = default or EXAMPLE_MODELS.get(str(seen.api), shape.model)  # a plug-in's API has no example
+        known = default or _model_in_code(shape.whole.with_imports, str(seen.api)) or shape.model
         return Recognition(sentence=sentence, command=single_call_command(spec, known))
     return Recognition(spec, sentence, "", ignored, model, default, service_target=service_target)
 
@@ -506,6 +506,13 @@ _ONE_TOOL = Conversation(
     turns=(_GREETING,),
     tools=(ConversationTool("look", "Looks around.", PROBE_TOOL.parameters, lambda _: ToolResult("", "look", "")),),
 )
+
+
+def _model_in_code(source: str, api: str) -> str:
+    """Return the first model of an API that code names, or else an example. A plug-in's API has no example."""
+    example = EXAMPLE_MODELS.get(api, "")
+    names = re.findall(r"[\"']((?:gpt|claude|gemini)-[\w.-]*\d[\w.-]*)[\"']", source)
+    return next((each for each in names if _family(each) == _family(example)), example)
 
 
 def _family(model: str) -> str:

@@ -77,7 +77,10 @@ def try_(args: TryOptions) -> int:
     if found.question:
         raise UsageError(found.question)
     if found.command:
-        return try_code(found.command, str(args.subject), found.sentence)
+        apis = found.other_apis if args.api is None else ()
+        recognised = ((api, recognise(str(args.subject), api).command) for api in apis)
+        others = ((api, command) for api, command in recognised if command)
+        return try_code(found.command, str(args.subject), found.sentence, others)
     if args.api is not None and _api_of(found.spec) is None and wrappers.find(found.spec) is None:
         raise UsageError(f"--api {args.api}: an adapter declares its API itself. Leave the option out.")
     typer.echo(f"{args.subject or args.command}: recognised as {found.sentence}.")

@@ -6,7 +6,7 @@ import re
 import shlex
 import time
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -83,10 +83,10 @@ def try_program(command: str) -> int | None:
     return None if first[0].is_adapter else _try_again(command, *first, began, "", "a program that calls a model")
 
 
-def try_code(command: str, name: str, sentence: str) -> int:
+def try_code(command: str, name: str, sentence: str, other_providers: Iterable[tuple[str, str]] = ()) -> int:
     """Run a command that calls the Python object `name` once, print its worst defects, and return the exit code.
 
-    `sentence` describes the object.
+    `sentence` describes the object. `other_providers` are the other APIs that it can use, with their commands.
     """
     began = STARTED.get(time.monotonic())
     loading = time.monotonic() - began  # recognition loaded the same libraries
@@ -98,7 +98,7 @@ def try_code(command: str, name: str, sentence: str) -> int:
         findings = [*first.findings, *findings]
         changed = replace(first, verdict=verdict_of(findings), findings=tuple(findings), reason=None)
         result = replace(result, cells=[changed, *others])
-    return _try_again(command, ended, result, router, began, name, sentence)
+    return _try_again(command, ended, result, router, began, name, sentence, other_providers)
 
 
 def _changes_of_input(request: HttpRequest) -> Iterator[Finding]:
@@ -153,6 +153,7 @@ def _try_again(  # noqa: PLR0913, PLR0917 - the first run, and what is known abo
     began: float,
     subject: str,
     sentence: str,
+    other_providers: Iterable[tuple[str, str]] = (),
 ) -> int:
     """Run a command again with other answers, and print the defects of all its runs. The try began at `began`.
 
@@ -163,13 +164,7 @@ def _try_again(  # noqa: PLR0913, PLR0917 - the first run, and what is known abo
         print_error(f"  {line}")
     if not result.cells:
         raise UsageError(_without_requests(subject or command, ended, is_code=bool(subject)))
-    usual = ended
-    if result.exit_code and (ended.note or _has_refusal(result)):
-        usual, again = _run_again(command, result, began)
-        explained = {finding.rule for cell in again.cells for finding in cell.findings if finding.follows is not None}
-        limits = _exceeded_limits(result)
-        cells = again.cells if limits and limits <= explained else [*result.cells, *again.cells]
-        result = replace(result, cells=cells)
+    usual, result = _with_tolerant_run(command, ended, result, began)
     prints_answer = not usual.note and ANSWER in usual.printed and (not subject or RETURNED_TEXT in usual.printed)
     is_redirected = router.has_redirected
     elapsed = time.monotonic() - began
@@ -180,10 +175,13 @@ def _try_again(  # noqa: PLR0913, PLR0917 - the first run, and what is known abo
     result = _with_other_answers(
         command, usual, result, router, began, is_code=bool(subject), prints_answer=prints_answer
     )
+    result, other_apis = _with_other_providers(result, other_providers, began)
     conversations = count(len(result.cells), "conversation")
     sentence += f", {_REDIRECTED}" if is_redirected else ""
     typer.echo(f"{subject or command}: recognised as {sentence}; {conversations} run{ended.note}.")
     typer.echo(f"Otherwise: {_OTHERWISE_CODE if subject else _OTHERWISE_PROGRAM}")
+    if other_apis:
+        typer.echo(f"The first conversation was also run with {' and '.join(other_apis)}.")
     typer.echo(finding_causes.render(result, on_screen(Presentation())), nl=False)
     if not subject and not is_redirected:
         typer.echo(f"More: harness serve call-single --command {shlex.quote(command)}; harness help serve")
@@ -242,6 +240,35 @@ def _with_other_answers(  # noqa: PLR0913 - the first run, and what is known abo
 
 _SHORT_ANSWER = re.compile(rb'"max_(?:completion_|output_)?tokens"\s*:\s*[1-9]\b', re.IGNORECASE)
 """Limit in a request for an answer of a few words, which always ends there."""
+
+
+def _with_tolerant_run(
+    command: str, ended: EndedProgram, result: RunResult, began: float
+) -> tuple[EndedProgram, RunResult]:
+    """Return the run in which a program gets furthest, and its result with that of the first one."""
+    if not result.exit_code or not (ended.note or _has_refusal(result)):
+        return ended, result
+    usual, again = _run_again(command, result, began)
+    explained = {finding.rule for cell in again.cells for finding in cell.findings if finding.follows is not None}
+    limits = _exceeded_limits(result)
+    cells = again.cells if limits and limits <= explained else [*result.cells, *again.cells]
+    return usual, replace(result, cells=cells)
+
+
+def _with_other_providers(
+    result: RunResult, providers: Iterable[tuple[str, str]], began: float
+) -> tuple[RunResult, list[str]]:
+    """Return the result with conversations of the same code with its other providers, in the time that is left. Also
+    return the options for their APIs.
+    """
+    options: list[str] = []
+    for api, command in providers:
+        if time.monotonic() - began > _LAST_START_SECONDS:
+            break
+        ended, other, _ = _run_program(command, is_first=False, seconds=_seconds_left(began))
+        result = replace(result, cells=[*result.cells, *_with_tolerant_run(command, ended, other, began)[1].cells])
+        options.append(f"--api {api}")
+    return result, options
 
 
 def _run_again(command: str, result: RunResult, began: float) -> tuple[EndedProgram, RunResult]:

@@ -889,6 +889,81 @@ def test_code_with_tools_of_its_own_may_get_its_model_from_the_environment(harne
     assert "PASS" in done.out, done.out + done.err
 
 
+OWN_TOOLS_OF_TWO = """
+import os
+import httpx2
+
+LOOK = {"name": "look", "description": "Looks.", "parameters": {"type": "object", "properties": {}}}
+
+class Guide:
+    def __init__(self, provider=None, model=None, base_url=None, api_key=None):
+        self.provider = provider or os.environ.get("GUIDE_PROVIDER", "openai")
+        self.headers = {"authorization": f"Bearer {api_key}", "x-goog-api-key": api_key}
+        if self.provider == "openai":
+            self.url, self.model = base_url + "/chat/completions", model or "gpt-4.1"
+        elif self.provider == "gemini":
+            self.url = f"{base_url.removesuffix('/v1')}/v1beta/models/{model or 'gemini-3-pro'}:generateContent"
+
+    def tell(self, question):
+        messages = [question]
+        for _ in range(5):
+            if self.provider == "openai":
+                body = {"model": self.model, "messages": [one for each in messages for one in as_chat(each)]}
+                body["tools"] = [{"type": "function", "function": LOOK}]
+                choice = self._post(body)["choices"][0]
+                answer, reason = choice["message"], choice["finish_reason"]
+                text, calls = answer["content"], [each["id"] for each in answer.get("tool_calls") or []]
+            else:
+                contents = [as_content(each) for each in messages]
+                body = {"contents": contents, "tools": [{"functionDeclarations": [LOOK]}]}
+                [candidate] = self._post(body)["candidates"]
+                answer, reason = candidate["content"], candidate["finishReason"]
+                parts = [KEPT for part in answer["parts"]]
+                answer = {**answer, "parts": parts}
+                calls = [part["functionCall"].get("id") for part in parts if "functionCall" in part]
+                text = "".join(part.get("text", "") for part in parts)
+            if reason in ("length", "MAX_TOKENS"):
+                raise RuntimeError("the answer is truncated")
+            messages.append(answer)
+            if not calls:
+                return text
+            messages.append([(each, "It is here.") for each in calls])
+
+    def _post(self, body):
+        done = httpx2.post(self.url, json=body, headers=self.headers)
+        done.raise_for_status()
+        return done.json()
+
+
+def as_chat(message):
+    if isinstance(message, list):
+        return [{"role": "tool", "tool_call_id": each, "content": result} for each, result in message]
+    return [{"role": "user", "content": message} if isinstance(message, str) else message]
+
+
+def as_content(message):
+    if isinstance(message, list):
+        results = [{"id": each, "name": "look", "response": {"output": result}} for each, result in message]
+        return {"role": "user", "parts": [{"functionResponse": each} for each in results]}
+    return {"role": "user", "parts": [{"text": message}]} if isinstance(message, str) else message
+"""
+
+
+@pytest.mark.parametrize(("kept", "is_lost"), [("part", False), ("without_signature(part)", True)])
+def test_code_with_tools_of_its_own_is_run_with_each_provider(
+    harness: Command, folder: Path, kept: str, is_lost: bool
+) -> None:
+    code = OWN_TOOLS_OF_TWO.replace("KEPT", kept)
+    code += "\n\ndef without_signature(part):\n    return {k: v for k, v in part.items() if k != 'thoughtSignature'}\n"
+    (folder / "guiding.py").write_text(code)
+
+    done = harness("try", "guiding:Guide")
+
+    assert ", with the provider 'openai' (another one: --api gemini)" in done.out, done.out + done.err
+    assert "The first conversation was also run with --api gemini." in done.out
+    assert (done.code, "(opaque-state-lost," in done.out) == (int(is_lost), is_lost), done.out
+
+
 RETURNS_FIELDS = "if not choice['message'].get('tool_calls'): return {'answer': choice['message']['content'], "
 
 

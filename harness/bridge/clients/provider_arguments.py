@@ -74,8 +74,18 @@ def selectable_providers(method: Method) -> dict[str, object]:
     if divided_model(method) is not None:
         prefixes = {api: _known_prefix(method, api) for api in MODEL_PREFIXES}
         return {api: each for api, each in prefixes.items() if each}
+    name, known = provider_parameter(method), providers_of(method)
+    is_known = name in method.required or name in method.preset or _is_left_open(method, known)
+    return known if is_known else {}
+
+
+def _is_left_open(method: Method, known: Mapping[str, object]) -> bool:
+    """Return whether the code names each provider, and its parameter is none by default: another place may set it."""
     name = provider_parameter(method)
-    return providers_of(method) if name in method.required or name in method.preset else {}
+    is_none = name not in method.required and method.preset.get(str(name)) is None
+    code = method.with_imports
+    named = (each for each in known.values() if isinstance(each, str) and re.search(rf"[\"']{each}[\"']", code))
+    return is_none and len(known) > 1 and len([*named]) == len(known)
 
 
 def routed_providers(method: Method) -> dict[str, str]:
@@ -130,7 +140,7 @@ def _spellings(value: object) -> set[str]:
 def provider_argument(method: Method, api: str) -> dict[str, object]:
     """Return the argument that selects the provider of an API. Without an API, it is the first provider.
 
-    A default is kept, unless it is the provider of another API.
+    A default is kept, unless it is the provider of another API. The default `None` is kept without an API.
     """
     name, known = provider_parameter(method), providers_of(method)
     if name is None or not known:
@@ -138,7 +148,8 @@ def provider_argument(method: Method, api: str) -> dict[str, object]:
     default = method.preset.get(name)
     is_other = default is not None and api in known and not _is_provider(default, api)
     is_other = is_other and any(_is_provider(default, each) for each in _PROVIDER_NAMES)
-    if name in method.required or is_other:
+    is_open = api in known and _is_left_open(method, known)
+    if name in method.required or is_other or is_open:
         return {name: known.get(api, next(iter(known.values())))}
     return {}
 
