@@ -754,6 +754,21 @@ class Session(Base):
     def submit(self, *outputs: Output) -> Reply:
         SEEN.extend((each.call.id, each.value) for each in outputs)
 """,
+    "a dictionary whose items are sorted": """
+class Session(Base):
+    def hand_over(self, found):
+        made = [{"role": "tool", "tool_call_id": key, "content": each} for key, each in sorted(found.items())]
+        SEEN.extend((each["tool_call_id"], each["content"]) for each in made)
+""",
+    "a list that is read in part": """
+class Session(Base):
+    def hand_over(self, found):
+        for key, content in found[:1] + found[1:]:
+            SEEN.append((key, content))
+            self.functions.append({"role": "tool", "tool_call_id": key, "content": content})
+        for key, content in found[:9]:
+            pass
+""",
     "objects by ids": """
 @dataclass
 class Outcome:
@@ -1407,6 +1422,17 @@ def test_token_counts_of_a_session_may_have_another_name() -> None:
 
     assert answer is not None
     assert (answer.usage.input_tokens, answer.usage.output_tokens) == (3, 2)
+
+
+@pytest.mark.parametrize("returned", [None, "It opens", EventList(["It ", "opens"])])
+def test_token_counts_of_a_session_belong_to_a_text_or_its_pieces(returned: object) -> None:
+    request = ChatRequest("", (Message("user", "When does it open?"),))
+
+    answer = application_answer(returned, request, "openai-chat", "", {"usage": {"input": 3, "output": 2}})
+
+    assert answer is not None
+    assert answer.usage.input_tokens == 3
+    assert {*answer.text.splitlines()} == (set() if returned is None else {"It opens"})
 
 
 def test_a_refusal_may_be_an_attribute_of_the_object() -> None:

@@ -149,7 +149,9 @@ _SUBMITTING_NAMES = re.compile(
 )
 """Names of methods that accept results, if the name of one of their parameters means results."""
 
-_RESULTS_NAMES = re.compile("((tool|function|call)_?)?(results|outputs|responses|returns|answers|values|observations)")
+_RESULTS_NAMES = re.compile(
+    "((tool|function|call)_?)?(results|outputs|outcomes|responses|returns|answers|values|observations)"
+)
 
 _RESUMING_METHODS = (
     *("resume", "continue_", "proceed", "go_on", "advance", "step", "next", "next_turn", "run", "complete"),

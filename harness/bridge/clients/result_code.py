@@ -110,13 +110,15 @@ class _Scope:
                 self.found.is_native |= is_native and self.kind == _LIST
 
     def _is_it(self, node: ast.AST) -> bool:
-        """Return whether an expression has the value of the variable, perhaps copied or with a default."""
+        """Return whether an expression has the value of the variable, perhaps copied, in part or with a default."""
         if isinstance(node, ast.BoolOp):
             return self._is_it(node.values[0])
         if isinstance(node, ast.IfExp):
             return self._is_it(node.body) or self._is_it(node.orelse)
-        if isinstance(node, ast.Call) and plain_name(node.func) in _COPIES and len(node.args) == 1:
+        if isinstance(node, ast.Call) and plain_name(node.func) in _COPIES and node.args:
             return self._is_it(node.args[0])
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
+            return self._is_it(node.value)
         return isinstance(node, ast.Name | ast.Attribute) and plain_name(node) == self.name
 
     def _is_in(self, node: ast.AST) -> bool:
@@ -159,6 +161,8 @@ class _Scope:
             place = [*map(self._is_it, arguments)].index(True)
             self.found.is_ordered = True
             yield from self._item(target.elts[place] if place < len(target.elts) else target)
+        elif called in _COPIES and arguments:
+            yield from self._loop(arguments[0], target)
         elif called == "items" and self._is_it(_owner_of_call(iterated)) and isinstance(target, ast.Tuple):
             self.found.is_mapping = True
             self.found.mapping_keys.add(plain_name(target.elts[0]))

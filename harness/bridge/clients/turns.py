@@ -164,8 +164,10 @@ def application_answer(
     response has all texts in the value, because it is not known which of them the application shows. If there is none,
     but the code may report errors in another way, such as by an event, the answer is not known.
     """
-    if attributes and (returned is None or isinstance(returned, str)):
-        returned = {"text": returned or "", **attributes}
+    is_stream = isinstance(returned, EventList)
+    said = _text_of_pieces(returned)
+    if attributes and said is not None:
+        returned = {"text": said, **attributes}
     if returned is None:
         return None
     given = {message.text for message in request.messages} | {request.system}
@@ -183,13 +185,21 @@ def application_answer(
     if not text and reports_by_event:
         return None
     message = Message(Role.ASSISTANT, (Text(text),) if text else ())
-    apart: dict[str, JSON] = {ERRORS_APART: True} if reports_by_event or isinstance(returned, EventList) else {}
+    apart: dict[str, JSON] = {ERRORS_APART: True} if reports_by_event or is_stream else {}
     apart |= {ERROR_FIELD: True} if flags else {}
     if read is None:
         return ChatResponse(message, StopReason.UNKNOWN, Usage(), reported={NO_STOP_REASON: True, **apart})
     read = replace(read, reported={**read.reported, **apart})
     stop_reason = StopReason.UNKNOWN if flags and read.stop_reason is StopReason.END_TURN else read.stop_reason
     return replace(read, message=message, stop_reason=stop_reason)
+
+
+def _text_of_pieces(returned: Returned) -> str | None:
+    """Return a text, the pieces of a stream as one text, or an empty text for `None`; `None` for other values."""
+    if isinstance(returned, EventList):
+        pieces = [each for each in returned.items if isinstance(each, str)]
+        return "".join(pieces) if len(pieces) == len(returned.items) else None
+    return returned or "" if returned is None or isinstance(returned, str) else None
 
 
 def answer_attributes(client: object) -> dict[str, JSON]:
