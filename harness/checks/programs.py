@@ -281,6 +281,9 @@ RETURNED_TEXT = "harness: the call returned a text"
 RETURNED_ONLY_TEXT = ", and nothing tells whether it is truncated"
 """End of the line after `RETURNED_TEXT`, if it is true."""
 
+RETURNED_WITHOUT_FILTER = ", or blocked by a filter"
+"""End of the line after `RETURNED_ONLY_TEXT`, if it is true."""
+
 RETURNED_CALLS = "harness: the call returned calls of tools"
 
 EXAMPLE_INPUT = "Crème brûlée for 4: heat 1½ cups of cream, add 5 yolks and 80 g of sugar. Then bake it at 150 °C."

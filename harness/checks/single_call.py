@@ -13,7 +13,7 @@ from harness.apis import registry
 from harness.bridge.call_log import BoundMethod, LoggedCall, logged_calls
 from harness.bridge.clients.answer_fields import text_of_fields
 from harness.bridge.clients.shaped_client import ShapedClient
-from harness.bridge.clients.truncation import may_report_truncation
+from harness.bridge.clients.truncation import may_report_filter, may_report_truncation
 from harness.bridge.clients.turns import jsonable_or_text
 from harness.bridge.clients.user_answers import decline_questions
 from harness.checks.programs import (
@@ -23,6 +23,7 @@ from harness.checks.programs import (
     RETURNED_CALLS,
     RETURNED_ONLY_TEXT,
     RETURNED_TEXT,
+    RETURNED_WITHOUT_FILTER,
 )
 from harness.model.errors import ChatError, MalformedResponse, Unsupported
 from harness.model.messages import ChatRequest, ChatResponse, Message, Role, Text
@@ -92,7 +93,9 @@ def _print_result(call: LoggedCall, text: str) -> None:
         module = str(getattr(owner, "__module__", ""))
         objects = (returned, owner)
         is_silent = not may_report_truncation(jsonable_or_text(returned), objects, module, has_returned=True)
-        sys.stdout.write(f"{RETURNED_TEXT}{RETURNED_ONLY_TEXT if is_silent else ''}\n")
+        about_end = RETURNED_ONLY_TEXT if is_silent else ""
+        about_end += RETURNED_WITHOUT_FILTER if is_silent and not may_report_filter(module) else ""
+        sys.stdout.write(f"{RETURNED_TEXT}{about_end}\n")
 
 
 def _returned_by(call: LoggedCall) -> object:

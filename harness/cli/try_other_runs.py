@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from harness.checks.programs import RETURNED_ONLY_TEXT, RETURNED_TEXT, EndedProgram
+from harness.checks.programs import RETURNED_ONLY_TEXT, RETURNED_TEXT, RETURNED_WITHOUT_FILTER, EndedProgram
 from harness.reports.words import count
 from harness.results import Blame, CellResult, Finding, Kind, RunResult, Severity, Verdict, verdict_of
 from harness.runner.improvised_router import (
@@ -117,16 +117,36 @@ def without_report_of_cut(run: OtherRun, usual: EndedProgram, result: RunResult)
     One says that the program printed nothing but what there is of the answer. The others are about calls before it.
     """
     known = {finding.rule for cell in result.cells for finding in cell.findings}
+    shown = _CUT_ANSWER_RETURNED if RETURNED_TEXT in run.ended.printed else _CUT_ANSWER_SHOWN
+    for cell in run.result.cells[:1]:
+        findings = [each for each in cell.findings if each.rule in _SENT_BACK_WRONG - known]
+        findings += [shown] if _hides_cut(run, usual, RETURNED_ONLY_TEXT) else []
+        yield from _with_findings(cell, findings)
+
+
+def without_report_of_filter(run: OtherRun, usual: EndedProgram, result: RunResult) -> Iterator[CellResult]:
+    """Yield the conversation whose final answer was cut off by a filter of the provider, with a finding.
+
+    It says that the program printed nothing but what there is of the answer. A program that never looks at the stop
+    reason has that finding already.
+    """
+    known = {finding.rule for cell in result.cells for finding in cell.findings}
+    shown = _CUT_ANSWER_RETURNED if RETURNED_TEXT in run.ended.printed else _CUT_ANSWER_SHOWN
+    message = shown.message.replace("max_tokens", "a filter of the provider")
+    for cell in run.result.cells[:1]:
+        if shown.rule not in known and _hides_cut(run, usual, RETURNED_WITHOUT_FILTER):
+            yield from _with_findings(cell, [replace(shown, message=message)])
+
+
+def _hides_cut(run: OtherRun, usual: EndedProgram, silence: str) -> bool:
+    """Return whether a program printed a part of an answer like a complete one. Code that returns it must have printed
+    `silence`. Numbers are not compared: they may be counts.
+    """
     printed = run.ended.printed
     expected = replace(usual, printed=usual.printed.replace(ANSWER, CUT_ANSWER))
     cut, whole = (replace(each, printed=re.sub(r"\d+", "0", each.printed)) for each in (run.ended, expected))
-    may_report = RETURNED_TEXT in printed and RETURNED_ONLY_TEXT not in printed
-    is_hidden = CUT_ANSWER in printed and not may_report and not _new_lines(cut, whole)  # counts differ
-    for cell in run.result.cells[:1]:
-        findings = [each for each in cell.findings if each.rule in _SENT_BACK_WRONG - known]
-        if is_hidden:
-            findings.append(_CUT_ANSWER_RETURNED if RETURNED_TEXT in printed else _CUT_ANSWER_SHOWN)
-        yield from _with_findings(cell, findings)
+    may_report = RETURNED_TEXT in printed and silence not in printed
+    return CUT_ANSWER in printed and not may_report and not _new_lines(cut, whole)
 
 
 _CUT_ANSWER_SHOWN = Finding(

@@ -59,17 +59,22 @@ FirstAnswer = Literal[
     "unknown tool",
     "cut call",
     "cut text",
+    "filtered text",
     "divided text",
     "error",
     "stream error",
     "many turns",
 ]
 """Kind of the first answer of an improvised conversation with tools. With `cut text`, it has one call, and the final
-answer is cut off. With `divided text`, it has one call, and each text has two parts. With `stream error`, it is the
-final answer, and a stream of it ends with an error after a part of the text. With `many turns`, it has one call, and
-the user asks all `QUESTIONS`, one after each final answer. With `cut call`, the user asks the second one as well.
+answer is cut off. With `filtered text`, a filter of the provider cuts it off. With `divided text`, it has one call, and
+each text has two parts. With `stream error`, it is the final answer, and a stream of it ends with an error after a part
+of the text. With `many turns`, it has one call, and the user asks all `QUESTIONS`, one after each final answer. With
+`cut call`, the user asks the second one as well.
 """
 
+
+_STOPS: Mapping[FirstAnswer, str] = {"cut text": "max_tokens", "filtered text": "refusal"}
+"""Stop reasons of final answers that are cut off."""
 
 _PROVOCATIONS: Mapping[FirstAnswer, Provocation] = {
     "divided text": Provocation.TEXT_BLOCKS,
@@ -204,6 +209,11 @@ class ImprovisedRouter(ServeRouter):
         """Return whether a conversation's API may divide a text into several parts."""
         return any(Provocation.TEXT_BLOCKS in each.wire.provocations for each in self.conversations())
 
+    @property
+    def may_filter_texts(self) -> bool:
+        """Return whether a conversation's API may cut an answer off by a filter. OpenAI Chat does so only on Azure."""
+        return any(each.wire.name != "openai-chat" for each in self.conversations())
+
     def _models(self, wire: Api) -> tuple[str, ...]:
         return (*super()._models(wire), *self._service_models)
 
@@ -262,8 +272,8 @@ def improvised_scenario(
     later: dict[str, JSON] = {"text": _LATER_ANSWER}
     if answer_format is not None:
         final = later = {"text": json.dumps(example_value(answer_format.schema or {"type": "object"}, {}))}
-    elif first == "cut text":
-        final = {"text": CUT_ANSWER, "stop": "max_tokens"}
+    elif first in _STOPS:
+        final = {"text": CUT_ANSWER, "stop": _STOPS[first]}
     elif first == "divided text":
         final = {"text": "".join(DIVIDED_ANSWER)}
     turns: Sequence[list[dict[str, JSON]]] = [script]
@@ -282,7 +292,7 @@ def improvised_scenario(
             *(["tools"] if calls or end else []),
             *(["parallel-tool-calls"] if any(map(_is_parallel, chain(*turns))) else []),
         ],
-        "scripted": first in ("cut call", "cut text", "divided text", *faults),
+        "scripted": first in ("cut call", "divided text", *_STOPS, *faults),
         "faults": [faults[first]] if first in faults else [],
         "system_from": "client",
         "tools": tools,

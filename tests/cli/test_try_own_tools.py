@@ -118,3 +118,47 @@ def test_a_function_gets_the_history_that_it_returned(
     done = harness("try", "lamps:say")
 
     assert (done.code, (found or "Nothing is wrong") in done.out) == (found is not None, True), done.out
+
+
+GEMINI = """
+import os
+
+import httpx2
+
+LAMP = {"type": "object", "properties": {"lamp": {"type": "string"}}, "required": ["lamp"]}
+TOOLS = [{"functionDeclarations": [{"name": "switch", "description": "Switches a lamp.", "parameters": LAMP}]}]
+
+
+class CutOff(Exception):
+    pass
+
+
+def say(question):
+    contents = [{"role": "user", "parts": [{"text": question}]}]
+    while True:
+        url = os.environ.get("GEMINI_BASE_URL", "https://generativelanguage.googleapis.com")
+        url += "/v1beta/models/gemini-2.5-flash:generateContent"
+        answer = httpx2.post(url, json={"contents": contents, "tools": TOOLS}, headers={"x-goog-api-key": "none"})
+        candidate = answer.raise_for_status().json()["candidates"][0]
+        if candidate["finishReason"] COMPARISON:
+            raise CutOff(candidate["finishReason"])
+        contents.append(candidate["content"])
+        calls = [each["functionCall"] for each in candidate["content"]["parts"] if "functionCall" in each]
+        if not calls:
+            return "".join(each.get("text", "") for each in candidate["content"]["parts"])
+        given = [{**each, "response": {"lamp": each["args"]["lamp"]}} for each in calls]
+        given = [{key: each[key] for key in ("id", "name", "response") if key in each} for each in given]
+        contents.append({"role": "user", "parts": [{"functionResponse": each} for each in given]})
+"""
+FILTERED = "the model's answer was cut off by a filter of the provider, but the call returned it like a complete one"
+
+
+@pytest.mark.parametrize(("comparison", "found"), [('!= "STOP"', None), ('== "MAX_TOKENS"', FILTERED)])
+def test_an_answer_that_a_filter_cut_off_is_not_complete(
+    harness: Command, folder: Path, comparison: str, found: str | None
+) -> None:
+    (folder / "lamps.py").write_text(GEMINI.replace("COMPARISON", comparison))
+
+    done = harness("try", "lamps:say")
+
+    assert (found or "Nothing is wrong") in " ".join(done.out.split()), done.out + done.err

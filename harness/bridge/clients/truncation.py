@@ -135,6 +135,17 @@ def _code_may_report(name: str, *, has_returned: bool = False) -> bool:
     return any(_source_may_report(read(_without_docstrings(each))) or _uses_unknown_library(each) for each in sources)
 
 
+def may_report_filter(module: str) -> bool:
+    """Return whether the code of a module's package may report a filter of the provider, other than by an exception.
+    Such a filter cuts an answer off.
+    """
+    sources = (returning_code(_without_docstrings(source_of(each))) for each in _modules_loaded_with(module))
+    return any(_FILTER_WORDS.search(each) for each in sources)
+
+
+_FILTER_WORDS = re.compile("refus|filter|safety|block_?reason|moderat|flagged|prohibit", re.IGNORECASE)
+
+
 def _source_may_report(source: str) -> bool:
     return _REPORTS.search(source) is not None or may_notice_truncation(source)
 
