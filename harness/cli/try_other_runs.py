@@ -218,6 +218,26 @@ _HIDDEN_STREAM_ERROR = Finding(
 )
 
 
+def loss_of_spaces(printed: str) -> Finding | None:
+    """Return a finding if code returned the model's answer without some of its spaces, or `None`."""
+    is_whole = " ".join(ANSWER.split()) in " ".join(printed.split())
+    if is_whole or RETURNED_TEXT not in printed or "".join(ANSWER.split()) not in "".join(printed.split()):
+        return None
+    parts = r"\s*".join(map(re.escape, "".join(ANSWER.split())))
+    found = re.search(parts, printed)
+    return Finding(
+        rule="loop-answer",
+        kind=Kind.LOSS,
+        severity=Severity.ERROR,
+        blame=Blame.CLIENT,
+        message="the answer that the call returned lost spaces of the model's answer",
+        of_response=True,
+        actual=found[0] if found else "",
+        expected=ANSWER,
+        remedy="join the pieces of a stream unchanged",
+    )
+
+
 def after_divided_text(run: OtherRun, _usual: EndedProgram, result: RunResult) -> Iterator[CellResult]:
     """Yield the conversations whose texts had two parts, with the findings that `result` lacks.
 

@@ -43,6 +43,7 @@ from harness.cli.try_other_runs import (
     after_divided_text,
     after_error,
     after_unknown_tool,
+    loss_of_spaces,
     of_later_turns,
     without_report_of_cut,
     without_report_of_filter,
@@ -94,7 +95,8 @@ def try_code(command: str, name: str, sentence: str, other_providers: Iterable[t
     seconds = max(_seconds_left(began), min(loading, _PROGRAM_SECONDS))
     ended, result, router = _run_program(command, is_first=False, seconds=seconds)
     findings = [] if router.first_request is None else [*_changes_of_input(router.first_request)]
-    if findings:
+    findings += filter(None, [loss_of_spaces(ended.printed)])
+    if findings and result.cells:
         first, *others = result.cells
         findings = [*first.findings, *findings]
         changed = replace(first, verdict=verdict_of(findings), findings=tuple(findings), reason=None)
@@ -310,7 +312,7 @@ _PROGRAM_SECONDS = 20.0
 _MIN_PROGRAM_SECONDS = 5.0
 """Time that a run may take even if the limit for all runs is reached."""
 
-_LAST_START_SECONDS = 14.0
+_LAST_START_SECONDS = 16.0
 """Time after which a program is not run again with another kind of answer."""
 
 _MAX_ERROR_SECONDS = 6.0

@@ -54,6 +54,13 @@ class Yielding(Home):
         text = super().say(question)
         yield text[:5]
         yield text[5:]
+
+
+class Stripping(Home):
+    def say(self, question):
+        text = super().say(question)
+        yield text[:6].strip()
+        yield text[6:]
 """
 
 EAGER = AGENTS.replace(
@@ -66,7 +73,13 @@ CUT = "the model's answer was cut off by max_tokens, but the call returned it li
 
 
 @pytest.mark.parametrize(
-    ("name", "code", "found"), [("Home", AGENTS, None), ("Yielding", AGENTS, None), ("Yielding", EAGER, CUT)]
+    ("name", "code", "found"),
+    [
+        ("Home", AGENTS, None),
+        ("Yielding", AGENTS, None),
+        ("Yielding", EAGER, CUT),
+        ("Stripping", AGENTS, "the answer that the call returned lost spaces of the model's answer"),
+    ],
 )
 def test_tools_are_own_although_a_parameter_may_take_some(
     harness: Command, folder: Path, name: str, code: str, found: str | None
