@@ -229,7 +229,7 @@ def _with_other_answers(  # noqa: PLR0913 - the first run, and what is known abo
         ("many turns", takes_questions, of_later_turns),
         ("stream error", prints_answer and streams, without_report_of_stream_error),
         ("cut call", router.has_tools, after_cut_call),
-        ("filtered text", prints_answer and router.may_filter_texts, without_report_of_filter),
+        ("filtered text", is_code and prints_answer and router.may_filter_texts, without_report_of_filter),
         ("unknown tool", router.has_tools, after_unknown_tool),
         ("divided text", prints_answer and router.can_divide_texts, after_divided_text),
     ]
