@@ -198,3 +198,8 @@ def test_the_id_of_a_call_may_be_its_only_other_text(fields: dict[str, str], cal
 )
 def test_a_list_of_calls_may_have_any_name(items: list[dict[str, Any]], *, is_found: bool) -> None:
     assert bool(own_calls({"text": "", "required_steps": items})) is is_found
+
+
+@pytest.mark.parametrize(("key", "is_found"), [("action_id", True), ("description", False)])
+def test_actions_are_calls_if_they_have_ids(key: str, *, is_found: bool) -> None:
+    assert bool(own_calls({"text": "", "actions": [{key: "a", "tool": "look", "params": {}}]})) is is_found

@@ -1399,6 +1399,7 @@ class Assistant:
     last_refusal: str | None = None
     usage_limit: int = 9
     spent: dict[str, int] | None = None
+    last_text: str = ""
 
 
 def test_what_a_call_changes_in_its_object_is_part_of_the_answer() -> None:
@@ -1433,6 +1434,16 @@ def test_token_counts_of_a_session_belong_to_a_text_or_its_pieces(returned: obje
     assert answer is not None
     assert answer.usage.input_tokens == 3
     assert {*answer.text.splitlines()} == (set() if returned is None else {"It opens"})
+
+
+def test_the_text_of_an_answer_may_be_an_attribute_of_the_object() -> None:
+    request, assistant = ChatRequest("", (Message("user", "When does it open?"),)), Assistant(last_text="It opens")
+    attributes = answer_attributes(assistant)
+
+    shown = [application_answer(each, request, "openai-chat", "", attributes) for each in ([], "At nine", ["call"])]
+
+    assert [{*each.text.splitlines()} for each in shown if each is not None] == [{"It opens"}, {"At nine"}, {"call"}]
+    assert changed_attributes(attributes, attributes) == {"text": "It opens"}
 
 
 def test_a_refusal_may_be_an_attribute_of_the_object() -> None:

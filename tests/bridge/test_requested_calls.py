@@ -64,6 +64,14 @@ def test_events_of_a_stream_have_the_calls(events: list[object]) -> None:
     ]
 
 
+def test_an_answer_may_have_its_calls_in_an_object() -> None:
+    answer = {"status": "waiting", "required_action": Reply("", [FIRST]), "history": [Reply("", [SECOND])]}
+
+    found = RequestedCalls(SimpleNamespace(), [], "openai-chat").after(answer, TURN)
+
+    assert [own for own, *_ in found] == [FIRST]
+
+
 PIECES: list[object] = [
     {"type": "tool_start", "index": 0, "id": "a", "name": "weather"},
     {"type": "tool_delta", "index": 0, "arguments": '{"city": '},

@@ -413,10 +413,15 @@ def has_calls_field(value: object) -> bool:
 
 
 def names_of_call_lists(found: Mapping[str, Any]) -> list[str]:
-    """Return the names of the fields that are lists of calls. Declarations of tools have the same fields."""
+    """Return the names of the fields that are lists of calls. Declarations of tools have the same fields, but no id."""
     lists = {name: items for name, each in found.items() if (items := items_of(each))}
     others = {*TEXT_FIELDS, *TOOL_PARAMETERS}
-    return [name for name, items in lists.items() if name not in others and all(map(is_single_call, items))]
+    lists = {name: each for name, each in lists.items() if name not in others or all(map(_has_call_id, each))}
+    return [name for name, items in lists.items() if all(map(is_single_call, items))]
+
+
+def _has_call_id(call: object) -> bool:
+    return call_id_field(plain_fields(call)) is not None
 
 
 def _is_call_block(part: object) -> bool:

@@ -150,7 +150,7 @@ def call_id_field(names: Iterable[str]) -> str | None:
     return next(filter(_CALL_ID_FIELD.fullmatch, names), None)
 
 
-_CALL_ID_FIELD = re.compile(r"(\w+_)?(call|use|invocation|request)_?[iI]d")
+_CALL_ID_FIELD = re.compile(r"(\w+_)?(call|use|invocation|request|action)_?[iI]d")
 
 CALL_PARAMETERS: Mapping[str, tuple[str, ...]] = {
     "call": ("call", "tool_call", "function_call", "tool_use"),

@@ -28,7 +28,7 @@ class RequestedCalls:
     def after(self, answer: Returned, turn: Message) -> list[OwnCall]:
         """Return the calls in the client's answer to `turn`, or else those that it keeps and that were not read yet."""
         found = _calls_in_events(answer, turn, self.api) if isinstance(answer, EventList) else []
-        found = found or own_calls(plain_answer(answer)) or self._calls_in_client()
+        found = found or own_calls(plain_answer(answer)) or _calls_in_field(answer) or self._calls_in_client()
         self._read += found
         return found
 
@@ -49,6 +49,12 @@ def _calls_in_events(events: EventList, turn: Message, api: str) -> list[OwnCall
     calls = response.message.tool_calls if response is not None else ()
     objects = {made[1]: made[0] for each in events.items for made in _calls_in_event(each)}
     return [(objects.get(each.id, each), each.id, each.name, {**each.arguments}) for each in calls]
+
+
+def _calls_in_field(answer: object) -> list[OwnCall]:
+    """Return the calls of an object in a field of an answer, such as the action that it requires."""
+    inner = (own_calls(each) for each in plain_fields(answer).values() if _has_calls(each))
+    return next(filter(None, inner), list[OwnCall]())
 
 
 def _calls_in_event(event: object) -> list[OwnCall]:

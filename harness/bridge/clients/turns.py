@@ -167,7 +167,7 @@ def application_answer(
     is_stream = isinstance(returned, EventList)
     said = _text_of_pieces(returned)
     if attributes and said is not None:
-        returned = {"text": said, **attributes}
+        returned = {**attributes, "text": said or attributes.get("text", "")}
     if returned is None:
         return None
     given = {message.text for message in request.messages} | {request.system}
@@ -195,11 +195,13 @@ def application_answer(
 
 
 def _text_of_pieces(returned: Returned) -> str | None:
-    """Return a text, the pieces of a stream as one text, or an empty text for `None`; `None` for other values."""
+    """Return a text, the pieces of a stream as one text, or an empty text for nothing; `None` for other values."""
     if isinstance(returned, EventList):
         pieces = [each for each in returned.items if isinstance(each, str)]
         return "".join(pieces) if len(pieces) == len(returned.items) else None
-    return returned or "" if returned is None or isinstance(returned, str) else None
+    if isinstance(returned, str):
+        return returned
+    return "" if returned is None or returned == [] else None
 
 
 def answer_attributes(client: object) -> dict[str, JSON]:
@@ -217,12 +219,15 @@ def answer_attributes(client: object) -> dict[str, JSON]:
 
 
 def changed_attributes(before: Mapping[str, JSON], after: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Return the attributes of an object that a call changed. One that it did not change says nothing about it."""
-    return {name: value for name, value in after.items() if value is not None and value != before.get(name)}
+    """Return the attributes of an object that a call changed. One that it did not change says nothing about it, except
+    for a text, because two answers may have the same one.
+    """
+    changed = {name for name, value in after.items() if value != before.get(name)} | {"text"}
+    return {name: value for name, value in after.items() if value not in (None, "") and name in changed}
 
 
 _ANSWER_ATTRIBUTE = re.compile(
-    "(?:last_)?(finish_reason|stop_reason|refusal|error|truncated|incomplete)"
+    "(?:last_)?(finish_reason|stop_reason|refusal|error|truncated|incomplete|text)"
     "|(?:\\w+_)?usage|(?:tokens_)?(?:used|spent)|token_counts?|tokens"
 )
 
