@@ -15,8 +15,14 @@ import pytest
 from pydantic import BaseModel
 
 from harness.bridge.clients.forms import ANTHROPIC, OPENAI, Form
-from harness.bridge.clients.message_classes import as_annotated, has_role_for_results, marks_errors
+from harness.bridge.clients.message_classes import (
+    as_annotated,
+    class_with_attributes,
+    has_role_for_results,
+    marks_errors,
+)
 from harness.bridge.clients.message_dictionaries import mentions_tool_role, with_own_roles
+from harness.bridge.clients.methods import method_of
 from harness.bridge.clients.shape_recognition import recognise_shape
 from harness.bridge.clients.shaped_client import ShapedClient
 from harness.model.errors import Unsupported
@@ -667,3 +673,102 @@ class OfUser:
 
 def test_the_words_for_the_role_show_whether_results_have_one() -> None:
     assert [has_role_for_results(each) for each in (OfResults, OfUser, Path)] == [True, False, False]
+
+
+@dataclass
+class Utterance:
+    """A text of a turn."""
+
+    text: str
+
+
+@dataclass
+class Wanted:
+    """A call of a turn."""
+
+    name: str
+    args: dict[str, Any]
+    ref: str
+
+
+@dataclass
+class Returned:
+    """A result of a turn."""
+
+    name: str
+    ref: str
+    output: Any = None
+    error: str | None = None
+
+
+@dataclass
+class Uttered:
+    """A turn, whose words for the roles are its author's."""
+
+    speaker: Literal["host", "model"]
+    items: list[Utterance | Wanted | Returned]
+
+
+def test_results_are_blocks_of_one_turn_of_the_only_role_besides_the_model() -> None:
+    answered = {"id": "c1", "name": "look", "arguments": {}}
+    results = [
+        {"role": "user", "content": "1", "tool_call_id": each, "answered_call": answered} for each in ("c1", "c2")
+    ]
+    failed = {**results[0], "is_error": True}
+    calls = [{"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}]
+
+    made = as_annotated(
+        [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "", "tool_calls": calls}, *results],
+        list[Uttered],
+    )
+
+    assert made[0] == Uttered("host", [Utterance("Hi")])
+    assert (made[1].speaker, made[1].items[-1]) == ("model", Wanted("look", {}, "c1"))
+    assert made[2:] == [Uttered("host", [Returned("look", "c1", "1"), Returned("look", "c2", "1")])]
+    assert as_annotated([failed], list[Uttered])[0].items == [Returned("look", "c1", "1", "1")]
+
+
+UNTYPED = """
+from dataclasses import dataclass, field
+
+@dataclass
+class Note:
+    role: str
+    content: str = ""
+    results: RESULTS = None
+
+class Desk:
+    def ask(self, messages):
+        return self._body(list(messages))
+    def _body(self, messages):
+        wire = []
+        for each in messages:
+            wire.append(self._message(each))
+            if wire[-1]["role"] == ROLE:
+                break
+        return wire
+    def _message(self, m):
+        return {"role": m.role, "content": m.content}
+"""
+
+
+@pytest.mark.parametrize(
+    ("role", "results", "is_found"),
+    [
+        ("'user'", "list[str]", True),
+        ("'user'", "list", False),
+        ("messages[0]['role']", "list[str]", False),
+    ],
+)
+def test_code_without_annotations_shows_its_message_class(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, role: str, results: str, *, is_found: bool
+) -> None:
+    (tmp_path / "desk_untyped.py").write_text(UNTYPED.replace("ROLE", role).replace("RESULTS", results))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "desk_untyped", raising=False)
+    importlib.invalidate_caches()
+    module = importlib.import_module("desk_untyped")
+
+    found = class_with_attributes(method_of(("ask",), module.Desk().ask), "messages", "role", "content")
+
+    assert found == ([module.Note] if is_found else [])

@@ -20,7 +20,7 @@ _BLOCK_FIELDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     },
     "redacted_thinking": {"data": ("data", "redacted", "redacted_thinking")},
     "tool_use": {
-        "id": ("id", *FIELD_ALIASES["id"], "use_id"),
+        "id": ("id", *FIELD_ALIASES["id"], "use_id", "ref"),
         "name": ("name", *FIELD_ALIASES["name"]),
         "input": ("input", "arguments", "args", "params", "parameters"),
     },
@@ -28,9 +28,10 @@ _BLOCK_FIELDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "tool_use_id": ("tool_use_id", *FIELD_ALIASES["tool_call_id"], "id"),
         "content": ("content", *FIELD_ALIASES["content"], "response"),
         ERROR_FLAG: (ERROR_FLAG, "error", "failed"),
+        "name": ("name", *FIELD_ALIASES["name"]),
     },
 }
-"""Type of a block → its keys, and the names of fields for each of them."""
+"""Type of a block → its keys, and the names of fields for each of them. A result needs no name."""
 
 
 def block_field(hints: Mapping[str, object]) -> str | None:
@@ -58,7 +59,7 @@ def block_arguments(block: Mapping[str, Any], kinds: Sequence[type[Any]]) -> tup
         if names and required_parameters(kind) <= {*names.values()}:
             parameters = inspect.signature(kind).parameters
             hints = hints_of(kind)
-            given = {name: _as_field(block[key], hints.get(name)) for key, name in names.items()}
+            given = {name: _as_field(block, key, hints.get(name)) for key, name in names.items()}
             found.append((len(parameters) - len(names), kind, given))
     best = min(found, key=lambda each: each[0], default=None)
     return None if best is None else best[1:]
@@ -81,15 +82,22 @@ def _parameters_for(block: Mapping[str, Any], kind: type[Any]) -> dict[str, str]
     for key in block.keys() - {"type"}:
         name = first_known(known.get(key, ()), frozenset(parameters))
         name = call_id_field(parameters) or name if key == "tool_use_id" else name
-        if name is None:
+        if name is None and (block["type"], key) != ("tool_result", "name"):
             return {}
-        found[key] = name
+        found |= {key: name} if name else {}
     return found if len({*found.values()}) == len(found) else {}
 
 
-def _as_field(value: Any, hint: object) -> object:
-    """Return arguments as JSON text if a field takes only texts. Return any other value unchanged."""
-    return json.dumps(value) if hint is str and isinstance(value, dict) else cast("object", value)
+def _as_field(block: Mapping[str, Any], key: str, hint: object) -> object:
+    """Return the value of a key for a field of a class. A field that takes only texts gets arguments as JSON text, and
+    the text of a failed result.
+    """
+    value, takes_only_text = block[key], str in (kinds := [*members_of(hint)]) and bool not in kinds
+    if takes_only_text and isinstance(value, dict):
+        return json.dumps(value)
+    if takes_only_text and key == ERROR_FLAG:
+        return block["content"] if value else None
+    return cast("object", value)
 
 
 def required_parameters(kind: Callable[..., object]) -> set[str]:
@@ -104,7 +112,9 @@ def blocks_of_message(message: Mapping[str, Any]) -> list[dict[str, Any]]:
     content = message.get("content")
     flag = {ERROR_FLAG: message[ERROR_FLAG]} if ERROR_FLAG in message else {}
     if "tool_call_id" in message:
-        return [{"type": "tool_result", "tool_use_id": message["tool_call_id"], "content": content, **flag}]
+        name = plain_fields(message.get("answered_call")).get("name")
+        named = {"name": name} if name else {}
+        return [{"type": "tool_result", "tool_use_id": message["tool_call_id"], "content": content, **named, **flag}]
     blocks: list[dict[str, Any]] = [{"type": "text", "text": content}] if isinstance(content, str) else content or []
     calls = cast("list[dict[str, Any]]", message.get("tool_calls") or [])
     return [*blocks, *({"type": "tool_use", **_call_fields(each)} for each in calls)]

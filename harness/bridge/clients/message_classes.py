@@ -198,18 +198,24 @@ def class_with_attributes(method: MethodCode, parameter: str, *parts: str) -> li
     """
     if "role" in parts and _READS_ROLE.search(method.with_imports):
         return []
-    read = attributes_read(method.module, parameter)
+    read = attributes_read(method.with_imports, parameter)
     names = [{each, *FIELD_ALIASES[each]} & read for each in parts]
     known = classes_with_imports(method.module_name).values() if all(names) else ()
     found = [kind for kind in known if all(each & hints_of(kind).keys() for each in names)]
-    return found if len(found) == 1 else []
+    return found if len(found) == 1 and not _lists_any_results(found[0]) else []
+
+
+def _lists_any_results(kind: type) -> bool:
+    """Return whether a class has a field that lists results, and does not say of which class they are."""
+    hints = hints_of(kind).items()
+    return any(re.search("result|output", name) and (hint is list or hint is tuple) for name, hint in hints)
 
 
 _TESTED_CLASSES = re.compile(r"isinstance\(\w+, \(?([\w.,\s|]+)\)|\bcase ([\w.]+)\(|\btype\(\w+\) (?:is|==) ([\w.]+)")
 """Code that tests for the class of a message."""
 
-_READS_ROLE = re.compile(r"(\[|\.get\(|\.pop\()[\"']role[\"']|case \{[^}\n]*[\"']role[\"']")
-"""Code that reads the role of a message that is a dictionary."""
+_READS_ROLE = re.compile(r"((?<!-1\])\[|\.get\(|\.pop\()[\"']role[\"']|case \{[^}\n]*[\"']role[\"']")
+"""Code that reads the role of a message that is a dictionary, except the last one of a request that it makes."""
 
 
 def marks_errors(hint: object) -> bool:
@@ -260,19 +266,25 @@ def _with_listed_results(message: object, field: str) -> object:
 def _join_results(values: list[object], kind: object) -> list[object]:
     """Merge consecutive results into one message if the message class `kind` has a field with a list of results.
 
-    Also merge them if one of its classes has a dictionary from the ids of calls to results.
+    Also merge them if one of its classes has a dictionary from the ids of calls to results, or if its only class lists
+    content blocks of which one is for results.
     """
     hints = hints_of(kind)
     classes = [hints, *map(hints_of, _classes_for_role([*members_of(kind)], "tool"))]
     fields = [(name, each) for every in classes for name, each in every.items()]
     listing = next((name for name, each in fields if _is_class_for_results(item_class(each))), None)
     mapping = _results_by_id(kind)
-    if (listing is None or call_id_field(hints)) and mapping is None:
+    blocks = block_field(hints)
+    blocks = blocks if any(map(_is_class_for_results, members_of(item_class(hints.get(blocks or ""))))) else None
+    if (listing is None or call_id_field(hints)) and mapping is None and blocks is None:
         return values
     found: list[object] = []
     for is_result, run in groupby(values, is_result_message):
         joined = [*run]
-        if is_result and mapping is not None:
+        if is_result and blocks is not None:
+            listed = [each for result in cast("list[dict[str, Any]]", joined) for each in blocks_of_message(result)]
+            found.append({"role": _role_of(joined), "content": listed})
+        elif is_result and mapping is not None:
             results = {each["tool_call_id"]: each.get("content") for each in cast("list[dict[str, Any]]", joined)}
             found.append({"role": "tool", mapping: results})
         else:
@@ -295,6 +307,7 @@ def _is_class_for_results(kind: object) -> bool:
         return False
     has_content = bool({"content", *FIELD_ALIASES["content"]} & hints.keys())
     is_identified = call_id_field(hints) is not None or _content_of_identified_result(hints) is not None
+    is_identified = is_identified or (has_content and bool({*FIELD_ALIASES["tool_call_id"]} & hints.keys()))
     return is_identified or (_answered_call_field(hints) is not None and has_content)
 
 
@@ -466,11 +479,19 @@ def _words_of(hint: object) -> Iterator[str]:
 
 
 def _role_among(words: Sequence[str], role: str) -> str:
-    """Return the word among `words` for a role. If there is none for results, they are messages of the user."""
+    """Return the word among `words` for a role. If there is none for results, they are messages of the user. One other
+    word than the model's is the user's.
+    """
     if not words or role in words:
         return role
     own = next((each for each in words if re.match(_ROLE_PATTERNS.get(role, role), each.lower())), None)
-    return own or ("user" if role == "tool" and "user" in words else role)
+    others = [each for each in words if not any(re.match(known, each.lower()) for known in _ROLE_PATTERNS.values())]
+    user = "user" if "user" in words else others[0] if len(others) == 1 and len(words) == _TWO_ROLES else None
+    return own or (user if user and role in {"user", "tool"} else role)
+
+
+_TWO_ROLES = 2
+"""Number of words for roles of which one is the model's. The other one is the user's, whatever it is."""
 
 
 def _lists_of_calls(hints: Mapping[str, object], kind: Callable[..., object]) -> Mapping[str, object]:

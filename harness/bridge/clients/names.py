@@ -134,7 +134,7 @@ TEXTS_BESIDE_CALLS = ("thought", "comment", "preamble")
 FIELD_ALIASES = {
     "arguments": ("args", "input"),
     "parameters": ("schema", "input_schema", "json_schema", "params", "args_schema"),
-    "tool_call_id": ("call_id", "tool_use_id"),
+    "tool_call_id": ("call_id", "tool_use_id", "ref", "call_ref"),
     "content": (*TEXT_KEYS, "result", "output", "value"),
     "tool_calls": ("calls", "function_calls", "tool_uses", "invocations"),
     "role": ("who", "author", "speaker", "sender"),

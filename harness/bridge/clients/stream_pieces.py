@@ -166,7 +166,7 @@ _PIECE_FIELDS = re.compile("message|delta|chunk|piece|part|event|data|payload|va
 
 
 _EVENT_KINDS = {
-    "thinking": r"think|thought|reason(ing|$)",
+    "thinking": r"think|thought|reason(ing|$)|mus(e|ing)$|ponder|reflection",
     "call": r"call|tool|function",
     "end": r"finish|stop|done|end|complete|final",
     "usage": r"usage",
