@@ -21,7 +21,7 @@ from harness.bridge.clients.message_classes import (
     has_role_for_results,
     marks_errors,
 )
-from harness.bridge.clients.message_dictionaries import mentions_tool_role, with_own_roles
+from harness.bridge.clients.message_dictionaries import compared_role_of_results, mentions_tool_role, with_own_roles
 from harness.bridge.clients.methods import method_of
 from harness.bridge.clients.shape_recognition import recognise_shape
 from harness.bridge.clients.shaped_client import ShapedClient
@@ -772,3 +772,55 @@ def test_code_without_annotations_shows_its_message_class(
     found = class_with_attributes(method_of(("ask",), module.Desk().ask), "messages", "role", "content")
 
     assert found == ([module.Note] if is_found else [])
+
+
+UNTYPED_LISTS = """
+from dataclasses import dataclass, field
+
+@dataclass
+class ToolCall:
+    id: str
+    name: str
+    arguments: dict
+
+@dataclass
+class ToolResult:
+    id: str
+    name: str
+    value: object
+
+@dataclass
+class Message:
+    role: str
+    text: str = ""
+    calls: list = field(default_factory=list)
+    results: list = field(default_factory=list)
+"""
+
+
+def test_a_list_without_items_in_its_annotation_has_the_class_for_results_of_the_module(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "untyped_lists.py").write_text(UNTYPED_LISTS)
+    monkeypatch.syspath_prepend(tmp_path)
+    module = importlib.import_module("untyped_lists")
+    answered = {"id": "c1", "name": "look", "arguments": {}}
+    result = {"role": "tools", "content": "1", "answered_call": answered}
+
+    (made,) = as_annotated([{**result, "tool_call_id": each} for each in ("c1", "c2")], list[module.Message])
+
+    assert (made.role, made.text) == ("tools", "")
+    assert made.results == [module.ToolResult(each, "look", "1") for each in ("c1", "c2")]
+
+
+@pytest.mark.parametrize(
+    ("source", "word"),
+    [
+        ('if m.role == "tools": return', "tools"),
+        ('if m.role in ("user", "results"): return', "results"),
+        ('if m.role == "tool": return\nif m.role == "tools": return', None),
+        ('{"role": "tools"}', None),
+    ],
+)
+def test_the_role_of_results_is_the_word_that_code_compares(source: str, word: str | None) -> None:
+    assert compared_role_of_results(source) == word

@@ -207,8 +207,7 @@ def class_with_attributes(method: MethodCode, parameter: str, *parts: str) -> li
 
 def _lists_any_results(kind: type) -> bool:
     """Return whether a class has a field that lists results, and does not say of which class they are."""
-    hints = hints_of(kind).items()
-    return any(re.search("result|output", name) and (hint is list or hint is tuple) for name, hint in hints)
+    return any(_RESULTS.search(name) and (hint is list or hint is tuple) for name, hint in _with_results(kind).items())
 
 
 _TESTED_CLASSES = re.compile(r"isinstance\(\w+, \(?([\w.,\s|]+)\)|\bcase ([\w.]+)\(|\btype\(\w+\) (?:is|==) ([\w.]+)")
@@ -246,7 +245,7 @@ def _results_in_own_field(values: list[object], kind: object) -> list[object]:
 
     Other content is not moved. If the class has no such field, the messages are unchanged.
     """
-    field = next((name for name, each in hints_of(kind).items() if _is_class_for_results(item_class(each))), None)
+    field = next((name for name, each in _with_results(kind).items() if _is_class_for_results(item_class(each))), None)
     if field is None or field in ("content", *FIELD_ALIASES["content"]):
         return values
     return [_with_listed_results(each, field) for each in values]
@@ -269,8 +268,8 @@ def _join_results(values: list[object], kind: object) -> list[object]:
     Also merge them if one of its classes has a dictionary from the ids of calls to results, or if its only class lists
     content blocks of which one is for results.
     """
-    hints = hints_of(kind)
-    classes = [hints, *map(hints_of, _classes_for_role([*members_of(kind)], "tool"))]
+    hints = _with_results(kind)
+    classes = [hints, *map(_with_results, _classes_for_role([*members_of(kind)], "tool"))]
     fields = [(name, each) for every in classes for name, each in every.items()]
     listing = next((name for name, each in fields if _is_class_for_results(item_class(each))), None)
     mapping = _results_by_id(kind)
@@ -327,7 +326,7 @@ def _content_of_identified_result(hints: Mapping[str, object]) -> str | None:
     """
     others = {"role", *FIELD_ALIASES["role"], "arguments", *FIELD_ALIASES["arguments"]}
     is_identified = "id" in hints and not others & hints.keys() and call_id_field(hints) is None
-    field = first_known(("response", "output", "result"), frozenset(hints)) if is_identified else None
+    field = first_known(("response", "output", "result", "value"), frozenset(hints)) if is_identified else None
     beside = hints.keys() - {"id", field, "return", ERROR_FLAG, *OTHER_ERROR_FLAGS}
     return field if "name" in hints or not beside else None
 
@@ -372,7 +371,7 @@ def lists_calls(hint: object) -> bool:
 
 def _instance_of(value: dict[str, Any], kind: Callable[..., object]) -> object | None:
     """Return a message, a call or a tool as an instance of the class `kind`. Return `None` if its fields do not fit."""
-    hints = hints_of(kind)
+    hints = _with_results(kind)
     known = _known_fields(value, hints)
     if "role" in value and (field := block_field(hints)) is not None:
         known[field] = as_annotated(blocks_of_message(value), hints[field])
@@ -501,13 +500,23 @@ def _lists_of_calls(hints: Mapping[str, object], kind: Callable[..., object]) ->
     arguments = {"arguments", *FIELD_ALIASES["arguments"]}
     found = {name: each for name, each in hints.items() if arguments & hints_of(item_class(each)).keys()}
     named = {name for name in ("tool_calls", *FIELD_ALIASES["tool_calls"]) if name in hints and name not in found}
-    own = _call_class(kind) if any(item_class(hints[name]) is None for name in named) else None
+    own = _class_named(kind, "call|use") if any(item_class(hints[name]) is None for name in named) else None
     return {**found, **({name: list[own] for name in named if item_class(hints[name]) is None} if own else {})}
 
 
-def _call_class(kind: Callable[..., object]) -> type | None:
-    """Return the class for calls in the module of a message class, if there is exactly one."""
-    members = vars(sys.modules[kind.__module__]).values()
-    classes = [each for each in members if inspect.isclass(each)]
-    found = [each for each in classes if re.search(r"(^|_)(call|use)$", snake_case(each.__name__))]
+def _with_results(kind: Any) -> Mapping[str, object]:
+    """Return the annotations of a class. Its lists of results have the only class for results in its module."""
+    hints = hints_of(kind)
+    named = [name for name, hint in hints.items() if hint is list and _RESULTS.search(name)]
+    own = _class_named(kind, "result|output") if named else None
+    return {**hints, **(dict.fromkeys(named, list[own]) if own else {})}
+
+
+_RESULTS = re.compile("result|output")
+
+
+def _class_named(kind: Callable[..., object], words: str) -> type | None:
+    """Return the class in the module of a message class whose name ends with one of the words, if there is only one."""
+    classes = [each for each in vars(sys.modules[kind.__module__]).values() if inspect.isclass(each)]
+    found = [each for each in classes if re.search(rf"(^|_)({words})$", snake_case(each.__name__))]
     return found[0] if len(found) == 1 else None

@@ -193,6 +193,15 @@ def mentions_tool_role(source: str) -> bool:
     return re.search(r"(?<![\"']role[\"']: )[\"']tool[\"']|\bTOOL\b|\.tool\b", source) is not None
 
 
+def compared_role_of_results(source: str) -> str | None:
+    """Return the word for the role of results that code compares the role of a message with, if it is not `tool`."""
+    words = {word for found in _COMPARED_ROLES.findall(source) for word in re.findall(r"[\"'](\w+)[\"']", found)}
+    own = [each for each in words if re.fullmatch("tools|(tool_)?results?|function", each)]
+    return own[0] if len(own) == 1 and "tool" not in words else None
+
+
+_COMPARED_ROLES = re.compile(r"\.role (?:==|!=|in) (\([^()\n]*\)|[\"']\w+[\"'])")
+
 _KEYS_AND_TYPES = re.compile(
     r"[\"']type[\"']:\s*[\"']\w+[\"']|\btype=[\"']\w+[\"']|[\"']\w+[\"']\s*:|(?<!Literal)\[[\"']\w+[\"']\]"
     r"|\.(get|pop|setdefault)\([\"']\w+[\"']"

@@ -17,6 +17,8 @@ from harness.bridge.clients.forms import ANTHROPIC, GEMINI, OPENAI, OPENAI_APIS,
 from harness.bridge.clients.inherited_tools import model_of_tool
 from harness.bridge.clients.message_classes import as_annotated, has_role_for_results, listed_roles
 from harness.bridge.clients.message_dictionaries import (
+    compared_role_of_results,
+    is_result_message,
     mentions_tool_role,
     reads_answered_calls,
     text_pairs,
@@ -180,9 +182,11 @@ class RequestArguments:
             package = "" if any(map(listed_roles, classes)) else method.with_imports
             kinds = [each for kind in classes for each in (kind, *subclasses_of(kind))]
             has_tool_role = self.api in OPENAI_APIS or len(kinds) > 1 or any(map(has_role_for_results, kinds))
-            has_tool_role = has_tool_role or mentions_tool_role(method.with_imports)
+            word = None if any(map(listed_roles, classes)) else compared_role_of_results(method.with_imports)
+            has_tool_role = has_tool_role or word is not None or mentions_tool_role(method.with_imports)
             answered = with_answered_calls(messages, request, self._own_calls(request))
-            return with_own_roles(answered, source, package, has_tool_role=has_tool_role)
+            made = with_own_roles(answered, source, package, has_tool_role=has_tool_role)
+            return [{**each, "role": word} if word and is_result_message(each) else each for each in made]
         if self.api == ANTHROPIC.name and source and not READS_CALLS.search(source):
             foreign = (each for each in messages if "tool_calls" in each and not self.memory.has_kept(each))
             if next(foreign, None) is not None:
