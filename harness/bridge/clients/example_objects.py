@@ -25,6 +25,7 @@ from typing import Any, TypeAlias, cast
 
 from harness.bridge.call_log import call
 from harness.bridge.clients.annotations import has_only_fields, hints_of, is_enum, members_of, own_classes_in
+from harness.bridge.clients.content_blocks import required_parameters
 from harness.bridge.clients.names import BASE_URLS, KEYS, KNOWN_PARAMETERS, MODELS, SYNONYMS, TOOL_PARAMETERS
 from harness.bridge.clients.sources import classes_with_imports, source_of
 
@@ -117,7 +118,7 @@ class _Makers:
         near = classes_with_imports(getattr(outer, "__module__", "")).values()
         if kind in within or kind not in (*near, *_local_classes(outer, kind)):
             return None
-        kinds = sorted(implementations(kind), key=lambda each: len(_required_parameters(each))) or [kind]
+        kinds = sorted(implementations(kind), key=lambda each: len(required_parameters(each))) or [kind]
         found = (self._maker_of_own(each, (*within, kind)) for each in kinds)
         return next(filter(None, found), None)
 
@@ -125,7 +126,7 @@ class _Makers:
         """Return a function that makes an object of a class of the user from examples of its required arguments."""
         if inspect.isabstract(kind) or getattr(kind, "_is_protocol", False) or typing.is_typeddict(kind):
             return None
-        required, hints = _required_parameters(kind), hints_of(kind)
+        required, hints = required_parameters(kind), hints_of(kind)
         makers = {
             name: self._setting(name, kind) or self.maker(name, hints.get(name), kind, within) for name in required
         }
@@ -183,18 +184,12 @@ def _is_made_without_arguments(kind: type) -> bool:
     if root not in sys.stdlib_module_names or root in _ABSTRACT_MODULES or inspect.isabstract(kind):
         return False
     try:
-        return not _required_parameters(kind)
+        return not required_parameters(kind)
     except (TypeError, ValueError):  # a class in C may have no signature
         return False
 
 
 _ABSTRACT_MODULES = frozenset({"builtins", "typing", "collections", "types", "abc"})
-
-
-def _required_parameters(kind: type) -> list[str]:
-    parameters = inspect.signature(kind).parameters.values()
-    single = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return [each.name for each in parameters if each.default is each.empty and each.kind not in single]
 
 
 _PLAIN: Mapping[object, object] = {

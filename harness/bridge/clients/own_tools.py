@@ -16,6 +16,7 @@ from harness.bridge.clients.sources import (
     ClassSource,
     classes_of_modules,
     modules_around,
+    options_in_source,
     passed_on,
     source_around,
     source_of_class,
@@ -165,8 +166,7 @@ def _by_decorator(method: Method, kind: type, package: PackageCode) -> Registrar
         return None
     named = parts_of_signature(inspect.getattr_static(kind, method.path[0]), package.source)
     named = {part: name for part, name in named.items() if part != "handler"}
-    options = re.search(r"def \w+\([^)]*\*\*(\w+)", method.source)
-    takes_properties = options is not None and parts_by_name(package.source).get(options[1]) == "properties"
+    takes_properties = parts_by_name(package.source).get(options_in_source(method.source)) == "properties"
     is_whole = takes_properties or named.keys() & {"description", "parameters", "declaration"}
     is_fitting = is_whole and method.required <= {"self", *named.values()}
     return Registrar(method, named, is_decorator=True, takes_properties=takes_properties) if is_fitting else None

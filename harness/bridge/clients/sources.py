@@ -243,6 +243,12 @@ def name_of_options(function: Callable[..., object]) -> str | None:
     return next((each.name for each in parameters if each.kind is each.VAR_KEYWORD), None)
 
 
+def options_in_source(source: str) -> str:
+    """Return the name of the `**options` of the first function in a source that has some, or an empty text."""
+    found = re.search(r"def \w+\([^)]*\*\*(\w+)", source)
+    return found[1] if found else ""
+
+
 def runs_tools(source: str) -> bool:
     """Return whether code passes the arguments of a call to a function."""
     return _RUNS_TOOLS.search(source) is not None

@@ -83,12 +83,12 @@ def _declares_strict(source: str) -> bool:
         dicts = [each for each in ast.walk(ast.parse(source)) if isinstance(each, ast.Dict)]
     except SyntaxError:
         return False
-    found = (dict(zip((_words(key) for key in each.keys), map(_words, each.values), strict=True)) for each in dicts)
-    return any(each.get("'strict'") == "True" and "'parameters'" in each for each in found)
+    found = (dict(zip(map(_constant, each.keys), map(_constant, each.values), strict=True)) for each in dicts)
+    return any(each.get("strict") is True and "parameters" in each for each in found)
 
 
-def _words(node: ast.expr | None) -> str:
-    return repr(node.value) if isinstance(node, ast.Constant) else ""
+def _constant(node: ast.expr | None) -> object:
+    return node.value if isinstance(node, ast.Constant) else None
 
 
 _CLOSES_SCHEMAS = re.compile(r"additionalProperties[\"'](\]\s*=|,\s*False)|\*\*[^\n]*[\"']additionalProperties")

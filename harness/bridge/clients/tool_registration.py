@@ -13,7 +13,7 @@ from harness.bridge.clients.field_tools import field_tools
 from harness.bridge.clients.inherited_tools import as_model
 from harness.bridge.clients.methods import Method, public_methods
 from harness.bridge.clients.names import first_known
-from harness.bridge.clients.sources import ClassSource
+from harness.bridge.clients.sources import ClassSource, options_in_source
 from harness.bridge.clients.tool_declarations import (
     TOOL_PARTS,
     check_schema,
@@ -123,9 +123,9 @@ def registrar_by(method: Method, owner: type | None = None) -> Registrar | None:
 
 def _takes_properties(method: Method) -> bool:
     """Return whether the `**options` of a method are the properties of a schema, as they are."""
-    options = re.search(r"def \w+\([^)]*\*\*(\w+)", method.source)
-    schema = rf"[\"']properties[\"']:\s*(dict\()?{options[1]}\b(?!\.)" if options else r"(?!)"
-    return re.search(schema, method.source) is not None
+    options = options_in_source(method.source)
+    schema = rf"[\"']properties[\"']:\s*(dict\()?{options}\b(?!\.)"
+    return bool(options) and re.search(schema, method.source) is not None
 
 
 def is_event_method(method: Method) -> bool:
